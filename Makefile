@@ -141,7 +141,7 @@ image:
 # testcontainers' classes, and the compose files, with the image of `make image`.
 test-image: .venv/.test-installed modules
 	@WIREBROKER_IMAGE=$(IMAGE) ENGINE=$(ENGINE) $(BIN)/python -m pytest \
-	  compat_tests/containers "tests/test_docs.py::test_what_a_page_says_can_be_done[docs/containers.md]" $(ARGS)
+	  compat_tests/containers "tests/test_docs.py::test_commands_of_a_page_succeed[docs/containers.md]" $(ARGS)
 
 tools: .venv/.test-installed
 	@$(BIN)/python -m compat_tests.tools

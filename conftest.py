@@ -113,8 +113,8 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(f"codecs/generated is missing or stale: {COMMAND}")
     refuse_own_data()
     config.option.long |= config.option.nightly
-    given = getattr(config, "workerinput", {}).get("seed", config.option.seed)
-    config.option.seed = random.SystemRandom().randrange(1 << 32) if given is None else given
+    seed = getattr(config, "workerinput", {}).get("seed", config.option.seed)
+    config.option.seed = random.SystemRandom().randrange(1 << 32) if seed is None else seed
     if config.option.hypothesis_seed is None:
         # Read by hypothesis's own plugin, which is configured after this.
         config.option.hypothesis_seed = str(config.option.seed)
@@ -145,11 +145,11 @@ def pytest_report_header(config: pytest.Config) -> str:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect what the options don't ask for: long tests, nightly ones."""
     left_out = {name for name in ("long", "nightly") if not config.getoption(name)}
-    kept: list[pytest.Item] = []
-    gone: list[pytest.Item] = []
+    selected: list[pytest.Item] = []
+    deselected: list[pytest.Item] = []
     for item in items:
         is_left_out = any(mark.name in left_out for mark in item.iter_markers())
-        (gone if is_left_out else kept).append(item)
-    if gone:
-        config.hook.pytest_deselected(items=gone)
-        items[:] = kept
+        (deselected if is_left_out else selected).append(item)
+    if deselected:
+        config.hook.pytest_deselected(items=deselected)
+        items[:] = selected

@@ -1,4 +1,4 @@
-"""Adds what is compiled to a wheel (compiling/wish.py says what); all else is in pyproject.toml."""
+"""Adds compiled modules (compiling/build_choice.py) to a wheel; all else is in pyproject.toml."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from setuptools import Extension, setup
 ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT))
 
+from compiling.build_choice import BuildChoice, wish  # noqa: E402
 from compiling.build_ext import BuildExt  # noqa: E402 - builds run this file from anywhere
 from compiling.modules import compiled_paths  # noqa: E402
-from compiling.wish import Wish, wish  # noqa: E402
 
 _LAYERS = ("codecs", "storage", "coordinator")
 # The types are checked by `make types`; here libraries that are not installed may be Any.
 _MYPY = ["--config-file=", "--explicit-package-bases", "--ignore-missing-imports"]
 
 
-def _extensions(wanted: Wish) -> list[Any]:
+def _extensions(wanted: BuildChoice) -> list[Any]:
     extensions: list[Any] = []
     if wanted.modules:
         extensions += _modules(must=wanted.must)
@@ -119,6 +119,6 @@ def _leave_as_it_is(path: Path) -> None:
 
 
 # sdists and editable installs hold sources alone.
-_wanted = wish() if "bdist_wheel" in sys.argv else Wish(c=False, modules=False, must=False)
+_wanted = wish() if "bdist_wheel" in sys.argv else BuildChoice(c=False, modules=False, must=False)
 BuildExt.must = _wanted.must
 setup(ext_modules=_extensions(_wanted), cmdclass={"build_ext": BuildExt})

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 def main() -> int:
     options = _arguments()
-    with awake_cores(wanted=not options.let_cores_sleep) as possible:
+    with awake_cores(enabled=not options.let_cores_sleep) as possible:
         pass  # only to check that this is possible: each case reports it
     cores = f"{possible} for small raw requests" if possible == KEPT_AWAKE else possible
     pairs = options.pairs or (3 if options.quick else 9)
@@ -53,11 +53,11 @@ def main() -> int:
     cases = [case for case in _chosen(table, options) if case.name not in results]
     if options.plain:
         facts["plain"] = version(options.plain)
-    with side_by_side(options.ours, options.against, options.plain) as (ours, theirs, plain):
+    with side_by_side(options.ours, options.against, options.plain) as (wirebroker, peer, plain):
         for number, case in enumerate(cases, 1):
             print(f"{number}/{len(cases)} {case.name} …", file=sys.stderr, flush=True)
-            with awake_cores(wanted=case.is_awake and not options.let_cores_sleep) as state:
-                results[case.name] = measure(case, ours, theirs, pairs, plain)
+            with awake_cores(enabled=case.is_awake and not options.let_cores_sleep) as state:
+                results[case.name] = measure(case, wirebroker, peer, pairs, plain)
             length = ", short runs" if options.quick else ""
             results[case.name].conditions = ("awake" if state == KEPT_AWAKE else "asleep") + length
             print(report.table(results, [case]).splitlines()[-1], file=sys.stderr, flush=True)
@@ -75,12 +75,10 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--pairs", type=int, help="runs of each broker (9; quick: 3)")
     parser.add_argument("--only", action="append", default=[], help="cases with this in their name")
     parser.add_argument("--output", type=Path, help="write table.md, runs.json and ratios.svg here")
-    parser.add_argument(
-        "--resume", action="store_true", help="keep what --output has, add the rest"
-    )
-    parser.add_argument("--ours", type=Path, help="another checkout of wirebroker than this one")
-    parser.add_argument("--plain", type=Path, help="a checkout to measure as well, not compiled")
-    parser.add_argument("--against", type=Path, help="another checkout, instead of Apache Kafka")
+    parser.add_argument("--resume", action="store_true", help="continue the run in --output")
+    parser.add_argument("--ours", type=Path, help="wirebroker checkout (default: this one)")
+    parser.add_argument("--plain", type=Path, help="plain Python checkout to measure as well")
+    parser.add_argument("--against", type=Path, help="checkout to compare with, instead of Kafka")
     add_option(parser)
     return parser.parse_args()
 

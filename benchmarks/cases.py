@@ -53,13 +53,13 @@ class Case:
 
     def prepare(self, broker: Broker) -> str:
         """Create the topic, and fill it if the case reads."""
-        kept = f"kept-{abs(hash(self.name)) % 10**8}"
+        filled_topic = f"kept-{abs(hash(self.name)) % 10**8}"
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
         if self.fill is not None:
-            if kept not in admin.list_topics(timeout=30).topics:
-                _create(admin, broker, kept, self.partitions)
-                self.fill(broker, kept)
-            return kept
+            if filled_topic not in admin.list_topics(timeout=30).topics:
+                _create(admin, broker, filled_topic, self.partitions)
+                self.fill(broker, filled_topic)
+            return filled_topic
         topic = f"case-{next(_numbers):06d}"
         _create(admin, broker, topic, self.partitions)
         return topic
@@ -79,11 +79,11 @@ def _create(admin: AdminClient, broker: Broker, topic: str, partitions: int) -> 
     admin.create_topics([NewTopic(topic, partitions, 1, config=settings)])[topic].result(30)
     give_up = time.monotonic() + 30
     while True:  # Apache Kafka's broker may learn of it later
-        found = admin.list_topics(topic, timeout=30).topics[topic]
-        if found.error is None and len(found.partitions) == partitions:
+        metadata = admin.list_topics(topic, timeout=30).topics[topic]
+        if metadata.error is None and len(metadata.partitions) == partitions:
             break
         if time.monotonic() > give_up:
-            raise RuntimeError(f"{topic} has not come up: {found.error}")
+            raise RuntimeError(f"{topic} is not ready: {metadata.error}")
     client = client_of(broker)
     await_leaders(client, topic, partitions)
     client.close()
@@ -214,7 +214,7 @@ def _raw_fetch_cases(seconds: float) -> list[Case]:
 def _other_raw_cases(seconds: float) -> list[Case]:
     return [
         Case(
-            f"{what}, 20 connections",
+            f"{name}, 20 connections",
             partial(drive, connections=20, seconds=seconds),
             (0, 1),  # no target for the rate
             fill=fill,
@@ -222,7 +222,7 @@ def _other_raw_cases(seconds: float) -> list[Case]:
             is_quick=True,
             is_awake=True,
         )
-        for what, drive, fill in (
+        for name, drive, fill in (
             ("OffsetCommit", raw_requests.offset_commits, None),
             (
                 "ListOffsets by time",

@@ -99,15 +99,15 @@ def _lines(new: Path, old: Path, old_name: str, options: argparse.Namespace) -> 
 def _case_rows(new: Path, old: Path, options: argparse.Namespace) -> Iterator[str]:
     pairs = options.pairs or (_QUICK_PAIRS if options.quick else _PAIRS)
     cases = named(all_cases(QUICK_SCALE if options.quick else 1), options.only)
-    with side_by_side(new, None, old) as (ours, kafka, earlier):
+    with side_by_side(new, None, old) as (current, kafka, earlier):
         for case in cases:
-            with awake_cores(wanted=case.is_awake and not options.let_cores_sleep):
-                of_kafka = measure(case, ours, kafka, pairs, earlier)
+            with awake_cores(enabled=case.is_awake and not options.let_cores_sleep):
+                of_kafka = measure(case, current, kafka, pairs, earlier)
             of_old = Pairs(of_kafka.ours, of_kafka.plain)
             ratios = [
                 ratio
-                for each in (of_old, of_kafka)
-                for ratio in (each.rate_ratio(), each.cpu_ratio())
+                for comparison in (of_old, of_kafka)
+                for ratio in (comparison.rate_ratio(), comparison.cpu_ratio())
             ]
             yield f"| {case.name} | {' | '.join(map(str, ratios))} |"
 
@@ -120,7 +120,7 @@ def _start_table(new: Path, old: Path, old_name: str, options: argparse.Namespac
             old_name: Checkout(folder / "earlier", old),
             "Kafka": apache_kafka(folder / "kafka", {}),
         }
-        with awake_cores(wanted=not options.let_cores_sleep):
+        with awake_cores(enabled=not options.let_cores_sleep):
             return table(measure_rounds(brokers, options.starts))
 
 

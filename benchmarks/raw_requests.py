@@ -35,10 +35,10 @@ def offset_commits(broker: Broker, topic: str, *, connections: int, seconds: flo
     client.close()
     # Correlation id, throttle time, topics, name, partitions, index.
     error_at = 4 + 4 + 4 + 2 + len(topic) + 4 + 4
-    found = generators.drive(
+    result = generators.drive(
         broker.port, frames, connections=connections, seconds=seconds, error_at=error_at
     )
-    return Sample(found["requests"], found["seconds"], generators.latencies(found))
+    return Sample(result["requests"], result["seconds"], generators.latencies(result))
 
 
 def fill_with_times(broker: Broker, topic: str) -> None:
@@ -57,15 +57,15 @@ def searches_by_time(broker: Broker, topic: str, *, connections: int, seconds: f
     frames: list[bytes] = []
     for _ in range(200):
         timestamp = _START_MS + rng.randrange(_STAMPED_BATCHES)
-        asked = {"partition_index": 0, "timestamp": timestamp, "current_leader_epoch": -1}
-        topics = [{"name": topic, "partitions": [asked]}]
+        partition = {"partition_index": 0, "timestamp": timestamp, "current_leader_epoch": -1}
+        topics = [{"name": topic, "partitions": [partition]}]
         request = {"replica_id": -1, "isolation_level": 0, "topics": topics}
         frames.append(request_frame(ApiKey.LIST_OFFSETS, 5, request))
     error_at = 4 + 4 + 4 + 2 + len(topic) + 4 + 4
-    found = generators.drive(
+    result = generators.drive(
         broker.port, frames, connections=connections, seconds=seconds, error_at=error_at
     )
-    return Sample(found["requests"], found["seconds"], generators.latencies(found))
+    return Sample(result["requests"], result["seconds"], generators.latencies(result))
 
 
 def idempotent_produce(broker: Broker, topic: str, *, connections: int, seconds: float) -> Sample:
@@ -85,7 +85,7 @@ def idempotent_produce(broker: Broker, topic: str, *, connections: int, seconds:
         )
         frames.append(request_frame(ApiKey.PRODUCE, 11, produce_request({(topic, 0): batch})))
     client.close()
-    found = generators.drive(
+    result = generators.drive(
         broker.port,
         frames,
         connections=connections,
@@ -94,15 +94,15 @@ def idempotent_produce(broker: Broker, topic: str, *, connections: int, seconds:
         error_at=4 + 1 + 1 + 1 + len(topic) + 1 + 4,
         sequence_at=frames[-1].index(batch) + BASE_SEQUENCE_AT,
     )
-    return Sample(found["requests"], found["seconds"], generators.latencies(found))
+    return Sample(result["requests"], result["seconds"], generators.latencies(result))
 
 
 def _new_producer(client: BlockingClient) -> Any:
     """Return an InitProducerId response; a new broker may not have a block of ids yet."""
-    asked = {"transactional_id": None, "transaction_timeout_ms": 60_000}
+    request = {"transactional_id": None, "transaction_timeout_ms": 60_000}
     give_up = time.monotonic() + 30
     while time.monotonic() < give_up:
-        producer = client.ask(ApiKey.INIT_PRODUCER_ID, 1, asked)
+        producer = client.ask(ApiKey.INIT_PRODUCER_ID, 1, request)
         if producer.error_code == 0:
             return producer
         time.sleep(0.05)

@@ -33,18 +33,18 @@ def table(results: Mapping[str, Pairs], cases: Sequence[Case]) -> str:
 def _row(case: Case, pairs: Pairs) -> str:
     rate, cpu = pairs.rate_ratio(), pairs.cpu_ratio()
     all_runs = (pairs.plain, pairs.ours, pairs.theirs)
-    plain, ours, theirs = (
+    plain_rate, wirebroker_rate, peer_rate = (
         f"{statistics.median(run.rate for run in runs):,.0f}" if runs else "" for runs in all_runs
     )
     cpu_us = (f"{statistics.median(run.cpu_us for run in runs):.2f}" for runs in all_runs if runs)
     cells = [
         case.name,
-        plain,
-        f"{ours} {case.unit}s/s",
-        theirs,
+        plain_rate,
+        f"{wirebroker_rate} {case.unit}s/s",
+        peer_rate,
         str(cpu),
         str(rate),
-        "" if case.reach is None else f"{_wanted(case.reach)}{_verdict(case, rate, cpu)}",
+        "" if case.reach is None else f"{_target_text(case.reach)}{_verdict(case, rate, cpu)}",
         _plain_ratios(pairs),
         ", ".join(cpu_us),
         _tail(pairs),
@@ -53,7 +53,7 @@ def _row(case: Case, pairs: Pairs) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _wanted(reach: tuple[float, float]) -> str:
+def _target_text(reach: tuple[float, float]) -> str:
     rate, cpu = reach
     return f"{rate or 'any'}, {cpu}"
 
@@ -75,8 +75,8 @@ def _tail(pairs: Pairs) -> str:
     """Return both p99 latencies in milliseconds, if reported."""
     if not all("p99_us" in run.extra for run in (*pairs.ours, *pairs.theirs)):
         return ""
-    ours, theirs = (_median_p99_ms(runs) for runs in (pairs.ours, pairs.theirs))
-    return f"{ours:.2f} / {theirs:.2f} ms"
+    wirebroker_ms, peer_ms = (_median_p99_ms(runs) for runs in (pairs.ours, pairs.theirs))
+    return f"{wirebroker_ms:.2f} / {peer_ms:.2f} ms"
 
 
 def _median_p99_ms(runs: Sequence[Run]) -> float:
@@ -138,13 +138,13 @@ def plot(path: Path, results: Mapping[str, Pairs], heading: str) -> None:
         (0.18, "CPU per record", [results[name].cpu_ratio() for name in names]),
         (-0.18, "rate", [results[name].rate_ratio() for name in names]),
     ):
-        places = [place + offset for place in range(len(names))]
+        positions = [position + offset for position in range(len(names))]
         middles = [ratio.median for ratio in ratios]
         errors = [
             [ratio.median - ratio.low for ratio in ratios],
             [ratio.high - ratio.median for ratio in ratios],
         ]
-        axes.barh(places, middles, height=0.34, xerr=errors, label=label)
+        axes.barh(positions, middles, height=0.34, xerr=errors, label=label)
     axes.axvline(1, color="black", linewidth=0.8)
     axes.set_yticks(range(len(names)), names)
     axes.set_xscale("log")

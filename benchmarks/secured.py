@@ -88,12 +88,12 @@ def _exchange(sock: Any, frame: bytes, buffer: bytearray) -> None:
     count = sock.recv_into(view)
     while count < 4:
         count += sock.recv_into(view[count:])
-    left = struct.unpack_from(">i", buffer)[0] + 4 - count
-    while left:
-        count = sock.recv_into(view[: min(left, len(buffer))])
+    remaining = struct.unpack_from(">i", buffer)[0] + 4 - count
+    while remaining:
+        count = sock.recv_into(view[: min(remaining, len(buffer))])
         if not count:
             raise RuntimeError("the broker has closed the connection")
-        left -= count
+        remaining -= count
 
 
 def _in_threads(
@@ -124,8 +124,8 @@ def tls_cases(clients: TlsClients, seconds: float) -> list[Case]:
         return clients.requests(broker, frame, connections=connections, seconds=seconds)
 
     def fetch(broker: Broker, topic: str, *, size: int, connections: int) -> Sample:
-        wanted = fetch_request({(topic, 0): 0}, partition_max_bytes=size)
-        frame = request_frame(ApiKey.FETCH, 12, wanted)
+        body = fetch_request({(topic, 0): 0}, partition_max_bytes=size)
+        frame = request_frame(ApiKey.FETCH, 12, body)
         return clients.requests(broker, frame, connections=connections, seconds=seconds)
 
     def fill(broker: Broker, topic: str) -> object:
@@ -164,7 +164,7 @@ def authorizer_case(seconds: float) -> Case:
     drive = partial(
         generators.raw_produce, connections=200, batch=batch, records=1, seconds=seconds
     )
-    return Case("authorizer beside none: 100 B, 200 connections", drive, is_awake=True)
+    return Case("authorizer compared with none: 100 B, 200 connections", drive, is_awake=True)
 
 
 def _add_acls(broker: Broker) -> None:
@@ -187,7 +187,7 @@ def _add_acls(broker: Broker) -> None:
     for first in range(0, len(rules), _ACLS_IN_A_REQUEST):
         creations = rules[first : first + _ACLS_IN_A_REQUEST]
         answer = client.ask(ApiKey.CREATE_ACLS, 3, {"creations": creations})
-        assert not any(each.error_code for each in answer.results)
+        assert not any(result.error_code for result in answer.results)
     client.close()
 
 
@@ -266,8 +266,8 @@ def _row(case: Case, pairs: Pairs) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pairs", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=3.0, help="of a run")
-    parser.add_argument("--ours", type=Path, help="another checkout of wirebroker than this one")
+    parser.add_argument("--seconds", type=float, default=3.0, help="length of a run")
+    parser.add_argument("--ours", type=Path, help="wirebroker checkout (default: this one)")
     parser.add_argument("--only", default="", help="cases with this in their name")
     options = parser.parse_args()
     print(f"{version(options.ours)}, {describe()}, {options.pairs} pairs\n")
@@ -286,19 +286,19 @@ def _beside_kafka(folder: Path, options: argparse.Namespace) -> None:
     has_quotas = options.only in "quota"
     if not cases and not has_quotas:
         return
-    ours = _with_tls(Checkout(folder / "ours", options.ours), folder / "tls", clients)
-    theirs = _with_tls(apache_kafka(folder / "theirs"), folder / "tls", clients)
+    wirebroker = _with_tls(Checkout(folder / "ours", options.ours), folder / "tls", clients)
+    kafka = _with_tls(apache_kafka(folder / "theirs"), folder / "tls", clients)
     try:
-        ours.start()
-        theirs.start()
+        wirebroker.start()
+        kafka.start()
         for case in cases:
-            print(_row(case, measure(case, ours, theirs, options.pairs)), flush=True)
+            print(_row(case, measure(case, wirebroker, kafka, options.pairs)), flush=True)
         if has_quotas:
-            off = [quota_deviation(broker) for broker in (ours, theirs)]
+            off = [quota_deviation(broker) for broker in (wirebroker, kafka)]
             print(f"| quota of 2 MB/s over 30 s | {off[0]:+.1f} % | {off[1]:+.1f} % | | | | |")
     finally:
-        ours.stop()
-        theirs.stop()
+        wirebroker.stop()
+        kafka.stop()
 
 
 def _beside_none(folder: Path, options: argparse.Namespace) -> None:

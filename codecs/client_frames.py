@@ -40,7 +40,7 @@ def parse_response_header(key: ApiKey, version: int, frame: Buffer) -> tuple[int
         MalformedFrameError: The bytes are malformed.
     """
     if len(frame) < 4:
-        raise MalformedFrameError(f"an answer of {len(frame)} bytes has no correlation id")
+        raise MalformedFrameError(f"a response of {len(frame)} bytes has no correlation id")
     (correlation_id,) = _CORRELATION_ID.unpack_from(frame)
     if key == ApiKey.API_VERSIONS or version < SPOKEN_VERSIONS[key].first_flexible:
         return correlation_id, 4

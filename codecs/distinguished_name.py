@@ -74,7 +74,7 @@ class _Der:
     def _next(self, tag: int | None) -> tuple[bytes, bytes]:
         data, start = self._data, self._position
         if start + 2 > len(data) or (tag is not None and data[start] != tag):
-            raise MalformedFrameError("a certificate is not what it should be")
+            raise MalformedFrameError("a certificate has an unexpected element")
         length, position = data[start + 1], start + 2
         if length & 0x80:
             count = length & 0x7F
@@ -142,7 +142,7 @@ def fault_of_client(certificate: bytes) -> str | None:
     if not subject_of(certificate):
         is_critical, _ = extensions.get(_ALTERNATIVE_NAMES, (False, b""))
         if not (is_critical and alternative_names_of(certificate)):
-            return "it has neither a name nor critical alternative ones"
+            return "it has neither a subject nor critical alternative names"
     return None
 
 
@@ -169,7 +169,7 @@ def _number(data: bytes) -> str:
             numbers.append(number)
             number = 0
     if not numbers:
-        raise MalformedFrameError("a certificate has a type without a number")
+        raise MalformedFrameError("a certificate has an empty object identifier")
     first = min(numbers[0] // 40, 2)
     return ".".join(map(str, (first, numbers[0] - 40 * first, *numbers[1:])))
 

@@ -97,14 +97,14 @@ def decode_principal(data: Buffer) -> Principal:
         MalformedFrameError: The bytes are malformed.
     """
     if bytes(data[:2]) != _PRINCIPAL_VERSION:
-        raise MalformedFrameError("the principal is of an unknown version")
+        raise MalformedFrameError("the principal has an unknown version")
     kind, position = _text(data, 2)
     name, position = _text(data, position)
     if position >= len(data):
         raise MalformedFrameError("the principal ends too soon")
     is_by_token = bool(data[position])
     if skip_tagged_fields(data, position + 1) != len(data):
-        raise MalformedFrameError("something stands behind the principal")
+        raise MalformedFrameError("unexpected bytes after the principal")
     return Principal(kind, name, is_by_token)
 
 
@@ -134,8 +134,8 @@ def _text(data: Buffer, position: int) -> tuple[str, int]:
     length, position = read_uvarint(data, position)
     end = position + length - 1
     if length < 1 or end > len(data):
-        raise MalformedFrameError("a text of the principal ends beyond it")
+        raise MalformedFrameError("a string of the principal ends beyond it")
     try:
         return str(data[position:end], "utf-8"), end
     except UnicodeDecodeError:
-        raise MalformedFrameError("a text of the principal is not UTF-8") from None
+        raise MalformedFrameError("a string of the principal is not UTF-8") from None

@@ -27,7 +27,7 @@ def _finite(text: str) -> float:
 
 
 def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def parse_json(
@@ -59,5 +59,5 @@ def json_integer(value: Any, least: int, most: int) -> int:
         ValueError: It is another value; a boolean is not an integer.
     """
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        raise ValueError(f"{str(value)[:40]} is no integer from {least} to {most}")
+        raise ValueError(f"{str(value)[:40]} is not an integer from {least} to {most}")
     return value

@@ -148,7 +148,7 @@ def _is_built() -> bool:
         import_module(f"{_GENERATED}.made_from")
     except ModuleNotFoundError as error:
         raise ImportError(
-            "codecs/generated is empty: wirebroker is neither installed (pip install -e .)"
-            " nor are its message modules made (python -m compiling.messages)"
+            "codecs/generated is empty: install wirebroker (pip install -e .) or generate"
+            " its message modules (python -m compiling.messages)"
         ) from error
     return True

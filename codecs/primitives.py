@@ -136,7 +136,7 @@ def read_string(view: Buffer, position: int) -> tuple[str, int]:
     """Read a non-null string."""
     value, position = read_nullable_string(view, position)
     if value is None:
-        raise MalformedFrameError("a string that must be there is null")
+        raise MalformedFrameError("a required string is null")
     return value, position
 
 
@@ -153,7 +153,7 @@ def read_compact_string(view: Buffer, position: int) -> tuple[str, int]:
     """Read a non-null compact string."""
     value, position = read_compact_nullable_string(view, position)
     if value is None:
-        raise MalformedFrameError("a string that must be there is null")
+        raise MalformedFrameError("a required string is null")
     return value, position
 
 
@@ -218,7 +218,7 @@ def skip_tagged_fields(view: Buffer, position: int) -> int:
 def string(value: str) -> bytes:
     """Encode a string."""
     encoded = value.encode()
-    assert len(encoded) < 0x8000, "longer than an int16 can say"
+    assert len(encoded) < 0x8000, "too long for an int16 length"
     return len(encoded).to_bytes(2, "big") + encoded
 
 

@@ -149,7 +149,7 @@ def parse_client_first(message: bytes) -> ClientFirst:
     """
     found = _CLIENT_FIRST.fullmatch(_text(message))
     if found is None:
-        raise MalformedFrameError("a SCRAM client begins with something else")
+        raise MalformedFrameError("malformed first message of a SCRAM client")
     extensions = found["extensions"].lower().split(",")
     return ClientFirst(
         user=_unescaped(found["name"]),
@@ -168,9 +168,9 @@ def parse_client_final(message: bytes) -> ClientFinal:
     """
     found = _CLIENT_FINAL.fullmatch(_text(message))
     if found is None:
-        raise MalformedFrameError("a SCRAM client ends with something else")
+        raise MalformedFrameError("malformed final message of a SCRAM client")
     if not _base64(found["channel"]).startswith(b"n,"):
-        raise MalformedFrameError("a SCRAM client binds channels, which nobody offered")
+        raise MalformedFrameError("a SCRAM client uses channel binding, which was not offered")
     return ClientFinal(found["nonce"], _base64(found["proof"]), found["unproved"])
 
 
@@ -201,14 +201,14 @@ def parse_server_first(message: bytes, nonce: str) -> ServerFirst:
     """
     found = _SERVER_FIRST.fullmatch(_text(message))
     if found is None:
-        raise MalformedFrameError("a SCRAM server begins with something else")
+        raise MalformedFrameError("malformed first message of a SCRAM server")
     if not found["nonce"].startswith(nonce) or found["nonce"] == nonce:
-        raise MalformedFrameError("a SCRAM server answers somebody else")
+        raise MalformedFrameError("a SCRAM server returned another nonce")
     iterations = int(found["iterations"])
     if not LEAST_ITERATIONS <= iterations <= _MOST_CLIENT_ITERATIONS:
         raise MalformedFrameError(
             f"a SCRAM server wants {iterations} iterations; {LEAST_ITERATIONS} to "
-            f"{_MOST_CLIENT_ITERATIONS} are taken"
+            f"{_MOST_CLIENT_ITERATIONS} are allowed"
         )
     return ServerFirst(found["nonce"], _base64(found["salt"]), iterations, message.decode())
 
@@ -231,7 +231,7 @@ def client_final(mechanism: int, salted: bytes, first: str, answer: ServerFirst)
 
 def _text(message: bytes) -> str:
     if len(message) > _LONGEST_MESSAGE_BYTES:
-        raise MalformedFrameError(f"a SCRAM message of {len(message)} bytes")
+        raise MalformedFrameError(f"a SCRAM message of {len(message)} bytes is too long")
     try:
         return message.decode()
     except UnicodeDecodeError:
@@ -250,7 +250,7 @@ def _base64(text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except binascii.Error:
-        raise MalformedFrameError("a SCRAM message has something that is no base64") from None
+        raise MalformedFrameError("a SCRAM message has invalid base64") from None
 
 
 def _hash(mechanism: int, data: bytes) -> bytes:

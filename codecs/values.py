@@ -59,7 +59,7 @@ def as_struct(struct_class: type[Struct], value: Any) -> Any:
         return struct_class(**value)  # a check of each name first took twice as long
     except TypeError:
         name = struct_class.__name__
-        assert isinstance(value, Mapping), f"{name}: {value!r} is no mapping"
+        assert isinstance(value, Mapping), f"{name}: {value!r} is not a mapping"
         fields = cast("Mapping[str, Any]", value)
         unknown = [each for each in fields if each not in struct_class.FIELD_NAMES]
         assert not unknown, f"{name} has no field {unknown}"

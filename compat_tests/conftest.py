@@ -55,8 +55,8 @@ def start_broker(
     with contextlib.ExitStack() as started:
 
         def start(settings: dict[str, str] | None = None) -> Broker:
-            one = make_broker(broker_kind, tmp_path_factory.mktemp("own-broker"), settings)
-            return started.enter_context(one)
+            new_broker = make_broker(broker_kind, tmp_path_factory.mktemp("own-broker"), settings)
+            return started.enter_context(new_broker)
 
         yield start
 

@@ -1,6 +1,6 @@
 """The build backend: setuptools, after generating the message codecs (compiling/messages).
 
-wish.py decides whether mypyc compiles modules.
+build_choice.py decides whether mypyc compiles modules.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from setuptools.build_meta import (
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from compiling.build_choice import announce, wish
 from compiling.messages.build import make_modules, requirements
-from compiling.wish import announce, wish
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -35,9 +35,11 @@ class BuildExt(build_ext):
 
         def compile_side_by_side(sources: list[str], *args: Any, **kwargs: Any) -> list[str]:
             # Largest first, so that the last one to start is short.
-            largest = sorted(sources, key=lambda each: -Path(each).stat().st_size)
-            jobs = {each: pool.submit(compile_all, [each], *args, **kwargs) for each in largest}
-            return [path for each in sources for path in jobs[each].result()]
+            largest = sorted(sources, key=lambda source: -Path(source).stat().st_size)
+            jobs = {
+                source: pool.submit(compile_all, [source], *args, **kwargs) for source in largest
+            }
+            return [path for source in sources for path in jobs[source].result()]
 
         self.compiler.compile = compile_side_by_side
         self.parallel = max(1, len(self.extensions))  # they wait for the pool
@@ -54,5 +56,5 @@ class BuildExt(build_ext):
             self.extensions = []
 
     def _remove(self, extensions: list[Extension]) -> None:
-        for each in extensions:
-            Path(self.get_ext_fullpath(each.name)).unlink(missing_ok=True)
+        for extension in extensions:
+            Path(self.get_ext_fullpath(extension.name)).unlink(missing_ok=True)

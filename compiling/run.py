@@ -12,8 +12,8 @@ import os
 import sys
 from pathlib import Path
 
+from compiling.build_choice import TAKES, VARIABLE, what_is_missing
 from compiling.tree import ROOT, is_current
-from compiling.wish import TAKES, VARIABLE, what_is_missing
 
 # 9404 is the usual port for Kafka metrics.
 _HTTP = {
@@ -32,7 +32,7 @@ def main(folder: Path, arguments: list[str]) -> None:
         _print(f"plain Python; the compiled broker uses half the CPU, but {missing}")
     else:
         _print(f"plain Python; `make compiled` builds one that uses half the CPU, in {TAKES}")
-    if not any(each.startswith("--config") for each in arguments):
+    if not any(argument.startswith("--config") for argument in arguments):
         for name, value in _HTTP.items():
             environment.setdefault(name, value)
     # -P: the compiled copy takes precedence over the current directory.

@@ -18,9 +18,9 @@ import sys
 import zipfile
 from pathlib import Path
 
+from compiling.build_choice import VARIABLE, what_is_missing
 from compiling.messages.build import MODULES, make_modules
 from compiling.modules import compiled_paths
-from compiling.wish import VARIABLE, what_is_missing
 
 ROOT = Path(__file__).resolve().parent.parent
 _PACKAGES = ("wirebroker", "codecs", "storage", "coordinator")
@@ -71,9 +71,9 @@ def copy_project(folder: Path) -> None:
 
 def _project_files() -> list[str]:
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    made = {path.relative_to(ROOT).as_posix() for path in MODULES.glob("*.py")}
-    names = sorted((set(done.stdout.split("\0")) | made) - {""})
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    module_files = {path.relative_to(ROOT).as_posix() for path in MODULES.glob("*.py")}
+    names = sorted((set(result.stdout.split("\0")) | module_files) - {""})
     return [name for name in names if (ROOT / name).is_symlink() or (ROOT / name).is_file()]
 
 
@@ -83,10 +83,10 @@ def _copy(names: list[str], folder: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         if not target.is_symlink():
             shutil.copy2(source, target, follow_symlinks=False)
-    wanted = set(names)
+    expected = set(names)
     for package in (*_PACKAGES, "tests", "benchmarks", "spark_it", "compat_tests"):
         for path in (folder / package).rglob("*.py"):
-            if str(path.relative_to(folder)) not in wanted:
+            if str(path.relative_to(folder)) not in expected:
                 path.unlink()
 
 
@@ -105,8 +105,8 @@ def _digest(names: list[str]) -> str:
 def _build(folder: Path) -> Path:
     for old in folder.rglob("*.so"):
         old.unlink()
-    for made in ("build", "dist"):
-        shutil.rmtree(folder / made, ignore_errors=True)
+    for output_name in ("build", "dist"):
+        shutil.rmtree(folder / output_name, ignore_errors=True)
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
     # An optional build, as of `pip install .`; missing modules raise below.
     environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
@@ -116,7 +116,7 @@ def _build(folder: Path) -> Path:
     with zipfile.ZipFile(wheel) as archive:
         compiled = [name for name in archive.namelist() if name.endswith(".so")]
         if len(compiled) <= len(compiled_paths()):  # the hand-written C extensions add to them
-            raise RuntimeError(what_is_missing() or "compiling has failed: pip wheel -v . says why")
+            raise RuntimeError(what_is_missing() or "compiling failed: pip wheel -v . shows why")
         archive.extractall(folder, compiled)
     return wheel
 

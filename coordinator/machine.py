@@ -1,11 +1,11 @@
 """State machines over a log, the common form of coordinators and the controller.
 
-    operation(machine, token, moment) -> Result(records, answers, effects, on_failure)
+    operation(machine, token, now) -> Result(records, answers, effects, on_failure)
     log.append(records)                  in one piece, immediately
-    machine.take_over(records, ...)      the only change of durable state
+    machine.apply(records, ...)      the only change of durable state
     answers and effects                  performed once the log has committed the records
 
-A machine does no I/O and never waits. Only records change its durable state, through `take_over`
+A machine does no I/O and never waits. Only records change its durable state, through `apply`
 and `replay`. Its soft state (waiters, timers, pending appends) is lost on loading, and `on_failure`
 restores it if an append fails.
 
@@ -70,15 +70,15 @@ class Machine(Protocol):
         """The machine's timers."""
         ...
 
-    def take_over(self, records: Sequence[Any], producer_id: int, /) -> None:
+    def apply(self, records: Sequence[Any], producer_id: int, /) -> None:
         """Apply records that were just appended, final or of a producer's transaction."""
         ...
 
-    def on_timer(self, event: Any, moment: Moment, /) -> Result:
+    def on_timer(self, event: Any, now: Moment, /) -> Result:
         """Handle an event from `timers.take_due`."""
         ...
 
-    def on_loaded(self, moment: Moment, /) -> Result:
+    def on_loaded(self, now: Moment, /) -> Result:
         """Begin to serve the loaded state."""
         ...
 
@@ -121,7 +121,7 @@ class MachineLog(Protocol):
     def append(
         self,
         records: Sequence[Any],
-        moment: Moment,
+        now: Moment,
         producer: ProducerEpoch | None = None,
         guard: VerificationGuard | None = None,
     ) -> None:

@@ -2,9 +2,9 @@
 
 A shard is the state machine (machine.py) of one partition of an internal topic:
 
-    handler(shard, request, token, moment) -> Outcome(records, answers, on_failure)
+    handler(shard, request, token, now) -> Outcome(records, answers, on_failure)
     shard.replay(key, value)                  the only change of durable state
-    shard.timers.take_due(moment) -> event    then shard.on_timer(event, moment) -> Outcome
+    shard.timers.take_due(now) -> event       then shard.on_timer(event, now) -> Outcome
 
 An outcome's records are appended in one piece and replayed immediately; responses and effects
 follow once they are committed. If the append fails, `on_failure` restores the soft state and
@@ -127,9 +127,9 @@ class Timers:
 
     def set(self, key: Hashable, at_ms: int, event: Any) -> None:
         """Schedule `event` at a monotonic time, in place of the key's earlier event."""
-        known = self._events.get(key)
-        if known is not None and known[2] <= at_ms:
-            self._events[key] = (at_ms, event, known[2])
+        scheduled = self._events.get(key)
+        if scheduled is not None and scheduled[2] <= at_ms:
+            self._events[key] = (at_ms, event, scheduled[2])
             return
         self._events[key] = (at_ms, event, at_ms)
         self._push(key, at_ms)
@@ -143,8 +143,8 @@ class Timers:
         heap = self._heap
         while heap:
             at_ms, _, key = heap[0]
-            known = self._events.get(key)
-            if known is not None and known[2] == at_ms:
+            scheduled = self._events.get(key)
+            if scheduled is not None and scheduled[2] == at_ms:
                 return at_ms
             heapq.heappop(heap)
         return None

@@ -61,7 +61,7 @@ def read_rows(files: Files, path: str, *, columns: int) -> list[list[str]]:
         CheckpointError: The file is damaged, or a row does not end in two whole numbers.
     """
     try:
-        content = files.read_whole(path)
+        content = files.read_file(path)
     except FileNotFoundError:
         return []
     if not content:
@@ -80,13 +80,13 @@ def parse_rows(content: bytes, *, columns: int) -> list[list[str]]:
     """
     version, *lines = content.decode("ascii").split("\n")
     if version != _VERSION:
-        raise ValueError(f"has version {version[:20]!r}, only 0 is known")
+        raise ValueError(f"has version {version[:20]!r}, only 0 is supported")
     count = lines[0] if lines else ""
     if not count.isdigit() or lines[-1]:
-        raise ValueError("is damaged: it does not begin, or end, as a checkpoint")
+        raise ValueError("is damaged: its beginning or end is invalid")
     rows = [line.split(" ") for line in lines[1:-1]]
     if len(rows) != int(count):
-        raise ValueError(f"is damaged: {count} rows declared, {len(rows)} there")
+        raise ValueError(f"is damaged: {count} rows declared, {len(rows)} found")
     for row in rows:
         if len(row) != columns or not row[0] or not all(map(_is_long, row[columns - 2 :])):
             raise ValueError(f"is damaged: {' '.join(row)!r}")
@@ -104,4 +104,4 @@ def encode_rows(rows: Collection[str]) -> bytes:
 
 def write_rows(files: Files, path: str, rows: Collection[str], *, sync: bool = True) -> None:
     """Replace a checkpoint file; see encode_rows."""
-    files.write_whole(path, encode_rows(rows), sync=sync)
+    files.write_file(path, encode_rows(rows), sync=sync)

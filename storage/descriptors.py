@@ -14,7 +14,7 @@ import sys
 from wirebroker.storage.system_calls import FOLDER, OPENED, lock
 
 # Where syncfs reports all failed writebacks: ext4 and xfs, from Linux 5.8 on.
-_TELLING_FILE_SYSTEMS = frozenset({0xEF53, 0x58465342})
+_ERROR_REPORTING_FILE_SYSTEMS = frozenset({0xEF53, 0x58465342})
 _TELLING_KERNEL = (5, 8)
 # struct statfs has 120 bytes on 64-bit Linux and begins with the file system's type, a long.
 _STATFS_BYTES = 256
@@ -48,13 +48,13 @@ class Volume:
         Raises:
             OSError: Data written since the volume was opened or last synced may be lost.
         """
-        assert _libc is not None, "only where it tells all errors"
+        assert _libc is not None, "used only where it reports all errors"
         if _libc.syncfs(self._descriptor.number) != 0:
             number = ctypes.get_errno()
             raise OSError(number, os.strerror(number))
 
 
-def tells_all_errors(path: str) -> bool:
+def reports_all_errors(path: str) -> bool:
     """Return whether syncfs reports all failed writebacks on the volume of `path`."""
     if _libc is None:
         return False
@@ -64,7 +64,7 @@ def tells_all_errors(path: str) -> bool:
         release >= _TELLING_KERNEL
         and hasattr(_libc, "syncfs")
         and _libc.statfs(os.fsencode(path), status) == 0
-        and ctypes.c_long.from_buffer(status).value in _TELLING_FILE_SYSTEMS
+        and ctypes.c_long.from_buffer(status).value in _ERROR_REPORTING_FILE_SYSTEMS
     )
 
 
@@ -107,10 +107,10 @@ class DirectoryLock:
         if self._descriptor is None:
             return False
         try:
-            found = os.stat(os.path.dirname(self._path))
+            current_stat = os.stat(os.path.dirname(self._path))
         except (FileNotFoundError, NotADirectoryError):
             return False
-        return os.path.samestat(found, os.fstat(self._folder.number))
+        return os.path.samestat(current_stat, os.fstat(self._folder.number))
 
     def release(self) -> None:
         """Release the lock, if held; as in Kafka, the `.lock` file stays."""

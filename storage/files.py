@@ -24,7 +24,7 @@ from wirebroker.storage.descriptors import (
     Descriptor,
     DirectoryLock,
     Volume,
-    tells_all_errors,
+    reports_all_errors,
 )
 from wirebroker.storage.file_cache import CachedFile, FileCache
 from wirebroker.storage.listing import names_by_kind, subdirectories
@@ -78,9 +78,9 @@ class DataFile(CachedFile):
         "_cache",
         "_changes",
         "_is_reserved",
+        "_reports_residency",
         "_size",
         "_synced_changes",
-        "_tells_residency",
         "is_old",
         "path",
     )
@@ -96,7 +96,7 @@ class DataFile(CachedFile):
         self.is_old = False
         self._is_reserved = False
         # False once the file system (tmpfs) has refused; a further attempt costs 1.5 us.
-        self._tells_residency = True
+        self._reports_residency = True
         self.path = path
 
     def __repr__(self) -> str:
@@ -120,7 +120,7 @@ class DataFile(CachedFile):
 
     def reserve(self, length: int) -> None:
         """Create the file with `length` zero bytes, which `size()` does not count."""
-        assert self.size() == 0, "only what is new can be reserved"
+        assert self.size() == 0, "only a new file can be reserved"
         descriptor = self.descriptor or self._open(os.O_CREAT)
         self._size = 0
         os.ftruncate(descriptor.number, length)
@@ -211,7 +211,7 @@ class DataFile(CachedFile):
         with suppress(FileNotFoundError):
             os.unlink(self.path)
 
-    def let_go(self) -> None:
+    def free_gradually(self) -> None:
         """Remove the file from the cache; it closes with its last user."""
         self._cache.forget(self)
 
@@ -231,7 +231,7 @@ class DataFile(CachedFile):
         """
         self.is_recent = True
         descriptor = self.descriptor or self._open()
-        if self._tells_residency:
+        if self._reports_residency:
             try:
                 preadv(descriptor.number, (_probe_byte,), position, _RWF_NOWAIT)
                 if length > 1:
@@ -252,7 +252,7 @@ class DataFile(CachedFile):
         """
         self.is_recent = True
         descriptor = self.descriptor or self._open()
-        if self._tells_residency:
+        if self._reports_residency:
             try:
                 return preadv(descriptor.number, (memory,), position, _RWF_NOWAIT)
             except BlockingIOError:
@@ -264,7 +264,7 @@ class DataFile(CachedFile):
     def _note_unknown_flag(self, error: OSError) -> None:
         if error.errno not in _UNKNOWN_FLAG:
             raise error
-        self._tells_residency = False
+        self._reports_residency = False
 
     def read_now(self, position: int, length: int, *, least: int) -> bytes | bytearray:
         """Return between `least` and `length` bytes from `position` without waiting.
@@ -272,7 +272,7 @@ class DataFile(CachedFile):
         Raises:
             ColdPagesError: Fewer than `least` bytes are in memory.
         """
-        if not self._tells_residency:
+        if not self._reports_residency:
             data = self.read_at(position, length)
             if len(data) >= least:
                 return data
@@ -418,7 +418,7 @@ class Files:
         except FileNotFoundError:
             os.makedirs(path, exist_ok=True)
 
-    def read_whole(self, path: str) -> bytes:
+    def read_file(self, path: str) -> bytes:
         """Return the contents of a small file.
 
         Raises:
@@ -430,17 +430,17 @@ class Files:
             descriptor = Descriptor(os.open(path, os.O_RDONLY | AT_ONCE | OPENED))
         except OSError as error:
             if error.errno in _NO_FILE:
-                raise FileNotFoundError(errno.ENOENT, "it is no regular file", path) from error
+                raise FileNotFoundError(errno.ENOENT, "not a regular file", path) from error
             raise
         status = os.fstat(descriptor.number)
         if not stat.S_ISREG(status.st_mode):
-            raise FileNotFoundError(errno.ENOENT, "it is no regular file", path)
+            raise FileNotFoundError(errno.ENOENT, "not a regular file", path)
         size = status.st_size
         content = pread(descriptor.number, size, 0)
-        assert len(content) == size, "small files are read at once"
+        assert len(content) == size, "small files are read in one call"
         return content
 
-    def write_whole(self, path: str, content: Buffer, *, sync: bool = True) -> None:
+    def write_file(self, path: str, content: Buffer, *, sync: bool = True) -> None:
         """Replace a small file atomically.
 
         Without `sync` (of file and directory) a power loss may leave it empty.
@@ -459,7 +459,7 @@ class Files:
         if sync:
             self.sync_directory(os.path.dirname(path))
 
-    def make_way(self, path: str) -> None:
+    def remove_obstacle(self, path: str) -> None:
         """Remove the file, link or empty directory at the path of a new file.
 
         Raises:
@@ -490,7 +490,7 @@ class Files:
         # A slice in flight may have reopened a file of the tree.
         for file in self._cache.open_files():
             if isinstance(file, DataFile) and file.path.startswith(f"{path}{os.sep}"):
-                file.let_go()
+                file.free_gradually()
 
     def sync_directory(self, path: str) -> None:
         """Sync the names in a directory. Blocks: run it in a thread."""
@@ -502,7 +502,7 @@ class Files:
         Returns:
             None if syncfs might miss errors: sync each file instead.
         """
-        return Volume(path) if tells_all_errors(path) else None
+        return Volume(path) if reports_all_errors(path) else None
 
     def lock_directory(self, path: str) -> DirectoryLock:
         """Take Apache Kafka's lock on a log directory (`.lock`, a POSIX record lock).

@@ -18,7 +18,7 @@ import errno
 import json
 from typing import TYPE_CHECKING, NamedTuple
 
-from wirebroker.base.wording import few_of
+from wirebroker.base.text import few_of
 from wirebroker.codecs.json_text import MAX_INT64, json_integer, parse_json
 from wirebroker.codecs.primitives import random_uuid, uuid_text
 from wirebroker.storage.checkpoints import (
@@ -99,7 +99,6 @@ class LogDirectory:
         "_lock",
         "cluster_id",
         "directory_id",
-        "foreign",
         "futures",
         "has_failed",
         "is_new",
@@ -110,6 +109,7 @@ class LogDirectory:
         "problems",
         "strays",
         "to_delete",
+        "unknown_directories",
         "was_clean",
     )
 
@@ -126,7 +126,7 @@ class LogDirectory:
         self.to_delete: list[str] = []
         self.strays: list[str] = []
         self.futures: list[PartitionDirectory] = []
-        self.foreign: list[str] = []
+        self.unknown_directories: list[str] = []
         self.problems: list[str] = []
         self.has_failed = lock is None
         self.is_new = False
@@ -154,7 +154,7 @@ class LogDirectory:
         path = path.rstrip("/") or "/"
         is_new = not files.exists(path)
         if not is_new:
-            _check_is_ours(path, files)
+            _check_is_log_directory(path, files)
         files.make_directory(path)
         if is_new:
             files.sync_directory(path.rpartition("/")[0] or "/")
@@ -217,7 +217,7 @@ class LogDirectory:
     def write_topic_id(self, partition_path: str, topic_id: bytes) -> None:
         """Write a partition's `partition.metadata`."""
         path = f"{partition_path}/{PARTITION_METADATA}"
-        self._files.write_whole(path, content_for(topic_id), sync=False)
+        self._files.write_file(path, content_for(topic_id), sync=False)
 
     def delete_partition_directory(self, topic: str, partition: int) -> str:
         """Rename a partition's directory for deletion; return the new path.
@@ -269,7 +269,7 @@ class LogDirectory:
         content = json.dumps(
             {"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":")
         ).encode()
-        self._files.write_whole(f"{self.path}/{CLEAN_SHUTDOWN_MARKER}", content)
+        self._files.write_file(f"{self.path}/{CLEAN_SHUTDOWN_MARKER}", content)
 
     def sync_names(self) -> None:
         """Sync the names of the partitions' directories. Blocks."""
@@ -316,7 +316,7 @@ class LogDirectory:
         Raises:
             OSError: The disk failed.
         """
-        assert self.is_new, "it was somebody's before"
+        assert self.is_new, "the directory is not new"
         self._files.unlink(f"{self.path}/{META_PROPERTIES}")
         self._files.sync_directory(self.path)
 
@@ -329,13 +329,13 @@ class LogDirectory:
         try:
             return read_offsets(self._files, f"{self.path}/{name}")
         except CheckpointError as error:
-            self.problems.append(f"{error}; going on as if it were empty")
+            self.problems.append(f"{error}; treating it as empty")
             return {}
 
     def _read_clean_shutdown_marker(self) -> None:
         path = f"{self.path}/{CLEAN_SHUTDOWN_MARKER}"
         try:
-            content = self._files.read_whole(path)
+            content = self._files.read_file(path)
         except FileNotFoundError:
             return
         self.was_clean = True
@@ -348,22 +348,22 @@ class LogDirectory:
     def _list_partitions(self) -> None:
         for name in self._files.list_subdirectories(self.path):
             path = f"{self.path}/{name}"
-            found = partition_of(name)
-            if found is None:
-                self.foreign.append(name)
-            elif found.aside == "delete":
+            parsed = partition_of(name)
+            if parsed is None:
+                self.unknown_directories.append(name)
+            elif parsed.aside == "delete":
                 self.to_delete.append(path)
-            elif found.aside == "stray":
+            elif parsed.aside == "stray":
                 self.strays.append(path)
             else:
                 topic_id = self._read_topic_id(path)
-                partition = PartitionDirectory(found.topic, found.partition, path, topic_id)
-                (self.futures if found.aside else self.partitions).append(partition)
+                partition = PartitionDirectory(parsed.topic, parsed.partition, path, topic_id)
+                (self.futures if parsed.aside else self.partitions).append(partition)
 
     def _read_topic_id(self, partition_path: str) -> bytes | None:
         path = f"{partition_path}/{PARTITION_METADATA}"
         try:
-            return topic_id_in(self._files.read_whole(path))
+            return topic_id_in(self._files.read_file(path))
         except FileNotFoundError:
             return None
         except ValueError as error:
@@ -390,35 +390,35 @@ def _ending(partition: int, suffix: str) -> str:
     return f"-{partition}.{random_uuid().hex()}{suffix}"
 
 
-def _check_is_ours(path: str, files: Files) -> None:
+def _check_is_log_directory(path: str, files: Files) -> None:
     """Refuse a directory with subdirectories that only look like partitions.
 
     As in Apache Kafka, `meta.properties` is synced before the first partition is created.
     """
     if files.exists(f"{path}/{META_PROPERTIES}"):
         return
-    taken = [
+    names = [
         name for name in sorted(files.list_subdirectories(path)) if partition_of(name) is not None
     ]
-    if taken:
+    if names:
         raise LogDirectoryError(
-            f"{path} has no {META_PROPERTIES} but folders named like partitions "
-            f"({few_of(taken, _MOST_NAMES_SHOWN)}), and was left as it is; choose another data "
-            f"directory, or put its {META_PROPERTIES} back"
+            f"{path} has partition directories ({few_of(names, _MOST_NAMES_SHOWN)}) but no "
+            f"{META_PROPERTIES}, and was not changed; choose another data directory, or restore "
+            f"its {META_PROPERTIES}"
         )
 
 
 def _identify(path: str, files: Files, *, node_id: int, cluster_id: str | None) -> MetaProperties:
     file = f"{path}/{META_PROPERTIES}"
     try:
-        properties = parse_meta_properties(files.read_whole(file).decode())
+        properties = parse_meta_properties(files.read_file(file).decode())
     except FileNotFoundError as error:
         if files.exists(file):
             raise DamagedDirectoryError(
-                f"{file} is no regular file; restore it, or choose another data directory"
+                f"{file} is not a regular file; restore it, or choose another data directory"
             ) from error
         properties = MetaProperties(cluster_id or uuid_text(random_uuid()), node_id, random_uuid())
-        files.write_whole(file, format_meta_properties(properties).encode())
+        files.write_file(file, format_meta_properties(properties).encode())
         return properties
     except ValueError as error:
         raise DamagedDirectoryError(
@@ -436,5 +436,5 @@ def _identify(path: str, files: Files, *, node_id: int, cluster_id: str | None) 
         )
     if properties.directory_id == bytes(16):
         properties = properties._replace(directory_id=random_uuid())
-        files.write_whole(file, format_meta_properties(properties).encode())
+        files.write_file(file, format_meta_properties(properties).encode())
     return properties

@@ -42,12 +42,12 @@ def parse_meta_properties(text: str) -> MetaProperties:
             key, value = (_ESCAPE.sub(r"\1", part) for part in match.groups())
             values[key] = value
     if values.get("version") != "1":
-        raise ValueError(f"version is {values.get('version')!r}, only 1 is known")
+        raise ValueError(f"version is {values.get('version')!r}, only 1 is supported")
     for name in ("cluster.id", "node.id"):
         if not values.get(name):
             raise ValueError(f"{name} is missing")
     if not values["node.id"].isdecimal():
-        raise ValueError(f"node.id is {values['node.id']!r}, no number")
+        raise ValueError(f"node.id is {values['node.id']!r}, not a number")
     directory_id = values.get("directory.id")
     return MetaProperties(
         values["cluster.id"],

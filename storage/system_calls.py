@@ -175,8 +175,8 @@ def lock_holder(descriptor: int) -> int | None:
     """Return the id of the process that holds a file's lock, or None."""
     if _fcntl is None:
         return None
-    asked = _FLOCK.pack(_fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-    kind, _, _, _, process_id = _FLOCK.unpack(_fcntl.fcntl(descriptor, _fcntl.F_GETLK, asked))
+    query = _FLOCK.pack(_fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+    kind, _, _, _, process_id = _FLOCK.unpack(_fcntl.fcntl(descriptor, _fcntl.F_GETLK, query))
     return None if kind == _fcntl.F_UNLCK else process_id
 
 

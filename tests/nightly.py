@@ -77,8 +77,8 @@ _SPARKS_OTHER_SUITES = (
 
 _SPARK_FAULTS = {
     "": "pipelines whose brokers, drivers and workers are killed",
-    "directory_": "jobs on archives that are killed",
-    "cluster_": "pipelines whose executors are killed, and full disks",
+    "directory_": "archive jobs that are killed",
+    "cluster_": "pipelines with killed executors and with full disks",
 }
 
 STEPS = (
@@ -86,19 +86,19 @@ STEPS = (
         "loop-holds",
         _tests("tests/unit/wirebroker/api/test_loop_holds.py", "--measure-holds"),
         1,
-        "how long the longest turn of the loop is for large requests; nothing else may run",
+        "the longest event loop turn for large requests; run nothing else at the same time",
     ),
     Step(
         "largest-requests",
         ("benchmarks.scenarios.largest_requests",),
         10,
-        "how long another client waits for the largest requests of each kind, and memory for them",
+        "the largest requests of each kind: the delay of another client, and the memory",
     ),
     Step(
         "lockstep",
         _tests("compat_tests/lockstep", "--seed", "random", "--lockstep-steps", "5000"),
         10,
-        "5,000 random steps of each kind to both brokers, answers compared",
+        "5,000 random steps of each kind sent to both brokers; the responses are compared",
     ),
     Step(
         "crashes",
@@ -119,7 +119,7 @@ STEPS = (
             *("--seed", "random", "--budget-scale", "85"),
         ),
         18,
-        "some 1,500 simulated schedules each of replicas and coordinators on three to five nodes",
+        "about 1,500 simulated schedules each of replicas and coordinators on three to five nodes",
     ),
     Step(
         "properties",
@@ -128,7 +128,7 @@ STEPS = (
             *("--seed", "random", "--budget-scale", "14", "-n", "2"),
         ),
         18,
-        "many times the examples of randomized tests, messages through Kafka's classes among them",
+        "many more examples of randomized tests, including messages through Kafka's classes",
     ),
     Step(
         "churn",
@@ -154,7 +154,7 @@ STEPS = (
             *("--long", "--seed", "random"),
         ),
         12,
-        "each node of clusters of three is killed, frozen and restarted under clients that go on",
+        "each node of three-node clusters is killed, frozen and restarted while clients run",
     ),
     Step(
         "cluster-controllers",
@@ -164,13 +164,13 @@ STEPS = (
             "--long",
         ),
         5,
-        "controllers that are killed and frozen under load; starts without a directory",
+        "controllers are killed and frozen under load; brokers start without a directory",
     ),
     Step(
         "upgrade",
         _tests("compat_tests/cluster/nightly_upgrade.py", "--long"),
         3,
-        "a cluster of an earlier version is upgraded node by node under load, and goes back",
+        "a cluster of an earlier version is upgraded node by node under load, then downgraded",
     ),
     Step(
         "logins",
@@ -184,7 +184,7 @@ STEPS = (
             "--long",
         ),
         6,
-        "every client by Kerberos at a real KDC; signed tokens, and tokens that go between brokers",
+        "every client with Kerberos and a real KDC; signed tokens; tokens moved between brokers",
     ),
     Step(
         "tls",
@@ -196,19 +196,19 @@ STEPS = (
             "--long",
         ),
         10,
-        "keystores of both kinds; every client by each mechanism over TLS, at both brokers",
+        "keystores of both kinds; every client with each mechanism over TLS, on both brokers",
     ),
     Step(
         "transcripts",
         _tests("tests/transcripts", "--broker", "apache"),
         7,
-        "Apache Kafka still answers as recorded",
+        "Apache Kafka still responds as recorded",
     ),
     Step(
         "transcripts-4.3",
         _tests("tests/transcripts", "--broker", "apache"),
         7,
-        "the same with 4.3.1, except for recorded differences",
+        "Apache Kafka 4.3.1 responds as recorded, except for listed differences",
         kafka="4.3.1",
     ),
     Step(
@@ -218,18 +218,23 @@ STEPS = (
         "the transcripts on a broker with the features of 4.3",
         kafka="4.3.1",
     ),
-    Step("twin", ("compat_tests.twin",), 1, "what both brokers have on disk, file by file"),
+    Step(
+        "twin",
+        ("compat_tests.twin",),
+        1,
+        "a file-by-file comparison of both brokers' data directories",
+    ),
     Step(
         "interchange",
         _tests("compat_tests/interchange", "--nightly"),
         8,
-        "both brokers on one folder in turns, whoever begins and however each ends",
+        "both brokers use one data directory in turns, in either order, after any kind of stop",
     ),
     Step(
         "groups",
         _tests("compat_tests/groups", "--nightly"),
         8,
-        "groups of every client with each of its assignors, rust-rdkafka and mixtures",
+        "groups of every client with each of its assignors, of rust-rdkafka, and mixed groups",
     ),
     Step(
         "kafka-4.3",
@@ -238,40 +243,40 @@ STEPS = (
             *("compat_tests/reference", "--long"),
         ),
         20,
-        "comparisons with Apache Kafka 4.3.1: folders, clusters, answers, tables",
+        "comparisons with Apache Kafka 4.3.1: directories, clusters, responses, tables",
         kafka="4.3.1",
     ),
     Step(
         "apache",
         _tests("compat_tests", "--nightly", "--broker", "apache", "-n", "2"),
         20,
-        "the tests of clients against Apache Kafka, which passes them too",
+        "the client tests against Apache Kafka, which must also pass them",
     ),
     Step(
         "apache-spark",
         _tests("spark_it", "--nightly", "--broker", "apache"),
         20,
-        "the tests of pipelines, likewise",
+        "the pipeline tests against Apache Kafka",
     ),
     Step(
         "spark-4.3",
         _tests("spark_it", "--nightly"),
         15,
-        "the tests of pipelines on a broker with the features of 4.3",
+        "the pipeline tests on a broker with the features of 4.3",
         kafka="4.3.1",
     ),
     Step(
         "apache-spark-4.3",
         _tests("spark_it", "--nightly", "--broker", "apache"),
         20,
-        "the tests of pipelines against 4.3.1",
+        "the pipeline tests against Apache Kafka 4.3.1",
         kafka="4.3.1",
     ),
     Step(
         "monitoring",
         _tests("compat_tests/monitoring", "--long"),
         5,
-        "Prometheus and kafka_exporter ask a broker what dashboards ask of them",
+        "Prometheus and kafka_exporter read the metrics that dashboards need from a broker",
     ),
     *(
         Step(
@@ -282,37 +287,37 @@ STEPS = (
         )
         for part in range(1, 6)
     ),
-    Step("clients-suites", ("compat_tests.suites",), 5, "client libraries' own tests"),
+    Step("clients-suites", ("compat_tests.suites",), 5, "client libraries' own test suites"),
     Step(
         "security-suites",
         ("compat_tests.suites", "--security"),
         6,
-        "librdkafka's own tests of ACLs, and kafka-python's of everything",
+        "librdkafka's own ACL tests, and all of kafka-python's own tests",
     ),
     Step(
         "login-suites",
         ("compat_tests.suites", "--login"),
         8,
-        "most of what librdkafka tests, by SASL_SSL with logins that end",
+        "most of librdkafka's own tests, over SASL_SSL with logins that expire",
     ),
     Step(
         "cluster-suites",
         ("compat_tests.suites", "--broker", "cluster"),
         5,
-        "the same against a cluster of three",
+        "client libraries' own test suites against a cluster of three",
     ),
     Step(
         "cluster-transcripts",
         _tests("compat_tests/cluster/nightly_transcripts.py", "--long"),
         6,
-        "the transcripts at a member whose controller is another process",
+        "the transcripts on a cluster member whose controller is another process",
     ),
-    Step("spark", ("spark_it.suites.run",), 4, "Spark's own suites, the five that take a minute"),
+    Step("spark", ("spark_it.suites.run",), 4, "Spark's own suites: the five that take a minute"),
     Step(
         "spark-others",
         ("spark_it.suites.run", *_SPARKS_OTHER_SUITES),
         12,
-        "Spark's own suites, six more",
+        "Spark's own suites: six more",
     ),
     Step(
         "spark-connector",
@@ -322,19 +327,19 @@ STEPS = (
             "--long",
         ),
         4,
-        "the connector's other ways of reading, lost data, topics that go; by SASL_SSL with SCRAM",
+        "the connector's other read modes, lost data, deleted topics; SASL_SSL with SCRAM",
     ),
     Step(
         "spark-connector-apache",
         _tests("spark_it/connector/nightly_connector.py", "--long", "--broker", "apache"),
         4,
-        "the same from Apache Kafka",
+        "the connector tests with Apache Kafka",
     ),
     Step(
         "spark-rows",
         _tests("spark_it/directories/nightly_rows.py", "--long", "--seed", "random"),
         3,
-        "the data source gives the connector's rows, of random topics",
+        "the data source returns the same rows of random topics as the connector",
     ),
     Step(
         "spark-rows-apache",
@@ -347,29 +352,29 @@ STEPS = (
             "apache",
         ),
         4,
-        "the same of Apache Kafka's directories",
+        "the data source on directories of Apache Kafka",
     ),
     *(
         Step(
             f"spark-{kind}faults{'-apache' if broker else ''}".replace("_", "-"),
             _tests(f"spark_it/faults/nightly_{kind}faults.py", "--long", *broker),
             15,
-            what + (", on Apache Kafka" if broker else ""),
+            description + (", on Apache Kafka" if broker else ""),
         )
         for broker in ((), ("--broker", "apache"))
-        for kind, what in _SPARK_FAULTS.items()
+        for kind, description in _SPARK_FAULTS.items()
     ),
     Step(
         "spark-cluster",
         _tests("spark_it/connector/nightly_cluster.py", "--long"),
         3,
-        "Spark streams from a cluster of three while those who lead are killed",
+        "Spark streams from a cluster of three while partition leaders are killed",
     ),
     Step(
         "dist",
         ("compiling.release", "--output", ".venv/nightly/dist"),
         3,
-        "what is published is built, and each wheel tried (`make .venv/.release-installed` first)",
+        "build the release and try each wheel (run `make .venv/.release-installed` first)",
     ),
 )
 
@@ -449,8 +454,8 @@ def _run(step: Step, notebook: Notebook) -> Result:
 
 def gave_of(lines: list[str]) -> list[str]:
     """Return the summary lines of an output, or else its last line."""
-    told = [line.strip() for line in lines if _GAVE.search(line.strip())]
-    return told[-_MOST_LINES:] or [line.strip() for line in lines if line.strip()][-1:]
+    summary_lines = [line.strip() for line in lines if _GAVE.search(line.strip())]
+    return summary_lines[-_MOST_LINES:] or [line.strip() for line in lines if line.strip()][-1:]
 
 
 def _table(steps: list[Step], notebook: Notebook) -> list[str]:

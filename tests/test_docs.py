@@ -93,8 +93,10 @@ def git(folder: Path, *arguments: str) -> str:
 
 def environment_of(port: int) -> dict[str, str]:
     # Variables of the make that runs these tests, `make test ARGS=…`, must not reach `make run`.
-    ours = ("PYTEST_", "MAKE", "MFLAGS", "ARGS")
-    outer = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    excluded_prefixes = ("PYTEST_", "MAKE", "MFLAGS", "ARGS")
+    outer = {
+        name: value for name, value in os.environ.items() if not name.startswith(excluded_prefixes)
+    }
     return outer | {
         "KAFKA_LISTENERS": f"PLAINTEXT://127.0.0.1:{port}",
         "WIREBROKER_BOOTSTRAP": f"127.0.0.1:{port}",
@@ -124,22 +126,22 @@ class Shell:
             timer.cancel()
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
-        said = output.decode(errors="replace")[-4000:]
-        assert process.returncode == 0, f"line {block.line} failed:\n{block.text}\n{said}"
+        text = output.decode(errors="replace")[-4000:]
+        assert process.returncode == 0, f"line {block.line} failed:\n{block.text}\n{text}"
 
     def serve(self, block: Block) -> None:
         process = self._start(block, None)
         self._servers.append(process)
         assert process.stdout is not None
-        said = b""
+        output = b""
         deadline = time.monotonic() + READY_S
         with selectors.DefaultSelector() as selector:
             selector.register(process.stdout, selectors.EVENT_READ)
-            while READY.encode() not in said:
-                assert selector.select(deadline - time.monotonic()), f"not ready: {said.decode()}"
+            while READY.encode() not in output:
+                assert selector.select(deadline - time.monotonic()), f"not ready: {output.decode()}"
                 piece = os.read(process.stdout.fileno(), 4096)
-                assert piece, f"line {block.line} ended: {said.decode()}"
-                said += piece
+                assert piece, f"line {block.line} ended: {output.decode()}"
+                output += piece
 
     def stop_servers(self) -> None:
         for process in self._servers:
@@ -174,7 +176,7 @@ class Shell:
 
 @pytest.mark.timeout(1200)  # each block has its own limit
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_what_a_page_says_can_be_done(page, tmp_path, pytestconfig):
+def test_commands_of_a_page_succeed(page, tmp_path, pytestconfig):
     blocks = blocks_of(page)
     if not pytestconfig.option.long:
         blocks = [block for block in blocks if "long" not in block.words]
@@ -191,8 +193,8 @@ def test_what_a_page_says_can_be_done(page, tmp_path, pytestconfig):
             (shell.serve if "server" in block.words else shell.run)(block)
     finally:
         shell.stop_servers()
-    left = git(folder, "ls-files", "--others", "--exclude-standard", "--directory")
-    assert not left, "what a page's commands leave behind belongs into .gitignore"
+    untracked = git(folder, "ls-files", "--others", "--exclude-standard", "--directory")
+    assert not untracked, "what a page's commands leave behind belongs into .gitignore"
 
 
 def test_the_hints_of_make_run_name_an_address_to_connect_to(tmp_path):
@@ -210,9 +212,9 @@ def test_the_hints_of_make_run_name_an_address_to_connect_to(tmp_path):
     )
     assert process.stdout is not None
     try:
-        said = list(iter(process.stdout.readline, "try in another terminal:\n"))
-        (ready,) = [line for line in said if line.startswith(READY)]
-        assert said[-1].startswith("  data: "), "hints come when all is said"
+        lines = list(iter(process.stdout.readline, "try in another terminal:\n"))
+        (ready,) = [line for line in lines if line.startswith(READY)]
+        assert lines[-1].startswith("  data: "), "hints come when all is said"
         port = ready.split()[3].rpartition(":")[2]
         hints = [process.stdout.readline() for _ in range(3)]
         assert all(f" -b 127.0.0.1:{port} " in hint for hint in hints), hints
@@ -222,7 +224,7 @@ def test_the_hints_of_make_run_name_an_address_to_connect_to(tmp_path):
     assert (tmp_path / "data" / ".kafka_cleanshutdown").exists()
 
 
-def test_the_readme_opens_with_what_it_is_and_two_commands():
+def test_readme_opens_with_one_sentence_and_two_commands():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     first, second = (block.text.strip() for block in blocks_of(ROOT / "README.md")[:2])
     assert (first, second) == ("make run", "make test")
@@ -241,7 +243,7 @@ def test_the_verb_reference_is_made_from_the_table():
     assert written == verbs_as_markdown(cli), "make docs writes docs/cli.md anew"
 
 
-def test_every_make_target_that_is_written_about_exists():
+def test_every_documented_make_target_exists():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
     for page in PAGES:
@@ -249,7 +251,7 @@ def test_every_make_target_that_is_written_about_exists():
         assert set(named) <= targets, page
 
 
-def test_the_readmes_examples_of_tests_match_some():
+def test_readme_examples_of_test_commands_select_tests():
     """The examples are only collected, except the one of a single file, which takes seconds."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     examples = re.findall(r'`make (test|compat) ARGS="([^"]+)"`', text)
@@ -267,22 +269,22 @@ def test_the_readmes_examples_of_tests_match_some():
 def test_no_page_installs_a_release_before_there_is_one():
     """configs.md is generated from the table; upgrading.md says that there is no release yet."""
     pages = [*PAGES, ROOT / "examples" / "README.md", ROOT / "spark_it" / "README.md"]
-    found = [
+    names = [
         page.name
         for page in pages
         if re.search(r"pip install '?wirebroker\b", page.read_text(encoding="utf-8"))
     ]
-    assert found == ["configs.md", "upgrading.md"]
+    assert names == ["configs.md", "upgrading.md"]
 
 
 @pytest.mark.parametrize("page", EVERY_PAGE, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_links_lead_somewhere(page):
+def test_links_lead_to_existing_files(page):
     links = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
     lost = [link for link in links if "://" not in link and not (page.parent / link).exists()]
     assert not lost
 
 
-def test_the_design_names_what_is_there():
+def test_design_page_names_every_folder_and_only_existing_paths():
     text = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`((?:[\w.-]+/)+[\w.-]*)`", text))
     lost = [name for name in named if not (ROOT / name).exists()]
@@ -293,13 +295,13 @@ def test_the_design_names_what_is_there():
     assert {room for room in rooms if not (ROOT / room).is_symlink()} <= named
 
 
-def test_nothing_points_to_pages_that_are_not_the_projects():
+def test_no_file_refers_to_pages_outside_the_project():
     outside = re.compile(r"\b(?:DESIGN|STYLE|KRAFT|FEATURES|PERFORMANCE)(?:\.md\b|:| \"| section)")
     wrong = [
-        f"{path.relative_to(ROOT)}: {found.group()}"
+        f"{path.relative_to(ROOT)}: {match.group()}"
         for path in project_files()
         if path.suffix in {".py", ".md", ".c", ".h", ".txt"} and not path.is_symlink()
-        for found in outside.finditer(path.read_text(encoding="utf-8"))
+        for match in outside.finditer(path.read_text(encoding="utf-8"))
     ]
     assert not wrong
 

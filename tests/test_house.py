@@ -25,14 +25,14 @@ LINKED = {"pipelines": "spark_it/pipelines", "segments": "spark_it/segments"}
 PRODUCT = (*LAYERS, "wirebroker", *LINKED.values())
 LEAVES = re.compile(
     r"wirebroker(\.config|\.base(\.(cleaner_figures|clock|_histogram|integer_histogram|metric_field"
-    r"|metrics|request_meters|wording))?)?"
+    r"|metrics|request_meters|text))?)?"
 )
 
 MOST_LINES = 600
 MOST_FUNCTION_LINES = 70
 # path or path::function -> reason for its length.
 LONG_BY_NATURE: dict[str, str] = {
-    "codecs/records/walk.py::_walk_whole": "a record a turn; a call per field would double it",
+    "codecs/records/walk.py::_walk_whole": "one loop turn per record; calls would double it",
 }
 
 # library -> files that may import it.
@@ -111,18 +111,18 @@ WITHOUT = {
 # Clocks that only measure, and the tests that do not assert an upper bound with them.
 STOPWATCHES = re.compile(r"\b(perf_counter|thread_time|process_time)(_ns)?\b")
 USES_STOPWATCH = {
-    "tests/support/harness/budget.py": "gives randomized tests a time to run for",
-    "tests/unit/wirebroker/net/test_loop_watch.py": "works for a while; the watch must see it",
+    "tests/support/harness/budget.py": "limits the duration of randomized tests",
+    "tests/unit/wirebroker/net/test_loop_watch.py": "blocks the loop, for the watch to see",
     "tests/unit/wirebroker/net/sockets/test_poller.py": "replaces the watch's clock",
 }
 # `assert now - began < …` fails on a busy machine. A lower bound (`>=`) holds on every machine.
 BOUNDED_TIME = re.compile(r"assert [^\n]*\b(time|monotonic)\(\) - \w+(?![^\n]*>=?)[^\n]*<")
 
-# A broker drops the frames of a stored error, which would form a reference cycle (garbage.py).
+# A broker drops the frames of a stored error, which would form a reference cycle (gc_tuning.py).
 STORES_FRAMES = {
-    "wirebroker/base/leavable_threads.py": "the caller's, whose future is let go of",
-    "wirebroker/quotas/client_quotas.py": "it is thrown again, and let go of before that",
-    "wirebroker/testing/cluster/cluster.py": "of a test's process",
+    "wirebroker/base/abandonable_threads.py": "the caller's future; then dropped",
+    "wirebroker/quotas/client_quotas.py": "dropped after it is thrown again",
+    "wirebroker/testing/cluster/cluster.py": "runs only in test processes",
 }
 
 MAY_IMPORT = {
@@ -162,16 +162,16 @@ def parsed(path: Path) -> ast.Module:
 @functools.cache
 def imports_of(path: Path) -> list[str]:
     """Yield each imported module; `from a import b` yields both `a` and `a.b`."""
-    found: list[str] = []
+    modules: list[str] = []
     for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
-            found += [alias.name for alias in node.names]
+            modules += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{name_of(path)}:{node.lineno}: a relative import"
             assert node.module is not None
-            found.append(node.module)
-            found += [f"{node.module}.{alias.name}" for alias in node.names]
-    return found
+            modules.append(node.module)
+            modules += [f"{node.module}.{alias.name}" for alias in node.names]
+    return modules
 
 
 def layer_of(module: str) -> str:
@@ -179,8 +179,8 @@ def layer_of(module: str) -> str:
     if len(parts) > 1 and parts[1] in LAYERS:
         return parts[1]
     # The name after the module (`from wirebroker.config import Config`) does not change the layer.
-    shown = 3 if parts[1:2] == ["base"] else 2
-    return "leaf" if LEAVES.fullmatch(".".join(parts[:shown])) else "wirebroker"
+    depth = 3 if parts[1:2] == ["base"] else 2
+    return "leaf" if LEAVES.fullmatch(".".join(parts[:depth])) else "wirebroker"
 
 
 def module_of(path: Path) -> str:
@@ -215,7 +215,7 @@ def test_tests_need_neither_compat_tests_nor_spark_it():
 
 
 @pytest.mark.parametrize("library", DOORS)
-def test_a_library_has_one_door(library):
+def test_each_library_is_imported_only_where_allowed(library):
     users = {
         name_of(path)
         for path in python_files(*PRODUCT)
@@ -245,7 +245,7 @@ def test_no_package_is_searched_at_run_time():
 
 
 @pytest.mark.parametrize("layer", LAYERS)
-def test_a_layer_does_without_files_clocks_and_sockets(layer):
+def test_layers_import_no_files_clocks_or_sockets(layer):
     wrong = [
         f"{name_of(path)} imports {module}"
         for path in python_files(layer)
@@ -256,7 +256,7 @@ def test_a_layer_does_without_files_clocks_and_sockets(layer):
 
 
 @pytest.mark.parametrize("layer", LAYERS)
-def test_only_wirebroker_awaits(layer):
+def test_layers_have_no_async_code(layer):
     waiting = ast.AsyncFunctionDef | ast.Await | ast.AsyncFor | ast.AsyncWith
     wrong = [
         f"{name_of(path)}:{node.lineno}"
@@ -267,7 +267,7 @@ def test_only_wirebroker_awaits(layer):
     assert not wrong
 
 
-def test_no_layer_opens_a_file_by_itself():
+def test_no_layer_calls_open():
     wrong = [
         f"{name_of(path)}:{node.lineno}"
         for path in python_files(*LAYERS)
@@ -286,7 +286,7 @@ def test_a_layer_is_linked_into_the_package_and_has_no_init(layer):
 
 
 @pytest.mark.parametrize("name", LINKED)
-def test_what_is_for_spark_is_linked_into_the_package_and_imported_by_nothing_else(name):
+def test_spark_packages_are_linked_and_imported_by_no_other_code(name):
     link = ROOT / "wirebroker" / name
     assert link.is_symlink()
     assert str(link.readlink()) == f"../{LINKED[name]}"
@@ -308,7 +308,7 @@ def packages_in_the_tree() -> set[str]:
     return {module_of(folder / "__init__.py") for folder in folders}
 
 
-def test_the_package_list_is_the_tree():
+def test_package_list_matches_the_tree():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     setuptools = project["tool"]["setuptools"]
     assert set(setuptools["packages"]) == packages_in_the_tree()
@@ -318,7 +318,7 @@ def test_the_package_list_is_the_tree():
     }
 
 
-def test_no_file_is_longer_than_it_may_be():
+def test_no_file_exceeds_the_maximum_length():
     folders = (*PRODUCT, "tests", "compat_tests", "spark_it", "benchmarks")
     long = {
         name_of(path): lines
@@ -329,19 +329,19 @@ def test_no_file_is_longer_than_it_may_be():
     assert not long
 
 
-def test_no_function_is_longer_than_it_may_be():
+def test_no_function_exceeds_the_maximum_length():
     long = {
-        where: length
+        location: length
         for path in python_files(*PRODUCT, "compat_tests", "spark_it", "benchmarks")
         for node in ast.walk(parsed(path))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and (length := (node.end_lineno or 0) - node.lineno + 1) > MOST_FUNCTION_LINES
-        and (where := f"{name_of(path)}::{node.name}") not in LONG_BY_NATURE
+        and (location := f"{name_of(path)}::{node.name}") not in LONG_BY_NATURE
     }
     assert not long
 
 
-def test_what_may_be_long_still_is():
+def test_files_with_a_length_exception_exist():
     paths = {name.partition("::")[0] for name in LONG_BY_NATURE}
     assert all((ROOT / path).is_file() for path in paths)
 
@@ -355,7 +355,7 @@ MACHINE = re.compile(
 )
 
 
-def test_nothing_of_one_machine_is_written_down():
+def test_no_file_contains_paths_or_registries_of_one_machine():
     wrong = []
     for path in project_files():
         if path.is_symlink():
@@ -364,38 +364,40 @@ def test_nothing_of_one_machine_is_written_down():
             text = path.read_text(encoding="utf-8")
         except UnicodeDecodeError:
             continue  # recorded bytes
-        wrong += [f"{name_of(path)}: {found.group()}" for found in MACHINE.finditer(text)]
+        wrong += [f"{name_of(path)}: {match.group()}" for match in MACHINE.finditer(text)]
     assert not wrong
 
 
 def stores_error(handler: ast.ExceptHandler) -> bool:
     for node in ast.walk(handler):
-        kept: list[ast.expr] = []
+        stored_values: list[ast.expr] = []
         if isinstance(node, ast.Assign | ast.AnnAssign | ast.Return) and node.value is not None:
-            kept = [node.value]
+            stored_values = [node.value]
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            kept = node.args if node.func.attr in {"append", "add", "set_exception"} else []
-        for value in kept:
+            stored_values = (
+                node.args if node.func.attr in {"append", "add", "set_exception"} else []
+            )
+        for value in stored_values:
             parts = value.elts if isinstance(value, ast.Tuple | ast.List) else [value]
-            if any(isinstance(each, ast.Name) and each.id == handler.name for each in parts):
+            if any(isinstance(part, ast.Name) and part.id == handler.name for part in parts):
                 return True
     return False
 
 
 def test_a_caught_error_is_stored_without_its_frames():
-    found = {
+    stored = {
         f"{name_of(path)}:{node.lineno}": name_of(path)
         for path in python_files(*LAYERS, "wirebroker")
         for node in ast.walk(parsed(path))
         if isinstance(node, ast.ExceptHandler) and node.name and stores_error(node)
     }
-    assert [line for line, name in found.items() if name not in STORES_FRAMES] == []
-    assert set(found.values()) == set(STORES_FRAMES)
+    assert [line for line, name in stored.items() if name not in STORES_FRAMES] == []
+    assert set(stored.values()) == set(STORES_FRAMES)
 
 
 def test_no_test_fails_because_a_machine_is_slow():
     """Tests count work (tests/support/harness/turn_work.py); benchmarks/ measures time."""
-    found: list[str] = []
+    violations: list[str] = []
     for path in python_files("tests", "compat_tests", "spark_it"):
         text = path.read_text(encoding="utf-8")
         name = name_of(path)
@@ -403,8 +405,8 @@ def test_no_test_fails_because_a_machine_is_slow():
         if name == "tests/test_house.py" or name.startswith("tests/simulation/"):
             continue
         if STOPWATCHES.search(text) and name not in USES_STOPWATCH:
-            found.append(f"{name}: a stopwatch")
-        found += [f"{name}: {each.group()}" for each in BOUNDED_TIME.finditer(text)]
-    assert found == []
+            violations.append(f"{name}: a stopwatch")
+        violations += [f"{name}: {match.group()}" for match in BOUNDED_TIME.finditer(text)]
+    assert violations == []
     for name in USES_STOPWATCH:
         assert STOPWATCHES.search((ROOT / name).read_text(encoding="utf-8")), name

@@ -25,40 +25,28 @@ from wirebroker.testing import testcontainers
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# Called by other code than ours, or kept for the stated reason.
+# Called from outside the product, for the stated reason.
 USED_ELSEWHERE: Final[dict[str, str]] = {
-    "_missing_": "enum calls it for unknown values",
-    "connection_made": "asyncio calls it",
-    "connection_lost": "asyncio calls it",
-    "format_commands": "click calls it",
+    "_missing_": "called by enum for unknown values",
+    "connection_made": "called by asyncio",
+    "connection_lost": "called by asyncio",
+    "format_commands": "called by click",
     **dict.fromkeys(
         [
             *("streamReader", "pushFilters", "initialOffset", "latestOffset", "commit"),
             *("getDefaultReadLimit", "prepareForTriggerAvailableNow", "reportLatestOffset"),
         ],
-        "Spark calls it, of a data source",
+        "called by Spark on a data source",
     ),
     **dict.fromkeys(
-        ["RemoteChannel", "RemoteMarkers", "TcpDialer"],
-        "brokers and controllers in several processes, so far in tests alone",
-    ),
-    "learn": "what a follower of such a controller is told",
-    "is_connected": "for whoever chooses between nodes",
-    "MemoryPeer": "tests and simulation connect by it",
-    "throttle": "a quota will mute a connection by it",
-    **dict.fromkeys(
-        ["is_shared", "open_file_count", "watcher_count", "count_over"],
-        "by it tests look at what is inside",
-    ),
-    **dict.fromkeys(
-        ["update_follower", "ask_for_isr", "isr_accepted", "isr_refused", "lagging_followers"],
-        "a leader with followers, which other brokers will be",
+        ["is_connected", "is_shared", "open_file_count", "watcher_count", "count_over"],
+        "read by tests to check internal state",
     ),
 }
 
 # Pairs of classes with the same name, which no module may import together.
 HOMONYMS: Final[dict[str, str]] = {
-    "Broker": "users of wirebroker.testing start what they call a broker; handlers are given one",
+    "Broker": "wirebroker.testing: a server started by tests; elsewhere: the handlers' state",
 }
 
 _DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -77,14 +65,16 @@ def definitions(tree: ast.Module) -> Iterator[tuple[str, int]]:
             if isinstance(statement, ast.AnnAssign)
             else []
         )
-        yield from ((each.id, each.lineno) for each in targets if isinstance(each, ast.Name))
+        yield from (
+            (target.id, target.lineno) for target in targets if isinstance(target, ast.Name)
+        )
 
 
 def is_registered(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> bool:
     """Return whether a framework calls it: a handler, a command, a pytest hook."""
     if node.name.startswith("pytest_"):
         return True
-    names = {each for decorator in node.decorator_list for each in names_in(decorator)}
+    names = {name for decorator in node.decorator_list for name in names_in(decorator)}
     return bool(names & {"handles", "handles_raw", "command", "group", "overload", "fixture"})
 
 
@@ -105,15 +95,15 @@ def names_in(tree: ast.AST) -> Iterator[str]:
 
 
 def mentions() -> Counter[str]:
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for path in (*python_files(*PRODUCT, "compiling"), *ROOT.glob("*.py")):
         tree = parsed(path)
-        found.update(names_in(tree))
+        counts.update(names_in(tree))
         # The assignment of a module's constant is a Name itself.
-        found.subtract(name for name, _ in definitions(tree) if is_constant(tree, name))
+        counts.subtract(name for name, _ in definitions(tree) if is_constant(tree, name))
     for path in (*(ROOT / "codecs").glob("*.[ch]"), *(ROOT / "wirebroker").rglob("*.c")):
-        found.update(re.findall(r"\w+", path.read_text(encoding="utf-8")))
-    return found
+        counts.update(re.findall(r"\w+", path.read_text(encoding="utf-8")))
+    return counts
 
 
 def is_constant(tree: ast.Module, name: str) -> bool:
@@ -127,38 +117,40 @@ def is_constant(tree: ast.Module, name: str) -> bool:
     )
 
 
-def test_a_public_class_has_its_name_to_itself():
+def test_public_class_names_are_unique():
     """Readers confuse two classes with the same name."""
-    places: dict[str, list[str]] = {}
+    locations_by_name: dict[str, list[str]] = {}
     for path in python_files(*PRODUCT):
         for node in parsed(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                places.setdefault(node.name, []).append(f"{name_of(path)}:{node.lineno}")
-    assert {name for name, found in places.items() if len(found) > 1} == HOMONYMS.keys()
+                locations_by_name.setdefault(node.name, []).append(f"{name_of(path)}:{node.lineno}")
+    assert {
+        name for name, locations in locations_by_name.items() if len(locations) > 1
+    } == HOMONYMS.keys()
 
 
 @pytest.mark.parametrize("name", HOMONYMS)
-def test_no_module_imports_both_of_two_homonyms(name):
+def test_no_module_imports_two_classes_of_the_same_name(name):
     ending = f".{name}"
     for path in python_files(*PRODUCT):
-        found = {each for each in imports_of(path) if each.endswith(ending)}
-        assert len(found) <= 1, f"{name_of(path)} imports {sorted(found)}"
+        imported = {module for module in imports_of(path) if module.endswith(ending)}
+        assert len(imported) <= 1, f"{name_of(path)} imports {sorted(imported)}"
 
 
 def exported_names() -> set[str]:
     exported = [getattr(home, name) for home in (testing, testcontainers) for name in home.__all__]
-    names = {base.__name__ for each in exported for base in each.__mro__}
+    names = {base.__name__ for item in exported for base in item.__mro__}
     classes = [
         node
         for path in python_files("wirebroker/testing")
         for node in parsed(path).body
         if isinstance(node, ast.ClassDef) and node.name in names
     ]
-    inside = [each for node in classes for each in node.body]
-    return {each.name for each in inside if isinstance(each, _DEFINITIONS)}
+    statements = [statement for node in classes for statement in node.body]
+    return {statement.name for statement in statements if isinstance(statement, _DEFINITIONS)}
 
 
-def test_what_is_defined_is_used():
+def test_every_definition_is_used():
     counted = mentions()
     used_by_others = USED_ELSEWHERE.keys() | exported_names()
     unused = [

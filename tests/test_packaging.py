@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from compiling.build_choice import VARIABLE, what_is_missing
 from compiling.modules import compiled_paths
 from compiling.tree import make_tree
-from compiling.wish import VARIABLE, what_is_missing
 from tests.support.brokers.installed_broker import assert_it_answers, serving
 from tests.support.harness.project_files import ROOT, copy_of_the_project
 from tests.test_house import GENERATED, PRODUCT, name_of, python_files
@@ -40,20 +40,24 @@ def distributions(source):
     return source / "dist"
 
 
-def install(folder: Path, *what: str, compiling: str = "0", with_needed: bool = False) -> Path:
+def install(
+    folder: Path, *requirements: str, compiling: str = "0", with_needed: bool = False
+) -> Path:
     """Install into a new environment and return its folder of commands.
 
     Args:
         folder: The environment's.
-        what: Argument for pip.
-        compiling: What a build compiles (compiling/wish.py).
+        requirements: Arguments for pip.
+        compiling: What a build compiles (compiling/build_choice.py).
         with_needed: Whether to install dependencies; else this environment's are used.
     """
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     commands = folder / "bin"
     needed = [] if with_needed else ["--no-deps"]
     pip = [sys.executable, "-m", "pip", "--python", str(commands / "python"), "install", "--quiet"]
-    subprocess.run([*pip, *needed, *what], check=True, env=os.environ | {VARIABLE: compiling})
+    subprocess.run(
+        [*pip, *needed, *requirements], check=True, env=os.environ | {VARIABLE: compiling}
+    )
     if not with_needed:
         (packages,) = (folder / "lib").glob("python*/site-packages")
         # Only a path: it does not expose this environment's editable wirebroker.
@@ -71,10 +75,10 @@ def assert_it_works(commands: Path, folder: Path, version: str = __version__) ->
         assert_it_answers(address)
 
 
-def test_the_wheels_files_are_the_trees(distributions):
+def test_wheel_contains_the_files_of_the_tree(distributions):
     (wheel,) = distributions.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
-        found = {name for name in archive.namelist() if ".dist-info/" not in name}
+        names = {name for name in archive.namelist() if ".dist-info/" not in name}
     expected = {
         name if name.startswith("wirebroker/") else f"wirebroker/{name.removeprefix('spark_it/')}"
         for name in map(name_of, [*python_files(*PRODUCT), *GENERATED.glob("*.py")])
@@ -88,22 +92,22 @@ def test_the_wheels_files_are_the_trees(distributions):
             "net/pages/_page_threads",
         )
     }
-    assert found == expected | stubs | {"wirebroker/py.typed"}
+    assert names == expected | stubs | {"wirebroker/py.typed"}
 
 
-def test_the_wheel_works_without_kafka_python_and_beside_version_2(distributions, tmp_path):
+def test_wheel_works_without_kafka_python_and_with_version_2(distributions, tmp_path):
     (wheel,) = distributions.glob("*.whl")
     assert wheel.name.endswith("-py3-none-any.whl")
     commands = install(tmp_path / "venv", str(wheel), with_needed=True)
     has_kafka = [str(commands / "python"), "-c", "import kafka"]
     assert subprocess.run(has_kafka, cwd=tmp_path, capture_output=True, check=False).returncode == 1
     assert_it_works(commands, tmp_path)
-    beside = tmp_path / "beside"
-    beside.mkdir()
+    second_folder = tmp_path / "beside"
+    second_folder.mkdir()
     pip = [sys.executable, "-m", "pip", "--python", str(commands / "python"), "install", "--quiet"]
     subprocess.run([*pip, "kafka-python<3"], check=True)
     subprocess.run(has_kafka, cwd=tmp_path, check=True)
-    assert_it_works(commands, beside)
+    assert_it_works(commands, second_folder)
 
 
 @_COMPILES
@@ -140,7 +144,7 @@ def test_the_sdist_can_be_built_without_kafka_python(distributions, tmp_path):
 
 
 @_COMPILES
-def test_the_sdist_works_and_c_alone_can_be_asked_for(distributions, tmp_path):
+def test_sdist_works_and_can_compile_only_c(distributions, tmp_path):
     (sdist,) = distributions.glob("*.tar.gz")
     commands = install(tmp_path / "venv", str(sdist), compiling="c")
     assert_it_works(commands, tmp_path)
@@ -154,7 +158,7 @@ def test_an_editable_install_works(source, tmp_path):
 
 
 @_COMPILES
-def test_what_cannot_be_compiled_stays_python(tmp_path, monkeypatch):
+def test_modules_that_cannot_be_compiled_stay_python(tmp_path, monkeypatch):
     source = copy_of_the_project(tmp_path / "source")  # nothing has been built there yet
     modules = source / "compiling" / "modules.txt"
     modules.write_text("wirebroker/codecs/errors.py\n")  # compiling all takes a minute

@@ -25,11 +25,12 @@ def modules() -> dict[str, str]:
 
 
 def imports() -> dict[str, set[str]]:
-    known = modules()
+    folders = modules()
     paths = {module_of(path): path for path in python_files(*PRODUCT)}
     return {
-        module: {each for each in imports_of(paths[module]) if each in known} - {module}
-        for module in known
+        module: {imported for imported in imports_of(paths[module]) if imported in folders}
+        - {module}
+        for module in folders
     }
 
 
@@ -38,7 +39,7 @@ def cycles(edges: Mapping[str, set[str]]) -> list[set[str]]:
     index: dict[str, int] = {}
     low: dict[str, int] = {}
     stack: list[str] = []
-    found: list[set[str]] = []
+    components: list[set[str]] = []
 
     def visit(node: str) -> None:
         index[node] = low[node] = len(index)
@@ -54,12 +55,12 @@ def cycles(edges: Mapping[str, set[str]]) -> list[set[str]]:
             component = set(stack[position:])
             del stack[position:]
             if len(component) > 1:
-                found.append(component)
+                components.append(component)
 
     for node in sorted(edges):
         if node not in index:
             visit(node)
-    return found
+    return components
 
 
 def test_no_folder_has_too_many_files():
@@ -69,12 +70,12 @@ def test_no_folder_has_too_many_files():
     assert {name_of(folder): count for folder, count in files.items() if count > MOST_FILES} == {}
 
 
-def test_each_room_has_a_readme():
+def test_each_folder_has_a_readme():
     rooms = {path.parent for path in python_files(*PRODUCT)} - {GENERATED}
     assert [name_of(room) for room in sorted(rooms) if not (room / "README.md").is_file()] == []
 
 
-def test_no_module_imports_what_imports_it():
+def test_modules_have_no_import_cycles():
     assert cycles(imports()) == []
 
 
@@ -83,20 +84,20 @@ def room_of(folder: str, depth: int | None = 2) -> str:
 
 
 @pytest.mark.parametrize("depth", [2, None], ids=["rooms", "folders"])
-def test_no_room_imports_what_imports_it(depth: int | None):
+def test_folders_have_no_import_cycles(depth: int | None):
     folders = modules()
     rooms: dict[str, set[str]] = {}
     for module, targets in imports().items():
         room = room_of(folders[module], depth)
         targeted = rooms.setdefault(room, set())
-        targeted |= {room_of(folders[each], depth) for each in targets} - {room}
+        targeted |= {room_of(folders[target], depth) for target in targets} - {room}
     assert cycles(rooms) == []
 
 
-def test_the_network_knows_no_handler():
+def test_network_imports_no_handler():
     folders = modules()
     above = {"wirebroker/api", "wirebroker/replica", "wirebroker/broker"}
     forbidden = {"wirebroker/net": above, "wirebroker/request": above | {"wirebroker/net"}}
     for module, targets in imports().items():
-        imported = {room_of(folders[each]) for each in targets}
+        imported = {room_of(folders[target]) for target in targets}
         assert not imported & forbidden.get(room_of(folders[module]), set()), module

@@ -24,7 +24,7 @@ def is_script(path: Path) -> bool:
         return path.suffix in {"", ".sh"} and text.startswith(b"#!")
     if b"sys.argv" not in text and b"__main__" not in text:
         return False
-    return any(is_run(each) for each in ast.parse(text).body)
+    return any(is_run(statement) for statement in ast.parse(text).body)
 
 
 def is_run(statement: ast.stmt) -> bool:
@@ -33,8 +33,8 @@ def is_run(statement: ast.stmt) -> bool:
         return False
     if isinstance(statement, ast.If) and "__name__" in ast.unparse(statement.test):
         return True
-    attributes = (each for each in ast.walk(statement) if isinstance(each, ast.Attribute))
-    return any(ast.unparse(each) == "sys.argv" for each in attributes)
+    attributes = (node for node in ast.walk(statement) if isinstance(node, ast.Attribute))
+    return any(ast.unparse(attribute) == "sys.argv" for attribute in attributes)
 
 
 def scripts() -> list[Path]:
@@ -55,7 +55,7 @@ def command_of(path: Path) -> list[str]:
     return [sys.executable, "-m", ".".join(parts[: -1 if parts[-1] == "__main__" else None])]
 
 
-def test_there_are_scripts_of_each_folder():
+def test_each_folder_has_scripts():
     assert {path.relative_to(ROOT).parts[0] for path in scripts()} == set(FOLDERS)
 
 

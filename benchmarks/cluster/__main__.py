@@ -26,14 +26,14 @@ from tests.support.tools import tools
 
 def main() -> int:
     options = _arguments()
-    ours, pairs = options.ours, options.pairs
+    checkout, pairs = options.ours, options.pairs
     kinds = {
-        "start": partial(starts.measure, ours, pairs),
-        "failover": partial(failovers.measure, ours, pairs),
-        "produce": partial(produces.measure, ours, pairs, most_tries=options.tries),
-        "catch-up": partial(catching_up.measure, ours, pairs),
-        "memory": partial(memory.measure, ours),
-        "workers": partial(workers.measure, ours, pairs, most_tries=options.tries),
+        "start": partial(starts.measure, checkout, pairs),
+        "failover": partial(failovers.measure, checkout, pairs),
+        "produce": partial(produces.measure, checkout, pairs, most_tries=options.tries),
+        "catch-up": partial(catching_up.measure, checkout, pairs),
+        "memory": partial(memory.measure, checkout),
+        "workers": partial(workers.measure, checkout, pairs, most_tries=options.tries),
     }
     unknown = set(options.kinds) - set(kinds)
     if unknown:
@@ -42,18 +42,18 @@ def main() -> int:
         "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
         "machine": describe(),
         "memory": f"{warm_memory() >> 30} GiB touched before",
-        "ours": version(ours),
+        "ours": version(checkout),
         "theirs": f"Apache Kafka {tools.KAFKA_VERSION}",
         "pairs": str(pairs),
     }
-    found: list[figures.Figure] = []
+    results: list[figures.Figure] = []
     for name in options.kinds or kinds:
         print(f"{name} …", file=sys.stderr, flush=True)
         new = kinds[name]()
         print(figures.table(new), flush=True)
-        found += new
+        results += new
         if options.output:
-            figures.write(options.output, facts, found)
+            figures.write(options.output, facts, results)
     return 0
 
 
@@ -66,9 +66,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("kinds", nargs="*", metavar="KIND")
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument(
-        "--tries", type=int, default=MOST_TRIES, help="of a run that others disturbed (1: as it is)"
+        "--tries", type=int, default=MOST_TRIES, help="most tries of a disturbed run (1: no retry)"
     )
-    parser.add_argument("--ours", type=Path, help="another checkout of wirebroker than this one")
+    parser.add_argument("--ours", type=Path, help="wirebroker checkout (default: this one)")
     parser.add_argument("--output", type=Path, help="write cluster.md and cluster.json here")
     return parser.parse_args()
 

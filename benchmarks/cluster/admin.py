@@ -25,12 +25,12 @@ def until(condition: Callable[[], bool], *, poll_s: float = 0.05) -> None:
 def await_served(port: int, topic: str, partition: int = 0) -> None:
     """Wait until the broker at a port serves a partition, which others may know earlier."""
     client = BlockingClient(("127.0.0.1", port), timeout_s=PATIENCE_S)
-    asked = [{"partition_index": partition, "timestamp": -1}]
-    request = {"replica_id": -1, "topics": [{"name": topic, "partitions": asked}]}
+    partitions = [{"partition_index": partition, "timestamp": -1}]
+    request = {"replica_id": -1, "topics": [{"name": topic, "partitions": partitions}]}
 
     def is_served() -> bool:
-        (found,) = client.ask(ApiKey.LIST_OFFSETS, 1, request).topics[0].partitions
-        return not found.error_code
+        (result,) = client.ask(ApiKey.LIST_OFFSETS, 1, request).topics[0].partitions
+        return not result.error_code
 
     until(is_served, poll_s=0.01)
     client.close()
@@ -48,17 +48,17 @@ class Admin:
     def brokers(self) -> set[int]:
         """Return the ids of the unfenced brokers."""
         answer = self._client.ask(ApiKey.METADATA, 9, {"topics": []})
-        return {each.node_id for each in answer.brokers}
+        return {broker.node_id for broker in answer.brokers}
 
     def ports(self) -> dict[int, int]:
         answer = self._client.ask(ApiKey.METADATA, 9, {"topics": []})
-        return {each.node_id: each.port for each in answer.brokers}
+        return {broker.node_id: broker.port for broker in answer.brokers}
 
     def partitions(self, topic: str) -> list[Any]:
         """Return a topic's partitions, in order; none without the topic."""
-        asked = {"topics": [{"name": topic}], "allow_auto_topic_creation": False}
-        (found,) = self._client.ask(ApiKey.METADATA, 9, asked).topics
-        return sorted(found.partitions, key=lambda each: int(each.partition_index))
+        request = {"topics": [{"name": topic}], "allow_auto_topic_creation": False}
+        (metadata,) = self._client.ask(ApiKey.METADATA, 9, request).topics
+        return sorted(metadata.partitions, key=lambda partition: int(partition.partition_index))
 
     def create(self, topic: str, replicas: Sequence[Sequence[int]]) -> None:
         """Create a topic with these replicas, whose first ones lead."""
@@ -75,10 +75,10 @@ class Admin:
         """Wait until first replicas lead and all are in sync."""
 
         def are_there() -> bool:
-            found = self.partitions(topic)
-            return len(found) == len(replicas) and all(
-                each.leader_id == nodes[0] and set(each.isr_nodes) == set(nodes)
-                for each, nodes in zip(found, replicas, strict=True)
+            partitions = self.partitions(topic)
+            return len(partitions) == len(replicas) and all(
+                partition.leader_id == nodes[0] and set(partition.isr_nodes) == set(nodes)
+                for partition, nodes in zip(partitions, replicas, strict=True)
             )
 
         until(are_there)
@@ -89,14 +89,14 @@ class Admin:
         assert answer.responses[0].error_code == 0, answer
 
     def reassign(self, topic: str, replicas: Sequence[int]) -> None:
-        wanted = [{"partition_index": 0, "replicas": list(replicas)}]
-        request = {"timeout_ms": 60_000, "topics": [{"name": topic, "partitions": wanted}]}
+        partitions = [{"partition_index": 0, "replicas": list(replicas)}]
+        request = {"timeout_ms": 60_000, "topics": [{"name": topic, "partitions": partitions}]}
         answer = self._client.ask(ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, request)
         assert answer.error_code == 0, answer
         assert answer.responses[0].partitions[0].error_code == 0, answer
 
     def elect_preferred(self, topic: str) -> None:
-        wanted = [{"topic": topic, "partitions": [0]}]
-        request = {"election_type": _PREFERRED, "timeout_ms": 60_000, "topic_partitions": wanted}
+        topics = [{"topic": topic, "partitions": [0]}]
+        request = {"election_type": _PREFERRED, "timeout_ms": 60_000, "topic_partitions": topics}
         answer = self._client.ask(ApiKey.ELECT_LEADERS, 2, request)
         assert answer.error_code == 0, answer

@@ -31,27 +31,27 @@ class Copied(NamedTuple):
 
 def measure(checkout: Path | None, pairs: int, *, records: int = 1_000_000) -> list[Figure]:
     """Copy in turns; the first copy of each kind does not count."""
-    found: dict[str, list[Copied]] = {OURS: [], THEIRS: []}
+    copies: dict[str, list[Copied]] = {OURS: [], THEIRS: []}
     settings = {"log.segment.delete.delay.ms": "1000"}
-    with trio(OURS, checkout, settings) as ours, trio(THEIRS, None, settings) as theirs:
-        for nodes in (ours, theirs):
+    with trio(OURS, checkout, settings) as wirebroker, trio(THEIRS, None, settings) as kafka:
+        for nodes in (wirebroker, kafka):
             _fill(nodes, records)
         for number in range(pairs + 1):
-            for kind, nodes in ((OURS, ours), (THEIRS, theirs)):
+            for kind, nodes in ((OURS, wirebroker), (THEIRS, kafka)):
                 copied = _copy(nodes, records)
                 print(f"  {kind}: {copied}", flush=True)
                 if number:
-                    found[kind].append(copied)
+                    copies[kind].append(copied)
     megabytes = records * _RECORD_BYTES / 1e6
-    ours_found, theirs_found = found[OURS], found[THEIRS]
+    wirebroker_copies, kafka_copies = copies[OURS], copies[THEIRS]
 
-    def figure(name: str, unit: str, of: str, *, is_rate: bool = False) -> Figure:
+    def figure(name: str, unit: str, metric: str, *, is_rate: bool = False) -> Figure:
         per = 1.0 if is_rate else 1000 / megabytes
         return Figure(
             name,
             unit,
-            [getattr(each, of) * per for each in ours_found],
-            [getattr(each, of) * per for each in theirs_found],
+            [getattr(copy, metric) * per for copy in wirebroker_copies],
+            [getattr(copy, metric) * per for copy in kafka_copies],
             is_more_better=is_rate,
             least_ratio=None if is_rate else _HALF_OF_THEIRS,
             digits=0 if is_rate else 2,
@@ -76,7 +76,7 @@ def _fill(nodes: Trio, records: int) -> None:
 
 def _copy(nodes: Trio, records: int) -> Copied:
     admin = Admin(nodes.nodes[FIRST])
-    leader, follower = (nodes.nodes[each].process_id for each in (_FROM, _TO))
+    leader, follower = (nodes.nodes[node_id].process_id for node_id in (_FROM, _TO))
     before = cpu_seconds(leader), cpu_seconds(follower)
     began = time.monotonic()
     admin.reassign(_TOPIC, [_FROM, _TO])

@@ -43,8 +43,8 @@ def measure(checkout: Path | None, pairs: int) -> list[Figure]:
 def _measure(name: str, checkout: Path | None, pairs: int, settings: Mapping[str, str]) -> Figure:
     figure = Figure(name, "s", most_longer=_MOST_LONGER_S, digits=2)
     chance = random.Random(7)
-    with trio(OURS, checkout, settings) as ours, trio(THEIRS, None, settings) as theirs:
-        for nodes in (ours, theirs):
+    with trio(OURS, checkout, settings) as wirebroker, trio(THEIRS, None, settings) as kafka:
+        for nodes in (wirebroker, kafka):
             admin = Admin(nodes.nodes[FIRST])
             until(lambda admin=admin: admin.brokers() == {1, 2, 3})  # type: ignore[misc]
             admin.create(_TOPIC, _REPLICAS)
@@ -52,7 +52,7 @@ def _measure(name: str, checkout: Path | None, pairs: int, settings: Mapping[str
             admin.close()
         for _ in range(pairs):
             phase_s = chance.random() * _LONGEST_HEARTBEAT_S
-            for values, nodes in ((figure.ours, ours), (figure.theirs, theirs)):
+            for values, nodes in ((figure.ours, wirebroker), (figure.theirs, kafka)):
                 values.append(_fail_over(nodes, phase_s))
                 print(f"  {name}: {values[-1]:.2f} s", flush=True)
     return figure

@@ -44,8 +44,10 @@ class Figure:
     def ratio(self) -> Bounded:
         pairs = zip(self.ours, self.theirs, strict=True)
         if self.is_more_better:
-            return bounded([ours / theirs for ours, theirs in pairs])
-        return bounded([theirs / ours for ours, theirs in pairs])
+            return bounded(
+                [wirebroker_value / kafka_value for wirebroker_value, kafka_value in pairs]
+            )
+        return bounded([kafka_value / wirebroker_value for wirebroker_value, kafka_value in pairs])
 
     def is_reached(self) -> bool | None:
         """Return whether the target is reached; None without a target."""
@@ -55,14 +57,20 @@ class Figure:
         return None if self.least_ratio is None else self.ratio().median >= self.least_ratio
 
     def row(self) -> str:
-        ours, theirs = (
-            f"{statistics.median(each):,.{self.digits}f}" for each in (self.ours, self.theirs)
+        wirebroker_median, kafka_median = (
+            f"{statistics.median(values):,.{self.digits}f}" for values in (self.ours, self.theirs)
         )
-        wanted = "" if self.least_ratio is None else f"{self.least_ratio:g}"
+        target = "" if self.least_ratio is None else f"{self.least_ratio:g}"
         if self.most_longer is not None:
-            wanted = f"+ {self.most_longer:g} {self.unit}"
+            target = f"+ {self.most_longer:g} {self.unit}"
         verdict = {None: "", True: " ✓", False: " ✗"}[self.is_reached()]
-        cells = [self.name, f"{ours} {self.unit}", theirs, str(self.ratio()), wanted + verdict]
+        cells = [
+            self.name,
+            f"{wirebroker_median} {self.unit}",
+            kafka_median,
+            str(self.ratio()),
+            target + verdict,
+        ]
         return f"| {' | '.join(cells)} |"
 
 
@@ -71,37 +79,51 @@ def of_pairs(
 ) -> list[Figure]:
     """Return a case's rate, CPU and, if reported, latency; `reach` has the first two's targets."""
 
-    def figure(what: str, unit: str, of: str, **more: float | None) -> Figure:
-        ours, theirs = ([getattr(run, of) for run in runs] for runs in (pairs.ours, pairs.theirs))
-        is_rate = of == "rate"
-        return Figure(f"{name}: {what}", unit, ours, theirs, is_more_better=is_rate, **more)  # type: ignore[arg-type]
+    def figure(quantity: str, unit: str, metric: str, **options: float | None) -> Figure:
+        wirebroker_values, kafka_values = (
+            [getattr(run, metric) for run in runs] for runs in (pairs.ours, pairs.theirs)
+        )
+        is_rate = metric == "rate"
+        return Figure(
+            f"{name}: {quantity}",
+            unit,
+            wirebroker_values,
+            kafka_values,
+            is_more_better=is_rate,
+            **options,  # type: ignore[arg-type]
+        )
 
     rate, cpu = reach
-    found = [
+    figures = [
         figure("rate", f"{unit}s/s", "rate", least_ratio=rate),
         figure(f"CPU per {unit}", "us", "cpu_us", least_ratio=cpu, digits=1),
     ]
-    ours, theirs = (
+    wirebroker_latencies, kafka_latencies = (
         [run.extra["p99_us"] / 1000 for run in runs if "p99_us" in run.extra]
         for runs in (pairs.ours, pairs.theirs)
     )
-    if ours and theirs:
-        found.append(Figure(f"{name}: p99", "ms", ours, theirs, digits=2))
-    return found
+    if wirebroker_latencies and kafka_latencies:
+        figures.append(
+            Figure(f"{name}: p99", "ms", wirebroker_latencies, kafka_latencies, digits=2)
+        )
+    return figures
 
 
 def table(figures: Iterable[Figure]) -> str:
-    return "\n".join([*_HEAD, *(each.row() for each in figures)])
+    return "\n".join([*_HEAD, *(figure.row() for figure in figures)])
 
 
 def write(folder: Path, facts: Mapping[str, str], figures: Iterable[Figure]) -> None:
     """Write `cluster.md` and `cluster.json`; other figures in these files stay."""
     folder.mkdir(parents=True, exist_ok=True)
-    known = {each.name: each for each in read(folder)}
-    known |= {each.name: each for each in figures}
-    told = ", ".join(f"{name}: {fact}" for name, fact in facts.items())
-    (folder / "cluster.md").write_text(f"{told}\n\n{table(known.values())}\n")
-    content = {"facts": dict(facts), "figures": [asdict(each) for each in known.values()]}
+    figures_by_name = {figure.name: figure for figure in read(folder)}
+    figures_by_name |= {figure.name: figure for figure in figures}
+    facts_text = ", ".join(f"{name}: {fact}" for name, fact in facts.items())
+    (folder / "cluster.md").write_text(f"{facts_text}\n\n{table(figures_by_name.values())}\n")
+    content = {
+        "facts": dict(facts),
+        "figures": [asdict(figure) for figure in figures_by_name.values()],
+    }
     (folder / "cluster.json").write_text(json.dumps(content, indent=1) + "\n")
 
 
@@ -110,4 +132,4 @@ def read(folder: Path) -> list[Figure]:
     path = folder / "cluster.json"
     if not path.exists():
         return []
-    return [Figure(**each) for each in json.loads(path.read_text())["figures"]]
+    return [Figure(**fields) for fields in json.loads(path.read_text())["figures"]]

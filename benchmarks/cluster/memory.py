@@ -29,22 +29,38 @@ def measure(checkout: Path | None, sizes: tuple[int, ...] = (1_000, 10_000)) -> 
     idle: dict[tuple[str, int], list[float]] = {}
     for kind in (OURS, THEIRS):
         with trio(kind, checkout if kind == OURS else None) as nodes:
-            known = 0
+            existing = 0
             for size in sizes:
-                _create(nodes, known // _IN_A_TOPIC, size // _IN_A_TOPIC)
-                known = size
+                _create(nodes, existing // _IN_A_TOPIC, size // _IN_A_TOPIC)
+                existing = size
                 time.sleep(_IDLE_S)
                 idle[kind, size] = _idle_ms(nodes)
-                memory[kind, size] = [resident_mb(each) for each in nodes.process_ids]
+                memory[kind, size] = [resident_mb(process_id) for process_id in nodes.process_ids]
                 print(f"  {kind}, {size}: {memory[kind, size]} {idle[kind, size]}", flush=True)
-    found: list[Figure] = []
+    results: list[Figure] = []
     for size in sizes:
         name = f"{size:,} replicas on a node"
-        ours, theirs = ([statistics.mean(memory[kind, size])] for kind in (OURS, THEIRS))
-        found.append(Figure(f"{name}: memory", "MB", ours, theirs, least_ratio=_QUARTER_OF_THEIRS))
-        ours, theirs = ([statistics.mean(idle[kind, size])] for kind in (OURS, THEIRS))
-        found.append(Figure(f"{name}: CPU of an idle second", "ms", ours, theirs, digits=1))
-    return found
+        wirebroker_values, kafka_values = (
+            [statistics.mean(memory[kind, size])] for kind in (OURS, THEIRS)
+        )
+        results.append(
+            Figure(
+                f"{name}: memory",
+                "MB",
+                wirebroker_values,
+                kafka_values,
+                least_ratio=_QUARTER_OF_THEIRS,
+            )
+        )
+        wirebroker_values, kafka_values = (
+            [statistics.mean(idle[kind, size])] for kind in (OURS, THEIRS)
+        )
+        results.append(
+            Figure(
+                f"{name}: CPU of an idle second", "ms", wirebroker_values, kafka_values, digits=1
+            )
+        )
+    return results
 
 
 def _create(nodes: Trio, first: int, last: int) -> None:
@@ -60,7 +76,7 @@ def _create(nodes: Trio, first: int, last: int) -> None:
 
 
 def _idle_ms(nodes: Trio) -> list[float]:
-    before = [cpu_seconds(each) for each in nodes.process_ids]
+    before = [cpu_seconds(process_id) for process_id in nodes.process_ids]
     time.sleep(_IDLE_S)
-    after = [cpu_seconds(each) for each in nodes.process_ids]
+    after = [cpu_seconds(process_id) for process_id in nodes.process_ids]
     return [(b - a) * 1000 / _IDLE_S for a, b in zip(before, after, strict=True)]

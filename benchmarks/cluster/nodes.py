@@ -96,7 +96,7 @@ class Trio:
 
     @property
     def process_ids(self) -> list[int]:
-        return [each for node in self.nodes.values() for each in node.process_ids]
+        return [process_id for node in self.nodes.values() for process_id in node.process_ids]
 
     def start(self) -> None:
         """Start all, the controller first."""

@@ -100,14 +100,14 @@ def cases(seconds: float) -> list[ReplicatedProduce]:
 def measure(
     checkout: Path | None, pairs: int, *, seconds: float = 3.0, most_tries: int
 ) -> list[Figure]:
-    found: list[Figure] = []
+    results: list[Figure] = []
     settings = {"log.segment.delete.delay.ms": "1000"}
-    with trio(OURS, checkout, settings) as ours, trio(THEIRS, None, settings) as theirs:
+    with trio(OURS, checkout, settings) as wirebroker, trio(THEIRS, None, settings) as kafka:
         for case in cases(seconds):
             runs = measure_pairs(
-                case, Replicated(ours), Replicated(theirs), pairs, most_tries=most_tries
+                case, Replicated(wirebroker), Replicated(kafka), pairs, most_tries=most_tries
             )
             reach = (None, _HALF_OF_THEIRS)
-            found += figures.of_pairs(case.name, runs, unit=case.unit, reach=reach)
-            print("\n".join(each.row() for each in found[-3:]), flush=True)
-    return found
+            results += figures.of_pairs(case.name, runs, unit=case.unit, reach=reach)
+            print("\n".join(figure.row() for figure in results[-3:]), flush=True)
+    return results

@@ -28,23 +28,28 @@ class Start(NamedTuple):
 
 def measure(checkout: Path | None, pairs: int) -> list[Figure]:
     """Start a node of each kind in turns."""
-    found: dict[str, list[Start]] = {OURS: [], THEIRS: []}
+    results: dict[str, list[Start]] = {OURS: [], THEIRS: []}
     with (
-        trio(OURS, checkout, SHORT_SESSIONS) as ours,
-        trio(THEIRS, None, SHORT_SESSIONS) as theirs,
+        trio(OURS, checkout, SHORT_SESSIONS) as wirebroker,
+        trio(THEIRS, None, SHORT_SESSIONS) as kafka,
     ):
         for _ in range(pairs):
-            for kind, nodes in ((OURS, ours), (THEIRS, theirs)):
-                found[kind].append(_start(nodes))
-                print(f"  {kind}: {found[kind][-1]}", flush=True)
-    ours_found, theirs_found = found[OURS], found[THEIRS]
+            for kind, nodes in ((OURS, wirebroker), (THEIRS, kafka)):
+                results[kind].append(_start(nodes))
+                print(f"  {kind}: {results[kind][-1]}", flush=True)
+    wirebroker_starts, kafka_starts = results[OURS], results[THEIRS]
     return [
-        Figure("start to unfenced", "ms", [a.ms for a in ours_found], [b.ms for b in theirs_found]),
+        Figure(
+            "start to unfenced",
+            "ms",
+            [a.ms for a in wirebroker_starts],
+            [b.ms for b in kafka_starts],
+        ),
         Figure(
             "start to unfenced: CPU",
             "ms",
-            [a.cpu_ms for a in ours_found],
-            [b.cpu_ms for b in theirs_found],
+            [a.cpu_ms for a in wirebroker_starts],
+            [b.cpu_ms for b in kafka_starts],
         ),
     ]
 

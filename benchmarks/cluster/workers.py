@@ -51,7 +51,7 @@ class Workers(Checkout):
 
     def _children(self) -> list[int]:
         path = Path(f"/proc/{super().process_id}/task/{super().process_id}/children")
-        return sorted(int(each) for each in path.read_text().split())
+        return sorted(int(child) for child in path.read_text().split())
 
 
 @dataclass(frozen=True)
@@ -79,11 +79,11 @@ class Spread:
     def run(self, broker: Broker, topic: str) -> Sample:
         leaders = self._leaders(broker, topic)
         with ThreadPoolExecutor(len(leaders)) as threads:
-            found = list(threads.map(partial(self._drive, topic), range(len(leaders)), leaders))
-        seconds = max(each["seconds"] for each in found)
-        requests = sum(each["requests"] for each in found)
-        share = sum(each["cpu_s"] for each in found) / seconds / 2
-        p99 = max(each["p99_us"] for each in found)
+            results = list(threads.map(partial(self._drive, topic), range(len(leaders)), leaders))
+        seconds = max(result["seconds"] for result in results)
+        requests = sum(result["requests"] for result in results)
+        share = sum(result["cpu_s"] for result in results) / seconds / 2
+        p99 = max(result["p99_us"] for result in results)
         return Sample(requests, seconds, {"p99_us": p99, "generators": share})
 
     def clean(self, broker: Broker, topic: str) -> None:
@@ -94,9 +94,9 @@ class Spread:
     def _leaders(self, broker: Broker, topic: str) -> list[int]:
         admin = Admin(broker)
         ports = admin.ports()
-        found = [ports[each.leader_id] for each in admin.partitions(topic)]
+        leader_ports = [ports[partition.leader_id] for partition in admin.partitions(topic)]
         admin.close()
-        return found
+        return leader_ports
 
     def _drive(self, topic: str, index: int, port: int) -> dict[str, float]:
         request = produce_request({(topic, index): self.batch})
@@ -123,49 +123,50 @@ def measure(
     checkout: Path | None, pairs: int, *, seconds: float = 3.0, most_tries: int
 ) -> list[Figure]:
     """Measure workers, Apache Kafka and one process in turns."""
-    found: list[Figure] = []
+    results: list[Figure] = []
     with tempfile.TemporaryDirectory(prefix="wirebroker-workers-") as name:
         several = Workers(Path(name) / "workers", checkout)
-        theirs = apache_kafka(Path(name) / "theirs")
-        one = Checkout(Path(name) / "one", checkout)
+        kafka = apache_kafka(Path(name) / "theirs")
+        single = Checkout(Path(name) / "one", checkout)
         try:
-            for broker in (several, theirs, one):
+            for broker in (several, kafka, single):
                 broker.start()
             admin = Admin(several)
             until(lambda: len(admin.brokers()) == _WORKERS)
             admin.close()
             for case in cases(seconds):
-                runs = measure_pairs(case, several, theirs, pairs, one, most_tries=most_tries)
-                found += _figures(case, runs)
+                runs = measure_pairs(case, several, kafka, pairs, single, most_tries=most_tries)
+                results += _figures(case, runs)
         finally:
-            for broker in (several, theirs, one):
+            for broker in (several, kafka, single):
                 broker.stop()
-    return found
+    return results
 
 
 def _figures(case: Spread, runs: Pairs) -> list[Figure]:
     kafka = figures.of_pairs(
-        f"2 workers beside Kafka, {case.name}", runs, unit=case.unit, reach=(None, None)
+        f"2 workers compared with Kafka, {case.name}", runs, unit=case.unit, reach=(None, None)
     )
     beside_one = Pairs(ours=runs.ours, theirs=runs.plain)
-    one = figures.of_pairs(
-        f"2 workers beside one process, {case.name}",
+    single_process = figures.of_pairs(
+        f"2 workers compared with one process, {case.name}",
         beside_one,
         unit=case.unit,
         reach=(_LEAST_RATE, 1 / _MOST_CPU),
     )
     shares: dict[str, Any] = {
-        kind: statistics.median(run.extra["generators"] for run in each)
-        for kind, each in (("workers", runs.ours), ("Kafka", runs.theirs), ("one", runs.plain))
+        kind: statistics.median(run.extra["generators"] for run in kind_runs)
+        for kind, kind_runs in (("workers", runs.ours), ("Kafka", runs.theirs), ("one", runs.plain))
     }
-    print("\n".join(each.row() for each in (*kafka, *one)), flush=True)
-    print("  generators took", {kind: f"{each:.0%}" for kind, each in shares.items()}, flush=True)
-    return [*kafka, *one, _share(case, runs)]
+    print("\n".join(figure.row() for figure in (*kafka, *single_process)), flush=True)
+    print("  generators took", {kind: f"{share:.0%}" for kind, share in shares.items()}, flush=True)
+    return [*kafka, *single_process, _share(case, runs)]
 
 
 def _share(case: Spread, runs: Pairs) -> Figure:
-    ours, theirs = (
-        [run.extra["generators"] * 100 for run in each] for each in (runs.ours, runs.plain)
+    worker_shares, single_shares = (
+        [run.extra["generators"] * 100 for run in side_runs]
+        for side_runs in (runs.ours, runs.plain)
     )
-    name = f"2 workers beside one process, {case.name}: both cores' share of the generators"
-    return figures.Figure(name, "%", ours, theirs, is_more_better=True)
+    name = f"2 workers and one process, {case.name}: both cores' share of the generators"
+    return figures.Figure(name, "%", worker_shares, single_shares, is_more_better=True)

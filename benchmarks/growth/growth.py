@@ -46,7 +46,7 @@ SETTINGS = {
 
 def main() -> int:
     options = _arguments()
-    with awake_cores(wanted=not options.let_cores_sleep) as cores:
+    with awake_cores(enabled=not options.let_cores_sleep) as cores:
         return _measure_all(options, cores)
 
 
@@ -54,12 +54,10 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="smaller sizes, shorter runs")
     parser.add_argument("--only", default="", help="kinds with this in their name")
-    parser.add_argument("--ours", type=Path, help="another checkout of wirebroker than this one")
-    parser.add_argument("--apache", action="store_true", help="Apache Kafka as well")
+    parser.add_argument("--ours", type=Path, help="wirebroker checkout (default: this one)")
+    parser.add_argument("--apache", action="store_true", help="measure Apache Kafka as well")
     parser.add_argument("--output", type=Path, help="write growth.md, .json and .svg here")
-    parser.add_argument(
-        "--resume", action="store_true", help="keep what --output has, add the rest"
-    )
+    parser.add_argument("--resume", action="store_true", help="continue the run in --output")
     add_option(parser)
     return parser.parse_args()
 
@@ -69,7 +67,7 @@ def _measure_all(options: argparse.Namespace, cores: str) -> int:
     results: list[Series] = []
     if output and options.resume:
         results = growth_report.read_json(output / "growth.json", cores)
-    peer = f" beside Apache Kafka {tools.KAFKA_VERSION}" if options.apache else ""
+    peer = f" and Apache Kafka {tools.KAFKA_VERSION}" if options.apache else ""
     date = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
     title = f"{version(options.ours)}{peer}, {date}, {describe()}, cores {cores}"
     makers: dict[str, Callable[[Path], Broker]] = {
@@ -80,11 +78,11 @@ def _measure_all(options: argparse.Namespace, cores: str) -> int:
     kinds = _kinds()
     for kind in kinds:
         for name, make in makers.items():
-            is_done = any((each.kind, each.broker) == (kind, name) for each in results)
+            is_done = any((series.kind, series.broker) == (kind, name) for series in results)
             if options.only in kind and not is_done:
                 results += measure(kind, name, make, quick=options.quick)
     order = list(kinds)
-    results.sort(key=lambda each: (order.index(each.kind), each.broker != OURS))
+    results.sort(key=lambda series: (order.index(series.kind), series.broker != OURS))
     text = f"{title}\n\n{growth_report.table(results)}\n"
     print(text)
     if output:
@@ -101,14 +99,14 @@ def _kinds() -> dict[str, Callable[..., Iterator[Point]]]:
 
 def measure(kind: str, name: str, make: Callable[[Path], Broker], *, quick: bool) -> list[Series]:
     """Measure one kind on one broker; note failures of Apache Kafka, raise ours."""
-    found: dict[str, Series] = {}
+    series_by_cost: dict[str, Series] = {}
     with tempfile.TemporaryDirectory(prefix="wirebroker-growth-") as directory:
         broker = make(Path(directory))
         try:
             broker.start()
             for cost, unit, size, value in _kinds()[kind](broker, quick=quick):
                 series = Series(kind, name, cost, unit, is_checked=kind != "old data")
-                found.setdefault(cost, series).points[size] = value
+                series_by_cost.setdefault(cost, series).points[size] = value
                 print(
                     f"{name}, {cost}: {size:,} -> {value:,.2f} {unit}", file=sys.stderr, flush=True
                 )
@@ -116,12 +114,12 @@ def measure(kind: str, name: str, make: Callable[[Path], Broker], *, quick: bool
             if name == OURS:
                 raise
             note = f"then failed: {str(error).splitlines()[-1][:80]}"
-            last = next(reversed(found), kind)
-            found.setdefault(last, Series(kind, name, kind, "")).note = note
+            last = next(reversed(series_by_cost), kind)
+            series_by_cost.setdefault(last, Series(kind, name, kind, "")).note = note
             print(f"{name}, {last}: {note}", file=sys.stderr, flush=True)
         finally:
             broker.stop()
-    return list(found.values())
+    return list(series_by_cost.values())
 
 
 def verdict(results: Sequence[Series]) -> int:

@@ -82,9 +82,9 @@ def find_coordinator(client: BlockingClient) -> None:
     """Wait until the offsets topic is created and loaded."""
     give_up = time.monotonic() + 60
     while time.monotonic() < give_up:
-        found = client.ask(ApiKey.FIND_COORDINATOR, 2, {"key": "group-0000", "key_type": 0})
+        coordinator = client.ask(ApiKey.FIND_COORDINATOR, 2, {"key": "group-0000", "key_type": 0})
         fetch = {"group_id": "group-0000", "topics": []}
-        if not found.error_code and not client.ask(ApiKey.OFFSET_FETCH, 5, fetch).error_code:
+        if not coordinator.error_code and not client.ask(ApiKey.OFFSET_FETCH, 5, fetch).error_code:
             return
         time.sleep(0.1)
     raise RuntimeError("there is no coordinator after a minute")
@@ -137,16 +137,23 @@ def segments(broker: Broker, *, quick: bool) -> Iterator[Point]:
         before = time.perf_counter()
         broker.start()
         yield Point("start over segments", "s", size, time.perf_counter() - before)
-        some = [rng.randrange(size) for _ in range(200)]
-        times = [sparse_segments.last_timestamp(each, start_ms) for each in some]
-        _check_found(broker, sparse_segments.last_offset(some[0]), times[0])
+        segment_numbers = [rng.randrange(size) for _ in range(200)]
+        times = [sparse_segments.last_timestamp(number, start_ms) for number in segment_numbers]
+        _check_last_record(broker, sparse_segments.last_offset(segment_numbers[0]), times[0])
         for name, frames, error_at in (
-            ("ListOffsets by timestamp", [_list_frame(each) for each in times], _LIST_ERROR_AT),
+            (
+                "ListOffsets by timestamp",
+                [_list_frame(timestamp) for timestamp in times],
+                _LIST_ERROR_AT,
+            ),
             ("ListOffsets earliest", [_list_frame(-2)], _LIST_ERROR_AT),
             ("ListOffsets latest", [_list_frame(-1)], _LIST_ERROR_AT),
             (
                 "fetch at a segment's end",
-                [fetch_frame("s", sparse_segments.last_offset(each), 1_000) for each in some],
+                [
+                    fetch_frame("s", sparse_segments.last_offset(number), 1_000)
+                    for number in segment_numbers
+                ],
                 FETCH_ERROR_AT,
             ),
         ):
@@ -154,16 +161,16 @@ def segments(broker: Broker, *, quick: bool) -> Iterator[Point]:
             yield Point(f"{name} over segments", "us of CPU", size, value)
 
 
-def _check_found(broker: Broker, offset: int, timestamp_ms: int) -> None:
+def _check_last_record(broker: Broker, offset: int, timestamp_ms: int) -> None:
     """Assert that a segment's last record is found by time and read completely."""
     client = client_of(broker)
-    asked = [{"partition_index": 0, "timestamp": timestamp_ms}]
+    partition_rows = [{"partition_index": 0, "timestamp": timestamp_ms}]
     request: Mapping[str, Any] = {
         "replica_id": -1,
-        "topics": [{"name": "s", "partitions": asked}],
+        "topics": [{"name": "s", "partitions": partition_rows}],
     }
-    found = client.ask(ApiKey.LIST_OFFSETS, 1, request)
-    assert found.topics[0].partitions[0].offset == offset, found
+    listed = client.ask(ApiKey.LIST_OFFSETS, 1, request)
+    assert listed.topics[0].partitions[0].offset == offset, listed
     answer = client.ask(ApiKey.FETCH, 12, fetch_request({("s", 0): offset}))
     records = answer.responses[0].partitions[0].records
     assert records[16] == 2, "magic"
@@ -176,8 +183,8 @@ _LIST_ERROR_AT = 4 + 4 + 4 + 2 + 1 + 4 + 4
 
 
 def _list_frame(timestamp: int) -> bytes:
-    asked = {"partition_index": 0, "timestamp": timestamp, "current_leader_epoch": -1}
-    topics = [{"name": "s", "partitions": [asked]}]
+    partition = {"partition_index": 0, "timestamp": timestamp, "current_leader_epoch": -1}
+    topics = [{"name": "s", "partitions": [partition]}]
     request: Mapping[str, Any] = {"replica_id": -1, "isolation_level": 0, "topics": topics}
     return request_frame(ApiKey.LIST_OFFSETS, 5, request)
 

@@ -42,18 +42,21 @@ def slope(points: Mapping[int, float]) -> float:
     0 means a constant cost, 1 a proportional one. A single point has slope 0.
     """
     (first, cost), *rest = sorted(points.items())
-    return max((math.log(each / cost) / math.log(size / first) for size, each in rest), default=0.0)
+    return max(
+        (math.log(larger_cost / cost) / math.log(size / first) for size, larger_cost in rest),
+        default=0.0,
+    )
 
 
 def table(results: Sequence[Series]) -> str:
     """Return a Markdown table, grouped by cost."""
     rows = ["| cost | broker | size → cost | slope |", "| --- | --- | --- | ---: |"]
-    for series in (each for group in by_cost(results).values() for each in group):
+    for series in (member for group in by_cost(results).values() for member in group):
         points = [f"{size:,} → {cost:,.2f}" for size, cost in series.points.items()]
-        found = ", ".join([*points, *([series.note] if series.note else [])])
+        points_text = ", ".join([*points, *([series.note] if series.note else [])])
         steepest = f"{slope(series.points):.2f}" if series.is_checked and points else ""
         name = f"{series.cost} ({series.unit})" if series.unit else series.cost
-        rows.append(f"| {name} | {series.broker} | {found} | {steepest} |")
+        rows.append(f"| {name} | {series.broker} | {points_text} | {steepest} |")
     return "\n".join(rows)
 
 
@@ -92,37 +95,37 @@ def plot(path: Path, results: Sequence[Series], title: str) -> None:
     mpl.use("svg")
     from matplotlib import pyplot
 
-    shown = by_cost([series for series in results if len(series.points) > 1])
-    rows = math.ceil(len(shown) / 3)
+    groups = by_cost([series for series in results if len(series.points) > 1])
+    rows = math.ceil(len(groups) / 3)
     figure, axes = pyplot.subplots(
         rows, 3, figsize=(13, 3.2 * rows), layout="constrained", squeeze=False
     )
-    for place in axes.flat[len(shown) :]:
-        place.set_visible(False)
-    for place, (name, group) in zip(axes.flat, shown.items(), strict=False):
+    for axis in axes.flat[len(groups) :]:
+        axis.set_visible(False)
+    for axis, (name, group) in zip(axes.flat, groups.items(), strict=False):
         for series in group:
-            place.plot(list(series.points), list(series.points.values()), "o-", label=series.broker)
-        _draw_scales(place, group)
-        place.set_title(name, fontsize=9)
-        place.legend(fontsize=8)
+            axis.plot(list(series.points), list(series.points.values()), "o-", label=series.broker)
+        _draw_scales(axis, group)
+        axis.set_title(name, fontsize=9)
+        axis.legend(fontsize=8)
     figure.suptitle(title, fontsize=8)
     figure.savefig(path)
 
 
-def _draw_scales(place: Axes, group: Sequence[Series]) -> None:
+def _draw_scales(axis: Axes, group: Sequence[Series]) -> None:
     from matplotlib.ticker import LogLocator, StrMethodFormatter
 
     first = group[0]
     costs = [cost for series in group for cost in series.points.values()]
-    place.set_yscale("log")
-    place.set_ylim(min(costs) / 3, max(costs) * 3)
-    place.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    place.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    place.set_ylabel(first.unit)
-    place.set_xscale("log")
+    axis.set_yscale("log")
+    axis.set_ylim(min(costs) / 3, max(costs) * 3)
+    axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axis.set_ylabel(first.unit)
+    axis.set_xscale("log")
     sizes = list(first.points)
-    place.set_xticks(sizes, [f"{size:,}" for size in sizes])
-    place.minorticks_off()
+    axis.set_xticks(sizes, [f"{size:,}" for size in sizes])
+    axis.minorticks_off()
     if first.is_checked:
         linear = [first.points[sizes[0]] * size / sizes[0] for size in sizes]
-        place.plot(sizes, linear, ":", color="grey", label="linear")
+        axis.plot(sizes, linear, ":", color="grey", label="linear")

@@ -57,14 +57,14 @@ def old_data(broker: Broker, *, quick: bool) -> Iterator[Point]:
     frames = [fetch_frame("o", offset, 1 << 20) for offset in range(records)]
     _drop(broker.data_dir / "o-0")
     generators.drive(broker.port, frames, connections=1, seconds=3.0, error_at=FETCH_ERROR_AT)
-    left = _resident_mib(list((broker.data_dir / "o-0").glob("*.log")))
-    yield Point("old data in the page cache after a reader of", "MiB", records, left)
+    cached_mib = _resident_mib(list((broker.data_dir / "o-0").glob("*.log")))
+    yield Point("old data in the page cache after a reader of", "MiB", records, cached_mib)
     rounds = 2_000 if quick else 20_000
     _tail_latencies(client, rounds)  # to warm up
     for size in (1, 2):
-        with contextlib.ExitStack() as beside:
+        with contextlib.ExitStack() as background:
             if size == 2:
-                beside.enter_context(_read_over_and_over(broker, "o", frames))
+                background.enter_context(_read_over_and_over(broker, "o", frames))
             latencies = _tail_latencies(client, rounds)
         cuts = statistics.quantiles(latencies, n=100)
         for name, value in (("p50", cuts[49]), ("p99", cuts[98])):

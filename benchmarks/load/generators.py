@@ -90,8 +90,8 @@ def raw_produce(
         frames.append(request_frame(ApiKey.PRODUCE, _PRODUCE_VERSION, request))
     # Correlation id, tags, topics, name, partitions, index; then the error code.
     error_at = 4 + 1 + 1 + 1 + len(topic) + 1 + 4
-    found = drive(broker.port, frames, connections=connections, seconds=seconds, error_at=error_at)
-    return Sample(found["requests"] * records * per_request, found["seconds"], latencies(found))
+    result = drive(broker.port, frames, connections=connections, seconds=seconds, error_at=error_at)
+    return Sample(result["requests"] * records * per_request, result["seconds"], latencies(result))
 
 
 def raw_fetch(
@@ -106,10 +106,12 @@ def raw_fetch(
     frame = request_frame(ApiKey.FETCH, _FETCH_VERSION, request)
     # Correlation id, tags, throttle time, error, session, topics, name, partitions, index.
     error_at = 4 + 1 + 4 + 2 + 4 + 1 + 1 + len(topic) + 1 + 4
-    found = drive(broker.port, [frame], connections=connections, seconds=seconds, error_at=error_at)
-    if not 0.9 * max_bytes < found["bytes"] / found["requests"] < 1.1 * max_bytes:
+    result = drive(
+        broker.port, [frame], connections=connections, seconds=seconds, error_at=error_at
+    )
+    if not 0.9 * max_bytes < result["bytes"] / result["requests"] < 1.1 * max_bytes:
         raise RuntimeError(f"{topic} holds less than {max_bytes} bytes, or larger batches")
-    return Sample(found["requests"], found["seconds"], latencies(found))
+    return Sample(result["requests"], result["seconds"], latencies(result))
 
 
 def one_batch(*, records: int, record_bytes: int, value: bytes | None = None) -> bytes:
@@ -125,8 +127,8 @@ def librdkafka(broker: Broker, topic: str, verb: str, options: Mapping[str, obje
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(done.stderr.strip().splitlines()[-1])
-    found = json.loads(done.stdout)
-    return Sample(found["records"], found["seconds"])
+    result = json.loads(done.stdout)
+    return Sample(result["records"], result["seconds"])
 
 
 def java_producer(
@@ -184,5 +186,5 @@ def _java_tool(name: str, arguments: Sequence[str]) -> list[str]:
     return done.stdout.strip().splitlines()
 
 
-def latencies(found: Mapping[str, float]) -> dict[str, float]:
-    return {name: found[name] for name in ("p50_us", "p99_us", "p999_us")}
+def latencies(result: Mapping[str, float]) -> dict[str, float]:
+    return {name: result[name] for name in ("p50_us", "p99_us", "p999_us")}

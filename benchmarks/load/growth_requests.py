@@ -46,10 +46,10 @@ def cpu_us(
     costs: list[float] = []
     while len(costs) < _MOST_RUNS and not is_settled(costs):
         before = cpu_seconds(broker.process_id)
-        found = generators.drive(
+        result = generators.drive(
             broker.port, frames, connections=connections, seconds=seconds, error_at=error_at
         )
-        costs.append((cpu_seconds(broker.process_id) - before) / found["requests"] * 1e6)
+        costs.append((cpu_seconds(broker.process_id) - before) / result["requests"] * 1e6)
     return min(costs)
 
 
@@ -81,10 +81,10 @@ def create_topic(client: BlockingClient, topic: str, partitions: int = 1, **conf
 def await_leaders(client: BlockingClient, topic: str, partitions: int) -> None:
     give_up = time.monotonic() + 60
     while time.monotonic() < give_up:  # Apache Kafka's leaders follow its metadata
-        found = client.ask(ApiKey.LIST_OFFSETS, 1, latest(topic, partitions))
-        if not any(each.error_code for each in found.topics[0].partitions):
+        answer = client.ask(ApiKey.LIST_OFFSETS, 1, latest(topic, partitions))
+        if not any(partition.error_code for partition in answer.topics[0].partitions):
             return
-    raise RuntimeError(f"{topic} has not come up")
+    raise RuntimeError(f"{topic} has no leaders after 60 s")
 
 
 def produce_frame(topic: str, partition: int) -> bytes:
@@ -97,8 +97,8 @@ def produce_error_at(topic: str) -> int:
 
 
 def latest(topic: str, partitions: int = 1) -> dict[str, Any]:
-    asked = [{"partition_index": index, "timestamp": -1} for index in range(partitions)]
-    return {"replica_id": -1, "topics": [{"name": topic, "partitions": asked}]}
+    rows = [{"partition_index": index, "timestamp": -1} for index in range(partitions)]
+    return {"replica_id": -1, "topics": [{"name": topic, "partitions": rows}]}
 
 
 def fetch_frame(topic: str, offset: int, max_bytes: int) -> bytes:

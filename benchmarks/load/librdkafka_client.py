@@ -45,9 +45,9 @@ def produce(settings: dict[str, Any]) -> tuple[int, float]:
             producer.begin_transaction()
     if transaction:
         producer.commit_transaction(30)
-    left = producer.flush(120)
-    if left or failed:
-        raise RuntimeError(f"{left} records were not taken; {failed[:1]}")
+    unsent = producer.flush(120)
+    if unsent or failed:
+        raise RuntimeError(f"{unsent} records were not sent; {failed[:1]}")
     return int(settings["records"]), time.monotonic() - began
 
 
@@ -90,7 +90,7 @@ def _some(consumer: Consumer, give_up: float) -> int:
                 raise KafkaException(error)
         if messages:
             return len(messages)
-    raise RuntimeError("the records did not come within 120 s")
+    raise RuntimeError("no records arrived within 120 s")
 
 
 def main() -> None:

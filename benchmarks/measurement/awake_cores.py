@@ -24,13 +24,13 @@ MAY_SLEEP = "may sleep"
 
 
 @contextlib.contextmanager
-def awake_cores(*, wanted: bool = True, device: Path = DEVICE) -> Generator[str]:
+def awake_cores(*, enabled: bool = True, device: Path = DEVICE) -> Generator[str]:
     """Keep the cores awake within the block, if wanted and possible; yield KEPT_AWAKE or MAY_SLEEP.
 
     Only root may write to `device`.
     """
     try:
-        descriptor = os.open(device, os.O_WRONLY) if wanted else None
+        descriptor = os.open(device, os.O_WRONLY) if enabled else None
     except OSError:  # not Linux, not root, or a container without the device
         descriptor = None
     if descriptor is None:

@@ -63,11 +63,11 @@ def apache_kafka(directory: Path, settings: Mapping[str, str] = SETTINGS) -> Apa
 def of_checkout(command: list[str], checkout: Path | None) -> list[str]:
     """Return a command that runs another checkout's broker."""
     # With bytecode files, as after pip install: otherwise each start would compile edited files.
-    kept = ["env", "-u", "PYTHONDONTWRITEBYTECODE"]
+    prefix = ["env", "-u", "PYTHONDONTWRITEBYTECODE"]
     if checkout is not None:
         # `-m` searches the working directory first.
-        kept += ["-C", str(checkout)]
-    return [*kept, *command]
+        prefix += ["-C", str(checkout)]
+    return [*prefix, *command]
 
 
 def version(checkout: Path | None) -> str:
@@ -79,13 +79,13 @@ def version(checkout: Path | None) -> str:
 
 @contextlib.contextmanager
 def side_by_side(
-    ours: Path | None, against: Path | None, plain: Path | None
+    checkout: Path | None, against: Path | None, plain: Path | None
 ) -> Iterator[tuple[Broker, Broker, Broker | None]]:
-    """Run the brokers of `ours`, of `against` (None: Apache Kafka) and, if given, of `plain`."""
+    """Run the brokers of `checkout`, `against` (None: Apache Kafka) and, if given, `plain`."""
     with tempfile.TemporaryDirectory(prefix="wirebroker-bench-") as name:
         directory = Path(name)
         brokers: list[Broker] = [
-            Checkout(directory / "ours", ours),
+            Checkout(directory / "ours", checkout),
             apache_kafka(directory / "theirs")
             if against is None
             else Checkout(directory / "theirs", against),

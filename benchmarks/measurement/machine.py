@@ -34,7 +34,7 @@ class TickedTimes(NamedTuple):
     def of(cls, process_id: int) -> TickedTimes:
         """Read the times. Source: proc(5), utime to cstime."""
         fields = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
-        return cls(*(int(each) / _TICKS_PER_S for each in fields[11:15]))
+        return cls(*(int(field) / _TICKS_PER_S for field in fields[11:15]))
 
 
 def resident_mb(process_id: int) -> float:
@@ -83,7 +83,9 @@ class CpuTimes:
     @classmethod
     def now(cls) -> CpuTimes:
         line = Path("/proc/stat").read_text().partition("\n")[0].split()[1:]
-        user, nice, system, _idle, _wait, interrupt, soft, steal = (int(each) for each in line[:8])
+        user, nice, system, _idle, _wait, interrupt, soft, steal = (
+            int(field) for field in line[:8]
+        )
         busy = user + nice + system + interrupt + soft
         return cls(busy / _TICKS_PER_S, steal / _TICKS_PER_S)
 
@@ -112,9 +114,9 @@ class Witness:
         self.seconds = time.monotonic() - self._began
         self.broker_cpu_s = sum(map(cpu_seconds, self._brokers)) - self._cpu
         machine = CpuTimes.now()
-        others = machine.busy_s - self._machine.busy_s - self.broker_cpu_s
-        others -= _own_cpu_s() - self._own
-        lost = max(0.0, others) + machine.stolen_s - self._machine.stolen_s
+        other_cpu_s = machine.busy_s - self._machine.busy_s - self.broker_cpu_s
+        other_cpu_s -= _own_cpu_s() - self._own
+        lost = max(0.0, other_cpu_s) + machine.stolen_s - self._machine.stolen_s
         self.foreign_share = lost / (self.seconds * (os.cpu_count() or 1))
 
 

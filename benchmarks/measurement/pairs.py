@@ -131,8 +131,8 @@ class Measured(Protocol[AnyDriven_contra]):
 
 def measure(
     case: Measured[Any],
-    ours: Driven,
-    theirs: Driven,
+    wirebroker: Driven,
+    peer: Driven,
     count: int,
     plain: Driven | None = None,
     *,
@@ -143,7 +143,7 @@ def measure(
     A disturbed run is repeated, up to `most_tries` in all.
     """
     pairs = Pairs()
-    turns = [(ours, pairs.ours), (theirs, pairs.theirs)]
+    turns = [(wirebroker, pairs.ours), (peer, pairs.theirs)]
     if plain is not None:
         turns.append((plain, pairs.plain))
     for broker, _ in turns * WARM_UPS + turns[1:2] * PEER_WARM_UPS:
@@ -163,13 +163,13 @@ def _run(case: Measured[Any], broker: Driven, pairs: Pairs, most_tries: int) -> 
             break
         pairs.dropped += 1
         share = tries[-1].foreign_share
-        print(f"  others had {share:.0%} of the machine: again", file=sys.stderr)
+        print(f"  others used {share:.0%} of the machine: repeating", file=sys.stderr)
     return min(tries, key=lambda run: run.foreign_share)
 
 
 def _run_once(case: Measured[Any], broker: Driven) -> Run:
     if not listens(broker.process_id, broker.port):
-        raise RuntimeError(f"process {broker.process_id} is not the one on {broker.port}")
+        raise RuntimeError(f"process {broker.process_id} does not serve port {broker.port}")
     topic = case.prepare(broker)
     os.sync()  # write back the previous run's data
     try:

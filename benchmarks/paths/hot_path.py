@@ -68,24 +68,24 @@ def cases(
     repeat = _ROUND_REQUESTS
     yield "produce 100 B", [produce(1, small)] * repeat
     yield "produce 100 B to 6 partitions", [produce(6, small)] * (repeat // 4)
-    yield "produce 100 B, ever another of many", [produce_to(n, small) for n in range(_MANY)] * 2
+    yield "produce 100 B, rotating partitions", [produce_to(n, small) for n in range(_MANY)] * 2
     large = bytes(build_batch([(None, b"x" * 65_000, ())], timestamp_ms=-1))
     yield "produce 64 KiB", [produce(1, large)] * (repeat // 20)
 
     def fetch(offset: int, max_bytes: int) -> bytes:
-        asked = {("t", 7): offset}
-        return frame(ApiKey.FETCH, 12, fetch_request(asked, partition_max_bytes=max_bytes))
+        offsets = {("t", 7): offset}
+        return frame(ApiKey.FETCH, 12, fetch_request(offsets, partition_max_bytes=max_bytes))
 
     filled = {("t", 7): small}
     for _ in range(2000):
         dispatch(_writable(frame(ApiKey.PRODUCE, 11, produce_request(filled))))
-    yield "fetch 64 KiB, same place", [fetch(0, 65_536)] * repeat
-    yield "fetch, moving on", [fetch(offset, 2_000) for offset in range(1000)]
-    yield "fetch 1 KiB, same place", [fetch(0, 1_024)] * repeat
+    yield "fetch 64 KiB, same offset", [fetch(0, 65_536)] * repeat
+    yield "fetch, next offsets", [fetch(offset, 2_000) for offset in range(1000)]
+    yield "fetch 1 KiB, same offset", [fetch(0, 1_024)] * repeat
     stamped = bytes(build_batch([(None, b"x" * 100, ())], timestamp_ms=_STAMP_MS))
     dispatch(_writable(frame(ApiKey.PRODUCE, 11, produce_request({("t", 6): stamped}))))
-    asked = [{"partition_index": 6, "timestamp": _STAMP_MS}]
-    by_time = {"replica_id": -1, "topics": [{"name": "t", "partitions": asked}]}
+    rows = [{"partition_index": 6, "timestamp": _STAMP_MS}]
+    by_time = {"replica_id": -1, "topics": [{"name": "t", "partitions": rows}]}
     yield "list offsets by time", [frame(ApiKey.LIST_OFFSETS, 5, by_time)] * repeat
     yield "commit an offset", [frame(ApiKey.OFFSET_COMMIT, 7, commit)] * (repeat // 2)
     yield "metadata of a topic", [frame(ApiKey.METADATA, 12, {"topics": [{"name": "t"}]})] * repeat
@@ -103,7 +103,7 @@ async def _measure(only: str, profiled: str | None) -> dict[str, float]:
     from wirebroker.net.dispatch import Dispatcher
     from wirebroker.request.session import Session
 
-    found: dict[str, float] = {}
+    results: dict[str, float] = {}
     with tempfile.TemporaryDirectory(dir=_MEMORY, prefix="wirebroker-bench-") as directory:
         serving = running(Path(directory), settings=_SETTINGS)
         async with serving as server, client_of(server) as client:
@@ -112,15 +112,15 @@ async def _measure(only: str, profiled: str | None) -> dict[str, float]:
             dispatcher = Dispatcher(broker_of(server), REGISTRY)
             info = _connection_info(Session)
             commit = await _join(client)
-            for name, frames in cases(lambda each: dispatcher(each, info), commit):
+            for name, frames in cases(lambda frame: dispatcher(frame, info), commit):
                 if only not in name or (profiled and profiled != name):
                     continue
                 _check(dispatcher(_writable(frames[-1]), info), name)
                 if profiled:
                     _profile(dispatcher, frames, info)
                 else:
-                    found[name] = _least(dispatcher, frames, info)
-    return found
+                    results[name] = _least(dispatcher, frames, info)
+    return results
 
 
 async def _join(client: Any) -> dict[str, Any]:
@@ -216,23 +216,23 @@ def _in_a_process(checkout: Path, only: str) -> dict[str, float]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="cases with this in their name")
-    parser.add_argument("--profile", metavar="CASE", help="cProfile of one case instead")
-    parser.add_argument("--against", type=Path, metavar="CHECKOUT", help="measure it in turns")
+    parser.add_argument("--profile", metavar="CASE", help="profile one case instead")
+    parser.add_argument("--against", type=Path, metavar="CHECKOUT", help="alternate with it")
     parser.add_argument("--rounds", type=int, default=9, help="processes of each checkout")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one or options.profile:
-        found = measure(options.only, options.profile)
+        times = measure(options.only, options.profile)
         if options.one:
-            print(json.dumps(found))
+            print(json.dumps(times))
         return 0
     checkouts = [ROOT, *([options.against] if options.against else [])]
     runs: list[list[dict[str, float]]] = [[] for _ in checkouts]
     for _ in range(options.rounds):
-        for checkout, each in zip(checkouts, runs, strict=True):
-            each.append(_in_a_process(checkout, options.only))
+        for checkout, checkout_runs in zip(checkouts, runs, strict=True):
+            checkout_runs.append(_in_a_process(checkout, options.only))
     for name in runs[0][0]:
-        of_each = [statistics.median(run[name] for run in each) for each in runs]
+        of_each = [statistics.median(run[name] for run in checkout_runs) for checkout_runs in runs]
         print(f"{name:<32}", *(f"{value:8.2f} us" for value in of_each), end="")
         if len(of_each) == 2:
             print(f"   theirs / ours {of_each[1] / of_each[0]:.3f}", end="")

@@ -30,21 +30,21 @@ def main() -> None:
     total = parser.parse_args().partitions
     gc.disable()
     for per_topic in sorted({1, min(100, total), total}):
-        _tell(total // per_topic, per_topic)
+        _report(total // per_topic, per_topic)
 
 
-def _tell(topic_count: int, per_topic: int) -> None:
+def _report(topic_count: int, per_topic: int) -> None:
     ids = [number.to_bytes(16, "big") for number in range(1, topic_count + 1)]
-    records = [record for each in ids for record in _topic(each, per_topic)]
+    records = [record for topic_id in ids for record in _topic(topic_id, per_topic)]
     image = _after(ClusterImage(), records)
-    one = [_change(ids[topic_count // 2], per_topic // 2)]
-    every = [_change(each, index) for each in ids for index in range(per_topic)]
+    single_change = [_change(ids[topic_count // 2], per_topic // 2)]
+    all_changes = [_change(topic_id, index) for topic_id in ids for index in range(per_topic)]
     name = image.topics_by_id[ids[0]].name
     print(
         f"{topic_count:6} topics of {per_topic:6} partitions:"
         f" {_us(lambda: _after(ClusterImage(), records), 1) / 1000:5.0f} ms to load,"
-        f" {_us(lambda: _after(image, one), _ROUNDS):5.1f} us one change,"
-        f" {_us(lambda: _after(image, every), 1) / 1000:5.0f} ms a change of each,"
+        f" {_us(lambda: _after(image, single_change), _ROUNDS):5.1f} us one change,"
+        f" {_us(lambda: _after(image, all_changes), 1) / 1000:5.0f} ms a change of each,"
         f" {_us(lambda: image.topics.get(name), 10_000):5.3f} us to find a topic"
     )
 

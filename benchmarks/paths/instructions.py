@@ -102,8 +102,8 @@ def _fetch(size: int) -> Callable[[Broker], list[bytes]]:
 
 def _list_offsets(broker: Broker) -> list[bytes]:
     _fill(broker)
-    asked = {"partition_index": 0, "timestamp": _STAMP_MS}
-    topics = [{"name": _TOPIC, "partitions": [asked]}]
+    partition = {"partition_index": 0, "timestamp": _STAMP_MS}
+    topics = [{"name": _TOPIC, "partitions": [partition]}]
     return [request_frame(ApiKey.LIST_OFFSETS, 5, {"replica_id": -1, "topics": topics})]
 
 
@@ -131,7 +131,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--ours", type=Path, default=Path(), help="checkout, or compiled tree")
-    parser.add_argument("--against", type=Path, help="another one")
+    parser.add_argument("--against", type=Path, help="another one to compare")
     parser.add_argument("--only", default="", help="cases with this in their name")
     options = parser.parse_args()
     checkouts = [options.ours, *([options.against] if options.against else [])]
@@ -148,14 +148,14 @@ def _lines(checkouts: Sequence[Path], only: str) -> Iterator[str]:
     for case in CASES:
         if only in case.name:
             counts = [_a_request(case, checkout) for checkout in checkouts]
-            shown = " | ".join(f"{count:,.0f}" for count in counts)
-            yield f"| {case.name} | {shown} | {counts[-1] / counts[0]:.2f} |"
+            columns = " | ".join(f"{count:,.0f}" for count in counts)
+            yield f"| {case.name} | {columns} | {counts[-1] / counts[0]:.2f} |"
 
 
 def _a_request(case: Case, checkout: Path) -> float:
-    few = _instructions(case, checkout, _FEW_ROUNDS)
-    many = _instructions(case, checkout, _FEW_ROUNDS + case.rounds)
-    return (many - few) / (case.rounds * case.connections)
+    short_run = _instructions(case, checkout, _FEW_ROUNDS)
+    long_run = _instructions(case, checkout, _FEW_ROUNDS + case.rounds)
+    return (long_run - short_run) / (case.rounds * case.connections)
 
 
 def _instructions(case: Case, checkout: Path, rounds: int) -> int:

@@ -157,7 +157,9 @@ async def measure(producers: int, record_bytes: int, partitions: int) -> float:
                 settings=NetworkSettings(),
             )
             for replica in _REPLICAS[1:]:
-                Follower(table, _fetch_frame(led, replica), [each.log for each in led]).fetch()
+                Follower(
+                    table, _fetch_frame(led, replica), [partition.log for partition in led]
+                ).fetch()
             round_ = Round()
             frame = _produce_frame(record_bytes, partitions)
             clients = [Producer(table, frame, round_) for _ in range(producers)]
@@ -188,16 +190,16 @@ def _fetch_frame(partitions: list[Any], replica: int) -> bytes:
     from tests.support.protocol.raw_client import request_frame
     from wirebroker.codecs.api_keys import ApiKey
 
-    asked = [
+    rows = [
         {
             "partition": partition.index,
             "current_leader_epoch": partition.leader_epoch,
-            "fetch_offset": _OFFSET + place,
+            "fetch_offset": _OFFSET + index,
             "last_fetched_epoch": -1,
             "log_start_offset": 0,
             "partition_max_bytes": 1 << 20,
         }
-        for place, partition in enumerate(partitions)
+        for index, partition in enumerate(partitions)
     ]
     request = {
         "replica_state": {"replica_id": replica, "replica_epoch": -1},
@@ -206,7 +208,7 @@ def _fetch_frame(partitions: list[Any], replica: int) -> bytes:
         "max_bytes": 10 << 20,
         "session_id": _SESSION,
         "session_epoch": _EPOCH,
-        "topics": [{"topic_id": partitions[0].topic_id, "partitions": asked}],
+        "topics": [{"topic_id": partitions[0].topic_id, "partitions": rows}],
         "forgotten_topics_data": [],
     }
     return request_frame(ApiKey.FETCH, 17, request)
@@ -226,9 +228,9 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--producers", type=int, default=200)
-    parser.add_argument("--bytes", type=int, default=100, help="of a record")
-    parser.add_argument("--partitions", type=int, default=1, help="that each request names")
-    parser.add_argument("--against", type=Path, metavar="CHECKOUT", help="measure it in turns")
+    parser.add_argument("--bytes", type=int, default=100, help="record size")
+    parser.add_argument("--partitions", type=int, default=1, help="per request")
+    parser.add_argument("--against", type=Path, metavar="CHECKOUT", help="alternate with it")
     parser.add_argument("--rounds", type=int, default=3, help="processes of each checkout")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -236,11 +238,11 @@ def main() -> int:
         print(asyncio.run(measure(options.producers, options.bytes, options.partitions)))
         return 0
     checkouts = [ROOT, *([options.against] if options.against else [])]
-    found: list[list[float]] = [[] for _ in checkouts]
+    times: list[list[float]] = [[] for _ in checkouts]
     for _ in range(options.rounds):
-        for checkout, each in zip(checkouts, found, strict=True):
-            each.append(_in_a_process(checkout, options))
-    medians = [statistics.median(each) for each in found]
+        for checkout, checkout_times in zip(checkouts, times, strict=True):
+            checkout_times.append(_in_a_process(checkout, options))
+    medians = [statistics.median(checkout_times) for checkout_times in times]
     print(*(f"{value:8.2f} us a request" for value in medians), end="")
     print(f"   theirs / ours {medians[1] / medians[0]:.2f}" if len(medians) == 2 else "")
     return 0

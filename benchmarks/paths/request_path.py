@@ -40,13 +40,13 @@ class Trail:
 
     def note(self, frame: FrameType, event: str, _argument: Any) -> None:
         """Count a call or a return (a function for sys.setprofile)."""
-        place = _place(frame)
-        caller = _place(frame.f_back) if frame.f_back is not None else None
-        if place is None or event not in {"call", "return"}:
+        location = _source_file(frame)
+        caller = _source_file(frame.f_back) if frame.f_back is not None else None
+        if location is None or event not in {"call", "return"}:
             return
         if event == "call":
-            self.functions[f"{place} {frame.f_code.co_qualname}"] += 1
-        if caller is not None and Path(caller).parent != Path(place).parent:
+            self.functions[f"{location} {frame.f_code.co_qualname}"] += 1
+        if caller is not None and Path(caller).parent != Path(location).parent:
             self.room_changes += 1
 
     @property
@@ -54,7 +54,7 @@ class Trail:
         return {function.split()[0] for function in self.functions}
 
 
-def _place(frame: FrameType | None) -> str | None:
+def _source_file(frame: FrameType | None) -> str | None:
     """Return a frame's file relative to the checkout; None if it is not wirebroker's."""
     if frame is None:
         return None
@@ -77,9 +77,9 @@ async def trails() -> dict[str, Trail]:
 
     batch = bytes(build_batch([(None, b"x" * 100, ())], timestamp_ms=-1))
     produce = request_frame(ApiKey.PRODUCE, 11, produce_request({("t", 0): batch}))
-    asked = fetch_request({("t", 0): 0}, partition_max_bytes=1024)
-    fetch = request_frame(ApiKey.FETCH, 12, asked)
-    found: dict[str, Trail] = {}
+    request = fetch_request({("t", 0): 0}, partition_max_bytes=1024)
+    fetch = request_frame(ApiKey.FETCH, 12, request)
+    results: dict[str, Trail] = {}
     with tempfile.TemporaryDirectory(prefix="wirebroker-path-") as directory:
         async with running(Path(directory)) as server, client_of(server) as client:
             await create_topic(client, "t", 1)
@@ -87,12 +87,12 @@ async def trails() -> dict[str, Trail]:
             assert table is not None
             await connect(table).exchange(produce)  # the first one opens files
             fresh = connect(table)
-            found["Produce"] = await _follow(fresh, produce)
+            results["Produce"] = await _follow(fresh, produce)
             await fresh.exchange(produce)
-            found["prepared Produce"] = await _follow(fresh, produce)
+            results["prepared Produce"] = await _follow(fresh, produce)
             await fresh.exchange(fetch)
-            found["Fetch"] = await _follow(fresh, fetch)
-    return found
+            results["Fetch"] = await _follow(fresh, fetch)
+    return results
 
 
 async def _follow(peer: MemoryPeer, frame: bytes) -> Trail:
@@ -110,7 +110,7 @@ def main() -> None:
     argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     ).parse_args()
-    sys.stdout.write(f"{'':<20}{'modules':>10}{'functions':>12}{'changes of room':>18}\n")
+    sys.stdout.write(f"{'':<20}{'modules':>10}{'functions':>12}{'folder changes':>18}\n")
     for name, trail in asyncio.run(trails()).items():
         counts = f"{len(trail.modules):>10}{len(trail.functions):>12}{trail.room_changes:>18}"
         sys.stdout.write(f"{name:<20}{counts}\n")

@@ -51,15 +51,15 @@ class Probe:
     def run(self, is_over: Callable[[], bool]) -> list[float]:
         """Send until the end; return each response's milliseconds."""
         latencies: list[float] = []
-        due = time.monotonic()
+        next_send = time.monotonic()
         while not is_over():
-            due += self._interval_s
-            time.sleep(max(0.0, due - time.monotonic()))
+            next_send += self._interval_s
+            time.sleep(max(0.0, next_send - time.monotonic()))
             sent = time.monotonic()
             self._socket.sendall(self._frame)
             self._receive(int.from_bytes(self._receive(4)))
             latencies.append((time.monotonic() - sent) * 1000)
-            due = max(due, time.monotonic() - self._interval_s)
+            next_send = max(next_send, time.monotonic() - self._interval_s)
         return latencies
 
     def _receive(self, count: int) -> bytes:
@@ -116,13 +116,13 @@ def shown(latencies: list[float]) -> str:
     ordered = sorted(latencies)
     p99 = ordered[int(len(ordered) * 0.99)]
     return (
-        f"{len(ordered):6d} answers, median {ordered[len(ordered) // 2]:6.2f} ms, "
+        f"{len(ordered):6d} responses, median {ordered[len(ordered) // 2]:6.2f} ms, "
         f"p99 {p99:6.2f} ms, slowest {ordered[-1]:6.2f} ms"
     )
 
 
-def is_past(moment: float) -> bool:
-    return time.monotonic() > moment
+def is_past(deadline: float) -> bool:
+    return time.monotonic() > deadline
 
 
 def main() -> None:

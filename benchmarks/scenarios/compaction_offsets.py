@@ -64,13 +64,13 @@ class Committer:
             answer: Any = None
             while answer is None or answer.error_code:
                 answer = (await client.ask(ApiKey.OFFSET_FETCH, 8, fetch)).groups[0]
-            found = {
-                (group, each.partition_index): each.committed_offset
+            actual = {
+                (group, partition.partition_index): partition.committed_offset
                 for topic in answer.topics
-                for each in topic.partitions
+                for partition in topic.partitions
             }
-            wanted = {key: value for key, value in self.committed.items() if key[0] == group}
-            assert found == wanted, f"{group}: {found} instead of {wanted}"
+            expected = {key: value for key, value in self.committed.items() if key[0] == group}
+            assert actual == expected, f"{group}: {actual} instead of {expected}"
 
 
 def sizes(data_dir: Path) -> tuple[int, int]:

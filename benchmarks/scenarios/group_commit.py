@@ -124,7 +124,7 @@ def main() -> None:
     parser.add_argument("--connections", type=int, default=500)
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", choices=("wirebroker", "apache"), help="measure one of the two")
+    parser.add_argument("--only", choices=("wirebroker", "apache"), help="measure only this broker")
     options = parser.parse_args()
     print("| dirty partitions | broker | acknowledgements/s | fetch p50 ms | fetch p99 ms |")
     print("|---|---|---|---|---|")
@@ -151,8 +151,8 @@ def main() -> None:
                 for name, (broker, _) in brokers.items():
                     sample = run(broker, partitions, options.connections, options.seconds)
                     samples[name].append(sample)
-            for name, found in samples.items():
-                show(partitions, name, found)
+            for name, broker_samples in samples.items():
+                show(partitions, name, broker_samples)
 
 
 if __name__ == "__main__":

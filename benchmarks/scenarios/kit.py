@@ -92,7 +92,7 @@ class Row(NamedTuple):
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=200)
-    parser.add_argument("--apache", action="store_true", help="the suite on Apache Kafka as well")
+    parser.add_argument("--apache", action="store_true", help="run the tests on Apache Kafka too")
     arguments = parser.parse_args()
     print(f"{version(None)}, {describe()}\n")
     print("| what | times | median | p99 | CPU |\n| --- | --- | --- | --- | --- |")
@@ -115,16 +115,16 @@ def main() -> None:
 
 def _life(rounds: int, *, own_process: bool) -> list[Row]:
     """Return the costs of a broker's lifecycle."""
-    where = "in a process of its own" if own_process else "in the tests' process"
-    starts, stops = Row(f"start, {where}", [], []), Row(f"stop, {where}", [], [])
+    location = "in its own process" if own_process else "in the tests' process"
+    starts, stops = Row(f"start, {location}", [], []), Row(f"stop, {location}", [], [])
     for _ in range(rounds):
         broker = Broker(own_process=own_process)
         starts.add(broker.start)
         stops.add(broker.stop)
         broker.close()
-    resets = Row(f"reset with 20 topics, {where}", [], [])
-    snapshots = Row(f"snapshot of 20 topics, {where}", [], [])
-    restores = Row(f"restore of them, {where}", [], [])
+    resets = Row(f"reset with 20 topics, {location}", [], [])
+    snapshots = Row(f"snapshot of 20 topics, {location}", [], [])
+    restores = Row(f"restore of these topics, {location}", [], [])
     with Broker(own_process=own_process) as broker:
         for _ in range(rounds):
             broker.create_topics(_TOPICS)
@@ -136,9 +136,9 @@ def _life(rounds: int, *, own_process: bool) -> list[Row]:
         for _ in range(rounds):
             for topic in _TOPICS:
                 broker.produce(topic, "one")
-            taken: list[Snapshot] = []
-            snapshots.add(lambda: taken.append(broker.snapshot()))  # noqa: B023 - called at once
-            taken.pop().remove()
+            copies: list[Snapshot] = []
+            snapshots.add(lambda: copies.append(broker.snapshot()))  # noqa: B023 - called at once
+            copies.pop().remove()
             # The same snapshot each time, so that the data does not grow.
             restores.add(partial(broker.restore, prepared))
     return [starts, stops, resets, snapshots, restores]

@@ -56,7 +56,7 @@ class Cost(NamedTuple):
     answer: str  # its size, or "closed"
     longest_wait_ms: float  # of the second client
     peak_mib: float  # of the broker, above its previous size
-    kept_mib: float  # after the client has disconnected
+    retained_mib: float  # after the client has disconnected
 
 
 class SecondClient:
@@ -90,11 +90,11 @@ class SecondClient:
         return 1000 * self._longest_s
 
 
-def elements_of(element: Any, way: str, count: int) -> list[Any]:
+def elements_of(element: Any, variation: str, count: int) -> list[Any]:
     """Return an array's elements; none if the way does not apply to them."""
-    if way == "repeated":
+    if variation == "repeated":
         return [element] * count
-    if way == "many":
+    if variation == "many":
         return [renamed(element, number) for number in range(count)]
     if renamed(element, 0, length=_LONG) == renamed(element, 0):
         return []
@@ -115,8 +115,8 @@ def cost_of(port: int, process_id: int, name: str, frame: bytes) -> Cost:
                 answer = CLOSED
         seconds = time.perf_counter() - began
     peak = _memory_mib(process_id, "VmHWM") - before
-    kept = _memory_mib(process_id, "VmRSS") - before
-    return Cost(name, len(frame) / 1e6, seconds, answer, second.longest_ms, peak, kept)
+    retained = _memory_mib(process_id, "VmRSS") - before
+    return Cost(name, len(frame) / 1e6, seconds, answer, second.longest_ms, peak, retained)
 
 
 def crowd(port: int, process_id: int, name: str, frame: bytes) -> Cost:
@@ -137,9 +137,9 @@ def crowd(port: int, process_id: int, name: str, frame: bytes) -> Cost:
     peak = _memory_mib(process_id, "VmHWM") - before
     answer = f"{answer_bytes / 1e6:.1f} MB"
     name = f"{name}, {_CROWD} clients x {_ROUNDS}"
-    kept = _memory_mib(process_id, "VmRSS") - before
+    retained = _memory_mib(process_id, "VmRSS") - before
     sent = _CROWD * _ROUNDS * len(frame) / 1e6
-    return Cost(name, sent, seconds, answer, second.longest_ms, peak, kept)
+    return Cost(name, sent, seconds, answer, second.longest_ms, peak, retained)
 
 
 def crowds(port: int) -> Iterator[tuple[str, bytes]]:
@@ -153,8 +153,8 @@ def crowds(port: int) -> Iterator[tuple[str, bytes]]:
                 12,
                 produce_request({(TOPIC, index): batch for index in range(PARTITIONS)}),
             )
-    asked = [{"partition_index": n, "timestamp": _MOMENT_MS} for n in range(PARTITIONS)]
-    offsets = {"replica_id": -1, "topics": [{"name": TOPIC, "partitions": asked}]}
+    rows = [{"partition_index": n, "timestamp": _MOMENT_MS} for n in range(PARTITIONS)]
+    offsets = {"replica_id": -1, "topics": [{"name": TOPIC, "partitions": rows}]}
     yield "ListOffsets by time", request_frame(ApiKey.LIST_OFFSETS, 7, offsets)
     partitions = [{"partition_index": n} for n in range(PARTITIONS)]
     deleted = {"group_id": GROUP, "topics": [{"name": TOPIC, "partitions": partitions}]}
@@ -170,12 +170,12 @@ def _memory_mib(process_id: int, field: str) -> float:
 
 def table(costs: list[Cost]) -> str:
     lines = [
-        f"{'wait ms':>8} {'peak MiB':>8} {'kept MiB':>8} {'s':>6} {'request':>8} {'answer':>9}"
+        f"{'wait ms':>8} {'peak MiB':>8} {'kept MiB':>8} {'s':>6} {'request':>8} {'response':>9}"
     ]
     lines += [
-        f"{each.longest_wait_ms:8.0f} {each.peak_mib:8.0f} {each.kept_mib:8.0f} "
-        f"{each.seconds:6.2f} {each.frame_mb:5.1f} MB {each.answer:>9}  {each.request}"
-        for each in costs
+        f"{cost.longest_wait_ms:8.0f} {cost.peak_mib:8.0f} {cost.retained_mib:8.0f} "
+        f"{cost.seconds:6.2f} {cost.frame_mb:5.1f} MB {cost.answer:>9}  {cost.request}"
+        for cost in costs
     ]
     return "\n".join(lines)
 
@@ -193,31 +193,35 @@ def measure(kind: str, count: int, only: str) -> list[Cost]:
             setup = BlockingClient((HOST, broker.port))
             with contextlib.closing(setup):
                 samples = furnish(setup, PARTITIONS)
-            for place in [place for place in places() if only in place.key.name]:
-                print(f"{place} ...", file=sys.stderr)
-                body = samples.body(place.key, place.version)
-                for way in ("repeated", "many", "long") if at_or_none(body, place.path) else ():
-                    costs += _largest(broker, place, body, way, count)
+            for array_field in [
+                array_field for array_field in places() if only in array_field.key.name
+            ]:
+                print(f"{array_field} ...", file=sys.stderr)
+                body = samples.body(array_field.key, array_field.version)
+                for variation in (
+                    ("repeated", "many", "long") if at_or_none(body, array_field.path) else ()
+                ):
+                    costs += _largest(broker, array_field, body, variation, count)
             for name, frame in () if only else crowds(broker.port):
                 print(f"{name} ...", file=sys.stderr)
                 costs.append(crowd(broker.port, broker.process_id, name, frame))
             if isinstance(broker, Wirebroker):
-                print(f"{_memory_mib(broker.process_id, 'VmRSS'):.0f} MiB in the end")
+                print(f"{_memory_mib(broker.process_id, 'VmRSS'):.0f} MiB at the end")
     return costs
 
 
 def _largest(
-    broker: Broker, place: Place, body: dict[str, Any], way: str, count: int
+    broker: Broker, array_field: Place, body: dict[str, Any], variation: str, count: int
 ) -> Iterator[Cost]:
     """Halve the number of elements until the broker responds."""
-    (element,) = at_or_none(body, place.path)
+    (element,) = at_or_none(body, array_field.path)
     while count:
-        elements = elements_of(element, way, count)
+        elements = elements_of(element, variation, count)
         if not elements:
             return
-        filled = with_elements(body, place.path, elements)
-        frame = request_frame(place.key, place.version, filled)
-        name = f"{place} {way} x {len(elements):,}"
+        filled = with_elements(body, array_field.path, elements)
+        frame = request_frame(array_field.key, array_field.version, filled)
+        name = f"{array_field} {variation} x {len(elements):,}"
         cost = cost_of(broker.port, broker.process_id, name, frame)
         yield cost
         if cost.answer != CLOSED:
@@ -228,8 +232,8 @@ def _largest(
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--elements", type=int, default=400_000)
-    parser.add_argument("--only", default="", help="keys whose names have this in them")
-    parser.add_argument("--apache", action="store_true", help="ask Apache Kafka instead")
+    parser.add_argument("--only", default="", help="API keys with this in their name")
+    parser.add_argument("--apache", action="store_true", help="measure Apache Kafka instead")
     options = parser.parse_args()
     kind = "apache" if options.apache else "wirebroker"
     costs = measure(kind, options.elements, options.only)
@@ -238,8 +242,8 @@ def main() -> int:
     print(table(sorted(costs, key=lambda cost: -cost.longest_wait_ms)[:_SHOWN]))
     print("the largest peaks of memory:")
     print(table(sorted(costs, key=lambda cost: -cost.peak_mib)[:_SHOWN]))
-    print("what keeps memory:")
-    print(table(sorted(costs, key=lambda cost: -cost.kept_mib)[:_SHOWN]))
+    print("the most memory kept afterwards:")
+    print(table(sorted(costs, key=lambda cost: -cost.retained_mib)[:_SHOWN]))
     return int(max(cost.peak_mib for cost in costs) > _MOST_MIB)
 
 

@@ -61,9 +61,9 @@ async def load(config: Config, groups: int) -> tuple[float, float]:
     slowest = 0.0
     is_loaded = False
     while not is_loaded:
-        asked = time.monotonic()
+        sent_at = time.monotonic()
         await other.ask(ApiKey.API_VERSIONS, 0, {})
-        slowest = max(slowest, time.monotonic() - asked)
+        slowest = max(slowest, time.monotonic() - sent_at)
         answer = (await client.ask(ApiKey.OFFSET_FETCH, 8, fetch)).groups[0]
         is_loaded = answer.error_code != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     assert answer.error_code == 0, answer
@@ -87,7 +87,7 @@ def main() -> None:
         with asyncio.Runner(loop_factory=watch.new_event_loop) as runner:
             seconds, slowest_ms = runner.run(load(config, options.groups))
     print(f"{options.commits} commits loaded and served in {seconds:.2f} s")
-    print(f"slowest other answer meanwhile: {slowest_ms:.1f} ms")
+    print(f"slowest other response meanwhile: {slowest_ms:.1f} ms")
     print(f"longest hold of the loop: {watch.cpu_holds_ms.largest:.1f} ms of CPU")
 
 

@@ -79,26 +79,26 @@ def main() -> None:
     topics = [f"t{number}" for number in range(arguments.partitions // _PER_TOPIC)]
     with tempfile.TemporaryDirectory(dir=arguments.dir) as directory:
         broker = _Broker(Path(directory))
-        _tell("start, empty", broker.start(0), broker)
+        _report("start, empty", broker.start(0), broker)
         assert broker.client is not None
         before = time.perf_counter()
         for topic in topics:
             new = {"name": topic, "num_partitions": _PER_TOPIC, "replication_factor": 1}
             broker.client.ask(ApiKey.CREATE_TOPICS, 5, {"topics": [new], "timeout_ms": 60_000})
-        _tell("topics created", time.perf_counter() - before, broker)
-        _tell(f"{_ROUNDS} batches each", _produce(broker, topics), broker)
-        _tell("stop", broker.stop(signal.SIGTERM))
-        _drop_caches(wanted=arguments.cold)
-        _tell("start, clean", broker.start(len(topics)), broker)
-        _tell("every partition asked", _list_offsets(broker, topics), broker)
-        _tell("stop, nothing written", broker.stop(signal.SIGTERM))
+        _report("topics created", time.perf_counter() - before, broker)
+        _report(f"{_ROUNDS} batches each", _produce(broker, topics), broker)
+        _report("stop", broker.stop(signal.SIGTERM))
+        _drop_caches(enabled=arguments.cold)
+        _report("start, clean", broker.start(len(topics)), broker)
+        _report("every partition asked", _list_offsets(broker, topics), broker)
+        _report("stop, nothing written", broker.stop(signal.SIGTERM))
         broker.start(len(topics))
-        _tell(f"{_ROUNDS} batches each", _produce(broker, topics), broker)
-        _tell("kill -9", broker.stop(signal.SIGKILL))
-        _drop_caches(wanted=arguments.cold)
-        _tell("start, after the kill", broker.start(len(topics)), broker)
-        _tell("every partition asked", _list_offsets(broker, topics), broker)
-        _tell("stop", broker.stop(signal.SIGTERM))
+        _report(f"{_ROUNDS} batches each", _produce(broker, topics), broker)
+        _report("kill -9", broker.stop(signal.SIGKILL))
+        _drop_caches(enabled=arguments.cold)
+        _report("start, after the kill", broker.start(len(topics)), broker)
+        _report("every partition asked", _list_offsets(broker, topics), broker)
+        _report("stop", broker.stop(signal.SIGTERM))
 
 
 def _produce(broker: _Broker, topics: list[str]) -> float:
@@ -116,7 +116,7 @@ def _produce(broker: _Broker, topics: list[str]) -> float:
                 "topic_data": [{"name": topic, "partition_data": data}],
             }
             answer = broker.client.ask(ApiKey.PRODUCE, 9, request)
-            errors = {each.error_code for each in answer.responses[0].partition_responses}
+            errors = {partition.error_code for partition in answer.responses[0].partition_responses}
             assert errors == {0}, errors
     return time.perf_counter() - before
 
@@ -125,21 +125,21 @@ def _list_offsets(broker: _Broker, topics: list[str]) -> float:
     assert broker.client is not None
     before = time.perf_counter()
     for topic in topics:
-        asked = [{"partition_index": index, "timestamp": -1} for index in range(_PER_TOPIC)]
-        request = {"replica_id": -1, "topics": [{"name": topic, "partitions": asked}]}
+        partitions = [{"partition_index": index, "timestamp": -1} for index in range(_PER_TOPIC)]
+        request = {"replica_id": -1, "topics": [{"name": topic, "partitions": partitions}]}
         answer = broker.client.ask(ApiKey.LIST_OFFSETS, 1, request)
-        ends = {each.offset for each in answer.topics[0].partitions}
+        ends = {partition.offset for partition in answer.topics[0].partitions}
         assert ends in ({_ROUNDS}, {2 * _ROUNDS}), ends
     return time.perf_counter() - before
 
 
-def _drop_caches(*, wanted: bool) -> None:
-    if wanted:
+def _drop_caches(*, enabled: bool) -> None:
+    if enabled:
         os.sync()
         Path("/proc/sys/vm/drop_caches").write_text("3")
 
 
-def _tell(step: str, seconds: float, broker: _Broker | None = None) -> None:
+def _report(step: str, seconds: float, broker: _Broker | None = None) -> None:
     print(f"{step:<24} {seconds:7.2f} s   {broker.size() if broker else ''}", flush=True)
 
 

@@ -36,7 +36,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--seconds", type=float, default=3.0)
-    parser.add_argument("--bytes", type=int, default=65_103, help="of a request")
+    parser.add_argument("--bytes", type=int, default=65_103, help="request size")
     parser.add_argument("--connections", type=int, default=4)
     parser.add_argument("--runs", type=int, default=3)
     options = parser.parse_args()
@@ -45,8 +45,8 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             cost = measure(Path(folder), options.seconds, options.bytes, options.connections)
         print(
-            f"{cost.rate:,.0f} requests/s, {cost.cpu_us:.0f} us CPU of all three a request, "
-            f"{cost.kernel_us:.0f} of it the kernel's",
+            f"{cost.rate:,.0f} requests/s, {cost.cpu_us:.0f} us CPU of all three per request, "
+            f"{cost.kernel_us:.0f} of it in the kernel",
             flush=True,
         )
 
@@ -64,24 +64,24 @@ def measure(folder: Path, seconds: float, size: int, connections: int) -> Cost:
     followers = [_connected() for _ in range(_FOLLOWERS)]
     fork = multiprocessing.get_context("fork")
     processes = [
-        fork.Process(target=_follow, args=(folder / f"follower-{number}", theirs, size))
-        for number, (_, theirs) in enumerate(followers)
+        fork.Process(target=_follow, args=(folder / f"follower-{number}", server_end, size))
+        for number, (_, server_end) in enumerate(followers)
     ]
-    to_producers = [theirs for _, theirs in producers]
-    to_followers = [ours for ours, _ in followers]
+    to_producers = [server_end for _, server_end in producers]
+    to_followers = [client_end for client_end, _ in followers]
     leading = (folder / "leader", to_producers, to_followers, size)
     processes.append(fork.Process(target=_lead, args=leading))
     for process in processes:
         process.start()
     try:
-        return _produce([ours for ours, _ in producers], size, seconds, _ids(processes))
+        return _produce([client_end for client_end, _ in producers], size, seconds, _ids(processes))
     finally:
         for process in processes:
             process.kill()
             process.join()
-        for each in producers + followers:
-            each[0].close()
-            each[1].close()
+        for pair in producers + followers:
+            pair[0].close()
+            pair[1].close()
 
 
 def _ids(processes: Sequence[multiprocessing.process.BaseProcess]) -> list[int]:
@@ -90,11 +90,11 @@ def _ids(processes: Sequence[multiprocessing.process.BaseProcess]) -> list[int]:
 
 def _connected() -> tuple[socket.socket, socket.socket]:
     with socket.create_server(("127.0.0.1", 0)) as server:
-        ours = socket.create_connection(server.getsockname())
-        theirs, _ = server.accept()
-    for each in (ours, theirs):
-        each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return ours, theirs
+        client_end = socket.create_connection(server.getsockname())
+        server_end, _ = server.accept()
+    for end in (client_end, server_end):
+        end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return client_end, server_end
 
 
 def _receive(source: socket.socket, into: memoryview) -> None:
@@ -121,10 +121,10 @@ def _lead(
     into = memoryview(bytearray(size))
     waiting: deque[socket.socket] = deque()
     acknowledged = dict.fromkeys(followers, 0)
-    end = told = 0
+    end = notified = 0
     with selectors.DefaultSelector() as selector, path.open("w+b", buffering=0) as log:
-        for each in producers + followers:
-            selector.register(each, selectors.EVENT_READ)
+        for connection in producers + followers:
+            selector.register(connection, selectors.EVENT_READ)
         while True:
             for key, _ in selector.select():
                 ready = key.fileobj
@@ -138,9 +138,9 @@ def _lead(
                 for follower in followers:
                     _send_on(log.fileno(), follower, end, size)
                 end += size
-            while told < min(acknowledged.values()):
+            while notified < min(acknowledged.values()):
                 waiting.popleft().sendall(b"1")
-                told += 1
+                notified += 1
 
 
 def _send_on(log: int, follower: socket.socket, position: int, length: int) -> None:
@@ -155,17 +155,17 @@ def _produce(
     request = bytes(size)
     count = 0
     with selectors.DefaultSelector() as selector:
-        for each in leaders:
-            selector.register(each, selectors.EVENT_READ)
-            each.sendall(request)
+        for leader in leaders:
+            selector.register(leader, selectors.EVENT_READ)
+            leader.sendall(request)
         warm_until = time.perf_counter() + _WARM_S
         while time.perf_counter() < warm_until:
             _answer(selector, request)
-        begun, used = time.perf_counter(), sum(map(cpu_seconds, process_ids))
+        began, used = time.perf_counter(), sum(map(cpu_seconds, process_ids))
         kernels = sum(map(_kernel_seconds, process_ids))
-        while time.perf_counter() < begun + seconds:
+        while time.perf_counter() < began + seconds:
             count += _answer(selector, request)
-        elapsed = time.perf_counter() - begun
+        elapsed = time.perf_counter() - began
     used, kernels = (
         sum(map(of_process, process_ids)) - before
         for of_process, before in ((cpu_seconds, used), (_kernel_seconds, kernels))

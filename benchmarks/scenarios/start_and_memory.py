@@ -43,9 +43,9 @@ class Figures(NamedTuple):
 
 
 _TITLES = {
-    "start_ms": "start to the first answer (ms)",
-    "start_cpu_ms": "its CPU (ms)",
-    "rss_mb": "memory then (MB)",
+    "start_ms": "start to the first response (ms)",
+    "start_cpu_ms": "CPU of the start (ms)",
+    "rss_mb": "memory after the start (MB)",
     "rss_idle_mb": f"memory with {IDLE_CONNECTIONS:,} idle connections (MB)",
 }
 
@@ -53,11 +53,11 @@ _TITLES = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pairs", type=int, default=9)
-    parser.add_argument("--ours", type=Path, help="another checkout of wirebroker than this one")
+    parser.add_argument("--ours", type=Path, help="wirebroker checkout (default: this one)")
     parser.add_argument("--output", type=Path, help="write start.md and start.json here")
     add_option(parser)
     options = parser.parse_args()
-    with awake_cores(wanted=not options.let_cores_sleep) as cores:
+    with awake_cores(enabled=not options.let_cores_sleep) as cores:
         rounds = _measure_all(options.ours, options.pairs)
     facts = f"{version(options.ours)}, {describe()}, cores {cores}, {options.pairs} pairs"
     text = f"{facts}\n\n{table(rounds)}\n"
@@ -65,14 +65,14 @@ def main() -> None:
     if options.output:
         options.output.mkdir(parents=True, exist_ok=True)
         (options.output / "start.md").write_text(text)
-        content = {name: [each._asdict() for each in runs] for name, runs in rounds.items()}
+        content = {name: [run._asdict() for run in runs] for name, runs in rounds.items()}
         (options.output / "start.json").write_text(json.dumps(content, indent=1) + "\n")
 
 
-def _measure_all(ours: Path | None, pairs: int) -> dict[str, list[Figures]]:
+def _measure_all(checkout: Path | None, pairs: int) -> dict[str, list[Figures]]:
     with tempfile.TemporaryDirectory(prefix="wirebroker-start-") as directory:
         brokers: dict[str, Broker] = {
-            "ours": Checkout(Path(directory) / "ours", ours),
+            "ours": Checkout(Path(directory) / "ours", checkout),
             "theirs": apache_kafka(Path(directory) / "theirs", {}),
         }
         return measure_rounds(brokers, pairs)
@@ -131,7 +131,7 @@ def table(rounds: Mapping[str, Sequence[Figures]]) -> str:
     rows = [f"| what | {' | '.join(heads)} |", f"| --- |{' ---: |' * len(heads)}"]
     for field, title in _TITLES.items():
         columns = {
-            name: [float(getattr(each, field)) for each in runs] for name, runs in rounds.items()
+            name: [float(getattr(run, field)) for run in runs] for name, runs in rounds.items()
         }
         medians = [f"{statistics.median(column):,.0f}" for column in columns.values()]
         ratios = [

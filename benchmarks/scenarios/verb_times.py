@@ -33,7 +33,9 @@ print(KafkaAdminClient(bootstrap_servers=sys.argv[1]).list_topics())
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=9)
-    parser.add_argument("--kafka", action="store_true", help="Kafka's script, too: needs Java")
+    parser.add_argument(
+        "--kafka", action="store_true", help="measure Kafka's script as well: needs Java"
+    )
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         broker = Wirebroker(Path(folder))
@@ -43,32 +45,34 @@ def main() -> None:
         finally:
             broker.stop()
     sys.stdout.write(f"{describe()}\n\n| | CPU, ms | by the clock, ms |\n| --- | --- | --- |\n")
-    for name, each in times.items():
-        cpu_ms, clock_ms = (statistics.median(values) for values in zip(*each, strict=True))
+    for name, command_times in times.items():
+        cpu_ms, clock_ms = (
+            statistics.median(values) for values in zip(*command_times, strict=True)
+        )
         sys.stdout.write(f"| {name} | {cpu_ms:.0f} | {clock_ms:.0f} |\n")
 
 
 def commands_for(bootstrap: str, has_kafka: bool) -> dict[str, list[str]]:
     """Return the commands for a broker's address, by name."""
     wirebroker = [sys.executable, "-m", "wirebroker"]
-    ask = ["-b", bootstrap]
+    address_options = ["-b", bootstrap]
     commands = {
         "`python -c pass`": [sys.executable, "-c", "pass"],
         "`wirebroker --version`": [*wirebroker, "--version"],
-        "`wirebroker topic list`": [*wirebroker, "topic", "list", *ask],
-        "`wirebroker group list`": [*wirebroker, "group", "list", *ask],
-        "`wirebroker cluster`": [*wirebroker, "cluster", *ask],
+        "`wirebroker topic list`": [*wirebroker, "topic", "list", *address_options],
+        "`wirebroker group list`": [*wirebroker, "group", "list", *address_options],
+        "`wirebroker cluster`": [*wirebroker, "cluster", *address_options],
         "`wirebroker kafka-topics --list`": [
             *(*wirebroker, "kafka-topics", "--bootstrap-server", bootstrap, "--list"),
         ],
         "kafka-python, topics": [sys.executable, "-c", _KAFKA_PYTHON, bootstrap],
     }
     if shutil.which("kcat"):
-        commands["`kcat -L`"] = ["kcat", "-L", *ask]
+        commands["`kcat -L`"] = ["kcat", "-L", *address_options]
     if has_kafka:
         tool = java_start.command("-Xmx256m", "org.apache.kafka.tools.TopicCommand")
-        asked = ["--bootstrap-server", bootstrap, "--list"]
-        commands["`kafka-topics.sh --list`"] = [*tool, *asked]
+        list_options = ["--bootstrap-server", bootstrap, "--list"]
+        commands["`kafka-topics.sh --list`"] = [*tool, *list_options]
     return commands
 
 

@@ -20,77 +20,79 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from benchmarks.spark.spark_reads import ReadWish
+    from benchmarks.spark.spark_reads import ReadCase
 
 
-class KeptReads:
+class StoredReads:
     """Reads in a file, which may not exist yet."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lines = list(self._read())
 
-    def is_filled(self, wish: ReadWish) -> bool:
-        steps = [each["kind"] for each in self._of(wish) if each["kind"] != "pair"]
+    def is_filled(self, read_case: ReadCase) -> bool:
+        steps = [line["kind"] for line in self._of(read_case) if line["kind"] != "pair"]
         return steps[-1:] == ["filled"]
 
-    def fill(self, wish: ReadWish) -> None:
-        self._add(kind="filled", case=wish.case)
+    def fill(self, read_case: ReadCase) -> None:
+        self._add(kind="filled", case=read_case.case)
 
-    def forget(self, wish: ReadWish) -> None:
+    def forget(self, read_case: ReadCase) -> None:
         """Note that a topic is about to be deleted."""
-        self._add(kind="emptied", case=wish.case)
+        self._add(kind="emptied", case=read_case.case)
 
-    def add(self, wish: ReadWish, before: Read, after: Read, worker_mb: float) -> None:
+    def add(self, read_case: ReadCase, before: Read, after: Read, worker_mb: float) -> None:
         load = round(os.getloadavg()[0], 1)
         self._add(
             kind="pair",
-            case=wish.case,
+            case=read_case.case,
             before=before,
             after=after,
             worker_mb=worker_mb,
             load=load,
         )
 
-    def pairs_of(self, wish: ReadWish) -> ReadPairs:
-        found = [each for each in self._of(wish) if each["kind"] == "pair"]
+    def pairs_of(self, read_case: ReadCase) -> ReadPairs:
+        pairs = [line for line in self._of(read_case) if line["kind"] == "pair"]
         return ReadPairs(
-            *(wish.size, wish.codec, wish.records),
-            [Read(*each["before"]) for each in found],
-            [Read(*each["after"]) for each in found],
-            max((each["worker_mb"] for each in found), default=0.0),
-            tuple(each["load"] for each in found),
+            *(read_case.size, read_case.codec, read_case.records),
+            [Read(*line["before"]) for line in pairs],
+            [Read(*line["after"]) for line in pairs],
+            max((line["worker_mb"] for line in pairs), default=0.0),
+            tuple(line["load"] for line in pairs),
         )
 
-    def _of(self, wish: ReadWish) -> Iterator[dict[str, Any]]:
-        return (each for each in self._lines if each["case"] == wish.case)
+    def _of(self, read_case: ReadCase) -> Iterator[dict[str, Any]]:
+        return (line for line in self._lines if line["case"] == read_case.case)
 
     def _read(self) -> Iterator[dict[str, Any]]:
         text = self._path.read_bytes() if self._path.exists() else b""
         # An interrupted run may leave an incomplete line.
-        whole = text.rpartition(b"\n")[0]
-        for number, line in enumerate(whole.splitlines(), 1):
+        complete_lines = text.rpartition(b"\n")[0]
+        for number, line in enumerate(complete_lines.splitlines(), 1):
             try:
                 yield _checked(json.loads(line))
             except (ValueError, KeyError, TypeError) as error:
-                raise SystemExit(f"{self._path}, line {number}: that is no read") from error
+                raise SystemExit(f"{self._path}, line {number}: not a read") from error
 
     def _add(self, **fields: Any) -> None:
         text = json.dumps(fields) + "\n"
-        whole = self._path.read_bytes().rpartition(b"\n")[0] if self._path.exists() else b""
-        begun = whole + b"\n" if whole else b""
+        complete_lines = (
+            self._path.read_bytes().rpartition(b"\n")[0] if self._path.exists() else b""
+        )
+        previous = complete_lines + b"\n" if complete_lines else b""
         written = self._path.with_name(f"{self._path.name}.new")
-        written.write_bytes(begun + text.encode())
+        written.write_bytes(previous + text.encode())
         written.replace(self._path)
         self._lines.append(json.loads(text))
 
 
 def _checked(line: dict[str, Any]) -> dict[str, Any]:
-    wanted = {"kind", "case"}
+    required = {"kind", "case"}
     if line["kind"] == "pair":
-        wanted |= {"before", "after", "worker_mb", "load"}
-    if not wanted <= line.keys():
-        raise KeyError(wanted)
+        required |= {"before", "after", "worker_mb", "load"}
+    if not required <= line.keys():
+        raise KeyError(required)
     return line
 
 

@@ -74,7 +74,7 @@ def main() -> None:
 
 def _arguments() -> argparse.Namespace:
     parser = arguments(__doc__)
-    parser.add_argument("--seconds", type=int, default=120, help="how long windows are watched")
+    parser.add_argument("--seconds", type=int, default=120, help="how long to watch windows")
     parser.add_argument("--only", choices=("brokers", "archive", "windows"))
     return parser.parse_args()
 
@@ -88,15 +88,15 @@ def _started(stack: ExitStack, broker: Broker) -> Broker:
 def _brokers(
     spark: SparkSession, folder: Path, options: argparse.Namespace, stack: ExitStack
 ) -> None:
-    theirs = _started(stack, apache_kafka(folder / "apache"))
-    ours = _started(stack, Checkout(folder / "ours", options.ours))
+    kafka = _started(stack, apache_kafka(folder / "apache"))
+    wirebroker = _started(stack, Checkout(folder / "ours", options.ours))
     print("| records | through Apache Kafka | through wirebroker | rate | CPU | broker's CPU |")
     print("|---|---|---|---|---|---|", flush=True)
     for size in options.sizes:
-        record_bytes, most = SIZES[size]
-        count = max(PARTITIONS, int(most * options.scale))
+        record_bytes, full_count = SIZES[size]
+        count = max(PARTITIONS, int(full_count * options.scale))
         topic = f"t-{record_bytes}"
-        both = {"a": theirs, "b": ours}
+        both = {"a": kafka, "b": wirebroker}
         for broker in both.values():
             fill(broker, topic, record_bytes, count, "none")
         read = functools.partial(_read_of, spark, both, topic, count)
@@ -105,10 +105,10 @@ def _brokers(
         cells = [
             f"{count:,} of {size}",
             *(
-                f"{count / median_of(each, 'seconds'):,.0f}/s, "
-                f"{median_of(each, 'cpu_s') / count * 1e6:.2f} + "
-                f"{median_of(each, 'broker_cpu_s') / count * 1e6:.2f} us"
-                for each in runs
+                f"{count / median_of(reads, 'seconds'):,.0f}/s, "
+                f"{median_of(reads, 'cpu_s') / count * 1e6:.2f} + "
+                f"{median_of(reads, 'broker_cpu_s') / count * 1e6:.2f} us"
+                for reads in runs
             ),
             f"{pairs.rate_ratio:.2f}",
             f"{pairs.cpu_ratio:.2f}",
@@ -124,15 +124,15 @@ def _read_of(
     reader = spark.read.format("kafka").option("kafka.bootstrap.servers", broker.bootstrap)
     table = reader.option("subscribe", topic).load()
     cpu, broker_cpu = cpu_of_tree(spark_process()), cpu_seconds(broker.process_id)
-    begun = time.perf_counter()
+    began = time.perf_counter()
     table.write.format("noop").mode("overwrite").save()
-    found = Read(
-        time.perf_counter() - begun,
+    result = Read(
+        time.perf_counter() - began,
         cpu_of_tree(spark_process()) - cpu,
         cpu_seconds(broker.process_id) - broker_cpu,
     )
     assert table.count() == count
-    return found
+    return result
 
 
 def _archive(
@@ -140,23 +140,25 @@ def _archive(
 ) -> None:
     from wirebroker.pipelines.archive.archive import archive, compare
 
-    ours = _started(stack, Checkout(folder / "ours", options.ours))
+    wirebroker = _started(stack, Checkout(folder / "ours", options.ours))
     print("| archive of | MB/s of log | records/s | CPU a record | worker | Parquet / log |")
     print("|---|---|---|---|---|---|", flush=True)
     for size in options.sizes:
-        record_bytes, most = SIZES[size]
-        count = max(PARTITIONS, int(most * options.scale))
+        record_bytes, full_count = SIZES[size]
+        count = max(PARTITIONS, int(full_count * options.scale))
         topic = f"t-{record_bytes}"
-        fill(ours, topic, record_bytes, count, "none")
-        log_bytes = sum(each.stat().st_size for each in ours.data_dir.glob(f"{topic}-*/*.log"))
-        cpu, begun = cpu_of_tree(spark_process()), time.perf_counter()
-        archived = archive(spark, str(ours.data_dir), topic, folder / topic)
-        seconds = time.perf_counter() - begun
+        fill(wirebroker, topic, record_bytes, count, "none")
+        log_bytes = sum(
+            file.stat().st_size for file in wirebroker.data_dir.glob(f"{topic}-*/*.log")
+        )
+        cpu, began = cpu_of_tree(spark_process()), time.perf_counter()
+        archived = archive(spark, str(wirebroker.data_dir), topic, folder / topic)
+        seconds = time.perf_counter() - began
         used_s = cpu_of_tree(spark_process()) - cpu
         assert archived == count
-        pairs = compare(spark, str(ours.data_dir), topic, folder / topic)
+        pairs = compare(spark, str(wirebroker.data_dir), topic, folder / topic)
         assert len(pairs) == PARTITIONS
-        assert all(kept == logged for kept, logged in pairs)
+        assert all(in_archive == logged for in_archive, logged in pairs)
         files = (folder / topic / "records").rglob("*.parquet")
         cells = [
             f"{count:,} of {size}",
@@ -164,7 +166,7 @@ def _archive(
             f"{count / seconds:,.0f}",
             f"{used_s / count * 1e6:.2f} us",
             f"{largest_worker_mb(spark_process()):.0f} MB",
-            f"{sum(each.stat().st_size for each in files) / log_bytes:.2f}",
+            f"{sum(file.stat().st_size for file in files) / log_bytes:.2f}",
         ]
         print(f"| {' | '.join(cells)} |", flush=True)
 
@@ -173,17 +175,17 @@ def _windows(
     spark: SparkSession, folder: Path, options: argparse.Namespace, stack: ExitStack
 ) -> None:
     from wirebroker.pipelines.commands.job_commands import run_job
-    from wirebroker.pipelines.run.job_run import StopWish
+    from wirebroker.pipelines.run.job_run import StopRequest
 
-    ours = _started(stack, Checkout(folder / "ours", options.ours))
-    records.create_topic(ours.bootstrap, "events", partitions=1)
-    records.create_topic(ours.bootstrap, "sums", partitions=1)
+    wirebroker = _started(stack, Checkout(folder / "ours", options.ours))
+    records.create_topic(wirebroker.bootstrap, "events", partitions=1)
+    records.create_topic(wirebroker.bootstrap, "sums", partitions=1)
     tables = {
         "schema": {"who": "string", "cents": "long"},
         "columns": {"events": "count(*)", "cents": "sum(cents)"},
     }
     job = job_kit.write_job(
-        *(folder, ours.bootstrap, tables),
+        *(folder, wirebroker.bootstrap, tables),
         name="latency",
         source="events",
         topic="sums",
@@ -192,23 +194,23 @@ def _windows(
         delay="0 seconds",
         every=0.5,
     )
-    stop = StopWish()
+    stop = StopRequest()
     thread = threading.Thread(target=lambda: run_job("windows", job, stop=stop, spark=spark))
-    source = Source(ours.bootstrap)
-    for each in (source, thread):
-        each.start()
-    found = _told_after(ours.bootstrap, options.seconds)
+    source = Source(wirebroker.bootstrap)
+    for worker in (source, thread):
+        worker.start()
+    delays = _window_delays(wirebroker.bootstrap, options.seconds)
     source.stop.set()
     stop.ask()
-    for each in (source, thread):
-        each.join(60)
-    tail = statistics.quantiles(found, n=100)[98]
+    for worker in (source, thread):
+        worker.join(60)
+    tail = statistics.quantiles(delays, n=100)[98]
     print(
-        f"windows: {len(found)} told, p50 {statistics.median(found):.2f} s, p99 {tail:.2f} s, "
-        f"longest {max(found):.2f} s behind their ends"
+        f"windows: {len(delays)} received, p50 {statistics.median(delays):.2f} s, "
+        f"p99 {tail:.2f} s, longest {max(delays):.2f} s after their ends"
     )
     if options.output:
-        spark_pictures.latencies(options.output, found)
+        spark_pictures.latencies(options.output, delays)
 
 
 class Source(threading.Thread):
@@ -230,7 +232,7 @@ class Source(threading.Thread):
         self._producer.flush(30)
 
 
-def _told_after(bootstrap: str, seconds: int) -> list[float]:
+def _window_delays(bootstrap: str, seconds: int) -> list[float]:
     """Return the seconds between windows' ends and their records, without a warm-up."""
     from wirebroker.base.clock import SystemClock
 
@@ -239,17 +241,17 @@ def _told_after(bootstrap: str, seconds: int) -> list[float]:
         bootstrap, {"group.id": "latency-reader", "isolation.level": "read_committed"}
     )
     consumer.subscribe(["sums"])
-    found: list[float] = []
-    begun: float | None = None
-    while begun is None or clock.monotonic() < begun + WARM_S + seconds:
+    delays: list[float] = []
+    began: float | None = None
+    while began is None or clock.monotonic() < began + WARM_S + seconds:
         message: Any = consumer.poll(1.0)
         if message is None or message.error():
             continue
-        begun = begun or clock.monotonic()
-        if clock.monotonic() > begun + WARM_S:
-            found.append((clock.now_ms() - message.timestamp()[1]) / 1000)
+        began = began or clock.monotonic()
+        if clock.monotonic() > began + WARM_S:
+            delays.append((clock.now_ms() - message.timestamp()[1]) / 1000)
     consumer.close()
-    return found
+    return delays
 
 
 if __name__ == "__main__":

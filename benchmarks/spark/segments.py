@@ -37,13 +37,13 @@ from typing import TYPE_CHECKING
 
 from benchmarks.measurement.machine import cpu_seconds, describe
 from benchmarks.spark import spark_pictures
-from benchmarks.spark.kept_reads import KeptReads, Pace
+from benchmarks.spark.kept_reads import Pace, StoredReads
 from benchmarks.spark.spark_reads import (
     PARTITIONS,
     SIZES,
     Read,
+    ReadCase,
     ReadPairs,
-    ReadWish,
     arguments,
     cpu_of_tree,
     fill,
@@ -80,21 +80,37 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # stops brokers and Spark as well
     print(describe())
     print("the workers' columns are made in", "C" if _is_quick() else "plain Python", flush=True)
-    start = ReadWish("start", 100, PARTITIONS, "none")
-    wishes = [_wish_of(*each, options) for each in itertools.product(options.sizes, options.codecs)]
+    start = ReadCase("start", 100, PARTITIONS, "none")
+    wishes = [
+        _read_case(*combination, options)
+        for combination in itertools.product(options.sizes, options.codecs)
+    ]
     with ExitStack() as stack:
         folder = options.folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        kept = KeptReads(folder / "reads.jsonl")
-        left = [each for each in (start, *wishes) if _missing(kept, each, options)]
-        if left:
-            reading = Reading(folder, kept, Pace(options.minutes), stack, is_cold=options.cold)
-            left = [each for each in left if not reading.measure(each, options.pairs)]
-    print("\n".join(_table(kept, start, [each for each in wishes if each not in left])))
-    if left:
-        print(f"{len(left)} of {1 + len(wishes)} cases are not done: --resume goes on")
+        stored_reads = StoredReads(folder / "reads.jsonl")
+        remaining = [
+            read_case
+            for read_case in (start, *wishes)
+            if _missing(stored_reads, read_case, options)
+        ]
+        if remaining:
+            reading = Reading(
+                folder, stored_reads, Pace(options.minutes), stack, is_cold=options.cold
+            )
+            remaining = [
+                read_case
+                for read_case in remaining
+                if not reading.measure(read_case, options.pairs)
+            ]
+    complete = [read_case for read_case in wishes if read_case not in remaining]
+    print("\n".join(_table(stored_reads, start, complete)))
+    if remaining:
+        print(f"{len(remaining)} of {1 + len(wishes)} cases are missing: continue with --resume")
         return 1
     if options.output:
-        spark_pictures.ratios(options.output, [kept.pairs_of(each) for each in wishes])
+        spark_pictures.ratios(
+            options.output, [stored_reads.pairs_of(read_case) for read_case in wishes]
+        )
     return 0
 
 
@@ -102,16 +118,16 @@ def _arguments() -> argparse.Namespace:
     parser = arguments(__doc__)
     parser.add_argument("--codecs", type=lambda text: text.split(","), default=list(CODECS))
     parser.add_argument("--folder", type=Path, help="keep topics and results here between runs")
-    parser.add_argument("--resume", action="store_true", help="go on with what --folder has")
-    parser.add_argument("--minutes", type=float, help="end before a run takes longer")
-    parser.add_argument("--cold", action="store_true", help="nothing of a topic is in memory")
+    parser.add_argument("--resume", action="store_true", help="continue the run in --folder")
+    parser.add_argument("--minutes", type=float, help="stop before the run takes longer")
+    parser.add_argument("--cold", action="store_true", help="read topics that are not in memory")
     options = parser.parse_args()
     if options.folder is None and (options.resume or options.minutes is not None):
         parser.error("--resume and --minutes need --folder")
     if options.folder is not None:
         options.folder.mkdir(parents=True, exist_ok=True)
         if any(options.folder.iterdir()) and not options.resume:
-            parser.error(f"{options.folder} has something in it: --resume goes on with it")
+            parser.error(f"{options.folder} is not empty: continue it with --resume")
     return options
 
 
@@ -121,23 +137,29 @@ def _is_quick() -> bool:
     return done.stdout.strip() == "True"
 
 
-def _wish_of(size: str, codec: str, options: argparse.Namespace) -> ReadWish:
-    record_bytes, most = SIZES[size]
-    return ReadWish(size, record_bytes, max(PARTITIONS, int(most * options.scale)), codec)
+def _read_case(size: str, codec: str, options: argparse.Namespace) -> ReadCase:
+    record_bytes, full_count = SIZES[size]
+    return ReadCase(size, record_bytes, max(PARTITIONS, int(full_count * options.scale)), codec)
 
 
-def _missing(kept: KeptReads, wish: ReadWish, options: argparse.Namespace) -> bool:
-    return len(kept.pairs_of(wish).before) < options.pairs
+def _missing(stored_reads: StoredReads, read_case: ReadCase, options: argparse.Namespace) -> bool:
+    return len(stored_reads.pairs_of(read_case).before) < options.pairs
 
 
 class Reading:
     """Measurement of both kinds of reads; `is_cold` drops a topic from memory before each."""
 
     def __init__(
-        self, folder: Path, kept: KeptReads, pace: Pace, stack: ExitStack, *, is_cold: bool
+        self,
+        folder: Path,
+        stored_reads: StoredReads,
+        pace: Pace,
+        stack: ExitStack,
+        *,
+        is_cold: bool,
     ) -> None:
         self._is_cold = is_cold
-        self._kept = kept
+        self._stored_reads = stored_reads
         self._pace = pace
         self._broker: Broker = make_broker("wirebroker", folder / "broker")
         self._broker.start()
@@ -154,68 +176,78 @@ class Reading:
         with contextlib.suppress(Py4JError, ConnectionError):
             session.stop(self._spark)
 
-    def measure(self, wish: ReadWish, pairs: int) -> bool:
+    def measure(self, read_case: ReadCase, pairs: int) -> bool:
         """Measure missing pairs of a case; return whether it is complete."""
-        if not self._has_topic(wish):
+        if not self._has_topic(read_case):
             return False
-        kind = f"pair of {wish.case}"
-        done = len(self._kept.pairs_of(wish).before)
+        kind = f"pair of {read_case.case}"
+        done = len(self._stored_reads.pairs_of(read_case).before)
         for number in range(done, pairs):
-            if not self._pace.allows(kind, wish.size_mb / PAIR_MB_S):
+            if not self._pace.allows(kind, read_case.size_mb / PAIR_MB_S):
                 return False
             began = time.monotonic()
             if number == done:
-                self._read_pair(wish, number, WARM_RECORDS)
-            self._kept.add(wish, *self._read_pair(wish, number), self._worker_mb())
+                self._read_pair(read_case, number, WARM_RECORDS)
+            self._stored_reads.add(
+                read_case, *self._read_pair(read_case, number), self._worker_mb()
+            )
             self._pace.note(kind, began)
-        self._kept.forget(wish)
-        forget(self._broker, wish.topic)
-        if wish.records > PARTITIONS:
-            print(_row(self._kept.pairs_of(wish)), flush=True)
+        self._stored_reads.forget(read_case)
+        forget(self._broker, read_case.topic)
+        if read_case.records > PARTITIONS:
+            print(_row(self._stored_reads.pairs_of(read_case)), flush=True)
         return True
 
-    def _has_topic(self, wish: ReadWish) -> bool:
+    def _has_topic(self, read_case: ReadCase) -> bool:
         """Fill a topic if needed; return whether it is complete."""
-        if self._kept.is_filled(wish):
+        if self._stored_reads.is_filled(read_case):
             return True
-        if not self._pace.allows(f"fill {wish.size}", wish.size_mb / FILL_MB_S):
+        if not self._pace.allows(f"fill {read_case.size}", read_case.size_mb / FILL_MB_S):
             return False
         began = time.monotonic()
-        forget(self._broker, wish.topic)  # from an interrupted run
-        fill(self._broker, wish.topic, wish.record_bytes, wish.records, wish.codec)
+        forget(self._broker, read_case.topic)  # from an interrupted run
+        fill(
+            self._broker,
+            read_case.topic,
+            read_case.record_bytes,
+            read_case.records,
+            read_case.codec,
+        )
         for kind in (CONNECTOR, SEGMENTS):
-            assert self._table(kind, wish, None).count() == wish.records, kind
-        self._kept.fill(wish)
-        self._pace.note(f"fill {wish.size}", began)
+            assert self._table(kind, read_case, None).count() == read_case.records, kind
+        self._stored_reads.fill(read_case)
+        self._pace.note(f"fill {read_case.size}", began)
         return True
 
-    def _read_pair(self, wish: ReadWish, number: int, most: int | None = None) -> tuple[Read, Read]:
-        found = {
-            kind: self._read(kind, wish, most)
+    def _read_pair(
+        self, read_case: ReadCase, number: int, max_records: int | None = None
+    ) -> tuple[Read, Read]:
+        reads = {
+            kind: self._read(kind, read_case, max_records)
             for kind in sorted((CONNECTOR, SEGMENTS), reverse=bool(number % 2))
         }
-        return found[CONNECTOR], found[SEGMENTS]
+        return reads[CONNECTOR], reads[SEGMENTS]
 
-    def _read(self, kind: str, wish: ReadWish, most: int | None) -> Read:
-        table = self._table(kind, wish, most)
+    def _read(self, kind: str, read_case: ReadCase, max_records: int | None) -> Read:
+        table = self._table(kind, read_case, max_records)
         assert ",".join(table.columns) == COLUMNS
         process = self._broker.process_id
-        self._set_pages(wish)
+        self._set_pages(read_case)
         cpu, broker_cpu = cpu_of_tree(spark_process()), cpu_seconds(process)
-        begun = time.perf_counter()
+        began = time.perf_counter()
         table.write.format("noop").mode("overwrite").save()
         return Read(
-            time.perf_counter() - begun,
+            time.perf_counter() - began,
             cpu_of_tree(spark_process()) - cpu,
             cpu_seconds(process) - broker_cpu if kind == CONNECTOR else 0.0,
         )
 
-    def _set_pages(self, wish: ReadWish) -> None:
+    def _set_pages(self, read_case: ReadCase) -> None:
         """Load a topic into memory, or drop it."""
         if self._is_cold:
             os.sync()  # dirty pages cannot be dropped
         files = ReadOnlyFiles()
-        for path in self._broker.data_dir.glob(f"{wish.topic}-*/*.log"):
+        for path in self._broker.data_dir.glob(f"{read_case.topic}-*/*.log"):
             file = files.data(str(path))
             if self._is_cold:
                 file.cool(0, file.size())
@@ -223,12 +255,12 @@ class Reading:
                 file.warm(0, file.size())
         files.close_all()
 
-    def _table(self, kind: str, wish: ReadWish, most: int | None) -> DataFrame:
-        """Return a topic, or about `most` records of it, as a table."""
-        options = {"subscribe": wish.topic}
-        if most is not None and most < wish.records:
-            ends = dict.fromkeys(map(str, range(PARTITIONS)), most // PARTITIONS)
-            options["endingOffsets"] = json.dumps({wish.topic: ends})
+    def _table(self, kind: str, read_case: ReadCase, max_records: int | None) -> DataFrame:
+        """Return a topic, or about `max_records` records of it, as a table."""
+        options = {"subscribe": read_case.topic}
+        if max_records is not None and max_records < read_case.records:
+            ends = dict.fromkeys(map(str, range(PARTITIONS)), max_records // PARTITIONS)
+            options["endingOffsets"] = json.dumps({read_case.topic: ends})
         if kind == CONNECTOR:
             options["kafka.bootstrap.servers"] = self._broker.bootstrap
             return self._spark.read.format("kafka").options(**options).load()
@@ -239,9 +271,9 @@ class Reading:
         return largest_worker_mb(spark_process())
 
 
-def _table(kept: KeptReads, start: ReadWish, wishes: list[ReadWish]) -> list[str]:
+def _table(stored_reads: StoredReads, start: ReadCase, wishes: list[ReadCase]) -> list[str]:
     """Return the table's lines for complete cases."""
-    none = kept.pairs_of(start)
+    none = stored_reads.pairs_of(start)
     lines = []
     for kind, runs in ((CONNECTOR, none.before), (SEGMENTS, none.after)):
         if runs:
@@ -249,7 +281,7 @@ def _table(kept: KeptReads, start: ReadWish, wishes: list[ReadWish]) -> list[str
             lines.append(f"start of a read, {kind}: {seconds:.2f} s, {cpu:.2f} s of CPU")
     lines.append("| records | codec | connector | segments | rate | CPU | worker | load |")
     lines.append("|---|---|---|---|---|---|---|---|")
-    return lines + [_row(kept.pairs_of(each)) for each in wishes]
+    return lines + [_row(stored_reads.pairs_of(read_case)) for read_case in wishes]
 
 
 def _row(pairs: ReadPairs) -> str:

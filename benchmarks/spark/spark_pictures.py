@@ -16,13 +16,13 @@ def ratios(path: Path, rows: Sequence[ReadPairs]) -> None:
     """Draw the ratios of rate and CPU of the second kind of read."""
     pyplot = _pyplot()
     figure, axes = pyplot.subplots(figsize=(7, 1 + 0.4 * len(rows)), layout="constrained")
-    names = [f"{each.size}, {each.codec}" for each in rows][::-1]
-    for offset, label, found in (
-        (0.18, "rate", [each.rate_ratio for each in rows]),
-        (-0.18, "CPU per record", [each.cpu_ratio for each in rows]),
+    names = [f"{row.size}, {row.codec}" for row in rows][::-1]
+    for offset, label, values in (
+        (0.18, "rate", [row.rate_ratio for row in rows]),
+        (-0.18, "CPU per record", [row.cpu_ratio for row in rows]),
     ):
-        places = [place + offset for place in range(len(rows))]
-        bars = axes.barh(places, found[::-1], height=0.34, label=label)
+        positions = [position + offset for position in range(len(rows))]
+        bars = axes.barh(positions, values[::-1], height=0.34, label=label)
         axes.bar_label(bars, fmt="%.1f", padding=2, fontsize=7)
     axes.axvline(1, color="black", linewidth=0.8)
     axes.set_yticks(range(len(names)), names)
@@ -32,16 +32,16 @@ def ratios(path: Path, rows: Sequence[ReadPairs]) -> None:
     pyplot.close(figure)
 
 
-def latencies(path: Path, found: Sequence[float]) -> None:
+def latencies(path: Path, delays: Sequence[float]) -> None:
     """Draw the seconds between windows' ends and their records, and their medians."""
     pyplot = _pyplot()
     figure, axes = pyplot.subplots(figsize=(7, 2.5), layout="constrained")
-    axes.plot(range(len(found)), found, linewidth=0.8)
-    middle = statistics.median(found)
+    axes.plot(range(len(delays)), delays, linewidth=0.8)
+    middle = statistics.median(delays)
     axes.axhline(middle, color="black", linewidth=0.8, label=f"median {middle:.2f} s")
     axes.set_ylim(bottom=0)
-    axes.set_xlabel("windows told, in their order")
-    axes.set_ylabel("s behind its end")
+    axes.set_xlabel("windows, in their order")
+    axes.set_ylabel("s after its end")
     axes.legend()
     figure.savefig(path)
     pyplot.close(figure)

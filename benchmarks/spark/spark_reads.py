@@ -28,7 +28,7 @@ PARTITIONS = 4
 SIZES = {"100 B": (100, 20_000_000), "1 KiB": (1024, 2_000_000)}
 
 
-class ReadWish(NamedTuple):
+class ReadCase(NamedTuple):
     """A case of reads; `size` is its name in the table."""
 
     size: str
@@ -95,12 +95,14 @@ class ReadPairs(NamedTuple):
 
 
 def median_of(runs: list[Read], name: str) -> float:
-    return statistics.median(getattr(each, name) for each in runs)
+    return statistics.median(getattr(run, name) for run in runs)
 
 
 def arguments(document: str | None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=document)
-    parser.add_argument("--scale", type=float, default=1.0, help="of the numbers of records")
+    parser.add_argument(
+        "--scale", type=float, default=1.0, help="factor for the numbers of records"
+    )
     parser.add_argument("--sizes", type=lambda text: text.split(","), default=list(SIZES))
     parser.add_argument("--pairs", type=int, default=3)
     parser.add_argument("--ours", type=Path, help="a compiled checkout")
@@ -122,9 +124,9 @@ def in_turns(
     runs: dict[str, list[Read]] = {first: [], second: []}
     for number in range(pairs + 1):
         for kind in sorted(runs, reverse=bool(number % 2)):
-            found = read(kind)
+            result = read(kind)
             if number:  # the first pair warms up
-                runs[kind].append(found)
+                runs[kind].append(result)
     return runs[first], runs[second]
 
 
@@ -183,14 +185,16 @@ def tree(process_id: int) -> Iterator[int]:
         children.setdefault(int(fields[1]), []).append(int(path.parent.name))
     waiting = [process_id]
     while waiting:
-        each = waiting.pop()
-        yield each
-        waiting += children.get(each, [])
+        current = waiting.pop()
+        yield current
+        waiting += children.get(current, [])
 
 
 def cpu_of_tree(process_id: int) -> float:
     """Return the CPU time of a process and its descendants, ended ones included."""
-    return sum(cpu_seconds(each) + _of_ended_children(each) for each in tree(process_id))
+    return sum(
+        cpu_seconds(descendant) + _of_ended_children(descendant) for descendant in tree(process_id)
+    )
 
 
 def _of_ended_children(process_id: int) -> float:
@@ -201,8 +205,8 @@ def _of_ended_children(process_id: int) -> float:
 
 def largest_worker_mb(process_id: int) -> float:
     peaks = [0.0]
-    for each in tree(process_id):
-        text = Path(f"/proc/{each}/status").read_text()
+    for descendant in tree(process_id):
+        text = Path(f"/proc/{descendant}/status").read_text()
         if "Name:\tpython" in text:
             peaks += [int(line.split()[1]) / 1024 for line in text.splitlines() if "VmHWM" in line]
     return max(peaks)

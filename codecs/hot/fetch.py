@@ -192,7 +192,7 @@ def _read_count(frame: memoryview, position: int, element_bytes: int) -> tuple[i
         return count, position + 1
     count, position = read_array_count(frame, position, compact=True, element_bytes=element_bytes)
     if count < 0:
-        raise MalformedFrameError("an array that must be there is null")
+        raise MalformedFrameError("a required array is null")
     return count, position
 
 
@@ -310,5 +310,5 @@ def _parse_classic(frame: memoryview, position: int, version: int) -> tuple[Fetc
 def _read_classic_count(frame: memoryview, position: int, element_bytes: int) -> tuple[int, int]:
     count, position = read_array_count(frame, position, compact=False, element_bytes=element_bytes)
     if count < 0:
-        raise MalformedFrameError("an array that must be there is null")
+        raise MalformedFrameError("a required array is null")
     return count, position

@@ -138,7 +138,7 @@ def _parse_topics(
     )
     if count < 0:
         if version == 0:
-            raise MalformedFrameError("an array that must be there is null")
+            raise MalformedFrameError("a required array is null")
         return None, position
     if count > MAX_TOPICS:
         raise MalformedFrameError(f"a Metadata request for {count} topics, over {MAX_TOPICS}")
@@ -153,7 +153,7 @@ def _parse_topics(
         if flexible:
             name, position = read_compact_nullable_string(frame, position)
             if name is None and not by_id:
-                raise MalformedFrameError("a string that must be there is null")
+                raise MalformedFrameError("a required string is null")
             position, tag_budget = skip_counted_tagged_fields(frame, position, tag_budget)
         else:
             name, position = read_string(frame, position)

@@ -152,7 +152,7 @@ def _parse_flexible(  # noqa: PLR0912 - flat for speed
 
 def _check_count(count_and_one: int, element_bytes: int, remaining: int) -> None:
     if count_and_one <= 0:
-        raise MalformedFrameError("an array that must be there is null")
+        raise MalformedFrameError("a required array is null")
     if (count_and_one - 1) * element_bytes > remaining:
         raise MalformedFrameError(f"an array of {count_and_one - 1} elements ends beyond the frame")
 

@@ -55,9 +55,9 @@ def python_admin(broker: Broker) -> Iterator[KafkaAdminClient]:
 
 
 def confluent_error(futures: dict[str, Any], name: str) -> int:
-    with pytest.raises(KafkaException) as told:
+    with pytest.raises(KafkaException) as raised:
         futures[name].result(WAIT_S)
-    return int(told.value.args[0].code())
+    return int(raised.value.args[0].code())
 
 
 def entries(admin: AdminClient, topic: str) -> dict[str, Any]:
@@ -88,10 +88,10 @@ def test_confluent_creates_a_topic_with_a_leader_for_each_partition(
     new = NewTopic(topic, 4, 1, config={"cleanup.policy": "compact"})
     admin.create_topics([new])[topic].result(WAIT_S)
     eventually(lambda: partition_count(admin, topic) == 4)
-    found = admin.list_topics(topic, timeout=WAIT_S).topics[topic]
-    assert found.error is None
-    assert sorted(found.partitions) == [0, 1, 2, 3]
-    for partition in found.partitions.values():
+    metadata = admin.list_topics(topic, timeout=WAIT_S).topics[topic]
+    assert metadata.error is None
+    assert sorted(metadata.partitions) == [0, 1, 2, 3]
+    for partition in metadata.partitions.values():
         assert partition.error is None
         assert partition.replicas == partition.isrs == [partition.leader]
 
@@ -109,7 +109,7 @@ def test_confluent_creates_a_topic_with_a_leader_for_each_partition(
     ids=["exists", "bad name", "no partitions", "too many replicas", "bad config", "no config"],
 )
 @of_confluent
-def test_confluent_is_told_why_a_topic_is_not_created(
+def test_confluent_gets_reason_for_rejected_topic_creation(
     admin: AdminClient, broker: Broker, topic: str, new: tuple[Any, ...], expected: int
 ) -> None:
     topics.create(broker.bootstrap, topic)
@@ -120,13 +120,13 @@ def test_confluent_is_told_why_a_topic_is_not_created(
 
 
 @of_confluent
-def test_confluent_only_validates_when_asked_to(admin: AdminClient, topic: str) -> None:
+def test_confluent_validate_only_creates_no_topic(admin: AdminClient, topic: str) -> None:
     admin.create_topics([NewTopic(topic, 1, 1)], validate_only=True)[topic].result(WAIT_S)
     assert topic not in topics.names(admin)
 
 
 @of_confluent
-def test_confluent_adds_partitions_but_never_takes_them_away(
+def test_confluent_adds_partitions_but_cannot_remove_them(
     admin: AdminClient, broker: Broker, topic: str
 ) -> None:
     topics.create(broker.bootstrap, topic, partitions=2)
@@ -139,7 +139,7 @@ def test_confluent_adds_partitions_but_never_takes_them_away(
 
 
 @of_confluent
-def test_confluent_deletes_a_topic_once(admin: AdminClient, broker: Broker, topic: str) -> None:
+def test_confluent_deletes_topic_only_once(admin: AdminClient, broker: Broker, topic: str) -> None:
     topics.create(broker.bootstrap, topic)
     admin.delete_topics([topic])[topic].result(WAIT_S)
     eventually(lambda: topic not in topics.names(admin))
@@ -147,21 +147,19 @@ def test_confluent_deletes_a_topic_once(admin: AdminClient, broker: Broker, topi
 
 
 @of_confluent
-def test_confluent_sees_where_each_config_comes_from(
-    admin: AdminClient, broker: Broker, topic: str
-) -> None:
+def test_confluent_describes_config_sources(admin: AdminClient, broker: Broker, topic: str) -> None:
     topics.create(broker.bootstrap, topic, configs={"retention.ms": "3600000"})
-    found = entries(admin, topic)
-    assert found["retention.ms"].value == "3600000"
-    assert found["retention.ms"].source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value
-    assert not found["retention.ms"].is_default
-    assert found["segment.bytes"].value == "1073741824"
-    assert found["segment.bytes"].source == ConfigSource.DEFAULT_CONFIG.value
-    assert found["segment.bytes"].is_default
+    configs = entries(admin, topic)
+    assert configs["retention.ms"].value == "3600000"
+    assert configs["retention.ms"].source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+    assert not configs["retention.ms"].is_default
+    assert configs["segment.bytes"].value == "1073741824"
+    assert configs["segment.bytes"].source == ConfigSource.DEFAULT_CONFIG.value
+    assert configs["segment.bytes"].is_default
 
 
 @of_confluent
-def test_confluent_sets_extends_shortens_and_removes_a_config(
+def test_confluent_sets_appends_subtracts_and_deletes_config(
     admin: AdminClient, broker: Broker, topic: str
 ) -> None:
     topics.create(broker.bootstrap, topic, configs={"cleanup.policy": "delete"})
@@ -180,27 +178,27 @@ def test_confluent_sets_extends_shortens_and_removes_a_config(
 
 
 @of_confluent
-def test_confluent_is_told_why_a_config_is_not_changed(
+def test_confluent_gets_reason_for_rejected_config_change(
     admin: AdminClient, broker: Broker, topic: str
 ) -> None:
     topics.create(broker.bootstrap, topic)
-    with pytest.raises(KafkaException) as told:
+    with pytest.raises(KafkaException) as raised:
         alter(admin, topic, ("segment.bytes", AlterConfigOpType.SET, "many"))
-    assert told.value.args[0].code() == ERROR.INVALID_CONFIG
-    with pytest.raises(KafkaException) as told:
+    assert raised.value.args[0].code() == ERROR.INVALID_CONFIG
+    with pytest.raises(KafkaException) as raised:
         alter(admin, topic + "2", ("segment.bytes", AlterConfigOpType.SET, "2000000"))
-    assert told.value.args[0].code() == ERROR.UNKNOWN_TOPIC_OR_PART
-    with pytest.raises(KafkaException) as told:
+    assert raised.value.args[0].code() == ERROR.UNKNOWN_TOPIC_OR_PART
+    with pytest.raises(KafkaException) as raised:
         entries(admin, topic + "2")
-    assert told.value.args[0].code() == ERROR.UNKNOWN_TOPIC_OR_PART
+    assert raised.value.args[0].code() == ERROR.UNKNOWN_TOPIC_OR_PART
 
 
 @of_confluent
 def test_confluent_describes_the_cluster(admin: AdminClient, broker: Broker) -> None:
-    found = admin.describe_cluster(request_timeout=WAIT_S).result()
-    assert len(found.cluster_id) == 22
-    assert [(node.host, node.port) for node in found.nodes] == [("127.0.0.1", broker.port)]
-    assert found.controller.id == found.nodes[0].id
+    cluster = admin.describe_cluster(request_timeout=WAIT_S).result()
+    assert len(cluster.cluster_id) == 22
+    assert [(node.host, node.port) for node in cluster.nodes] == [("127.0.0.1", broker.port)]
+    assert cluster.controller.id == cluster.nodes[0].id
 
 
 @of_kafka_python
@@ -231,8 +229,8 @@ def test_kafka_python_changes_and_describes_configs(
         return PythonResource(PythonResourceType.TOPIC, topic, configs)
 
     def value() -> str:
-        asked = [resource(None)]
-        answer = python_admin.describe_configs(asked, config_filter=ConfigFilterType.ALL)
+        resources = [resource(None)]
+        answer = python_admin.describe_configs(resources, config_filter=ConfigFilterType.ALL)
         return str(answer["topic"][topic]["retention.ms"]["value"])
 
     python_admin.alter_configs([resource({"retention.ms": "1000"})])

@@ -27,7 +27,7 @@ def fill(broker: Broker, topic: str) -> None:
     assert producer.flush(WAIT_S) == 0
 
 
-def test_confluent_deletes_and_reads_on_behind(broker: Broker, topic: str):
+def test_confluent_deletes_records_and_reads_the_remaining_ones(broker: Broker, topic: str):
     fill(broker, topic)
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     [future] = admin.delete_records([TopicPartition(topic, 0, 4)]).values()
@@ -48,16 +48,16 @@ def test_confluent_deletes_and_reads_on_behind(broker: Broker, topic: str):
     consumer.close()
 
 
-def test_confluent_is_told_what_cannot_be_deleted(broker: Broker, topic: str):
+def test_confluent_gets_error_for_offset_after_the_end(broker: Broker, topic: str):
     fill(broker, topic)
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     [future] = admin.delete_records([TopicPartition(topic, 0, RECORDS + 1)]).values()
-    with pytest.raises(KafkaException) as told:
+    with pytest.raises(KafkaException) as raised:
         future.result(WAIT_S)
-    assert told.value.args[0].code() == KafkaError.OFFSET_OUT_OF_RANGE
+    assert raised.value.args[0].code() == KafkaError.OFFSET_OUT_OF_RANGE
 
 
-def test_kafka_python_deletes_everything(broker: Broker, topic: str):
+def test_kafka_python_deletes_all_records(broker: Broker, topic: str):
     fill(broker, topic)
     admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
     deleted = admin.delete_records({PythonPartition(topic, 0): -1})
@@ -65,13 +65,13 @@ def test_kafka_python_deletes_everything(broker: Broker, topic: str):
     admin.close()
 
 
-async def test_aiokafka_deletes(broker: Broker, topic: str):
+async def test_aiokafka_deletes_records(broker: Broker, topic: str):
     fill(broker, topic)
 
     admin = AIOKafkaAdminClient(bootstrap_servers=broker.bootstrap)
     await admin.start()
     try:
-        wanted = {AioPartition(topic, 0): RecordsToDelete(before_offset=7)}
-        assert (await admin.delete_records(wanted)) == {AioPartition(topic, 0): 7}
+        records_to_delete = {AioPartition(topic, 0): RecordsToDelete(before_offset=7)}
+        assert (await admin.delete_records(records_to_delete)) == {AioPartition(topic, 0): 7}
     finally:
         await admin.close()

@@ -63,20 +63,20 @@ def expected(name: str, of: str) -> ErrorCode:
 
 
 @pytest.mark.parametrize("of", [NODE, ALL])
-def test_each_name_can_be_changed_where_its_row_says(requests: Requests, of: str) -> None:
-    told = described(requests)
+def test_config_is_dynamic_at_the_levels_of_its_row(requests: Requests, of: str) -> None:
+    values = described(requests)
     wrong: dict[str, ErrorCode] = {}
     for name in _NAMES:
         row = row_of(name)
-        value = told.get(name)
+        value = values.get(name)
         if value is None:
             value = "1" if row is None or row.default is None else row.default
         # wirebroker refuses dynamic security settings (docs/compatibility.md).
         if name in _NOT_BY_ITS_DEFAULT or (asking_names({name: value}) and not is_read_only(name)):
             continue
-        found = change(requests, of, (name, SET, value))
-        if found is not expected(name, of):
-            wrong[name] = found
+        code = change(requests, of, (name, SET, value))
+        if code is not expected(name, of):
+            wrong[name] = code
     assert wrong == {}
 
 
@@ -86,7 +86,7 @@ def described(requests: Requests) -> dict[str, str | None]:
     return {entry.name: entry.value for entry in answer.results[0].configs}
 
 
-def test_what_can_be_changed_is_described_so(requests: Requests) -> None:
+def test_dynamic_configs_are_described_as_not_read_only(requests: Requests) -> None:
     resource = {"resource_type": BROKER_RESOURCE, "resource_name": NODE}
     answer = requests.ask(ApiKey.DESCRIBE_CONFIGS, 4, {"resources": [resource]})
     wrong = [
@@ -100,7 +100,7 @@ def test_what_can_be_changed_is_described_so(requests: Requests) -> None:
 
 
 @pytest.mark.parametrize("of", [NODE, ALL])
-def test_removing_what_is_not_set_is_nothing(requests: Requests, of: str) -> None:
+def test_deleting_unset_config_is_accepted(requests: Requests, of: str) -> None:
     refused = [
         name for name in _NAMES if change(requests, of, (name, DELETE, None)) is not ErrorCode.NONE
     ]
@@ -123,10 +123,10 @@ def accepts(port: int) -> bool:
     return True
 
 
-def test_a_listener_comes_and_goes_with_its_connections(own: Requests) -> None:
-    told = described(own)
+def test_listener_is_added_and_removed_with_its_connections(own: Requests) -> None:
+    values = described(own)
     (port,) = free_ports(1)
-    listeners, protocols = told["listeners"], told[MAP]
+    listeners, protocols = values["listeners"], values[MAP]
     assert listeners is not None
     assert protocols is not None
     if "CONTROLLER://" in listeners and "CONTROLLER:" not in protocols:
@@ -137,43 +137,43 @@ def test_a_listener_comes_and_goes_with_its_connections(own: Requests) -> None:
     assert change(own, NODE, added, mapped, validate_only=False) is ErrorCode.NONE
     own.poll(lambda: accepts(port))
     with socket.create_connection((HOST, port), timeout=30) as inside:
-        back = ("listeners", SET, listeners)
-        assert change(own, NODE, back, validate_only=False) is ErrorCode.NONE
+        original = ("listeners", SET, listeners)
+        assert change(own, NODE, original, validate_only=False) is ErrorCode.NONE
         assert inside.recv(1) == b""
     own.poll(lambda: not accepts(port))
 
 
-def test_lowering_max_connections_closes_those_that_are_too_many(own: Requests) -> None:
+def test_lowering_max_connections_closes_excess_connections(own: Requests) -> None:
     address = own.address
-    others = [Requests(address) for _ in range(3)]
-    for each in others:
-        described(each)
+    connections = [Requests(address) for _ in range(3)]
+    for connection in connections:
+        described(connection)
     lower = ("max.connections", SET, "3")
     assert change(own, NODE, lower, validate_only=False) is ErrorCode.NONE
     with pytest.raises((OSError, AssertionError)):
-        own.poll(lambda: not described(others[0]))  # until it is closed
-    assert described(others[2])["max.connections"] == "3"
+        own.poll(lambda: not described(connections[0]))  # until it is closed
+    assert described(connections[2])["max.connections"] == "3"
     assert change(own, NODE, ("max.connections", DELETE, None), validate_only=False) is (
         ErrorCode.NONE
     )
-    for each in others:
-        each.close()
+    for connection in connections:
+        connection.close()
 
 
-def test_an_address_has_no_more_connections_than_it_may(own: Requests) -> None:
+def test_connections_per_ip_are_limited(own: Requests) -> None:
     limited = ("max.connections.per.ip.overrides", SET, f"{HOST}:1")
     assert change(own, NODE, limited, validate_only=False) is ErrorCode.NONE
 
     def is_refused() -> bool:
-        with socket.create_connection(own.address, timeout=1) as one:
+        with socket.create_connection(own.address, timeout=1) as connection:
             try:
-                return one.recv(1) == b""
+                return connection.recv(1) == b""
             except ConnectionError:
                 return True
             except TimeoutError:
                 return False
 
     own.poll(is_refused)
-    free = ("max.connections.per.ip.overrides", DELETE, None)
-    assert change(own, NODE, free, validate_only=False) is ErrorCode.NONE
+    unlimited = ("max.connections.per.ip.overrides", DELETE, None)
+    assert change(own, NODE, unlimited, validate_only=False) is ErrorCode.NONE
     own.poll(lambda: not is_refused())

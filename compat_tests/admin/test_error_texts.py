@@ -44,8 +44,8 @@ class Cluster(NamedTuple):
         """Return the error code and message for a new topic with these fields."""
         topic = {"name": "refused", "num_partitions": 1, "replication_factor": 1, **fields}
         request = {"topics": [topic], "timeout_ms": 30_000, "validate_only": True}
-        (found,) = self.client.ask(ApiKey.CREATE_TOPICS, 7, request).topics
-        return found.error_code, found.error_message
+        (result,) = self.client.ask(ApiKey.CREATE_TOPICS, 7, request).topics
+        return result.error_code, result.error_message
 
     def produce(self, topic: str, records: bytes) -> Any:
         data = {"name": topic, "partition_data": [{"index": 0, "records": records}]}
@@ -78,8 +78,8 @@ def test_reassignments(
     partition = {"partition_index": wanted[0], "replicas": wanted[1]}
     request = {"timeout_ms": 30_000, "topics": [{"name": topic, "partitions": [partition]}]}
     response = cluster.client.ask(ApiKey.ALTER_PARTITION_REASSIGNMENTS, 1, request)
-    (found,) = response.responses[0].partitions
-    assert (found.error_code, found.error_message) == (code, text and text.format(topic))
+    (result,) = response.responses[0].partitions
+    assert (result.error_code, result.error_message) == (code, text and text.format(topic))
 
 
 TOO_FEW = "The topic {} currently has 3 partition(s); {} would not be an increase."
@@ -107,16 +107,18 @@ def test_added_partitions(
 ) -> None:
     topic = cluster.create(partitions=3)
     count, assignments = wanted
-    replicas = None if assignments is None else [{"broker_ids": each} for each in assignments]
+    replicas = (
+        None if assignments is None else [{"broker_ids": broker_ids} for broker_ids in assignments]
+    )
     request = {"topics": [{"name": topic, "count": count, "assignments": replicas}]}
     response = cluster.client.ask(ApiKey.CREATE_PARTITIONS, 3, {**request, "timeout_ms": 30_000})
-    (found,) = response.results
-    assert (found.error_code, found.error_message) == (code, text.format(topic))
+    (result,) = response.results
+    assert (result.error_code, result.error_message) == (code, text.format(topic))
 
 
-def assigned(*partitions: tuple[int, list[int]], **others: int) -> dict[str, Any]:
+def assigned(*partitions: tuple[int, list[int]], **fields: int) -> dict[str, Any]:
     replicas = [{"partition_index": index, "broker_ids": ids} for index, ids in partitions]
-    return {"num_partitions": -1, "replication_factor": -1, "assignments": replicas, **others}
+    return {"num_partitions": -1, "replication_factor": -1, "assignments": replicas, **fields}
 
 
 BAD_COUNT = "Number of partitions was set to an invalid non-positive value."
@@ -174,13 +176,15 @@ def test_timestamps(cluster: Cluster, timestamp_ms: int) -> None:
     limit_ms = 86_400_000
     sides = ("before", "after")
     configs = {f"message.timestamp.{side}.max.ms": str(limit_ms) for side in sides}
-    found = cluster.produce(
+    response = cluster.produce(
         cluster.create(configs=configs), batch("a", "b", timestamp_ms=timestamp_ms)
     )
-    assert found.error_code == ErrorCode.INVALID_TIMESTAMP
-    assert found.error_message == "One or more records have been rejected due to invalid timestamp"
-    assert [each.batch_index for each in found.record_errors] == [0, 1]
-    for offset, error in enumerate(found.record_errors):
+    assert response.error_code == ErrorCode.INVALID_TIMESTAMP
+    assert (
+        response.error_message == "One or more records have been rejected due to invalid timestamp"
+    )
+    assert [error.batch_index for error in response.record_errors] == [0, 1]
+    for offset, error in enumerate(response.record_errors):
         text = error.batch_index_error_message
         earliest, latest = map(int, text.partition("[")[2].rstrip("]").split(", "))
         assert latest - earliest == 2 * limit_ms
@@ -193,25 +197,27 @@ def test_timestamps(cluster: Cluster, timestamp_ms: int) -> None:
 @pytest.mark.parametrize("count", [1, 3, 5])
 def test_records_without_a_key_for_a_compacted_topic(cluster: Cluster, count: int) -> None:
     topic = cluster.create(configs={"cleanup.policy": "compact"})
-    found = cluster.produce(topic, batch(*["a"] * count, key=None))
-    assert found.error_code == ErrorCode.INVALID_RECORD
+    response = cluster.produce(topic, batch(*["a"] * count, key=None))
+    assert response.error_code == ErrorCode.INVALID_RECORD
     reason = f"Compacted topic cannot accept message without key in topic partition {topic}-0"
-    errors = [(each.batch_index, each.batch_index_error_message) for each in found.record_errors]
+    errors = [
+        (error.batch_index, error.batch_index_error_message) for error in response.record_errors
+    ]
     assert errors == [(index, reason) for index in range(count)]
-    shown = ", ".join(
+    error_texts = ", ".join(
         f"RecordError(batchIndex={index}, message='{reason}')" for index in range(min(count, 3))
     )
-    assert found.error_message == (
+    assert response.error_message == (
         f"One or more records have been rejected due to {count} record errors in total, and only"
-        f" showing the first three errors at most: [{shown}]"
+        f" showing the first three errors at most: [{error_texts}]"
     )
 
 
-def test_a_producer_that_claims_log_append_time(cluster: Cluster) -> None:
+def test_batch_with_log_append_time_flag_is_rejected(cluster: Cluster) -> None:
     topic = cluster.create(configs={"message.timestamp.type": "LogAppendTime"})
-    found = cluster.produce(topic, batch("a", damage={"attributes": LOG_APPEND_TIME_FLAG}))
-    assert found.error_code == ErrorCode.INVALID_TIMESTAMP
-    (error,) = found.record_errors
+    response = cluster.produce(topic, batch("a", damage={"attributes": LOG_APPEND_TIME_FLAG}))
+    assert response.error_code == ErrorCode.INVALID_TIMESTAMP
+    (error,) = response.record_errors
     # Apache Kafka also shows the record, in Java's form.
     text = error.batch_index_error_message
     assert text.startswith("Invalid timestamp type in message")

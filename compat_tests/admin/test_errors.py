@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tests.support.brokers.brokers import Broker
 
 
-def test_confluent_is_told_of_an_unknown_topic(strict_broker: Broker, topic: str) -> None:
+def test_confluent_gets_unknown_topic_error(strict_broker: Broker, topic: str) -> None:
     errors: list[KafkaError] = []
     producer = confluent.make_producer(
         strict_broker.bootstrap,
@@ -34,11 +34,11 @@ def test_confluent_is_told_of_an_unknown_topic(strict_broker: Broker, topic: str
     assert producer.flush(WAIT_S) == 0
     assert [error.code() for error in errors] == [KafkaError.UNKNOWN_TOPIC_OR_PART]
     admin = AdminClient({"bootstrap.servers": strict_broker.bootstrap})
-    found: Any = admin.list_topics(topic, timeout=WAIT_S).topics[topic]
-    assert found.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART
+    metadata: Any = admin.list_topics(topic, timeout=WAIT_S).topics[topic]
+    assert metadata.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART
 
 
-def test_kafka_python_is_told_of_an_unknown_topic(strict_broker: Broker, topic: str) -> None:
+def test_kafka_python_gets_unknown_topic_error(strict_broker: Broker, topic: str) -> None:
     producer = kafka_python.KafkaProducer(
         bootstrap_servers=strict_broker.bootstrap, max_block_ms=1000
     )
@@ -55,7 +55,7 @@ def test_kafka_python_is_told_of_an_unknown_topic(strict_broker: Broker, topic: 
         consumer.close()
 
 
-def test_aiokafka_is_told_of_an_unknown_topic(strict_broker: Broker, topic: str) -> None:
+def test_aiokafka_gets_unknown_topic_error(strict_broker: Broker, topic: str) -> None:
     async def produce() -> None:
         producer = AIOKafkaProducer(
             bootstrap_servers=strict_broker.bootstrap, request_timeout_ms=1000
@@ -70,26 +70,26 @@ def test_aiokafka_is_told_of_an_unknown_topic(strict_broker: Broker, topic: str)
         asyncio.run(produce())
 
 
-def test_kcat_is_told_of_an_unknown_topic(strict_broker: Broker, topic: str) -> None:
+def test_kcat_gets_unknown_topic_error(strict_broker: Broker, topic: str) -> None:
     with pytest.raises(AssertionError, match="Unknown topic or partition"):
         kcat.run(strict_broker.bootstrap, "-C", "-t", topic, "-p", "0", "-e", "-o", "beginning")
 
 
-def test_confluent_is_told_of_an_offset_beyond_the_end(broker: Broker, topic: str) -> None:
+def test_confluent_gets_error_for_offset_after_the_end(broker: Broker, topic: str) -> None:
     topics.create(broker.bootstrap, topic)
     confluent.Confluent().produce(broker.bootstrap, topic, [Message(b"only")])
     consumer = confluent.make_consumer(broker.bootstrap, {"auto.offset.reset": "error"})
     try:
         consumer.assign([TopicPartition(topic, 0, 1000)])
-        with pytest.raises(KafkaException) as told:
+        with pytest.raises(KafkaException) as raised:
             confluent.read(consumer, 1)
-        assert told.value.args[0].code() == KafkaError._AUTO_OFFSET_RESET
+        assert raised.value.args[0].code() == KafkaError._AUTO_OFFSET_RESET
     finally:
         consumer.close()
 
 
 @pytest.mark.parametrize(("reset", "expected"), [("earliest", b"old"), ("latest", b"new")])
-def test_confluent_goes_where_its_reset_policy_says(
+def test_confluent_applies_its_offset_reset_policy(
     broker: Broker, topic: str, reset: str, expected: bytes
 ) -> None:
     topics.create(broker.bootstrap, topic)
@@ -99,18 +99,18 @@ def test_confluent_goes_where_its_reset_policy_says(
     try:
         consumer.assign([TopicPartition(topic, 0, 1000)])
         deadline = time.monotonic() + WAIT_S
-        got: Any = None
-        while got is None and time.monotonic() < deadline:
-            got = consumer.poll(1.0)
-            if got is None and reset == "latest":
+        polled: Any = None
+        while polled is None and time.monotonic() < deadline:
+            polled = consumer.poll(1.0)
+            if polled is None and reset == "latest":
                 client.produce(broker.bootstrap, topic, [Message(b"new")])
-        assert got is not None
-        assert got.value() == expected
+        assert polled is not None
+        assert polled.value() == expected
     finally:
         consumer.close()
 
 
-def test_kafka_python_is_told_of_an_offset_beyond_the_end(broker: Broker, topic: str) -> None:
+def test_kafka_python_gets_error_for_offset_after_the_end(broker: Broker, topic: str) -> None:
     topics.create(broker.bootstrap, topic)
     confluent.Confluent().produce(broker.bootstrap, topic, [Message(b"only")])
     consumer = kafka_python.make_consumer(broker.bootstrap)
@@ -124,7 +124,7 @@ def test_kafka_python_is_told_of_an_offset_beyond_the_end(broker: Broker, topic:
         consumer.close()
 
 
-def test_aiokafka_is_told_of_an_offset_beyond_the_end(broker: Broker, topic: str) -> None:
+def test_aiokafka_gets_error_for_offset_after_the_end(broker: Broker, topic: str) -> None:
     topics.create(broker.bootstrap, topic)
     confluent.Confluent().produce(broker.bootstrap, topic, [Message(b"only")])
 
@@ -144,9 +144,7 @@ def test_aiokafka_is_told_of_an_offset_beyond_the_end(broker: Broker, topic: str
         asyncio.run(consume())
 
 
-def test_a_consumer_of_a_topic_that_is_deleted_is_told_when_it_asks_for_its_offsets(
-    strict_broker: Broker, topic: str
-) -> None:
+def test_offset_request_fails_after_topic_deletion(strict_broker: Broker, topic: str) -> None:
     topics.create(strict_broker.bootstrap, topic)
     confluent.Confluent().produce(strict_broker.bootstrap, topic, [Message(b"only")])
     consumer = confluent.make_consumer(strict_broker.bootstrap)
@@ -155,18 +153,16 @@ def test_a_consumer_of_a_topic_that_is_deleted_is_told_when_it_asks_for_its_offs
         consumer.assign([partition])
         assert confluent.read(consumer, 1)
         topics.delete(strict_broker.bootstrap, topic)
-        with pytest.raises(KafkaException) as told:
+        with pytest.raises(KafkaException) as raised:
             consumer.get_watermark_offsets(partition, timeout=WAIT_S)
         # librdkafka's own code if it has refreshed its metadata by then, else the broker's
         codes = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION}
-        assert told.value.args[0].code() in codes
+        assert raised.value.args[0].code() in codes
     finally:
         consumer.close()
 
 
-def test_a_producer_to_a_topic_that_is_deleted_is_told_so(
-    strict_broker: Broker, topic: str
-) -> None:
+def test_producer_gets_error_after_topic_deletion(strict_broker: Broker, topic: str) -> None:
     topics.create(strict_broker.bootstrap, topic)
     settings = {"message.timeout.ms": 5000, "topic.metadata.propagation.max.ms": 500}
     producer = confluent.make_producer(strict_broker.bootstrap, settings)
@@ -178,12 +174,12 @@ def test_a_producer_to_a_topic_that_is_deleted_is_told_so(
     confluent.produce_one(producer, topic, Message(b"after"), errors)
     assert producer.flush(WAIT_S) == 0
     # depends on whether librdkafka refreshes its metadata before the response arrives
-    told = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION}
+    codes = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION}
     assert len(errors) == 1
-    assert errors[0].code() in told
+    assert errors[0].code() in codes
 
 
-def test_a_topic_made_anew_under_an_old_name_starts_empty(broker: Broker, topic: str) -> None:
+def test_recreated_topic_starts_empty(broker: Broker, topic: str) -> None:
     client = confluent.Confluent()
     topics.create(broker.bootstrap, topic)
     client.produce(broker.bootstrap, topic, [Message(b"first life")])

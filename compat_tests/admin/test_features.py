@@ -27,7 +27,7 @@ RECORDED = PROJECT / "tests" / "unit" / "wirebroker" / "quorum" / "features_of_k
 
 
 @pytest.mark.skipif(not tools.IS_REFERENCE, reason="another version is not recorded")
-def test_kafka_says_what_was_recorded(tmp_path: Path) -> None:
+def test_kafka_output_matches_recorded_output(tmp_path: Path) -> None:
     with (
         ApacheKafka(tmp_path / "kafka", java_options=java_start.options()) as kafka,
         contextlib.closing(BlockingClient(("127.0.0.1", kafka.port))) as client,

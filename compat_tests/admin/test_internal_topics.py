@@ -48,7 +48,7 @@ _DYNAMIC_TOPIC_CONFIG: Final = 1
         ),
     ],
 )
-def test_a_metadata_request_creates_it_as_the_coordinator_does(
+def test_metadata_request_creates_internal_topic_with_coordinator_settings(
     start_broker: StartBroker, name: str, partitions: int, configs: dict[str, str]
 ) -> None:
     broker = start_broker(_SETTINGS)
@@ -63,7 +63,9 @@ def test_a_metadata_request_creates_it_as_the_coordinator_does(
     assert count() == partitions
     resource = ConfigResource(ConfigResource.Type.TOPIC, name)
     described = client.describe_configs([resource])[resource].result(30)
-    own = {
-        each.name: each.value for each in described.values() if each.source == _DYNAMIC_TOPIC_CONFIG
+    topic_configs = {
+        entry.name: entry.value
+        for entry in described.values()
+        if entry.source == _DYNAMIC_TOPIC_CONFIG
     }
-    assert own == configs
+    assert topic_configs == configs

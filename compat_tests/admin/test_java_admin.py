@@ -57,7 +57,7 @@ def test_kafka_topics_creates_describes_grows_and_deletes_a_topic(
     ],
     ids=["exists", "fewer partitions", "bad name", "too many replicas"],
 )
-def test_kafka_topics_shows_the_brokers_refusal(
+def test_kafka_topics_prints_broker_errors(
     broker: Broker, topic: str, arguments: list[str], exception: str, words: str
 ) -> None:
     topics.create(broker.bootstrap, topic, partitions=2)
@@ -84,8 +84,8 @@ def test_kafka_configs_sets_shows_and_removes_a_topics_configs(broker: Broker, t
     kafka_configs("--alter", "--delete-config", "max.message.bytes")
     described = kafka_configs("--describe")
     assert "max.message.bytes" not in described
-    everything = kafka_configs("--describe", "--all")
-    assert re.search(r"segment\.bytes=1073741824 sensitive=false synonyms=\{.*DEFAULT", everything)
+    all_configs = kafka_configs("--describe", "--all")
+    assert re.search(r"segment\.bytes=1073741824 sensitive=false synonyms=\{.*DEFAULT", all_configs)
 
 
 def test_kafka_configs_describes_a_broker(broker: Broker) -> None:
@@ -104,12 +104,14 @@ def test_kafka_get_offsets_finds_first_last_latest_and_by_time(broker: Broker, t
     messages = [Message(b"%d" % n, timestamp_ms=at_ms) for n, at_ms in enumerate(times_ms)]
     LIBRARIES[0].produce(broker.bootstrap, topic, messages)
     expected = {"earliest": 0, "latest": 3, "max-timestamp": 1, "1700000000001": 1}
-    for asked, offset in expected.items():
-        printed = java.run(broker.bootstrap, java.OFFSETS, "--topic", topic, "--time", asked)
-        assert f"{topic}:0:{offset}" in printed.splitlines(), asked
+    for time_argument, offset in expected.items():
+        printed = java.run(
+            broker.bootstrap, java.OFFSETS, "--topic", topic, "--time", time_argument
+        )
+        assert f"{topic}:0:{offset}" in printed.splitlines(), time_argument
 
 
-def test_kafka_broker_api_versions_reads_what_the_broker_offers(broker: Broker) -> None:
+def test_kafka_broker_api_versions_prints_advertised_versions(broker: Broker) -> None:
     printed = java.run(broker.bootstrap, java.API_VERSIONS)
     assert re.search(r"Produce\(0\): 0 to 13 \[usable: 13\]", printed)
     assert re.search(r"Fetch\(1\): 4 to 18 \[usable: 18\]", printed)

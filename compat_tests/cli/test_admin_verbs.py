@@ -39,13 +39,23 @@ def verbs(apache: Broker, capsys: pytest.CaptureFixture[str]) -> Verbs:
 
 
 def names(rows: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
-    return [(each["principal"], each["operation"], each["resource_name"]) for each in rows]
+    return [(row["principal"], row["operation"], row["resource_name"]) for row in rows]
 
 
-def test_rules_are_made_listed_and_deleted(verbs: Verbs) -> None:
+def test_acls_are_created_listed_and_deleted(verbs: Verbs) -> None:
     topic = new_topic_name()
-    who = ("--allow", "User:a", "--deny", "User:b")
-    verbs.do("acl", "create", *who, "--operation", "read", "--operation", "WRITE", "--topic", topic)
+    principals = ("--allow", "User:a", "--deny", "User:b")
+    verbs.do(
+        "acl",
+        "create",
+        *principals,
+        "--operation",
+        "read",
+        "--operation",
+        "WRITE",
+        "--topic",
+        topic,
+    )
     prefix = ("--group", topic[:3], "--prefixed", "--host", "127.0.0.1")
     verbs.do("acl", "create", "--allow", "User:a", "--operation", "read", *prefix)
     verbs.do("acl", "create", "--allow", "User:a", "--operation", "describe", "--cluster")
@@ -57,8 +67,8 @@ def test_rules_are_made_listed_and_deleted(verbs: Verbs) -> None:
         ("User:b", "write", topic),
     ]
     assert verbs.json("acl", "list", "--group", topic) == []
-    (found,) = verbs.json("acl", "list", "--group", topic, "--matching")
-    assert found == {
+    (rule,) = verbs.json("acl", "list", "--group", topic, "--matching")
+    assert rule == {
         "resource_type": "group",
         "resource_name": topic[:3],
         "pattern_type": "prefixed",
@@ -68,8 +78,8 @@ def test_rules_are_made_listed_and_deleted(verbs: Verbs) -> None:
         "permission": "allow",
     }
     assert len(verbs.json("acl", "list", "--permission", "deny", "--topic", topic)) == 2
-    shown = verbs.do("acl", "delete", "--topic", topic, "--operation", "read")
-    assert "nothing is changed" in shown.err
+    preview = verbs.do("acl", "delete", "--topic", topic, "--operation", "read")
+    assert "nothing is changed" in preview.err
     assert len(verbs.json("acl", "list", "--topic", topic)) == 4
     verbs.do("acl", "delete", "--topic", topic, "--operation", "read", "--yes")
     eventually(lambda: len(verbs.json("acl", "list", "--topic", topic)) == 2)
@@ -104,15 +114,15 @@ async def join_share_group(bootstrap: str, group: str, topic: str) -> Any:
         )
 
 
-def test_share_groups_are_shown(verbs: Verbs) -> None:
+def test_share_groups_are_listed_and_described(verbs: Verbs) -> None:
     topic = new_topic_name()
     verbs.do("topic", "create", topic, "-p", "2")
     joined = asyncio.run(join_share_group(verbs.bootstrap, topic, topic))
     assert joined.error_code == 0, joined
-    assert topic in [each["name"] for each in verbs.json("share", "list")]
+    assert topic in [group["name"] for group in verbs.json("share", "list")]
     (described,) = verbs.json("share", "describe", topic)
     assert described["state"] == "Stable"
-    assert [each["client_id"] for each in described["members"]] == ["sharer"]
+    assert [member["client_id"] for member in described["members"]] == ["sharer"]
     assert f"{topic}  Stable" in verbs.do("share", "describe", topic).out
     eventually(lambda: len(verbs.json("share", "describe", topic)[0]["partitions"]) == 2)
     missing = verbs.run("share", "describe", f"{topic}x")
@@ -123,8 +133,8 @@ def test_share_groups_are_shown(verbs: Verbs) -> None:
 def test_leaders_are_elected(verbs: Verbs) -> None:
     topic = new_topic_name()
     verbs.do("topic", "create", topic, "-p", "2")
-    said = verbs.json("elect", "preferred", topic, "-p", "1")
-    assert said == [{"topic": topic, "partition": 1, "elected": False, "message": None}]
+    elections = verbs.json("elect", "preferred", topic, "-p", "1")
+    assert elections == [{"topic": topic, "partition": 1, "elected": False, "message": None}]
     assert verbs.do("elect", "preferred").lines == ["every leader is the preferred one"]
     assert verbs.json("elect", "unclean", topic) == {"would_elect": []}
     assert verbs.json("elect", "unclean", topic, "--yes") == []

@@ -96,8 +96,8 @@ def in_kafkas_words(row: dict[str, Any]) -> dict[str, str]:
     """Return the fields that Kafka's tool also prints."""
     names = NAMES[row["type"]]
     return {
-        kafkas: str(row[ours]).lower() if isinstance(row[ours], bool) else str(row[ours])
-        for kafkas, ours in names.items()
+        kafka_field: str(row[field]).lower() if isinstance(row[field], bool) else str(row[field])
+        for kafka_field, field in names.items()
     }
 
 
@@ -115,9 +115,7 @@ def fill(bootstrap: str, topic: str) -> None:
         (producer.commit_transaction if commits else producer.abort_transaction)(WAIT_S)
 
 
-def test_every_number_is_the_one_that_kafkas_tool_prints(
-    start_broker: StartBroker, topic: str
-) -> None:
+def test_dumped_numbers_match_kafka_tool(start_broker: StartBroker, topic: str) -> None:
     broker = start_broker()
     fill(broker.bootstrap, topic)
     broker.stop()
@@ -128,22 +126,22 @@ def test_every_number_is_the_one_that_kafkas_tool_prints(
         if path.suffix in {".log", ".index", ".timeindex", ".txnindex", ".snapshot"}
         and path.stat().st_size
     )
-    kafkas = kafkas_rows(files)
-    ours: dict[str, list[dict[str, str]]] = {}
+    kafka_rows_by_file = kafkas_rows(files)
+    wirebroker_rows: dict[str, list[dict[str, str]]] = {}
     for row in our_rows("dump", *files):
         if row["type"] == "file":
-            current = ours.setdefault(row["path"], [])
+            current = wirebroker_rows.setdefault(row["path"], [])
         else:
             current.append(in_kafkas_words(row))
-    assert any(path.endswith(".txnindex") for path in ours)
+    assert any(path.endswith(".txnindex") for path in wirebroker_rows)
     for path in map(str, files):
-        expected = kafkas[path]
-        assert len(ours[path]) == len(expected), path
-        for found, theirs in zip(ours[path], expected, strict=True):
-            assert found == {name: theirs[name] for name in found}, path
+        expected = kafka_rows_by_file[path]
+        assert len(wirebroker_rows[path]) == len(expected), path
+        for wirebroker_row, kafka_row in zip(wirebroker_rows[path], expected, strict=True):
+            assert wirebroker_row == {name: kafka_row[name] for name in wirebroker_row}, path
 
 
-def test_every_record_has_the_sequence_and_the_sizes_that_kafkas_tool_prints(
+def test_dumped_record_sequences_and_sizes_match_kafka_tool(
     start_broker: StartBroker, topic: str
 ) -> None:
     broker = start_broker()
@@ -154,35 +152,37 @@ def test_every_record_has_the_sequence_and_the_sizes_that_kafkas_tool_prints(
     producer.flush(WAIT_S)
     broker.stop()
     logs = sorted((broker.data_dir / f"{topic}-0").glob("*.log"))
-    kafkas = kafkas_rows(logs, "--deep-iteration", "--print-data-log")
-    expected = [row for log in logs for row in kafkas[str(log)]]
-    ours = [row for row in our_rows("dump", "--deep", *logs) if row["type"] != "file"]
-    assert [in_kafkas_words(row) for row in ours] == [
-        {name: theirs[name] for name in NAMES[row["type"]]}
-        for row, theirs in zip(ours, expected, strict=True)
+    kafka_rows_by_file = kafkas_rows(logs, "--deep-iteration", "--print-data-log")
+    expected = [row for log in logs for row in kafka_rows_by_file[str(log)]]
+    wirebroker_rows = [row for row in our_rows("dump", "--deep", *logs) if row["type"] != "file"]
+    assert [in_kafkas_words(row) for row in wirebroker_rows] == [
+        {name: kafka_row[name] for name in NAMES[row["type"]]}
+        for row, kafka_row in zip(wirebroker_rows, expected, strict=True)
     ]
-    sizes = {(row["key_size"], row["value_size"]) for row in ours if row["type"] == "record"}
+    sizes = {
+        (row["key_size"], row["value_size"]) for row in wirebroker_rows if row["type"] == "record"
+    }
     assert {(3, 5), (-1, -1), (0, 0), (3, -1)} <= sizes
-    assert any(row.get("sequence", 0) > 0 for row in ours)
+    assert any(row.get("sequence", 0) > 0 for row in wirebroker_rows)
 
 
-def test_what_one_finds_sound_the_other_does(start_broker: StartBroker, topic: str) -> None:
+def test_verify_and_kafka_tool_accept_the_same_files(start_broker: StartBroker, topic: str) -> None:
     broker = start_broker()
     fill(broker.bootstrap, topic)
     broker.stop()
-    found = our_rows("verify", broker.data_dir)
-    assert [row for row in found if row.get("severity") in {"error", "warning"}] == []
+    findings = our_rows("verify", broker.data_dir)
+    assert [row for row in findings if row.get("severity") in {"error", "warning"}] == []
     indexes = sorted((broker.data_dir / f"{topic}-0").glob("*.index"))
     kafkas_rows([path for path in indexes if path.stat().st_size], "--index-sanity-check")
 
 
-def test_a_killed_brokers_directory_has_no_errors(start_broker: StartBroker, topic: str) -> None:
+def test_directory_of_killed_broker_has_no_errors(start_broker: StartBroker, topic: str) -> None:
     broker = start_broker()
     fill(broker.bootstrap, topic)
     broker.kill9()
-    found = our_rows("verify", broker.data_dir)
-    assert [row for row in found if row.get("severity") == "error"] == []
+    findings = our_rows("verify", broker.data_dir)
+    assert [row for row in findings if row.get("severity") == "error"] == []
     repaired = our_rows("repair", "--dry-run", broker.data_dir)
     assert our_rows("repair", broker.data_dir)[:-1] == repaired[:-1]
-    found = our_rows("verify", broker.data_dir)
-    assert [row for row in found if row.get("severity") in {"error", "warning"}] == []
+    findings = our_rows("verify", broker.data_dir)
+    assert [row for row in findings if row.get("severity") in {"error", "warning"}] == []

@@ -30,8 +30,8 @@ _TABLE = re.compile(r"^\| client \| version \|.*\n(\|.*\n)+", re.MULTILINE)
 
 
 def table(record: dict[str, Any]) -> str:
-    heads = ["client", "version", *FEATURES]
-    rows = [heads, ["---"] * len(heads)]
+    headings = ["client", "version", *FEATURES]
+    rows = [headings, ["---"] * len(headings)]
     for client, (title, _) in CLIENTS.items():
         if client in record:
             features = record[client]["features"]
@@ -74,12 +74,12 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stdout.write(table(json.loads(RECORD.read_text("utf-8"))))
         return 0
     with tempfile.TemporaryDirectory() as folder:
-        found = Path(folder) / "found.json"
+        results_file = Path(folder) / "found.json"
         if options.options:  # for some of the tests
-            shutil.copy(RECORD, found)
-        command = [sys.executable, "-m", "pytest", *TESTS, *RECORDING, str(found)]
+            shutil.copy(RECORD, results_file)
+        command = [sys.executable, "-m", "pytest", *TESTS, *RECORDING, str(results_file)]
         status = subprocess.run([*command, *options.options], cwd=ROOT, check=False).returncode
-        text = found.read_text("utf-8")
+        text = results_file.read_text("utf-8")
     RECORD.write_text(text, "utf-8")
     README.write_text(with_table(README.read_text("utf-8"), table(json.loads(text))), "utf-8")
     return status

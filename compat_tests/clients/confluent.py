@@ -56,14 +56,14 @@ def make_producer(bootstrap: str, settings: dict[str, Any] | None = None) -> Pro
 
 def make_consumer(bootstrap: str, settings: dict[str, Any] | None = None) -> Consumer:
     """Return a consumer for assigned partitions; its group name is unused."""
-    ours = {"bootstrap.servers": bootstrap, "group.id": "none", "enable.auto.commit": False}
-    return Consumer({**ours, **(settings or {})})
+    defaults = {"bootstrap.servers": bootstrap, "group.id": "none", "enable.auto.commit": False}
+    return Consumer({**defaults, **(settings or {})})
 
 
-def has_committed(consumer: Consumer, place: TopicPartition) -> bool:
+def has_committed(consumer: Consumer, topic_partition: TopicPartition) -> bool:
     """Commit an offset; return false if the group has no coordinator yet, and look it up."""
     try:
-        consumer.commit(offsets=[place], asynchronous=False)
+        consumer.commit(offsets=[topic_partition], asynchronous=False)
     except KafkaException as error:
         if "COORDINATOR" not in error.args[0].name():
             raise
@@ -92,30 +92,30 @@ def produce_one(producer: Producer, topic: str, message: Message, errors: list[A
 
 def read(consumer: Consumer, count: int) -> list[Message]:
     """Poll for `count` messages; raise errors."""
-    found: list[Message] = []
+    messages: list[Message] = []
     deadline = time.monotonic() + WAIT_S
-    while len(found) < count:
-        assert time.monotonic() < deadline, f"{len(found)} of {count} messages in {WAIT_S:.0f} s"
-        got = consumer.poll(0.5)
-        if got is None:
+    while len(messages) < count:
+        assert time.monotonic() < deadline, f"{len(messages)} of {count} messages in {WAIT_S:.0f} s"
+        polled = consumer.poll(0.5)
+        if polled is None:
             continue
-        error = got.error()
+        error = polled.error()
         if error is not None:
             raise KafkaException(error)
-        found.append(_message(got))
-    return found
+        messages.append(_message(polled))
+    return messages
 
 
-def _message(got: Any) -> Message:
-    kind, timestamp_ms = got.timestamp()
+def _message(message: Any) -> Message:
+    kind, timestamp_ms = message.timestamp()
     timestamp_type: Literal["create", "append"] = (
         "append" if kind == TIMESTAMP_LOG_APPEND_TIME else "create"
     )
     return Message(
-        value=got.value(),
-        key=got.key(),
-        headers=tuple(got.headers() or ()),
+        value=message.value(),
+        key=message.key(),
+        headers=tuple(message.headers() or ()),
         timestamp_ms=timestamp_ms,
-        offset=got.offset(),
+        offset=message.offset(),
         timestamp_type=timestamp_type,
     )

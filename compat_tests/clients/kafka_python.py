@@ -42,8 +42,8 @@ class KafkaPython:
 
 
 def make_consumer(bootstrap: str, **settings: Any) -> Any:
-    ours = {"group_id": None, "enable_auto_commit": False, "auto_offset_reset": "none"}
-    return KafkaConsumer(bootstrap_servers=bootstrap, **{**ours, **settings})
+    defaults = {"group_id": None, "enable_auto_commit": False, "auto_offset_reset": "none"}
+    return KafkaConsumer(bootstrap_servers=bootstrap, **{**defaults, **settings})
 
 
 def send(producer: Any, topic: str, message: Message) -> Any:
@@ -70,13 +70,13 @@ def place(consumer: Any, topic: str, start: Start) -> None:
 
 
 def read(consumer: Any, count: int) -> list[Message]:
-    found: list[Message] = []
+    messages: list[Message] = []
     deadline = time.monotonic() + WAIT_S
-    while len(found) < count:
-        assert time.monotonic() < deadline, f"{len(found)} of {count} messages in {WAIT_S:.0f} s"
-        for records in consumer.poll(timeout_ms=500, max_records=count - len(found)).values():
-            found.extend(_message(record) for record in records)
-    return found
+    while len(messages) < count:
+        assert time.monotonic() < deadline, f"{len(messages)} of {count} messages in {WAIT_S:.0f} s"
+        for records in consumer.poll(timeout_ms=500, max_records=count - len(messages)).values():
+            messages.extend(_message(record) for record in records)
+    return messages
 
 
 def _message(record: Any) -> Message:

@@ -38,8 +38,8 @@ class Kcat:
     def consume(
         self, bootstrap: str, topic: str, count: int, *, start: Start = "earliest"
     ) -> list[Message]:
-        place = str(start) if isinstance(start, int) else _STARTS[start]
-        options = ["-t", topic, "-p", "0", "-o", place, "-c", str(count)]
+        offset = str(start) if isinstance(start, int) else _STARTS[start]
+        options = ["-t", topic, "-p", "0", "-o", offset, "-c", str(count)]
         printed = run(bootstrap, "-C", *options, "-J", "-u", "-q")
         return [_message(json.loads(line)) for line in printed.splitlines()]
 

@@ -44,7 +44,7 @@ class Recorder:
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Store each test's marks; reports pass them to the controlling process."""
         for item in items:
-            item.user_properties += [(_PROPERTY, shown) for shown in shown_by(item)]
+            item.user_properties += [(_PROPERTY, mark) for mark in shown_by(item)]
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Record the collected tests if none is run."""
@@ -64,17 +64,17 @@ class Recorder:
             return
         text = self._file.read_text("utf-8") if self._file.exists() else "{}"
         record: dict[str, Any] = json.loads(text)
-        for client, found in self._found.items():
-            features = record.get(client, {}).get("features", {}) | found
+        for client, recorded in self._found.items():
+            features = record.get(client, {}).get("features", {}) | recorded
             record[client] = {"version": version_of(client), "features": features}
         text = json.dumps(record, indent=2, sort_keys=True, ensure_ascii=False)
         self._file.write_text(text + "\n", "utf-8")
 
     def _add(self, properties: Iterable[tuple[str, Any]], *, passed: int, failed: int) -> None:
-        for name, shown in properties:
+        for name, mark in properties:
             if name != _PROPERTY:
                 continue
-            feature, client, detail = shown
+            feature, client, detail = mark
             empty: dict[str, Any] = {"passed": 0, "failed": 0, "details": []}
             cell = self._found.setdefault(client, {}).setdefault(feature, empty)
             cell["passed"] += passed
@@ -93,6 +93,6 @@ def _shown(
 ) -> tuple[str, str, str]:
     if client is None:
         parameters = f"{item.callspec.id}-"  # type: ignore[attr-defined]
-        (client,) = (each for each in CLIENTS if parameters.startswith(f"{each}-"))
+        (client,) = (name for name in CLIENTS if parameters.startswith(f"{name}-"))
     assert client in CLIENTS, client
     return feature, client, detail

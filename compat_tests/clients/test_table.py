@@ -42,8 +42,8 @@ def pytest_run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 def cells(record: dict[str, Any]) -> set[tuple[str, str, tuple[str, ...]]]:
     return {
         (client, feature, tuple(result["details"]))
-        for client, about in record.items()
-        for feature, result in about["features"].items()
+        for client, entry in record.items()
+        for feature, result in entry["features"].items()
     }
 
 
@@ -52,21 +52,21 @@ def recorded() -> dict[str, Any]:
     return record
 
 
-def test_readme_holds_what_the_command_prints(capsys):
+def test_readme_contains_printed_table(capsys):
     assert main([]) == 0
     assert f"\n\n{capsys.readouterr().out}\n" in README.read_text("utf-8")
 
 
-def test_the_record_has_each_client_and_feature_that_tests_show(tmp_path):
+def test_record_has_all_clients_and_features_of_test_marks(tmp_path):
     file = tmp_path / "cells.json"
     done = pytest_run(*TESTS, *RECORDING, file, "--collect-only")
     assert done.returncode == 0, done.stdout[-2000:]
     assert cells(json.loads(file.read_text("utf-8"))) == cells(recorded())
 
 
-def test_everything_in_the_record_passed():
-    for client, about in recorded().items():
-        for feature, result in about["features"].items():
+def test_all_recorded_tests_passed():
+    for client, entry in recorded().items():
+        for feature, result in entry["features"].items():
             assert result["passed"] > 0, (client, feature)
             assert result["failed"] == 0, (client, feature)
 
@@ -75,8 +75,13 @@ def test_everything_in_the_record_passed():
 def test_failures_are_recorded_and_other_results_kept(tmp_path, options):
     trial, file = tmp_path / "test_trial.py", tmp_path / "record.json"
     trial.write_text(TRIAL, "utf-8")
-    kept = {"passed": 3, "failed": 0, "details": []}
-    before = {"kcat": {"version": "1", "features": {"consumer groups": kept, "admin": kept}}}
+    earlier_result = {"passed": 3, "failed": 0, "details": []}
+    before = {
+        "kcat": {
+            "version": "1",
+            "features": {"consumer groups": earlier_result, "admin": earlier_result},
+        }
+    }
     file.write_text(json.dumps(before), "utf-8")
     assert pytest_run(trial, *RECORDING, file, *options).returncode == 1
     lines = table(json.loads(file.read_text("utf-8"))).splitlines()[2:]
@@ -87,7 +92,7 @@ def test_failures_are_recorded_and_other_results_kept(tmp_path, options):
     ]
 
 
-def test_a_table_takes_the_place_of_another_one():
+def test_new_table_replaces_old_table():
     old = table({})
     text = f"Before\n\n{old}\nAfter\n\n| client | else |\n"
     new = table(recorded())

@@ -26,8 +26,8 @@ def _confluent() -> str:
 
 def _kcat() -> str:
     command = [*tools.kcat_command(), "-V"]
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    version, library = re.findall(r"Version (\S+).*librdkafka (\S+)", said)[0]
+    version_text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    version, library = re.findall(r"Version (\S+).*librdkafka (\S+)", version_text)[0]
     return f"{version}, librdkafka {library}"
 
 
@@ -41,8 +41,8 @@ def _node(package: str) -> Callable[[], str]:
 
 def _pinned(file: str, pattern: str) -> Callable[[], str]:
     def version() -> str:
-        (found,) = re.findall(pattern, _text(file), re.MULTILINE)
-        return str(found)
+        (pinned_version,) = re.findall(pattern, _text(file), re.MULTILINE)
+        return str(pinned_version)
 
     return version
 

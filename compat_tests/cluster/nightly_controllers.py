@@ -50,14 +50,14 @@ def leader_epochs(cluster: Cluster) -> dict[str, tuple[int, int]]:
     answer = requests.ask(ApiKey.METADATA, 12, {"topics": None})
     requests.close()
     return {
-        each.name: (each.partitions[0].leader_id, each.partitions[0].leader_epoch)
-        for each in answer.topics
-        if each.name in TOPICS
+        topic.name: (topic.partitions[0].leader_id, topic.partitions[0].leader_epoch)
+        for topic in answer.topics
+        if topic.name in TOPICS
     }
 
 
 @pytest.mark.timeout(900)
-def test_the_active_controller_is_killed_under_load(start_cluster: StartCluster) -> None:
+def test_active_controller_is_killed_under_load(start_cluster: StartCluster) -> None:
     cluster = start_cluster(controllers=3, settings=QUICK)
     for node_id in (1, 2, 3):
         cluster.wirebroker(node_id)
@@ -87,7 +87,7 @@ def test_the_active_controller_is_killed_under_load(start_cluster: StartCluster)
 
 
 @pytest.mark.timeout(600)
-def test_the_only_controller_is_frozen_and_killed_under_load(start_cluster: StartCluster) -> None:
+def test_only_controller_is_frozen_and_killed_under_load(start_cluster: StartCluster) -> None:
     cluster = start_cluster(settings=QUICK)
     cluster.java_broker(1)
     for node_id in (2, 3):

@@ -61,18 +61,18 @@ def our_cluster(tmp_path: Path) -> Iterator[Cluster]:
             cluster.wirebroker(node_id)
         yield cluster
     finally:
-        for each in cluster.brokers.values():
-            each.kill9()
+        for broker in cluster.brokers.values():
+            broker.kill9()
         cluster.stop()
 
 
-def test_coordinators_of_wirebrokers_come_and_go(
+def test_copy_is_exact_while_wirebroker_coordinators_move(
     our_cluster: Cluster, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     _copy_under_misfortunes(our_cluster, tmp_path, request.config.getoption("--seed"))
 
 
-def test_coordinators_of_both_kinds_come_and_go(
+def test_copy_is_exact_while_coordinators_of_both_kinds_move(
     start_cluster: StartCluster, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     cluster = start_cluster(settings=_REPLICATED)
@@ -116,8 +116,8 @@ def _copy_under_misfortunes(cluster: Cluster, folder: Path, seed: int) -> None:
     finally:
         misfortunes.end()
         print(  # noqa: T201
-            f"\nseed {seed}: {[len(one.seen) for one in watchers]} of {RECORDS} records seen after"
-            f" each stage, {dict(misfortunes.counts)}, {dict(churn.counts)},"
+            f"\nseed {seed}: {[len(watcher.seen) for watcher in watchers]} of {RECORDS} records"
+            f" seen after each stage, {dict(misfortunes.counts)}, {dict(churn.counts)},"
             f" {churn.errors},"
             f" {offsets.looks} looks at offsets, Java: {java.count} transactions,"
             f" {java.aborted} aborted, errors {java.errors}"
@@ -138,11 +138,11 @@ def _run(churn: Churn, watchers: Sequence[Watcher], misfortunes: Misfortunes) ->
             watcher.read(0.02)
         churn.listen()
         churn.check()
-        is_far = len(last.seen) >= min(threshold, RECORDS)
-        if misfortunes.is_under_way and (is_far or misfortunes.has_lasted):
+        has_reached_threshold = len(last.seen) >= min(threshold, RECORDS)
+        if misfortunes.is_under_way and (has_reached_threshold or misfortunes.has_lasted):
             misfortunes.end()
             threshold = len(last.seen) + step
-        elif is_far and misfortunes.counts.total() < misfortunes.total:
+        elif has_reached_threshold and misfortunes.counts.total() < misfortunes.total:
             misfortunes.begin()
             threshold = len(last.seen) + step
         if len(last.seen) > progress:

@@ -49,29 +49,35 @@ pytestmark = [pytest.mark.java, pytest.mark.long]
 
 
 def isrs(cluster: Cluster, topic: str, indexes: Collection[int]) -> list[set[int]]:
-    found = AdminClient({"bootstrap.servers": cluster.bootstrap}).list_topics(topic, timeout=10)
-    return [set(found.topics[topic].partitions[each].isrs) for each in indexes]
+    metadata = AdminClient({"bootstrap.servers": cluster.bootstrap}).list_topics(topic, timeout=10)
+    return [set(metadata.topics[topic].partitions[index].isrs) for index in indexes]
 
 
 def start_without_a_directory(cluster: Cluster, broker: Broker, node_id: int, other: int) -> None:
     topic = f"kept-by-{node_id}"
-    kept, lost = spread(cluster, topic, broker, node_id, other)
+    first_indexes, second_indexes = spread(cluster, topic, broker, node_id, other)
     first, second = broker.data_dirs
     broker.stop()
-    away = second.rename(second.with_name(f"away-{node_id}"))
+    renamed_directory = second.rename(second.with_name(f"away-{node_id}"))
     second.write_text("no directory")
     broker.start()
-    eventually(lambda: isrs(cluster, topic, kept) == [{1, 2}] * len(kept), timeout_s=WAIT_S)
-    eventually(lambda: isrs(cluster, topic, lost) == [{other}] * len(lost), timeout_s=WAIT_S)
-    until_led_by(cluster, topic, lost, other)
-    assert held(first, topic) == kept
+    eventually(
+        lambda: isrs(cluster, topic, first_indexes) == [{1, 2}] * len(first_indexes),
+        timeout_s=WAIT_S,
+    )
+    eventually(
+        lambda: isrs(cluster, topic, second_indexes) == [{other}] * len(second_indexes),
+        timeout_s=WAIT_S,
+    )
+    until_led_by(cluster, topic, second_indexes, other)
+    assert held(first, topic) == first_indexes
     produce(cluster, topic)
     broker.stop()
     second.unlink()
-    away.rename(second)
+    renamed_directory.rename(second)
     broker.start()
     eventually(lambda: in_sync(cluster, topic), timeout_s=WAIT_S)
-    assert (held(first, topic), held(second, topic)) == (kept, lost)
+    assert (held(first, topic), held(second, topic)) == (first_indexes, second_indexes)
     produce(cluster, topic)
 
 
@@ -99,8 +105,8 @@ def told_by_controller(cluster: Cluster, node_id: int, value: str) -> ErrorCode:
 
 def refuses(cluster: Cluster, replicas: int) -> bool:
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
-    wanted = NewTopic("tried", 1, replication_factor=replicas)
-    (future,) = admin.create_topics([wanted], validate_only=True).values()
+    new_topic = NewTopic("tried", 1, replication_factor=replicas)
+    (future,) = admin.create_topics([new_topic], validate_only=True).values()
     try:
         future.result(WAIT_S)
     except KafkaException as error:
@@ -128,29 +134,29 @@ def keep_new_replicas_away(cluster: Cluster, node_id: int, other: int) -> None:
     until_led_by(cluster, topic, range(PARTITIONS), other)
     cordon(cluster, other, "*")
     eventually(lambda: refuses(cluster, 1), timeout_s=WAIT_S)
-    for each in (node_id, other):
-        cordon(cluster, each, "")
+    for broker_id in (node_id, other):
+        cordon(cluster, broker_id, "")
     eventually(lambda: not refuses(cluster, 2), timeout_s=WAIT_S)
 
 
 @pytest.mark.timeout(600)
-def test_under_kafkas_controller(start_cluster: StartCluster) -> None:
+def test_lost_directories_under_kafka_controller(start_cluster: StartCluster) -> None:
     cluster = start_cluster(settings=QUICK)
     java = cluster.java_broker(1, two_directories(cluster, 1))
-    ours = cluster.wirebroker(2, two_directories(cluster, 2))
+    wirebroker = cluster.wirebroker(2, two_directories(cluster, 2))
     start_without_a_directory(cluster, java, 1, 2)
-    start_without_a_directory(cluster, ours, 2, 1)
+    start_without_a_directory(cluster, wirebroker, 2, 1)
     keep_new_replicas_away(cluster, 2, 1)
 
 
 @pytest.mark.timeout(600)
-def test_under_our_controller(tmp_path: Path) -> None:
+def test_lost_directories_under_own_controller(tmp_path: Path) -> None:
     cluster = own_cluster(tmp_path, QUICK)
     try:
         java = cluster.java_broker(1, two_directories(cluster, 1))
-        ours = cluster.wirebroker(2, two_directories(cluster, 2))
+        wirebroker = cluster.wirebroker(2, two_directories(cluster, 2))
         start_without_a_directory(cluster, java, 1, 2)
-        start_without_a_directory(cluster, ours, 2, 1)
+        start_without_a_directory(cluster, wirebroker, 2, 1)
         keep_new_replicas_away(cluster, 1, 2)
     finally:
         cluster.stop()

@@ -33,8 +33,10 @@ AGREED_OF_MEMBERS: Final[dict[str, list[str]]] = {}
 
 @contextlib.contextmanager
 def driver_of_member(directory: Path, steps: Sequence[Step]) -> Iterator[Driver]:
-    wanted = [word for step in steps if step.command[0] == "settings" for word in step.command[1:]]
-    settings = dict(word.split("=", 1) for word in wanted)
+    assignments = [
+        word for step in steps if step.command[0] == "settings" for word in step.command[1:]
+    ]
+    settings = dict(word.split("=", 1) for word in assignments)
     cluster = Cluster(directory, controllers=0, settings=settings)
     controller = OwnController(cluster, FIRST_CONTROLLER)
     try:
@@ -48,9 +50,9 @@ def driver_of_member(directory: Path, steps: Sequence[Step]) -> Iterator[Driver]
 
 
 @pytest.mark.parametrize("file", FILES, ids=[file.stem for file in FILES])
-def test_a_member_answers_as_apache_kafka_did(file: Path, tmp_path: Path) -> None:
+def test_member_responses_match_transcript_of_apache_kafka(file: Path, tmp_path: Path) -> None:
     steps = parse(file.read_text())
     with driver_of_member(tmp_path, steps) as driver:
-        found = found_differences(steps, driver)
+        differences = found_differences(steps, driver)
     agreed = AGREED_OF_MEMBERS.get(file.stem, AGREED.get(file.stem, []))
-    assert found == agreed, "\n".join([f"{file.name} differs:", *found])
+    assert differences == agreed, "\n".join([f"{file.name} differs:", *differences])

@@ -45,17 +45,17 @@ class MixedCluster:
 
     @property
     def bootstrap(self) -> str:
-        return ",".join(each.bootstrap for each in self.brokers.values())
+        return ",".join(broker.bootstrap for broker in self.brokers.values())
 
     def stop(self) -> None:
         """Stop all, the one with the controller last."""
-        for each in reversed(self.brokers.values()):
-            each.stop()
+        for broker in reversed(self.brokers.values()):
+            broker.stop()
 
 
 @pytest.mark.long
 @pytest.mark.timeout(1200)
-def test_a_cluster_is_upgraded_under_load_and_goes_back(tmp_path: Path) -> None:
+def test_cluster_is_upgraded_and_downgraded_under_load(tmp_path: Path) -> None:
     installed = install_earlier(tmp_path / "earlier")
     first = EitherFirst(tmp_path / "1", SETTINGS)
     joined = {

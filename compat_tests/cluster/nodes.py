@@ -85,23 +85,23 @@ class Cluster:
 
     @property
     def voters(self) -> str:
-        return ",".join(f"{each}@{HOST}:{port}" for each, port in self.places.items())
+        return ",".join(f"{node_id}@{HOST}:{port}" for node_id, port in self.places.items())
 
     @property
     def quorum(self) -> dict[str, str]:
         if self.has_dynamic_voters:
-            places = ",".join(f"{HOST}:{port}" for port in self.places.values())
-            return {"controller.quorum.bootstrap.servers": places}
+            addresses = ",".join(f"{HOST}:{port}" for port in self.places.values())
+            return {"controller.quorum.bootstrap.servers": addresses}
         return {"controller.quorum.voters": self.voters}
 
     @property
     def bootstrap(self) -> str:
-        return ",".join(each.bootstrap for each in self.brokers.values())
+        return ",".join(broker.bootstrap for broker in self.brokers.values())
 
     def start_controllers(self) -> None:
         """Start the controllers; format each before its first start."""
-        for each in self.controllers.values():
-            each.start()
+        for controller in self.controllers.values():
+            controller.start()
 
     def java_broker(self, node_id: int, settings: Mapping[str, str] | None = None) -> JavaBroker:
         broker = JavaBroker(self, node_id, settings)
@@ -117,11 +117,11 @@ class Cluster:
 
     def stop(self) -> None:
         """Stop all nodes, brokers first; kill those that do not stop."""
-        for each in (*self.brokers.values(), *self.controllers.values()):
+        for node in (*self.brokers.values(), *self.controllers.values()):
             try:
-                each.stop()
+                node.stop()
             except BrokerError:
-                each.kill9()
+                node.kill9()
 
 
 def is_open(port: int) -> bool:
@@ -180,8 +180,8 @@ class _Java(_Member):
             return
         tool = java_tool("-Xmx128m", "kafka.tools.StorageTool", java_start.options())
         tool += ["format", "-t", CLUSTER_ID, "-c", str(self.properties)]
-        for each in self.cluster.features:
-            tool += ["--feature", each]
+        for feature in self.cluster.features:
+            tool += ["--feature", feature]
         tool += self._format_options()
         done = subprocess.run(tool, capture_output=True, text=True, check=False)
         if done.returncode:

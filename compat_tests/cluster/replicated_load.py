@@ -53,11 +53,11 @@ class Load(InBackground):
 
     @property
     def count(self) -> int:
-        return sum(len(each) for each in self.acknowledged.values())
+        return sum(len(records) for records in self.acknowledged.values())
 
-    def go_on(self, more: int = 200) -> None:
-        wanted = self.count + more
-        eventually(lambda: self.count >= wanted, timeout_s=WAIT_S)
+    def go_on(self, additional: int = 200) -> None:
+        target_count = self.count + additional
+        eventually(lambda: self.count >= target_count, timeout_s=WAIT_S)
 
     def _run(self) -> None:
         number = 0
@@ -101,9 +101,14 @@ def create(cluster: Cluster, assignment: Mapping[str, Sequence[int]]) -> None:
 
 
 def isrs(cluster: Cluster, topics: Sequence[str]) -> dict[str, set[int]]:
-    found = AdminClient({"bootstrap.servers": cluster.bootstrap}).list_topics(timeout=WAIT_S).topics
-    known = {topic: found[topic].partitions for topic in topics if topic in found}
-    return {topic: set(known[topic][0].isrs) if known.get(topic) else set() for topic in topics}
+    metadata = (
+        AdminClient({"bootstrap.servers": cluster.bootstrap}).list_topics(timeout=WAIT_S).topics
+    )
+    partitions = {topic: metadata[topic].partitions for topic in topics if topic in metadata}
+    return {
+        topic: set(partitions[topic][0].isrs) if partitions.get(topic) else set()
+        for topic in topics
+    }
 
 
 def views(cluster: Cluster, topics: Sequence[str]) -> str:
@@ -111,17 +116,19 @@ def views(cluster: Cluster, topics: Sequence[str]) -> str:
     lines = []
     for node_id, broker in cluster.brokers.items():
         try:
-            said = AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics(timeout=10)
+            metadata = AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics(timeout=10)
         except KafkaException as error:
             lines.append(f"broker {node_id}: {error}")
             continue
-        found = {
+        leaders_and_isrs = {
             topic: (partition.leader, partition.isrs)
             for topic in topics
-            if topic in said.topics
-            for partition in said.topics[topic].partitions.values()
+            if topic in metadata.topics
+            for partition in metadata.topics[topic].partitions.values()
         }
-        lines.append(f"broker {node_id}: brokers {sorted(said.brokers)}, leader, ISR {found}")
+        lines.append(
+            f"broker {node_id}: brokers {sorted(metadata.brokers)}, leader, ISR {leaders_and_isrs}"
+        )
     lines.append(f"a new producer: {answers_to_new_producer(cluster, topics)}")
     return "\n".join(lines)
 
@@ -145,7 +152,7 @@ def answers_to_new_producer(cluster: Cluster, topics: Sequence[str]) -> dict[str
 
 def all_in_sync(cluster: Cluster, topics: Sequence[str]) -> None:
     eventually(
-        lambda: all(each == {1, 2, 3} for each in isrs(cluster, topics).values()),
+        lambda: all(isr == {1, 2, 3} for isr in isrs(cluster, topics).values()),
         timeout_s=WAIT_S,
     )
 
@@ -156,25 +163,25 @@ def read(cluster: Cluster, topic: str) -> list[str]:
     )
     _, end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=WAIT_S)
     consumer.assign([TopicPartition(topic, 0, 0)])
-    found: list[str] = []
+    values: list[str] = []
     position = 0
     while position < end:
         for message in consumer.consume(1000, timeout=1.0):
             assert message.error() is None, message.error()
-            found.append((message.value() or b"").decode())
+            values.append((message.value() or b"").decode())
             position = (message.offset() or 0) + 1
     consumer.close()
-    return found
+    return values
 
 
 def stored(cluster: Cluster, node_id: int, topic: str) -> bytes:
     folder = cluster.brokers[node_id].data_dirs[0] / f"{topic}-0"
-    return b"".join(each.read_bytes() for each in sorted(folder.glob("*.log")))
+    return b"".join(segment.read_bytes() for segment in sorted(folder.glob("*.log")))
 
 
 def are_equal(cluster: Cluster, topic: str) -> bool:
     """Return whether all replicas hold the same bytes, and at least some."""
-    first, second, third = (stored(cluster, each, topic) for each in (1, 2, 3))
+    first, second, third = (stored(cluster, node_id, topic) for node_id in (1, 2, 3))
     return first == second == third != b""
 
 
@@ -191,7 +198,7 @@ def twice_in(records: bytes) -> list[tuple[int, bytes | None]]:
     counts = Counter(
         (header.producer_epoch, record.value) for header, record in records_in(records)
     )
-    return [each for each, count in counts.items() if count > 1]
+    return [epoch_and_value for epoch_and_value, count in counts.items() if count > 1]
 
 
 def check(cluster: Cluster, load: Load) -> None:
@@ -213,7 +220,7 @@ def verify(cluster: Cluster, topics: Sequence[str]) -> None:
         command = [sys.executable, "-m", "wirebroker", "verify", "--json", str(broker.data_dirs[0])]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         rows = [json.loads(line) for line in done.stdout.splitlines()]
-        bad = [row for row in rows if row.get("severity") in {"error", "warning"}]
-        assert not bad, bad
+        problems = [row for row in rows if row.get("severity") in {"error", "warning"}]
+        assert not problems, problems
         assert rows[-1]["partition_count"] >= len(topics)
         assert done.returncode == 0, done.stderr

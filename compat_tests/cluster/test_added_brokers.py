@@ -19,7 +19,7 @@ pytestmark = pytest.mark.long
 TOPICS = ["a", "b"]
 
 
-def test_what_is_moved_to_them_is_neither_lost_nor_there_twice(
+def test_records_moved_to_added_brokers_are_neither_lost_nor_duplicated(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cluster = own_cluster(tmp_path / "cluster", {"file.delete.delay.ms": "0"}, has_broker=True)
@@ -41,12 +41,12 @@ def test_what_is_moved_to_them_is_neither_lost_nor_there_twice(
         assert not load.failed
         assert set(map(frozenset, isrs(cluster, TOPICS).values())) == {frozenset({3, 4})}
         for topic, acknowledged in load.acknowledged.items():
-            found = read(cluster, topic)
-            assert len(found) == len(set(found))
-            assert acknowledged <= set(found)
+            values = read(cluster, topic)
+            assert len(values) == len(set(values))
+            assert acknowledged <= set(values)
             assert stored(cluster, 3, topic) == stored(cluster, 4, topic) != b""
-            for left in (2, 101):
-                folder = cluster.brokers[left].data_dirs[0]
+            for former_id in (2, 101):
+                folder = cluster.brokers[former_id].data_dirs[0]
                 eventually(lambda: not (folder / f"{topic}-0").exists())  # noqa: B023 - at once
         for node_id in (4, 3, 2):  # the node with the controller comes last
             cluster.brokers[node_id].stop()

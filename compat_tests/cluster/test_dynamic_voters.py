@@ -30,14 +30,16 @@ def describe(broker: MemberBroker) -> str:
 
 
 def voters(broker: MemberBroker) -> set[int]:
-    line = next(each for each in describe(broker).splitlines() if "CurrentVoters" in each)
-    return {int(each) for each in re.findall(r'"id": (\d+)', line)}
+    line = next(
+        line_text for line_text in describe(broker).splitlines() if "CurrentVoters" in line_text
+    )
+    return {int(voter_id) for voter_id in re.findall(r'"id": (\d+)', line)}
 
 
 def leader(broker: MemberBroker) -> int:
-    found = re.search(r"LeaderId:\s+(\d+)", describe(broker))
-    assert found is not None
-    return int(found[1])
+    match = re.search(r"LeaderId:\s+(\d+)", describe(broker))
+    assert match is not None
+    return int(match[1])
 
 
 def add(broker: MemberBroker, controller: JavaController) -> None:
@@ -47,9 +49,9 @@ def add(broker: MemberBroker, controller: JavaController) -> None:
 
     def is_added() -> bool:
         done = subprocess.run(tool, capture_output=True, text=True, check=False)
-        said = done.stdout + done.stderr
+        output = done.stdout + done.stderr
         # A controller that lags is refused with a timeout.
-        assert done.returncode == 0 or "TimeoutException" in said, said
+        assert done.returncode == 0 or "TimeoutException" in output, output
         return done.returncode == 0
 
     eventually(is_added, timeout_s=WAIT_S)
@@ -62,15 +64,15 @@ def begin_another(cluster: Cluster, node_id: int) -> JavaController:
     return controller
 
 
-def test_voters_come_and_go_and_the_member_goes_on(start_cluster: StartCluster) -> None:
+def test_broker_works_while_voters_are_added_and_removed(start_cluster: StartCluster) -> None:
     cluster = start_cluster(has_dynamic_voters=True)
-    ours = cluster.wirebroker(1)
+    wirebroker = cluster.wirebroker(1)
     create(cluster, "t", [[1]])
     produce(cluster, "t", values(0, 10))
-    assert voters(ours) == {101}
+    assert voters(wirebroker) == {101}
     second = begin_another(cluster, 102)
-    add(ours, second)
-    assert voters(ours) == {101, 102}
+    add(wirebroker, second)
+    assert voters(wirebroker) == {101, 102}
     create(cluster, "with-two", [[1]])
     directory = re.search(
         r"^directory\.id=(.+)$",
@@ -79,7 +81,7 @@ def test_voters_come_and_go_and_the_member_goes_on(start_cluster: StartCluster) 
     )
     assert directory is not None
     run(
-        ours.bootstrap,
+        wirebroker.bootstrap,
         QUORUM,
         "remove-controller",
         "--controller-id",
@@ -87,10 +89,10 @@ def test_voters_come_and_go_and_the_member_goes_on(start_cluster: StartCluster) 
         "--controller-directory-id",
         directory[1],
     )
-    eventually(lambda: voters(ours) == {102}, timeout_s=WAIT_S)
+    eventually(lambda: voters(wirebroker) == {102}, timeout_s=WAIT_S)
     cluster.controllers.pop(101).stop()
     # The broker was configured with 101 only; it has learned of the other since.
-    eventually(lambda: leader(ours) == 102, timeout_s=WAIT_S)
+    eventually(lambda: leader(wirebroker) == 102, timeout_s=WAIT_S)
     create(cluster, "after", [[1]])
     produce(cluster, "t", values(10, 20))
     assert read(cluster, "t", 20) == values(0, 20)

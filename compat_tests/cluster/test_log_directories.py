@@ -37,23 +37,25 @@ QUICK = {
 
 
 def two_directories(cluster: Cluster, node_id: int) -> dict[str, str]:
-    return {"log.dirs": ",".join(str(cluster.folder / f"{node_id}-{each}") for each in "ab")}
+    return {"log.dirs": ",".join(str(cluster.folder / f"{node_id}-{letter}") for letter in "ab")}
 
 
 def leaders(cluster: Cluster, topic: str, indexes: Collection[int]) -> set[int]:
     try:
-        found = AdminClient({"bootstrap.servers": cluster.bootstrap}).list_topics(topic, timeout=10)
+        metadata = AdminClient({"bootstrap.servers": cluster.bootstrap}).list_topics(
+            topic, timeout=10
+        )
     except KafkaException:
         return set()
-    partitions = found.topics[topic].partitions
-    return {partitions[each].leader for each in indexes} if partitions else set()
+    partitions = metadata.topics[topic].partitions
+    return {partitions[index].leader for index in indexes} if partitions else set()
 
 
 def in_sync(cluster: Cluster, topic: str) -> bool:
-    found = AdminClient({"bootstrap.servers": cluster.bootstrap}).list_topics(topic, timeout=10)
-    partitions = found.topics[topic].partitions
+    metadata = AdminClient({"bootstrap.servers": cluster.bootstrap}).list_topics(topic, timeout=10)
+    partitions = metadata.topics[topic].partitions
     return len(partitions) == PARTITIONS and all(
-        len(each.isrs) == 2 for each in partitions.values()
+        len(partition.isrs) == 2 for partition in partitions.values()
     )
 
 
@@ -70,7 +72,7 @@ def produce(cluster: Cluster, topic: str) -> None:
 
 
 def held(directory: Path, topic: str) -> set[int]:
-    return {int(each.name.rsplit("-", 1)[1]) for each in directory.glob(f"{topic}-*")}
+    return {int(folder.name.rsplit("-", 1)[1]) for folder in directory.glob(f"{topic}-*")}
 
 
 def spread(
@@ -81,13 +83,13 @@ def spread(
     Both replicas of each partition are in sync and have a record.
     """
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
-    wanted = NewTopic(topic, PARTITIONS, replica_assignment=[[node_id, other]] * PARTITIONS)
-    for future in admin.create_topics([wanted], operation_timeout=30).values():
+    new_topic = NewTopic(topic, PARTITIONS, replica_assignment=[[node_id, other]] * PARTITIONS)
+    for future in admin.create_topics([new_topic], operation_timeout=30).values():
         future.result(WAIT_S)
     eventually(lambda: in_sync(cluster, topic), timeout_s=WAIT_S)
     until_led_by(cluster, topic, range(PARTITIONS), node_id)
     produce(cluster, topic)
-    first, second = (held(each, topic) for each in broker.data_dirs)
+    first, second = (held(directory, topic) for directory in broker.data_dirs)
     assert first
     assert second
     assert first | second == set(range(PARTITIONS))
@@ -102,33 +104,33 @@ def until_led_by(cluster: Cluster, topic: str, indexes: Collection[int], node_id
 def lose_a_directory(cluster: Cluster, failing: Broker, node_id: int, other: int) -> None:
     """Remove a directory of a leading broker; the other broker takes over its partitions."""
     topic = f"led-by-{node_id}"
-    kept, lost = spread(cluster, topic, failing, node_id, other)
+    first_indexes, second_indexes = spread(cluster, topic, failing, node_id, other)
     # Renamed first: the broker would write to it while it is being deleted.
     shutil.rmtree(failing.data_dirs[1].rename(failing.data_dirs[1].with_name("gone")))
     produce(cluster, topic)
-    until_led_by(cluster, topic, lost, other)
-    until_led_by(cluster, topic, kept, node_id)
+    until_led_by(cluster, topic, second_indexes, other)
+    until_led_by(cluster, topic, first_indexes, node_id)
     produce(cluster, topic)
 
 
-def test_under_kafkas_controller_only_what_lay_in_the_directory_moves(
+def test_lost_directory_moves_only_its_partitions_under_kafka_controller(
     start_cluster: StartCluster,
 ) -> None:
     cluster = start_cluster(settings=QUICK)
     cluster.java_broker(1)
-    ours = cluster.wirebroker(2, two_directories(cluster, 2))
-    move_to_the_other_directory(cluster, ours)
-    lose_a_directory(cluster, ours, 2, 1)
+    wirebroker = cluster.wirebroker(2, two_directories(cluster, 2))
+    move_to_the_other_directory(cluster, wirebroker)
+    lose_a_directory(cluster, wirebroker, 2, 1)
 
 
 def move_to_the_other_directory(cluster: Cluster, broker: Broker) -> None:
     """Move a replica between two directories with Kafka's tool, and verify the move."""
     create(cluster, "moving", [[2]])
     send(cluster, "moving", values(0, 1000))
-    before, after = broker.data_dirs
-    if not (before / "moving-0").exists():
-        before, after = after, before
-    plan = {"topic": "moving", "partition": 0, "replicas": [2], "log_dirs": [str(after)]}
+    source, target = broker.data_dirs
+    if not (source / "moving-0").exists():
+        source, target = target, source
+    plan = {"topic": "moving", "partition": 0, "replicas": [2], "log_dirs": [str(target)]}
     file = cluster.folder / "plan.json"
     file.write_text(json.dumps({"version": 1, "partitions": [plan]}))
     run(broker.bootstrap, REASSIGN, "--execute", "--reassignment-json-file", str(file))
@@ -138,17 +140,17 @@ def move_to_the_other_directory(cluster: Cluster, broker: Broker) -> None:
         lambda: "moving-0-2 completed successfully" in run(broker.bootstrap, REASSIGN, *verify),
         timeout_s=WAIT_S,
     )
-    assert (after / "moving-0").exists()
-    assert not (before / "moving-0").exists()
+    assert (target / "moving-0").exists()
+    assert not (source / "moving-0").exists()
     assert read(cluster, "moving", 1100) == values(0, 1100)
 
 
-def test_under_our_controller_kafkas_brokers_lose_no_more_either(tmp_path: Path) -> None:
+def test_lost_directory_moves_only_its_partitions_under_own_controller(tmp_path: Path) -> None:
     cluster = own_cluster(tmp_path, QUICK)
     try:
         java = cluster.java_broker(1, two_directories(cluster, 1))
-        ours = cluster.wirebroker(2, two_directories(cluster, 2))
+        wirebroker = cluster.wirebroker(2, two_directories(cluster, 2))
         lose_a_directory(cluster, java, 1, 2)
-        lose_a_directory(cluster, ours, 2, 1)
+        lose_a_directory(cluster, wirebroker, 2, 1)
     finally:
         cluster.stop()

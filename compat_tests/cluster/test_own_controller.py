@@ -32,10 +32,10 @@ def admin_of(cluster: Cluster) -> AdminClient:
 
 def leader_of(admin: AdminClient, topic: str) -> int:
     try:
-        found = admin.list_topics(timeout=10).topics.get(topic)
+        metadata = admin.list_topics(timeout=10).topics.get(topic)
     except KafkaException:
         return -1
-    return -1 if found is None or not found.partitions else int(found.partitions[0].leader)
+    return -1 if metadata is None or not metadata.partitions else int(metadata.partitions[0].leader)
 
 
 def in_sync(admin: AdminClient, topic: str) -> set[int]:
@@ -94,16 +94,18 @@ def consume(cluster: Cluster, topic: str, count: int) -> list[str]:
         }
     )
     consumer.subscribe([topic])
-    found: list[str] = []
-    while len(found) < count:
+    values: list[str] = []
+    while len(values) < count:
         messages = consumer.consume(count, timeout=PATIENCE_S)
-        assert messages, f"only {len(found)} of {count}"
-        found += [(each.value() or b"").decode() for each in messages if each.error() is None]
+        assert messages, f"only {len(values)} of {count}"
+        values += [
+            (message.value() or b"").decode() for message in messages if message.error() is None
+        ]
     consumer.close()
-    return found
+    return values
 
 
-def test_javas_brokers_fail_over_and_go_on_while_the_controller_is_down(tmp_path: Path) -> None:
+def test_java_brokers_work_without_controller_and_fail_over(tmp_path: Path) -> None:
     cluster = own_cluster(tmp_path)
     try:
         cluster.java_broker(1)
@@ -135,13 +137,13 @@ def test_javas_brokers_fail_over_and_go_on_while_the_controller_is_down(tmp_path
         assert leader_of(admin, "t") == 1
         cluster.brokers[2].start()
         assert consume(cluster, "moving", 100) == [f"m{number}" for number in range(100)]
-        found = consume(cluster, "t", 300)
-        assert found == [f"{letter}{number}" for letter in "abc" for number in range(100)]
+        values = consume(cluster, "t", 300)
+        assert values == [f"{letter}{number}" for letter in "abc" for number in range(100)]
     finally:
         cluster.stop()
 
 
-def test_a_node_with_data_becomes_a_clusters_first_and_keeps_its_topics(tmp_path: Path) -> None:
+def test_node_with_data_becomes_first_of_cluster_and_keeps_topics(tmp_path: Path) -> None:
     cluster = own_cluster(tmp_path, has_broker=True)
     try:
         node = cluster.brokers[101]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.java
 
 
-def test_java_and_wirebroker_lead_and_follow_each_other(start_cluster: StartCluster) -> None:
+def test_java_and_wirebroker_replicate_each_other(start_cluster: StartCluster) -> None:
     cluster = start_cluster(settings=QUICK)
     cluster.java_broker(1)
     cluster.wirebroker(2)

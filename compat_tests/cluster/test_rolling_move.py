@@ -55,16 +55,16 @@ class Reader(InBackground):
 
 def become(cluster: Cluster, node_id: int, kind: type[JavaBroker | MemberBroker]) -> None:
     """Replace a broker by one of the other kind, with the same folder and port."""
-    before = cluster.brokers[node_id]
-    before.stop()
-    after = kind(cluster, node_id)
-    after.port = before.port
-    cluster.brokers[node_id] = after
-    after.start()
+    old_broker = cluster.brokers[node_id]
+    old_broker.stop()
+    new_broker = kind(cluster, node_id)
+    new_broker.port = old_broker.port
+    cluster.brokers[node_id] = new_broker
+    new_broker.start()
     eventually(lambda: isrs(cluster, ["t"])["t"] == {1, 2}, timeout_s=WAIT_S)
 
 
-def test_a_cluster_is_moved_and_back_while_it_is_used(start_cluster: StartCluster) -> None:
+def test_cluster_under_load_moves_from_apache_kafka_and_back(start_cluster: StartCluster) -> None:
     cluster = start_cluster(settings=SETTINGS)
     cluster.java_broker(1)
     cluster.wirebroker(2)
@@ -84,9 +84,9 @@ def test_a_cluster_is_moved_and_back_while_it_is_used(start_cluster: StartCluste
         assert not load.failed
         acknowledged = load.acknowledged["t"]
         eventually(lambda: acknowledged <= set(reader.values), timeout_s=WAIT_S)
-    found = read(cluster, "t")
-    assert len(found) == len(set(found))
-    assert acknowledged <= set(found)
+    values = read(cluster, "t")
+    assert len(values) == len(set(values))
+    assert acknowledged <= set(values)
     # The group may read uncommitted records again, but skips none.
-    order = {value: place for place, value in enumerate(found)}
+    order = {value: index for index, value in enumerate(values)}
     assert set(reader.values) == set(order)

@@ -81,13 +81,13 @@ class Creator:
                 # The broker that received the request has stopped.
                 if code in {KafkaError._TRANSPORT, KafkaError._TIMED_OUT}:
                     continue
-                is_legal = code == KafkaError.INVALID_REPLICATION_FACTOR
-                if not (is_legal and (was_stopping or self.stopping.is_set())):
+                is_expected_error = code == KafkaError.INVALID_REPLICATION_FACTOR
+                if not (is_expected_error and (was_stopping or self.stopping.is_set())):
                     self.refused.append(str(error))
 
 
 @pytest.mark.long
-def test_clients_create_topics_throughout_a_rolling_restart(cluster: Cluster) -> None:
+def test_clients_create_topics_during_rolling_restart(cluster: Cluster) -> None:
     with Creator(cluster.bootstrap) as creator:
         for node_id in NODES:
             creator.create(f"led-{node_id}")

@@ -59,16 +59,17 @@ def client(bootstrap: str, folder: Path, user: str = "alice") -> dict[str, Any]:
     }
 
 
-def test_each_leads_and_follows_the_other_and_forwards_who_asks(
+def test_secured_brokers_replicate_and_forward_client_principal(
     start_cluster: StartCluster, tmp_path: Path
 ) -> None:
     cluster = start_cluster(settings=settings(tmp_path), is_secured=True)
     cluster.java_broker(1)
-    ours = cluster.wirebroker(2)
+    wirebroker = cluster.wirebroker(2)
     # Through wirebroker only: its forwarded requests carry the client's name.
-    admin = AdminClient(client(ours.bootstrap, tmp_path))
+    admin = AdminClient(client(wirebroker.bootstrap, tmp_path))
     topics = [
-        NewTopic(f"led-by-{each}", 1, replica_assignment=[[each, 3 - each]]) for each in (1, 2)
+        NewTopic(f"led-by-{broker_id}", 1, replica_assignment=[[broker_id, 3 - broker_id]])
+        for broker_id in (1, 2)
     ]
     eventually(lambda: len(admin.list_topics(timeout=10).brokers) == 2, timeout_s=WAIT_S)
     for future in admin.create_topics(topics, operation_timeout=30).values():
@@ -85,12 +86,14 @@ def test_each_leads_and_follows_the_other_and_forwards_who_asks(
     consumer = Consumer(client(cluster.bootstrap, tmp_path) | {"group.id": "g"})
     for topic in topics:
         consumer.assign([TopicPartition(topic.topic, 0, 0)])
-        found = consumer.consume(100, timeout=WAIT_S)
-        assert [each.value() for each in found] == [b"%d" % number for number in range(100)]
-        place = TopicPartition(topic.topic, 0, 100)
-        eventually(partial(confluent.has_committed, consumer, place), timeout_s=WAIT_S)
+        messages = consumer.consume(100, timeout=WAIT_S)
+        assert [message.value() for message in messages] == [
+            b"%d" % number for number in range(100)
+        ]
+        topic_partition = TopicPartition(topic.topic, 0, 100)
+        eventually(partial(confluent.has_committed, consumer, topic_partition), timeout_s=WAIT_S)
     consumer.close()
     # Bob has no permissions, whichever broker forwards the request.
-    refused = AdminClient(client(ours.bootstrap, tmp_path, "bob"))
+    refused = AdminClient(client(wirebroker.bootstrap, tmp_path, "bob"))
     with pytest.raises(KafkaException, match=r"(?i)authorization"):
         refused.create_topics([NewTopic("bobs", 1, 1)])["bobs"].result(WAIT_S)

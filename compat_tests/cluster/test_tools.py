@@ -32,47 +32,51 @@ def roles(broker: Broker) -> dict[str, str]:
 
 
 def held(broker: Broker, topic: str) -> dict[int, int]:
-    told = run(broker.bootstrap, LOG_DIRS, "--describe", "--topic-list", topic)
-    places = json.loads(told.splitlines()[-1])["brokers"]
-    return {each["broker"]: len(each["logDirs"][0]["partitions"]) for each in places}
+    output = run(broker.bootstrap, LOG_DIRS, "--describe", "--topic-list", topic)
+    broker_entries = json.loads(output.splitlines()[-1])["brokers"]
+    return {entry["broker"]: len(entry["logDirs"][0]["partitions"]) for entry in broker_entries}
 
 
-def test_tools_see_a_broker_like_any_other(start_cluster: StartCluster) -> None:
+def test_kafka_tools_work_with_wirebroker_in_cluster(start_cluster: StartCluster) -> None:
     cluster = start_cluster()
     cluster.java_broker(1)
-    ours = cluster.wirebroker(2)
+    wirebroker = cluster.wirebroker(2)
     create(cluster, "moving", [[1]])
     produce(cluster, "moving", values(0, 100))
-    eventually(lambda: roles(ours) == {"101": "Leader", "1": "Observer", "2": "Observer"})
+    eventually(lambda: roles(wirebroker) == {"101": "Leader", "1": "Observer", "2": "Observer"})
 
     plan = {"topic": "moving", "partition": 0, "replicas": [2]}
     file = cluster.folder / "plan.json"
     file.write_text(json.dumps({"version": 1, "partitions": [plan]}))
     plan_of = ("--reassignment-json-file", str(file))
-    run(ours.bootstrap, REASSIGN, "--execute", *plan_of, "--throttle", "10000000")
+    run(wirebroker.bootstrap, REASSIGN, "--execute", *plan_of, "--throttle", "10000000")
     eventually(
         lambda: (
             "is completed"
-            in run(ours.bootstrap, REASSIGN, "--verify", "--reassignment-json-file", str(file))
+            in run(
+                wirebroker.bootstrap, REASSIGN, "--verify", "--reassignment-json-file", str(file)
+            )
         )
     )
     line = "Leader: 2\tReplicas: 2\tIsr: 2"
-    eventually(lambda: line in run(ours.bootstrap, TOPICS, "--describe", "--topic", "moving"))
-    eventually(lambda: held(ours, "moving") == {1: 0, 2: 1})
+    eventually(lambda: line in run(wirebroker.bootstrap, TOPICS, "--describe", "--topic", "moving"))
+    eventually(lambda: held(wirebroker, "moving") == {1: 0, 2: 1})
     assert read(cluster, "moving", 100) == values(0, 100)
 
     create(cluster, "led", [[1, 2]])
     described = ("--describe", "--topic", "led")
-    eventually(lambda: "Isr: 1,2" in run(ours.bootstrap, TOPICS, *described))
+    eventually(lambda: "Isr: 1,2" in run(wirebroker.bootstrap, TOPICS, *described))
     plan = {"topic": "led", "partition": 0, "replicas": [2, 1]}
     file.write_text(json.dumps({"version": 1, "partitions": [plan]}))
-    run(ours.bootstrap, REASSIGN, "--execute", *plan_of)
+    run(wirebroker.bootstrap, REASSIGN, "--execute", *plan_of)
     preferred = ("--election-type", "preferred", "--topic", "led", "--partition", "0")
-    assert "led-0" in run(ours.bootstrap, ELECTION, *preferred)
-    eventually(lambda: "Leader: 2\tReplicas: 2,1" in run(ours.bootstrap, TOPICS, *described))
+    assert "led-0" in run(wirebroker.bootstrap, ELECTION, *preferred)
+    eventually(lambda: "Leader: 2\tReplicas: 2,1" in run(wirebroker.bootstrap, TOPICS, *described))
 
 
-def test_groups_of_newer_kinds_read_what_a_wirebroker_leads(start_cluster: StartCluster) -> None:
+def test_share_and_consumer_groups_read_partitions_led_by_wirebroker(
+    start_cluster: StartCluster,
+) -> None:
     cluster = start_cluster()
     java = cluster.java_broker(1)
     # Create these groups' internal topics while there is no other broker.
@@ -95,15 +99,15 @@ def test_groups_of_newer_kinds_read_what_a_wirebroker_leads(start_cluster: Start
     run(java.bootstrap, CONFIGS, *group, *earliest)
     create(cluster, "theirs", [[1]])
     produce(cluster, "theirs", values(0, 50))
-    asked = f"{cluster.brokers[2].bootstrap},{java.bootstrap}"
-    told = run(asked, SHARE_CONSUMER, "--topic", "theirs", *share, "early")
-    assert told.splitlines()[:50] == values(0, 50)
+    bootstrap = f"{cluster.brokers[2].bootstrap},{java.bootstrap}"
+    output = run(bootstrap, SHARE_CONSUMER, "--topic", "theirs", *share, "early")
+    assert output.splitlines()[:50] == values(0, 50)
 
 
 def _consumed(settings: dict[str, str], topic: str, count: int) -> list[str]:
     consumer = Consumer(settings)
     consumer.subscribe([topic])
-    found = consumer.consume(count, timeout=WAIT_S)
+    messages = consumer.consume(count, timeout=WAIT_S)
     consumer.commit(asynchronous=False)
     consumer.close()
-    return [(message.value() or b"").decode() for message in found]
+    return [(message.value() or b"").decode() for message in messages]

@@ -56,7 +56,7 @@ async def member(broker: ApacheKafka) -> AsyncIterator[tuple[RemoteChannel, Brok
         await channel.close()
 
 
-async def test_a_broker_joins_asks_forwards_and_leaves(kafka: ApacheKafka) -> None:
+async def test_broker_registers_forwards_requests_and_leaves(kafka: ApacheKafka) -> None:
     async with member(kafka) as (channel, lifecycle):
         assert lifecycle.broker_epoch > 0
         supply = ProducerIdSupply(channel, lifecycle)
@@ -83,4 +83,4 @@ async def test_a_broker_joins_asks_forwards_and_leaves(kafka: ApacheKafka) -> No
             )
             answer = await channel.forward(ApiKey.CREATE_TOPICS, version, body, requester)
             expected = ErrorCode.NONE if version == 4 else ErrorCode.TOPIC_ALREADY_EXISTS
-            assert [each.error_code for each in answer.topics] == [expected]
+            assert [created_topic.error_code for created_topic in answer.topics] == [expected]

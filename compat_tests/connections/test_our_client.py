@@ -77,7 +77,7 @@ async def create_topic(controller: ActiveController, name: str) -> bytes:
     return topic_id
 
 
-async def test_the_controller_is_found_and_asked(kafka: ApacheKafka) -> None:
+async def test_client_finds_controller_and_sends_request(kafka: ApacheKafka) -> None:
     controller = controller_of(kafka)
     await create_topic(controller, "made-by-the-controller")
     assert controller.controller_id == 1
@@ -91,7 +91,7 @@ async def test_the_controller_is_found_and_asked(kafka: ApacheKafka) -> None:
     await controller.close()
 
 
-async def test_the_metadata_log_is_fetched_from_the_controller(kafka: ApacheKafka) -> None:
+async def test_client_fetches_metadata_log_from_controller(kafka: ApacheKafka) -> None:
     node = node_of(controller_address(kafka))
     partition = {
         "partition": 0,
@@ -108,19 +108,19 @@ async def test_the_metadata_log_is_fetched_from_the_controller(kafka: ApacheKafk
     }
     fields |= {"max_wait_ms": 500, "max_bytes": 1 << 20}
     answer = await node.request(ApiKey.FETCH, fields)
-    (found,) = answer.responses[0].partitions
-    if found.error_code:  # the first epoch is outdated; the response has the current one
-        assert found.error_code == ErrorCode.FENCED_LEADER_EPOCH
-        partition["current_leader_epoch"] = found.current_leader.leader_epoch
+    (fetched,) = answer.responses[0].partitions
+    if fetched.error_code:  # the first epoch is outdated; the response has the current one
+        assert fetched.error_code == ErrorCode.FENCED_LEADER_EPOCH
+        partition["current_leader_epoch"] = fetched.current_leader.leader_epoch
         answer = await node.request(ApiKey.FETCH, fields)
-        (found,) = answer.responses[0].partitions
-    assert found.error_code == 0
-    assert isinstance(found.records, memoryview)
-    assert len(found.records) > 500
+        (fetched,) = answer.responses[0].partitions
+    assert fetched.error_code == 0
+    assert isinstance(fetched.records, memoryview)
+    assert len(fetched.records) > 500
     await node.close()
 
 
-async def test_what_is_produced_is_fetched(kafka: ApacheKafka) -> None:
+async def test_client_fetches_produced_records(kafka: ApacheKafka) -> None:
     controller = controller_of(kafka)
     topic_id = await create_topic(controller, "produced-by-us")
     await controller.close()
@@ -139,15 +139,15 @@ async def test_what_is_produced_is_fetched(kafka: ApacheKafka) -> None:
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
                 ErrorCode.NOT_LEADER_OR_FOLLOWER,
             }
-    wanted = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1 << 20}
-    topics = [{"topic_id": topic_id, "partitions": [wanted]}]
+    fetch_partition = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1 << 20}
+    topics = [{"topic_id": topic_id, "partitions": [fetch_partition]}]
     fetched = await node.request(ApiKey.FETCH, {"max_bytes": 1 << 20, "topics": topics})
-    found = fetched.responses[0].partitions[0].records
-    assert values_in(bytes(found)) == [b"a" * 300_000, b"b" * 300_000]
+    fetched_records = fetched.responses[0].partitions[0].records
+    assert values_in(bytes(fetched_records)) == [b"a" * 300_000, b"b" * 300_000]
     await node.close()
 
 
-async def test_every_version_of_the_controllers_requests_that_we_speak_is_its_own(
+async def test_known_request_versions_equal_those_of_controller(
     kafka: ApacheKafka,
 ) -> None:
     connection = await PeerConnection.open(

@@ -32,7 +32,7 @@ def images() -> Iterator[dict[str, str]]:
         engine_output("tag", image, name)
     yield names
     for name in names.values():
-        left = engine_output("ps", "--all", "--quiet", "--filter", f"ancestor={name}").split()
-        if left:
-            engine_output("rm", "--force", "--volumes", *left)
+        containers = engine_output("ps", "--all", "--quiet", "--filter", f"ancestor={name}").split()
+        if containers:
+            engine_output("rm", "--force", "--volumes", *containers)
         engine_output("rmi", name)

@@ -39,7 +39,7 @@ def compose() -> list[str]:
 
 @pytest.fixture
 def started(compose, images) -> Iterator[Callable[[str], Callable[..., str]]]:
-    begun: list[Callable[..., str]] = []
+    compose_runs: list[Callable[..., str]] = []
 
     def start(file: str) -> Callable[..., str]:
         project = f"wirebroker-test-{os.getpid()}"
@@ -54,7 +54,7 @@ def started(compose, images) -> Iterator[Callable[[str], Callable[..., str]]]:
                 check=True,
             ).stdout
 
-        begun.append(run)
+        compose_runs.append(run)
         run("up", "--detach")
         deadline = time.monotonic() + START_S
         while not all(_is_healthy(container) for container in run("ps", "--quiet").split()):
@@ -63,7 +63,7 @@ def started(compose, images) -> Iterator[Callable[[str], Callable[..., str]]]:
         return run
 
     yield start
-    for run in begun:
+    for run in compose_runs:
         run("down", "--volumes")
 
 
@@ -87,7 +87,7 @@ def consumed(bootstrap: str, topic: str, count: int) -> set[bytes]:
     return {message.value() or b"" for message in messages if message is not None}
 
 
-def test_a_single_node_keeps_its_data_over_a_restart(started):
+def test_single_node_keeps_its_data_across_restart(started):
     run = started("single-node.yaml")
     produced("localhost:9092", "orders", b"a book")
     run("restart")
@@ -100,15 +100,15 @@ def test_a_single_node_keeps_its_data_over_a_restart(started):
         assert "orders" in run("exec", "-T", "kafka", *arguments).splitlines()
 
 
-def test_of_three_nodes_one_may_be_lost(started):
+def test_three_nodes_tolerate_loss_of_one(started):
     run = started("three-nodes.yaml")
-    everywhere = "localhost:9092,localhost:9093,localhost:9094"
-    admin = AdminClient({"bootstrap.servers": everywhere})
+    bootstrap = "localhost:9092,localhost:9093,localhost:9094"
+    admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_topics([NewTopic("orders", 3)])["orders"].result(30)
-    produced(everywhere, "orders", b"one", b"two")
+    produced(bootstrap, "orders", b"one", b"two")
     (topic,) = admin.describe_topics(TopicCollection(["orders"])).values()
-    assert {len(each.isr) for each in topic.result(30).partitions} == {3}
+    assert {len(partition.isr) for partition in topic.result(30).partitions} == {3}
 
     run("kill", "kafka-2")
-    produced(everywhere, "orders", b"three")
-    assert consumed(everywhere, "orders", 3) == {b"one", b"two", b"three"}
+    produced(bootstrap, "orders", b"three")
+    assert consumed(bootstrap, "orders", 3) == {b"one", b"two", b"three"}

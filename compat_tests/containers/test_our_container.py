@@ -17,7 +17,7 @@ def container(images):
         yield broker
 
 
-def test_records_requests_clock_and_faults_are_the_kits(container):
+def test_container_offers_records_requests_clock_and_faults(container):
     container.create_topic("orders", config={"retention.ms": 3_600_000})
     fault = container.faults.error("PRODUCE", "NOT_LEADER_OR_FOLLOWER").times(1)
     producer = Producer(container.client_config("confluent") | {"client.id": "shop"})
@@ -31,7 +31,7 @@ def test_records_requests_clock_and_faults_are_the_kits(container):
     container.faults.clear()
 
 
-def test_it_is_found_at_the_same_address_after_its_end(container):
+def test_restarted_container_keeps_address_and_data(container):
     container.produce("kept", "one")
     address = container.bootstrap_servers
     for end in (container.stop, container.kill):
@@ -41,7 +41,7 @@ def test_it_is_found_at_the_same_address_after_its_end(container):
         assert [record.value for record in container.records("kept")] == [b"one"]
 
 
-def test_a_snapshot_is_taken_and_put_back_and_begins_another(container, images):
+def test_snapshot_is_restored_and_starts_another_container(container, images):
     container.produce("snapped", "one")
     snapshot = container.snapshot()
     container.produce("snapped", "two")
@@ -51,7 +51,7 @@ def test_a_snapshot_is_taken_and_put_back_and_begins_another(container, images):
         assert [record.value for record in other.records("snapped")] == [b"one"]
 
 
-def test_a_reset_leaves_nothing_and_starts_no_other_container_unless_configs_change(container):
+def test_reset_clears_data_and_restarts_only_for_config_changes(container):
     container.produce("gone", "one")
     address = container.bootstrap_servers
     producer = Producer(container.client_config("confluent"))
@@ -69,14 +69,14 @@ def test_a_reset_leaves_nothing_and_starts_no_other_container_unless_configs_cha
     assert container.topics() == {}
 
 
-def test_what_keeps_it_from_starting_is_said(images):
+def test_start_failure_is_reported(images):
     with pytest.raises(StartError, match=r"num\.partitions"):
         WirebrokerContainer(images["8.0.0"], config={"num.partitions": -7}).start()
     with pytest.raises(StartError, match="does not start"):
         WirebrokerContainer("wirebroker-that-is-not-there:1").start()
 
 
-def test_kafka_container_is_a_container(images):
+def test_kafka_container_works_as_container(images):
     with (
         KafkaContainer(images["8.0.0"]).with_kraft().with_env("KAFKA_NUM_PARTITIONS", "3") as kafka
     ):

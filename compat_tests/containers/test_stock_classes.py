@@ -30,7 +30,7 @@ CLASSES = [
 
 
 @pytest.mark.parametrize(("language", "tag", "variant"), CLASSES)
-def test_a_stock_class_starts_the_image_and_clients_find_it(images, language, tag, variant):
+def test_testcontainers_class_starts_image_and_clients_connect(images, language, tag, variant):
     with started(language, images[tag], variant) as bootstrap:
         config = {"bootstrap.servers": bootstrap}
         producer = Producer(config)
@@ -44,7 +44,7 @@ def test_a_stock_class_starts_the_image_and_clients_find_it(images, language, ta
         assert message.value() == b"a book"
 
 
-def test_clients_log_in_over_tls_where_the_class_of_node_says_so(images, tmp_path):
+def test_clients_log_in_over_tls_with_node_container_class(images, tmp_path):
     assert cli.run(["certs", str(tmp_path), "--host", "localhost", "--host", "127.0.0.1"]) == 0
     pem = (tmp_path / "broker.pem").read_bytes()
     store = pkcs12.serialize_key_and_certificates(

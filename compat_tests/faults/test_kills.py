@@ -103,7 +103,7 @@ class Load:
 
 
 @pytest.mark.parametrize("durability", ["os", "fsync"])
-def test_nothing_acknowledged_is_lost_and_nothing_is_twice(
+def test_acknowledged_records_are_neither_lost_nor_duplicated(
     start_broker: StartBroker, topic: str, durability: str, request: pytest.FixtureRequest
 ) -> None:
     choice, kills = plan(request)
@@ -127,7 +127,7 @@ def test_nothing_acknowledged_is_lost_and_nothing_is_twice(
 
 
 @pytest.mark.parametrize("durability", ["os", "fsync"])
-def test_what_was_committed_is_there_whole_and_nothing_else(
+def test_only_complete_committed_transactions_are_read(
     start_broker: StartBroker, topic: str, durability: str, request: pytest.FixtureRequest
 ) -> None:
     choice, kills = plan(request)
@@ -182,7 +182,9 @@ def check_committed(broker: Broker, topic: str, loads: list[TransactionalLoad]) 
         while reader.ended != set(range(PARTITIONS)):
             reader.read(0.05)
             assert time.monotonic() < deadline, "a transaction is still open"
-        reader.check_transactions({each for load in loads for each in load.aborted})
+        reader.check_transactions(
+            {transaction_id for load in loads for transaction_id in load.aborted}
+        )
     finally:
         reader.close()
     expected: Counter[bytes] = Counter()
@@ -195,14 +197,20 @@ def check_committed(broker: Broker, topic: str, loads: list[TransactionalLoad]) 
 
 
 def check(broker: Broker, topic: str, partition: int, loads: list[Load]) -> None:
-    found = dict(read_all(broker, topic, partition))
-    assert sorted(found) == list(range(len(found))), "offsets have gaps"
+    values_by_offset = dict(read_all(broker, topic, partition))
+    assert sorted(values_by_offset) == list(range(len(values_by_offset))), "offsets have gaps"
     for load in loads:
         name = load.name.encode()
-        own = [(offset, value) for offset, value in found.items() if value.split()[0] == name]
-        own.sort()
-        assert [value for _, value in own] == [load.value(n) for n in range(load.sent[partition])]
-        assert [offset for offset, _ in own] == [
+        values_of_load = [
+            (offset, value)
+            for offset, value in values_by_offset.items()
+            if value.split()[0] == name
+        ]
+        values_of_load.sort()
+        assert [value for _, value in values_of_load] == [
+            load.value(n) for n in range(load.sent[partition])
+        ]
+        assert [offset for offset, _ in values_of_load] == [
             load.acknowledged[partition, number] for number in range(load.sent[partition])
         ]
 
@@ -211,8 +219,8 @@ def read_all(broker: Broker, topic: str, partition: int) -> list[tuple[int, byte
     consumer: Consumer = confluent.make_consumer(broker.bootstrap)
     try:
         consumer.assign([TopicPartition(topic, partition, 0)])
-        place = TopicPartition(topic, partition)
-        _, end = consumer.get_watermark_offsets(place, timeout=WAIT_S)
+        topic_partition = TopicPartition(topic, partition)
+        _, end = consumer.get_watermark_offsets(topic_partition, timeout=WAIT_S)
         messages: list[tuple[int, bytes]] = []
         while len(messages) < end:
             batch = consumer.consume(min(1_000, end - len(messages)), WAIT_S)

@@ -34,9 +34,9 @@ CUTS = {1, 4, 5, 9}
 
 @pytest.fixture(scope="module")
 def proxy() -> Iterator[CuttingProxy]:
-    one = CuttingProxy()
-    yield one
-    one.close()
+    cutting_proxy = CuttingProxy()
+    yield cutting_proxy
+    cutting_proxy.close()
 
 
 @pytest.fixture(scope="module")
@@ -45,9 +45,9 @@ def hidden_broker(
 ) -> Iterator[Broker]:
     directory: Path = tmp_path_factory.mktemp("hidden-broker")
     settings = {"advertised.listeners": f"PLAINTEXT://{proxy.address}"}
-    with make_broker(broker_kind, directory, settings) as one:
-        proxy.target_port = one.port
-        yield one
+    with make_broker(broker_kind, directory, settings) as broker:
+        proxy.target_port = broker.port
+        yield broker
 
 
 def produce_with_confluent(bootstrap: str, topic: str, *, is_idempotent: bool) -> None:
@@ -120,7 +120,7 @@ JAVA = pytest.param(produce_with_java, marks=pytest.mark.java, id="java")
 @pytest.mark.parametrize(
     "produce", [produce_with_confluent, produce_with_kafka_python, produce_with_aiokafka, JAVA]
 )
-def test_a_lost_connection_makes_no_gap_and_no_duplicate(
+def test_lost_connection_causes_no_gap_and_no_duplicate(
     hidden_broker: Broker, proxy: CuttingProxy, topic: str, produce: Produce, when: When
 ) -> None:
     topics.create(hidden_broker.bootstrap, topic)
@@ -131,7 +131,7 @@ def test_a_lost_connection_makes_no_gap_and_no_duplicate(
 
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("produce", [produce_with_confluent, JAVA])
-def test_one_request_in_flight_keeps_the_order_without_idempotence(
+def test_single_in_flight_request_keeps_order_without_idempotence(
     hidden_broker: Broker, proxy: CuttingProxy, topic: str, produce: Produce, when: When
 ) -> None:
     topics.create(hidden_broker.bootstrap, topic)
@@ -146,7 +146,7 @@ def check_in_order(proxy: CuttingProxy, topic: str, *, is_lost_before: bool) -> 
     proxy.cut("before", set())
     stored = end_of(proxy, topic)
     read = confluent.Confluent().consume(proxy.address, topic, stored)
-    numbers = [int(one.value or b"") for one in read]
+    numbers = [int(message.value or b"") for message in read]
     assert list(dict.fromkeys(numbers)) == list(range(COUNT))  # by first occurrence
     # by last occurrence
     assert list(dict.fromkeys(reversed(numbers))) == list(reversed(range(COUNT)))
@@ -158,7 +158,7 @@ def check_once_and_in_order(proxy: CuttingProxy, topic: str) -> None:
     proxy.cut("before", set())
     assert end_of(proxy, topic) == COUNT
     read = confluent.Confluent().consume(proxy.address, topic, COUNT)
-    assert [one.value for one in read] == VALUES
+    assert [message.value for message in read] == VALUES
 
 
 def end_of(proxy: CuttingProxy, topic: str) -> int:

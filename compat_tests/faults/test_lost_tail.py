@@ -61,7 +61,7 @@ def java_console(bootstrap: str, topic: str) -> list[str]:
 @pytest.mark.parametrize(
     "command", [librdkafka, pytest.param(java_console, marks=pytest.mark.java)]
 )
-def test_a_consumer_that_has_read_a_lost_tail_comes_back_for_what_took_its_place(
+def test_consumer_reads_records_that_replaced_lost_log_tail(
     start_broker: StartBroker, topic: str, tmp_path: Path, command: object
 ) -> None:
     assert callable(command)

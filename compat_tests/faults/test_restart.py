@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 CLIENT = LIBRARIES[0]
 
 
-def test_everything_acknowledged_is_there_after_kill_9(
-    start_broker: StartBroker, topic: str
-) -> None:
+def test_acknowledged_records_survive_kill_9(start_broker: StartBroker, topic: str) -> None:
     broker = start_broker()
     topics.create(broker.bootstrap, topic, configs={"segment.bytes": "1048576"})
     producer = confluent.make_producer(
@@ -51,12 +49,12 @@ def test_everything_acknowledged_is_there_after_kill_9(
     assert producer.flush(WAIT_S) == 0
     assert sorted(acknowledged) == list(range(number))
     read = CLIENT.consume(broker.bootstrap, topic, number)
-    assert {one.offset: one.value for one in read} == acknowledged
+    assert {message.offset: message.value for message in read} == acknowledged
     assert all(acknowledged[offset] == value for offset, value in before.items())
-    assert [one.value for one in read] == [b"%d " % n * 100 for n in range(number)]
+    assert [message.value for message in read] == [b"%d " % n * 100 for n in range(number)]
 
 
-def test_topics_configs_and_offsets_are_there_after_kill_9_and_after_a_clean_stop(
+def test_topics_configs_and_offsets_survive_kill_9_and_clean_stop(
     start_broker: StartBroker, topic: str
 ) -> None:
     broker = start_broker()
@@ -70,7 +68,7 @@ def test_topics_configs_and_offsets_are_there_after_kill_9_and_after_a_clean_sto
     broker.restart()
     assert _describe(broker.bootstrap, topic) == before
     read = CLIENT.consume(broker.bootstrap, topic, 11)
-    assert [one.value for one in read] == [b"%d" % n for n in range(11)]
+    assert [message.value for message in read] == [b"%d" % n for n in range(11)]
 
 
 def _describe(bootstrap: str, topic: str) -> tuple[int, dict[str, str]]:
@@ -81,9 +79,7 @@ def _describe(bootstrap: str, topic: str) -> tuple[int, dict[str, str]]:
     return len(partitions), {name: entry.value for name, entry in configs.items()}
 
 
-def test_each_start_leads_in_a_higher_epoch_after_a_clean_stop_and_after_kill_9(
-    start_broker: StartBroker, topic: str
-) -> None:
+def test_leader_epoch_increases_at_each_start(start_broker: StartBroker, topic: str) -> None:
     broker = start_broker()
     topics.create(broker.bootstrap, topic)
     CLIENT.produce(broker.bootstrap, topic, [Message(b"of the first start")])

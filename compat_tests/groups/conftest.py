@@ -30,5 +30,5 @@ def group_broker(broker_kind: str, tmp_path_factory: pytest.TempPathFactory) -> 
 @pytest.fixture
 def group(group_broker: Broker, topic: str, tmp_path: Path) -> Iterator[Group]:
     """Return a group without members, on a topic without records."""
-    with group_on(group_broker.bootstrap, topic, tmp_path) as one:
-        yield one
+    with group_on(group_broker.bootstrap, topic, tmp_path) as new_group:
+        yield new_group

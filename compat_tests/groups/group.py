@@ -173,12 +173,16 @@ class Group:
 
     def fetch_committed(self) -> dict[int, int]:
         """Fetch the group's committed offsets and check that none decreased."""
-        asked = [TopicPartition(self.topic, partition) for partition in range(PARTITIONS)]
-        known = dict(self.committed)
-        answer = self._offsets.committed(asked, timeout=WAIT_S)
-        offsets = {one.partition: max(0, one.offset) for one in answer}
+        topic_partitions = [
+            TopicPartition(self.topic, partition) for partition in range(PARTITIONS)
+        ]
+        earlier = dict(self.committed)
+        answer = self._offsets.committed(topic_partitions, timeout=WAIT_S)
+        offsets = {
+            topic_partition.partition: max(0, topic_partition.offset) for topic_partition in answer
+        }
         for partition, offset in offsets.items():
-            before = known[partition]
+            before = earlier[partition]
             assert offset >= before, f"partition {partition} went back from {before} to {offset}"
         self._read()  # earlier assignments are not checked against these commits
         for partition, offset in offsets.items():
@@ -189,25 +193,27 @@ class Group:
 
     def wait_until_shared_by(self, *members: Member) -> None:
         """Wait until these members own all partitions, evenly and each one once."""
-        fair = {PARTITIONS // len(members), -(-PARTITIONS // len(members))}
+        fair_counts = {PARTITIONS // len(members), -(-PARTITIONS // len(members))}
 
         def is_shared() -> bool:
             owned = [p for member in members for p in member.owned]
-            every_one = sorted(owned) == list(range(PARTITIONS))
-            return every_one and all(len(member.owned) in fair for member in members)
+            all_are_owned = sorted(owned) == list(range(PARTITIONS))
+            return all_are_owned and all(len(member.owned) in fair_counts for member in members)
 
         names = ", ".join(member.name for member in members)
         self.wait(is_shared, f"{names} share the partitions")
 
-    def wait(self, condition: Callable[[], bool], what: str) -> None:
+    def wait(self, condition: Callable[[], bool], description: str) -> None:
         deadline = time.monotonic() + WAIT_S
         while True:
             self._read()
             if condition():
                 return
-            ended = [one for one in self.members.values() if one.process.poll()]
-            assert not ended, self._report(f"{ended[0].name} has ended")
-            assert time.monotonic() < deadline, self._report(f"not in {WAIT_S:.0f} s: {what}")
+            ended_members = [member for member in self.members.values() if member.process.poll()]
+            assert not ended_members, self._report(f"{ended_members[0].name} has ended")
+            assert time.monotonic() < deadline, self._report(
+                f"not in {WAIT_S:.0f} s: {description}"
+            )
             select.select([self._reading], [], [], _LOOK_S)
 
     def _read(self) -> None:
@@ -248,9 +254,9 @@ class Group:
         member.records.append((partition, offset))
         self.processed.add((partition, offset))
 
-    def _report(self, what: str) -> str:
+    def _report(self, problem: str) -> str:
         owners = {member.name: sorted(member.owned) for member in self.members.values()}
-        lines = [what, f"owners: {owners}", f"ends: {self.ends}", "last events:"]
+        lines = [problem, f"owners: {owners}", f"ends: {self.ends}", "last events:"]
         lines += self._events[-_LAST_EVENTS:]
         for member in self.members.values():
             text = member.errors.read_text(errors="replace").strip()

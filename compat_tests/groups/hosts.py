@@ -106,7 +106,7 @@ class Host:
         self._process.stdin.write("\t".join(command).encode() + b"\n")
         self._process.stdin.flush()
 
-    def wait(self, condition: Callable[[], bool], what: str) -> None:
+    def wait(self, condition: Callable[[], bool], description: str) -> None:
         assert self._process.stdout
         deadline = time.monotonic() + WAIT_S
         while True:
@@ -114,7 +114,9 @@ class Host:
             if condition():
                 return
             assert self._process.poll() is None, self._report("the program has ended")
-            assert time.monotonic() < deadline, self._report(f"not in {WAIT_S:.0f} s: {what}")
+            assert time.monotonic() < deadline, self._report(
+                f"not in {WAIT_S:.0f} s: {description}"
+            )
             select.select([self._process.stdout], [], [], _LOOK_S)
 
     def _read(self) -> None:
@@ -149,9 +151,11 @@ class Host:
                 member.has_left = True
                 member.owned.clear()
 
-    def _report(self, what: str) -> str:
-        owners = {one.name: sorted(one.owned) for one in self._members.values() if one.owned}
-        lines = [what, f"owners: {owners}", "last events:", *self._events[-_LAST_EVENTS:]]
+    def _report(self, problem: str) -> str:
+        owners = {
+            member.name: sorted(member.owned) for member in self._members.values() if member.owned
+        }
+        lines = [problem, f"owners: {owners}", "last events:", *self._events[-_LAST_EVENTS:]]
         return "\n".join([*lines, self._errors.read_text(errors="replace")[-2000:]])
 
 

@@ -36,9 +36,14 @@ def clients(chosen: Iterable[GroupClient], *, quick: Collection[GroupClient]) ->
 def clients_and_assignors() -> list[Any]:
     """Return each client with each of its assignors; quick runs use its first."""
     return [
-        pytest.param(client, one, id=f"{client}-{one}", marks=_marks(client, _run_of(client, one)))
+        pytest.param(
+            client,
+            assignor,
+            id=f"{client}-{assignor}",
+            marks=_marks(client, _run_of(client, assignor)),
+        )
         for client in CLIENTS
-        for one in client.assignors
+        for assignor in client.assignors
     ]
 
 

@@ -46,9 +46,9 @@ def host(
 ) -> Iterator[Host]:
     command: Callable[[], list[str]] = request.param
     errors = tmp_path_factory.mktemp("host") / "stderr"
-    one = Host(command(), group_broker.bootstrap, errors)
-    yield one
-    one.close()
+    new_host = Host(command(), group_broker.bootstrap, errors)
+    yield new_host
+    new_host.close()
 
 
 @pytest.fixture
@@ -72,8 +72,11 @@ def committed(host: Host, group: str, topic: str, partitions: int) -> list[int]:
     """Return a group's committed offsets of a topic, 0 by default."""
     consumer = Consumer({"bootstrap.servers": host.bootstrap, "group.id": group})
     try:
-        asked = [TopicPartition(topic, number) for number in range(partitions)]
-        return [max(0, one.offset) for one in consumer.committed(asked, timeout=WAIT_S)]
+        topic_partitions = [TopicPartition(topic, number) for number in range(partitions)]
+        return [
+            max(0, topic_partition.offset)
+            for topic_partition in consumer.committed(topic_partitions, timeout=WAIT_S)
+        ]
     finally:
         consumer.close()
 
@@ -86,59 +89,66 @@ def wait_until_owned(host: Host, expected: dict[Hosted, set[str]]) -> None:
 
 
 def wait_until_shared(host: Host, members: list[Hosted], partitions: set[str]) -> None:
-    fair = {len(partitions) // len(members), -(-len(partitions) // len(members))}
+    fair_counts = {len(partitions) // len(members), -(-len(partitions) // len(members))}
 
     def is_shared() -> bool:
         owned = [partition for member in members for partition in member.owned]
-        return sorted(owned) == sorted(partitions) and fair >= {len(one.owned) for one in members}
+        return sorted(owned) == sorted(partitions) and fair_counts >= {
+            len(member.owned) for member in members
+        }
 
-    host.wait(is_shared, f"{', '.join(one.name for one in members)} share {sorted(partitions)}")
+    host.wait(
+        is_shared, f"{', '.join(member.name for member in members)} share {sorted(partitions)}"
+    )
 
 
 def wait_until_consumed(
     host: Host, members: list[Hosted], partitions: set[str], offsets: range
 ) -> None:
     """Wait until these members have consumed these offsets of each partition, at least once."""
-    wanted = {(partition, offset) for partition in partitions for offset in offsets}
+    expected = {(partition, offset) for partition in partitions for offset in offsets}
     host.wait(
-        lambda: wanted <= {record for member in members for record in member.records},
+        lambda: expected <= {record for member in members for record in member.records},
         f"{offsets} of {sorted(partitions)} are consumed",
     )
 
 
 # After a cooperative change librdkafka sometimes never rejoins, with either broker.
 @pytest.mark.parametrize(("host", "assignor"), [CLIENTS[0], *CLIENTS[2:]], indirect=["host"])
-def test_members_get_the_partitions_of_what_they_are_subscribed_to_now(
+def test_changed_subscriptions_change_assigned_partitions(
     host: Host, group: str, topic: str, assignor: str
 ) -> None:
     other = new_topic_name()
-    for one in (topic, other):
-        topics.create(host.bootstrap, one, partitions=2)
+    for topic_name in (topic, other):
+        topics.create(host.bootstrap, topic_name, partitions=2)
     first, second = (host.open(group, assignor) for _ in range(2))
     first.subscribe(topic)
     second.subscribe(other)
-    mine, others = partitions_of(topic, 0, 1), partitions_of(other, 0, 1)
-    wait_until_owned(host, {first: mine, second: others})
-    for one in (topic, other):
-        produce(host, one, 0, 1)
-    wait_until_consumed(host, [first], mine, range(3))
-    wait_until_consumed(host, [second], others, range(3))
+    topic_partitions, other_partitions = partitions_of(topic, 0, 1), partitions_of(other, 0, 1)
+    wait_until_owned(host, {first: topic_partitions, second: other_partitions})
+    for topic_name in (topic, other):
+        produce(host, topic_name, 0, 1)
+    wait_until_consumed(host, [first], topic_partitions, range(3))
+    wait_until_consumed(host, [second], other_partitions, range(3))
 
     first.subscribe(other)  # no member subscribes to the first topic now
-    wait_until_shared(host, [first, second], others)
-    for one in (topic, other):
-        produce(host, one, 0, 1)
-    wait_until_consumed(host, [first, second], others, range(3, 6))
+    wait_until_shared(host, [first, second], other_partitions)
+    for topic_name in (topic, other):
+        produce(host, topic_name, 0, 1)
+    wait_until_consumed(host, [first, second], other_partitions, range(3, 6))
 
     second.subscribe(topic, other)
     host.wait(
-        lambda: first.owned | second.owned == mine | others and mine <= second.owned,
+        lambda: (
+            first.owned | second.owned == topic_partitions | other_partitions
+            and topic_partitions <= second.owned
+        ),
         "the second has the first topic, the other is shared",
     )
     assert not first.owned & second.owned
-    wait_until_consumed(host, [second], mine, range(3, 6))
+    wait_until_consumed(host, [second], topic_partitions, range(3, 6))
     # The first member committed its consumed offsets before it changed topics.
-    assert min(offset for partition, offset in second.records if partition in mine) == 3
+    assert min(offset for partition, offset in second.records if partition in topic_partitions) == 3
 
     first.close()
     second.close()
@@ -146,7 +156,7 @@ def test_members_get_the_partitions_of_what_they_are_subscribed_to_now(
 
 
 @with_clients
-def test_partitions_added_while_a_group_reads_are_read_from_their_start(
+def test_added_partitions_are_read_from_their_start(
     host: Host, group: str, topic: str, assignor: str
 ) -> None:
     topics.create(host.bootstrap, topic, partitions=2)
@@ -159,9 +169,9 @@ def test_partitions_added_while_a_group_reads_are_read_from_their_start(
 
     admin = AdminClient({"bootstrap.servers": host.bootstrap})
     admin.create_partitions([NewPartitions(topic, 5)])[topic].result(WAIT_S)
-    grown = partitions_of(topic, *range(5))
+    all_partitions = partitions_of(topic, *range(5))
     produce(host, topic, *range(5))
-    wait_until_shared(host, members, grown)
+    wait_until_shared(host, members, all_partitions)
     wait_until_consumed(host, members, partitions_of(topic, 0, 1), range(3, 6))
     wait_until_consumed(host, members, partitions_of(topic, 2, 3, 4), range(3))
 
@@ -171,7 +181,7 @@ def test_partitions_added_while_a_group_reads_are_read_from_their_start(
 
 
 @with_clients
-def test_members_beyond_the_partitions_idle_in_the_group_until_one_is_free(
+def test_surplus_members_idle_until_a_partition_is_free(
     host: Host, group: str, topic: str, assignor: str
 ) -> None:
     topics.create(host.bootstrap, topic, partitions=2)
@@ -180,21 +190,21 @@ def test_members_beyond_the_partitions_idle_in_the_group_until_one_is_free(
         member.subscribe(topic)
     host.wait(
         lambda: (
-            sorted(len(one.owned) for one in members) == [0, 0, 1, 1]
-            and all(one.rebalances for one in members)
+            sorted(len(member.owned) for member in members) == [0, 0, 1, 1]
+            and all(member.rebalances for member in members)
         ),
         "two of four have a partition each",
     )
     admin = AdminClient({"bootstrap.servers": host.bootstrap})
     described = admin.describe_consumer_groups([group])[group].result(WAIT_S)
     assert described.state is ConsumerGroupState.STABLE
-    assigned = [len(one.assignment.topic_partitions) for one in described.members]
+    assigned = [len(member.assignment.topic_partitions) for member in described.members]
     assert sorted(assigned) == [0, 0, 1, 1]
     produce(host, topic, 0, 1)
     wait_until_consumed(host, members, partitions_of(topic, 0, 1), range(3))
 
-    idle = [one for one in members if not one.owned]
-    for leaving in [one for one in members if one.owned]:
+    idle = [member for member in members if not member.owned]
+    for leaving in [member for member in members if member.owned]:
         leaving.close()
     wait_until_shared(host, idle, partitions_of(topic, 0, 1))
     produce(host, topic, 0, 1)
@@ -206,19 +216,19 @@ def test_members_beyond_the_partitions_idle_in_the_group_until_one_is_free(
 
 
 @with_clients
-def test_a_member_that_heartbeats_but_does_not_poll_loses_its_partitions_and_may_come_back(
+def test_member_without_polls_loses_partitions_and_rejoins(
     host: Host, group: str, topic: str, assignor: str
 ) -> None:
     topics.create(host.bootstrap, topic, partitions=4)
-    every_one = partitions_of(topic, *range(4))
+    all_partitions = partitions_of(topic, *range(4))
     stalling, other = (
         host.open(group, assignor, max_poll_interval_ms=SHORT_POLL_INTERVAL_MS) for _ in range(2)
     )
     for member in (stalling, other):
         member.subscribe(topic)
-    wait_until_shared(host, [stalling, other], every_one)
+    wait_until_shared(host, [stalling, other], all_partitions)
     produce(host, topic, *range(4))
-    wait_until_consumed(host, [stalling, other], every_one, range(3))
+    wait_until_consumed(host, [stalling, other], all_partitions, range(3))
 
     stalling.stall()
     before = set(stalling.owned)
@@ -227,8 +237,8 @@ def test_a_member_that_heartbeats_but_does_not_poll_loses_its_partitions_and_may
     joining = host.open(group, assignor, max_poll_interval_ms=SHORT_POLL_INTERVAL_MS)
     joining.subscribe(topic)
     produce(host, topic, *range(4))
-    wait_until_shared(host, [other, joining], every_one)
-    wait_until_consumed(host, [other, joining], every_one, range(3, 6))
+    wait_until_shared(host, [other, joining], all_partitions)
+    wait_until_consumed(host, [other, joining], all_partitions, range(3, 6))
     host.wait(lambda: committed(host, group, topic, 4) == [6] * 4, "all is committed")
 
     assert not stalling.complaints
@@ -241,10 +251,10 @@ def test_a_member_that_heartbeats_but_does_not_poll_loses_its_partitions_and_may
     assert committed(host, group, topic, 4) == [6] * 4
 
     stalling.poll()
-    wait_until_shared(host, [stalling, other, joining], every_one)
+    wait_until_shared(host, [stalling, other, joining], all_partitions)
     assert stalling.released >= before
     produce(host, topic, *range(4))
-    wait_until_consumed(host, [stalling, other, joining], every_one, range(6, 9))
+    wait_until_consumed(host, [stalling, other, joining], all_partitions, range(6, 9))
     for member in (stalling, other, joining):
         member.close()
     assert committed(host, group, topic, 4) == [9] * 4

@@ -27,12 +27,17 @@ class LateAnswer:
     def __init__(self, group: Group, events: Sequence[dict[str, Any]], offset: int) -> None:
         self._group, self._events, self._offset = group, events, offset
 
-    def committed(self, asked: list[TopicPartition], timeout: float) -> list[TopicPartition]:
+    def committed(
+        self, topic_partitions: list[TopicPartition], timeout: float
+    ) -> list[TopicPartition]:
         assert timeout > 0
         for event in self._events:
             line = json.dumps({"member": "a", **event}) + "\n"
             os.write(self._group._writing, line.encode())
-        return [TopicPartition(each.topic, each.partition, self._offset) for each in asked]
+        return [
+            TopicPartition(topic_partition.topic, topic_partition.partition, self._offset)
+            for topic_partition in topic_partitions
+        ]
 
     def close(self) -> None:
         """Do nothing."""
@@ -50,7 +55,7 @@ def member(group: Group) -> Member:
 
 
 @pytest.mark.parametrize("offset", [0, 5], ids=["asked before the commit", "asked behind it"])
-def test_a_member_is_not_held_to_what_was_committed_after_it_was_assigned(
+def test_assignment_is_not_checked_against_later_commits(
     group: Group, member: Member, offset: int
 ) -> None:
     group._offsets.close()
@@ -60,9 +65,7 @@ def test_a_member_is_not_held_to_what_was_committed_after_it_was_assigned(
     assert group.committed[0] == 5
 
 
-def test_a_member_that_consumes_what_was_committed_before_is_seen(
-    group: Group, member: Member
-) -> None:
+def test_consuming_records_committed_earlier_is_detected(group: Group, member: Member) -> None:
     group._offsets.close()
     group._offsets = LateAnswer(group, [], 5)
     group.fetch_committed()

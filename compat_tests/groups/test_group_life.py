@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.shows("consumer groups")
 @pytest.mark.parametrize(("client", "assignor"), clients_and_assignors())
-def test_a_group_lives_through_joins_a_leave_a_stop_and_a_kill(
+def test_group_survives_joins_leave_stop_and_kill(
     group: Group, client: GroupClient, assignor: str
 ) -> None:
     group.produce()

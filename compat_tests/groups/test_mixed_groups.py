@@ -58,7 +58,7 @@ def test_different_clients_share_one_group(group: Group, clients: tuple[GroupCli
         pytest.param(FRANZ_GO, id="franz-go", marks=pytest.mark.nightly),
     ],
 )
-def test_a_group_goes_from_eager_to_cooperative_rebalances_member_by_member(
+def test_group_changes_from_eager_to_cooperative_by_rolling_restart(
     group: Group, client: GroupClient
 ) -> None:
     members = [group.start(client, name, "range") for name in ("a", "b", "c")]
@@ -66,10 +66,10 @@ def test_a_group_goes_from_eager_to_cooperative_rebalances_member_by_member(
     group.produce()
     group.wait_until_processed()
     for assignors in ("cooperative-sticky,range", "cooperative-sticky"):
-        for place, name in enumerate(("a", "b", "c")):
-            group.leave(members[place])
+        for index, name in enumerate(("a", "b", "c")):
+            group.leave(members[index])
             group.produce()
-            members[place] = group.start(client, name, assignors)
+            members[index] = group.start(client, name, assignors)
             group.wait_until_shared_by(*members)
             group.wait_until_processed()
 
@@ -105,8 +105,8 @@ def test_java_tools_read_describe_reset_and_delete_a_group(group: Group) -> None
     assert "GroupNotEmptyException" in printed
     group.leave(member)
 
-    where = ["--all-topics", "--to-offset", "7", "--execute"]
-    java.run(group.bootstrap, CONSUMER_GROUPS, "--reset-offsets", *of_group, *where)
+    reset_options = ["--all-topics", "--to-offset", "7", "--execute"]
+    java.run(group.bootstrap, CONSUMER_GROUPS, "--reset-offsets", *of_group, *reset_options)
     printed = java.run(group.bootstrap, CONSUMER_GROUPS, "--describe", *of_group)
     rows = [line.split() for line in printed.splitlines() if line.startswith(group.name)]
     assert {row[3] for row in rows} == {"7"}

@@ -24,7 +24,7 @@ CLIENT = LIBRARIES[0]
 
 @pytest.mark.parametrize("is_first", [True, False], ids=["first group", "later group"])
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_a_consumer_reads_or_the_brokers_log_says_why_not(
+def test_consumer_reads_or_broker_log_names_the_reason(
     start_broker: StartBroker, broker_kind: str, topic: str, protocol: str, is_first: bool
 ) -> None:
     broker = start_broker()

@@ -24,12 +24,12 @@ SESSION_MS = 20_000
 
 @pytest.fixture
 def group(group_broker: Broker, topic: str, tmp_path: Path) -> Iterator[Group]:
-    with group_on(group_broker.bootstrap, topic, tmp_path, session_ms=SESSION_MS) as one:
-        yield one
+    with group_on(group_broker.bootstrap, topic, tmp_path, session_ms=SESSION_MS) as new_group:
+        yield new_group
 
 
 @pytest.mark.parametrize("client", clients(STATIC, quick={CONFLUENT}))
-def test_static_members_killed_and_started_again_keep_their_partitions_without_a_rebalance(
+def test_restarted_static_members_keep_partitions_without_rebalance(
     group: Group, client: GroupClient
 ) -> None:
     assignor = client.assignors[-1]
@@ -37,16 +37,16 @@ def test_static_members_killed_and_started_again_keep_their_partitions_without_a
     group.wait_until_shared_by(*members)
     group.produce()
     group.wait_until_processed(and_committed=client.commits_soon)
-    for place in range(3):  # one of them leads the group
-        owned, rebalances = members[place].owned, [member.rebalances for member in members]
-        group.kill9(members[place])
+    for index in range(3):  # one of them leads the group
+        owned, rebalances = members[index].owned, [member.rebalances for member in members]
+        group.kill9(members[index])
         group.produce()
-        name = members[place].name
-        members[place] = group.start(client, name, assignor, instance_id=name)
+        name = members[index].name
+        members[index] = group.start(client, name, assignor, instance_id=name)
         group.wait_until_shared_by(*members)
         group.wait_until_processed(and_committed=client.commits_soon)
-        assert members[place].owned == owned
-        rebalances[place] = 1
+        assert members[index].owned == owned
+        rebalances[index] = 1
         assert [member.rebalances for member in members] == rebalances
 
 
@@ -54,7 +54,7 @@ def test_static_members_killed_and_started_again_keep_their_partitions_without_a
 @pytest.mark.java
 # When kafka-python's leader closes, it sometimes sends another JoinGroup: a rebalance.
 @pytest.mark.parametrize("client", [CONFLUENT, JAVA], ids=str)
-def test_a_static_member_that_closes_and_comes_back_stays_in_the_group_meanwhile(
+def test_closed_static_member_stays_in_group_until_it_returns(
     group: Group, client: GroupClient
 ) -> None:
     members = [group.start(client, name, "range", instance_id=name) for name in ("a", "b")]
@@ -76,7 +76,7 @@ def test_a_static_member_that_closes_and_comes_back_stays_in_the_group_meanwhile
 @pytest.mark.java
 # others do not report it to the application
 @pytest.mark.parametrize("client", [CONFLUENT, JAVA], ids=str)
-def test_a_second_process_with_the_same_instance_id_takes_the_place_of_the_first(
+def test_second_process_with_same_instance_id_replaces_first(
     group: Group, client: GroupClient
 ) -> None:
     first = group.start(client, "first", "range", instance_id="same")

@@ -51,8 +51,10 @@ def contents_of(requests: Requests) -> Contents:
             topic.topic_id,
             _configs(requests, TOPIC_RESOURCE, topic.name, {_TOPIC_SOURCE}),
             {
-                each.partition_index: _partition(requests, topic.name, each.partition_index)
-                for each in topic.partitions
+                partition.partition_index: _partition(
+                    requests, topic.name, partition.partition_index
+                )
+                for partition in topic.partitions
             },
         )
     configs = {
@@ -65,8 +67,8 @@ def contents_of(requests: Requests) -> Contents:
 def _configs(requests: Requests, kind: int, name: str, sources: set[int]) -> dict[str, str | None]:
     resource = {"resource_type": kind, "resource_name": name, "configuration_keys": None}
     answer = requests.ask(ApiKey.DESCRIBE_CONFIGS, 4, {"resources": [resource]})
-    found = answer.results[0].configs
-    return {entry.name: entry.value for entry in found if entry.config_source in sources}
+    entries = answer.results[0].configs
+    return {entry.name: entry.value for entry in entries if entry.config_source in sources}
 
 
 def _partition(requests: Requests, topic: str, index: int) -> PartitionContents:
@@ -90,19 +92,19 @@ def read_transactions(
     These are (producer id, first offset) each.
     """
     aborted: set[tuple[int, int]] = set()
-    found = bytearray()
+    batches = bytearray()
     offset = start
     while offset < end:
-        part = requests.fetch(topic, index, offset, isolation_level=isolation_level)
-        data = memoryview(part.records or b"")
+        fetched = requests.fetch(topic, index, offset, isolation_level=isolation_level)
+        data = memoryview(fetched.records or b"")
         size = 0
-        for each in part.aborted_transactions or ():
-            aborted.add((each.producer_id, each.first_offset))
+        for transaction in fetched.aborted_transactions or ():
+            aborted.add((transaction.producer_id, transaction.first_offset))
         for position, header in iterate_batches(data):
             offset, size = header.last_offset + 1, position + header.size
         assert size, f"{topic}-{index} gives nothing at offset {offset} of {end}"
-        found += data[:size]
-    return bytes(found), aborted
+        batches += data[:size]
+    return bytes(batches), aborted
 
 
 def _groups(
@@ -116,8 +118,11 @@ def _groups(
         yield (
             group.group_id,
             {
-                (topic.name, each.partition_index): (each.committed_offset, each.metadata)
+                (topic.name, partition.partition_index): (
+                    partition.committed_offset,
+                    partition.metadata,
+                )
                 for topic in answer.groups[0].topics
-                for each in topic.partitions
+                for partition in topic.partitions
             },
         )

@@ -55,12 +55,12 @@ class History:
         self._cut(requests)
 
     def _begin(self, requests: Requests) -> None:
-        tiny = {"internal.segment.bytes": "1000", "index.interval.bytes": "1"}
+        tiny_segments = {"internal.segment.bytes": "1000", "index.interval.bytes": "1"}
         requests.create("codecs", 2, {"compression.type": "producer"})
         requests.create("large", 2, {"segment.bytes": "1048576"})
-        requests.create("sequenced", 1, tiny)
-        requests.create("retained", 1, {**tiny, "retention.bytes": "1000"})
-        requests.create("cut", 1, tiny)
+        requests.create("sequenced", 1, tiny_segments)
+        requests.create("retained", 1, {**tiny_segments, "retention.bytes": "1000"})
+        requests.create("cut", 1, tiny_segments)
         requests.create("empty", 3)
         self._producer_id = requests.producer_id()
 

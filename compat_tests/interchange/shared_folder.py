@@ -50,15 +50,15 @@ class SharedFolder:
     ) -> None:
         self.log_dirs = [folder / "data"]
         self.metadata_dir = folder / "data"
-        where: dict[str, str] = {}
+        directory_settings: dict[str, str] = {}
         if layout == "several":
             self.log_dirs = [folder / "data-1", folder / "data-2", folder / "data-3"]
             self.metadata_dir = folder / "metadata"
-            where["metadata.log.dir"] = str(self.metadata_dir)
-        where["log.dirs"] = ",".join(map(str, self.log_dirs))
-        all_settings = {**SETTINGS, **where, **(settings or {})}
-        quickly = java_start.options()
-        self.apache = ApacheKafka(folder / "apache", all_settings, java_options=quickly)
+            directory_settings["metadata.log.dir"] = str(self.metadata_dir)
+        directory_settings["log.dirs"] = ",".join(map(str, self.log_dirs))
+        all_settings = {**SETTINGS, **directory_settings, **(settings or {})}
+        java_options = java_start.options()
+        self.apache = ApacheKafka(folder / "apache", all_settings, java_options=java_options)
         self.apache.format_options = []  # the default features of a new cluster
         self.apache.has_dynamic_voters = has_dynamic_voters
         self.wirebroker = Wirebroker(folder / "wirebroker", all_settings)

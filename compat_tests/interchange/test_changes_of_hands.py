@@ -36,18 +36,18 @@ def change_hands(folder: SharedFolder, kinds: tuple[str, ...], end: End) -> None
             before = contents_of(requests)
 
 
-def assert_same(found: Contents, expected: Contents) -> None:
+def assert_same(actual: Contents, expected: Contents) -> None:
     """Compare piece by piece, for readable messages despite megabytes of batches."""
-    assert found.topics.keys() == expected.topics.keys()
-    for name, topic in found.topics.items():
-        other = expected.topics[name]
-        assert topic._replace(partitions={}) == other._replace(partitions={}), name
+    assert actual.topics.keys() == expected.topics.keys()
+    for name, topic in actual.topics.items():
+        expected_topic = expected.topics[name]
+        assert topic._replace(partitions={}) == expected_topic._replace(partitions={}), name
         for index, partition in topic.partitions.items():
-            known = other.partitions[index]
-            assert partition[:3] == known[:3], f"offsets of {name}-{index}"
-            assert partition.batches == known.batches, f"batches of {name}-{index}"
-    assert found.configs == expected.configs
-    assert found.offsets == expected.offsets
+            expected_partition = expected_topic.partitions[index]
+            assert partition[:3] == expected_partition[:3], f"offsets of {name}-{index}"
+            assert partition.batches == expected_partition.batches, f"batches of {name}-{index}"
+    assert actual.configs == expected.configs
+    assert actual.offsets == expected.offsets
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def assert_same(found: Contents, expected: Contents) -> None:
         pytest.param(WIREBROKER_FIRST, "kill", id="wirebroker-kill", marks=pytest.mark.nightly),
     ],
 )
-def test_four_brokers_in_a_row_serve_the_same_and_go_on(
+def test_four_alternating_brokers_serve_and_extend_same_data(
     tmp_path: Path, kinds: tuple[str, ...], end: End
 ) -> None:
     change_hands(SharedFolder(tmp_path), kinds, end)
@@ -72,16 +72,14 @@ def test_four_brokers_in_a_row_serve_the_same_and_go_on(
         pytest.param(APACHE_FIRST, id="apache", marks=pytest.mark.nightly),
     ],
 )
-def test_several_log_directories_with_the_metadata_log_in_one_of_its_own(
+def test_several_log_directories_with_separate_metadata_directory(
     tmp_path: Path, kinds: tuple[str, ...]
 ) -> None:
     change_hands(SharedFolder(tmp_path, layout="several"), kinds, "stop")
 
 
 @pytest.mark.parametrize("layout", ["several", pytest.param("one", marks=pytest.mark.nightly)])
-def test_voters_that_stand_in_the_metadata_log(
-    tmp_path: Path, layout: Literal["one", "several"]
-) -> None:
+def test_voters_stored_in_metadata_log(tmp_path: Path, layout: Literal["one", "several"]) -> None:
     folder = SharedFolder(tmp_path, layout=layout, has_dynamic_voters=True)
     change_hands(folder, APACHE_FIRST, "kill")
 
@@ -89,7 +87,7 @@ def test_voters_that_stand_in_the_metadata_log(
 @pytest.mark.parametrize(
     "has_dynamic_voters", [True, pytest.param(False, marks=pytest.mark.nightly)]
 )
-def test_a_folder_that_was_only_formatted_begins_with_the_features_it_was_formatted_for(
+def test_formatted_folder_starts_with_its_formatted_features(
     tmp_path: Path, *, has_dynamic_voters: bool
 ) -> None:
     folder = SharedFolder(tmp_path, has_dynamic_voters=has_dynamic_voters)

@@ -86,12 +86,12 @@ def write_plain(log: Log, rng: Random) -> None:
 def write_idempotent(log: Log, rng: Random) -> None:
     """Write as idempotent producers, whose last batches are retained, even if empty."""
     sequences = dict.fromkeys(range(PRODUCERS), 0)
-    known = log.producer_state.producers
+    producers = log.producer_state.producers
     for number in range(120):
         producer = rng.randrange(PRODUCERS)
         if number > 90:
             producer = 0  # the others end with batches whose records are all replaced
-        entry = known.get(producer)
+        entry = producers.get(producer)
         sequence = entry.last_sequence + 1 if entry else sequences[producer]
         records = [(b"key-%d" % rng.randrange(6), b"%d" % number, ()) for _ in range(3)]
         batch = build_batch(
@@ -119,11 +119,11 @@ def write_log_append_time(log: Log, rng: Random) -> None:
 
 def write_transactions(log: Log, rng: Random) -> None:
     """Write overlapping transactions, half of them aborted, and plain batches in between."""
-    known = log.producer_state.producers
+    producers = log.producer_state.producers
     is_open: set[int] = set()
     for number in range(160):
         producer = rng.randrange(PRODUCERS)
-        entry = known.get(producer)
+        entry = producers.get(producer)
         if producer in is_open and rng.random() < 0.4:
             append_marker(log, producer, is_commit=rng.random() < 0.5, now_ms=NOW + number)
             is_open.discard(producer)
@@ -238,14 +238,14 @@ class CleaningKafka:
 
     def clean(self) -> None:
         """Compact all logs up to their active segments."""
-        wanted = {
+        expected = {
             (case, 0): int(max(path.stem for path in self.partition(case).glob("*.log")))
             for case in CASES
         }
         checkpoint = str(self.broker.data_dir / CLEANER_CHECKPOINT)
         self.broker.start()
         try:
-            eventually(lambda: read_offsets(Files(), checkpoint) == wanted)
+            eventually(lambda: read_offsets(Files(), checkpoint) == expected)
         finally:
             self.broker.stop()
 
@@ -288,7 +288,7 @@ def rounds(tmp_path_factory: pytest.TempPathFactory) -> Rounds:
     """Return Kafka's and wirebroker's files for each round and case."""
     folder = tmp_path_factory.mktemp("compaction")
     kafka = CleaningKafka(folder / "kafka")
-    found: Rounds = []
+    all_results: Rounds = []
     dirty_from = dict.fromkeys(CASES, 0)
     for name, old_names in INTERRUPTED.items():
         for path in kafka.partition(name).glob("0*"):
@@ -305,50 +305,50 @@ def rounds(tmp_path_factory: pytest.TempPathFactory) -> Rounds:
         kafka.clean()
         results: dict[str, tuple[dict[str, bytes], dict[str, bytes]]] = {}
         for case in CASES:
-            theirs = closed_segments(kafka.partition(case))
-            now_ms = max(horizons(theirs), default=NOW) - DELETE_RETENTION_MS
+            kafka_files = closed_segments(kafka.partition(case))
+            now_ms = max(horizons(kafka_files), default=NOW) - DELETE_RETENTION_MS
             directory = folder / f"ours-{seed}" / f"{case}-0"
             log = open_log(directory, SETTINGS)
             dirty_from[case] = compact(log, Files(), dirty_from[case], now_ms=now_ms)
             log.close(clean=True)
-            results[case] = theirs, closed_segments(directory)
-        found.append(results)
+            results[case] = kafka_files, closed_segments(directory)
+        all_results.append(results)
     swaps: dict[str, tuple[dict[str, bytes], dict[str, bytes]]] = {}
     for name in INTERRUPTED:
         directory = folder / "swaps" / f"{name}-0"
         open_log(directory, SETTINGS).close(clean=True)
         swaps[name] = closed_segments(kafka.partition(name)), closed_segments(directory)
-    found.append(swaps)
-    return found
+    all_results.append(swaps)
+    return all_results
 
 
 @pytest.mark.parametrize("number", range(2))
 @pytest.mark.parametrize("case", [case for case in CASES if case != "compressed"])
-def test_the_files_are_the_same_byte_for_byte(case: str, number: int, rounds: Rounds) -> None:
-    theirs, ours = rounds[number][case]
-    assert list(ours) == list(theirs)
-    assert decoded(ours) == decoded(theirs)
-    assert [name for name in ours if ours[name] != theirs[name]] == []
+def test_compacted_files_are_identical(case: str, number: int, rounds: Rounds) -> None:
+    kafka_files, wirebroker_files = rounds[number][case]
+    assert list(wirebroker_files) == list(kafka_files)
+    assert decoded(wirebroker_files) == decoded(kafka_files)
+    assert [name for name in wirebroker_files if wirebroker_files[name] != kafka_files[name]] == []
 
 
 @pytest.mark.parametrize("number", range(2))
-def test_compressed_records_are_the_same(number: int, rounds: Rounds) -> None:
-    theirs, ours = rounds[number]["compressed"]
-    assert list(ours) == list(theirs)
-    assert decoded(ours) == decoded(theirs)
+def test_compressed_records_are_identical(number: int, rounds: Rounds) -> None:
+    kafka_files, wirebroker_files = rounds[number]["compressed"]
+    assert list(wirebroker_files) == list(kafka_files)
+    assert decoded(wirebroker_files) == decoded(kafka_files)
 
 
 @pytest.mark.parametrize("case", ["plain", "transactions"])
-def test_horizons_of_the_first_round_are_past_in_the_second(case: str, rounds: Rounds) -> None:
+def test_delete_horizons_of_first_round_have_passed_in_second(case: str, rounds: Rounds) -> None:
     (first, _), (second, _) = rounds[0][case], rounds[1][case]
     assert set(horizons(first))
     assert set(horizons(second)).isdisjoint(horizons(first))
 
 
 @pytest.mark.parametrize("name", INTERRUPTED)
-def test_a_swap_of_ours_that_a_crash_interrupted_is_completed_alike(
-    name: str, rounds: Rounds
-) -> None:
-    theirs, ours = rounds[-1][name]
-    assert list(ours) == [f"{0:020d}{suffix}" for suffix in (".index", ".log", ".timeindex")]
-    assert ours == theirs
+def test_interrupted_segment_swap_is_completed_identically(name: str, rounds: Rounds) -> None:
+    kafka_files, wirebroker_files = rounds[-1][name]
+    assert list(wirebroker_files) == [
+        f"{0:020d}{suffix}" for suffix in (".index", ".log", ".timeindex")
+    ]
+    assert wirebroker_files == kafka_files

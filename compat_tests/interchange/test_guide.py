@@ -90,7 +90,7 @@ class Guide:
 
 
 @pytest.mark.parametrize("number", [0, 1])
-def test_the_commands_of_the_guide_hand_the_folder_over(tmp_path: Path, number: int) -> None:
+def test_guide_commands_hand_over_the_folder(tmp_path: Path, number: int) -> None:
     guide = Guide(tmp_path)
     (properties,) = blocks("properties")
     if number == 1:

@@ -40,11 +40,11 @@ def shadow(bootstrap: str, folder: Path) -> dict[str, Any]:
     command += ["--data-dir", str(folder), "--output", "json"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    summary: dict[str, Any] = json.loads(done.stdout)
+    return summary
 
 
-def test_a_copy_of_apache_kafka_is_served_as_its_source_was(tmp_path: Path) -> None:
+def test_shadow_copy_serves_the_contents_of_apache_kafka(tmp_path: Path) -> None:
     source, copy = SharedFolder(tmp_path / "source"), SharedFolder(tmp_path / "copy")
     history = History(source)
     with (
@@ -68,15 +68,18 @@ def test_a_copy_of_apache_kafka_is_served_as_its_source_was(tmp_path: Path) -> N
             assert_copied(contents_of(requests), expected)
 
 
-def assert_copied(found: Contents, expected: Contents) -> None:
-    assert found.topics.keys() == expected.topics.keys()
-    for name, topic in found.topics.items():
-        other = expected.topics[name]
-        assert (topic.topic_id, topic.configs) == (other.topic_id, other.configs), name
+def assert_copied(actual: Contents, expected: Contents) -> None:
+    assert actual.topics.keys() == expected.topics.keys()
+    for name, topic in actual.topics.items():
+        expected_topic = expected.topics[name]
+        assert (topic.topic_id, topic.configs) == (
+            expected_topic.topic_id,
+            expected_topic.configs,
+        ), name
         for index, partition in topic.partitions.items():
-            known = other.partitions[index]
+            expected_partition = expected_topic.partitions[index]
             # A copy keeps records that retention deletes from the source between two runs.
-            assert partition.latest == known.latest
-            assert partition.earliest <= known.earliest
-            assert partition.batches.endswith(known.batches), f"{name}-{index}"
-    assert found.offsets == expected.offsets
+            assert partition.latest == expected_partition.latest
+            assert partition.earliest <= expected_partition.earliest
+            assert partition.batches.endswith(expected_partition.batches), f"{name}-{index}"
+    assert actual.offsets == expected.offsets

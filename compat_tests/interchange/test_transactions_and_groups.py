@@ -83,7 +83,7 @@ def view_of_committed(requests: Requests) -> tuple[int, list[int], bytes]:
         pytest.param("wirebroker", "kill", marks=pytest.mark.nightly),
     ],
 )
-def test_transactions_are_seen_alike_and_the_one_left_open_is_ended_by_the_other_broker(
+def test_other_broker_ends_open_transaction_and_reads_the_same(
     folder: SharedFolder, maker: str, end: End
 ) -> None:
     other = "wirebroker" if maker == "apache" else "apache"
@@ -110,7 +110,7 @@ def test_transactions_are_seen_alike_and_the_one_left_open_is_ended_by_the_other
         assert contents_of(requests) == before
 
 
-def test_consumer_groups_of_the_newer_protocol_keep_their_offsets_and_their_members(
+def test_consumer_groups_keep_offsets_and_members(
     folder: SharedFolder,
 ) -> None:
     with folder.run("apache", "kill") as broker:
@@ -127,7 +127,7 @@ def test_consumer_groups_of_the_newer_protocol_keep_their_offsets_and_their_memb
         assert offsets["left"] == {("t", 0): (1, "")}
         requests.commit("left", [("t", 0, 0, "by an administrator")])
         deleted = requests.try_ask(ApiKey.DELETE_GROUPS, 2, {"groups_names": ["left", "occupied"]})
-        codes = {each.group_id: each.error_code for each in deleted.results}
+        codes = {result.group_id: result.error_code for result in deleted.results}
         assert codes == {
             "left": ErrorCode.GROUP_ID_NOT_FOUND,
             "occupied": ErrorCode.NON_EMPTY_GROUP,
@@ -147,7 +147,7 @@ def test_consumer_groups_of_the_newer_protocol_keep_their_offsets_and_their_memb
         assert contents_of(requests).offsets["left"] == {("t", 0): (1, "")}
 
 
-def test_share_groups_and_their_state_are_kept(folder: SharedFolder) -> None:
+def test_share_groups_keep_their_state(folder: SharedFolder) -> None:
     with folder.run("apache") as broker:
         with contextlib.closing(Requests(address(broker))) as requests:
             requests.create("t", 1)

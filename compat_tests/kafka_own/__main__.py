@@ -50,11 +50,11 @@ def chosen(
     Without patterns, return all classes except those in `left_out` (names without the package).
     """
     if patterns:
-        found = [name for name in names if any(re.search(each, name) for each in patterns)]
+        matches = [name for name in names if any(re.search(pattern, name) for pattern in patterns)]
     else:
-        found = [name for name in names if name.rpartition(".")[2] not in left_out]
+        matches = [name for name in names if name.rpartition(".")[2] not in left_out]
     number, count = part
-    return found[number - 1 :: count]
+    return matches[number - 1 :: count]
 
 
 def _say(line: str) -> None:
@@ -66,9 +66,9 @@ def _run(names: Sequence[str], broker: suite.Broker, output: Path, jobs: int) ->
     outcomes: list[Outcome] = []
     with ThreadPoolExecutor(jobs) as pool:
         runs = pool.map(partial(suite.run_class, broker=broker, output=output), names)
-        for name, of_class in zip(names, runs, strict=True):
-            _say(f"{name:75} {totals(of_class)}")
-            outcomes += of_class or [Outcome(name, "failed", "the run broke off")]
+        for name, class_run in zip(names, runs, strict=True):
+            _say(f"{name:75} {totals(class_run)}")
+            outcomes += class_run or [Outcome(name, "failed", "the run broke off")]
     return outcomes
 
 
@@ -87,8 +87,8 @@ def main() -> int:
     outcomes = _run(names, broker, output, options.jobs)
     failures = failed(outcomes) if is_apache else unexpected(outcomes)
     passed = [] if is_apache else outdated(outcomes)
-    for one in failures:
-        _say(f"FAILED {one.test}: {one.why}")
+    for failure in failures:
+        _say(f"FAILED {failure.test}: {failure.why}")
     for test in passed:
         _say(f"passed, so remove it from known_failures.txt: {test}")
     _say(f"{totals(outcomes)}; {len(failures)} of the failures are unexpected; reports: {output}")

@@ -40,20 +40,20 @@ def _method(case: ET.Element) -> str:
 
 
 def _outcome(test: str, case: ET.Element) -> Outcome:
-    parts = {part.tag: part for part in case}
-    if "skipped" in parts:
-        return Outcome(test, "skipped", _words(parts["skipped"]))
-    trouble = parts.get("failure", parts.get("error"))
-    if trouble is None:
+    children = {child.tag: child for child in case}
+    if "skipped" in children:
+        return Outcome(test, "skipped", _words(children["skipped"]))
+    problem = children.get("failure", children.get("error"))
+    if problem is None:
         return Outcome(test, "passed")
-    text = f"{trouble.get('message') or ''} {trouble.text or ''}"
+    text = f"{problem.get('message') or ''} {problem.text or ''}"
     if _ABORTED in text:
         return Outcome(test, "skipped", _shortened(text.partition(_ABORTED)[2]))
     if _CAST.search(text):
         return Outcome(test, "skipped", "internals: a cast")
     if test in reasons("outside.txt"):
         return Outcome(test, "skipped", f"outside: {reasons('outside.txt')[test]}")
-    return Outcome(test, "failed", _words(trouble))
+    return Outcome(test, "failed", _words(problem))
 
 
 def _words(part: ET.Element) -> str:
@@ -65,12 +65,16 @@ def _shortened(text: str) -> str:
 
 
 def unexpected(outcomes: list[Outcome]) -> list[Outcome]:
-    known = reasons("known_failures.txt")
-    return [one for one in outcomes if one.result == "failed" and one.test not in known]
+    known_failures = reasons("known_failures.txt")
+    return [
+        outcome
+        for outcome in outcomes
+        if outcome.result == "failed" and outcome.test not in known_failures
+    ]
 
 
 def outdated(outcomes: list[Outcome]) -> list[str]:
     """Return the entries of the list of known failures whose tests ran and all passed."""
-    failing = {one.test for one in outcomes if one.result == "failed"}
-    passed = {one.test for one in outcomes if one.result == "passed"}
+    failing = {outcome.test for outcome in outcomes if outcome.result == "failed"}
+    passed = {outcome.test for outcome in outcomes if outcome.result == "passed"}
     return sorted((passed - failing) & reasons("known_failures.txt").keys())

@@ -41,19 +41,21 @@ _REPORT = """<testsuite>
 @pytest.mark.long
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", CLASSES)
-def test_a_class_of_kafkas_own_tests_passes(name: str, broker_kind: str, tmp_path: Path) -> None:
+def test_kafka_test_class_passes(name: str, broker_kind: str, tmp_path: Path) -> None:
     missing = suite.missing_program()
     if missing is not None:
         pytest.skip(f"Kafka's own tests need {missing} on PATH")
     command = suite.APACHE if broker_kind == "apache" else suite.own_command()
-    (whole_name,) = [each for each in suite.class_names() if each.rpartition(".")[2] == name]
+    (whole_name,) = [
+        class_name for class_name in suite.class_names() if class_name.rpartition(".")[2] == name
+    ]
     outcomes = suite.run_class(whole_name, suite.Broker(command, "classic", 1), tmp_path)
     assert not unexpected(outcomes)
     assert not outdated(outcomes)
-    assert any(one.result == "passed" for one in outcomes), outcomes
+    assert any(outcome.result == "passed" for outcome in outcomes), outcomes
 
 
-def test_a_test_that_looks_into_the_broker_is_skipped(tmp_path: Path) -> None:
+def test_kafka_test_using_broker_internals_is_skipped(tmp_path: Path) -> None:
     (tmp_path / "TEST-junit.xml").write_text(_REPORT, "utf-8")
     assert outcomes_in("org.apache.SomeTest", tmp_path) == [
         Outcome("SomeTest.passes", "passed"),
@@ -64,23 +66,23 @@ def test_a_test_that_looks_into_the_broker_is_skipped(tmp_path: Path) -> None:
     ]
 
 
-def test_a_known_failure_that_passes_is_named() -> None:
-    known = next(iter(reasons("known_failures.txt")))
-    assert outdated([Outcome(known, "passed")]) == [known]
-    assert outdated([Outcome(known, "passed"), Outcome(known, "failed")]) == []
-    assert unexpected([Outcome(known, "failed"), Outcome("X.y", "failed")]) == [
+def test_known_failure_that_passes_is_reported() -> None:
+    known_failure = next(iter(reasons("known_failures.txt")))
+    assert outdated([Outcome(known_failure, "passed")]) == [known_failure]
+    assert outdated([Outcome(known_failure, "passed"), Outcome(known_failure, "failed")]) == []
+    assert unexpected([Outcome(known_failure, "failed"), Outcome("X.y", "failed")]) == [
         Outcome("X.y", "failed")
     ]
 
 
-def test_a_class_that_is_left_out_runs_only_if_a_pattern_matches_it() -> None:
+def test_excluded_class_runs_only_if_pattern_matches() -> None:
     names, left_out = ["a.ShareConsumerTest", "a.TopicTest"], {"ShareConsumerTest"}
     assert chosen(names, (), (1, 1), left_out) == ["a.TopicTest"]
     assert chosen(names, ("Share",), (1, 1), left_out) == ["a.ShareConsumerTest"]
     assert chosen(names, (), (1, 1)) == names
 
 
-def test_the_parts_are_all_classes() -> None:
+def test_parts_together_contain_all_classes() -> None:
     names = [f"Test{number}" for number in range(10)]
     parts = [chosen(names, (), (number, 4)) for number in range(1, 5)]
     assert sorted(name for part in parts for name in part) == names

@@ -78,11 +78,11 @@ def _summary(outcome: Outcome, took_s: float) -> Iterable[str]:
 
 
 def _transcript(outcome: Outcome) -> Iterable[str]:
-    for each in outcome.done:
-        yield f"# {each.step.line_number}"
-        yield from transcript_lines(each.step)
+    for done in outcome.done:
+        yield f"# {done.step.line_number}"
+        yield from transcript_lines(done.step)
         yield "----"
-        yield from each.answers.apache
+        yield from done.answers.apache
         yield ""
 
 

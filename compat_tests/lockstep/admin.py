@@ -108,44 +108,44 @@ class Admin(Topics):
         if len(self.topics) >= _MOST_TOPICS:
             yield from self.delete(self.any_topic())
             return
-        asked = [self._new_topic() for _ in range(self.random.choice((1, 1, 2)))]
+        new_topics = [self._new_topic() for _ in range(self.random.choice((1, 1, 2)))]
         if self.maybe(0.05):
-            asked.append(asked[0])
+            new_topics.append(new_topics[0])
         is_trial = self.maybe(0.2)
-        request = {"topics": asked, "timeout_ms": 30_000, "validate_only": is_trial}
+        request = {"topics": new_topics, "timeout_ms": 30_000, "validate_only": is_trial}
         answer = yield from self.ask(ApiKey.CREATE_TOPICS, request)
-        for topic in asked:
+        for topic in new_topics:
             name = topic["name"]
             if is_trial or answer.get(f"topics[{name}].error_code") != "0 NONE":
                 continue
-            wanted = topic["num_partitions"] if topic["num_partitions"] > 0 else 1
-            count = len(topic["assignments"]) or wanted
-            made = Topic(name, NO_ID, [0] * count)
-            self.topics.append(made)
-            yield from self.settle_topic(made)
+            requested_count = topic["num_partitions"] if topic["num_partitions"] > 0 else 1
+            count = len(topic["assignments"]) or requested_count
+            topic_state = Topic(name, NO_ID, [0] * count)
+            self.topics.append(topic_state)
+            yield from self.settle_topic(topic_state)
 
     def delete_topics(self) -> Moves:
-        gone = self.some(self.topics, 0, 1) if len(self.topics) > 1 else []
+        deleted = self.some(self.topics, 0, 1) if len(self.topics) > 1 else []
         version = self.version(ApiKey.DELETE_TOPICS)
-        asked: list[dict[str, Any]] = [
+        requested: list[dict[str, Any]] = [
             {"name": None, "topic_id": topic.topic_id}
             if self.maybe(0.5)
             else {"name": topic.name, "topic_id": NO_ID}
-            for topic in gone
+            for topic in deleted
         ]
-        names = [topic.name for topic in gone]
+        names = [topic.name for topic in deleted]
         if self.maybe(0.4):
-            asked.append({"name": f"{self.prefix}nowhere", "topic_id": NO_ID})
+            requested.append({"name": f"{self.prefix}nowhere", "topic_id": NO_ID})
             names.append(f"{self.prefix}nowhere")
         if self.maybe(0.2):
-            asked.append({"name": None, "topic_id": UNKNOWN_ID})
+            requested.append({"name": None, "topic_id": UNKNOWN_ID})
         # Apache Kafka responds to several kinds of invalid ids in the order of a hash table.
-        if self.maybe(0.1) and len(asked) == 1:
-            asked.append(asked[0])
+        if self.maybe(0.1) and len(requested) == 1:
+            requested.append(requested[0])
             names.append(names[0] if names else "")
-        request = {"topics": asked, "topic_names": names, "timeout_ms": 30_000}
+        request = {"topics": requested, "topic_names": names, "timeout_ms": 30_000}
         answer = yield from self.ask(ApiKey.DELETE_TOPICS, request, version=version)
-        for topic in gone:
+        for topic in deleted:
             if answer.get(f"responses[{topic.name}].error_code") == "0 NONE":
                 self.topics.remove(topic)
                 yield command(["wait", topic.name, "0"])
@@ -161,9 +161,9 @@ class Admin(Topics):
             number = added + self.random.choice((0, 0, 1))
             assignments = [{"broker_ids": brokers}] * number
         is_trial = self.maybe(0.2)
-        asked = {"name": topic.name, "count": count, "assignments": assignments}
-        asked_all = [asked, asked] if self.maybe(0.05) else [asked]
-        request = {"topics": asked_all, "timeout_ms": 30_000, "validate_only": is_trial}
+        new_partitions = {"name": topic.name, "count": count, "assignments": assignments}
+        topics_field = [new_partitions, new_partitions] if self.maybe(0.05) else [new_partitions]
+        request = {"topics": topics_field, "timeout_ms": 30_000, "validate_only": is_trial}
         answer = yield from self.ask(ApiKey.CREATE_PARTITIONS, request)
         if answer.is_good and not is_trial:
             topic.ends += [0] * added
@@ -194,7 +194,7 @@ class Admin(Topics):
                 else self.random.randrange(4),
                 "value": self.random.choice(_VALUES[name]),
             }
-            for name in self.some([*_VALUES], most=2)
+            for name in self.some([*_VALUES], maximum=2)
         ]
         if self.maybe(0.05):
             changes.append(changes[0])
@@ -254,7 +254,7 @@ class Admin(Topics):
 
     def metadata(self) -> Moves:
         version = self.version(ApiKey.METADATA)
-        topics = self.some(self.topics, most=3)
+        topics = self.some(self.topics, maximum=3)
         if self.maybe(0.15):
             topics.append(self.strange_topic())
         names: list[dict[str, Any]] = [{"name": topic.name, "topic_id": NO_ID} for topic in topics]
@@ -271,7 +271,7 @@ class Admin(Topics):
         yield from self.ask(ApiKey.METADATA, request, version=version)
 
     def describe_topic_partitions(self) -> Moves:
-        topics = self.some(self.topics, most=3)
+        topics = self.some(self.topics, maximum=3)
         if self.maybe(0.1):
             topics.append(self.strange_topic())
         cursor = None
@@ -295,7 +295,7 @@ class Admin(Topics):
         yield from self.ask(ApiKey.DESCRIBE_CLUSTER, request)
 
     def log_directories(self) -> Moves:
-        topics = self.some(self.topics, most=2)
+        topics = self.some(self.topics, maximum=2)
         if self.maybe(0.2):
             topics.append(self.strange_topic())
         partitions = [{"topic": topic.name, "partitions": topic.partitions} for topic in topics]
@@ -318,7 +318,7 @@ class Admin(Topics):
 
     def reassign(self) -> Moves:
         topic = self.strange_topic() if self.maybe(0.2) else self.any_topic()
-        indexes = self.some([*topic.partitions, 9], most=2)
+        indexes = self.some([*topic.partitions, 9], maximum=2)
         if self.maybe(0.4):
             listed = [{"name": topic.name, "partition_indexes": indexes}]
             request = {"timeout_ms": 30_000, "topics": self.random.choice((listed, None))}

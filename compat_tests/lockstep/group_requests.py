@@ -10,7 +10,7 @@ from compat_tests.lockstep.topics import Topics
 from wirebroker.codecs.api_keys import ApiKey
 
 if TYPE_CHECKING:
-    from compat_tests.lockstep.kind import Asking, Moves
+    from compat_tests.lockstep.kind import Moves, StepsWithResult
     from compat_tests.lockstep.steps import Answer
 
 TIMEOUT_MS = 300_000  # no member is removed during a run
@@ -57,7 +57,7 @@ class GroupRequests(Topics):
     def _join_version(self, member: Member) -> int:
         return self.version(ApiKey.JOIN_GROUP, FIRST_STATIC_JOIN if member.instance else 0)
 
-    def _send_join(self, group: Group, member: Member, version: int) -> Asking[Answer]:
+    def _send_join(self, group: Group, member: Member, version: int) -> StepsWithResult[Answer]:
         fields = self._join_fields(group, member)
         answer = yield from self.ask(
             ApiKey.JOIN_GROUP, fields, version=version, to=member.connection
@@ -75,8 +75,8 @@ class GroupRequests(Topics):
         assignments = []
         if member.member_id == group.leader:
             assignments = [
-                {"member_id": each.member_id, "assignment": b"%d" % number}
-                for number, each in enumerate(group.members)
+                {"member_id": assigned_member.member_id, "assignment": b"%d" % number}
+                for number, assigned_member in enumerate(group.members)
             ]
         return {
             "group_id": group.group_id,
@@ -88,7 +88,7 @@ class GroupRequests(Topics):
             "assignments": assignments,
         }
 
-    def _send_sync(self, group: Group, member: Member) -> Asking[Answer]:
+    def _send_sync(self, group: Group, member: Member) -> StepsWithResult[Answer]:
         fields = self._sync_fields(group, member)
         answer = yield from self.ask(
             ApiKey.SYNC_GROUP,

@@ -113,10 +113,10 @@ class Groups(GroupRequests):
         version = self.version(ApiKey.JOIN_GROUP, lowest)
         if version >= _FIRST_ASKING_FOR_IDS and instance is None:
             answer = yield from self._send_join(group, member, version)
-            given = answer.name("member_id", "M")
-            if answer.number("error_code") != 79 or given is None:
+            member_id = answer.name("member_id", "M")
+            if answer.number("error_code") != 79 or member_id is None:
                 return
-            member.member_id = given
+            member.member_id = member_id
         yield from self._rebalance(group, member, version)
 
     def rejoin(self) -> Moves:
@@ -138,7 +138,7 @@ class Groups(GroupRequests):
     def follow_again(self) -> Moves:
         """Let a follower rejoin unchanged: the response describes the current generation."""
         group = self._group()
-        followers = [each for each in group.members if each.member_id != group.leader]
+        followers = [member for member in group.members if member.member_id != group.leader]
         if not group.is_synced or not followers:
             return
         member = self.random.choice(followers)
@@ -147,21 +147,21 @@ class Groups(GroupRequests):
     def return_as_static(self) -> Moves:
         """Let a static member rejoin unchanged without its member id: the group stays stable."""
         group = self._group()
-        static = [each for each in group.members if each.instance]
+        static = [member for member in group.members if member.instance]
         if not group.is_synced or not static:
             return
         member = self.random.choice(static)
         old_id, member.member_id = member.member_id, ""
         answer = yield from self._send_join(group, member, self._join_version(member))
-        given = answer.name("member_id", "M")
-        if given is None or not answer.is_good:
+        new_id = answer.name("member_id", "M")
+        if new_id is None or not answer.is_good:
             member.member_id = old_id
             return
-        member.member_id = given
+        member.member_id = new_id
         leader = group.leader
         self._learn_generation(group, answer)
         if leader == old_id:
-            group.leader = given  # the response has the old id before version 9
+            group.leader = new_id  # the response has the old id before version 9
         if self.maybe(0.5):
             fenced = Member(member.connection, member.instance, member.topics, old_id)
             yield from self._beat(group, fenced)
@@ -206,11 +206,11 @@ class Groups(GroupRequests):
                         "committed_leader_epoch": self.random.choice((-1, 0, 3)),
                         "committed_metadata": self.random.choice(metadata),
                     }
-                    for index in self.some([*topic.partitions, 9], most=2)
+                    for index in self.some([*topic.partitions, 9], maximum=2)
                 ],
             }
             for topic in self.some(
-                [*self.topics, self.strange_topic()] if self.maybe(0.1) else self.topics, most=2
+                [*self.topics, self.strange_topic()] if self.maybe(0.1) else self.topics, maximum=2
             )
         ]
         request = {
@@ -234,15 +234,15 @@ class Groups(GroupRequests):
                 **({"name": topic.name} if version < 10 else {"topic_id": topic.topic_id}),
                 "partition_indexes": self.some([*topic.partitions, 9]),
             }
-            for topic in self.some(self.topics, most=2)
+            for topic in self.some(self.topics, maximum=2)
         ]
-        groups = [group.group_id for group in self.some(self.groups, most=2)]
+        groups = [group.group_id for group in self.some(self.groups, maximum=2)]
         if self.maybe(0.2):
             groups.append(f"{self.prefix}simple")
         request = {
             "group_id": groups[0],
             "topics": names,
-            "groups": [{"group_id": each, "topics": names} for each in groups],
+            "groups": [{"group_id": group_id, "topics": names} for group_id in groups],
             "require_stable": self.maybe(0.3),
         }
         yield from self.ask(ApiKey.OFFSET_FETCH, request, version=version)
@@ -254,7 +254,7 @@ class Groups(GroupRequests):
                 "name": topic.name,
                 "partitions": [{"partition_index": index} for index in self.some(topic.partitions)],
             }
-            for topic in self.some([*self.topics, self.strange_topic()], most=2)
+            for topic in self.some([*self.topics, self.strange_topic()], maximum=2)
         ]
         yield from self.ask(ApiKey.OFFSET_DELETE, {"group_id": group.group_id, "topics": topics})
 
@@ -305,10 +305,10 @@ class Groups(GroupRequests):
 
     def wrong_leave(self) -> Moves:
         group = self._group()
-        nobody = {"member_id": "nobody", "group_instance_id": None, "reason": None}
-        unknown = {"member_id": "", "group_instance_id": "unknown", "reason": "why not"}
-        members = self.some([nobody, unknown], most=2)
-        static = [each for each in group.members if each.instance]
+        unknown_member = {"member_id": "nobody", "group_instance_id": None, "reason": None}
+        unknown_instance = {"member_id": "", "group_instance_id": "unknown", "reason": "why not"}
+        members = self.some([unknown_member, unknown_instance], maximum=2)
+        static = [member for member in group.members if member.instance]
         if static and self.maybe(0.3):
             instance = static[0].instance
             members.append({"member_id": "another", "group_instance_id": instance, "reason": ""})
@@ -348,7 +348,7 @@ class Groups(GroupRequests):
         self, group: Group, first: Member, version: int, *, is_begun: bool = False
     ) -> Moves:
         """Let one member join and all others after it; perhaps some leave, perhaps all sync."""
-        others = [each for each in group.members if each is not first]
+        others = [member for member in group.members if member is not first]
         self.random.shuffle(others)
         if not others:
             answer = yield from self._send_join(group, first, version)
@@ -374,7 +374,9 @@ class Groups(GroupRequests):
 
     def _follow(self, group: Group, waiting: list[Member], others: list[Member]) -> Moves:
         """Let the others join or leave; then await all responses."""
-        staying = [each for each in others if each.member_id == group.leader or self.maybe(0.9)]
+        staying = [
+            member for member in others if member.member_id == group.leader or self.maybe(0.9)
+        ]
         for member in others:
             if member not in staying:
                 yield from self._send_leave(group, member)
@@ -387,8 +389,10 @@ class Groups(GroupRequests):
             self._learn_joined(group, member, answer)
 
     def _sync_all(self, group: Group) -> Moves:
-        followers = [each for each in group.members if each.member_id != group.leader]
-        leader = next((each for each in group.members if each.member_id == group.leader), None)
+        followers = [member for member in group.members if member.member_id != group.leader]
+        leader = next(
+            (member for member in group.members if member.member_id == group.leader), None
+        )
         if leader is None:
             return
         self.random.shuffle(followers)
@@ -411,9 +415,9 @@ class Groups(GroupRequests):
     def _learn_joined(self, group: Group, member: Member, answer: Answer) -> None:
         if not answer.is_good:
             return
-        given = answer.name("member_id", "M")
-        assert given is not None, answer.lines
-        member.member_id = given
+        member_id = answer.name("member_id", "M")
+        assert member_id is not None, answer.lines
+        member.member_id = member_id
         if member not in group.members:
             group.members.append(member)
         self._learn_generation(group, answer)
@@ -442,7 +446,7 @@ class Groups(GroupRequests):
     def _may_leave(self, group: Group) -> list[Member]:
         if len(group.members) <= 2:
             return group.members
-        return [each for each in group.members if each.member_id != group.leader]
+        return [member for member in group.members if member.member_id != group.leader]
 
     def _anybody(self, group: Group) -> Member:
         """Return a member, or a fake one."""

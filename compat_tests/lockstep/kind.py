@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Moves = Generator[Step, Answer, None]
 Value = TypeVar("Value")
-Asking = Generator[Step, Answer, Value]
+StepsWithResult = Generator[Step, Answer, Value]
 
 _CONNECTIONS = ("first", "second", "third")
 
@@ -76,12 +76,12 @@ class Kind(abc.ABC):
 
     def version(self, key: ApiKey, lowest: int = 0, highest: int = 99) -> int:
         """Return a random version that both brokers advertise."""
-        both = self.versions[key]
-        return self.random.randint(max(lowest, both.first), min(highest, both.last))
+        common = self.versions[key]
+        return self.random.randint(max(lowest, common.first), min(highest, common.last))
 
     def ask(
         self, key: ApiKey, fields: Mapping[str, Any], *, version: int | None = None, to: str = ""
-    ) -> Asking[Answer]:
+    ) -> StepsWithResult[Answer]:
         if version is None:
             version = self.version(key)
         answer = yield send(key, version, fields, to=to or self.random.choice(_CONNECTIONS))
@@ -103,7 +103,7 @@ class Kind(abc.ABC):
         """Return true with this probability."""
         return self.random.random() < probability
 
-    def some(self, choices: Sequence[Value], least: int = 1, most: int = 3) -> list[Value]:
+    def some(self, choices: Sequence[Value], minimum: int = 1, maximum: int = 3) -> list[Value]:
         """Return a few distinct elements in random order."""
-        count = self.random.randint(min(least, len(choices)), min(most, len(choices)))
+        count = self.random.randint(min(minimum, len(choices)), min(maximum, len(choices)))
         return self.random.sample(choices, count)

@@ -31,50 +31,52 @@ _INTERRUPTIONS = frozenset({"restart", "kill"})
 
 def minimise(pair: Pair, outcome: Outcome) -> Iterator[str]:
     """Yield the shortest steps found in time, as a transcript."""
-    if any(each.step.command[0] in _INTERRUPTIONS for each in outcome.done):
+    if any(done.step.command[0] in _INTERRUPTIONS for done in outcome.done):
         yield "restarts are among the steps: all of them are needed"
         return
     deadline_s = time.monotonic() + _BUDGET_S
-    kept = outcome.done
-    if not _differs(pair, kept, outcome):
+    shortest = outcome.done
+    if not _differs(pair, shortest, outcome):
         yield "the same steps once more show no difference: it depends on time, or on other runs"
         return
-    related = _related(kept, outcome.prefix)
+    related = _related(shortest, outcome.prefix)
     if _differs(pair, related, outcome):
-        kept = related
-    size = len(_moves(kept)) // 2
+        shortest = related
+    size = len(_moves(shortest)) // 2
     while size and time.monotonic() < deadline_s:
-        for chosen in _chunks(kept, size):
-            fewer = [each for each in kept if each.move not in chosen]
+        for chosen in _chunks(shortest, size):
+            fewer = [done for done in shortest if done.move not in chosen]
             if time.monotonic() < deadline_s and _differs(pair, fewer, outcome):
-                kept = fewer
+                shortest = fewer
         size //= 2
-    yield f"{len(kept)} of {len(outcome.done)} steps are enough:"
-    for each in kept:
+    yield f"{len(shortest)} of {len(outcome.done)} steps are enough:"
+    for done in shortest:
         yield ""
-        yield from transcript_lines(each.step)
+        yield from transcript_lines(done.step)
 
 
 def _related(steps: list[Done], prefix: str) -> list[Done]:
     """Return the moves that share a name with the last step, and the moves that these need."""
     word = re.compile(rf"\b(?:{re.escape(prefix)}[\w.-]+|[TPSM]\d+)\b")
     texts: dict[int, str] = {}
-    for each in steps:
-        text = " ".join([*each.step.command, each.step.arguments, *each.new_names])
-        texts[each.move] = f"{texts.get(each.move, '')} {text}"
-    wanted = set(word.findall(texts[steps[-1].move]))
+    for done in steps:
+        text = " ".join([*done.step.command, done.step.arguments, *done.new_names])
+        texts[done.move] = f"{texts.get(done.move, '')} {text}"
+    last_names = set(word.findall(texts[steps[-1].move]))
     makers = set()
-    for each in steps:
-        if each.new_names & wanted:
-            makers.add(each.move)
-    kept = {move for move, text in texts.items() if wanted & set(word.findall(text))} | makers
-    needed = {name for move in kept for name in _NAME.findall(texts[move])}
-    kept |= {each.move for each in steps if each.new_names & needed}
-    return [each for each in steps if each.move in kept or each.move == 0]
+    for done in steps:
+        if done.new_names & last_names:
+            makers.add(done.move)
+    related_moves = {
+        move for move, text in texts.items() if last_names & set(word.findall(text))
+    } | makers
+    needed = {name for move in related_moves for name in _NAME.findall(texts[move])}
+    related_moves |= {done.move for done in steps if done.new_names & needed}
+    return [done for done in steps if done.move in related_moves or done.move == 0]
 
 
 def _moves(steps: list[Done]) -> list[int]:
-    return [move for move in dict.fromkeys(each.move for each in steps) if move != steps[-1].move]
+    return [move for move in dict.fromkeys(done.move for done in steps) if move != steps[-1].move]
 
 
 def _chunks(steps: list[Done], size: int) -> Iterator[set[int]]:
@@ -86,19 +88,19 @@ def _chunks(steps: list[Done], size: int) -> Iterator[set[int]]:
 def _differs(pair: Pair, steps: list[Done], outcome: Outcome) -> bool:
     """Return whether these steps, under another prefix, end in a difference at the last."""
     prefix = pair.new_prefix()
-    both = Run(pair, timeout_s=_PATIENCE_S)
+    run_of_pair = Run(pair, timeout_s=_PATIENCE_S)
     try:
-        for each in steps:
-            if not set(_NAME.findall(each.step.arguments)) <= both.known_names():
+        for done in steps:
+            if not set(_NAME.findall(done.step.arguments)) <= run_of_pair.known_names():
                 continue
-            both.expect_names(
-                sorted(each.new_names, key=lambda name: int(name[1:]) if name != "NOW" else 0)
+            run_of_pair.expect_names(
+                sorted(done.new_names, key=lambda name: int(name[1:]) if name != "NOW" else 0)
             )
-            answers = both.ask(_renamed(each.step, outcome.prefix, prefix))
-            if unexplained(outcome, each.step, answers):
-                return each is steps[-1]
+            answers = run_of_pair.ask(_renamed(done.step, outcome.prefix, prefix))
+            if unexplained(outcome, done.step, answers):
+                return done is steps[-1]
     finally:
-        both.close()
+        run_of_pair.close()
     return False
 
 

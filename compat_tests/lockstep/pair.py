@@ -50,8 +50,8 @@ class Answers(NamedTuple):
 
 class Pair:
     def __init__(self, directory: Path) -> None:
-        quickly = java_start.options()  # it is started often and has little to do
-        self.apache: Broker = ApacheKafka(directory / "apache", SETTINGS, java_options=quickly)
+        java_options = java_start.options()  # it is started often and has little to do
+        self.apache: Broker = ApacheKafka(directory / "apache", SETTINGS, java_options=java_options)
         self.wirebroker: Broker = Wirebroker(directory / "wirebroker", SETTINGS)
         self.versions: dict[ApiKey, Range] = {}
         self._runs = 0
@@ -66,20 +66,25 @@ class Pair:
     def start(self) -> None:
         """Start both and determine the API versions that both advertise."""
         self.each(lambda broker: broker.start())
-        theirs, ours = (_advertised(broker) for broker in (self.apache, self.wirebroker))
+        kafka_versions, wirebroker_versions = (
+            _advertised(broker) for broker in (self.apache, self.wirebroker)
+        )
         self.versions = {
-            key: Range(max(theirs[key].first, each.first), min(theirs[key].last, each.last))
-            for key, each in ours.items()
-            if key in theirs
+            key: Range(
+                max(kafka_versions[key].first, supported.first),
+                min(kafka_versions[key].last, supported.last),
+            )
+            for key, supported in wirebroker_versions.items()
+            if key in kafka_versions
         }
 
     def stop(self) -> None:
         """Stop both, even if one of them fails to stop."""
         self.each(lambda broker: broker.stop())
 
-    def each(self, act: Callable[[Broker], object]) -> None:
+    def each(self, action: Callable[[Broker], object]) -> None:
         with ThreadPoolExecutor(2) as pool:
-            done = [pool.submit(act, broker) for broker in (self.apache, self.wirebroker)]
+            done = [pool.submit(action, broker) for broker in (self.apache, self.wirebroker)]
         for future in done:
             future.result()
 
@@ -170,7 +175,7 @@ def _advertised(broker: Broker) -> dict[ApiKey, Range]:
     finally:
         client.close()
     return {
-        ApiKey(each.api_key): Range(each.min_version, each.max_version)
-        for each in answer.api_keys
-        if each.api_key in API_VERSIONS
+        ApiKey(api.api_key): Range(api.min_version, api.max_version)
+        for api in answer.api_keys
+        if api.api_key in API_VERSIONS
     }

@@ -74,9 +74,9 @@ class Producers(Topics):
     def init(self) -> Moves:
         request = {"transactional_id": None, "transaction_timeout_ms": 60_000}
         answer = yield from self.ask(ApiKey.INIT_PRODUCER_ID, request)
-        found = answer.name("producer_id", "P")
-        if found is not None:
-            self.producers.append(Producer(found))
+        producer_id = answer.name("producer_id", "P")
+        if producer_id is not None:
+            self.producers.append(Producer(producer_id))
             del self.producers[:-_MOST_PRODUCERS]
 
     def init_oddly(self) -> Moves:
@@ -92,27 +92,27 @@ class Producers(Topics):
 
     def next_batch(self) -> Moves:
         producer = self.random.choice(self.producers)
-        place = self._place()
-        sequence = producer.next.get(place, 0)
+        partition = self._place()
+        sequence = producer.next.get(partition, 0)
         if sequence == 0 and self.maybe(0.1):
             sequence = _LAST_SEQUENCE - self.random.randrange(4)
-        yield from self._send(producer, place, sequence)
+        yield from self._send(producer, partition, sequence)
 
     def repeat(self) -> Moves:
         """Repeat an earlier batch, perhaps older than the last five."""
         producer = self.random.choice(self.producers)
         if not producer.sent:
             return
-        place = self.random.choice(sorted(producer.sent))
-        batch = self.random.choice(producer.sent[place][-7:])
-        yield from self._produce(place, batch)
+        partition = self.random.choice(sorted(producer.sent))
+        batch = self.random.choice(producer.sent[partition][-7:])
+        yield from self._produce(partition, batch)
 
     def wrong_sequence(self) -> Moves:
         """Send an unexpected sequence, another epoch or an unknown id."""
         producer = self.random.choice(self.producers)
-        place = self._place()
-        due = producer.next.get(place, 0)
-        wrong = Producer(
+        partition = self._place()
+        expected = producer.next.get(partition, 0)
+        wrong_producer = Producer(
             producer.producer_id
             if self.maybe(0.8)
             else self.random.choice((producer.producer_id + _FAR_OFF, 0)),
@@ -123,18 +123,24 @@ class Producers(Topics):
                 ),
             ),
         )
-        near = (due, _after(due, 1), _after(due, 5), max(0, due - 1), max(0, due - 9))
-        sequence = self.random.choice((0, *near, _LAST_SEQUENCE))
-        made = recent(
+        near_sequences = (
+            expected,
+            _after(expected, 1),
+            _after(expected, 5),
+            max(0, expected - 1),
+            max(0, expected - 9),
+        )
+        sequence = self.random.choice((0, *near_sequences, _LAST_SEQUENCE))
+        record_set = recent(
             self.random,
-            producer_id=wrong.producer_id,
-            producer_epoch=wrong.epoch,
+            producer_id=wrong_producer.producer_id,
+            producer_epoch=wrong_producer.epoch,
             base_sequence=sequence,
         )
-        answer_is_good = yield from self._produce(place, made.records)
-        if answer_is_good and wrong.producer_id == producer.producer_id:
-            producer.epoch = max(producer.epoch, wrong.epoch)
-            producer.next[place] = _after(sequence, made.record_count)
+        answer_is_good = yield from self._produce(partition, record_set.records)
+        if answer_is_good and wrong_producer.producer_id == producer.producer_id:
+            producer.epoch = max(producer.epoch, wrong_producer.epoch)
+            producer.next[partition] = _after(sequence, record_set.record_count)
 
     def next_epoch(self) -> Moves:
         producer = self.random.choice(self.producers)
@@ -148,7 +154,7 @@ class Producers(Topics):
         """Describe the producers of some partitions, known or not."""
         topics = [
             {"name": topic.name, "partition_indexes": self.some([*topic.partitions, 9])}
-            for topic in self.some([*self.topics, self.strange_topic()], most=2)
+            for topic in self.some([*self.topics, self.strange_topic()], maximum=2)
         ]
         yield from self.ask(ApiKey.DESCRIBE_PRODUCERS, {"topics": topics})
 
@@ -168,21 +174,21 @@ class Producers(Topics):
         topic = self.any_topic()
         return topic.name, self.random.choice(topic.partitions)
 
-    def _send(self, producer: Producer, place: tuple[str, int], sequence: int) -> Moves:
-        made = recent(
+    def _send(self, producer: Producer, partition: tuple[str, int], sequence: int) -> Moves:
+        record_set = recent(
             self.random,
             producer_id=producer.producer_id,
             producer_epoch=producer.epoch,
             base_sequence=sequence,
         )
-        is_good = yield from self._produce(place, made.records)
+        is_good = yield from self._produce(partition, record_set.records)
         if is_good:
-            producer.next[place] = _after(sequence, made.record_count)
-            producer.sent.setdefault(place, []).append(made.records)
+            producer.next[partition] = _after(sequence, record_set.record_count)
+            producer.sent.setdefault(partition, []).append(record_set.records)
 
-    def _produce(self, place: tuple[str, int], records: Any) -> Any:
-        name, index = place
-        topic = next(each for each in self.topics if each.name == name)
+    def _produce(self, partition: tuple[str, int], records: Any) -> Any:
+        name, index = partition
+        topic = next(candidate for candidate in self.topics if candidate.name == name)
         data = [{"index": index, "records": records}]
         request = {
             "acks": self.random.choice((-1, -1, -1, 1, 0)),

@@ -79,18 +79,18 @@ class Records(Topics):
 
     def produce(self) -> Moves:
         version = self.version(ApiKey.PRODUCE, lowest=_LOWEST_PRODUCE)
-        topics = self.some(self.topics, most=2 if self.maybe(0.2) else 1)
+        topics = self.some(self.topics, maximum=2 if self.maybe(0.2) else 1)
         if self.maybe(0.04):
             topics.append(self.strange_topic())
         acks = self.random.choice((2, -2) if self.maybe(0.03) else (-1, -1, -1, 1, 1, 0))
-        data = [{**each.both, "partition_data": self._partition_data(each)} for each in topics]
+        data = [{**topic.both, "partition_data": self._partition_data(topic)} for topic in topics]
         request = {"acks": acks, "timeout_ms": 30_000, "topic_data": data}
         answer = yield from self.ask(ApiKey.PRODUCE, request, version=version)
         self.learn_ends(answer, topics)
 
     def fetch(self) -> Moves:
-        topics = self.some(self.topics, most=2)
-        asked = [
+        topics = self.some(self.topics, maximum=2)
+        topic_fields = [
             {
                 **topic.both_in_fetch,
                 "partitions": [
@@ -103,20 +103,20 @@ class Records(Topics):
         for strange, index in ((self.strange_topic(), 0), (topics[-1], 99)):
             if self.maybe(0.05):
                 wrong = {**strange.both_in_fetch, "partitions": [self._read(strange, index)]}
-                asked.insert(self.random.randint(0, len(asked)), wrong)
+                topic_fields.insert(self.random.randint(0, len(topic_fields)), wrong)
         request = {
             "max_wait_ms": 0,
             "min_bytes": self.random.choice((0, 0, 1, 1000)),
             "max_bytes": self.random.choice((_LARGE, _LARGE, 0, 1, 300)),
             "isolation_level": self.random.choice((0, 1)),
             "session_epoch": -1,
-            "topics": asked,
+            "topics": topic_fields,
         }
         if any(_is_packed_anew(topic) for topic in topics):
             # How much fits depends on the broker's compressor.
             request["max_bytes"] = _LARGE
-            for each in asked:
-                for partition in each["partitions"]:
+            for fields in topic_fields:
+                for partition in fields["partitions"]:
                     partition["partition_max_bytes"] = _LARGE
         yield from self.ask(ApiKey.FETCH, request)
 
@@ -125,7 +125,7 @@ class Records(Topics):
         topic = self.strange_topic() if self.maybe(0.03) else self.any_topic()
         special = [-1, -2, -3, -4, -5, -6]
         times = [_TIMESTAMP_MS + self.random.randrange(-6, 21) * 1000 + n for n in (0, 1)]
-        asked = [
+        partitions = [
             {
                 "partition_index": index,
                 "timestamp": self.random.choice(special if self.maybe(0.5) else [*times, 0, 2**62]),
@@ -136,20 +136,20 @@ class Records(Topics):
         request = {
             "replica_id": -1,
             "isolation_level": self.random.choice((0, 1)),
-            "topics": [{"name": topic.name, "partitions": asked}],
+            "topics": [{"name": topic.name, "partitions": partitions}],
         }
         yield from self.ask(ApiKey.LIST_OFFSETS, request, version=version)
 
     def offset_for_leader_epoch(self) -> Moves:
         topic = self.strange_topic() if self.maybe(0.05) else self.any_topic()
-        asked = [
+        partitions = [
             {
                 "partition": self.partition_of(topic),
                 "current_leader_epoch": self._leader_epoch(),
                 "leader_epoch": self.random.choice((0, 0, 1, 5, -1)),
             }
         ]
-        request = {"replica_id": -1, "topics": [{"topic": topic.name, "partitions": asked}]}
+        request = {"replica_id": -1, "topics": [{"topic": topic.name, "partitions": partitions}]}
         yield from self.ask(ApiKey.OFFSET_FOR_LEADER_EPOCH, request)
 
     def delete_records(self) -> Moves:
@@ -188,7 +188,7 @@ class Records(Topics):
         return self.random.choice((-1, -1, -1, 0, 0, 1, 9, -2))
 
     def _partition_data(self, topic: Topic) -> list[dict[str, Any]]:
-        indexes = self.some(topic.partitions, most=self._few())
+        indexes = self.some(topic.partitions, maximum=self._few())
         if self.maybe(0.04):
             indexes[0] = self.partition_of(topic)
             # No duplicates: Apache Kafka checks both before it uses the last (compatibility.md).
@@ -197,9 +197,9 @@ class Records(Topics):
 
     def _record_set(self, topic: Topic) -> RecordSet:
         if self.maybe(_MALFORMED_SHARE):
-            made = malformed(self.random)
-            if made.shape not in NOT_PACKED_ANEW or not _is_packed_anew(topic):
-                return made
+            record_set = malformed(self.random)
+            if record_set.shape not in NOT_PACKED_ANEW or not _is_packed_anew(topic):
+                return record_set
         return sound(self.random)
 
     def _read(self, topic: Topic, index: int) -> dict[str, Any]:

@@ -45,13 +45,13 @@ class Outcome:
     @property
     def sent(self) -> Counter[str]:
         """Return the number of uses of each command and each API."""
-        words = (each.step.command for each in self.done)
-        return Counter(word[1] if word[0] in ("send", "begin") else word[0] for word in words)
+        commands = (done.step.command for done in self.done)
+        return Counter(word[1] if word[0] in ("send", "begin") else word[0] for word in commands)
 
     @property
     def refused(self) -> int:
         """Return the number of error responses and missing responses."""
-        return sum(not Answer(each.answers.apache).is_good for each in self.done)
+        return sum(not Answer(done.answers.apache).is_good for done in self.done)
 
     def report(self) -> Iterator[str]:
         """Describe the first difference and how to reproduce it."""
@@ -65,8 +65,8 @@ class Outcome:
         yield "wirebroker:"
         yield from (f"  {line}" for line in last.answers.wirebroker)
         yield "again, to this step:"
-        again = f"--kind {self.kind} --seeds {self.seed} --steps {number}"
-        yield f"  python -m compat_tests.lockstep {again}"
+        arguments = f"--kind {self.kind} --seeds {self.seed} --steps {number}"
+        yield f"  python -m compat_tests.lockstep {arguments}"
 
 
 def run(
@@ -89,30 +89,30 @@ def run(
     prefix = pair.new_prefix()
     outcome = Outcome(kind_type.name, seed, prefix)
     kind = kind_type(random.Random(f"{kind_type.name} {seed}"), pair.versions, prefix)
-    both = Run(pair)
+    run_of_pair = Run(pair)
     try:
         move = 0
-        goes_on = _perform(both, kind.beginning(), outcome, move, table)
-        while goes_on and len(outcome.done) < steps:
+        may_continue = _perform(run_of_pair, kind.beginning(), outcome, move, table)
+        while may_continue and len(outcome.done) < steps:
             move += 1
-            goes_on = _perform(both, kind.move(), outcome, move, table)
-        if goes_on:
-            _perform(both, kind.ending(), outcome, move + 1, table)
+            may_continue = _perform(run_of_pair, kind.move(), outcome, move, table)
+        if may_continue:
+            _perform(run_of_pair, kind.ending(), outcome, move + 1, table)
     finally:
-        both.close()
+        run_of_pair.close()
     return outcome
 
 
 def _perform(
-    both: Run, moves: Moves, outcome: Outcome, move: int, table: tuple[Agreed, ...]
+    run_of_pair: Run, moves: Moves, outcome: Outcome, move: int, table: tuple[Agreed, ...]
 ) -> bool:
     """Send the steps of one move; return whether the responses were equal."""
     step = next(moves, None)
     while step is not None:
         numbered = replace(step, line_number=len(outcome.done) + 1)
-        before = both.known_names()
-        answers = both.ask(numbered)
-        new_names = frozenset(both.known_names() - before)
+        before = run_of_pair.known_names()
+        answers = run_of_pair.ask(numbered)
+        new_names = frozenset(run_of_pair.known_names() - before)
         outcome.done.append(Done(numbered, answers, move, new_names))
         outcome.difference = unexplained(outcome, numbered, answers, table)
         if outcome.difference:
@@ -127,11 +127,11 @@ def _perform(
 
 
 def _last_steps(outcome: Outcome) -> Iterator[str]:
-    for each in outcome.done[-12:]:
-        yield f"# {each.step.line_number}, of seed {outcome.seed}"
-        yield from transcript_lines(each.step)
+    for done in outcome.done[-12:]:
+        yield f"# {done.step.line_number}, of seed {outcome.seed}"
+        yield from transcript_lines(done.step)
         yield "----"
-        yield from each.answers.apache
+        yield from done.answers.apache
 
 
 def unexplained(
@@ -140,14 +140,14 @@ def unexplained(
     """Return the sentences that no row of the table explains; count the used rows."""
     if answers.apache == answers.wirebroker:
         return []
-    left: list[str] = []
+    unexplained_sentences: list[str] = []
     for sentence in sentences(answers.apache, answers.wirebroker):
         row = row_for(outcome.kind, " ".join(step.command), sentence, table)
         if row is None:
-            left.append(sentence)
+            unexplained_sentences.append(sentence)
         else:
             outcome.agreed[row] += 1
-    return left
+    return unexplained_sentences
 
 
 def transcript_lines(step: Step) -> list[str]:

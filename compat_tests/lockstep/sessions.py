@@ -82,14 +82,14 @@ class Sessions(Topics):
     def open(self) -> Moves:
         """Request a session; without partitions the broker creates none."""
         version = self.version(ApiKey.FETCH, _FIRST_WITH_SESSIONS)
-        wanted = self._wanted(3) if self.maybe(0.95) else []
-        request = self._request(0, 0, wanted, [])
+        partitions = self._wanted(3) if self.maybe(0.95) else []
+        request = self._request(0, 0, partitions, [])
         answer = yield from self.ask(ApiKey.FETCH, request, version=version)
         session_id = answer.name("session_id", "S")
         if session_id is None:
             return
         session = Session(session_id, version)
-        _take(session, wanted)
+        _take(session, partitions)
         self.sessions.append(session)
         if len(self.sessions) > _MOST_SESSIONS:
             self.sessions.pop(0)
@@ -100,11 +100,11 @@ class Sessions(Topics):
             yield from self.open()
             return
         session = self.random.choice(self.sessions)
-        wanted = self._wanted(2) if self.maybe(0.6) else []
+        partitions = self._wanted(2) if self.maybe(0.6) else []
         forgotten = self.some([*session.held], 0, 2) if self.maybe(0.3) else []
         if self.maybe(0.03):
             forgotten.append((self.any_topic().name, 77))
-        yield from self._use(session, wanted, forgotten)
+        yield from self._use(session, partitions, forgotten)
 
     def misuse(self) -> Moves:
         """Send a wrong epoch, an unknown session, or topic names where the session uses ids."""
@@ -137,13 +137,13 @@ class Sessions(Topics):
             return
         session = self.sessions.pop(self.random.randrange(len(self.sessions)))
         epoch = self.random.choice((-1, -1, 0))
-        wanted = self._wanted(2)
-        request = self._request(session.session_id, epoch, wanted, [])
+        partitions = self._wanted(2)
+        request = self._request(session.session_id, epoch, partitions, [])
         answer = yield from self.ask(ApiKey.FETCH, request, version=session.version)
         renewed = answer.name("session_id", "S")
         if renewed is not None:
             session = Session(renewed, session.version)
-            _take(session, wanted)
+            _take(session, partitions)
             self.sessions.append(session)
 
     def delete_records(self) -> Moves:
@@ -165,53 +165,53 @@ class Sessions(Topics):
     def _use(
         self,
         session: Session,
-        wanted: list[tuple[Topic, int]],
+        partitions: list[tuple[Topic, int]],
         forgotten: list[tuple[str, int]],
     ) -> Moves:
-        left = [
+        forgotten_fields = [
             ({"topic": name, "topic_id": session.held[name, index].topic_id}, index)
             if (name, index) in session.held
             else ({"topic": name, "topic_id": self.any_topic().topic_id}, index)
             for name, index in forgotten
         ]
-        request = self._request(session.session_id, session.epoch, wanted, left)
+        request = self._request(session.session_id, session.epoch, partitions, forgotten_fields)
         answer = yield from self.ask(ApiKey.FETCH, request, version=session.version)
-        self._learn(session, answer, wanted, forgotten)
+        self._learn(session, answer, partitions, forgotten)
 
     def _learn(
         self,
         session: Session,
         answer: Answer,
-        wanted: list[tuple[Topic, int]],
+        partitions: list[tuple[Topic, int]],
         forgotten: list[tuple[str, int]],
     ) -> None:
         if answer.number("error_code"):
             self.sessions.remove(session)
             return
         session.epoch += 1
-        for each in forgotten:
-            session.held.pop(each, None)
-        _take(session, wanted)
+        for partition in forgotten:
+            session.held.pop(partition, None)
+        _take(session, partitions)
 
-    def _wanted(self, most: int) -> list[tuple[Topic, int]]:
-        places = [(topic, index) for topic in self.topics for index in topic.partitions]
-        wanted = self.some(places, most=most)
+    def _wanted(self, maximum: int) -> list[tuple[Topic, int]]:
+        all_partitions = [(topic, index) for topic in self.topics for index in topic.partitions]
+        chosen = self.some(all_partitions, maximum=maximum)
         if self.maybe(0.05):
-            wanted.append((self.strange_topic(), 0))
+            chosen.append((self.strange_topic(), 0))
         if self.maybe(0.05):
-            wanted.append((self.any_topic(), 50))
-        return wanted
+            chosen.append((self.any_topic(), 50))
+        return chosen
 
     def _request(
         self,
         session_id: Expression | int,
         epoch: int,
-        wanted: list[tuple[Topic, int]],
+        partitions: list[tuple[Topic, int]],
         forgotten: list[tuple[dict[str, Any], int]],
     ) -> dict[str, Any]:
-        asked = [
+        topics = [
             {**topic.both_in_fetch, "partitions": [self._read(topic, index)]}
-            for topic, index in wanted
+            for topic, index in partitions
         ]
         return {
             "max_wait_ms": 0,
@@ -220,7 +220,7 @@ class Sessions(Topics):
             "isolation_level": 0,
             "session_id": session_id,
             "session_epoch": epoch,
-            "topics": asked,
+            "topics": topics,
             "forgotten_topics_data": [
                 {**names, "partitions": [index]} for names, index in forgotten
             ],
@@ -236,6 +236,6 @@ class Sessions(Topics):
         }
 
 
-def _take(session: Session, wanted: list[tuple[Topic, int]]) -> None:
-    for topic, index in wanted:
+def _take(session: Session, partitions: list[tuple[Topic, int]]) -> None:
+    for topic, index in partitions:
         session.held[topic.name, index] = topic

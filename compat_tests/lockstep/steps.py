@@ -74,8 +74,8 @@ class Answer:
         return None if match is None else Expression(match[0])
 
     def errors(self) -> set[int]:
-        found = (self.number(path) for path in self._values if path.endswith("error_code"))
-        return set(found)
+        codes = (self.number(path) for path in self._values if path.endswith("error_code"))
+        return set(codes)
 
     @property
     def is_good(self) -> bool:
@@ -114,22 +114,24 @@ def command(words: Iterable[str], arguments: Mapping[str, Any] | None = None) ->
 
 
 def _fitting(key: ApiKey, version: int, fields: Mapping[str, Any]) -> dict[str, Any]:
-    known = min(version, API_VERSIONS[key].max_version)
-    return _fit(schema_of(request_message(key)).body, known, fields)
+    known_version = min(version, API_VERSIONS[key].max_version)
+    return _fit(schema_of(request_message(key)).body, known_version, fields)
 
 
 def _fit(schema: StructSchema, version: int, fields: Mapping[str, Any]) -> dict[str, Any]:
-    known = {each.name: each for each in schema.fields}
-    assert fields.keys() <= known.keys(), f"{schema.name} has no {fields.keys() - known.keys()}"
-    kept: dict[str, Any] = {}
+    fields_by_name = {field.name: field for field in schema.fields}
+    assert fields.keys() <= fields_by_name.keys(), (
+        f"{schema.name} has no {fields.keys() - fields_by_name.keys()}"
+    )
+    fitting: dict[str, Any] = {}
     for name, value in fields.items():
-        if version not in known[name].versions:
+        if version not in fields_by_name[name].versions:
             continue
-        inner = known[name].struct
+        inner = fields_by_name[name].struct
         if inner and isinstance(value, list):
-            kept[name] = [_fit(inner, version, each) for each in value]
+            fitting[name] = [_fit(inner, version, element) for element in value]
         elif inner and isinstance(value, dict):
-            kept[name] = _fit(inner, version, value)
+            fitting[name] = _fit(inner, version, value)
         else:
-            kept[name] = value
-    return kept
+            fitting[name] = value
+    return fitting

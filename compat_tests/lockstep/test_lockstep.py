@@ -37,7 +37,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
 @pytest.mark.java
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("name", KINDS)
-def test_random_steps_are_answered_as_apache_kafka_answers_them(
+def test_responses_to_random_steps_match_apache_kafka(
     name: str, pair: Pair, request: pytest.FixtureRequest
 ) -> None:
     options = request.config.option
@@ -74,17 +74,17 @@ _TRIED_ELSEWHERE = {
 
 
 @pytest.mark.java
-def test_every_api_that_both_serve_is_sent_by_some_kind(pair: Pair) -> None:
+def test_each_common_api_is_sent_by_some_kind(pair: Pair) -> None:
     sent = {key for kind in KINDS.values() for key in kind.keys}
     assert pair.versions.keys() - sent == _TRIED_ELSEWHERE
 
 
-def test_the_same_seed_makes_the_same_steps() -> None:
+def test_same_seed_gives_same_steps() -> None:
     shapes = [malformed(random.Random(3)).shape for _ in range(2)]
     assert shapes[0] == shapes[1]
 
 
-def test_shapes_that_are_held_back_exist_and_are_not_sent() -> None:
+def test_excluded_shapes_exist_and_are_not_sent() -> None:
     assert HELD_BACK.keys() <= SHAPES.keys()
     drawn = {malformed(random.Random(seed)).shape for seed in range(2_000)}
     assert drawn == SHAPES.keys() - HELD_BACK.keys()
@@ -92,8 +92,8 @@ def test_shapes_that_are_held_back_exist_and_are_not_sent() -> None:
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_shape_can_be_written_and_read(shape: str) -> None:
-    made = SHAPES[shape](random.Random(1))
-    step = command(["any"], {"records": made})
+    record_set = SHAPES[shape](random.Random(1))
+    step = command(["any"], {"records": record_set})
     records = evaluate(step.arguments, {"NOW": 1_700_000_000_000}, HELPERS)["records"]
     assert records is None or isinstance(records, bytes)
 
@@ -106,7 +106,7 @@ def test_fields_that_a_version_lacks_are_left_out() -> None:
     assert by_id.arguments == "topic_data = [{'topic_id': T1, 'partition_data': []}]"
 
 
-def test_what_a_kind_learns_from_an_answer() -> None:
+def test_kind_reads_values_from_response() -> None:
     answer = Answer(["error_code = 3 OF", "member_id = transcript-M12", "topics[a].id = T3"])
     assert (answer.errors(), answer.is_good, answer.number("no")) == ({3}, False, -1)
     assert answer.name("member_id", "M") == Expression("M12")
@@ -114,7 +114,7 @@ def test_what_a_kind_learns_from_an_answer() -> None:
     assert answer.name("topics[a].id", "P") is None
 
 
-def test_a_difference_is_told_unless_a_row_explains_it() -> None:
+def test_difference_is_reported_unless_row_explains_it() -> None:
     step = command(["send", "Fetch", "12"], {"records": call("batch", "a")})
     answers = Answers(["a = 1", "b = 2"], ["a = 3", "b = 4"])
     row = Agreed("records", "send Fetch .*", "a: .*", "a reason", "a cost")
@@ -127,7 +127,7 @@ def test_a_difference_is_told_unless_a_row_explains_it() -> None:
 
 
 @pytest.mark.parametrize("row", AGREED, ids=lambda row: row.reason[:30])
-def test_an_agreed_difference_says_who_sees_it_and_what_it_costs(row: Agreed) -> None:
+def test_agreed_differences_name_affected_users_and_consequences(row: Agreed) -> None:
     assert row.kind in ("any", *KINDS)
     assert row.reason.endswith(".")
     assert row.cost.endswith(".")

@@ -72,18 +72,18 @@ class Topics(Kind):
         answer = yield from self.ask(ApiKey.CREATE_TOPICS, request)
         if not answer.is_good:
             return
-        made = Topic(name, NO_ID, [0] * partitions, chosen)
-        self.topics.append(made)
-        yield from self.settle_topic(made)
+        created = Topic(name, NO_ID, [0] * partitions, chosen)
+        self.topics.append(created)
+        yield from self.settle_topic(created)
 
     def settle_topic(self, topic: Topic) -> Moves:
         """Wait until all partitions are served; learn the topic's id."""
         yield command(["wait", topic.name, str(len(topic.ends))])
         request = {"topics": [{"name": topic.name}], "allow_auto_topic_creation": False}
         answer = yield from self.ask(ApiKey.METADATA, request, version=_METADATA_WITH_IDS)
-        found = answer.name(f"topics[{topic.name}].topic_id", "T")
-        assert found is not None, answer.lines
-        topic.topic_id = found
+        topic_id = answer.name(f"topics[{topic.name}].topic_id", "T")
+        assert topic_id is not None, answer.lines
+        topic.topic_id = topic_id
 
     def delete(self, topic: Topic) -> Moves:
         """Delete a topic and wait until it is gone."""
@@ -107,8 +107,8 @@ class Topics(Kind):
 
     def add_partitions(self, topic: Topic) -> Moves:
         count = len(topic.ends) + 1
-        asked = {"name": topic.name, "count": count, "assignments": None}
-        request = {"topics": [asked], "timeout_ms": 30_000, "validate_only": False}
+        new_partitions = {"name": topic.name, "count": count, "assignments": None}
+        request = {"topics": [new_partitions], "timeout_ms": 30_000, "validate_only": False}
         answer = yield from self.ask(ApiKey.CREATE_PARTITIONS, request)
         if answer.is_good:
             topic.ends.append(0)
@@ -157,14 +157,14 @@ class Topics(Kind):
         request = {"topics": [{"name": topic.name}], "allow_auto_topic_creation": False}
         yield from self.ask(ApiKey.METADATA, request, version=_METADATA_WITH_IDS)
         for timestamp, isolation in ((-2, 0), (-1, 0), (-1, 1), (-3, 0)):
-            asked = [
+            partitions_field = [
                 {"partition_index": index, "timestamp": timestamp, "current_leader_epoch": -1}
                 for index in topic.partitions
             ]
             offsets = {
                 "replica_id": -1,
                 "isolation_level": isolation,
-                "topics": [{"name": topic.name, "partitions": asked}],
+                "topics": [{"name": topic.name, "partitions": partitions_field}],
             }
             answer = yield from self.ask(ApiKey.LIST_OFFSETS, offsets, version=7)
             if timestamp == -2:
@@ -173,7 +173,7 @@ class Topics(Kind):
                     for index in topic.partitions
                 ]
         for isolation in (0, 1):
-            everything = [
+            fetch_partitions = [
                 {"partition": index, "fetch_offset": start, "partition_max_bytes": _ALL}
                 for index, start in enumerate(starts)
             ]
@@ -181,7 +181,7 @@ class Topics(Kind):
                 "max_wait_ms": 0,
                 "min_bytes": 0,
                 "isolation_level": isolation,
-                "topics": [{"topic": topic.name, "partitions": everything}],
+                "topics": [{"topic": topic.name, "partitions": fetch_partitions}],
             }
             yield from self.ask(ApiKey.FETCH, read, version=12)
         partitions = {"name": topic.name, "partition_indexes": topic.partitions}

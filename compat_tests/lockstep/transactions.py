@@ -18,7 +18,7 @@ from wirebroker.codecs.api_keys import ApiKey
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from compat_tests.lockstep.kind import Asking, Moves
+    from compat_tests.lockstep.kind import Moves, StepsWithResult
 
 _TIMEOUT_MS = 900_000  # long enough that no coordinator aborts during a run
 _UNKNOWN_PRODUCER = 10**9
@@ -120,16 +120,16 @@ class Transactions(Topics):
             "producer_epoch": self.random.choice((client.epoch, client.epoch + 1, 0)),
         }
         if self.maybe(0.4):
-            right = {"transactional_id": client.name, "transaction_timeout_ms": _TIMEOUT_MS}
-            request |= {**client.identity, **right}
+            valid_request = {"transactional_id": client.name, "transaction_timeout_ms": _TIMEOUT_MS}
+            request |= {**client.identity, **valid_request}
         yield from self._init(client, request)
 
     def add_partitions_to(self) -> Moves:
         """Add partitions as a client before v4."""
         client = self._client()
         topics = [
-            {"name": topic.name, "partitions": self.some(topic.partitions, most=2)}
-            for topic in self.some(self.topics, most=2)
+            {"name": topic.name, "partitions": self.some(topic.partitions, maximum=2)}
+            for topic in self.some(self.topics, maximum=2)
         ]
         if self.maybe(0.05):
             topics.append({"name": self.strange_topic().name, "partitions": [0]})
@@ -141,31 +141,31 @@ class Transactions(Topics):
 
     def verify(self) -> Moves:
         """Add or verify partitions as a broker, which never repeats an id."""
-        asked: dict[Any, dict[str, Any]] = {}
-        for client in self.some(self.clients, most=2):
+        transactions: dict[Any, dict[str, Any]] = {}
+        for client in self.some(self.clients, maximum=2):
             topic = self.any_topic()
             partitions = {"name": topic.name, "partitions": self.some([*topic.partitions, 8])}
             identity = self._perhaps_wrong(client)
             is_question = self.maybe(0.8)
-            asked.setdefault(
+            transactions.setdefault(
                 identity["transactional_id"],
                 {**identity, "verify_only": is_question, "topics": [partitions]},
             )
         version = self.version(ApiKey.ADD_PARTITIONS_TO_TXN, lowest=4)
-        request = {"transactions": [*asked.values()]}
+        request = {"transactions": [*transactions.values()]}
         yield from self.ask(ApiKey.ADD_PARTITIONS_TO_TXN, request, version=version)
 
     def produce(self) -> Moves:
         """Produce in a transaction, added or not, perhaps out of sequence."""
         client = self._client()
         topic = self.any_topic()
-        place = topic.name, self.random.choice(topic.partitions)
-        sequence = client.sequences.get(place, 0)
+        partition = topic.name, self.random.choice(topic.partitions)
+        sequence = client.sequences.get(partition, 0)
         if self.maybe(0.05):
             sequence = self.random.choice((0, sequence + 1, max(0, sequence - 1)))
         identity = self._perhaps_wrong(client, share=0.04)
         is_transactional = self.maybe(0.97)
-        made = recent(
+        record_set = recent(
             self.random,
             producer_id=identity["producer_id"],
             producer_epoch=max(0, identity["producer_epoch"]),
@@ -177,14 +177,17 @@ class Transactions(Topics):
             "acks": -1,
             "timeout_ms": 30_000,
             "topic_data": [
-                {**topic.both, "partition_data": [{"index": place[1], "records": made.records}]}
+                {
+                    **topic.both,
+                    "partition_data": [{"index": partition[1], "records": record_set.records}],
+                }
             ],
         }
         is_new = client.is_new != self.maybe(0.05)
         version = self.version(ApiKey.PRODUCE, 12 if is_new else 3, 99 if is_new else 11)
         answer = yield from self.ask(ApiKey.PRODUCE, request, version=version)
         if answer.is_good:
-            client.sequences[place] = sequence + made.record_count
+            client.sequences[partition] = sequence + record_set.record_count
         self.learn_ends(answer, [topic])
 
     def add_offsets(self) -> Moves:
@@ -202,7 +205,7 @@ class Transactions(Topics):
                 "committed_leader_epoch": self.random.choice((-1, 0)),
                 "committed_metadata": self.random.choice(("", "m", None, "m" * 30)),
             }
-            for index in self.some(topic.partitions, most=2)
+            for index in self.some(topic.partitions, maximum=2)
         ]
         request = {
             **self._perhaps_wrong(client),
@@ -224,11 +227,11 @@ class Transactions(Topics):
         answer = yield from self.ask(ApiKey.END_TXN, request, version=version)
         yield command(["settle", client.name])
         epoch = answer.number("producer_epoch")
-        found = answer.name("producer_id", "P")
-        if answer.is_good and epoch >= 0 and found is not None:
-            if (found, epoch) != (client.producer_id, client.epoch):
+        producer_id = answer.name("producer_id", "P")
+        if answer.is_good and epoch >= 0 and producer_id is not None:
+            if (producer_id, epoch) != (client.producer_id, client.epoch):
                 client.sequences.clear()
-            client.producer_id, client.epoch = found, epoch
+            client.producer_id, client.epoch = producer_id, epoch
 
     def describe(self) -> Moves:
         if self.maybe(0.6):
@@ -251,17 +254,17 @@ class Transactions(Topics):
         index = self.random.choice(topic.partitions)
         isolation = self.random.choice((0, 1, 1))
         if self.maybe(0.3):
-            asked = {"partition_index": index, "timestamp": self.random.choice((-1, -2, -3, 0))}
+            partition = {"partition_index": index, "timestamp": self.random.choice((-1, -2, -3, 0))}
             request = {
                 "replica_id": -1,
                 "isolation_level": isolation,
-                "topics": [{"name": topic.name, "partitions": [asked]}],
+                "topics": [{"name": topic.name, "partitions": [partition]}],
             }
             yield from self.ask(
                 ApiKey.LIST_OFFSETS, request, version=self.version(ApiKey.LIST_OFFSETS, 7)
             )
             return
-        wanted = {
+        fetch_partition = {
             "partition": index,
             "fetch_offset": self.random.randint(0, topic.ends[index]),
             "partition_max_bytes": self.random.choice((_LARGE, _LARGE, 300)),
@@ -271,7 +274,7 @@ class Transactions(Topics):
             "min_bytes": 0,
             "max_bytes": _LARGE,
             "isolation_level": isolation,
-            "topics": [{**topic.both_in_fetch, "partitions": [wanted]}],
+            "topics": [{**topic.both_in_fetch, "partitions": [fetch_partition]}],
         }
         yield from self.ask(ApiKey.FETCH, request)
 
@@ -329,10 +332,14 @@ class Transactions(Topics):
                 )
         return identity
 
-    def _init(self, client: Transactional, request: dict[str, Any]) -> Asking[None]:
+    def _init(self, client: Transactional, request: dict[str, Any]) -> StepsWithResult[None]:
         answer = yield from self.ask(ApiKey.INIT_PRODUCER_ID, request)
         yield command(["settle", client.name])
-        found = answer.name("producer_id", "P")
-        if answer.is_good and found is not None and request["transactional_id"] == client.name:
-            client.producer_id, client.epoch = found, answer.number("producer_epoch")
+        producer_id = answer.name("producer_id", "P")
+        if (
+            answer.is_good
+            and producer_id is not None
+            and request["transactional_id"] == client.name
+        ):
+            client.producer_id, client.epoch = producer_id, answer.number("producer_epoch")
             client.sequences.clear()

@@ -26,14 +26,14 @@ PRINT_ALL = [
 
 def console_lines(broker: Broker, topic: str, start: str, count: int) -> list[str]:
     """Read with the console consumer from an assigned partition, without a group."""
-    place = ["--partition", "0", "--offset", start, "--max-messages", str(count)]
+    position_options = ["--partition", "0", "--offset", start, "--max-messages", str(count)]
     printed = java.run(
-        broker.bootstrap, java.CONSOLE_CONSUMER, "--topic", topic, *place, *PRINT_ALL
+        broker.bootstrap, java.CONSOLE_CONSUMER, "--topic", topic, *position_options, *PRINT_ALL
     )
     return [line for line in printed.splitlines() if line.startswith(("CreateTime", "LogAppend"))]
 
 
-def test_the_console_consumer_reads_what_every_library_wrote_with_every_codec(
+def test_console_consumer_reads_records_of_every_library_and_codec(
     broker: Broker, topic: str
 ) -> None:
     topics.create(broker.bootstrap, topic, configs=topics.KEPT)
@@ -53,7 +53,7 @@ def test_the_console_consumer_reads_what_every_library_wrote_with_every_codec(
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_every_client_reads_what_the_console_producer_wrote(
+def test_every_client_reads_records_of_console_producer(
     broker: Broker, topic: str, codec: str
 ) -> None:
     topics.create(broker.bootstrap, topic)
@@ -65,7 +65,7 @@ def test_every_client_reads_what_the_console_producer_wrote(
     values = [b"value %d" % n for n in range(50)] + [None]
     for reader in CLIENTS:
         read = reader.consume(broker.bootstrap, topic, 51)
-        assert [one.value for one in read] == values, reader.name
+        assert [message.value for message in read] == values, reader.name
         assert read[9].key == b"key 9"
         assert read[9].headers == (("number", b"9"),)
 

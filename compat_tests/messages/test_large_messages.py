@@ -56,8 +56,8 @@ def produce_with_aiokafka(broker: Broker, topic: str) -> None:
         )
         await producer.start()
         try:
-            for one in (SMALL, LARGE, SMALL):
-                await producer.send_and_wait(topic, one.value, key=one.key, partition=0)
+            for message in (SMALL, LARGE, SMALL):
+                await producer.send_and_wait(topic, message.value, key=message.key, partition=0)
         finally:
             await producer.stop()
 
@@ -68,7 +68,7 @@ PRODUCERS = [produce_with_confluent, produce_with_kafka_python, produce_with_aio
 
 
 @pytest.mark.parametrize("produce", PRODUCERS)
-def test_a_five_megabyte_message_is_written_and_read_where_the_topic_allows_it(
+def test_five_megabyte_message_is_accepted_if_topic_allows_it(
     broker: Broker, topic: str, produce: Produce
 ) -> None:
     topics.create(broker.bootstrap, topic, configs={"max.message.bytes": str(REQUEST_BYTES)})
@@ -77,11 +77,11 @@ def test_a_five_megabyte_message_is_written_and_read_where_the_topic_allows_it(
     # first batch whole.
     for client in (confluent.Confluent(), kafka_python.KafkaPython(), aio.AioKafka()):
         read = client.consume(broker.bootstrap, topic, 3)
-        assert [one.value for one in read] == [b"small", LARGE.value, b"small"], client.name
+        assert [message.value for message in read] == [b"small", LARGE.value, b"small"], client.name
 
 
 @pytest.mark.parametrize("produce", PRODUCERS)
-def test_a_five_megabyte_message_is_refused_where_the_topic_does_not(
+def test_five_megabyte_message_is_rejected_by_default_topic(
     broker: Broker, topic: str, produce: Produce
 ) -> None:
     topics.create(broker.bootstrap, topic)
@@ -90,4 +90,4 @@ def test_a_five_megabyte_message_is_refused_where_the_topic_does_not(
     if produce is produce_with_confluent:
         assert refusal.value.args[0].code() == KafkaError.MSG_SIZE_TOO_LARGE
     read = confluent.Confluent().consume(broker.bootstrap, topic, 1)
-    assert [one.value for one in read] == [b"small"]
+    assert [message.value for message in read] == [b"small"]

@@ -20,15 +20,17 @@ BATCH = generators.one_batch(records=3, record_bytes=100)
 
 def records_in(broker: Broker, topic: str, partitions: int) -> list[int]:
     client = BlockingClient(("127.0.0.1", broker.port))
-    asked = [{"partition_index": index, "timestamp": -1} for index in range(partitions)]
-    request = {"replica_id": -1, "topics": [{"name": topic, "partitions": asked}]}
+    partition_fields = [{"partition_index": index, "timestamp": -1} for index in range(partitions)]
+    request = {"replica_id": -1, "topics": [{"name": topic, "partitions": partition_fields}]}
     answer = client.ask(ApiKey.LIST_OFFSETS, 1, request)
     client.close()
-    by_index = {each.partition_index: each.offset for each in answer.topics[0].partitions}
+    by_index = {
+        partition.partition_index: partition.offset for partition in answer.topics[0].partitions
+    }
     return [by_index[index] for index in range(partitions)]
 
 
-def test_the_records_that_are_counted_are_in_the_log(broker: Broker, topic: str):
+def test_counted_records_are_in_the_log(broker: Broker, topic: str):
     create(broker.bootstrap, topic, partitions=2)
     sample = generators.raw_produce(
         broker, topic, connections=4, batch=BATCH, records=3, partitions=2, seconds=SHORT_S
@@ -38,7 +40,7 @@ def test_the_records_that_are_counted_are_in_the_log(broker: Broker, topic: str)
     assert min(in_log) > 0
 
 
-def test_few_connections_send_to_all_partitions_in_turn(broker: Broker, topic: str):
+def test_few_connections_produce_to_all_partitions_round_robin(broker: Broker, topic: str):
     create(broker.bootstrap, topic, partitions=7)
     sample = generators.raw_produce(
         broker, topic, connections=2, batch=BATCH, records=3, partitions=7, seconds=SHORT_S
@@ -49,10 +51,12 @@ def test_few_connections_send_to_all_partitions_in_turn(broker: Broker, topic: s
     assert min(in_log) > 0
 
 
-def test_fetches_are_as_long_as_asked_for(broker: Broker, topic: str):
+def test_fetch_load_uses_max_bytes(broker: Broker, topic: str):
     create(broker.bootstrap, topic, partitions=1)
-    big = generators.one_batch(records=1, record_bytes=50_000)
-    generators.raw_produce(broker, topic, connections=1, batch=big, records=1, seconds=SHORT_S)
+    large_batch = generators.one_batch(records=1, record_bytes=50_000)
+    generators.raw_produce(
+        broker, topic, connections=1, batch=large_batch, records=1, seconds=SHORT_S
+    )
     with pytest.raises(RuntimeError, match="or larger batches"):
         generators.raw_fetch(broker, topic, connections=2, max_bytes=20_000, seconds=SHORT_S)
     sample = generators.raw_fetch(broker, topic, connections=2, max_bytes=60_000, seconds=SHORT_S)
@@ -60,7 +64,7 @@ def test_fetches_are_as_long_as_asked_for(broker: Broker, topic: str):
     assert sample.extra["p50_us"] <= sample.extra["p99_us"] <= sample.extra["p999_us"]
 
 
-def test_an_error_in_an_answer_ends_the_run(broker: Broker, topic: str):
+def test_error_response_ends_the_run(broker: Broker, topic: str):
     create(broker.bootstrap, topic, partitions=1)
     with pytest.raises(RuntimeError, match="answers with error 3"):
         generators.raw_produce(

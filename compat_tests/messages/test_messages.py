@@ -24,7 +24,7 @@ def named(clients: tuple[Client, ...]) -> pytest.MarkDecorator:
 @pytest.mark.shows("produce, consume")
 @pytest.mark.parametrize("codec", CODECS)
 @named(CLIENTS)
-def test_every_client_reads_what_this_one_wrote_with_this_codec(
+def test_every_client_reads_records_of_this_client_and_codec(
     broker: Broker, topic: str, client: Client, codec: str
 ) -> None:
     messages = [
@@ -34,12 +34,14 @@ def test_every_client_reads_what_this_one_wrote_with_this_codec(
     client.produce(broker.bootstrap, topic, messages, codec=codec)
     for reader in CLIENTS:
         read = reader.consume(broker.bootstrap, topic, len(messages))
-        assert [one.content for one in read] == [one.content for one in messages], reader.name
-        assert [one.offset for one in read] == list(range(len(messages))), reader.name
+        assert [message.content for message in read] == [message.content for message in messages], (
+            reader.name
+        )
+        assert [message.offset for message in read] == list(range(len(messages))), reader.name
 
 
 @named(LIBRARIES)
-def test_absent_keys_values_and_headers_stay_absent_and_empty_ones_empty(
+def test_null_and_empty_keys_values_and_headers_are_preserved(
     broker: Broker, topic: str, client: Client
 ) -> None:
     messages = [
@@ -54,43 +56,47 @@ def test_absent_keys_values_and_headers_stay_absent_and_empty_ones_empty(
     client.produce(broker.bootstrap, topic, messages)
     for reader in LIBRARIES:
         read = reader.consume(broker.bootstrap, topic, len(messages))
-        assert [one.content for one in read] == [one.content for one in messages], reader.name
+        assert [message.content for message in read] == [message.content for message in messages], (
+            reader.name
+        )
 
 
 @named(LIBRARIES)
-def test_create_time_is_the_producers(broker: Broker, topic: str, client: Client) -> None:
+def test_create_time_comes_from_producer(broker: Broker, topic: str, client: Client) -> None:
     messages = [Message(b"%d" % n, timestamp_ms=JULY_2020_MS + 1000 * n) for n in range(5)]
     # Retention must not delete records of 2020 during the test.
     topics.create(broker.bootstrap, topic, configs={"retention.ms": "-1"})
     client.produce(broker.bootstrap, topic, messages, codec="lz4")
     for reader in CLIENTS:
         read = reader.consume(broker.bootstrap, topic, len(messages))
-        assert [one.timestamp_ms for one in read] == [one.timestamp_ms for one in messages]
-        assert {one.timestamp_type for one in read} == {"create"}, reader.name
+        assert [message.timestamp_ms for message in read] == [
+            message.timestamp_ms for message in messages
+        ]
+        assert {message.timestamp_type for message in read} == {"create"}, reader.name
 
 
 @named(LIBRARIES)
-def test_log_append_time_replaces_the_producers(broker: Broker, topic: str, client: Client) -> None:
+def test_log_append_time_replaces_producer_timestamp(
+    broker: Broker, topic: str, client: Client
+) -> None:
     topics.create(broker.bootstrap, topic, configs={"message.timestamp.type": "LogAppendTime"})
     messages = [Message(b"%d" % n, timestamp_ms=JULY_2020_MS) for n in range(5)]
     client.produce(broker.bootstrap, topic, messages, codec="gzip")
     for reader in CLIENTS:
         read = reader.consume(broker.bootstrap, topic, len(messages))
-        assert {one.timestamp_type for one in read} == {"append"}, reader.name
-        assert all((one.timestamp_ms or 0) > JULY_2020_MS for one in read), reader.name
+        assert {message.timestamp_type for message in read} == {"append"}, reader.name
+        assert all((message.timestamp_ms or 0) > JULY_2020_MS for message in read), reader.name
 
 
 @named(CLIENTS)
-def test_a_topic_is_created_when_it_is_first_written_to(
-    broker: Broker, topic: str, client: Client
-) -> None:
+def test_first_write_creates_topic(broker: Broker, topic: str, client: Client) -> None:
     client.produce(broker.bootstrap, topic, [Message(b"first", b"k")])
     read = client.consume(broker.bootstrap, topic, 1)
-    assert [one.value for one in read] == [b"first"]
+    assert [message.value for message in read] == [b"first"]
 
 
 @pytest.mark.parametrize("compression", ["gzip", "zstd", "uncompressed"])
-def test_a_topics_compression_type_does_not_change_what_is_read(
+def test_topic_compression_type_does_not_change_read_records(
     broker: Broker, topic: str, compression: str
 ) -> None:
     topics.create(broker.bootstrap, topic, configs={"compression.type": compression})
@@ -99,4 +105,6 @@ def test_a_topics_compression_type_does_not_change_what_is_read(
         LIBRARIES[0].produce(broker.bootstrap, topic, messages, codec=codec)
     for reader in CLIENTS:
         read = reader.consume(broker.bootstrap, topic, 200)
-        assert [one.content for one in read] == [one.content for one in messages] * 2, reader.name
+        assert [message.content for message in read] == [
+            message.content for message in messages
+        ] * 2, reader.name

@@ -46,12 +46,12 @@ def filled(broker: Broker) -> str:
 
 @pytest.mark.parametrize("client", CLIENTS, ids=[client.name for client in CLIENTS])
 @pytest.mark.parametrize("offset", [0, 1, 57, 250, 251, 499])
-def test_reading_starts_at_the_asked_offset(
+def test_reading_starts_at_requested_offset(
     broker: Broker, filled: str, client: Client, offset: int
 ) -> None:
     count = min(20, COUNT - offset)
     read = client.consume(broker.bootstrap, filled, count, start=offset)
-    assert [one.offset for one in read] == list(range(offset, offset + count))
+    assert [message.offset for message in read] == list(range(offset, offset + count))
     assert read[0].value == b"value %03d " % offset * 500
 
 
@@ -66,51 +66,51 @@ TIMES = [
 ]
 
 
-def test_confluent_finds_the_offset_of_a_time(broker: Broker, filled: str) -> None:
+def test_confluent_finds_offset_by_timestamp(broker: Broker, filled: str) -> None:
     consumer = confluent.make_consumer(broker.bootstrap)
     try:
         for timestamp_ms, expected in TIMES:
-            asked = [TopicPartition(filled, 0, timestamp_ms)]
-            (found,) = consumer.offsets_for_times(asked, timeout=WAIT_S)
+            timestamps = [TopicPartition(filled, 0, timestamp_ms)]
+            (result,) = consumer.offsets_for_times(timestamps, timeout=WAIT_S)
             # librdkafka returns "the end" (-1) if all messages are earlier
-            assert found.offset == (-1 if expected is None else expected), timestamp_ms
-        assert consumer.get_watermark_offsets(asked[0], timeout=WAIT_S) == (0, COUNT)
+            assert result.offset == (-1 if expected is None else expected), timestamp_ms
+        assert consumer.get_watermark_offsets(timestamps[0], timeout=WAIT_S) == (0, COUNT)
     finally:
         consumer.close()
 
 
-def test_kafka_python_finds_the_offset_of_a_time(broker: Broker, filled: str) -> None:
+def test_kafka_python_finds_offset_by_timestamp(broker: Broker, filled: str) -> None:
     partition = PythonPartition(filled, 0)
     consumer = kafka_python.make_consumer(broker.bootstrap)
     try:
         for timestamp_ms, expected in TIMES:
-            found = consumer.offsets_for_times({partition: timestamp_ms})[partition]
-            assert (found and found.offset) == expected, timestamp_ms
-            if found:
-                assert found.timestamp == FIRST_MS + STEP_MS * found.offset
+            result = consumer.offsets_for_times({partition: timestamp_ms})[partition]
+            assert (result and result.offset) == expected, timestamp_ms
+            if result:
+                assert result.timestamp == FIRST_MS + STEP_MS * result.offset
         assert consumer.beginning_offsets([partition]) == {partition: 0}
         assert consumer.end_offsets([partition]) == {partition: COUNT}
     finally:
         consumer.close()
 
 
-async def test_aiokafka_finds_the_offset_of_a_time(broker: Broker, filled: str) -> None:
+async def test_aiokafka_finds_offset_by_timestamp(broker: Broker, filled: str) -> None:
     partition = AioPartition(filled, 0)
     consumer = AIOKafkaConsumer(bootstrap_servers=broker.bootstrap)
     await consumer.start()
     try:
         for timestamp_ms, expected in TIMES:
-            found = (await consumer.offsets_for_times({partition: timestamp_ms}))[partition]
-            assert (found and found.offset) == expected, timestamp_ms
+            result = (await consumer.offsets_for_times({partition: timestamp_ms}))[partition]
+            assert (result and result.offset) == expected, timestamp_ms
         assert await consumer.beginning_offsets([partition]) == {partition: 0}
         assert await consumer.end_offsets([partition]) == {partition: COUNT}
     finally:
         await consumer.stop()
 
 
-def test_kcat_reads_between_two_times_and_asks_for_an_offset(broker: Broker, filled: str) -> None:
-    asked = f"{filled}:0:{FIRST_MS + 57 * STEP_MS}"
-    assert kcat.run(broker.bootstrap, "-Q", "-t", asked).split()[-1] == "57"
+def test_kcat_reads_between_timestamps_and_queries_offset(broker: Broker, filled: str) -> None:
+    query = f"{filled}:0:{FIRST_MS + 57 * STEP_MS}"
+    assert kcat.run(broker.bootstrap, "-Q", "-t", query).split()[-1] == "57"
     between = [f"s@{FIRST_MS + 57 * STEP_MS}", "-o", f"e@{FIRST_MS + 60 * STEP_MS}"]
     printed = kcat.run(
         broker.bootstrap, "-C", "-t", filled, "-p", "0", "-o", *between, "-f", "%o ", "-q"
@@ -140,7 +140,7 @@ def trickle(broker: Broker, topic: str) -> Iterator[threading.Event]:
 NEW = [b"new %d" % number for number in range(10)]
 
 
-def test_confluent_tails_what_arrives_while_it_waits(
+def test_confluent_receives_records_produced_while_it_polls(
     broker: Broker, topic: str, trickle: threading.Event
 ) -> None:
     consumer = confluent.make_consumer(broker.bootstrap)
@@ -149,12 +149,12 @@ def test_confluent_tails_what_arrives_while_it_waits(
         consumer.assign([TopicPartition(topic, 0, end)])
         assert consumer.poll(0.2) is None
         trickle.set()
-        assert [one.value for one in confluent.read(consumer, 10)] == NEW
+        assert [message.value for message in confluent.read(consumer, 10)] == NEW
     finally:
         consumer.close()
 
 
-def test_kafka_python_tails_what_arrives_while_it_waits(
+def test_kafka_python_receives_records_produced_while_it_polls(
     broker: Broker, topic: str, trickle: threading.Event
 ) -> None:
     consumer = kafka_python.make_consumer(broker.bootstrap)
@@ -162,12 +162,12 @@ def test_kafka_python_tails_what_arrives_while_it_waits(
         kafka_python.place(consumer, topic, "latest")
         assert not consumer.poll(timeout_ms=200)
         trickle.set()
-        assert [one.value for one in kafka_python.read(consumer, 10)] == NEW
+        assert [message.value for message in kafka_python.read(consumer, 10)] == NEW
     finally:
         consumer.close()
 
 
-async def test_aiokafka_tails_what_arrives_while_it_waits(
+async def test_aiokafka_receives_records_produced_while_it_polls(
     broker: Broker, topic: str, trickle: threading.Event
 ) -> None:
     consumer = AIOKafkaConsumer(bootstrap_servers=broker.bootstrap)

@@ -53,20 +53,20 @@ class Panel:
 def our_panels() -> list[Panel]:
     dashboard = json.loads(DASHBOARD.read_text(encoding="utf-8"))
     all_values = {
-        each["name"]: each["allValue"]
-        for each in dashboard["templating"]["list"]
-        if each.get("includeAll")
+        variable["name"]: variable["allValue"]
+        for variable in dashboard["templating"]["list"]
+        if variable.get("includeAll")
     }
-    return [_panel(each, all_values) for each in dashboard["panels"]]
+    return [_panel(panel, all_values) for panel in dashboard["panels"]]
 
 
 def _panel(content: dict[str, Any], all_values: dict[str, str]) -> Panel:
     defaults = content["fieldConfig"]["defaults"]
-    place = content["gridPos"]
+    position = content["gridPos"]
     return Panel(
         title=content["title"],
         kind=content["type"],
-        place=(place["x"], place["y"], place["w"], place["h"]),
+        place=(position["x"], position["y"], position["w"], position["h"]),
         unit=defaults["unit"],
         targets=tuple(
             Target(_with_all(target["expr"], all_values), target["legendFormat"])
@@ -78,9 +78,9 @@ def _panel(content: dict[str, Any], all_values: dict[str, str]) -> Panel:
         )
         or _GRAFANAS_STEPS,
         texts={
-            value: shown["text"]
+            value: mapped["text"]
             for mapping in defaults.get("mappings", ())
-            for value, shown in mapping["options"].items()
+            for value, mapped in mapping["options"].items()
         },
         least=defaults.get("min"),
         most=defaults.get("max"),

@@ -160,10 +160,10 @@ DASHBOARDS: Final = {
 
 
 def panels(dashboard: str) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
+    titles_and_expressions: list[tuple[str, str]] = []
     for line in DASHBOARDS[dashboard].strip().splitlines():
         title, _, expression = line.partition(" | ")
         for name, select in _SELECTS.items():
             expression = expression.replace(name, select)
-        found.append((title, expression))
-    return found
+        titles_and_expressions.append((title, expression))
+    return titles_and_expressions

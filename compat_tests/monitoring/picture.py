@@ -56,23 +56,23 @@ def draw(file: Path, panels: list[Panel], ask: Callable[[str], Series]) -> None:
     height = max(panel.place[1] + panel.place[3] for panel in panels)
     figure = pyplot.figure(figsize=_INCHES, facecolor="#111217", dpi=80)
     for panel in panels:
-        left, top, wide, high = panel.place
+        left, top, width, panel_height = panel.place
         is_number = panel.kind == "stat"
         below = 0.3 if is_number else 1.7  # lines of legend
         inside = (
             (left + 0.9) / _GRID,
-            (height - top - high + below) / height,
-            (wide - 1.2) / _GRID,
-            (high - below - 0.9) / height,
+            (height - top - panel_height + below) / height,
+            (width - 1.2) / _GRID,
+            (panel_height - below - 0.9) / height,
         )
         axes = figure.add_axes(inside, facecolor=_PAPER)
         axes.set_title(panel.title, color=_INK, fontsize=10, loc="left")
-        shown = [
+        named_series = [
             (_name(target.legend, target.expression, series["metric"]), series["values"])
             for target in panel.targets
             for series in ask(target.expression)
         ]
-        (_draw_number if is_number else _draw_lines)(axes, panel, shown)
+        (_draw_number if is_number else _draw_lines)(axes, panel, named_series)
     figure.savefig(file)
     pyplot.close(figure)
     Image.open(file).convert("RGB").quantize(_COLOURS).save(file, optimize=True)
@@ -81,33 +81,37 @@ def draw(file: Path, panels: list[Panel], ask: Callable[[str], Series]) -> None:
 def _name(legend: str, expression: str, labels: dict[str, str]) -> str:
     """Return Grafana's name of a series: its legend, or else its labels or its expression."""
     if legend:
-        return re.sub(r"\{\{\s*(\w+)\s*\}\}", lambda found: labels.get(found[1], ""), legend)
-    told = ", ".join(f'{name}="{value}"' for name, value in labels.items())
-    return f"{{{told}}}" if told else expression
+        return re.sub(r"\{\{\s*(\w+)\s*\}\}", lambda match: labels.get(match[1], ""), legend)
+    labels_text = ", ".join(f'{name}="{value}"' for name, value in labels.items())
+    return f"{{{labels_text}}}" if labels_text else expression
 
 
-def _draw_number(axes: Axes, panel: Panel, shown: list[tuple[str, Any]]) -> None:
+def _draw_number(axes: Axes, panel: Panel, named_series: list[tuple[str, Any]]) -> None:
     axes.set_xticks([])
     axes.set_yticks([])
-    for _, points in shown:
+    for _, points in named_series:
         value = points[-1][1]
-        colour = next(each for least, each in reversed(panel.steps) if float(value) >= least)
+        colour = next(
+            step_color
+            for threshold, step_color in reversed(panel.steps)
+            if float(value) >= threshold
+        )
         text = panel.texts.get(value, value)
         axes.text(0.5, 0.5, text, color=_STATES[colour], fontsize=24, ha="center", va="center")
 
 
-def _draw_lines(axes: Axes, panel: Panel, shown: list[tuple[str, Any]]) -> None:
+def _draw_lines(axes: Axes, panel: Panel, named_series: list[tuple[str, Any]]) -> None:
     from matplotlib.ticker import FuncFormatter, PercentFormatter
 
     lines = []
-    for number, (_, points) in enumerate(shown):
+    for number, (_, points) in enumerate(named_series):
         seconds = [at - points[-1][0] for at, _ in points]
         values = [float(value) for _, value in points]
         lines += axes.plot(seconds, values, color=_LINES[number % len(_LINES)])
-    least, most = axes.get_ylim()
+    lowest, highest = axes.get_ylim()
     axes.set_ylim(
-        least if panel.least is None else panel.least,
-        1.1 * most if panel.most is None else panel.most,
+        lowest if panel.least is None else panel.least,
+        1.1 * highest if panel.most is None else panel.most,
     )
     axes.set_xlim(-WATCHED_S, 0)
     axes.xaxis.set_major_formatter("{x:g} s")
@@ -122,7 +126,7 @@ def _draw_lines(axes: Axes, panel: Panel, shown: list[tuple[str, Any]]) -> None:
     if lines:
         axes.legend(
             lines,
-            [name for name, _ in shown],
+            [name for name, _ in named_series],
             facecolor=_PAPER,
             labelcolor=_INK,
             edgecolor=_PAPER,
@@ -165,7 +169,7 @@ def main() -> int:
                 draw(
                     options.file,
                     our_panels(),
-                    lambda asked: watching.query_range(asked, until - WATCHED_S, until),
+                    lambda expression: watching.query_range(expression, until - WATCHED_S, until),
                 )
         finally:
             broker.stop()

@@ -106,8 +106,8 @@ class Prometheus:
         Raises:
             AssertionError: The expression is invalid.
         """
-        between = {"start": str(start), "end": str(end), "step": "1"}
-        return self._ask("query_range", query=expression, **between)["result"]
+        parameters = {"start": str(start), "end": str(end), "step": "1"}
+        return self._ask("query_range", query=expression, **parameters)["result"]
 
     def rules(self) -> list[dict[str, Any]]:
         return [rule for group in self._ask("rules")["groups"] for rule in group["rules"]]

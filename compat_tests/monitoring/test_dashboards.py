@@ -47,13 +47,15 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]
 
 
 @pytest.mark.parametrize("dashboard", DASHBOARDS)
-def test_each_panel_shows_something_or_is_known_not_to(prometheus: Prometheus, dashboard: str):
+def test_panels_show_data_except_known_empty_ones(prometheus: Prometheus, dashboard: str):
     waiting = dict(panels(dashboard))
     assert all(prometheus.query(waiting[title]) == [] for title in EMPTY if title in waiting)
-    waiting = {title: asked for title, asked in waiting.items() if title not in EMPTY}
+    waiting = {title: expression for title, expression in waiting.items() if title not in EMPTY}
 
     def all_show() -> bool:
-        for title in [title for title, asked in waiting.items() if prometheus.query(asked)]:
+        for title in [
+            title for title, expression in waiting.items() if prometheus.query(expression)
+        ]:
             del waiting[title]
         return not waiting
 
@@ -63,7 +65,7 @@ def test_each_panel_shows_something_or_is_known_not_to(prometheus: Prometheus, d
         pytest.fail(f"empty panels: {waiting}")
 
 
-def test_lag_is_told_as_it_is(prometheus: Prometheus):
+def test_consumer_lag_is_correct(prometheus: Prometheus):
     eventually(
         lambda: bool(prometheus.query('kafka_consumergroup_lag{partition="0"} >= 0')),
         timeout_s=PATIENCE_S,
@@ -74,7 +76,7 @@ def test_lag_is_told_as_it_is(prometheus: Prometheus):
     assert prometheus.query('wirebroker_consumergroup_lag_seconds{partition="0"} < 60')
 
 
-def test_our_dashboards_panels_show_something(prometheus: Prometheus):
+def test_panels_of_own_dashboard_show_data(prometheus: Prometheus):
     waiting = {
         (panel.title, number): target.expression
         for panel in our_panels()
@@ -83,8 +85,8 @@ def test_our_dashboards_panels_show_something(prometheus: Prometheus):
     assert len(waiting) > 10
 
     def all_show() -> bool:
-        for place in [place for place, asked in waiting.items() if prometheus.query(asked)]:
-            del waiting[place]
+        for key in [key for key, expression in waiting.items() if prometheus.query(expression)]:
+            del waiting[key]
         return not waiting
 
     try:
@@ -93,36 +95,36 @@ def test_our_dashboards_panels_show_something(prometheus: Prometheus):
         pytest.fail(f"empty panels: {waiting}")
 
 
-def test_our_dashboard_counts_each_record_once(prometheus: Prometheus):
-    (asked,) = next(panel.targets for panel in our_panels() if "Records in" in panel.title)
-    total = asked.expression.replace("sum by (topic)", "sum").replace('topic=~".+"', 'topic=""')
+def test_own_dashboard_counts_each_record_once(prometheus: Prometheus):
+    (target,) = next(panel.targets for panel in our_panels() if "Records in" in panel.title)
+    total = target.expression.replace("sum by (topic)", "sum").replace('topic=~".+"', 'topic=""')
     assert 'topic=""' in total
-    both = f"sum({asked.expression}) / ({total})"
-    eventually(lambda: bool(prometheus.query(f"{both} > 0")), timeout_s=PATIENCE_S)
-    (share,) = prometheus.query(both)
+    ratio = f"sum({target.expression}) / ({total})"
+    eventually(lambda: bool(prometheus.query(f"{ratio} > 0")), timeout_s=PATIENCE_S)
+    (share,) = prometheus.query(ratio)
     assert float(share["value"][1]) == pytest.approx(1)
-    assert all(series["metric"]["topic"] for series in prometheus.query(asked.expression))
+    assert all(series["metric"]["topic"] for series in prometheus.query(target.expression))
 
 
-def test_our_dashboard_is_drawn(prometheus: Prometheus, tmp_path: Path):
+def test_own_dashboard_is_drawn(prometheus: Prometheus, tmp_path: Path):
     pytest.importorskip("matplotlib", reason="it is drawn with it (extra bench)")
     from PIL import Image
 
-    asked: list[str] = []
+    queries: list[str] = []
     until = prometheus.now()
 
     def ask(expression: str) -> list[dict[str, Any]]:
-        asked.append(expression)
+        queries.append(expression)
         return prometheus.query_range(expression, until - 30, until)
 
     draw(tmp_path / "drawn.png", our_panels(), ask)
-    assert asked == [each.expression for panel in our_panels() for each in panel.targets]
+    assert queries == [target.expression for panel in our_panels() for target in panel.targets]
     with Image.open(tmp_path / "drawn.png") as picture, Image.open(PICTURE) as shown_in_docs:
         assert picture.size == shown_in_docs.size
         assert len(picture.convert("RGB").getcolors() or ()) > 10
 
 
-def test_no_alert_of_ours_is_raised_by_a_healthy_broker(prometheus: Prometheus):
+def test_healthy_broker_raises_no_alert(prometheus: Prometheus):
     eventually(
         lambda: all(rule["health"] == "ok" for rule in prometheus.rules()), timeout_s=PATIENCE_S
     )
@@ -131,7 +133,7 @@ def test_no_alert_of_ours_is_raised_by_a_healthy_broker(prometheus: Prometheus):
     assert {rule["name"] for rule in rules if rule["state"] != "inactive"} == set()
 
 
-def test_our_alerts_are_rules_that_prometheus_takes():
+def test_prometheus_accepts_alert_rules():
     done = subprocess.run(
         [program("promtool"), "check", "rules", str(ALERTS)],
         capture_output=True,

@@ -38,26 +38,26 @@ def use(bootstrap: str) -> Consumer:
 
 
 def of_kafka(samples: Samples) -> Samples:
-    return {place: number for place, number in samples.items() if place[0].startswith(_OURS)}
+    return {series: number for series, number in samples.items() if series[0].startswith(_OURS)}
 
 
 @pytest.mark.long
-def test_both_tell_the_same(tmp_path: Path):
+def test_metrics_equal_those_of_kafka_exporter(tmp_path: Path):
     try:
         program()
     except ToolError as error:
         pytest.skip(f"there is no kafka_exporter here: {error}")
-    ours = f"127.0.0.1:{free_port()}"
-    broker = Wirebroker(tmp_path, {"wirebroker.http.listeners": ours})
+    http_address = f"127.0.0.1:{free_port()}"
+    broker = Wirebroker(tmp_path, {"wirebroker.http.listeners": http_address})
     broker.start()
     try:
         consumer = use(broker.bootstrap)
         with exporting(broker.bootstrap) as page:
-            theirs = of_kafka(read_page(read(page)))
-        told = of_kafka(read_page(read(f"http://{ours}/metrics")))
+            exporter_samples = of_kafka(read_page(read(page)))
+        wirebroker_samples = of_kafka(read_page(read(f"http://{http_address}/metrics")))
         consumer.close()
     finally:
         broker.stop()
-    assert told == theirs
-    names = {name for name, _ in told}
+    assert wirebroker_samples == exporter_samples
+    names = {name for name, _ in wirebroker_samples}
     assert {"kafka_consumergroup_lag_sum", "kafka_topic_partition_current_offset"} <= names

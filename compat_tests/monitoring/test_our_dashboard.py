@@ -8,18 +8,18 @@ import re
 from compat_tests.monitoring.our_dashboard import DASHBOARD, our_panels
 
 
-def test_all_topics_are_not_their_total_too():
+def test_all_value_of_variables_does_not_match_empty_label():
     """Like Apache Kafka, a broker also reports sums over topics without that label."""
     variables = json.loads(DASHBOARD.read_text(encoding="utf-8"))["templating"]["list"]
-    all_values = [each["allValue"] for each in variables if each.get("includeAll")]
+    all_values = [variable["allValue"] for variable in variables if variable.get("includeAll")]
     assert len(all_values) == 2
-    assert not [each for each in all_values if re.fullmatch(each, "")]
+    assert not [pattern for pattern in all_values if re.fullmatch(pattern, "")]
 
 
-def test_healthy_numbers_are_not_red():
+def test_stat_panels_are_not_red_for_healthy_values():
     """Grafana's default steps color 80 of anything red: partitions, groups, connections."""
     at_80 = {
-        panel.title: next(colour for least, colour in reversed(panel.steps) if least <= 80)
+        panel.title: next(colour for threshold, colour in reversed(panel.steps) if threshold <= 80)
         for panel in our_panels()
         if panel.kind == "stat"
     }
@@ -30,13 +30,13 @@ def test_healthy_numbers_are_not_red():
     }
 
 
-def test_lines_have_names_and_begin_at_zero():
+def test_graphs_have_legends_and_start_at_zero():
     lines = [panel for panel in our_panels() if panel.kind == "timeseries"]
     assert len(lines) > 10
     assert not [panel.title for panel in lines if panel.least != 0]
     assert all(target.legend for panel in our_panels() for target in panel.targets)
 
 
-def test_states_are_told_in_words():
+def test_broker_states_are_shown_as_text():
     (state,) = [panel for panel in our_panels() if panel.title == "State"]
     assert state.texts["3"] == "running"

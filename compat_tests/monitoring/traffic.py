@@ -79,7 +79,7 @@ class Traffic:
             rest_from, rest_until = self._rest
             if rest_from <= time.monotonic() - began < rest_until:
                 continue
-            found = consumer.consume(_MOST_AT_ONCE, timeout=_TURN_S)
-            if any(message.error() is None for message in found):
+            messages = consumer.consume(_MOST_AT_ONCE, timeout=_TURN_S)
+            if any(message.error() is None for message in messages):
                 consumer.commit(asynchronous=False)
         consumer.close()

@@ -28,7 +28,7 @@ OURS = {schema.name: schema for schema in all_schemas()}
 @cache
 def kafkas() -> dict[str, MessageSchema]:
     """Return the definitions in Kafka's jars that wirebroker also has."""
-    found: dict[str, MessageSchema] = {}
+    schemas: dict[str, MessageSchema] = {}
     for jar in sorted(tools.kafka_jars().glob(f"kafka-*-{tools.KAFKA_VERSION}.jar")):
         with zipfile.ZipFile(jar) as archive:
             for path in archive.namelist():
@@ -36,15 +36,15 @@ def kafkas() -> dict[str, MessageSchema]:
                     text = archive.read(path).decode()
                     name = _NAME.findall(text)[0]
                     if name in OURS:
-                        found[name] = parse_json_schema(text)
-    return found
+                        schemas[name] = parse_json_schema(text)
+    return schemas
 
 
 def shape(struct: StructSchema, version: int, *, is_named: bool) -> list[Any]:
     return [
-        _shape_of(each, version, is_named=is_named)
-        for each in struct.fields
-        if version in each.versions
+        _shape_of(field, version, is_named=is_named)
+        for field in struct.fields
+        if version in field.versions
     ]
 
 
@@ -55,32 +55,35 @@ def _shape_of(field: Field, version: int, *, is_named: bool) -> Any:
     return (field.name if is_named else "", type_, field.is_array, is_nullable, tag)
 
 
-def test_every_message_of_kafka_is_here() -> None:
+def test_all_kafka_messages_are_defined() -> None:
     names = kafkas()
     keys = {schema.number for name, schema in names.items() if name.endswith("Request")}
     assert keys >= {int(key) for key in SPOKEN_VERSIONS if tools.IS_REFERENCE or key < 93}
     assert {OURS[name].number for name in names if name.endswith("Response")} >= keys
     if tools.IS_REFERENCE:
-        known = {schema.name for schema in OURS.values() if schema.number in set(ApiKey)}
-        assert {name for name in known if name.endswith("Request")} <= names.keys()
+        names_of_apis = {schema.name for schema in OURS.values() if schema.number in set(ApiKey)}
+        assert {name for name in names_of_apis if name.endswith("Request")} <= names.keys()
 
 
 @pytest.mark.parametrize("name", sorted(OURS))
-def test_a_message_has_kafkas_fields_in_every_version(name: str) -> None:
-    theirs, ours = kafkas().get(name), OURS[name]
-    if theirs is None:
+def test_message_fields_match_kafka_in_every_version(name: str) -> None:
+    kafka_schema, wirebroker_schema = kafkas().get(name), OURS[name]
+    if kafka_schema is None:
         assert not tools.IS_REFERENCE or not name.endswith(
             ("Request", "Response", "Record", "Value")
         )
         return
-    assert theirs.number == ours.number
-    assert (ours.versions.first, ours.versions.last) == (
-        (theirs.versions.first, theirs.versions.last)
+    assert kafka_schema.number == wirebroker_schema.number
+    assert (wirebroker_schema.versions.first, wirebroker_schema.versions.last) == (
+        (kafka_schema.versions.first, kafka_schema.versions.last)
         if tools.IS_REFERENCE
-        else (theirs.versions.first, max(theirs.versions.last, ours.versions.last))
+        else (
+            kafka_schema.versions.first,
+            max(kafka_schema.versions.last, wirebroker_schema.versions.last),
+        )
     )
-    for version in range(theirs.versions.first, theirs.versions.last + 1):
-        is_flexible = version in theirs.flexible_versions
-        assert is_flexible == (version in ours.flexible_versions), version
-        found = shape(ours.body, version, is_named=tools.IS_REFERENCE)
-        assert found == shape(theirs.body, version, is_named=tools.IS_REFERENCE), version
+    for version in range(kafka_schema.versions.first, kafka_schema.versions.last + 1):
+        is_flexible = version in kafka_schema.flexible_versions
+        assert is_flexible == (version in wirebroker_schema.flexible_versions), version
+        actual = shape(wirebroker_schema.body, version, is_named=tools.IS_REFERENCE)
+        assert actual == shape(kafka_schema.body, version, is_named=tools.IS_REFERENCE), version

@@ -33,44 +33,46 @@ def facts() -> dict[str, dict[str, int]]:
     classes = java_programs.compiled("facts", Path(__file__).with_name("java"))
     command = java_start.command("-Xmx128m", "Facts", more_classes=classes)
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    found: dict[str, dict[str, int]] = defaultdict(dict)
+    numbers_by_kind: dict[str, dict[str, int]] = defaultdict(dict)
     for line in printed.splitlines():
         kind, name, number = line.split("\t")
-        found[kind][name] = int(number)
-    return found
+        numbers_by_kind[kind][name] = int(number)
+    return numbers_by_kind
 
 
 def test_error_codes() -> None:
-    ours = {each.name: int(each) for each in ErrorCode}
-    assert facts()["error"].items() <= ours.items()
-    assert not tools.IS_REFERENCE or facts()["error"] == ours
+    wirebroker_codes = {code.name: int(code) for code in ErrorCode}
+    assert facts()["error"].items() <= wirebroker_codes.items()
+    assert not tools.IS_REFERENCE or facts()["error"] == wirebroker_codes
 
 
 def test_record_types() -> None:
-    ours = {f"{each.name}_RECORD": int(each) for each in RecordType}
-    assert facts()["record"].items() <= ours.items()
-    assert not tools.IS_REFERENCE or facts()["record"] == ours
+    wirebroker_types = {
+        f"{record_type.name}_RECORD": int(record_type) for record_type in RecordType
+    }
+    assert facts()["record"].items() <= wirebroker_types.items()
+    assert not tools.IS_REFERENCE or facts()["record"] == wirebroker_types
 
 
 def test_levels_of_the_metadata_version() -> None:
-    theirs = facts()["metadata.version"]
-    newest = max(theirs.values())
-    assert READABLE_FEATURES["metadata.version"] == (min(theirs.values()), NEWEST_LEVEL)
+    kafka_levels = facts()["metadata.version"]
+    newest = max(kafka_levels.values())
+    assert READABLE_FEATURES["metadata.version"] == (min(kafka_levels.values()), NEWEST_LEVEL)
     assert RELEASES[_RELEASE] == newest
     assert {
         name: level for name, level in RELEASES.items() if "IV" in name and level <= newest
-    } == {name: level for name, level in theirs.items() if level >= min(RELEASES.values())}
-    changed = set(facts()["other records"].values()) - {min(theirs.values())}
-    assert {each for each in feature_updates._OTHER_RECORDS if each <= newest} == changed
+    } == {name: level for name, level in kafka_levels.items() if level >= min(RELEASES.values())}
+    changed = set(facts()["other records"].values()) - {min(kafka_levels.values())}
+    assert {level for level in feature_updates._OTHER_RECORDS if level <= newest} == changed
 
 
 def test_levels_of_the_other_features() -> None:
     for name, level in facts()["feature"].items():
         highest = READABLE_FEATURES[name][1]
         assert highest == level if tools.IS_REFERENCE else highest >= level, name
-    ours = bootstrap_levels(new_cluster_levels(RELEASES[_RELEASE]))
-    assert ours.pop("metadata.version") == RELEASES[_RELEASE]
-    assert ours == {
+    wirebroker_levels = bootstrap_levels(new_cluster_levels(RELEASES[_RELEASE]))
+    assert wirebroker_levels.pop("metadata.version") == RELEASES[_RELEASE]
+    assert wirebroker_levels == {
         name: level
         for name, level in facts()["new cluster"].items()
         if name in SERVED_FEATURES and name != "kraft.version"

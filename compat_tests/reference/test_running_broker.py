@@ -46,65 +46,81 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BlockingClient]:
 
 
 def test_api_versions(kafka: BlockingClient) -> None:
-    asked = {"client_software_name": "reference", "client_software_version": "1"}
-    answer = kafka.ask(ApiKey.API_VERSIONS, 4, asked)
-    theirs = {ApiKey(row.api_key): (row.min_version, row.max_version) for row in answer.api_keys}
-    for key, (lowest, highest) in theirs.items():
-        ours = API_VERSIONS.get(key) or CONTROLLER_API_VERSIONS[key]
+    client_fields = {"client_software_name": "reference", "client_software_version": "1"}
+    answer = kafka.ask(ApiKey.API_VERSIONS, 4, client_fields)
+    kafka_versions = {
+        ApiKey(row.api_key): (row.min_version, row.max_version) for row in answer.api_keys
+    }
+    for key, (lowest, highest) in kafka_versions.items():
+        wirebroker_versions = API_VERSIONS.get(key) or CONTROLLER_API_VERSIONS[key]
         if tools.IS_REFERENCE:
-            assert (ours.min_version, ours.max_version) == (lowest, highest), key.name
-        else:
-            assert (ours.min_version, max(ours.max_version, highest)) == (
+            assert (wirebroker_versions.min_version, wirebroker_versions.max_version) == (
                 lowest,
-                ours.max_version,
+                highest,
+            ), key.name
+        else:
+            assert (
+                wirebroker_versions.min_version,
+                max(wirebroker_versions.max_version, highest),
+            ) == (
+                lowest,
+                wirebroker_versions.max_version,
             ), key.name
     # Kafka advertises telemetry only if a receiver is configured.
-    assert not tools.IS_REFERENCE or API_VERSIONS.keys() <= theirs.keys()
+    assert not tools.IS_REFERENCE or API_VERSIONS.keys() <= kafka_versions.keys()
 
 
 def described(client: BlockingClient, kind: int, name: str) -> dict[str, Any]:
     resource = {"resource_type": kind, "resource_name": name, "configuration_keys": None}
-    asked = {"resources": [resource], "include_synonyms": True, "include_documentation": False}
-    (result,) = client.ask(ApiKey.DESCRIBE_CONFIGS, 4, asked).results
+    request = {"resources": [resource], "include_synonyms": True, "include_documentation": False}
+    (result,) = client.ask(ApiKey.DESCRIBE_CONFIGS, 4, request).results
     assert result.error_code == 0
-    return {each.name: each for each in result.configs}
+    return {config.name: config for config in result.configs}
 
 
 def default_of(config: Any) -> str | None:
-    values = [each.value for each in config.synonyms if each.source == _DEFAULT]
+    values = [synonym.value for synonym in config.synonyms if synonym.source == _DEFAULT]
     return values[-1] if values else (config.value if config.config_source == _DEFAULT else None)
 
 
-def differences(theirs: dict[str, Any], rows: dict[str, ConfigRow]) -> list[str]:
-    found: list[str] = []
-    for name, config in theirs.items():
+def differences(kafka_configs: dict[str, Any], rows: dict[str, ConfigRow]) -> list[str]:
+    lines: list[str] = []
+    for name, config in kafka_configs.items():
         row = rows.get(name)
         if row is None or row.internal:
-            found.append(f"{name} is missing")
+            lines.append(f"{name} is missing")
             continue
-        here, there = row.default, default_of(config)
-        if (here or "") != (there or ""):
-            found.append(f"{name}: {there!r} there, {here!r} here")
+        wirebroker_default, kafka_default = row.default, default_of(config)
+        if (wirebroker_default or "") != (kafka_default or ""):
+            lines.append(f"{name}: {kafka_default!r} there, {wirebroker_default!r} here")
         if row.type.value != config.config_type:
-            found.append(f"{name}: type {config.config_type} there, {row.type.value} here")
+            lines.append(f"{name}: type {config.config_type} there, {row.type.value} here")
         if (row.mutability is Mutability.READ_ONLY) != config.read_only:
-            found.append(f"{name}: read-only {config.read_only} there, {row.mutability} here")
+            lines.append(f"{name}: read-only {config.read_only} there, {row.mutability} here")
         if row.is_sensitive != config.is_sensitive:
-            found.append(f"{name}: sensitive {config.is_sensitive} there")
-    return sorted(each for each in found if each.partition(":")[0] not in OTHERS)
+            lines.append(f"{name}: sensitive {config.is_sensitive} there")
+    return sorted(line for line in lines if line.partition(":")[0] not in OTHERS)
 
 
 def test_configs_of_brokers(kafka: BlockingClient) -> None:
-    found = differences(described(kafka, 4, "1"), ROWS)
-    assert not found, "\n".join(found)
+    lines = differences(described(kafka, 4, "1"), ROWS)
+    assert not lines, "\n".join(lines)
 
 
 def test_configs_of_topics(kafka: BlockingClient) -> None:
     topic = {"name": "t", "num_partitions": 1, "replication_factor": 1}
     request = {"topics": [topic], "timeout_ms": 30_000, "validate_only": False}
     answer = kafka.ask(ApiKey.CREATE_TOPICS, 7, request)
-    theirs = {each.name: each for each in answer.topics[0].configs}
-    known = TOPIC_ROWS.keys() - {INTERNAL}
-    assert known == theirs.keys() if tools.IS_REFERENCE else known > theirs.keys()
-    defaults = {name: each.value for name, each in theirs.items() if each.config_source == _DEFAULT}
+    kafka_configs = {config.name: config for config in answer.topics[0].configs}
+    wirebroker_names = TOPIC_ROWS.keys() - {INTERNAL}
+    assert (
+        wirebroker_names == kafka_configs.keys()
+        if tools.IS_REFERENCE
+        else wirebroker_names > kafka_configs.keys()
+    )
+    defaults = {
+        name: config.value
+        for name, config in kafka_configs.items()
+        if config.config_source == _DEFAULT
+    }
     assert defaults == {name: TOPIC_ROWS[name].default for name in defaults}

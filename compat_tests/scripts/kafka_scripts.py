@@ -50,19 +50,19 @@ class KafkaScripts:
         assert self._process.stdin
         assert self._process.stdout
         fields = [CLASSES[script], text, *arguments]
-        encoded = [each if isinstance(each, bytes) else each.encode() for each in fields]
-        line = " ".join(f".{base64.b64encode(each).decode()}" for each in encoded)
+        encoded = [field if isinstance(field, bytes) else field.encode() for field in fields]
+        line = " ".join(f".{base64.b64encode(field_bytes).decode()}" for field_bytes in encoded)
         self._process.stdin.write(f"{line}\n".encode())
         self._process.stdin.flush()
-        answered = self._process.stdout.readline().decode().split()
-        if not answered:  # the argument parser has ended the process without output
+        response = self._process.stdout.readline().decode().split()
+        if not response:  # the argument parser has ended the process without output
             status = self._process.wait()
             self._process.communicate()
             self._process = _started()
             return Answer(status, "", "")
-        ended, out, err = answered
+        status_text, out, err = response
         return Answer(
-            int(ended),
+            int(status_text),
             base64.b64decode(out[1:]).decode(errors="replace"),
             base64.b64decode(err[1:]).decode(),
         )
@@ -74,7 +74,7 @@ class KafkaScripts:
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
-        where: TracebackType | None,
+        traceback: TracebackType | None,
     ) -> None:
         self._process.kill()
         self._process.communicate()

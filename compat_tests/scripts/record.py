@@ -23,10 +23,10 @@ _APPLIED_S = 0.5
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    every = sorted(path.stem for path in TRANSCRIPTS.glob("*.txt"))
-    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(every))
+    all_names = sorted(path.stem for path in TRANSCRIPTS.glob("*.txt"))
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(all_names))
     names = parser.parse_args().names
-    unknown = sorted({*names} - {*every})
+    unknown = sorted({*names} - {*all_names})
     if unknown:
         parser.error(f"no such transcript: {', '.join(unknown)}")
     with tempfile.TemporaryDirectory() as folder, KafkaScripts() as scripts:
@@ -42,16 +42,16 @@ def main() -> None:
         for path in paths:
             if names and path.stem not in names:
                 continue
-            own = Path(folder) / path.stem
-            own.mkdir()
-            found = played(
+            transcript_folder = Path(folder) / path.stem
+            transcript_folder.mkdir()
+            recorded = played(
                 steps_of(path),
                 run,
                 bootstrap=broker.bootstrap,
-                folder=own,
+                folder=transcript_folder,
                 data=broker.data_dir,
             )
-            path.write_text(text_of(found), encoding="utf-8")
+            path.write_text(text_of(recorded), encoding="utf-8")
         broker.stop()
 
 

@@ -27,8 +27,8 @@ FORMATTERS = "org.apache.kafka.tools.consumer."
 DOUBLES = [0.0, -0.0, 1.0, 0.1, 1e-5, 0.001, 1e7, 9999999.5, 1 / 3, 1.5e300]
 DOUBLES += [float("nan"), float("inf"), float("-inf"), 1.7976931348623157e308]
 VALUES = {
-    "Float": [struct.pack(">f", each) for each in DOUBLES if not 1e38 < abs(each) < math.inf],
-    "Double": [struct.pack(">d", each) for each in DOUBLES],
+    "Float": [struct.pack(">f", value) for value in DOUBLES if not 1e38 < abs(value) < math.inf],
+    "Double": [struct.pack(">d", value) for value in DOUBLES],
     "Boolean": [b"\0", b"\1"],
     "ByteBuffer": [b"", b"abc"],
     "Bytes": [bytes(range(256))],
@@ -55,22 +55,30 @@ def ours(capfd: pytest.CaptureFixture[str]) -> Any:
 
 
 def read(run: Any, broker: Broker, topic: str, *flags: str) -> Answer:
-    whole = ["--bootstrap-server", broker.bootstrap, "--topic", topic, "--partition", "0"]
-    found: Answer = run(
-        "kafka-console-consumer", [*whole, "--offset", "earliest", "--timeout-ms", "3000", *flags]
+    partition_options = [
+        "--bootstrap-server",
+        broker.bootstrap,
+        "--topic",
+        topic,
+        "--partition",
+        "0",
+    ]
+    result: Answer = run(
+        "kafka-console-consumer",
+        [*partition_options, "--offset", "earliest", "--timeout-ms", "3000", *flags],
     )
-    return found
+    return result
 
 
 def produce(broker: Broker, topic: str, values: list[bytes]) -> None:
     producer = KafkaProducer(bootstrap_servers=broker.bootstrap)
-    for each in values:
-        producer.send(topic, value=each, key=each)
+    for value in values:
+        producer.send(topic, value=value, key=value)
     producer.close()
 
 
 @pytest.mark.parametrize("name", VALUES)
-def test_values_are_printed_alike(
+def test_console_consumer_prints_values_like_kafka(
     name: str, broker: Broker, theirs: KafkaScripts, ours: Any
 ) -> None:
     topic = f"values-{name}"
@@ -80,10 +88,10 @@ def test_values_are_printed_alike(
         flags += ["--formatter-property", f"print.{part}=true"]
     flags += ["--formatter-property", "no.such.property=true"]
     expected = read(theirs.run, broker, topic, *flags)
-    found = read(ours, broker, topic, *flags)
-    assert found.status == expected.status == 0
-    assert found.out == expected.out
-    assert found.out.count("\n") == len(VALUES[name])
+    result = read(ours, broker, topic, *flags)
+    assert result.status == expected.status == 0
+    assert result.out == expected.out
+    assert result.out.count("\n") == len(VALUES[name])
 
 
 @pytest.mark.parametrize(
@@ -96,19 +104,19 @@ def test_values_are_printed_alike(
         ("read", "LoggingMessageFormatter"),
     ],
 )
-def test_formatters_print_alike(
+def test_console_consumer_formatters_print_like_kafka(
     topic: str, formatter: str, broker: Broker, theirs: KafkaScripts, ours: Any
 ) -> None:
     _fill_internal_topics(broker, theirs)
     flags = ["--formatter", f"{FORMATTERS}{formatter}"]
     expected = read(theirs.run, broker, topic, *flags)
-    found = read(ours, broker, topic, *flags)
-    assert found.status == expected.status == 0
-    assert found.out == expected.out
-    assert found.out.count('{"key":') >= (3 if topic.startswith("__") else 0)
+    result = read(ours, broker, topic, *flags)
+    assert result.status == expected.status == 0
+    assert result.out == expected.out
+    assert result.out.count('{"key":') >= (3 if topic.startswith("__") else 0)
 
 
-def _fill_internal_topics(broker: Broker, theirs: KafkaScripts) -> None:
+def _fill_internal_topics(broker: Broker, scripts: KafkaScripts) -> None:
     produce(broker, "read", [b"a"])
     consumer = KafkaConsumer(
         "read",
@@ -121,24 +129,28 @@ def _fill_internal_topics(broker: Broker, theirs: KafkaScripts) -> None:
     consumer.commit()
     consumer.close()
     connection = ["--bootstrap-server", broker.bootstrap]
-    moved = ["--reset-offsets", "--group", "readers", "--topic", "read", "--to-earliest"]
-    assert theirs.run("kafka-consumer-groups", [*connection, *moved, "--execute"]).status == 0
+    reset_options = ["--reset-offsets", "--group", "readers", "--topic", "read", "--to-earliest"]
+    assert (
+        scripts.run("kafka-consumer-groups", [*connection, *reset_options, "--execute"]).status == 0
+    )
     load = ["--num-records", "1", "--record-size", "1", "--throughput", "-1"]
-    written = [*connection, "--topic", "read", *load, "--transactional-id", "tx"]
-    assert theirs.run("kafka-producer-perf-test", written).status == 0
-    deleted = ["--delete", "--group", "readers"]
-    assert theirs.run("kafka-consumer-groups", [*connection, *deleted]).status == 0
+    producer_options = [*connection, "--topic", "read", *load, "--transactional-id", "tx"]
+    assert scripts.run("kafka-producer-perf-test", producer_options).status == 0
+    deletion_options = ["--delete", "--group", "readers"]
+    assert scripts.run("kafka-consumer-groups", [*connection, *deletion_options]).status == 0
 
 
-def test_lines_are_read_alike(broker: Broker, theirs: KafkaScripts, ours: Any) -> None:
-    chance = random.Random(0)
+def test_console_producer_reads_lines_like_kafka(
+    broker: Broker, theirs: KafkaScripts, ours: Any
+) -> None:
+    rng = random.Random(0)
     letters = [b"a", b"\r", b"\n", b"\r\n", b"\xc3\xa9", b"\xff", b"\xed\xa0\x80", b"\xe2\x82"]
     letters += [b"\xf0\x90\x80", b"\xf0", b"\x80", b"\xed\xa0", b"\xf4\x90\x80\x80", b"\xc0"]
-    text = b"".join(chance.choices(letters, k=3000)) + b"end\r"
+    text = b"".join(rng.choices(letters, k=3000)) + b"end\r"
     for topic, run in (("lines-theirs", theirs.run), ("lines-ours", ours)):
         words = ["--bootstrap-server", broker.bootstrap, "--topic", topic]
         assert run("kafka-console-producer", words, text).status == 0
     flags = ("--formatter-property", "print.offset=true")
-    found = [read(ours, broker, topic, *flags).out for topic in ("lines-theirs", "lines-ours")]
-    assert found[0] == found[1]
-    assert found[0].count("\n") > 500
+    outputs = [read(ours, broker, topic, *flags).out for topic in ("lines-theirs", "lines-ours")]
+    assert outputs[0] == outputs[1]
+    assert outputs[0].count("\n") > 500

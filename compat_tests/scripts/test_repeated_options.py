@@ -16,15 +16,18 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.java
 
 
-def test_kafka_refuses_and_accepts_what_the_table_says(tmp_path: Path) -> None:
+def test_kafka_accepts_repeated_options_as_in_table(tmp_path: Path) -> None:
     files_in(tmp_path)
-    with make_broker("apache", tmp_path / "broker", AUTHORIZED) as broker, KafkaScripts() as run:
+    with (
+        make_broker("apache", tmp_path / "broker", AUTHORIZED) as broker,
+        KafkaScripts() as scripts,
+    ):
         segment = broker.data_dir / "orders-0" / "00000000000000000000.log"
-        made = ["--bootstrap-server", broker.bootstrap, "--create", "--topic", "orders"]
-        assert run.run("kafka-topics", made).status == 0
+        creation = ["--bootstrap-server", broker.bootstrap, "--create", "--topic", "orders"]
+        assert scripts.run("kafka-topics", creation).status == 0
         for row in REPEATED:
             script, *words = row.words(2, broker.bootstrap, tmp_path, segment)
-            found = run.run(script, words)
-            assert (row.message in found.out + found.err) == row.is_refused, (row, found)
+            result = scripts.run(script, words)
+            assert (row.message in result.out + result.err) == row.is_refused, (row, result)
             if not row.is_refused:
-                assert found.status == 0, (row, found)
+                assert result.status == 0, (row, result)

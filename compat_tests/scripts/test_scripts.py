@@ -23,7 +23,7 @@ pytestmark = pytest.mark.java
 # Topics first, as recorded: before Kafka's internal ones exist.
 NAMES = [
     "topics",
-    *sorted(each.stem for each in TRANSCRIPTS.glob("*.txt") if each.stem != "topics"),
+    *sorted(path.stem for path in TRANSCRIPTS.glob("*.txt") if path.stem != "topics"),
 ]
 
 
@@ -55,7 +55,7 @@ def ours(capfd: pytest.CaptureFixture[str]) -> Callable[[str, list[str], str], A
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_script_says_what_was_recorded(
+def test_script_output_matches_transcript(
     name: str,
     pair: tuple[str, str],
     broker: Broker,
@@ -68,10 +68,10 @@ def test_a_script_says_what_was_recorded(
         )
     if name == "storage" and KAFKA_VERSION != REFERENCE_VERSION:
         pytest.skip("it formats by default for the newest release that it knows")
-    ours: Callable[[str, list[str], str], Answer] = request.getfixturevalue("ours")
-    run = ours if pair[0] == "ours" else request.getfixturevalue("theirs").run
+    run_here: Callable[[str, list[str], str], Answer] = request.getfixturevalue("ours")
+    run = run_here if pair[0] == "ours" else request.getfixturevalue("theirs").run
     recorded = steps_of(TRANSCRIPTS / f"{name}.txt")
-    said = played(
+    results = played(
         recorded,
         run,
         bootstrap=broker.bootstrap,
@@ -79,5 +79,5 @@ def test_a_script_says_what_was_recorded(
         data=broker.data_dir,
         patience_s=30.0,
     )
-    for expected, found in zip(recorded, said, strict=True):
-        assert not differs(expected, found), (expected.command, found.said, expected.said)
+    for expected, result in zip(recorded, results, strict=True):
+        assert not differs(expected, result), (expected.command, result.said, expected.said)

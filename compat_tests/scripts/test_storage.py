@@ -34,20 +34,22 @@ class FormattedHere(ApacheKafka):
 
 
 @pytest.mark.parametrize("options", [[], ["--standalone"]], ids=["static", "dynamic"])
-def test_both_brokers_open_what_our_script_has_formatted(
+def test_both_brokers_start_from_directory_formatted_by_kafka_storage(
     options: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    ours = our_scripts(capfd)
+    run_script = our_scripts(capfd)
     broker = FormattedHere(tmp_path)
-    broker.run = ours
+    broker.run = run_script
     broker.has_dynamic_voters = bool(options)
     broker.format_options = options
     users = ["--describe", "--entity-type", "users"]
-    with broker, KafkaScripts() as theirs:
+    with broker, KafkaScripts() as kafka_scripts:
         flags = ["--bootstrap-server", broker.bootstrap, *users]
-        assert theirs.run("kafka-configs", flags).out == SHOWN
-        assert theirs.run("kafka-storage", ["info", "-c", str(broker._properties)]).status == 0
+        assert kafka_scripts.run("kafka-configs", flags).out == SHOWN
+        assert (
+            kafka_scripts.run("kafka-storage", ["info", "-c", str(broker._properties)]).status == 0
+        )
     config = load_config(file=broker._properties, environment={}, flags={})
     with ThreadedServer(config) as server:
         flags = ["--bootstrap-server", "{}:{}".format(*server.address), *users]
-        assert ours("kafka-configs", flags).out == SHOWN
+        assert run_script("kafka-configs", flags).out == SHOWN

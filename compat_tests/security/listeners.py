@@ -39,8 +39,8 @@ _TOKENS: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginM
 
 def protocol_map(protocols: Mapping[str, str]) -> str:
     """Return listener.security.protocol.map for these listeners and the open ones."""
-    every = {"PLAINTEXT": "PLAINTEXT", "CONTROLLER": "PLAINTEXT", **protocols}
-    return ",".join(f"{name}:{protocol}" for name, protocol in every.items())
+    protocol_by_listener = {"PLAINTEXT": "PLAINTEXT", "CONTROLLER": "PLAINTEXT", **protocols}
+    return ",".join(f"{name}:{protocol}" for name, protocol in protocol_by_listener.items())
 
 
 def _settings(folder: Path) -> dict[str, str]:
@@ -78,15 +78,17 @@ class KafkaOfListeners(ApacheKafka):
     def _choose_ports(self) -> None:
         super()._choose_ports()
         self.ports = {name: free_port() for name in self.protocols}
-        written = self._properties.read_text()
-        own = next(
-            line.partition("=")[2] for line in written.splitlines() if line.startswith("listeners=")
+        properties = self._properties.read_text()
+        own_listeners = next(
+            line.partition("=")[2]
+            for line in properties.splitlines()
+            if line.startswith("listeners=")
         )
-        more = ",".join(f"{name}://{HOST}:{port}" for name, port in self.ports.items())
+        added_listeners = ",".join(f"{name}://{HOST}:{port}" for name, port in self.ports.items())
         # The last line with a name applies.
         self._properties.write_text(
-            f"{written}listeners={own},{more}\n"
-            f"advertised.listeners=PLAINTEXT://{HOST}:{self.port},{more}\n"
+            f"{properties}listeners={own_listeners},{added_listeners}\n"
+            f"advertised.listeners=PLAINTEXT://{HOST}:{self.port},{added_listeners}\n"
         )
 
 

@@ -113,5 +113,5 @@ def logins(broker: Guarded, folder: Path, way: str) -> tuple[Login, Login]:
 def _token(lives_s: int = 300) -> str:
     now = SystemClock().now_ms() // 1000
     claims = {"sub": "alice", "iat": now - 600, "exp": now + lives_s}
-    parts = (json.dumps(each).encode() for each in ({"alg": "none"}, claims))
-    return ".".join(base64.urlsafe_b64encode(each).decode().rstrip("=") for each in parts) + "."
+    parts = (json.dumps(part).encode() for part in ({"alg": "none"}, claims))
+    return ".".join(base64.urlsafe_b64encode(part).decode().rstrip("=") for part in parts) + "."

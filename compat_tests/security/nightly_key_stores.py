@@ -56,31 +56,31 @@ class _Wirebroker(WirebrokerOfListeners):
     protocols = PROTOCOLS
 
 
-def by_cryptography(folder: Path, pem: str, by: str) -> Stores:
-    place = pem.index("-----BEGIN CERTIFICATE")
-    key = load_pem_private_key(pem[:place].encode(), None)
-    form = BestAvailableEncryption(PASSWORD.encode())
-    trusted = x509.load_pem_x509_certificate(authority(by).certificate.encode())
-    chain = x509.load_pem_x509_certificate(pem[place:].encode())
+def by_cryptography(folder: Path, pem: str, authority_name: str) -> Stores:
+    certificate_index = pem.index("-----BEGIN CERTIFICATE")
+    key = load_pem_private_key(pem[:certificate_index].encode(), None)
+    encryption = BestAvailableEncryption(PASSWORD.encode())
+    trusted = x509.load_pem_x509_certificate(authority(authority_name).certificate.encode())
+    chain = x509.load_pem_x509_certificate(pem[certificate_index:].encode())
     folder.mkdir(parents=True)
-    found = Stores(str(folder / "keys.p12"), str(folder / "trusted.p12"))
-    data = pkcs12.serialize_key_and_certificates(b"own", key, chain, [trusted], form)  # type: ignore[arg-type]
-    Path(found.keys).write_bytes(data)
+    stores = Stores(str(folder / "keys.p12"), str(folder / "trusted.p12"))
+    data = pkcs12.serialize_key_and_certificates(b"own", key, chain, [trusted], encryption)  # type: ignore[arg-type]
+    Path(stores.keys).write_bytes(data)
     entry = pkcs12.PKCS12Certificate(trusted, b"authority")
-    Path(found.trusted).write_bytes(pkcs12.serialize_java_truststore([entry], form))
-    return found
+    Path(stores.trusted).write_bytes(pkcs12.serialize_java_truststore([entry], encryption))
+    return stores
 
 
-def by_keytool(folder: Path, pem: str, by: str) -> Stores:
+def by_keytool(folder: Path, pem: str, authority_name: str) -> Stores:
     """Write both with Java's keytool, without a type."""
-    from_python = by_cryptography(folder / "from", pem, by)
-    found = Stores(str(folder / "keys"), str(folder / "trusted"))
-    authorities = write(folder, "authority.pem", authority(by).certificate)
+    from_python = by_cryptography(folder / "from", pem, authority_name)
+    stores = Stores(str(folder / "keys"), str(folder / "trusted"))
+    authorities = write(folder, "authority.pem", authority(authority_name).certificate)
     source = ["-srckeystore", from_python.keys, "-srcstorepass", PASSWORD]
-    keytool("-importkeystore", *source, "-destkeystore", found.keys, "-deststorepass", PASSWORD)
-    trusting = ["-alias", "authority", "-file", authorities, "-keystore", found.trusted]
+    keytool("-importkeystore", *source, "-destkeystore", stores.keys, "-deststorepass", PASSWORD)
+    trusting = ["-alias", "authority", "-file", authorities, "-keystore", stores.trusted]
     keytool("-importcert", "-noprompt", *trusting, "-storepass", PASSWORD)
-    return found
+    return stores
 
 
 def keytool(*arguments: str) -> None:
@@ -94,12 +94,12 @@ WRITERS: Final = {"PKCS12": by_cryptography, "": by_keytool}
 
 
 def store_settings(stores: Stores, kind: str) -> dict[str, str]:
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     for name, location in (("keystore", stores.keys), ("truststore", stores.trusted)):
-        found |= {f"ssl.{name}.location": location, f"ssl.{name}.password": PASSWORD}
+        settings |= {f"ssl.{name}.location": location, f"ssl.{name}.password": PASSWORD}
         if kind:
-            found[f"ssl.{name}.type"] = kind
-    return {**found, "ssl.key.password": PASSWORD}
+            settings[f"ssl.{name}.type"] = kind
+    return {**settings, "ssl.key.password": PASSWORD}
 
 
 @pytest.fixture(scope="module", params=["wirebroker", "apache"])
@@ -126,12 +126,12 @@ def guarded(
 def written_by_java(broker: Guarded, listener: str, folder: Path, stores: Stores, kind: str) -> str:
     """Write five records with Java's client; return its error output."""
     file = folder / "client.properties"
-    told = {
+    settings = {
         "bootstrap.servers": f"{HOST}:{broker.ports[listener]}",
         "security.protocol": "SSL",
         **store_settings(stores, kind),
     }
-    file.write_text("".join(f"{name}={value}\n" for name, value in told.items()))
+    file.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
     address = f"{HOST}:{broker.ports[listener]}"
     status, printed = java.attempt(
         address,
@@ -144,19 +144,23 @@ def written_by_java(broker: Guarded, listener: str, folder: Path, stores: Stores
 
 @pytest.mark.parametrize("listener", PROTOCOLS)
 @pytest.mark.parametrize("kind", WRITERS, ids=["by cryptography", "by keytool"])
-def test_javas_client_writes(guarded: Guarded, tmp_path: Path, listener: str, kind: str) -> None:
+def test_java_client_writes_with_keystore(
+    guarded: Guarded, tmp_path: Path, listener: str, kind: str
+) -> None:
     stores = WRITERS[kind](tmp_path / "own", client_certificate(), "test authority")
     assert written_by_java(guarded, listener, tmp_path, stores, kind) == ""
 
 
-def test_javas_client_with_anothers_key_is_refused(guarded: Guarded, tmp_path: Path) -> None:
+def test_java_client_with_foreign_key_is_rejected(guarded: Guarded, tmp_path: Path) -> None:
     stranger = by_cryptography(
         tmp_path / "own", client_certificate("eve", by="others"), "test authority"
     )
     assert "SSL" in written_by_java(guarded, "STORES", tmp_path, stranger, "PKCS12")
 
 
-def test_javas_client_that_trusts_others_goes_no_further(guarded: Guarded, tmp_path: Path) -> None:
+def test_java_client_with_foreign_truststore_rejects_broker(
+    guarded: Guarded, tmp_path: Path
+) -> None:
     trusting = by_cryptography(tmp_path / "own", client_certificate(), "others")
     assert "SSL" in written_by_java(guarded, "STOCK", tmp_path, trusting, "PKCS12")
 
@@ -175,7 +179,9 @@ def test_librdkafka_writes_with_its_keystore(
             "ssl.keystore.password": PASSWORD,
         }
     )
-    told: list[confluent_kafka.KafkaError | None] = []
-    producer.produce(new_topic_name(), b"one", on_delivery=lambda error, _: told.append(error))
+    delivery_errors: list[confluent_kafka.KafkaError | None] = []
+    producer.produce(
+        new_topic_name(), b"one", on_delivery=lambda error, _: delivery_errors.append(error)
+    )
     assert producer.flush(30) == 0
-    assert told == [None]
+    assert delivery_errors == [None]

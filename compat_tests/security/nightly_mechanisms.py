@@ -104,8 +104,8 @@ def _aiokafka(login: Login, topic: str) -> None:
 
 
 def _kcat(login: Login, topic: str) -> None:
-    told = [f"{name}={value}" for name, value in login.of_librdkafka().items()]
-    flags = [flag for each in told for flag in ("-X", each)]
+    assignments = [f"{name}={value}" for name, value in login.of_librdkafka().items()]
+    flags = [flag for assignment in assignments for flag in ("-X", assignment)]
     kcat.run(login.address, "-L", "-t", topic, "-m", str(REFUSED_MS // 1000), *flags)
     kcat.run(login.address, "-P", "-t", topic, *flags, text=b"one\n")
 
@@ -160,7 +160,7 @@ _REFUSALS = (
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.parametrize(("client", "way"), ALL)
-def test_who_may_log_in_writes_and_nobody_else(
+def test_only_clients_with_valid_login_can_write(
     guarded: tuple[Guarded, Path], client: str, way: str
 ) -> None:
     broker, folder = guarded

@@ -38,9 +38,9 @@ PROGRAMS: dict[str, Callable[[str], list[str]]] = {
 
 
 def run(client: str, login: Login, topic: str) -> str:
-    told = json.dumps({**dataclasses.asdict(login), "topic": topic})
+    login_text = json.dumps({**dataclasses.asdict(login), "topic": topic})
     done = subprocess.run(
-        [*PROGRAMS[client](client), told],
+        [*PROGRAMS[client](client), login_text],
         env={**os.environ, **tools_node.member_environment()},
         capture_output=True,
         text=True,
@@ -53,21 +53,21 @@ def run(client: str, login: Login, topic: str) -> str:
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("client", PROGRAMS)
-def test_who_is_let_in_writes_and_reads_and_nobody_else(
+def test_only_authenticated_clients_write_and_read(
     guarded: tuple[Guarded, Path], client: str, way: str
 ) -> None:
     broker, folder = guarded
     topic = topics.create_new(broker.bootstrap)
     right, wrong = logins(broker, folder, way)
     assert run(client, right, topic) == "read 0\n"
-    told = run(client, wrong, topic)
-    assert told.startswith("refused: "), told
+    output = run(client, wrong, topic)
+    assert output.startswith("refused: "), output
     assert stored(broker, topic) == 1
 
 
 @pytest.mark.java
 @pytest.mark.parametrize("way", WAYS)
-def test_kafka_streams_counts_if_it_is_let_in(
+def test_kafka_streams_works_only_if_authenticated(
     guarded: tuple[Guarded, Path], tmp_path: Path, way: str
 ) -> None:
     broker, folder = guarded

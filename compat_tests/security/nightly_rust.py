@@ -32,13 +32,13 @@ _REFUSED_S = 10
 
 
 def run(broker: Guarded, listener: str, seconds: int, **settings: str) -> str:
-    told = {
+    all_settings = {
         "bootstrap.servers": f"{HOST}:{broker.ports[listener]}",
         "log_level": "0",
         **{name.replace("_", "."): value for name, value in settings.items() if value},
     }
     command = [*tools_rust.secured_command(), new_topic_name(), str(seconds)]
-    command += [f"{name}={value}" for name, value in told.items()]
+    command += [f"{name}={value}" for name, value in all_settings.items()]
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=seconds + 60, check=False
     )
@@ -46,15 +46,15 @@ def run(broker: Guarded, listener: str, seconds: int, **settings: str) -> str:
     return done.stdout
 
 
-def with_tls(broker: Guarded, folder: Path, own: str = "", seconds: int = _LET_IN_S) -> str:
+def with_tls(broker: Guarded, folder: Path, certificate: str = "", seconds: int = _LET_IN_S) -> str:
     return run(
         broker,
         "OWN",
         seconds,
         security_protocol="ssl",
         ssl_ca_location=str(folder / "authority.pem"),
-        ssl_certificate_location=own,
-        ssl_key_location=own,
+        ssl_certificate_location=certificate,
+        ssl_key_location=certificate,
     )
 
 
@@ -90,16 +90,16 @@ def with_token(broker: Guarded, login: Login, seconds: int = _LET_IN_S) -> str:
 
 
 @pytest.mark.parametrize("way", ["OAUTHBEARER", TOKENS_OVER_TLS])
-def test_a_token_lets_it_in_until_it_has_expired(guarded: tuple[Guarded, Path], way: str) -> None:
+def test_token_is_accepted_until_it_expires(guarded: tuple[Guarded, Path], way: str) -> None:
     right, wrong = logins(*guarded, way)
     assert with_token(guarded[0], right) == "read 0\n"
-    told = with_token(guarded[0], wrong, _REFUSED_S)
-    assert told.startswith("refused"), told
-    assert '{"status":"invalid_token"}' in told
+    output = with_token(guarded[0], wrong, _REFUSED_S)
+    assert output.startswith("refused"), output
+    assert '{"status":"invalid_token"}' in output
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_who_logs_in_over_tls_writes_and_reads(
+def test_client_logged_in_over_tls_writes_and_reads(
     guarded: tuple[Guarded, Path], mechanism: str
 ) -> None:
     broker, folder = guarded
@@ -107,21 +107,23 @@ def test_who_logs_in_over_tls_writes_and_reads(
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_who_has_another_password_is_told(guarded: tuple[Guarded, Path], mechanism: str) -> None:
+def test_wrong_password_is_reported(guarded: tuple[Guarded, Path], mechanism: str) -> None:
     broker, folder = guarded
-    told = with_login(broker, str(folder / "authority.pem"), mechanism, "wrong", _REFUSED_S)
-    assert told.startswith("refused"), told
-    assert "Authentication failed" in told
+    output = with_login(broker, str(folder / "authority.pem"), mechanism, "wrong", _REFUSED_S)
+    assert output.startswith("refused"), output
+    assert "Authentication failed" in output
 
 
-def test_a_certificate_of_its_own_lets_it_in(guarded: tuple[Guarded, Path], tmp_path: Path) -> None:
+def test_client_with_own_certificate_connects(
+    guarded: tuple[Guarded, Path], tmp_path: Path
+) -> None:
     broker, folder = guarded
-    own = write(tmp_path, "client.pem", client_certificate())
-    assert with_tls(broker, folder, own) == "read 0\n"
+    certificate = write(tmp_path, "client.pem", client_certificate())
+    assert with_tls(broker, folder, certificate) == "read 0\n"
 
 
 @pytest.mark.parametrize("whose", ["nobody's", "another authority's", "an expired one"])
-def test_no_other_certificate_does(
+def test_client_without_valid_certificate_is_rejected(
     guarded: tuple[Guarded, Path], tmp_path: Path, whose: str
 ) -> None:
     broker, folder = guarded
@@ -130,15 +132,15 @@ def test_no_other_certificate_does(
         "another authority's": client_certificate("eve", by="others"),
         "an expired one": client_certificate("late", days=-1),
     }[whose]
-    own = write(tmp_path, "client.pem", pem) if pem else ""
-    assert with_tls(broker, folder, own, _REFUSED_S).startswith("refused")
+    certificate = write(tmp_path, "client.pem", pem) if pem else ""
+    assert with_tls(broker, folder, certificate, _REFUSED_S).startswith("refused")
 
 
-def test_whom_it_does_not_believe_it_tells_no_password(
+def test_password_is_not_sent_to_untrusted_broker(
     guarded: tuple[Guarded, Path], tmp_path: Path
 ) -> None:
     broker, _ = guarded
-    others = write(tmp_path, "others.pem", authority("others").certificate)
-    told = with_login(broker, others, "PLAIN", seconds=_REFUSED_S)
-    assert told.startswith("refused"), told
-    assert "certificate" in told
+    other_authority = write(tmp_path, "others.pem", authority("others").certificate)
+    output = with_login(broker, other_authority, "PLAIN", seconds=_REFUSED_S)
+    assert output.startswith("refused"), output
+    assert "certificate" in output

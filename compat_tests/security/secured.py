@@ -48,14 +48,16 @@ class SecuredKafka(ApacheKafka):
     def _choose_ports(self) -> None:
         super()._choose_ports()
         self.secured_port = free_port()
-        written = self._properties.read_text()
+        properties = self._properties.read_text()
         listeners = next(
-            line.partition("=")[2] for line in written.splitlines() if line.startswith("listeners=")
+            line.partition("=")[2]
+            for line in properties.splitlines()
+            if line.startswith("listeners=")
         )
         secured = f"SASL_PLAINTEXT://{HOST}:{self.secured_port}"
         # The last line with a name applies.
         self._properties.write_text(
-            f"{written}listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,"
+            f"{properties}listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,"
             "SASL_PLAINTEXT:SASL_PLAINTEXT\n"
             f"listeners={listeners},{secured}\n"
             f"advertised.listeners=PLAINTEXT://{HOST}:{self.port},{secured}\n"
@@ -77,14 +79,14 @@ class SecuredWirebroker(Wirebroker):
 def add_alice(broker: Broker) -> None:
     """Create SCRAM credentials for alice; return when the broker knows them."""
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    wanted = {ScramMechanism.SCRAM_SHA_256: 4096, ScramMechanism.SCRAM_SHA_512: 4096}
-    for mechanism, iterations in wanted.items():
+    expected = {ScramMechanism.SCRAM_SHA_256: 4096, ScramMechanism.SCRAM_SHA_512: 4096}
+    for mechanism, iterations in expected.items():
         info = ScramCredentialInfo(mechanism, iterations)
         change = UserScramCredentialUpsertion("alice", info, PASSWORD.encode())
         for future in admin.alter_user_scram_credentials([change]).values():
             future.result(timeout=30)
     # The broker may apply the change after the controller's response.
-    eventually(lambda: _credentials(admin) == wanted)
+    eventually(lambda: _credentials(admin) == expected)
 
 
 def _credentials(admin: AdminClient) -> dict[ScramMechanism, int]:
@@ -94,7 +96,7 @@ def _credentials(admin: AdminClient) -> dict[ScramMechanism, int]:
         described = futures["alice"].result(timeout=30)
     except KafkaException:  # RESOURCE_NOT_FOUND
         return {}
-    return {each.mechanism: each.iterations for each in described.scram_credential_infos}
+    return {info.mechanism: info.iterations for info in described.scram_credential_infos}
 
 
 def secured_broker(

@@ -34,7 +34,7 @@ def count_words(
         until: Its output when it is refused; empty if it is accepted.
     """
     topic = new_topic_name()
-    source, target, said = f"{topic}-lines", f"{topic}-counts", folder / "said"
+    source, target, output_file = f"{topic}-lines", f"{topic}-counts", folder / "said"
     for name in (source, target):
         topics.create(broker.bootstrap, name, partitions=1)
     producer = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap})
@@ -45,13 +45,13 @@ def count_words(
     arguments = [address, topic, source, target, str(folder / "state"), str(file)]
 
     def is_over() -> bool:
-        if until and until in said.read_text():
+        if until and until in output_file.read_text():
             return True
-        assert application.poll() is None, said.read_text()
+        assert application.poll() is None, output_file.read_text()
         return not until and stored(broker, target) >= len("121")
 
     with (
-        said.open("w") as output,
+        output_file.open("w") as output,
         subprocess.Popen(
             [*java_programs.words_command(), *arguments],
             stdin=subprocess.PIPE,
@@ -62,7 +62,7 @@ def count_words(
         try:
             eventually(is_over, timeout_s=PATIENCE_S)
         except AssertionError:
-            raise AssertionError(said.read_text()[-2000:]) from None
+            raise AssertionError(output_file.read_text()[-2000:]) from None
         finally:
             application.kill()
     return stored(broker, target)

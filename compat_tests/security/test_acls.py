@@ -44,34 +44,34 @@ def listed(broker: Broker) -> set[str]:
 
 
 @pytest.mark.long
-def test_acls_go_with_the_directory_both_ways(tmp_path: Path) -> None:
+def test_both_brokers_apply_acls_stored_in_directory(tmp_path: Path) -> None:
     folder = SharedFolder(tmp_path, settings=SETTINGS)
     with folder.run("apache") as broker:
         rule = ("--add", "--allow-principal", "User:alice", "--operation", "Read")
         run(broker.bootstrap, ACLS, *rule, "--topic", "of-", "--resource-pattern-type", "prefixed")
         # Kafka's broker applies changes some time after the controller's response.
         eventually(lambda: denied(broker, "of-alice"))
-        written = listed(broker)
+        expected = listed(broker)
     with folder.run("wirebroker") as broker:
-        assert listed(broker) == written
+        assert listed(broker) == expected
         assert denied(broker, "of-alice")
         assert not denied(broker, "free")
         rule = ("--add", "--deny-principal", "User:*", "--deny-host", "127.0.0.1")
         run(broker.bootstrap, ACLS, *rule, "--operation", "Write", "--topic", "closed")
         assert denied(broker, "closed")
-        written = listed(broker)
+        expected = listed(broker)
     with folder.run("apache") as broker:
-        assert listed(broker) == written
+        assert listed(broker) == expected
         assert denied(broker, "closed")
         run(broker.bootstrap, ACLS, "--remove", "--force", "--topic", "closed")
         eventually(lambda: not denied(broker, "closed"))
-        written = listed(broker)
+        expected = listed(broker)
     with folder.run("wirebroker") as broker:
-        assert listed(broker) == written
+        assert listed(broker) == expected
         assert not denied(broker, "closed")
 
 
-def test_kafkas_tool_asks_a_controller_as_it_asks_a_broker(tmp_path: Path) -> None:
+def test_kafka_acls_works_with_bootstrap_controller(tmp_path: Path) -> None:
     port, controller_port = free_ports(2)
     listeners = f"PLAINTEXT://{HOST}:{port},CONTROLLER://{HOST}:{controller_port}"
     controller = {"listeners": listeners, "controller.listener.names": "CONTROLLER"}
@@ -81,11 +81,11 @@ def test_kafkas_tool_asks_a_controller_as_it_asks_a_broker(tmp_path: Path) -> No
     try:
         rule = ("--add", "--allow-principal", "User:alice", "--operation", "Read", "--topic", "t")
         run(broker.bootstrap, ACLS, *rule)
-        status, told = attempt(
+        status, output = attempt(
             f"{HOST}:{controller_port}", ACLS, "--list", address_flag="--bootstrap-controller"
         )
-        assert status == 0, told
-        assert {line.strip() for line in told.splitlines() if line} == listed(broker)
-        assert "principal=User:alice" in told
+        assert status == 0, output
+        assert {line.strip() for line in output.splitlines() if line} == listed(broker)
+        assert "principal=User:alice" in output
     finally:
         broker.stop()

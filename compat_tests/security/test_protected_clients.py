@@ -71,15 +71,15 @@ OWN: dict[str, Callable[[], str | None]] = {
 }
 
 
-def _with_librdkafka(where: str, ca: str, own: str | None, tries_s: float) -> None:
+def _with_librdkafka(bootstrap: str, ca: str, certificate: str | None, tries_s: float) -> None:
     settings: dict[str, Any] = {
-        "bootstrap.servers": where,
+        "bootstrap.servers": bootstrap,
         "security.protocol": "SSL",
         "ssl.ca.location": ca,
         "log_level": 0,
     }
-    if own is not None:
-        settings |= {"ssl.certificate.location": own, "ssl.key.location": own}
+    if certificate is not None:
+        settings |= {"ssl.certificate.location": certificate, "ssl.key.location": certificate}
     producer = confluent_kafka.Producer(settings)
     producer.list_topics(timeout=tries_s)
 
@@ -104,22 +104,22 @@ os._exit(0)
 """
 
 
-def _with_kafka_python(where: str, ca: str, own: str | None, tries_s: float) -> None:
+def _with_kafka_python(bootstrap: str, ca: str, certificate: str | None, tries_s: float) -> None:
     # A separate process: a refused client never closes its sockets.
     command = [sys.executable, "-W", "ignore", "-c", _KAFKA_PYTHON]
-    command += [where, ca, own or "", f"{tries_s * 1000:.0f}"]
+    command += [bootstrap, ca, certificate or "", f"{tries_s * 1000:.0f}"]
     if subprocess.run(command, capture_output=True, timeout=60, check=False).returncode:
         raise _RefusedError
 
 
-def _with_aiokafka(where: str, ca: str, own: str | None, _tries_s: float) -> None:
+def _with_aiokafka(bootstrap: str, ca: str, certificate: str | None, _tries_s: float) -> None:
     context = ssl.create_default_context(cafile=ca)
-    if own is not None:
-        context.load_cert_chain(own)
+    if certificate is not None:
+        context.load_cert_chain(certificate)
 
     async def connect() -> None:
         producer = aiokafka.AIOKafkaProducer(
-            bootstrap_servers=where, security_protocol="SSL", ssl_context=context
+            bootstrap_servers=bootstrap, security_protocol="SSL", ssl_context=context
         )
         try:
             await producer.start()
@@ -129,14 +129,14 @@ def _with_aiokafka(where: str, ca: str, own: str | None, _tries_s: float) -> Non
     asyncio.run(asyncio.wait_for(connect(), 30))
 
 
-def _with_java(where: str, ca: str, own: str | None, _tries_s: float) -> None:
+def _with_java(bootstrap: str, ca: str, certificate: str | None, _tries_s: float) -> None:
     lines = ["security.protocol=SSL", "ssl.truststore.type=PEM", f"ssl.truststore.location={ca}"]
-    if own is not None:
-        lines += ["ssl.keystore.type=PEM", f"ssl.keystore.location={own}"]
-    file = f"{own or ca}.properties"
+    if certificate is not None:
+        lines += ["ssl.keystore.type=PEM", f"ssl.keystore.location={certificate}"]
+    file = f"{certificate or ca}.properties"
     with open(file, "w", encoding="utf-8") as properties:  # noqa: PTH123 - beside what it names
         properties.write("\n".join(lines))
-    status, printed = java.attempt(where, java.TOPICS, "--list", "--command-config", file)
+    status, printed = java.attempt(bootstrap, java.TOPICS, "--list", "--command-config", file)
     if status:
         raise _RefusedError(printed)
 
@@ -148,7 +148,7 @@ CLIENTS = {
     "java": _with_java,
 }
 _MARKS = {"java": [pytest.mark.java, pytest.mark.long], "kafka-python": [pytest.mark.long]}
-ALL_CLIENTS = [pytest.param(each, marks=_MARKS.get(each, [])) for each in CLIENTS]
+ALL_CLIENTS = [pytest.param(client, marks=_MARKS.get(client, [])) for client in CLIENTS]
 _REFUSALS = (
     confluent_kafka.KafkaException,
     _RefusedError,
@@ -158,11 +158,11 @@ _REFUSALS = (
 
 
 def _is_let_in(
-    client: str, where: str, ca: str, own: str | None, *, tries_s: float = _REFUSED_S
+    client: str, bootstrap: str, ca: str, certificate: str | None, *, tries_s: float = _REFUSED_S
 ) -> bool:
     is_let_in = True
     try:
-        CLIENTS[client](where, ca, own, tries_s)
+        CLIENTS[client](bootstrap, ca, certificate, tries_s)
     except _REFUSALS:
         is_let_in = False
     gc.collect()  # objects that a refused client's error has kept alive
@@ -173,45 +173,47 @@ def _is_let_in(
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.parametrize("client", ALL_CLIENTS)
 @pytest.mark.parametrize("own", OWN)
-def test_only_who_has_a_certificate_that_holds_is_let_in(
+def test_only_clients_with_valid_certificate_connect(
     guarded: tuple[Guarded, Path], tmp_path: Path, client: str, own: str
 ) -> None:
     broker, folder = guarded
     pem = OWN[own]()
-    mine = None if pem is None else write(tmp_path, "client.pem", pem)
+    certificate_file = None if pem is None else write(tmp_path, "client.pem", pem)
     ca = str(folder / "authority.pem")
     is_own = own == "its own"
     tries_s = _LET_IN_S if is_own else _REFUSED_S
-    assert _is_let_in(client, address(broker, "OWN"), ca, mine, tries_s=tries_s) is is_own
+    assert (
+        _is_let_in(client, address(broker, "OWN"), ca, certificate_file, tries_s=tries_s) is is_own
+    )
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.parametrize("client", ALL_CLIENTS)
 @pytest.mark.parametrize("what", ["expired", "another authority's"])
-def test_a_broker_whose_certificate_does_not_hold_is_told_nothing(
+def test_client_rejects_broker_with_invalid_certificate(
     guarded: tuple[Guarded, Path], tmp_path: Path, client: str, what: str
 ) -> None:
     broker, folder = guarded
-    own = write(tmp_path, "client.pem", client_certificate())
+    certificate = write(tmp_path, "client.pem", client_certificate())
     if what == "expired":
-        where, ca = address(broker, "EXPIRED"), str(folder / "authority.pem")
+        bootstrap, ca = address(broker, "EXPIRED"), str(folder / "authority.pem")
     else:
-        where = address(broker, "OWN")
+        bootstrap = address(broker, "OWN")
         ca = write(tmp_path, "others.pem", authority("others").certificate)
-    assert not _is_let_in(client, where, ca, own)
+    assert not _is_let_in(client, bootstrap, ca, certificate)
 
 
-def test_who_a_client_is_counts_for_acls(guarded: tuple[Guarded, Path], tmp_path: Path) -> None:
+def test_acls_apply_to_certificate_principal(guarded: tuple[Guarded, Path], tmp_path: Path) -> None:
     broker, folder = guarded
-    own = write(tmp_path, "client.pem", client_certificate("mallory"))
+    certificate = write(tmp_path, "client.pem", client_certificate("mallory"))
     topic = new_topic_name()
     settings = {
         "bootstrap.servers": address(broker, "OWN"),
         "security.protocol": "SSL",
         "ssl.ca.location": str(folder / "authority.pem"),
-        "ssl.certificate.location": own,
-        "ssl.key.location": own,
+        "ssl.certificate.location": certificate,
+        "ssl.key.location": certificate,
     }
     with _denied(broker, topic, "User:CN=mallory", AclOperation.WRITE):
         assert _delivered(settings, topic) == "TOPIC_AUTHORIZATION_FAILED"
@@ -219,18 +221,18 @@ def test_who_a_client_is_counts_for_acls(guarded: tuple[Guarded, Path], tmp_path
 
 
 def _delivered(settings: dict[str, Any], topic: str) -> str | None:
-    told: list[confluent_kafka.KafkaError | None] = []
+    errors: list[confluent_kafka.KafkaError | None] = []
     producer = confluent_kafka.Producer(settings)
-    producer.produce(topic, b"x", on_delivery=lambda error, _: told.append(error))
+    producer.produce(topic, b"x", on_delivery=lambda error, _: errors.append(error))
     assert producer.flush(30) == 0
-    (error,) = told
+    (error,) = errors
     return None if error is None else error.name()
 
 
 @contextlib.contextmanager
 def _denied(broker: Guarded, topic: str, principal: str, operation: AclOperation) -> Iterator[None]:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    about = (ResourceType.TOPIC, topic, ResourcePatternType.LITERAL, principal, "*", operation)
+    acl_fields = (ResourceType.TOPIC, topic, ResourcePatternType.LITERAL, principal, "*", operation)
     # An ACL on a resource denies all other users, so permit everyone.
     everybody = AclBinding(
         ResourceType.TOPIC,
@@ -241,14 +243,16 @@ def _denied(broker: Guarded, topic: str, principal: str, operation: AclOperation
         AclOperation.ALL,
         AclPermissionType.ALLOW,
     )
-    rules = [AclBinding(*about, AclPermissionType.DENY), everybody]
+    rules = [AclBinding(*acl_fields, AclPermissionType.DENY), everybody]
     for future in admin.create_acls(rules).values():
         future.result(30)
     try:
         yield
     finally:
-        for each in admin.delete_acls([AclBindingFilter(*about, AclPermissionType.DENY)]).values():
-            each.result(30)
+        for deletion in admin.delete_acls(
+            [AclBindingFilter(*acl_fields, AclPermissionType.DENY)]
+        ).values():
+            deletion.result(30)
 
 
 # --- during operation ---
@@ -265,7 +269,7 @@ def login(broker: Guarded, folder: Path) -> dict[str, Any]:
     }
 
 
-def test_an_acl_that_is_revoked_stops_a_consumer_at_work(guarded: tuple[Guarded, Path]) -> None:
+def test_acl_change_stops_and_resumes_running_consumer(guarded: tuple[Guarded, Path]) -> None:
     broker, folder = guarded
     topic = new_topic_name()
     plain = {"bootstrap.servers": broker.bootstrap}
@@ -281,8 +285,8 @@ def test_an_acl_that_is_revoked_stops_a_consumer_at_work(guarded: tuple[Guarded,
         refused: list[str] = []
 
         def is_refused() -> bool:
-            found = consumer.poll(0.2)
-            error = None if found is None else found.error()
+            polled = consumer.poll(0.2)
+            error = None if polled is None else polled.error()
             if error is not None:
                 refused.append(error.name())
             return bool(refused)
@@ -293,9 +297,9 @@ def test_an_acl_that_is_revoked_stops_a_consumer_at_work(guarded: tuple[Guarded,
     values: list[Any] = []
 
     def has_gone_on() -> bool:
-        found = consumer.poll(0.2)
-        if found is not None and found.error() is None:
-            values.append(found.value())
+        polled = consumer.poll(0.2)
+        if polled is not None and polled.error() is None:
+            values.append(polled.value())
         return bool(values)
 
     eventually(has_gone_on)
@@ -303,19 +307,21 @@ def test_an_acl_that_is_revoked_stops_a_consumer_at_work(guarded: tuple[Guarded,
     consumer.close()
 
 
-def test_a_producer_goes_on_while_logins_end(guarded: tuple[Guarded, Path]) -> None:
+def test_producer_continues_across_reauthentications(guarded: tuple[Guarded, Path]) -> None:
     broker, folder = guarded
     topic = new_topic_name()
-    told: list[confluent_kafka.KafkaError | None] = []
+    delivery_errors: list[confluent_kafka.KafkaError | None] = []
     producer = confluent_kafka.Producer({**login(broker, folder), "enable.idempotence": True})
     end = time.monotonic() + 3 * LOGIN_ENDS_MS / 1000
     sent = 0
     while time.monotonic() < end:
-        producer.produce(topic, b"%d" % sent, on_delivery=lambda error, _: told.append(error))
+        producer.produce(
+            topic, b"%d" % sent, on_delivery=lambda error, _: delivery_errors.append(error)
+        )
         sent += 1
         producer.poll(0.05)
     assert producer.flush(30) == 0
-    assert told == [None] * sent
+    assert delivery_errors == [None] * sent
     assert _count(broker, topic) == sent
 
 
@@ -328,7 +334,7 @@ def _count(broker: Guarded, topic: str) -> int:
 
 @pytest.mark.java
 @pytest.mark.long
-def test_javas_producer_logs_in_again_on_the_same_connection(
+def test_java_producer_reauthenticates_on_same_connection(
     guarded: tuple[Guarded, Path], tmp_path: Path
 ) -> None:
     broker, folder = guarded
@@ -369,14 +375,14 @@ class TokenProvider(aiokafka.abc.AbstractTokenProvider):
     async def token(self) -> str:
         now = SystemClock().now_ms() // 1000
         claims = {"sub": "alice", "iat": now - 600, "exp": now + self._lives_s}
-        parts = (json.dumps(each).encode() for each in ({"alg": "none"}, claims))
-        return ".".join(base64.urlsafe_b64encode(each).decode().rstrip("=") for each in parts) + "."
+        parts = (json.dumps(part).encode() for part in ({"alg": "none"}, claims))
+        return ".".join(base64.urlsafe_b64encode(part).decode().rstrip("=") for part in parts) + "."
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.parametrize(("lives_s", "is_let_in"), [(300, True), (-300, False)])
-def test_a_token_that_has_ended_lets_nobody_in(
+def test_only_unexpired_token_is_accepted(
     guarded: tuple[Guarded, Path], lives_s: int, is_let_in: bool
 ) -> None:
     broker, _ = guarded
@@ -415,23 +421,21 @@ def _set(broker: Guarded, name: str, value: str) -> int:
     return code
 
 
-def test_keys_that_cannot_be_used_are_refused(
-    guarded: tuple[Guarded, Path], tmp_path: Path
-) -> None:
+def test_invalid_keys_are_rejected(guarded: tuple[Guarded, Path], tmp_path: Path) -> None:
     broker, _ = guarded
-    nothing = write(tmp_path, "nothing.pem", "nothing")
+    invalid_file = write(tmp_path, "nothing.pem", "nothing")
     eve = write(tmp_path, "eve.pem", client_certificate("eve"))
     for store, location in (
-        ("keystore", nothing),
+        ("keystore", invalid_file),
         ("keystore", str(tmp_path / "nowhere.pem")),
-        ("truststore", nothing),
+        ("truststore", invalid_file),
         ("keystore", eve),
     ):
         name = f"listener.name.own.ssl.{store}.location"
         assert _set(broker, name, location) == ErrorCode.INVALID_REQUEST, location
 
 
-def test_whose_keys_sign_tokens_is_said_at_the_start(guarded: tuple[Guarded, Path]) -> None:
+def test_wirebroker_rejects_dynamic_jwks_endpoint(guarded: tuple[Guarded, Path]) -> None:
     """An agreed difference (docs/compatibility.md)."""
     broker, _ = guarded
     name = "listener.name.tokens.sasl.oauthbearer.jwks.endpoint.url"

@@ -60,7 +60,7 @@ def entry(entity: Mapping[str, str | None], **quotas: float | None) -> dict[str,
 def alter(requests: Requests, *entries: dict[str, Any]) -> list[int]:
     request = {"entries": list(entries), "validate_only": False}
     answer = requests.try_ask(ApiKey.ALTER_CLIENT_QUOTAS, 1, request)
-    return sorted(each.error_code for each in answer.entries)
+    return sorted(result.error_code for result in answer.entries)
 
 
 @contextlib.contextmanager
@@ -93,7 +93,7 @@ def silence_ms(requests: Requests) -> float:
 
 
 @pytest.mark.parametrize("version", [8, 12])
-def test_a_producer_is_held_up_for_what_it_has_sent(limited: Broker, version: int) -> None:
+def test_producer_is_throttled_after_exceeding_quota(limited: Broker, version: int) -> None:
     with with_quota(limited, producer_byte_rate=4000) as (requests, topic):
         request = produce_request({(topic, 0): batch(b"x" * 5000)})
         size = len(request_frame(ApiKey.PRODUCE, version, request)) - 4
@@ -102,20 +102,20 @@ def test_a_producer_is_held_up_for_what_it_has_sent(limited: Broker, version: in
         assert silence_ms(requests) > answer.throttle_time_ms - NEAR_MS
 
 
-def test_a_consumer_gets_nothing_and_is_held_up(limited: Broker) -> None:
+def test_consumer_over_quota_gets_empty_response_and_throttle_time(limited: Broker) -> None:
     with with_quota(limited, consumer_byte_rate=6000) as (requests, topic):
         first = requests.ask(ApiKey.FETCH, 12, fetch_request({(topic, 0): 0}, session=(0, 0)))
         assert (first.throttle_time_ms, len(first.responses)) == (0, 1)
         session = first.session_id
-        again = fetch_request({(topic, 0): 0}, session=(session, 1))
-        second = requests.ask(ApiKey.FETCH, 12, again)
+        session_request = fetch_request({(topic, 0): 0}, session=(session, 1))
+        second = requests.ask(ApiKey.FETCH, 12, session_request)
         assert abs(second.throttle_time_ms - 700) < NEAR_MS * 1.5
         assert (second.responses, second.session_id) == ([], session)
         assert silence_ms(requests) > second.throttle_time_ms - NEAR_MS
 
 
 @pytest.mark.parametrize(("version", "code"), [(7, ErrorCode.THROTTLING_QUOTA_EXCEEDED), (5, 0)])
-def test_topics_beyond_the_quota_are_refused_or_waited_for(
+def test_topic_creations_over_quota_are_rejected_or_throttled(
     limited: Broker, version: int, code: int
 ) -> None:
     with with_quota(limited, controller_mutation_rate=10) as (requests, _):
@@ -126,7 +126,7 @@ def test_topics_beyond_the_quota_are_refused_or_waited_for(
         ]
         request = {"topics": topics, "timeout_ms": 30_000}
         answer = requests.try_ask(ApiKey.CREATE_TOPICS, version, request)
-        assert sorted(each.error_code for each in answer.topics) == [0, code]
+        assert sorted(topic.error_code for topic in answer.topics) == [0, code]
         expected_ms = 100 if code else 2200
         assert abs(answer.throttle_time_ms - expected_ms) < NEAR_MS
 
@@ -149,18 +149,18 @@ REFUSED: list[tuple[dict[str, str | None], dict[str, float]]] = [
 
 
 @pytest.mark.parametrize(("entity", "quotas"), REFUSED)
-def test_what_is_no_quota_is_refused(limited: Broker, entity: Any, quotas: Any) -> None:
+def test_invalid_quota_is_rejected(limited: Broker, entity: Any, quotas: Any) -> None:
     with contextlib.closing(Requests(address(limited))) as requests:
         assert alter(requests, entry(entity, **quotas)) == [ErrorCode.INVALID_REQUEST]
 
 
-def test_whatever_is_named_twice_is_refused(limited: Broker) -> None:
+def test_duplicate_quota_entities_and_keys_are_rejected(limited: Broker) -> None:
     with contextlib.closing(Requests(address(limited))) as requests:
         alice = entry({"user": "alice"}, producer_byte_rate=1)
         assert alter(requests, alice, alice) == [ErrorCode.INVALID_REQUEST]
-        twice = entry({"user": "bob"}, producer_byte_rate=1)
-        twice["ops"] *= 2
-        assert alter(requests, twice) == [ErrorCode.INVALID_REQUEST]
+        repeated_entry = entry({"user": "bob"}, producer_byte_rate=1)
+        repeated_entry["ops"] *= 2
+        assert alter(requests, repeated_entry) == [ErrorCode.INVALID_REQUEST]
 
 
 SET = {
@@ -183,7 +183,7 @@ def described(broker: Broker) -> list[str]:
 
 
 @pytest.mark.java
-def test_a_directory_changes_hands_with_its_quotas(tmp_path: Path) -> None:
+def test_both_brokers_apply_quotas_stored_in_directory(tmp_path: Path) -> None:
     folder = SharedFolder(tmp_path)
     with folder.run("wirebroker") as broker:
         for entity, value in SET.items():

@@ -78,17 +78,17 @@ def test_librdkafka_authenticates_writes_and_reads(secured: Secured, mechanism: 
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_librdkafka_is_told_that_a_password_is_wrong(secured: Secured, mechanism: str) -> None:
-    told: list[confluent_kafka.KafkaError] = []
-    settings = {**librdkafka(secured, mechanism, "wrong"), "error_cb": told.append}
+def test_librdkafka_gets_error_for_wrong_password(secured: Secured, mechanism: str) -> None:
+    errors: list[confluent_kafka.KafkaError] = []
+    settings = {**librdkafka(secured, mechanism, "wrong"), "error_cb": errors.append}
     producer = confluent_kafka.Producer(settings)
     eventually(
         lambda: (
             producer.poll(0.1) is not None
             and any(
-                each.code() == confluent_kafka.KafkaError._AUTHENTICATION
-                and "Authentication failed" in each.str()
-                for each in told
+                error.code() == confluent_kafka.KafkaError._AUTHENTICATION
+                and "Authentication failed" in error.str()
+                for error in errors
             )
         )
     )
@@ -98,7 +98,7 @@ def test_librdkafka_is_told_that_a_password_is_wrong(secured: Secured, mechanism
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_kafka_python_authenticates_or_is_refused(secured: Secured, mechanism: str) -> None:
+def test_kafka_python_authenticates_or_is_rejected(secured: Secured, mechanism: str) -> None:
     topic = new_topic_name()
     producer = kafka.KafkaProducer(**kafka_python(secured, mechanism))
     assert producer.send(topic, b"one").get(timeout=30).offset == 0
@@ -111,7 +111,7 @@ def test_kafka_python_authenticates_or_is_refused(secured: Secured, mechanism: s
 
 
 @pytest.mark.java
-def test_kafka_configs_keeps_users_who_log_in_with_the_java_client(
+def test_java_clients_log_in_as_users_created_by_kafka_configs(
     secured: Secured, tmp_path: Path
 ) -> None:
     def configs(*arguments: str) -> str:

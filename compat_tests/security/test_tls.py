@@ -30,7 +30,7 @@ PROTOCOLS = ("SSL", "SASL_SSL")
     scope="module",
     params=[
         *(("wirebroker", protocol) for protocol in PROTOCOLS),
-        *(pytest.param(("apache", each), marks=pytest.mark.java) for each in PROTOCOLS),
+        *(pytest.param(("apache", protocol), marks=pytest.mark.java) for protocol in PROTOCOLS),
     ],
 )
 def secured(
@@ -73,7 +73,7 @@ def test_clients_write_and_read(secured: tuple[Secured, str, Path]) -> None:
     address = f"{HOST}:{broker.secured_port}"
     authority = str(folder / "authority.pem")
     topic = new_topic_name()
-    told = {
+    settings = {
         "bootstrap.servers": address,
         "security.protocol": protocol,
         "ssl.ca.location": authority,
@@ -81,7 +81,7 @@ def test_clients_write_and_read(secured: tuple[Secured, str, Path]) -> None:
         "sasl.username": "alice",
         "sasl.password": PASSWORD,
     }
-    producer = confluent_kafka.Producer(told)
+    producer = confluent_kafka.Producer(settings)
     producer.produce(topic, b"x" * 100_000)
     assert producer.flush(60) == 0
     login = {
@@ -110,11 +110,11 @@ def test_clients_write_and_read(secured: tuple[Secured, str, Path]) -> None:
     assert sorted(map(len, filter(None, values))) == [12, 100_000]
 
 
-def test_whom_a_client_does_not_believe_it_tells_nothing(
+def test_client_without_authority_rejects_broker_certificate(
     secured: tuple[Secured, str, Path],
 ) -> None:
     broker, protocol, _ = secured
-    told = {
+    settings = {
         "bootstrap.servers": f"{HOST}:{broker.secured_port}",
         "security.protocol": protocol,
         "sasl.mechanism": "PLAIN",
@@ -123,4 +123,4 @@ def test_whom_a_client_does_not_believe_it_tells_nothing(
         "log_level": 0,
     }
     with pytest.raises(confluent_kafka.KafkaException):
-        confluent_kafka.Producer(told).list_topics(timeout=2)
+        confluent_kafka.Producer(settings).list_topics(timeout=2)

@@ -87,18 +87,18 @@ class Row(NamedTuple):
 
 
 def by_tls(
-    own: str | None = None, version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2
+    own_certificate: str | None = None, version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2
 ) -> Callable[[Place], Awaitable[object]]:
     """Connect with one version of TLS; return the owner of a delegation token, or "refused"."""
 
-    async def probe(place: Place) -> object:
-        context = client_side(place.folder, own)
+    async def probe(listener: Place) -> object:
+        context = client_side(listener.folder, own_certificate)
         with warnings.catch_warnings():  # old versions are deprecated
             warnings.simplefilter("ignore", DeprecationWarning)
             context.minimum_version = context.maximum_version = version
         context.set_ciphers("ALL:@SECLEVEL=0")
         try:
-            streams = await asyncio.open_connection(HOST, place.port, ssl=context)
+            streams = await asyncio.open_connection(HOST, listener.port, ssl=context)
         except OSError:
             return "refused"
         return await _asked(RawClient(*streams))
@@ -127,8 +127,8 @@ async def _asked(client: RawClient) -> object:
 def by_password(user: str, password: str, mechanism: str = "PLAIN") -> Probe:
     """Log in; return (error, session lifetime)."""
 
-    async def probe(place: Place) -> object:
-        client = await RawClient.connect((HOST, place.port))
+    async def probe(listener: Place) -> object:
+        client = await RawClient.connect((HOST, listener.port))
         try:
             if mechanism == "PLAIN":
                 answer = await log_in_plain(client, user, password)
@@ -141,8 +141,8 @@ def by_password(user: str, password: str, mechanism: str = "PLAIN") -> Probe:
     return probe
 
 
-async def create_a_topic(place: Place) -> object:
-    client = await RawClient.connect((HOST, place.port))
+async def create_a_topic(listener: Place) -> object:
+    client = await RawClient.connect((HOST, listener.port))
     try:
         await log_in_plain(client, "alice", "alice-secret")
         topic = {"name": "of-alice", "num_partitions": 1, "replication_factor": 1}
@@ -156,8 +156,8 @@ async def create_a_topic(place: Place) -> object:
 def by_token(token: Callable[[], str]) -> Probe:
     """Log in with a token; return (error, message)."""
 
-    async def probe(place: Place) -> object:
-        answer = await _token_answer(place, token())
+    async def probe(listener: Place) -> object:
+        answer = await _token_answer(listener, token())
         return answer.error_code, answer.auth_bytes
 
     return probe
@@ -166,14 +166,14 @@ def by_token(token: Callable[[], str]) -> Probe:
 def ends_with_its_token(token: Callable[[], str]) -> Probe:
     """Log in with a token of 300 s; return whether the session ends with it."""
 
-    async def probe(place: Place) -> object:
-        return 200_000 < (await _token_answer(place, token())).session_lifetime_ms <= 300_000
+    async def probe(listener: Place) -> object:
+        return 200_000 < (await _token_answer(listener, token())).session_lifetime_ms <= 300_000
 
     return probe
 
 
-async def _token_answer(place: Place, token: str) -> Any:
-    client = await RawClient.connect((HOST, place.port))
+async def _token_answer(listener: Place, token: str) -> Any:
+    client = await RawClient.connect((HOST, listener.port))
     try:
         await shake_hands(client, "OAUTHBEARER")
         return await send_token(client, f"n,,\x01auth=Bearer {token}\x01\x01".encode())
@@ -332,7 +332,7 @@ ROWS: Final[dict[str, Row]] = {
         },
     ),
 }
-PROBES: Final = [(name, what) for name, row in ROWS.items() for what in row.probes]
+PROBES: Final = [(name, probe) for name, row in ROWS.items() for probe in row.probes]
 
 
 PROTOCOLS: Final = {name: row.protocol for name, row in ROWS.items()}
@@ -389,8 +389,8 @@ def broker(
         yield running, folder
 
 
-@pytest.mark.parametrize(("name", "what"), PROBES, ids=[" ".join(each) for each in PROBES])
-def test_an_option_that_is_unset(broker: tuple[Guarded, Path], name: str, what: str) -> None:
+@pytest.mark.parametrize(("name", "what"), PROBES, ids=[" ".join(names) for names in PROBES])
+def test_default_of_unset_option(broker: tuple[Guarded, Path], name: str, what: str) -> None:
     running, folder = broker
     probe, expected = ROWS[name].probes[what]
     if isinstance(expected, ByKind):
@@ -399,9 +399,9 @@ def test_an_option_that_is_unset(broker: tuple[Guarded, Path], name: str, what: 
     assert asyncio.run(_probed(probe, Place(running.ports[name], folder))) == expected
 
 
-async def _probed(probe: Probe, place: Place) -> object:
+async def _probed(probe: Probe, listener: Place) -> object:
     async with asyncio.timeout(30):
-        return await probe(place)
+        return await probe(listener)
 
 
 # --- what does not start ---
@@ -467,7 +467,7 @@ STARTS: Final[dict[str, Start]] = {
     "kind", ["wirebroker", pytest.param("apache", marks=[pytest.mark.java, pytest.mark.nightly])]
 )
 @pytest.mark.parametrize("name", STARTS)
-def test_a_start(tmp_path: Path, kind: str, name: str) -> None:
+def test_start_succeeds_or_fails_as_in_row(tmp_path: Path, kind: str, name: str) -> None:
     start = STARTS[name]
     files = {
         "the keystore": write(tmp_path, "broker.pem", certificate()),

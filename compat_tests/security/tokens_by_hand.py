@@ -25,22 +25,22 @@ def now() -> int:
     return SystemClock().now_ms() // 1000
 
 
-def claims(**others: Any) -> dict[str, Any]:
-    said = {"iss": ISSUER, "aud": AUDIENCE, "sub": "alice", "iat": now(), "exp": now() + 300}
-    return {name: value for name, value in (said | others).items() if value is not None}
+def claims(**overrides: Any) -> dict[str, Any]:
+    defaults = {"iss": ISSUER, "aud": AUDIENCE, "sub": "alice", "iat": now(), "exp": now() + 300}
+    return {name: value for name, value in (defaults | overrides).items() if value is not None}
 
 
 def signed(
-    key: Any = RSA, algorithm: str = "RS256", header: dict[str, Any] | None = None, **said: Any
+    key: Any = RSA, algorithm: str = "RS256", header: dict[str, Any] | None = None, **overrides: Any
 ) -> str:
-    return jwt.encode(claims(**said), key, algorithm, headers={"kid": "one", **(header or {})})
+    return jwt.encode(claims(**overrides), key, algorithm, headers={"kid": "one", **(header or {})})
 
 
-def signed_as_it_is(**said: Any) -> str:
+def signed_as_it_is(**overrides: Any) -> str:
     """Sign claims that libraries refuse to sign."""
-    parts = [encoded(json.dumps(each).encode()) for each in ({"alg": "RS256"}, claims(**said))]
-    mark = RSA.sign(".".join(parts).encode(), padding.PKCS1v15(), hashes.SHA256())
-    return ".".join([*parts, encoded(mark)])
+    parts = [encoded(json.dumps(part).encode()) for part in ({"alg": "RS256"}, claims(**overrides))]
+    signature = RSA.sign(".".join(parts).encode(), padding.PKCS1v15(), hashes.SHA256())
+    return ".".join([*parts, encoded(signature)])
 
 
 def encoded(part: bytes) -> str:
@@ -50,19 +50,19 @@ def encoded(part: bytes) -> str:
 def signed_with_the_public_key() -> str:
     """Return a token whose secret is the public key (CVE-2015-9235)."""
     secret = RSA.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-    parts = [encoded(json.dumps(each).encode()) for each in ({"alg": "HS256"}, claims())]
-    mark = hmac.new(secret, ".".join(parts).encode(), hashlib.sha256).digest()
-    return ".".join([*parts, encoded(mark)])
+    parts = [encoded(json.dumps(part).encode()) for part in ({"alg": "HS256"}, claims())]
+    signature = hmac.new(secret, ".".join(parts).encode(), hashlib.sha256).digest()
+    return ".".join([*parts, encoded(signature)])
 
 
-def unsigned(algorithm: str = "none", **said: Any) -> str:
-    parts = (json.dumps(each).encode() for each in ({"alg": algorithm}, claims(**said)))
+def unsigned(algorithm: str = "none", **overrides: Any) -> str:
+    parts = (json.dumps(part).encode() for part in ({"alg": algorithm}, claims(**overrides)))
     return ".".join(map(encoded, parts)) + "."
 
 
 def changed() -> str:
-    head, _, mark = signed().split(".")
-    return ".".join((head, encoded(json.dumps(claims(sub="admin")).encode()), mark))
+    head, _, signature = signed().split(".")
+    return ".".join((head, encoded(json.dumps(claims(sub="admin")).encode()), signature))
 
 
 def own_key_within() -> str:

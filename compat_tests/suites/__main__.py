@@ -79,14 +79,14 @@ def _run_suite(suite: str, options: argparse.Namespace, output: Path) -> list[Ou
     if options.bootstrap:
         return _run_tests(suite, tests, options.bootstrap, output)
     settings = module.SECURITY_SETTINGS if options.security else module.BROKER_SETTINGS
-    place, kind = output / suite / "broker", options.broker
+    directory, kind = output / suite / "broker", options.broker
     broker: Broker | OwnTrio
     if kind == "cluster":
-        broker = OwnTrio(place, settings)
+        broker = OwnTrio(directory, settings)
     elif options.security and module is kafka_python:
-        broker = kafka_python.broker_for_all(kind, place)
+        broker = kafka_python.broker_for_all(kind, directory)
     else:
-        broker = make_broker(kind, place, settings)
+        broker = make_broker(kind, directory, settings)
     broker.start()
     try:
         return _run_tests(suite, tests, broker.bootstrap, output)
@@ -119,8 +119,8 @@ def _run_tests(suite: str, tests: Sequence[str], bootstrap: str, output: Path) -
 def _timed(run: Callable[[], list[Outcome]]) -> list[Outcome]:
     started = time.monotonic()
     outcomes = run()
-    for one in outcomes:
-        _say(f"{one.result}: {one.test} {one.why}".rstrip())
+    for outcome in outcomes:
+        _say(f"{outcome.result}: {outcome.test} {outcome.why}".rstrip())
     _say(f"  {time.monotonic() - started:.0f} s")
     return outcomes
 

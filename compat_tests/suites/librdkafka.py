@@ -84,14 +84,14 @@ def run(
     """
     directory.mkdir(parents=True, exist_ok=True)
     settings = directory / "test.conf"
-    told = {
+    client_settings = {
         "bootstrap.servers": bootstrap,
         "test.topic.random": "true",
         # Some tests call Kafka's tools, which are slow on a busy machine.
         "test.timeout.multiplier": "3",
         **(client or {}),
     }
-    settings.write_text("".join(f"{name}={value}\n" for name, value in told.items()))
+    settings.write_text("".join(f"{name}={value}\n" for name, value in client_settings.items()))
     folder = suite_folder()
     environment = {
         **_build_environment(folder),
@@ -118,17 +118,19 @@ def run(
 
 def _outcomes(number: str, text: str, status: int | None) -> list[Outcome]:
     """Parse the table at the end of a run: `| 0103_transactions | PASSED | 41.2s | …`."""
-    found: list[Outcome] = []
+    outcomes: list[Outcome] = []
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.split("|")]
         if len(cells) < 5 or not cells[1].startswith(f"{number}_"):
             continue
         if "negative test flags" not in line:  # not part of this run
             result = _RESULTS.get(cells[2], "skipped")
-            found.append(Outcome(cells[1], result, "" if result == "passed" else cells[4]))
-    if not found or (status != 0 and not any(one.result == "failed" for one in found)):
-        found.append(Outcome(f"{number} as a whole", "failed", f"{status}: {text[-2000:]}"))
-    return found
+            outcomes.append(Outcome(cells[1], result, "" if result == "passed" else cells[4]))
+    if not outcomes or (
+        status != 0 and not any(outcome.result == "failed" for outcome in outcomes)
+    ):
+        outcomes.append(Outcome(f"{number} as a whole", "failed", f"{status}: {text[-2000:]}"))
+    return outcomes
 
 
 def _install(folder: Path) -> None:

@@ -19,18 +19,20 @@ class Outcome(NamedTuple):
 
 
 def failed(outcomes: Sequence[Outcome]) -> list[Outcome]:
-    return [one for one in outcomes if one.result == "failed"]
+    return [outcome for outcome in outcomes if outcome.result == "failed"]
 
 
 def totals(outcomes: Sequence[Outcome]) -> str:
-    results = [one.result for one in outcomes]
+    results = [outcome.result for outcome in outcomes]
     return ", ".join(f"{results.count(word)} {word}" for word in ("passed", "failed", "skipped"))
 
 
 def from_junit(path: Path) -> Iterator[Outcome]:
     for case in ET.parse(path).iter("testcase"):
-        parts = {part.tag: part for part in case}
-        trouble = parts.get("failure", parts.get("error"))
-        result = "failed" if trouble is not None else "skipped" if "skipped" in parts else "passed"
-        why = "" if trouble is None else trouble.get("message", "")
-        yield Outcome(case.get("name", ""), result, why)
+        children = {child.tag: child for child in case}
+        problem = children.get("failure", children.get("error"))
+        result = (
+            "failed" if problem is not None else "skipped" if "skipped" in children else "passed"
+        )
+        message = "" if problem is None else problem.get("message", "")
+        yield Outcome(case.get("name", ""), result, message)

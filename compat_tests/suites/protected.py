@@ -30,7 +30,7 @@ class _Wirebroker(WirebrokerOfListeners):
 
 def protected_broker(kind: str, folder: Path, settings: Mapping[str, str]) -> Protected:
     folder.mkdir(parents=True, exist_ok=True)
-    every = {
+    all_settings = {
         **tls_configs(folder),
         **sasl_settings("login"),
         "listener.security.protocol.map": protocol_map(_PROTOCOLS),
@@ -38,8 +38,8 @@ def protected_broker(kind: str, folder: Path, settings: Mapping[str, str]) -> Pr
         **settings,
     }
     if kind == "apache":
-        return _Kafka(folder / "broker", every, java_options=java_start.options())
-    return _Wirebroker(folder / "broker", every)
+        return _Kafka(folder / "broker", all_settings, java_options=java_start.options())
+    return _Wirebroker(folder / "broker", all_settings)
 
 
 def address_of(broker: Protected) -> str:

@@ -27,37 +27,35 @@ pytestmark = pytest.mark.java
     ],
     ids=[*librdkafka.TRANSACTION_TESTS, *librdkafka.SECURITY_TESTS],
 )
-def test_librdkafkas_own_test_passes(
+def test_librdkafka_suite_test_passes(
     start_broker: StartBroker, number: str, settings: dict[str, str], tmp_path: Path
 ) -> None:
     missing = librdkafka.missing_programs()
     if missing:
         pytest.skip(f"librdkafka's tests are built with {', '.join(missing)}: not on PATH")
     broker = start_broker(settings)
-    found = librdkafka.run(number, broker.bootstrap, tmp_path)
-    assert not failed(found)
-    assert any(one.result == "passed" for one in found), found
+    outcomes = librdkafka.run(number, broker.bootstrap, tmp_path)
+    assert not failed(outcomes)
+    assert any(outcome.result == "passed" for outcome in outcomes), outcomes
 
 
 @pytest.mark.long
 @pytest.mark.timeout(kafka_python.LIMIT_S + 120)
-def test_kafka_pythons_own_tests_of_transactions_pass(
-    start_broker: StartBroker, tmp_path: Path
-) -> None:
+def test_kafka_python_transaction_tests_pass(start_broker: StartBroker, tmp_path: Path) -> None:
     broker = start_broker(kafka_python.BROKER_SETTINGS)
-    found = kafka_python.run(kafka_python.TRANSACTION_TESTS, broker.bootstrap, tmp_path)
-    assert not failed(found)
-    assert any(one.result == "passed" for one in found), found
+    outcomes = kafka_python.run(kafka_python.TRANSACTION_TESTS, broker.bootstrap, tmp_path)
+    assert not failed(outcomes)
+    assert any(outcome.result == "passed" for outcome in outcomes), outcomes
 
 
 @pytest.mark.nightly
 @pytest.mark.timeout(kafka_python.LIMIT_S + 120)
-def test_all_of_kafka_pythons_own_tests_pass(broker_kind: str, tmp_path: Path) -> None:
+def test_kafka_python_suite_passes(broker_kind: str, tmp_path: Path) -> None:
     broker = kafka_python.broker_for_all(broker_kind, tmp_path / "broker")
     broker.start()
     try:
-        found = kafka_python.run(kafka_python.SECURITY_TESTS, broker.bootstrap, tmp_path)
+        outcomes = kafka_python.run(kafka_python.SECURITY_TESTS, broker.bootstrap, tmp_path)
     finally:
         broker.stop()
-    assert not failed(found)
-    assert sum(one.result == "passed" for one in found) > 50, found
+    assert not failed(outcomes)
+    assert sum(outcome.result == "passed" for outcome in outcomes) > 50, outcomes

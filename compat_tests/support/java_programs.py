@@ -27,5 +27,5 @@ def compiled(name: str, sources: Path, jars: Path | None = None) -> Path:
         class_path = ":".join(str(jar) for jar in sorted(jars.glob("*.jar")))
         tools._run([*tools.javac_command(), "-d", str(folder), "-cp", class_path, *files])
 
-    of_sources = f"java-{name}-{tools.KAFKA_VERSION}-{sources_hash(sources)}"
-    return tools._installed(of_sources, compile_into)
+    install_name = f"java-{name}-{tools.KAFKA_VERSION}-{sources_hash(sources)}"
+    return tools._installed(install_name, compile_into)

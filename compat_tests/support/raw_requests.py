@@ -120,7 +120,7 @@ class Requests:
         return answer.responses[0].partition_responses[0]
 
     def fetch(self, topic: str, partition: int, offset: int, *, isolation_level: int = 0) -> Any:
-        asked = {
+        fetch_partition = {
             "partition": partition,
             "fetch_offset": offset,
             "partition_max_bytes": _FETCH_BYTES,
@@ -130,7 +130,7 @@ class Requests:
             "min_bytes": 0,
             "max_bytes": _FETCH_BYTES,
             "isolation_level": isolation_level,
-            "topics": [{"topic": topic, "partitions": [asked]}],
+            "topics": [{"topic": topic, "partitions": [fetch_partition]}],
         }
         answer = self.ask(ApiKey.FETCH, 12, request)
         return answer.responses[0].partitions[0]
@@ -139,20 +139,20 @@ class Requests:
         self, topic: str, partition: int, timestamp: int, *, isolation_level: int = 0
     ) -> tuple[int, int]:
         """Return (offset, timestamp) from ListOffsets for a normal or special timestamp."""
-        asked = [{"partition_index": partition, "timestamp": timestamp}]
+        partitions = [{"partition_index": partition, "timestamp": timestamp}]
         request = {
             "replica_id": -1,
             "isolation_level": isolation_level,
-            "topics": [{"name": topic, "partitions": asked}],
+            "topics": [{"name": topic, "partitions": partitions}],
         }
         answer = self.ask_until_served(ApiKey.LIST_OFFSETS, 7, request)
-        found = answer.topics[0].partitions[0]
-        return found.offset, found.timestamp
+        result = answer.topics[0].partitions[0]
+        return result.offset, result.timestamp
 
     def finalized_features(self) -> dict[str, int]:
         request = {"client_software_name": "test", "client_software_version": "1"}
         answer = self.ask(ApiKey.API_VERSIONS, 3, request)
-        return {each.name: each.max_version_level for each in answer.finalized_features}
+        return {feature.name: feature.max_version_level for feature in answer.finalized_features}
 
     def producer_id(self) -> int:
         request = {"transactional_id": None, "transaction_timeout_ms": 60_000}
@@ -186,7 +186,9 @@ class Requests:
             "group_id": group,
             "generation_id_or_member_epoch": member[0],
             "member_id": member[1],
-            "topics": [{"name": name, "partitions": each} for name, each in topics.items()],
+            "topics": [
+                {"name": name, "partitions": partitions} for name, partitions in topics.items()
+            ],
         }
         self.ask_until_served(ApiKey.OFFSET_COMMIT, 8, request)
 
@@ -227,8 +229,8 @@ class Requests:
 
     def wait_for_partitions(self, topic: str, count: int) -> None:
         for timestamp in (-1, -2):
-            asked = [{"partition_index": n, "timestamp": timestamp} for n in range(count)]
-            request = {"replica_id": -1, "topics": [{"name": topic, "partitions": asked}]}
+            partitions = [{"partition_index": n, "timestamp": timestamp} for n in range(count)]
+            request = {"replica_id": -1, "topics": [{"name": topic, "partitions": partitions}]}
             self.ask_until_served(ApiKey.LIST_OFFSETS, 7, request)
 
     def wait_for_start(self, topic: str, offset: int) -> None:
@@ -271,15 +273,17 @@ def record(
 def batch(*records: Record, start: int = 0, codec: Codec = Codec.NONE, **header: Any) -> bytes:
     """Return a batch; its time is relative to the stream, in ms."""
     numbered = [
-        each._replace(offset=number, timestamp=TIMESTAMP_MS + start + each.timestamp)
-        for number, each in enumerate(records)
+        batch_record._replace(
+            offset=number, timestamp=TIMESTAMP_MS + start + batch_record.timestamp
+        )
+        for number, batch_record in enumerate(records)
     ]
     return bytes(build_batch(numbered, codec=codec, **header))
 
 
 def _errors(answer: Any) -> set[ErrorCode]:
     """Return all error codes of a response, at any depth."""
-    found: set[ErrorCode] = set()
+    codes: set[ErrorCode] = set()
     pending = [answer]
     while pending:
         value = pending.pop()
@@ -289,7 +293,7 @@ def _errors(answer: Any) -> set[ErrorCode]:
         for name in getattr(type(value), "__slots__", ()):
             field = getattr(value, name, None)
             if name == "error_code" and field:
-                found.add(ErrorCode(field))
+                codes.add(ErrorCode(field))
             elif not isinstance(field, bytes | str | int | bytearray | memoryview | None):
                 pending.append(field)
-    return found
+    return codes

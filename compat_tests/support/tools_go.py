@@ -44,26 +44,28 @@ def secured_command(program: str) -> list[str]:
 
 
 def _built(name: str, sources: Path, program: str) -> list[str]:
-    folder = tools._installed(f"{name}-{sources_hash(sources)}", lambda into: _build(into, sources))
+    folder = tools._installed(
+        f"{name}-{sources_hash(sources)}", lambda build_folder: _build(build_folder, sources)
+    )
     return [str(folder / program)]
 
 
 def sources_hash(folder: Path) -> str:
     """Return a hash of all files below, by names and contents; a change causes a new build."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
         if path.is_file():
-            found.update(str(path.relative_to(folder)).encode() + b"\0")
-            found.update(path.read_bytes() + b"\0")
-    return found.hexdigest()[:12]
+            digest.update(str(path.relative_to(folder)).encode() + b"\0")
+            digest.update(path.read_bytes() + b"\0")
+    return digest.hexdigest()[:12]
 
 
 def _version(go: str) -> tuple[int, int]:
     environment = {"GOTOOLCHAIN": "local", "PATH": str(Path(go).parent)}
     version = [go, "version"]
     done = subprocess.run(version, capture_output=True, text=True, env=environment, check=False)
-    found = re.search(r"go(\d+)\.(\d+)", done.stdout)
-    return (int(found[1]), int(found[2])) if found else (0, 0)
+    match = re.search(r"go(\d+)\.(\d+)", done.stdout)
+    return (int(match[1]), int(match[2])) if match else (0, 0)
 
 
 def _install_go(folder: Path) -> None:

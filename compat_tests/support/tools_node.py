@@ -75,8 +75,8 @@ def kerberos_packages() -> Path:
 
 def _version(node: str) -> tuple[int, int]:
     text = subprocess.run([node, "--version"], capture_output=True, text=True, check=False).stdout
-    found = re.match(r"v(\d+)\.(\d+)", text)
-    return (int(found[1]), int(found[2])) if found else (0, 0)
+    match = re.match(r"v(\d+)\.(\d+)", text)
+    return (int(match[1]), int(match[2])) if match else (0, 0)
 
 
 def _install_node(folder: Path) -> None:

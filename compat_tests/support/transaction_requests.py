@@ -19,8 +19,8 @@ class OpenTransaction:
     def __init__(self, requests: Requests, transactional_id: str) -> None:
         self._requests = requests
         self.id = TransactionalProducer(transactional_id, OLD_AGES[0], timeout_ms=TIMEOUT_MS)
-        find = {"key": transactional_id, "key_type": 1}
-        requests.ask_until_served(ApiKey.FIND_COORDINATOR, 2, find)
+        lookup = {"key": transactional_id, "key_type": 1}
+        requests.ask_until_served(ApiKey.FIND_COORDINATOR, 2, lookup)
         self.id.become(requests.ask_until_served(*self.id.init()))
 
     def append(self, topic: str, *values: bytes) -> int:

@@ -137,8 +137,8 @@ class Churn:
     def last_words(self) -> str:
         """Return the members' recent errors, and the end of their standard error."""
         self._log.flush()
-        with open(self._log.name, errors="replace") as said:  # noqa: PTH123
-            stderr = said.read()[-800:]
+        with open(self._log.name, errors="replace") as log:  # noqa: PTH123
+            stderr = log.read()[-800:]
         return "\n".join([stderr, *self.errors[-_LAST_ERRORS:]])
 
     def _take(self, event: dict[str, Any]) -> None:

@@ -109,23 +109,23 @@ class ChurnMember:
         self.metadata = consumer.consumer_group_metadata()
 
     def copy_some(self) -> None:
-        found = self.consumer.consume(MOST_RECORDS, 0.1)
-        good = [one for one in found if one.error() is None]
-        for one in found:
-            if one.error() is not None:
-                self.say(event="error", error=str(one.error()))
-        if not good:
+        messages = self.consumer.consume(MOST_RECORDS, 0.1)
+        valid_messages = [message for message in messages if message.error() is None]
+        for message in messages:
+            if message.error() is not None:
+                self.say(event="error", error=str(message.error()))
+        if not valid_messages:
             return
         self.transactions += 1
         transaction = f"{self.name}-{self.transactions}"
         try:
             self.producer.begin_transaction()
-            self.write(good, transaction)
+            self.write(valid_messages, transaction)
             if self.choice.random() < ABORTED_SHARE:
                 self.producer.flush(self.request_s)
                 self.abort(transaction)
                 return
-            ends = offsets_after(good)
+            ends = offsets_after(valid_messages)
             send_offsets = self.producer.send_offsets_to_transaction
             self.again(send_offsets, ends, self.metadata, self.request_s)
             self.again(self.producer.commit_transaction, self.request_s)
@@ -135,16 +135,16 @@ class ChurnMember:
             self.say(event="error", error=str(error))
             self.abort(transaction)
         else:
-            self.say(event="committed", count=len(good))
+            self.say(event="committed", count=len(valid_messages))
 
-    def write(self, found: list[Any], transaction: str) -> None:
-        parts = Counter(partition_of(one.value()) for one in found)
+    def write(self, messages: list[Any], transaction: str) -> None:
+        parts = Counter(partition_of(message.value()) for message in messages)
         headers = [
             ("txn", transaction.encode()),
-            ("parts", json.dumps([parts[each] for each in range(PARTITIONS)]).encode()),
+            ("parts", json.dumps([parts[partition] for partition in range(PARTITIONS)]).encode()),
         ]
-        for one in found:
-            value = one.value()
+        for message in messages:
+            value = message.value()
             self.producer.produce(
                 self.target, value, partition=partition_of(value), headers=headers
             )
@@ -160,9 +160,15 @@ class ChurnMember:
 
     def rewind(self) -> None:
         """Seek to the committed offsets; exit like a killed member when they are unavailable."""
-        for one in self.committed():
+        for topic_partition in self.committed():
             try:
-                self.consumer.seek(TopicPartition(one.topic, one.partition, max(one.offset, 0)))
+                self.consumer.seek(
+                    TopicPartition(
+                        topic_partition.topic,
+                        topic_partition.partition,
+                        max(topic_partition.offset, 0),
+                    )
+                )
             except KafkaException as error:
                 self.give_up(f"seek: {error}")
 
@@ -172,14 +178,14 @@ class ChurnMember:
             offsets = self.consumer.committed(self.consumer.assignment(), timeout=self.request_s)
         except KafkaException as error:
             self.give_up(f"committed: {error}")
-        for one in offsets:
-            if one.error is not None:  # its offset is invalid
-                self.give_up(f"committed: {one.error}")
+        for topic_partition in offsets:
+            if topic_partition.error is not None:  # its offset is invalid
+                self.give_up(f"committed: {topic_partition.error}")
         return offsets
 
-    def give_up(self, why: str) -> None:
+    def give_up(self, reason: str) -> None:
         """Exit as the alarm does."""
-        self.say(event="error", error=why)
+        self.say(event="error", error=reason)
         os.kill(os.getpid(), signal.SIGALRM)
 
     def again(self, call: Any, *arguments: Any) -> None:
@@ -208,10 +214,10 @@ def partition_of(value: bytes) -> int:
     return zlib.crc32(value) % PARTITIONS
 
 
-def offsets_after(found: list[Any]) -> list[TopicPartition]:
+def offsets_after(messages: list[Any]) -> list[TopicPartition]:
     ends: dict[tuple[str, int], int] = {}
-    for one in found:
-        ends[one.topic(), one.partition()] = one.offset() + 1
+    for message in messages:
+        ends[message.topic(), message.partition()] = message.offset() + 1
     return [TopicPartition(topic, partition, end) for (topic, partition), end in ends.items()]
 
 

@@ -44,7 +44,7 @@ class CommittedOffsets(InBackground):
         self.last: dict[tuple[str, int], int] = {}
         self._backward: list[str] = []
         self._wanted = {
-            group: [TopicPartition(source, each) for each in range(partitions)]
+            group: [TopicPartition(source, partition) for partition in range(partitions)]
             for group, source in sources.items()
         }
         self._consumers = {
@@ -53,8 +53,8 @@ class CommittedOffsets(InBackground):
         }
 
     def _finish(self) -> None:
-        for each in self._consumers.values():
-            each.close()
+        for consumer in self._consumers.values():
+            consumer.close()
 
     def check(self) -> None:
         assert not self._backward, self._backward
@@ -69,15 +69,18 @@ class CommittedOffsets(InBackground):
         if self._has_zombies():
             return
         try:
-            found = consumer.committed(self._wanted[group], timeout=_TIMEOUT_S)
+            committed = consumer.committed(self._wanted[group], timeout=_TIMEOUT_S)
         except KafkaException:
             return  # the coordinator is unavailable, or a transaction is open
-        if any(each.error is not None for each in found) or self._has_zombies():
+        if (
+            any(topic_partition.error is not None for topic_partition in committed)
+            or self._has_zombies()
+        ):
             return
         self.looks += 1
-        for each in found:
-            key = (group, each.partition)
-            offset = max(each.offset, _NONE)  # a negative offset means none
+        for topic_partition in committed:
+            key = (group, topic_partition.partition)
+            offset = max(topic_partition.offset, _NONE)  # a negative offset means none
             before = self.last.get(key, _NONE)
             if offset < before:
                 self._backward.append(f"{key}: {offset} after {before}")

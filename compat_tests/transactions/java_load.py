@@ -58,8 +58,8 @@ class JavaLoad(BackgroundLoad):
     def _is_served(self, driver: Driver) -> bool:
         """Run one transaction; return false if its producer must be replaced."""
         self.count += 1
-        wanted = self._choice.randint(1, MOST_MESSAGES)
-        values = [f"{self.name} {self.count} {each}".encode() for each in range(wanted)]
+        count = self._choice.randint(1, MOST_MESSAGES)
+        values = [f"{self.name} {self.count} {number}".encode() for number in range(count)]
         try:
             driver.begin()
             for topic in self._topics:

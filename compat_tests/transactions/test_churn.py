@@ -40,7 +40,7 @@ APACHE_PATIENCE_S = 300.0
 
 
 @pytest.mark.timeout(7200)
-def test_every_record_once_through_three_stages_under_churn(
+def test_three_copy_stages_deliver_each_record_once_under_churn(
     start_broker: StartBroker, topic: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     seed = request.config.getoption("--seed")
@@ -71,9 +71,10 @@ def test_every_record_once_through_three_stages_under_churn(
         duration = time.monotonic() - started
         print(  # noqa: T201
             f"\nseed {seed}: {records} records, {duration:.0f} s,"
-            f" {[len(one.seen) for one in watchers]} seen after each stage,"
-            f" (lost, duplicated) {[one.describe(expected) for one in watchers]},"
-            f" {sum(one.ends for one in watchers)} looks at a partition's end, {dict(churn.counts)}"
+            f" {[len(watcher.seen) for watcher in watchers]} seen after each stage,"
+            f" (lost, duplicated) {[watcher.describe(expected) for watcher in watchers]},"
+            f" {sum(watcher.ends for watcher in watchers)} looks at a partition's end,"
+            f" {dict(churn.counts)}"
         )
         churn.close()
         for watcher in watchers:
@@ -83,19 +84,19 @@ def test_every_record_once_through_three_stages_under_churn(
 def plan(choice: random.Random, records: int) -> list[tuple[int, str]]:
     scale = max(1, records // 100_000)
     kinds = {"kill broker": BROKER_KILLS, "kill member": MEMBER_KILLS, "replace": REPLACEMENTS}
-    happenings = [
+    events = [
         (choice.randrange(records * 9 // 10), kind)
         for kind, count in kinds.items()
         for _ in range(count * scale)
     ]
-    return sorted(happenings)
+    return sorted(events)
 
 
 def run(
     broker: Broker,
     churn: Churn,
     watchers: list[Watcher],
-    happenings: list[tuple[int, str]],
+    events: list[tuple[int, str]],
     records: int,
 ) -> None:
     last = watchers[-1]
@@ -106,8 +107,8 @@ def run(
             watcher.read(0.02)
         churn.listen()
         churn.check()
-        if happenings and len(last.seen) >= happenings[0][0]:
-            happen(happenings.pop(0)[1], broker, churn)
+        if events and len(last.seen) >= events[0][0]:
+            happen(events.pop(0)[1], broker, churn)
         if len(last.seen) > progress:
             progress, deadline = len(last.seen), time.monotonic() + patience_s
         assert time.monotonic() < deadline, (

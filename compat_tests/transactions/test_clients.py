@@ -62,15 +62,15 @@ def read_to_end(bootstrap: str, topic: str, isolation: str) -> list[bytes]:
 def committed_offset(bootstrap: str, topic: str, group: str) -> int:
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
     try:
-        (found,) = consumer.committed([TopicPartition(topic, 0)], timeout=WAIT_S)
-        return found.offset
+        (topic_partition,) = consumer.committed([TopicPartition(topic, 0)], timeout=WAIT_S)
+        return topic_partition.offset
     finally:
         consumer.close()
 
 
 @pytest.mark.shows("transactions")
 @each_client
-def test_what_is_committed_is_read_and_what_is_aborted_never(
+def test_only_committed_records_are_read(
     transaction_broker: Broker, topic: str, client: DriverFactory
 ) -> None:
     bootstrap = transaction_broker.bootstrap
@@ -137,7 +137,7 @@ def test_a_second_producer_of_the_same_id_fences_the_first(
 
 @pytest.mark.shows("transactions")
 @each_client
-def test_what_is_copied_and_its_offsets_are_committed_together(
+def test_copied_records_and_offsets_are_committed_atomically(
     transaction_broker: Broker, topic: str, client: DriverFactory
 ) -> None:
     bootstrap = transaction_broker.bootstrap
@@ -168,5 +168,5 @@ def test_what_is_copied_and_its_offsets_are_committed_together(
         assert committed_offset(bootstrap, source, group) == 6
     assert client.read(bootstrap, target, 4) == [b"A", b"B", b"C", b"D"]
     assert read_to_end(bootstrap, target, "read_committed") == [b"A", b"B", b"C", b"D"]
-    everything = [b"A", b"B", b"A", b"B", b"C", b"D"]
-    assert read_to_end(bootstrap, target, "read_uncommitted") == everything
+    all_values = [b"A", b"B", b"A", b"B", b"C", b"D"]
+    assert read_to_end(bootstrap, target, "read_uncommitted") == all_values

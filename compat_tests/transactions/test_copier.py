@@ -22,7 +22,7 @@ RECORDS = 1_000
 
 @pytest.mark.java
 @pytest.mark.parametrize("mode", [(), ("--group-mode", "--use-group-metadata")])
-def test_the_copier_copies_each_record_once_whatever_it_aborts(
+def test_copier_copies_each_record_once_despite_aborts(
     transaction_broker: Broker, topic: str, mode: tuple[str, ...]
 ) -> None:
     bootstrap = transaction_broker.bootstrap

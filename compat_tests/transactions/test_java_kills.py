@@ -30,7 +30,7 @@ SHORTEST_LIFE_S, LONGEST_LIFE_S = 0.05, 1.5
 pytestmark = pytest.mark.java
 
 
-def test_what_java_has_committed_is_there_whole_and_nothing_else(
+def test_only_complete_committed_java_transactions_are_read(
     start_broker: StartBroker, topic: str, request: pytest.FixtureRequest
 ) -> None:
     choice = random.Random(request.config.getoption("--seed"))
@@ -59,8 +59,8 @@ def test_what_java_has_committed_is_there_whole_and_nothing_else(
     for name in names:
         values = read_committed(broker.bootstrap, name)
         for load in loads:
-            own = [value for value in values if value.startswith(load.name.encode())]
-            assert own == load.committed
+            values_of_load = [value for value in values if value.startswith(load.name.encode())]
+            assert values_of_load == load.committed
 
 
 def wait_for_a_commit(loads: list[JavaLoad]) -> None:

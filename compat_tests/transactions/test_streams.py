@@ -36,8 +36,8 @@ class Counts:
         self._read_from: Consumer = confluent.make_consumer(
             bootstrap, {"isolation.level": "read_committed", "log_level": 2}
         )
-        places = [TopicPartition(topic, each, 0) for each in range(PARTITIONS)]
-        self._read_from.assign(places)
+        topic_partitions = [TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)]
+        self._read_from.assign(topic_partitions)
 
     def close(self) -> None:
         self._read_from.close()
@@ -61,7 +61,7 @@ class Counts:
 @pytest.mark.java
 @pytest.mark.timeout(600)
 @pytest.mark.shows("transactions", "kafka-streams", "exactly_once_v2")
-def test_words_are_counted_once_though_broker_and_application_are_killed(
+def test_word_counts_are_exact_when_broker_and_application_are_killed(
     start_broker: StartBroker, topic: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     choice = random.Random(request.config.getoption("--seed"))

@@ -50,7 +50,9 @@ class Watcher:
             "log_level": 2,
         }
         self._consumer: Consumer = confluent.make_consumer(bootstrap, settings)
-        self._consumer.assign([TopicPartition(topic, each, 0) for each in range(partitions)])
+        self._consumer.assign(
+            [TopicPartition(topic, partition, 0) for partition in range(partitions)]
+        )
 
     def close(self) -> None:
         self._consumer.close()
@@ -69,41 +71,45 @@ class Watcher:
 
     def settle(self) -> None:
         """Read until nothing is open: a new reader then sees no more records than this one."""
-        fresh = Watcher(self.bootstrap, self.topic, len(self.parts))
+        new_watcher = Watcher(self.bootstrap, self.topic, len(self.parts))
         try:
             read, deadline = 0, time.monotonic() + WAIT_S
-            while len(fresh.ended) < len(self.parts) or fresh.seen != self.seen:
-                fresh.read(0.05)
+            while len(new_watcher.ended) < len(self.parts) or new_watcher.seen != self.seen:
+                new_watcher.read(0.05)
                 self.read(0.05)
-                if fresh.seen.total() > read:  # reading takes long on a busy machine
-                    read, deadline = fresh.seen.total(), time.monotonic() + WAIT_S
+                if new_watcher.seen.total() > read:  # reading takes long on a busy machine
+                    read, deadline = new_watcher.seen.total(), time.monotonic() + WAIT_S
                 assert time.monotonic() < deadline, (
                     f"{self.topic}: one reader has {self.seen.total()} records, a fresh one"
-                    f" {fresh.seen.total()}"
+                    f" {new_watcher.seen.total()}"
                 )
         finally:
-            fresh.close()
+            new_watcher.close()
 
     def _take(self, message: Any) -> None:
         self.seen[message.value()] += 1
         headers = dict(message.headers())
         transaction: str = headers["txn"].decode()
-        whole = self.wholes.setdefault(transaction, json.loads(headers["parts"]))
+        expected_counts = self.wholes.setdefault(transaction, json.loads(headers["parts"]))
         partition: int = message.partition()
         self.parts[partition][transaction] += 1
         count = self.parts[partition][transaction]
-        assert count <= whole[partition], f"{transaction} has {count} records of {whole[partition]}"
+        assert count <= expected_counts[partition], (
+            f"{transaction} has {count} records of {expected_counts[partition]}"
+        )
         writer, unfinished = transaction.rpartition("-")[0], self._unfinished[partition]
         before = unfinished.pop(writer, transaction)
         assert before == transaction, f"{transaction} begins, and {before} is here in part"
-        if count < whole[partition]:
+        if count < expected_counts[partition]:
             unfinished[writer] = transaction
 
     def check_transactions(self, aborted: Collection[str]) -> None:
         """Check that every transaction is complete in all its partitions, and none was aborted."""
-        for transaction, whole in self.wholes.items():
-            found = [counts[transaction] for counts in self.parts]
-            assert found == whole, f"{transaction} is here with {found} records of {whole}"
+        for transaction, expected_counts in self.wholes.items():
+            actual_counts = [counts[transaction] for counts in self.parts]
+            assert actual_counts == expected_counts, (
+                f"{transaction} is here with {actual_counts} records of {expected_counts}"
+            )
             assert transaction not in aborted, f"{transaction} was aborted, and yet is here"
 
     def describe(self, expected: Collection[bytes]) -> tuple[int, int]:

@@ -60,14 +60,16 @@ def compare(apache: Path, wirebroker: Path) -> Comparison:
 
 
 def compare_lines(
-    theirs: dict[str, list[str]], ours: dict[str, list[str]], table: Sequence[Agreed]
+    kafka_lines: dict[str, list[str]],
+    wirebroker_lines: dict[str, list[str]],
+    table: Sequence[Agreed],
 ) -> Comparison:
     """Compare the lines of all files, and look up differences in the table of agreed ones."""
-    names = sorted(theirs.keys() | ours.keys())
+    names = sorted(kafka_lines.keys() | wirebroker_lines.keys())
     agreed: Counter[Agreed] = Counter()
     unexplained: list[Difference] = []
     for name in names:
-        for line in _differences(theirs.get(name), ours.get(name)):
+        for line in _differences(kafka_lines.get(name), wirebroker_lines.get(name)):
             row = _row_for(table, name, line)
             if row is None:
                 unexplained.append(Difference(name, line))
@@ -77,11 +79,13 @@ def compare_lines(
     return Comparison(len(names), agreed, unexplained, idle)
 
 
-def _differences(theirs: list[str] | None, ours: list[str] | None) -> Iterator[str]:
-    if theirs is None or ours is None:
-        yield f"{'+' if theirs is None else '-'} {PRESENT}"
+def _differences(
+    kafka_lines: list[str] | None, wirebroker_lines: list[str] | None
+) -> Iterator[str]:
+    if kafka_lines is None or wirebroker_lines is None:
+        yield f"{'+' if kafka_lines is None else '-'} {PRESENT}"
         return
-    for line in difflib.unified_diff(theirs, ours, n=0, lineterm=""):
+    for line in difflib.unified_diff(kafka_lines, wirebroker_lines, n=0, lineterm=""):
         if not line.startswith(("---", "+++", "@@")):
             yield f"{line[0]} {line[1:]}"
 

@@ -59,8 +59,8 @@ class Ids:
 
     def replace_texts(self, text: str) -> str:
         """Return a text with its topic ids named."""
-        for known, name in self._texts.items():
-            text = text.replace(known, f"<{name}>")
+        for id_text, name in self._texts.items():
+            text = text.replace(id_text, f"<{name}>")
         return text
 
 
@@ -145,24 +145,24 @@ def _fields(schema: StructSchema, version: int, value: Any, ids: Ids) -> str:
     for field in schema.fields:
         if version not in field.versions and version not in field.tagged_versions:
             continue
-        found = getattr(value, field.name)
-        if field.struct is not None and field.is_array and found is not None:
-            inner = (_fields(field.struct, version, each, ids) for each in found)
+        field_value = getattr(value, field.name)
+        if field.struct is not None and field.is_array and field_value is not None:
+            inner = (_fields(field.struct, version, element, ids) for element in field_value)
             # Endpoints and features come in the order of a hash table.
             text = f"[{', '.join(sorted(inner))}]"
         elif field.name in _DRAWN:
             text = _DRAWN[field.name]
-        elif field.name == "broker_epoch" and found in ids.broker_epochs:
+        elif field.name == "broker_epoch" and field_value in ids.broker_epochs:
             text = "of the registration"
         else:
-            text = _scalar(found, ids)
+            text = _scalar(field_value, ids)
         parts.append(f"{field.name}: {text}")
     return "{" + ", ".join(parts) + "}"
 
 
 def _scalar(value: Any, ids: Ids) -> str:
     if isinstance(value, list | tuple):
-        return f"[{', '.join(_scalar(each, ids) for each in value)}]"
+        return f"[{', '.join(_scalar(element, ids) for element in value)}]"
     if isinstance(value, bytes) and len(value) == 16:
         return ids.name(value)
     return repr(value)

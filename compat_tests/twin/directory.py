@@ -129,12 +129,12 @@ def _log_lines(content: bytes, name: str, ids: Ids) -> Iterator[str]:
 
 
 def _index_lines(content: bytes) -> list[str]:
-    rest = len(content) % 8
+    extra_bytes = len(content) % 8
     lines = [
         f"offset + {offset} at {position}"
-        for offset, position in struct.iter_unpack(">ii", content[: len(content) - rest])
+        for offset, position in struct.iter_unpack(">ii", content[: len(content) - extra_bytes])
     ]
-    return lines + [f"{rest} bytes more"] * bool(rest)
+    return lines + [f"{extra_bytes} bytes more"] * bool(extra_bytes)
 
 
 def _producer_lines(content: bytes) -> list[str]:
@@ -150,12 +150,12 @@ def _time(timestamp_ms: int) -> str:
 
 def _time_index_lines(content: bytes) -> list[str]:
     """Describe each entry; for records with the broker's time, the latest one is random."""
-    rest = len(content) % 12
+    extra_bytes = len(content) % 12
     lines = [
         "NOW" if timestamp > _CLOCK_MS else f"{timestamp}: offset + {offset}"
-        for timestamp, offset in struct.iter_unpack(">qi", content[: len(content) - rest])
+        for timestamp, offset in struct.iter_unpack(">qi", content[: len(content) - extra_bytes])
     ]
-    return lines + [f"{rest} bytes more"] * bool(rest)
+    return lines + [f"{extra_bytes} bytes more"] * bool(extra_bytes)
 
 
 def _sorted_rows(text: str) -> list[str]:

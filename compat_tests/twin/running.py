@@ -50,8 +50,8 @@ def _wait_until_removed(directory: Path) -> None:
     deadline = time.monotonic() + _WAIT_S
     # Retention deletes segments before DeleteRecords' offset, also with a delay.
     cut = [directory / f"cut-{index}" / f"{0:020}.log" for index in (1, 2)]
-    while left := [*_deleted_in(directory), *(path for path in cut if path.exists())]:
-        assert time.monotonic() < deadline, f"not removed: {left}"
+    while remaining := [*_deleted_in(directory), *(path for path in cut if path.exists())]:
+        assert time.monotonic() < deadline, f"not removed: {remaining}"
         time.sleep(_POLL_S)
 
 

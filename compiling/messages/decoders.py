@@ -146,10 +146,10 @@ def _emit_bytes(writer: SourceWriter, type_name: str, target: str, length: str, 
     too_long = f" or {length} > 32767" if type_name == "string" and writer.is_flexible else ""
     with writer.block(f"if {stop} > end{too_long}:"):
         writer.line(f"raise beyond({path!r}, {length}, end - pos)")
-    taken = f"data[pos:{stop}]"
+    slice_source = f"data[pos:{stop}]"
     # Records keep the type of `data`: bytes, or a view for appending elsewhere.
-    values = {"string": f"str({taken}, 'utf-8')", "records": taken}
-    writer.line(f"{target} = {values.get(type_name, f'bytes({taken})')}")
+    values = {"string": f"str({slice_source}, 'utf-8')", "records": slice_source}
+    writer.line(f"{target} = {values.get(type_name, f'bytes({slice_source})')}")
     writer.line(f"pos = {stop}")
 
 

@@ -34,11 +34,13 @@ def all_schemas() -> list[MessageSchema]:
     Raises:
         DefinitionsError: See the class.
     """
-    theirs = [kafka_python_schema(name) for name in checked_digests()]
-    ours = [schema for path in sorted(TABLES.glob("*.txt")) for schema in table_schemas(path)]
-    names = [schema.name for schema in (*theirs, *ours)]
+    kafka_python_schemas = [kafka_python_schema(name) for name in checked_digests()]
+    wirebroker_schemas = [
+        schema for path in sorted(TABLES.glob("*.txt")) for schema in table_schemas(path)
+    ]
+    names = [schema.name for schema in (*kafka_python_schemas, *wirebroker_schemas)]
     assert len(names) == len(set(names)), "a message is defined twice"
-    return [*theirs, *ours]
+    return [*kafka_python_schemas, *wirebroker_schemas]
 
 
 @cache

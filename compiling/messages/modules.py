@@ -71,15 +71,15 @@ def _functions(
     parameters: str,
 ) -> dict[int, str]:
     names: dict[str, str] = {}  # body -> function name
-    found: dict[int, str] = {}
+    sources: dict[int, str] = {}
     for version in range(schema.versions.first, schema.versions.last + 1):
         body = body_of(schema, constants, version)
         if body in names:
-            found[version] = f"{stem}_{version} = {names[body]}"
+            sources[version] = f"{stem}_{version} = {names[body]}"
         else:
             names[body] = f"{stem}_{version}"
-            found[version] = f"def {stem}_{version}{parameters}:\n{body}"
-    return found
+            sources[version] = f"def {stem}_{version}{parameters}:\n{body}"
+    return sources
 
 
 def _table(functions: dict[int, str]) -> str:

@@ -24,15 +24,17 @@ def class_sources(body: StructSchema) -> list[str]:
     return list(sources.values())
 
 
-def _add(schema: StructSchema, sources: dict[str, str], known: dict[str, tuple[str, ...]]) -> None:
+def _add(
+    schema: StructSchema, sources: dict[str, str], added_structs: dict[str, tuple[str, ...]]
+) -> None:
     names = tuple(field.name for field in schema.fields)
-    if schema.name in known:
-        assert names == known[schema.name], f"two different structs named {schema.name}"
+    if schema.name in added_structs:
+        assert names == added_structs[schema.name], f"two different structs named {schema.name}"
         return
-    known[schema.name] = names
+    added_structs[schema.name] = names
     for field in schema.fields:
         if field.struct is not None:
-            _add(field.struct, sources, known)
+            _add(field.struct, sources, added_structs)
     sources[schema.name] = _class_source(schema, names)
 
 
@@ -70,6 +72,6 @@ def _assignment(field: Field) -> str:
     elif field.is_array:
         value = f"as_list({name})"
     if _is_mutable(field):
-        given = f"None if {name} is None else {value}"
-        value = f"{default_source(field)} if {name} is ABSENT else {given}"
+        value_or_none = f"None if {name} is None else {value}"
+        value = f"{default_source(field)} if {name} is ABSENT else {value_or_none}"
     return f"        self.{name} = {value}"

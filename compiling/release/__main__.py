@@ -18,14 +18,14 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from compiling.build_choice import what_is_missing
+from compiling.release.broker_client import TrialError
 from compiling.release.changelog import check_changelog, version_of
 from compiling.release.checksums import SUMS, sums_of
 from compiling.release.interpreters import Interpreter, interpreters
-from compiling.release.spoken_to import TrialError
 from compiling.release.trial import fetch_needed, try_wheel
 from compiling.release.wheels import build_compiled_wheel, build_pure_wheel, build_sdist
 from compiling.tree import ROOT, copy_project
-from compiling.wish import what_is_missing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,12 +49,14 @@ def main(output: Path, *, final: bool) -> None:
         work = Path(name)
         copy_project(work / "source")
         sdist = _timed("sdist", lambda: build_sdist(work / "source", output))
-        own, *others = sorted(interpreters(), key=lambda each: each.version != _running())
+        own, *others = sorted(
+            interpreters(), key=lambda interpreter: interpreter.version != _running()
+        )
         pure = _timed("pure wheel", lambda: build_pure_wheel(sdist, output))
         environment = _tried(pure, own, work, version)
         _timed("bill of materials", lambda: _bill_of_materials(environment, output, version))
-        for each in (own, *others):
-            _compiled(each, sdist, output, work, version)
+        for interpreter in (own, *others):
+            _compiled(interpreter, sdist, output, work, version)
     sums = sums_of(output)
     (output / SUMS).write_text(sums, encoding="ascii")
     _say(f"{len(sums.splitlines())} files and their {SUMS} in {output}")
@@ -82,7 +84,7 @@ def _tried(wheel: Path, interpreter: Interpreter, work: Path, version: str) -> P
     needed = work / f"needed-{interpreter.abi}"
     environment = work / f"environment-{wheel.name}"
     if not needed.exists():
-        _timed(f"what {interpreter.abi} needs", lambda: fetch_needed(wheel, interpreter, needed))
+        _timed(f"packages for {interpreter.abi}", lambda: fetch_needed(wheel, interpreter, needed))
         for own in needed.glob("wirebroker-*.whl"):
             own.unlink()
     _timed(
@@ -102,23 +104,23 @@ def _bill_of_materials(environment: Path, output: Path, version: str) -> None:
     )
 
 
-def _timed(what: str, make: Callable[[], Made]) -> Made:
-    _say(f"{what} ...")
-    began = time.perf_counter()
-    made = make()
-    _say(f"{what}: {time.perf_counter() - began:.0f} s")
-    return made
+def _timed(step: str, make: Callable[[], Made]) -> Made:
+    _say(f"{step} ...")
+    started = time.perf_counter()
+    result = make()
+    _say(f"{step}: {time.perf_counter() - started:.0f} s")
+    return result
 
 
-def _say(what: str) -> None:
-    sys.stderr.write(f"make dist: {what}\n")
+def _say(message: str) -> None:
+    sys.stderr.write(f"make dist: {message}\n")
     sys.stderr.flush()
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, default=ROOT / "dist")
-    parser.add_argument("--final", action="store_true", help="the version's date has to be there")
+    parser.add_argument("--final", action="store_true", help="require the version's date")
     arguments = parser.parse_args()
     try:
         main(arguments.output.resolve(), final=arguments.final)

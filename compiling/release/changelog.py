@@ -36,17 +36,15 @@ def check_changelog(text: str, version: str, *, final: bool) -> str:
     first = headings[0]
     if first["version"] != version:
         raise ValueError(
-            f"CHANGELOG.md tells of {first['version']} first, but this is {version}"
-            " (wirebroker/__init__.py): write what has changed, or mend the version"
+            f"CHANGELOG.md starts with {first['version']}, but this is {version}"
+            " (wirebroker/__init__.py): describe the changes, or fix the version"
         )
     if final and not _DATE.fullmatch(first["when"] or ""):
-        raise ValueError(
-            f"CHANGELOG.md says '{first[0]}': a version that is published has its date there"
-        )
+        raise ValueError(f"CHANGELOG.md has '{first[0]}': a published version needs its date there")
     end = headings[1].start() if len(headings) > 1 else len(text)
     part = text[first.end() : end].strip()
     if not part:
-        raise ValueError(f"CHANGELOG.md says nothing of {version}")
+        raise ValueError(f"CHANGELOG.md does not describe {version}")
     return part
 
 

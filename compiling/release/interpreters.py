@@ -44,12 +44,12 @@ def interpreters(directories: list[Path] | None = None) -> list[Interpreter]:
     if directories is None:
         directories = [Path(part) for part in os.get_exec_path()]
     base = Path(sys.base_prefix) / "bin" / f"python{sys.version_info[0]}.{sys.version_info[1]}"
-    found: dict[str, Interpreter] = {}
+    by_abi: dict[str, Interpreter] = {}
     for path in [base, *_commands(directories)]:
-        about = _about(path)
-        if about is not None and about.version[:2] >= OLDEST:
-            found.setdefault(about.abi, about)
-    return sorted(found.values(), key=lambda each: (each.version, each.abi))
+        interpreter = _inspect(path)
+        if interpreter is not None and interpreter.version[:2] >= OLDEST:
+            by_abi.setdefault(interpreter.abi, interpreter)
+    return sorted(by_abi.values(), key=lambda interpreter: (interpreter.version, interpreter.abi))
 
 
 def _commands(directories: list[Path]) -> list[Path]:
@@ -62,15 +62,15 @@ def _commands(directories: list[Path]) -> list[Path]:
     ]
 
 
-def _about(path: Path) -> Interpreter | None:
+def _inspect(path: Path) -> Interpreter | None:
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             [path, "-I", "-c", _ABOUT], capture_output=True, text=True, check=False, timeout=60
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    words = done.stdout.split()
-    if done.returncode != 0 or len(words) != 5 or words[0] != "cpython":
+    words = result.stdout.split()
+    if result.returncode != 0 or len(words) != 5 or words[0] != "cpython":
         return None
     major, minor, micro = (int(word) for word in words[1:4])
     return Interpreter(path, (major, minor, micro), words[4])

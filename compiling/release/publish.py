@@ -93,10 +93,10 @@ def release(root: Path, options: Options) -> None:
 def git(folder: Path, *arguments: str) -> str:
     """Run git in a folder and return its output."""
     command = ["git", *arguments]
-    done = subprocess.run(
+    result = subprocess.run(
         command, cwd=folder, env=_without_token(), stdout=subprocess.PIPE, text=True, check=True
     )
-    return done.stdout.strip()
+    return result.stdout.strip()
 
 
 def _check_repository(root: Path, tag: str) -> bool:
@@ -109,7 +109,7 @@ def _check_repository(root: Path, tag: str) -> bool:
     if git(root, "rev-parse", f"{tag}^{{commit}}") != git(root, "rev-parse", "HEAD"):
         raise ReleaseError(
             f"tag {tag} exists at another commit: set the next version in wirebroker/__init__.py"
-            " and begin its part of CHANGELOG.md, or delete the tag if nothing was uploaded"
+            " and begin its section of CHANGELOG.md, or delete the tag if nothing was uploaded"
         )
     return True
 
@@ -223,7 +223,7 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     )
     options = parser.parse_args(arguments, Options())
     if not _DATE.fullmatch(options.date):
-        parser.error(f"--date is like 2026-01-31, not {options.date}")
+        parser.error(f"--date must be like 2026-01-31, not {options.date}")
     try:
         release(root, options)
     except (ReleaseError, ValueError) as error:

@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from compiling.release.spoken_to import TrialError, run, speak
+from compiling.release.broker_client import TrialError, check_produce_consume, run
 
 if TYPE_CHECKING:
     from compiling.release.interpreters import Interpreter
@@ -44,10 +44,10 @@ def try_wheel(
     run([*_pip(python), "install", "--quiet", *offline, str(wheel)])
     command = str(python.with_name("wirebroker"))
     with tempfile.TemporaryDirectory() as name:
-        said = run([command, "--version"], cwd=name).strip()
-        if said != says:
-            raise TrialError(f"{wheel.name} says {said!r} of itself, not {says!r}")
-        speak(command, Path(name))
+        reported = run([command, "--version"], cwd=name).strip()
+        if reported != says:
+            raise TrialError(f"{wheel.name} reports {reported!r}, not {says!r}")
+        check_produce_consume(command, Path(name))
 
 
 def _environment(interpreter: Interpreter, folder: Path) -> Path:

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from compiling.wish import VARIABLE
+from compiling.build_choice import VARIABLE
 
 if TYPE_CHECKING:
     from compiling.release.interpreters import Interpreter
@@ -62,12 +62,12 @@ def _wheel(python: Path, sdist: Path, output: Path, *, compiling: str) -> Path:
             environment = folder / "environment"
             _run([str(python), "-m", "venv", "--without-pip", str(environment)])
             pip += ["--python", str(environment / "bin" / "python")]
-        made = folder / "made"
+        wheel_folder = folder / "made"
         _run(
-            [*pip, "wheel", "--quiet", "--no-deps", "--wheel-dir", str(made), str(sdist)],
+            [*pip, "wheel", "--quiet", "--no-deps", "--wheel-dir", str(wheel_folder), str(sdist)],
             **{VARIABLE: compiling},
         )
-        (wheel,) = made.glob("*.whl")
+        (wheel,) = wheel_folder.glob("*.whl")
         return wheel.rename(output / wheel.name)
 
 

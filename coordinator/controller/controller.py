@@ -151,24 +151,22 @@ class Controller:
         return partial(self._begin, request)
 
     def _begin(
-        self, request: ControllerRequest, image: ClusterImage, moment: Moment
+        self, request: ControllerRequest, image: ClusterImage, now: Moment
     ) -> Operation[Body]:
         key, version, body, asker, client, is_direct = request
         if _has_no_time(key, body):
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
         quotas = image.client_quotas
-        charge = self.mutation_quotas.charge(key, version, asker, quotas, moment.monotonic_ms)
+        charge = self.mutation_quotas.charge(key, version, asker, quotas, now.monotonic_ms)
         principal = Principal() if client is None else client[0]
-        case = _Case(
-            self, key, version, body, image, moment, charge, principal, is_direct=is_direct
-        )
+        case = _Case(self, key, version, body, image, now, charge, principal, is_direct=is_direct)
         result = yield from _OPERATIONS[key](case)
         if charge.throttle_ms:
             result.response["throttle_time_ms"] = charge.throttle_ms
         return result
 
     def fence(
-        self, node_id: int, broker_epoch: int, image: ClusterImage, moment: Moment
+        self, node_id: int, broker_epoch: int, image: ClusterImage, now: Moment
     ) -> Operation[bool]:
         """Fence a broker, unless it has sent a heartbeat or registered in the meantime.
 
@@ -176,7 +174,7 @@ class Controller:
         """
         broker = image.brokers.get(node_id)
         is_same = broker is not None and broker.epoch == broker_epoch
-        if not is_same or not self.sessions.is_silent(node_id, image, moment.monotonic_ms):
+        if not is_same or not self.sessions.is_silent(node_id, image, now.monotonic_ms):
             yield
             return ControllerResult(False)
         result = yield from fence_broker(image, self.config, node_id)
@@ -184,7 +182,7 @@ class Controller:
 
 
 # Subjects of requests with a deadline, which are refused after it.
-_ABOUT: Final[Mapping[ApiKey, tuple[str, ...]]] = {
+_UNCHECKED_KEYS: Final[Mapping[ApiKey, tuple[str, ...]]] = {
     ApiKey.CREATE_TOPICS: ("topics",),
     ApiKey.DELETE_TOPICS: ("topic_names", "topics"),
     ApiKey.CREATE_PARTITIONS: ("topics",),
@@ -196,7 +194,7 @@ _ABOUT: Final[Mapping[ApiKey, tuple[str, ...]]] = {
 
 def _has_no_time(key: ApiKey, body: Any) -> bool:
     """Return whether a request is too late; one without subjects never is."""
-    fields = _ABOUT.get(key)
+    fields = _UNCHECKED_KEYS.get(key)
     if fields is None or body.timeout_ms > 0:
         return False
     # None means everything.
@@ -386,7 +384,9 @@ def _refused_token(request: Any, error: KafkaError) -> Steps[Body]:
 def _refused_elections(request: Any, error: KafkaError) -> Steps[Body]:
     results: list[Body] = []
     for topic in request.topic_partitions or ():
-        refused = ({"partition_id": each, **_failure(error)} for each in topic.partitions)
+        refused = (
+            {"partition_id": partition_id, **_failure(error)} for partition_id in topic.partitions
+        )
         partitions = yield from collected(refused)
         results.append({"topic": topic.topic, "partition_result": partitions})
         yield
@@ -397,8 +397,8 @@ def _refused_reassignments(request: Any, error: KafkaError) -> Steps[Body]:
     responses: list[Body] = []
     for topic in request.topics:
         refused = (
-            {"partition_index": each.partition_index, **_failure(error)}
-            for each in topic.partitions
+            {"partition_index": partition.partition_index, **_failure(error)}
+            for partition in topic.partitions
         )
         partitions = yield from collected(refused)
         responses.append({"name": topic.name, "partitions": partitions})

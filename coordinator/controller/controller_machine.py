@@ -2,7 +2,7 @@
 
     decide(operation, ...)   run an operation on the newest image, in steps;
                              apply its records to a copy and encode them, in steps too
-    take_over(changes)       the copy becomes the newest image
+    apply(changes)       the copy becomes the newest image
 
 The durable state is `image`, which includes uncommitted records, so that two concurrent requests
 cannot both create a topic; quorum/image/metadata_follower.py has the committed state. The soft
@@ -100,7 +100,7 @@ class ControllerMachine:
         self,
         operation: Callable[[ClusterImage, Moment], Operation[Response]],
         token: Token,
-        moment: Moment,
+        now: Moment,
     ) -> Steps[ControllerDecision]:
         """Run an operation on the newest image, and make a change of its records.
 
@@ -109,7 +109,7 @@ class ControllerMachine:
         Raises:
             KafkaError: From the operation.
         """
-        result = yield from operation(self.image, moment)
+        result = yield from operation(self.image, now)
         changes: list[ClusterChange] = []
         if result.records:
             changes.append((yield from self._change(result.records)))
@@ -125,21 +125,21 @@ class ControllerMachine:
         image, change = yield from builder.finish(offset=encoded.end_offset, epoch=epoch)
         return ClusterChange(encoded, image, change)
 
-    def take_over(self, records: Sequence[ClusterChange], producer_id: int) -> None:
+    def apply(self, records: Sequence[ClusterChange], producer_id: int) -> None:
         """Make the image of an appended change the newest."""
         del producer_id  # no producer's transactions here
-        for each in records:
-            assert each.image.offset > self.image.offset, "changes are taken over in their order"
-            self.image = each.image
+        for change in records:
+            assert change.image.offset > self.image.offset, "changes are applied in order"
+            self.image = change.image
 
-    def on_loaded(self, moment: Moment) -> ControllerDecision:
+    def on_loaded(self, now: Moment) -> ControllerDecision:
         """Begin to lead: sessions of serving brokers begin."""
-        self.rules.sessions.begin(self.image, moment.monotonic_ms)
+        self.rules.sessions.begin(self.image, now.monotonic_ms)
         return ControllerDecision()
 
-    def on_timer(self, event: Any, moment: Moment) -> ControllerDecision:
+    def on_timer(self, event: Any, now: Moment) -> ControllerDecision:
         """Handle the end of a broker's session."""
-        if not self.rules.sessions.look_at(event, self.image, moment.monotonic_ms):
+        if not self.rules.sessions.look_at(event, self.image, now.monotonic_ms):
             return ControllerDecision()
         return ControllerDecision(effects=[SilentBroker(event, self.image.brokers[event].epoch)])
 

@@ -73,7 +73,7 @@ class Group(Protocol):
         """Return whether members read a topic, as far as known."""
         ...
 
-    def admit_commit(self, body: Any, timers: Timers, moment: Moment, /) -> None:
+    def admit_commit(self, body: Any, timers: Timers, now: Moment, /) -> None:
         """Refuse a commit by a client that does not own the partitions; else extend its session.
 
         Raises:

@@ -18,7 +18,7 @@ TRANSACTION_STATE = "__transaction_state"
 _UTF_16: Final = "utf-16-le" if sys.byteorder == "little" else "utf-16-be"
 # 31^0, 31^1, … modulo 2^32: weights of UTF-16 units, the last unit first.
 _MOST_UNITS: Final = 256
-_WEIGHTS: Final = tuple(pow(31, each, 1 << 32) for each in range(_MOST_UNITS))
+_WEIGHTS: Final = tuple(pow(31, exponent, 1 << 32) for exponent in range(_MOST_UNITS))
 # Cached names, at most 2 MB in all.
 _MOST_NAMES: Final = 2_000
 _LONGEST_NAME: Final = 255
@@ -40,7 +40,7 @@ def partition_for(name: str, partition_count: int) -> int:
     """Return the partition of a group or transactional id."""
     if len(name) > _LONGEST_NAME:
         return _partition_for(name, partition_count)
-    return _remembered(name, partition_count)
+    return _cached_partitions(name, partition_count)
 
 
 def _partition_for(name: str, partition_count: int) -> int:
@@ -49,4 +49,4 @@ def _partition_for(name: str, partition_count: int) -> int:
     return 0 if value == -(1 << 31) else abs(value) % partition_count
 
 
-_remembered = lru_cache(_MOST_NAMES)(_partition_for)
+_cached_partitions = lru_cache(_MOST_NAMES)(_partition_for)

@@ -99,7 +99,7 @@ class MutationQuotas:
         if strict_from is None or asker is None or not quotas:
             return free_of_charge()
         self._buckets.follow(quotas)
-        found = self._buckets.find(*asker, now_ms)
-        if found is None:
+        bucket_and_limit = self._buckets.find(*asker, now_ms)
+        if bucket_and_limit is None:
             return free_of_charge()
-        return MutationCharge(*found, now_ms=now_ms, strict=version >= strict_from)
+        return MutationCharge(*bucket_and_limit, now_ms=now_ms, strict=version >= strict_from)

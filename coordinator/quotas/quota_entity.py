@@ -58,18 +58,18 @@ def applied_quota(
 
     `key` is a quota such as producer_byte_rate; `client_id` may be "".
     """
-    for asked_user in (user, None):
-        for asked_client in (client_id, None):
-            found = quotas.get(((CLIENT_ID, asked_client), (USER, asked_user)))
-            if found is not None and key in found:
-                return AppliedQuota(user, client_id, found[key])
-        found = quotas.get(((USER, asked_user),))
-        if found is not None and key in found:
-            return AppliedQuota(user, "", found[key])
-    for asked_client in (client_id, None):
-        found = quotas.get(((CLIENT_ID, asked_client),))
-        if found is not None and key in found:
-            return AppliedQuota("", client_id, found[key])
+    for entity_user in (user, None):
+        for entity_client in (client_id, None):
+            entity_quotas = quotas.get(((CLIENT_ID, entity_client), (USER, entity_user)))
+            if entity_quotas is not None and key in entity_quotas:
+                return AppliedQuota(user, client_id, entity_quotas[key])
+        entity_quotas = quotas.get(((USER, entity_user),))
+        if entity_quotas is not None and key in entity_quotas:
+            return AppliedQuota(user, "", entity_quotas[key])
+    for entity_client in (client_id, None):
+        entity_quotas = quotas.get(((CLIENT_ID, entity_client),))
+        if entity_quotas is not None and key in entity_quotas:
+            return AppliedQuota("", client_id, entity_quotas[key])
     return None
 
 

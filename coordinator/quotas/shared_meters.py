@@ -34,16 +34,16 @@ class Meter(Protocol):
     last_ms: float
 
 
-Kept = TypeVar("Kept", bound=Meter)
+MeterT = TypeVar("MeterT", bound=Meter)
 Owner = tuple[str, str]
 
 
-class SharedMeters(Generic[Kept]):
+class SharedMeters(Generic[MeterT]):
     """The meters for one quota key."""
 
     __slots__ = ("_applied", "_key", "_make", "_meters", "_quotas")
 
-    def __init__(self, key: str, make: Callable[[], Kept]) -> None:
+    def __init__(self, key: str, make: Callable[[], MeterT]) -> None:
         """Begin without quotas; `key` is a quota such as producer_byte_rate."""
         self._key = key
         self._make = make
@@ -51,7 +51,7 @@ class SharedMeters(Generic[Kept]):
         # By user and client id: the owner of the meter, and the limit; None: no quota applies.
         self._applied: dict[Owner, tuple[Owner, float] | None] = {}
         # Least recently used first.
-        self._meters: OrderedDict[Owner, Kept] = OrderedDict()
+        self._meters: OrderedDict[Owner, MeterT] = OrderedDict()
 
     def follow(self, quotas: ClientQuotas) -> None:
         """Use other quotas."""
@@ -59,7 +59,7 @@ class SharedMeters(Generic[Kept]):
             self._quotas = quotas
             self._applied.clear()
 
-    def find(self, user: str, client_id: str, now_ms: float) -> tuple[Kept, float] | None:
+    def find(self, user: str, client_id: str, now_ms: float) -> tuple[MeterT, float] | None:
         """Return a client's meter and limit; None: no quota applies."""
         client = user, client_id
         if len(user) + len(client_id) > _LONGEST_NAMES:
@@ -80,14 +80,14 @@ class SharedMeters(Generic[Kept]):
         return meter, limit
 
     def _look_up(self, user: str, client_id: str) -> tuple[Owner, float] | None:
-        found = applied_quota(self._quotas, self._key, user=user, client_id=client_id)
+        quota = applied_quota(self._quotas, self._key, user=user, client_id=client_id)
         if len(self._applied) >= _MOST_CLIENTS:
             self._applied.clear()
-        if found is None:
+        if quota is None:
             return None
-        owner = found.user, found.client_id
+        owner = quota.user, quota.client_id
         is_long = sum(map(len, owner)) > _LONGEST_NAMES
-        return (_shortened(owner) if is_long else owner), found.limit
+        return (_shortened(owner) if is_long else owner), quota.limit
 
     def _make_room(self, now_ms: float) -> None:
         meters = self._meters

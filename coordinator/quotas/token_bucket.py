@@ -29,9 +29,9 @@ class TokenBucket:
 
     def tokens(self, rate: float, now_ms: float) -> float:
         """Return the number of tokens at a rate per second; negative: owed."""
-        most = self._burst_s * rate
+        capacity = self._burst_s * rate
         grown = self._tokens + rate * (now_ms - self.last_ms) / 1000
-        self._tokens = min(most, grown)
+        self._tokens = min(capacity, grown)
         self.last_ms = now_ms
         return self._tokens
 

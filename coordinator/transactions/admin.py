@@ -49,7 +49,7 @@ class Filters(NamedTuple):
 
     def unknown_states(self) -> list[str]:
         """Return the unknown names in `states`."""
-        return [each for each in self.states if each not in STATES_BY_LABEL]
+        return [state for state in self.states if state not in STATES_BY_LABEL]
 
     def admit(self, transaction: Transaction, wall_ms: int) -> bool:
         """Return whether a transaction matches."""
@@ -69,18 +69,18 @@ def list_transactions(
     shard: TransactionShard, filters: Filters, wall_ms: int
 ) -> Generator[None, None, list[dict[str, Any]]]:
     """Return the transactions of a ListTransactions response, in steps."""
-    found: list[dict[str, Any]] = []
-    for each in tuple(shard.recorded.values()):
-        if filters.admit(each, wall_ms):
-            found.append(
+    listed: list[dict[str, Any]] = []
+    for transaction in tuple(shard.recorded.values()):
+        if filters.admit(transaction, wall_ms):
+            listed.append(
                 {
-                    "transactional_id": each.transactional_id,
-                    "producer_id": each.producer_id,
-                    "transaction_state": each.state.label,
+                    "transactional_id": transaction.transactional_id,
+                    "producer_id": transaction.producer_id,
+                    "transaction_state": transaction.state.label,
                 }
             )
         yield
-    return found
+    return listed
 
 
 def describe(
@@ -91,21 +91,21 @@ def describe(
     Raises:
         KafkaError: TRANSACTIONAL_ID_NOT_FOUND.
     """
-    found = shard.recorded.get(transactional_id)
-    if found is None:
+    transaction = shard.recorded.get(transactional_id)
+    if transaction is None:
         raise KafkaError(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
     by_topic: dict[str, list[int]] = {}
-    if found.state is not TransactionState.EMPTY:
-        for count, (topic, index) in enumerate(sorted(found.partitions), 1):
+    if transaction.state is not TransactionState.EMPTY:
+        for count, (topic, index) in enumerate(sorted(transaction.partitions), 1):
             by_topic.setdefault(topic, []).append(index)
             if count % _STEP == 0:
                 yield
     return {
         "transactional_id": transactional_id,
-        "transaction_state": found.state.label,
-        "transaction_timeout_ms": found.timeout_ms,
-        "transaction_start_time_ms": found.start_ms,
-        "producer_id": found.producer_id,
-        "producer_epoch": found.producer_epoch,
+        "transaction_state": transaction.state.label,
+        "transaction_timeout_ms": transaction.timeout_ms,
+        "transaction_start_time_ms": transaction.start_ms,
+        "producer_id": transaction.producer_id,
+        "producer_epoch": transaction.producer_epoch,
         "topics": [{"topic": topic, "partitions": ids} for topic, ids in by_topic.items()],
     }

@@ -57,7 +57,7 @@ class End(NamedTuple):
     client_version: int
 
 
-def end_transaction(shard: TransactionShard, request: End, token: Token, moment: Moment) -> Outcome:
+def end_transaction(shard: TransactionShard, request: End, token: Token, now: Moment) -> Outcome:
     """Decide a transaction, unless it is decided; the response has the producer's id and epoch.
 
     Raises:
@@ -73,14 +73,14 @@ def end_transaction(shard: TransactionShard, request: End, token: Token, moment:
         shard.check_client(request.client_version)
         prepared = transaction.prepared(
             is_commit=request.is_commit,
-            now_ms=moment.wall_ms,
+            now_ms=now.wall_ms,
             client_version=request.client_version,
             next_producer_id=_next_id(shard, transaction, request.client_version),
         )
         outcome = _decide(shard, prepared)
-        final = prepared.completed(now_ms=moment.wall_ms)
-    known = (final.producer_id, final.producer_epoch)
-    producer_id, epoch = known if has_new_epochs else (NO_PRODUCER_ID, NO_EPOCH)
+        final = prepared.completed(now_ms=now.wall_ms)
+    final_producer = (final.producer_id, final.producer_epoch)
+    producer_id, epoch = final_producer if has_new_epochs else (NO_PRODUCER_ID, NO_EPOCH)
     outcome.answer(
         token,
         {"error_code": ErrorCode.NONE, "producer_id": producer_id, "producer_epoch": epoch},
@@ -88,7 +88,7 @@ def end_transaction(shard: TransactionShard, request: End, token: Token, moment:
     return outcome
 
 
-def fence(shard: TransactionShard, transaction: Transaction, moment: Moment) -> Outcome:
+def fence(shard: TransactionShard, transaction: Transaction, now: Moment) -> Outcome:
     """Abort an ongoing transaction in an epoch that fences its producer.
 
     Raises:
@@ -97,24 +97,24 @@ def fence(shard: TransactionShard, transaction: Transaction, moment: Moment) -> 
     assert transaction.state is TransactionState.ONGOING
     version = shard.transaction_version()
     if version < EPOCH_BUMP:
-        return _decide(shard, transaction.fenced(now_ms=moment.wall_ms))
+        return _decide(shard, transaction.fenced(now_ms=now.wall_ms))
     return _decide(
         shard,
         transaction.prepared(
             is_commit=False,
-            now_ms=moment.wall_ms,
+            now_ms=now.wall_ms,
             client_version=version,
             next_producer_id=_next_id(shard, transaction, version),
         ),
     )
 
 
-def complete(shard: TransactionShard, written: WriteMarkers, moment: Moment) -> Outcome:
+def complete(shard: TransactionShard, written: WriteMarkers, now: Moment) -> Outcome:
     """Record that all markers of a transaction are written, unless recorded before."""
     if not is_due(shard, written):
         return Outcome()
     transaction = shard.find(written.transactional_id)
-    return shard.move(transaction.completed(now_ms=moment.wall_ms))
+    return shard.move(transaction.completed(now_ms=now.wall_ms))
 
 
 def is_due(shard: TransactionShard, effect: WriteMarkers) -> bool:

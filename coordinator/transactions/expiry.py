@@ -41,7 +41,7 @@ def timed_out(shard: TransactionShard, clocks: ClockReading) -> list[str]:
 
 
 def abort_timed_out(
-    shard: TransactionShard, transactional_id: str, clocks: ClockReading, moment: Moment
+    shard: TransactionShard, transactional_id: str, clocks: ClockReading, now: Moment
 ) -> Outcome:
     """Abort a timed-out transaction, unless it has ended meanwhile.
 
@@ -52,7 +52,7 @@ def abort_timed_out(
         return Outcome()
     if not _is_overdue(shard, transactional_id, clocks):
         return Outcome()
-    return fence(shard, shard.find(transactional_id), moment)
+    return fence(shard, shard.find(transactional_id), now)
 
 
 def _is_overdue(shard: TransactionShard, transactional_id: str, clocks: ClockReading) -> bool:
@@ -70,9 +70,13 @@ def sweep_expired(shard: TransactionShard, wall_ms: int) -> Iterator[Outcome]:
     for start in range(0, len(transactional_ids), _STEP):
         records: list[CoordinatorRecord] = []
         for transactional_id in transactional_ids[start : start + _STEP]:
-            each = shard.recorded.get(transactional_id)
-            if each is None or each.state.is_prepared or each.state is TransactionState.ONGOING:
+            transaction = shard.recorded.get(transactional_id)
+            if (
+                transaction is None
+                or transaction.state.is_prepared
+                or transaction.state is TransactionState.ONGOING
+            ):
                 continue
-            if each.updated_ms <= last_ms:
+            if transaction.updated_ms <= last_ms:
                 records.append(CoordinatorRecord(transaction_key(transactional_id), None))
         yield Outcome(records, is_atomic=False)

@@ -57,9 +57,7 @@ def check(request: Init, settings: TransactionSettings) -> None:
         raise KafkaError(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
 
 
-def init_producer_id(
-    shard: TransactionShard, request: Init, token: Token, moment: Moment
-) -> Outcome:
+def init_producer_id(shard: TransactionShard, request: Init, token: Token, now: Moment) -> Outcome:
     """Assign an id and an exclusive epoch; call `check` before.
 
     Raises:
@@ -71,14 +69,14 @@ def init_producer_id(
         transaction = Transaction(request.transactional_id, shard.take_producer_id())
     if transaction.state.is_prepared:
         raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
-    if not _may_be_known(transaction, request.known):
+    if not _is_valid_producer(transaction, request.known):
         raise KafkaError(ErrorCode.PRODUCER_FENCED)
     if transaction.state is TransactionState.ONGOING:
-        outcome = fence(shard, transaction, moment)
+        outcome = fence(shard, transaction, now)
         # The client retries, and then gets an epoch above the aborting one.
         outcome.answer(token, refusal(ErrorCode.CONCURRENT_TRANSACTIONS))
         return outcome
-    target = _next(shard, transaction, request, moment)
+    target = _next(shard, transaction, request, now)
     outcome = shard.move(target)
     outcome.answer(
         token,
@@ -96,22 +94,22 @@ def refusal(error: ErrorCode) -> dict[str, Any]:
     }
 
 
-def _may_be_known(transaction: Transaction, known: ProducerEpoch | None) -> bool:
-    if known is None or transaction.producer_epoch == NO_EPOCH:
+def _is_valid_producer(transaction: Transaction, client_producer: ProducerEpoch | None) -> bool:
+    if client_producer is None or transaction.producer_epoch == NO_EPOCH:
         return True
-    if known.producer_id == transaction.producer_id:
+    if client_producer.producer_id == transaction.producer_id:
         return True
     # It may not know yet that the epochs of its id are used up.
-    is_exhausted = known.producer_epoch >= LAST_CLIENT_EPOCH
-    return known.producer_id == transaction.previous_producer_id and is_exhausted
+    is_exhausted = client_producer.producer_epoch >= LAST_CLIENT_EPOCH
+    return client_producer.producer_id == transaction.previous_producer_id and is_exhausted
 
 
 def _next(
-    shard: TransactionShard, transaction: Transaction, request: Init, moment: Moment
+    shard: TransactionShard, transaction: Transaction, request: Init, now: Moment
 ) -> Transaction:
-    known, timeout_ms, now_ms = request.known, request.timeout_ms, moment.wall_ms
+    client_producer, timeout_ms, now_ms = request.known, request.timeout_ms, now.wall_ms
     epoch = transaction.producer_epoch
-    is_present = known is None or known.producer_epoch == epoch
+    is_present = client_producer is None or client_producer.producer_epoch == epoch
     if transaction.is_epoch_exhausted:
         if not is_present:
             # The same as Kafka's internal error.
@@ -120,14 +118,14 @@ def _next(
             shard.take_producer_id(),
             timeout_ms=timeout_ms,
             now_ms=now_ms,
-            keep_last=known is not None,
+            keep_last=client_producer is not None,
         )
     if is_present or epoch == NO_EPOCH:
         return transaction.with_next_epoch(
-            timeout_ms=timeout_ms, now_ms=now_ms, keep_last=known is not None
+            timeout_ms=timeout_ms, now_ms=now_ms, keep_last=client_producer is not None
         )
-    assert known is not None
-    if known.producer_epoch != transaction.last_producer_epoch:
+    assert client_producer is not None
+    if client_producer.producer_epoch != transaction.last_producer_epoch:
         raise KafkaError(ErrorCode.PRODUCER_FENCED)
     return transaction.with_next_epoch(
         timeout_ms=timeout_ms, now_ms=now_ms, is_retry=True, keep_last=True

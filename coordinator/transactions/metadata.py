@@ -21,7 +21,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from wirebroker.base.wording import camel_case
+from wirebroker.base.text import camel_case
 from wirebroker.codecs.coordinator_records import CoordinatorRecord
 from wirebroker.codecs.errors import MalformedFrameError
 from wirebroker.codecs.transaction_records import (
@@ -220,9 +220,11 @@ class Transaction(NamedTuple):
 
     def unrecorded(self, transaction_version: int) -> Mapping[str, Any]:
         """Return the non-default fields that `record` does not include."""
-        fields = _IN_NO_RECORD if transaction_version >= FLEXIBLE_RECORDS else _NOT_IN_OLD_RECORDS
-        said = ((name, getattr(self, name)) for name in fields)
-        return {name: value for name, value in said if value != self._field_defaults[name]}
+        fields = (
+            _UNRECORDED_FIELDS if transaction_version >= FLEXIBLE_RECORDS else _NOT_IN_OLD_RECORDS
+        )
+        values = ((name, getattr(self, name)) for name in fields)
+        return {name: value for name, value in values if value != self._field_defaults[name]}
 
     def record(self, transaction_version: int) -> CoordinatorRecord:
         """Return the record of this state at a finalized transaction.version."""
@@ -271,9 +273,9 @@ class Transaction(NamedTuple):
             value.transaction_timeout_ms,
             TransactionState(value.transaction_status),
             frozenset(
-                (each.topic, index)
-                for each in value.transaction_partitions or ()
-                for index in each.partition_ids
+                (entry.topic, index)
+                for entry in value.transaction_partitions or ()
+                for index in entry.partition_ids
             ),
             value.transaction_start_timestamp_ms,
             value.transaction_last_update_timestamp_ms,
@@ -281,9 +283,9 @@ class Transaction(NamedTuple):
         )
 
 
-_IN_NO_RECORD: Final = ("last_producer_epoch",)
+_UNRECORDED_FIELDS: Final = ("last_producer_epoch",)
 _NOT_IN_OLD_RECORDS: Final = (
-    *_IN_NO_RECORD,
+    *_UNRECORDED_FIELDS,
     "previous_producer_id",
     "next_producer_id",
     "client_version",

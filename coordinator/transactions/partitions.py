@@ -31,7 +31,7 @@ class Claim(NamedTuple):
 
 
 def add(
-    shard: TransactionShard, claim: Claim, client_version: int, token: Token, moment: Moment
+    shard: TransactionShard, claim: Claim, client_version: int, token: Token, now: Moment
 ) -> Outcome:
     """Add partitions to the transaction, and begin it if necessary.
 
@@ -51,7 +51,7 @@ def add(
     ):
         outcome = shard.move(
             transaction.with_partitions(
-                claim.partitions, now_ms=moment.wall_ms, client_version=client_version
+                claim.partitions, now_ms=now.wall_ms, client_version=client_version
             )
         )
     outcome.answer(token, {"error_code": ErrorCode.NONE})
@@ -69,8 +69,10 @@ def verify(shard: TransactionShard, claim: Claim) -> dict[TopicPartition, ErrorC
     if transaction.state.is_prepared:
         raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
     return {
-        each: ErrorCode.NONE if each in transaction.partitions else ErrorCode.TRANSACTION_ABORTABLE
-        for each in claim.partitions
+        partition: ErrorCode.NONE
+        if partition in transaction.partitions
+        else ErrorCode.TRANSACTION_ABORTABLE
+        for partition in claim.partitions
     }
 
 

@@ -1,6 +1,6 @@
 """The state machine of one partition of `__transaction_state`: its transactional ids.
 
-Other modules have the operations, functions of (shard, request, token, moment):
+Other modules have the operations, functions of (shard, request, token, now):
 
     init        InitProducerId
     partitions  AddPartitionsToTxn, AddOffsetsToTxn, verification for Produce
@@ -94,11 +94,11 @@ class TransactionShard:
 
     def get(self, transactional_id: str) -> Transaction | None:
         """Return the full state of a transactional id, or None."""
-        found = self.recorded.get(transactional_id)
-        if found is None:
+        transaction = self.recorded.get(transactional_id)
+        if transaction is None:
             return None
         unrecorded = self._unrecorded.get(transactional_id)
-        return found if unrecorded is None else found._replace(**unrecorded)
+        return transaction if unrecorded is None else transaction._replace(**unrecorded)
 
     def find(self, transactional_id: str) -> Transaction:
         """Return the full state of a transactional id.
@@ -106,10 +106,10 @@ class TransactionShard:
         Raises:
             KafkaError: INVALID_PRODUCER_ID_MAPPING.
         """
-        found = self.get(transactional_id)
-        if found is None:
+        transaction = self.get(transactional_id)
+        if transaction is None:
             raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-        return found
+        return transaction
 
     def check_client(self, client_version: int) -> None:
         """Refuse a client whose version needs records of a higher finalized level.
@@ -129,7 +129,7 @@ class TransactionShard:
         before = self._unrecorded.get(transactional_id)
         self._note(transactional_id, target.unrecorded(version))
 
-        def on_failure(_error: ErrorCode, _moment: Moment) -> Outcome:
+        def on_failure(_error: ErrorCode, _now: Moment) -> Outcome:
             self._note(transactional_id, before)
             return Outcome()
 
@@ -141,7 +141,7 @@ class TransactionShard:
         else:
             self._unrecorded.pop(transactional_id, None)
 
-    def take_over(self, records: Sequence[CoordinatorRecord], producer_id: int) -> None:
+    def apply(self, records: Sequence[CoordinatorRecord], producer_id: int) -> None:
         """Replay appended records."""
         for key, value in records:
             self.replay(key, value, producer_id)
@@ -167,9 +167,9 @@ class TransactionShard:
             if error.code is not ErrorCode.UNSUPPORTED_VERSION:
                 raise
             return
-        found = Transaction.of_record(transactional_id, decoded)
-        self.recorded[transactional_id] = found
-        if found.state is TransactionState.ONGOING:
+        transaction = Transaction.of_record(transactional_id, decoded)
+        self.recorded[transactional_id] = transaction
+        if transaction.state is TransactionState.ONGOING:
             self.ongoing.add(transactional_id)
         else:
             self.ongoing.discard(transactional_id)
@@ -179,9 +179,9 @@ class TransactionShard:
 
     # -- life --------------------------------------------------------------------------------
 
-    def on_loaded(self, moment: Moment) -> Outcome:
+    def on_loaded(self, now: Moment) -> Outcome:
         """Begin to serve the loaded state, and continue decided transactions."""
-        del moment
+        del now
         outcome = Outcome()
         for transaction in self.recorded.values():
             if transaction.state.is_prepared:
@@ -192,9 +192,9 @@ class TransactionShard:
         """Return no responses: there are no waiters."""
         return Outcome()
 
-    def on_timer(self, event: Any, moment: Moment) -> Outcome:
+    def on_timer(self, event: Any, now: Moment) -> Outcome:
         """Fail: there are no timers, since timeouts are checked at an interval, as in Kafka."""
-        raise AssertionError(f"unknown event at {moment}: {event!r}")
+        raise AssertionError(f"unknown event at {now}: {event!r}")
 
     def describe(self) -> str:
         """Return a short description of the contents."""
@@ -214,19 +214,21 @@ class TransactionShard:
 
     def check(self) -> None:
         """Assert the invariants."""
-        assert self._unrecorded.keys() <= self.recorded.keys(), "soft state goes with a record"
-        for transactional_id, each in self.recorded.items():
-            assert each.last_producer_epoch == NO_EPOCH, "no record says it"
-            assert each.transactional_id == transactional_id
-            assert each.producer_epoch >= 0
-            assert each.producer_id >= 0
-            is_ongoing = each.state is TransactionState.ONGOING
+        assert self._unrecorded.keys() <= self.recorded.keys(), (
+            "soft state belongs to a recorded id"
+        )
+        for transactional_id, transaction in self.recorded.items():
+            assert transaction.last_producer_epoch == NO_EPOCH, "records do not contain it"
+            assert transaction.transactional_id == transactional_id
+            assert transaction.producer_epoch >= 0
+            assert transaction.producer_id >= 0
+            is_ongoing = transaction.state is TransactionState.ONGOING
             assert (transactional_id in self.ongoing) == is_ongoing
             if is_ongoing:
-                assert each.partitions, "a transaction begins with a partition"
-            elif not each.state.is_prepared:
-                assert not each.partitions, "markers are due only until a transaction has ended"
-                assert each.next_producer_id == NO_PRODUCER_ID
-            if each.next_producer_id != NO_PRODUCER_ID:
-                assert each.client_version >= EPOCH_BUMP
+                assert transaction.partitions, "a transaction begins with a partition"
+            elif not transaction.state.is_prepared:
+                assert not transaction.partitions, "only unfinished transactions have partitions"
+                assert transaction.next_producer_id == NO_PRODUCER_ID
+            if transaction.next_producer_id != NO_PRODUCER_ID:
+                assert transaction.client_version >= EPOCH_BUMP
         assert self.ongoing <= self.recorded.keys()

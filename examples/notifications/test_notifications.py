@@ -6,7 +6,7 @@ SIGNUPS = [{"name": "Anna", "address": "anna@example.org"}, {"name": "Bert", "ad
 ANNA = b"anna@example.org: Welcome, Anna!"
 
 
-def test_who_signs_up_is_greeted_and_what_cannot_be_mailed_is_set_aside(wirebroker, start_service):
+def test_signups_are_greeted_and_undeliverable_ones_set_aside(wirebroker, start_service):
     wirebroker.create_topics({"signups": 1, "mails": 1, "signups.failed": 1})
     start_service("mailer.py", wirebroker.bootstrap_servers)
     lines = "\n".join(["no JSON", *map(json.dumps, SIGNUPS[::-1])])
@@ -14,13 +14,13 @@ def test_who_signs_up_is_greeted_and_what_cannot_be_mailed_is_set_aside(wirebrok
     assert signup.process.wait(30) == 0
 
     wirebroker.assert_produced("mails", ANNA, timeout=30)
-    bad, nowhere = wirebroker.wait_for("signups.failed", 2, timeout=30)
-    assert bad.value == b"no JSON"
-    assert json.loads(nowhere.value) == SIGNUPS[1]
-    assert "should match pattern" in dict(nowhere.headers)["reason"].decode()
+    invalid, undeliverable = wirebroker.wait_for("signups.failed", 2, timeout=30)
+    assert invalid.value == b"no JSON"
+    assert json.loads(undeliverable.value) == SIGNUPS[1]
+    assert "should match pattern" in dict(undeliverable.headers)["reason"].decode()
 
 
-def test_a_broker_that_serves_no_reads_for_a_while_only_delays(wirebroker, start_service):
+def test_unavailable_reads_only_delay_greetings(wirebroker, start_service):
     wirebroker.create_topics({"signups": 1, "mails": 1, "signups.failed": 1})
     outage = wirebroker.faults.error("FETCH", "NOT_LEADER_OR_FOLLOWER", topic="signups").times(3)
     start_service("mailer.py", wirebroker.bootstrap_servers)

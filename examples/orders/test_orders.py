@@ -8,8 +8,8 @@ ORDERS = 12
 
 
 def invoices(broker: Broker) -> dict[str, int]:
-    found = [json.loads(record.value) for record in broker.records("invoices")]
-    return {invoice["order"]: invoice["amount"] for invoice in found}
+    values = [json.loads(record.value) for record in broker.records("invoices")]
+    return {invoice["order"]: invoice["amount"] for invoice in values}
 
 
 EXPECTED = {f"order-{number}": 12 * (number + 1) for number in range(ORDERS)}
@@ -24,7 +24,7 @@ def test_an_order_is_billed(wirebroker, start_service):
     assert invoices(wirebroker) == EXPECTED
 
 
-def test_all_are_billed_though_the_broker_is_killed(start_service):
+def test_all_orders_are_billed_when_broker_is_killed(start_service):
     with Broker.spawn() as broker:
         broker.create_topics({"orders": 3, "invoices": 1})
         start_service("billing.py", broker.bootstrap_servers)
@@ -39,7 +39,7 @@ def test_all_are_billed_though_the_broker_is_killed(start_service):
         assert invoices(broker) == EXPECTED
 
 
-def test_all_are_billed_though_an_answer_is_lost_and_billing_is_killed(wirebroker, start_service):
+def test_all_orders_are_billed_when_response_is_lost_and_billing_killed(wirebroker, start_service):
     wirebroker.create_topics({"orders": 3, "invoices": 1})
     wirebroker.faults.disconnect("PRODUCE", when="after_append", topic="invoices").times(1)
     billing = start_service("billing.py", wirebroker.bootstrap_servers)

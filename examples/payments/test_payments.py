@@ -5,7 +5,7 @@ import json
 PAYMENTS = 5
 
 
-def test_a_crash_within_a_transaction_books_nothing_twice(wirebroker, start_service):
+def test_crash_within_transaction_books_no_payment_twice(wirebroker, start_service):
     servers = wirebroker.bootstrap_servers
     wirebroker.create_topics({"payments": 1, "ledger": 2, "balances": 1})
     for number in range(PAYMENTS):

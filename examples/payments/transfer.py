@@ -26,21 +26,21 @@ def book(servers: str, crash_in: int) -> None:
     producer = Producer({"bootstrap.servers": servers, "transactional.id": "transfer"})
     producer.init_transactions(30)
     consumer.subscribe(["payments"])
-    begun = 0
+    started = 0
     while True:
         message = consumer.poll(1.0)
         if message is None or message.error():
             continue
         payment = json.loads(message.value() or b"")
         producer.begin_transaction()
-        begun += 1
+        started += 1
         for account, amount in (
             (payment["from"], -payment["amount"]),
             (payment["to"], payment["amount"]),
         ):
             line = json.dumps({"payment": payment["id"], "account": account, "amount": amount})
             producer.produce("ledger", line, key=account)
-        if begun == crash_in:
+        if started == crash_in:
             producer.flush(10)
             os._exit(1)
         producer.send_offsets_to_transaction(

@@ -10,7 +10,7 @@ def last(broker: Broker) -> dict[bytes, dict]:
     return {record.key: json.loads(record.value) for record in records}
 
 
-def test_the_highest_readings_are_kept_though_everything_is_killed(start_service, tmp_path):
+def test_highest_readings_survive_kills_of_broker_and_program(start_service, tmp_path):
     with Broker.spawn() as broker:
         broker.create_topics({"readings": 1, "highest": 1})
         servers = broker.bootstrap_servers

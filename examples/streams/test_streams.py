@@ -48,7 +48,7 @@ def at(minute, second):
     return f"2026-03-02T12:{minute:02}:{second:02}Z"
 
 
-def test_pages_are_counted_by_the_minute(broker, restart):
+def test_page_views_are_counted_per_minute(broker, restart):
     broker.create_topics({"views": 1, "views-by-minute": 1})
     write(broker, "views", *({"page": "home", "at": at(0, second)} for second in range(3)))
     write(broker, "views", {"page": "help", "at": at(0, 40)}, {"page": "home", "at": at(5, 0)})
@@ -70,7 +70,7 @@ def test_pages_are_counted_by_the_minute(broker, restart):
     assert len(first) == 2
 
 
-def test_orders_meet_their_payments(broker, restart):
+def test_orders_are_joined_with_payments(broker, restart):
     broker.create_topics({"orders": 1, "payments": 1, "paid-orders": 1})
     write(broker, "orders", *({"id": n, "item": f"i{n}", "ordered": at(n, 0)} for n in range(3)))
     write(broker, "payments", {"order_id": 0, "cents": 100, "paid": at(1, 0)})
@@ -86,7 +86,7 @@ def test_orders_meet_their_payments(broker, restart):
     }
 
 
-def test_balances_go_on(broker, restart):
+def test_balances_continue_after_restart(broker, restart):
     broker.create_topics({"transfers": 1, "balances": 1})
     write(broker, "transfers", {"account": "ana", "cents": 500}, {"account": "bo", "cents": 70})
     restart("balances.py")

@@ -10,5 +10,5 @@ minutes = (
     .groupBy(functions.window("at", "1 minute"), "page")
     .count()
 )
-told = minutes.selectExpr("page AS key", "page", "window.start AS minute", "count")
-run(told, "views-by-minute", "views")
+counts = minutes.selectExpr("page AS key", "page", "window.start AS minute", "count")
+run(counts, "views-by-minute", "views")

@@ -37,7 +37,7 @@ pytestmark = [pytest.mark.long, pytest.mark.java]
 KILLS = (2, 3, 2, 3)
 
 
-def test_a_stream_from_a_cluster_has_each_record_once_while_leaders_are_killed(
+def test_stream_has_each_record_once_while_leaders_are_killed(
     spark: SparkSession, topic: str, tmp_path: Path
 ) -> None:
     with own_trio(tmp_path / "cluster") as trio:
@@ -64,5 +64,5 @@ def test_a_stream_from_a_cluster_has_each_record_once_while_leaders_are_killed(
 
 
 def _is_whole(admin: AdminClient, topic: str) -> bool:
-    found = admin.list_topics(topic, timeout=WAIT_S).topics[topic].partitions
-    return all(len(each.isrs) == 3 for each in found.values())
+    partitions = admin.list_topics(topic, timeout=WAIT_S).topics[topic].partitions
+    return all(len(partition.isrs) == 3 for partition in partitions.values())

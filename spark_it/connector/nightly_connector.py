@@ -57,7 +57,7 @@ def start_to_topic(
 @pytest.mark.parametrize(
     "mode", [{"continuous": "1 second"}, {"realTime": "5 seconds"}], ids=["continuous", "real-time"]
 )
-def test_each_record_comes_through_without_batches(
+def test_continuous_and_real_time_modes_copy_each_record(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path, mode: dict[str, str]
 ) -> None:
     for name in (topic, f"{topic}-copy"):
@@ -71,11 +71,11 @@ def test_each_record_comes_through_without_batches(
         wait_until(query, lambda: copied() >= 1_000, "the first thousand")
         records.write(broker.bootstrap, topic, range(1_000, 2_000), partitions=2)
         wait_until(query, lambda: copied() >= 2_000, "the second thousand")
-    found = records.read(broker.bootstrap, f"{topic}-copy", 2_000, partitions=2)
-    assert sorted(number for _, _, number in found) == list(range(2_000))
+    copies = records.read(broker.bootstrap, f"{topic}-copy", 2_000, partitions=2)
+    assert sorted(number for _, _, number in copies) == list(range(2_000))
 
 
-def test_topics_of_a_pattern_come_and_go(
+def test_topics_of_pattern_are_added_and_removed(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
     records.create_topic(broker.bootstrap, f"{topic}-a", partitions=1)
@@ -103,7 +103,7 @@ def test_topics_of_a_pattern_come_and_go(
 
 
 @pytest.mark.parametrize("old_way", [False, True], ids=["admin", "consumer"])
-def test_a_batch_has_no_more_offsets_than_it_may(
+def test_batch_size_is_limited_by_max_offsets_per_trigger(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path, *, old_way: bool
 ) -> None:
     records.create_topic(broker.bootstrap, topic, partitions=PARTITIONS)
@@ -116,7 +116,7 @@ def test_a_batch_has_no_more_offsets_than_it_may(
         table = read_stream(spark, broker, topic, **limits)
         with stopped_at_the_end(sink.start(table)) as query:
             wait_for_rows(query, 3_000)
-            sizes = [each["numInputRows"] for each in query.recentProgress]
+            sizes = [progress["numInputRows"] for progress in query.recentProgress]
     finally:
         spark.conf.unset(name)
     assert max(sizes) <= 700
@@ -124,7 +124,7 @@ def test_a_batch_has_no_more_offsets_than_it_may(
 
 
 @pytest.mark.parametrize("fails", [True, False])
-def test_records_that_are_gone_fail_a_stream_that_says_so(
+def test_deleted_records_fail_stream_with_fail_on_data_loss(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path, *, fails: bool
 ) -> None:
     records.create_topic(broker.bootstrap, topic, partitions=1)
@@ -145,7 +145,7 @@ def test_records_that_are_gone_fail_a_stream_that_says_so(
     assert sink.count().rows == (1_000 if fails else 2_000)
 
 
-def test_a_stream_begins_at_a_timestamp(
+def test_stream_starts_at_timestamp(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
     records.create_topic(broker.bootstrap, topic, partitions=PARTITIONS)

@@ -57,24 +57,26 @@ def options(guarded: tuple[Guarded, Path], password: str = PASSWORD) -> dict[str
 def test_batches_are_written_and_read(spark: SparkSession, guarded: tuple[Guarded, Path]) -> None:
     topic = new_topic_name()
     records.create_topic(guarded[0].bootstrap, topic, partitions=PARTITIONS)
-    told = options(guarded)
+    kafka_options = options(guarded)
     table = spark.range(10_000).selectExpr("CAST(id AS STRING) value")
-    table.write.format("kafka").options(topic=topic, **told).save()
-    found = spark.read.format("kafka").options(subscribe=topic, **told).load()
-    assert count_rows(found) == Count.of_all(10_000)
+    table.write.format("kafka").options(topic=topic, **kafka_options).save()
+    rows = spark.read.format("kafka").options(subscribe=topic, **kafka_options).load()
+    assert count_rows(rows) == Count.of_all(10_000)
 
 
-def test_a_stream_goes_on_while_logins_end(
+def test_stream_continues_across_reauthentications(
     spark: SparkSession, guarded: tuple[Guarded, Path], tmp_path: Path
 ) -> None:
-    broker, told = guarded[0].bootstrap, options(guarded)
+    broker, kafka_options = guarded[0].bootstrap, options(guarded)
     topic = new_topic_name()
     for name in (topic, f"{topic}-copy"):
         records.create_topic(broker, name, partitions=PARTITIONS)
-    read = spark.readStream.format("kafka").options(subscribe=topic, **told)
+    read = spark.readStream.format("kafka").options(subscribe=topic, **kafka_options)
     table = read.option("startingOffsets", "earliest").load().select("value")
     writer = table.writeStream.format("kafka").trigger(processingTime="100 milliseconds")
-    writer = writer.options(topic=f"{topic}-copy", checkpointLocation=str(tmp_path), **told)
+    writer = writer.options(
+        topic=f"{topic}-copy", checkpointLocation=str(tmp_path), **kafka_options
+    )
     query = writer.start()
     try:
         for batch in range(10):
@@ -83,17 +85,15 @@ def test_a_stream_goes_on_while_logins_end(
             query.processAllAvailable()
     finally:
         query.stop()
-    found = records.read(broker, f"{topic}-copy", 10_000, partitions=PARTITIONS)
-    assert sorted(number for _, _, number in found) == list(range(10_000))
+    copies = records.read(broker, f"{topic}-copy", 10_000, partitions=PARTITIONS)
+    assert sorted(number for _, _, number in copies) == list(range(10_000))
 
 
-def test_with_another_password_nothing_is_read(
-    spark: SparkSession, guarded: tuple[Guarded, Path]
-) -> None:
+def test_wrong_password_fails_read(spark: SparkSession, guarded: tuple[Guarded, Path]) -> None:
     from py4j.protocol import Py4JJavaError
 
     topic = new_topic_name()
     records.create_topic(guarded[0].bootstrap, topic, partitions=1)
-    told = options(guarded, "another")
+    kafka_options = options(guarded, "another")
     with pytest.raises(Py4JJavaError, match="SaslAuthenticationException"):
-        spark.read.format("kafka").options(subscribe=topic, **told).load().count()
+        spark.read.format("kafka").options(subscribe=topic, **kafka_options).load().count()

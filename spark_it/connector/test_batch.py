@@ -28,7 +28,7 @@ def load(spark: SparkSession, broker: Broker, **options: str) -> DataFrame:
 
 
 @pytest.mark.shows("produce, consume", "spark", "batch")
-def test_a_batch_holds_every_record_of_every_codec_once(
+def test_batch_contains_each_record_of_every_codec_once(
     spark: SparkSession, broker: Broker, topic: str
 ) -> None:
     records.create_topic(broker.bootstrap, topic, partitions=PARTITIONS)
@@ -39,15 +39,15 @@ def test_a_batch_holds_every_record_of_every_codec_once(
     assert count_rows(table) == Count.of_all(len(CODECS) * PER_CODEC)
     by_header = table.selectExpr("CAST(headers[0].value AS STRING) codec").groupBy("codec").count()
     assert dict(by_header.collect()) == dict.fromkeys(CODECS, PER_CODEC)
-    right = table.where(
+    matching = table.where(
         "CAST(key AS STRING) = concat('k', CAST(value AS STRING) % 10)"
         f" AND unix_millis(timestamp) = {START_MS} + CAST(value AS STRING)"
         f" AND partition = CAST(value AS STRING) % {PARTITIONS} AND timestampType = 0"
     )
-    assert right.count() == len(CODECS) * PER_CODEC
+    assert matching.count() == len(CODECS) * PER_CODEC
 
 
-def test_a_batch_between_offsets_holds_just_these(
+def test_batch_between_offsets_contains_only_these(
     spark: SparkSession, broker: Broker, topic: str
 ) -> None:
     records.create_topic(broker.bootstrap, topic, partitions=PARTITIONS)
@@ -55,12 +55,12 @@ def test_a_batch_between_offsets_holds_just_these(
     starts = json.dumps({topic: {"0": 10, "1": -2, "2": 900}})
     ends = json.dumps({topic: {"0": 20, "1": 5, "2": -1}})
     table = load(spark, broker, subscribe=topic, startingOffsets=starts, endingOffsets=ends)
-    found = {(row.partition, row.offset) for row in table.collect()}
+    offsets = {(row.partition, row.offset) for row in table.collect()}
     expected = {(0, n) for n in range(10, 20)} | {(1, n) for n in range(5)}
-    assert found == expected | {(2, n) for n in range(900, 1000)}
+    assert offsets == expected | {(2, n) for n in range(900, 1000)}
 
 
-def test_a_batch_between_timestamps_holds_just_these(
+def test_batch_between_timestamps_contains_only_these(
     spark: SparkSession, broker: Broker, topic: str
 ) -> None:
     records.create_topic(broker.bootstrap, topic, partitions=PARTITIONS)
@@ -73,8 +73,8 @@ def test_a_batch_between_timestamps_holds_just_these(
         startingTimestamp=str(first),
         endingOffsetsByTimestamp=json.dumps({topic: dict.fromkeys("012", last)}),
     )
-    found = sorted(int(row.value) for row in table.collect())
-    assert found == list(range(1_000, 2_500))
+    numbers = sorted(int(row.value) for row in table.collect())
+    assert numbers == list(range(1_000, 2_500))
 
 
 def test_a_pattern_of_topics_is_read_in_more_tasks_than_there_are_partitions(
@@ -92,7 +92,7 @@ def test_a_pattern_of_topics_is_read_in_more_tasks_than_there_are_partitions(
 
 @pytest.mark.shows("produce, consume", "spark", "writing")
 @pytest.mark.parametrize("codec", CODECS)
-def test_what_spark_writes_in_batch_is_there_once(
+def test_batch_write_writes_each_record_once(
     spark: SparkSession, broker: Broker, topic: str, codec: str
 ) -> None:
     count = 20_000
@@ -104,6 +104,6 @@ def test_what_spark_writes_in_batch_is_there_once(
     table.write.format("kafka").options(topic=topic, **options).save()
     ends = records.end_offsets(broker.bootstrap, topic, partitions=PARTITIONS)
     assert sum(ends) == count
-    found = records.read(broker.bootstrap, topic, count, partitions=PARTITIONS)
-    assert sorted(number for _, _, number in found) == list(range(count))
-    assert all(number % PARTITIONS == partition for partition, _, number in found)
+    written = records.read(broker.bootstrap, topic, count, partitions=PARTITIONS)
+    assert sorted(number for _, _, number in written) == list(range(count))
+    assert all(number % PARTITIONS == partition for partition, _, number in written)

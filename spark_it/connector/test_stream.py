@@ -71,13 +71,15 @@ def stopped_at_the_end(query: StreamingQuery) -> Iterator[StreamingQuery]:
         query.stop()
 
 
-def wait_until(query: StreamingQuery, condition: Callable[[], bool], what: str) -> None:
+def wait_until(query: StreamingQuery, condition: Callable[[], bool], description: str) -> None:
     """Wait for a condition; fail immediately if the query has ended."""
     deadline = time.monotonic() + WAIT_S
     while not condition():
         failure = query.exception()
         assert failure is None, failure
-        assert time.monotonic() < deadline, f"not after {WAIT_S:.0f} s: {what}; {query.status}"
+        assert time.monotonic() < deadline, (
+            f"not after {WAIT_S:.0f} s: {description}; {query.status}"
+        )
         time.sleep(0.2)
 
 
@@ -130,7 +132,7 @@ class Writer:
             self._errors.append(error)
 
 
-def test_a_running_stream_loses_and_repeats_nothing_when_the_broker_is_killed(
+def test_running_stream_is_exact_when_broker_is_killed(
     spark: SparkSession, start_broker: StartBroker, topic: str, tmp_path: Path
 ) -> None:
     broker = start_broker()
@@ -151,26 +153,26 @@ def test_a_running_stream_loses_and_repeats_nothing_when_the_broker_is_killed(
     assert sum(records.end_offsets(broker.bootstrap, topic, partitions=PARTITIONS)) == count
 
 
-def test_a_stream_goes_on_at_its_checkpoint_after_broker_and_query_were_gone(
+def test_stream_resumes_from_checkpoint_after_broker_and_query_end(
     spark: SparkSession, start_broker: StartBroker, topic: str, tmp_path: Path
 ) -> None:
     broker = start_broker()
     records.create_topic(broker.bootstrap, topic, partitions=PARTITIONS)
     sink = FileSink(spark, tmp_path)
-    for turn in range(3):
-        numbers = range(turn * 5_000, (turn + 1) * 5_000)
+    for round_number in range(3):
+        numbers = range(round_number * 5_000, (round_number + 1) * 5_000)
         records.write(broker.bootstrap, topic, numbers, partitions=PARTITIONS)
         table = read_stream(spark, broker, topic, maxOffsetsPerTrigger="2000")
         with stopped_at_the_end(sink.start(table)) as query:
             wait_for_rows(query, 5_000)
             assert rows_read(query) == 5_000, "rows of an earlier turn came again"
-        assert sink.count() == Count.of_all((turn + 1) * 5_000)
+        assert sink.count() == Count.of_all((round_number + 1) * 5_000)
         broker.kill9()
         broker.start()
 
 
 @pytest.mark.shows("produce, consume", "spark", "streaming")
-def test_a_stream_from_topic_to_topic_is_complete(
+def test_stream_copies_topic_completely(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
     count = 10_000
@@ -185,11 +187,11 @@ def test_a_stream_from_topic_to_topic_is_complete(
     with stopped_at_the_end(query):
         assert query.awaitTermination(int(WAIT_S))
     assert sum(records.end_offsets(broker.bootstrap, target, partitions=PARTITIONS)) == count
-    found = records.read(broker.bootstrap, target, count, partitions=PARTITIONS)
-    assert sorted(number for _, _, number in found) == list(range(count))
+    copies = records.read(broker.bootstrap, target, count, partitions=PARTITIONS)
+    assert sorted(number for _, _, number in copies) == list(range(count))
 
 
-def test_a_stream_sees_partitions_that_are_added_while_it_runs(
+def test_running_stream_reads_added_partitions(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
     records.create_topic(broker.bootstrap, topic, partitions=1)
@@ -203,7 +205,7 @@ def test_a_stream_sees_partitions_that_are_added_while_it_runs(
         assert sink.count() == Count.of_all(4_000)
 
 
-def test_a_stream_that_finds_its_offsets_by_a_consumer_group_is_complete(
+def test_stream_with_consumer_group_offset_fetching_is_complete(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
     records.create_topic(broker.bootstrap, topic, partitions=PARTITIONS)

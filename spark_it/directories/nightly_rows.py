@@ -57,18 +57,18 @@ class History:
         is_compacted: Whether the topic is compacted, until `settle`.
     """
 
-    def __init__(self, chance: Random, bootstrap: str, topic: str, *, is_compacted: bool) -> None:
+    def __init__(self, rng: Random, bootstrap: str, topic: str, *, is_compacted: bool) -> None:
         self.is_compacted = is_compacted
-        self.partitions = chance.randint(1, 4)
+        self.partitions = rng.randint(1, 4)
         self.written = self.aborted = 0
-        self._chance = chance
+        self._chance = rng
         self._bootstrap = bootstrap
         self._topic = topic
         configs = {
             "retention.ms": "-1",
             "segment.bytes": "1048576",
-            "compression.type": chance.choice(("producer", "producer", "lz4", "uncompressed")),
-            "message.timestamp.type": chance.choice(("CreateTime", "CreateTime", "LogAppendTime")),
+            "compression.type": rng.choice(("producer", "producer", "lz4", "uncompressed")),
+            "message.timestamp.type": rng.choice(("CreateTime", "CreateTime", "LogAppendTime")),
         }
         configs |= COMPACTED if is_compacted else {}
         topics.create(bootstrap, topic, partitions=self.partitions, configs=configs)
@@ -83,12 +83,12 @@ class History:
             else:
                 self._write_transactions(f"{self._topic}-{number}")
 
-    def settle(self, whole: Callable[[], DataFrame]) -> None:
+    def settle(self, read_topic: Callable[[], DataFrame]) -> None:
         """Write until compaction has removed records, and disable it."""
 
         def is_less() -> bool:
             self._write_plain()
-            return whole().count() < self.written
+            return read_topic().count() < self.written
 
         eventually(is_less, timeout_s=120)
         entry = ConfigEntry("cleanup.policy", "delete", incremental_operation=AlterConfigOpType.SET)
@@ -97,11 +97,11 @@ class History:
         admin.incremental_alter_configs([resource])[resource].result(WAIT_S)
 
     def _settings(self) -> dict[str, Any]:
-        chance = self._chance
+        rng = self._chance
         return {
-            "compression.type": chance.choice(CODECS),
-            "linger.ms": chance.choice((0, 20)),
-            "batch.num.messages": chance.choice((1, 7, 500)),
+            "compression.type": rng.choice(CODECS),
+            "linger.ms": rng.choice((0, 20)),
+            "batch.num.messages": rng.choice((1, 7, 500)),
         }
 
     def _write_plain(self) -> None:
@@ -110,20 +110,20 @@ class History:
 
     def _write_transactions(self, name: str) -> None:
         # Keeps open transactions open during the reads.
-        more = {"transactional.id": name, "transaction.timeout.ms": 900_000}
-        settings = self._settings() | more
+        transaction_settings = {"transactional.id": name, "transaction.timeout.ms": 900_000}
+        settings = self._settings() | transaction_settings
         producer = confluent.make_producer(self._bootstrap, settings)
         producer.init_transactions(WAIT_S)
         for _ in range(self._chance.randint(1, 4)):
             producer.begin_transaction()
             count = self._chance.randint(1, 100)
             self._produce(producer, count)
-            how = self._chance.choice(("commit", "commit", "abort", "abort", "open"))
-            if how == "open" and self.is_compacted:
-                how = "commit"  # an open transaction would stop compaction
-            if how == "commit":
+            outcome = self._chance.choice(("commit", "commit", "abort", "abort", "open"))
+            if outcome == "open" and self.is_compacted:
+                outcome = "commit"  # an open transaction would stop compaction
+            if outcome == "commit":
                 producer.commit_transaction(WAIT_S)
-            elif how == "abort":
+            elif outcome == "abort":
                 producer.abort_transaction(WAIT_S)
                 self.aborted += count
             else:
@@ -131,73 +131,73 @@ class History:
                 return
 
     def _produce(self, producer: Any, count: int) -> None:
-        chance = self._chance
+        rng = self._chance
         for _ in range(count):
             producer.produce(
                 self._topic,
                 self._bytes(),
-                b"k%d" % chance.randrange(9) if self.is_compacted else self._bytes(40),
-                partition=chance.randrange(self.partitions),
-                headers=[(f"h{chance.randrange(3)}", self._bytes(20)) for _ in range(self._few())],
-                timestamp=START_MS + chance.randrange(SPAN_MS),
+                b"k%d" % rng.randrange(9) if self.is_compacted else self._bytes(40),
+                partition=rng.randrange(self.partitions),
+                headers=[(f"h{rng.randrange(3)}", self._bytes(20)) for _ in range(self._few())],
+                timestamp=START_MS + rng.randrange(SPAN_MS),
             )
         assert producer.flush(WAIT_S) == 0
         self.written += count
 
-    def _bytes(self, most: int = 3_000) -> bytes | None:
+    def _bytes(self, max_length: int = 3_000) -> bytes | None:
         kind = self._chance.random()
         if kind < 0.1:
             return None if kind < 0.05 else b""
-        length = self._chance.randrange(most)
+        length = self._chance.randrange(max_length)
         return self._chance.randbytes(length // 8 + 1) * 8 if kind < 0.99 else bytes(200_000)
 
     def _few(self) -> int:
         return self._chance.choice((0, 0, 0, 1, 2, 20))
 
 
-def random_bounds(chance: Random, topic: str, ends: list[int]) -> dict[str, str]:
-    options = {"minPartitions": str(chance.randint(1, 12))} if chance.random() < 0.5 else {}
-    kind = chance.choice(("all", "offsets", "times"))
+def random_bounds(rng: Random, topic: str, ends: list[int]) -> dict[str, str]:
+    options = {"minPartitions": str(rng.randint(1, 12))} if rng.random() < 0.5 else {}
+    kind = rng.choice(("all", "offsets", "times"))
     if kind == "offsets":
-        pairs = [sorted((chance.randint(0, end), chance.randint(0, end))) for end in ends]
+        pairs = [sorted((rng.randint(0, end), rng.randint(0, end))) for end in ends]
         for name, side in (("startingOffsets", 0), ("endingOffsets", 1)):
-            places = {str(number): pair[side] for number, pair in enumerate(pairs)}
-            options[name] = json.dumps({topic: places})
+            offsets = {str(number): pair[side] for number, pair in enumerate(pairs)}
+            options[name] = json.dumps({topic: offsets})
     elif kind == "times":
-        options["startingTimestamp"] = str(START_MS + chance.randrange(SPAN_MS))
+        options["startingTimestamp"] = str(START_MS + rng.randrange(SPAN_MS))
         options["startingOffsetsByTimestampStrategy"] = "latest"
     return options
 
 
-def test_rows_of_random_topics_are_the_connectors(
+def test_rows_of_random_topics_equal_connector(
     spark: SparkSession, start_broker: StartBroker, topic: str, pytestconfig: pytest.Config
 ) -> None:
     broker = start_broker({"log.cleaner.backoff.ms": "100"})
     rows = compacted = 0
     for number in range(TOPICS):
-        chance = Random(f"{pytestconfig.option.seed}-{number}")
+        rng = Random(f"{pytestconfig.option.seed}-{number}")
         name = f"{topic}-{number}"
-        history = History(chance, broker.bootstrap, name, is_compacted=number % 3 == 2)
+        history = History(rng, broker.bootstrap, name, is_compacted=number % 3 == 2)
         history.write()
-        whole = partial(by_segments, spark, broker.data_dir, subscribe=name)
+        read_topic = partial(by_segments, spark, broker.data_dir, subscribe=name)
         if history.is_compacted:
-            history.settle(whole)
+            history.settle(read_topic)
             compacted += 1
         else:
-            assert whole().count() == history.written
+            assert read_topic().count() == history.written
         ends = records.end_offsets(broker.bootstrap, name, partitions=history.partitions)
         for _ in range(READS):
             options = {"subscribe": name, "includeHeaders": "true"}
-            options |= random_bounds(chance, name, ends)
+            options |= random_bounds(rng, name, ends)
             # With read_committed, both reject an end after the last stable offset.
-            if "endingOffsets" not in options and chance.random() < 0.6:
+            if "endingOffsets" not in options and rng.random() < 0.6:
                 options |= COMMITTED
-            found, expected = both_reads(spark, broker, options)
-            if found != expected and history.is_compacted:
+            actual, expected = both_reads(spark, broker, options)
+            if actual != expected and history.is_compacted:
                 # The last compaction may have finished between the two reads.
-                found, expected = both_reads(spark, broker, options)
-            assert found == expected, (number, options)
-            rows += len(found)
+                actual, expected = both_reads(spark, broker, options)
+            assert actual == expected, (number, options)
+            rows += len(actual)
     sys.stdout.write(
         f"rows as the connector's: {rows} records, {TOPICS} topics, {compacted} of them compacted\n"
     )
@@ -207,7 +207,7 @@ def both_reads(
     spark: SparkSession, broker: Broker, options: dict[str, str]
 ) -> tuple[list[Row], list[Row]]:
     """Return the data source's and the connector's rows, in the log's order."""
-    theirs = by_connector(spark, broker, **options)
-    ours = by_segments(spark, broker.data_dir, **options).select(*theirs.columns)
+    connector_rows = by_connector(spark, broker, **options)
+    segment_rows = by_segments(spark, broker.data_dir, **options).select(*connector_rows.columns)
     order = ["partition", "offset"]
-    return ours.orderBy(*order).collect(), theirs.orderBy(*order).collect()
+    return segment_rows.orderBy(*order).collect(), connector_rows.orderBy(*order).collect()

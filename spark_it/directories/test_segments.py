@@ -48,14 +48,19 @@ def by_segments(spark: SparkSession, folder: Path, **options: str) -> DataFrame:
 
 
 def assert_same_rows(spark: SparkSession, broker: Broker, count: int, **options: str) -> None:
-    theirs = by_connector(spark, broker, includeHeaders="true", **options)
-    ours = by_segments(spark, broker.data_dir, includeHeaders="true", **options)
-    assert ours.columns[: len(theirs.columns)] == theirs.columns
-    ours = ours.select(*theirs.columns)
-    assert [field.dataType for field in ours.schema] == [field.dataType for field in theirs.schema]
+    connector_rows = by_connector(spark, broker, includeHeaders="true", **options)
+    segment_rows = by_segments(spark, broker.data_dir, includeHeaders="true", **options)
+    assert segment_rows.columns[: len(connector_rows.columns)] == connector_rows.columns
+    segment_rows = segment_rows.select(*connector_rows.columns)
+    assert [field.dataType for field in segment_rows.schema] == [
+        field.dataType for field in connector_rows.schema
+    ]
     order = ["topic", "partition", "offset"]
-    found, expected = ours.orderBy(*order).collect(), theirs.orderBy(*order).collect()
-    assert found == expected
+    actual, expected = (
+        segment_rows.orderBy(*order).collect(),
+        connector_rows.orderBy(*order).collect(),
+    )
+    assert actual == expected
     assert len(expected) == count
 
 
@@ -68,9 +73,9 @@ def write_transactions(bootstrap: str, topic: str) -> int:
         producer.init_transactions(WAIT_S)
         for number in range(6):
             producer.begin_transaction()
-            for each in range(50):
-                value = b"%d" % (1_000_000 + each)
-                producer.produce(topic, value, b"k%d" % each, partition=each % PARTITIONS)
+            for index in range(50):
+                value = b"%d" % (1_000_000 + index)
+                producer.produce(topic, value, b"k%d" % index, partition=index % PARTITIONS)
             assert producer.flush(WAIT_S) == 0
             if number % 2:
                 producer.abort_transaction(WAIT_S)
@@ -82,21 +87,21 @@ def write_transactions(bootstrap: str, topic: str) -> int:
 
 def write_oddities(bootstrap: str, topic: str) -> int:
     producer = confluent.make_producer(bootstrap)
-    odd: list[dict[str, Any]] = [
+    unusual_messages: list[dict[str, Any]] = [
         {"value": None, "key": b"k"},
         {"value": b"", "key": b""},
         {"value": b"v" * 900_000, "key": None},
         {"value": b"v", "headers": [("h", None), ("h", b""), ("\u00e9", b"\xff\x00")]},
         {"value": b"v", "headers": [(f"h{n}", b"x" * n) for n in range(100)]},
     ]
-    for each in odd:
-        producer.produce(topic, partition=0, timestamp=START_MS, **each)
+    for fields in unusual_messages:
+        producer.produce(topic, partition=0, timestamp=START_MS, **fields)
     assert producer.flush(WAIT_S) == 0
-    return len(odd)
+    return len(unusual_messages)
 
 
 @pytest.mark.shows("transactions", "spark", "read_committed")
-def test_rows_of_every_codec_transactions_and_oddities_are_the_connectors(
+def test_rows_equal_connector_for_codecs_transactions_and_unusual_records(
     spark: SparkSession, broker: Broker, topic: str
 ) -> None:
     records.create_topic(broker.bootstrap, topic, partitions=PARTITIONS)
@@ -110,12 +115,12 @@ def test_rows_of_every_codec_transactions_and_oddities_are_the_connectors(
     assert_same_rows(spark, broker, count + 2 * committed, subscribe=topic)
     assert_same_rows(spark, broker, count + committed, subscribe=topic, **COMMITTED)
     split = {"subscribe": topic, "minPartitions": "10"}
-    ours = by_segments(spark, broker.data_dir, **split, **COMMITTED)
-    assert ours.rdd.getNumPartitions() >= 10
-    assert ours.count() == count + committed
+    segment_rows = by_segments(spark, broker.data_dir, **split, **COMMITTED)
+    assert segment_rows.rdd.getNumPartitions() >= 10
+    assert segment_rows.count() == count + committed
 
 
-def test_offsets_and_times_bound_the_same_rows(
+def test_offset_and_time_bounds_select_same_rows_as_connector(
     spark: SparkSession, broker: Broker, topic: str
 ) -> None:
     records.create_topic(broker.bootstrap, topic, partitions=PARTITIONS)
@@ -132,7 +137,7 @@ def test_offsets_and_times_bound_the_same_rows(
     assert_same_rows(spark, broker, 500 + 667, **times)
 
 
-def test_a_compacted_topic_has_the_same_rows(
+def test_compacted_topic_has_same_rows_as_connector(
     spark: SparkSession, start_broker: StartBroker
 ) -> None:
     broker = start_broker({"log.cleaner.backoff.ms": "100"})
@@ -159,14 +164,16 @@ def test_a_compacted_topic_has_the_same_rows(
 
     def are_equal() -> bool:  # compaction may remove records between the reads
         options = {"subscribe": "table", "endingOffsets": end}
-        ours = by_segments(spark, broker.data_dir, **options).select("key", "value", "offset")
-        theirs = by_connector(spark, broker, **options).select("key", "value", "offset")
-        return sorted(ours.collect()) == sorted(theirs.collect())
+        segment_rows = by_segments(spark, broker.data_dir, **options).select(
+            "key", "value", "offset"
+        )
+        connector_rows = by_connector(spark, broker, **options).select("key", "value", "offset")
+        return sorted(segment_rows.collect()) == sorted(connector_rows.collect())
 
     eventually(are_equal)
 
 
-def test_a_stream_goes_on_from_its_checkpoint_with_what_has_come_and_new_partitions(
+def test_stream_resumes_with_new_records_and_partitions(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
     records.create_topic(broker.bootstrap, topic, partitions=2)
@@ -193,36 +200,36 @@ def test_a_stream_goes_on_from_its_checkpoint_with_what_has_come_and_new_partiti
 
 
 @pytest.mark.parametrize("reader", ["kafka", FORMAT])
-def test_a_stream_waits_for_so_many_new_records_or_so_long(
+def test_stream_waits_for_min_offsets_or_max_trigger_delay(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path, reader: str
 ) -> None:
     records.create_topic(broker.bootstrap, topic, partitions=2)
-    place = (
+    location_option = (
         {"kafka.bootstrap.servers": broker.bootstrap}
         if reader == "kafka"
         else {"path": str(broker.data_dir)}
     )
-    options = {**place, "subscribe": topic, "startingOffsets": "earliest"}
-    quiet = "spark.sql.streaming.noDataProgressEventInterval"
-    spark.conf.set(quiet, "0")  # report each idle trigger
+    options = {**location_option, "subscribe": topic, "startingOffsets": "earliest"}
+    idle_report_setting = "spark.sql.streaming.noDataProgressEventInterval"
+    spark.conf.set(idle_report_setting, "0")  # report each idle trigger
 
     def start(name: str, *, is_once: bool = False, **limits: str) -> StreamingQuery:
         table = spark.readStream.format(reader).options(**options, **limits).load()
         writer = table.writeStream.format("noop")
         writer = writer.option("checkpointLocation", str(tmp_path / name))
-        pace: Any = {"availableNow": True} if is_once else {"processingTime": "500 milliseconds"}
-        return writer.trigger(**pace).start()
+        trigger: Any = {"availableNow": True} if is_once else {"processingTime": "500 milliseconds"}
+        return writer.trigger(**trigger).start()
 
     def batches(query: StreamingQuery) -> list[int]:
-        return [n for each in query.recentProgress if (n := each["numInputRows"])]
+        return [n for progress in query.recentProgress if (n := progress["numInputRows"])]
 
     records.write(broker.bootstrap, topic, range(50), partitions=2)
     query = start("waits", minOffsetsPerTrigger="100", maxTriggerDelay="1h")
     try:
         eventually(lambda: batches(query) == [50], timeout_s=WAIT_S)
         records.write(broker.bootstrap, topic, range(50, 110), partitions=2)
-        looks = len(query.recentProgress)
-        eventually(lambda: len(query.recentProgress) > looks + 2, timeout_s=WAIT_S)
+        progress_count = len(query.recentProgress)
+        eventually(lambda: len(query.recentProgress) > progress_count + 2, timeout_s=WAIT_S)
         records.write(broker.bootstrap, topic, range(110, 170), partitions=2)
         eventually(lambda: sum(batches(query)) == 170, timeout_s=WAIT_S)
         assert batches(query) == [50, 120]
@@ -235,7 +242,7 @@ def test_a_stream_waits_for_so_many_new_records_or_so_long(
         eventually(lambda: batches(query) == [170, 30], timeout_s=WAIT_S)
     finally:
         query.stop()
-        spark.conf.unset(quiet)
+        spark.conf.unset(idle_report_setting)
     limits = {"minOffsetsPerTrigger": "100", "maxOffsetsPerTrigger": "150"}
     query = start("now", is_once=True, **limits)
     assert query.awaitTermination(WAIT_S)
@@ -243,7 +250,7 @@ def test_a_stream_waits_for_so_many_new_records_or_so_long(
     assert batches(query) == [150]
 
 
-def test_a_stopped_brokers_directory_and_an_archive_of_it_are_read(
+def test_directory_of_stopped_broker_and_its_archive_are_read(
     spark: SparkSession, start_broker: StartBroker, tmp_path: Path
 ) -> None:
     broker = start_broker()
@@ -257,7 +264,7 @@ def test_a_stopped_brokers_directory_and_an_archive_of_it_are_read(
     assert count_rows(by_segments(spark, tmp_path, subscribe="kept")) == Count.of_all(2_000)
 
 
-def test_filters_are_pushed_down_and_columns_chosen(
+def test_filters_and_columns_are_pushed_down(
     spark: SparkSession, broker: Broker, topic: str
 ) -> None:
     records.create_topic(broker.bootstrap, topic, partitions=PARTITIONS)
@@ -268,9 +275,9 @@ def test_filters_are_pushed_down_and_columns_chosen(
         options = {"subscribe": topic, "pushFilters": "true", "columns": "offset,partition,value"}
         table = by_segments(spark, broker.data_dir, **options)
         assert table.columns == ["offset", "partition", "value"]
-        some = table.where("partition = 1 AND offset >= 100 AND offset < 110")
-        assert some.rdd.getNumPartitions() == 1
-        assert [row.offset for row in some.orderBy("offset").collect()] == list(range(100, 110))
+        filtered = table.where("partition = 1 AND offset >= 100 AND offset < 110")
+        assert filtered.rdd.getNumPartitions() == 1
+        assert [row.offset for row in filtered.orderBy("offset").collect()] == list(range(100, 110))
         assert table.where("partition = 7").count() == 0
         times = by_segments(spark, broker.data_dir, subscribe=topic, pushFilters="true")
         late = times.where(f"timestamp >= timestamp_millis({START_MS + 2_990})")
@@ -279,7 +286,9 @@ def test_filters_are_pushed_down_and_columns_chosen(
         spark.conf.unset(setting)
 
 
-def test_records_that_are_gone_are_told_of(spark: SparkSession, broker: Broker, topic: str) -> None:
+def test_unavailable_end_offset_is_reported(
+    spark: SparkSession, broker: Broker, topic: str
+) -> None:
     from pyspark.errors import PySparkException
 
     records.create_topic(broker.bootstrap, topic, partitions=1)

@@ -33,9 +33,9 @@ def listings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     listings: list[Any] = []
     find = LogDirectories.find
 
-    def counted(self: LogDirectories, wants: Any) -> Any:
-        listings.append(wants)
-        return find(self, wants)
+    def counted(self: LogDirectories, is_wanted_topic: Any) -> Any:
+        listings.append(is_wanted_topic)
+        return find(self, is_wanted_topic)
 
     monkeypatch.setattr(LogDirectories, "find", counted)
     return listings
@@ -44,7 +44,7 @@ def listings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 @pytest.mark.parametrize("options", [{}, {"maxOffsetsPerTrigger": "10"}])
 @pytest.mark.parametrize("is_available_now", [False, True])
 @pytest.mark.parametrize("known", [{}, {"0": 3}])
-def test_a_new_topic_is_listed_once_by_each_call(
+def test_each_call_lists_directories_once(
     tmp_path: Path,
     listings: list[Any],
     options: dict[str, str],
@@ -56,9 +56,9 @@ def test_a_new_topic_is_listed_once_by_each_call(
     from wirebroker.segments.row_schema import COLUMN_TYPES
     from wirebroker.segments.stream import SegmentStreamReader
 
-    given = {"path": str(tmp_path), "subscribe": "topic", **options}
+    source_options = {"path": str(tmp_path), "subscribe": "topic", **options}
     schema: Any = COLUMN_TYPES
-    reader = SegmentStreamReader(parse_options(given, is_stream=True), schema)
+    reader = SegmentStreamReader(parse_options(source_options, is_stream=True), schema)
     if is_available_now:
         reader.prepareForTriggerAvailableNow()
         assert len(listings) == 1
@@ -69,6 +69,6 @@ def test_a_new_topic_is_listed_once_by_each_call(
     listings.clear()
     ranges: Any = reader.partitions(start, end)
     assert len(listings) == 1
-    planned = sum(each.piece.size for each in ranges)
-    there = PARTITIONS * RECORDS - sum(known.values())
-    assert 0 < planned <= 10 if options else planned == there
+    planned = sum(range_of_offsets.piece.size for range_of_offsets in ranges)
+    expected = PARTITIONS * RECORDS - sum(known.values())
+    assert 0 < planned <= 10 if options else planned == expected

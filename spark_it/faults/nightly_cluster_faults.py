@@ -39,7 +39,7 @@ def wait_for(folder: Path, kind: str, count: int, driver: Driver) -> None:
 
 
 @each_job
-def test_a_job_is_a_models_when_executors_of_a_cluster_are_killed(
+def test_job_matches_model_when_executors_are_killed(
     start_broker: StartBroker, job: CountedJob, topic: str, tmp_path: Path
 ) -> None:
     broker = start_broker()
@@ -61,7 +61,7 @@ def test_a_job_is_a_models_when_executors_of_a_cluster_are_killed(
 
 
 @each_job
-def test_a_job_is_a_models_when_the_brokers_disk_is_full_for_a_time(
+def test_job_matches_model_when_broker_disk_is_temporarily_full(
     start_broker: StartBroker, broker_kind: str, job: CountedJob, topic: str, tmp_path: Path
 ) -> None:
     with small_disk(tmp_path / "small", 200) as disk, contextlib.ExitStack() as stack:
@@ -85,7 +85,7 @@ def test_a_job_is_a_models_when_the_brokers_disk_is_full_for_a_time(
 
 
 @each_job
-def test_a_job_is_a_models_when_its_own_disk_is_full_for_a_time(
+def test_job_matches_model_when_its_disk_is_temporarily_full(
     start_broker: StartBroker, job: CountedJob, topic: str, tmp_path: Path
 ) -> None:
     broker = start_broker()
@@ -102,7 +102,7 @@ def test_a_job_is_a_models_when_its_own_disk_is_full_for_a_time(
         job.check(tmp_path, broker.bootstrap, topic)
 
 
-def test_an_archive_whose_disk_is_full_goes_on_when_there_is_room(
+def test_archive_resumes_after_its_disk_was_full(
     start_broker: StartBroker, topic: str, tmp_path: Path
 ) -> None:
     broker = start_broker()
@@ -110,8 +110,8 @@ def test_an_archive_whose_disk_is_full_goes_on_when_there_is_room(
     records.write(broker.bootstrap, topic, range(20_000), partitions=PARTITIONS)
     with small_disk(tmp_path / "disk", 20) as disk:
         target = str(disk.path / "archive")
-        places = ("--path", str(broker.data_dir), "--topics", topic, "--target", target)
-        arguments = (*places, "--patience", "1")
+        paths = ("--path", str(broker.data_dir), "--topics", topic, "--target", target)
+        arguments = (*paths, "--patience", "1")
         settings = faulty_runs.spark_table(tmp_path)
 
         def run() -> int:

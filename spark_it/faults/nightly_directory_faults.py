@@ -67,7 +67,7 @@ class Archive:
     def verified(self) -> list[tuple[int, int]]:
         text = (self._folder / "driver.log").read_text(encoding="utf-8")
         last = text.rpartition("records archived\n")[2]
-        return [(int(each[1]), int(each[2])) for each in re.finditer(r"-(\d+): (\d+) rec", last)]
+        return [(int(match[1]), int(match[2])) for match in re.finditer(r"-(\d+): (\d+) rec", last)]
 
     def _driver(self) -> Driver:
         settings = faulty_runs.spark_table(self._folder)
@@ -77,7 +77,7 @@ class Archive:
         return len(list((self.target / "checkpoint" / "commits").glob("[0-9]*")))
 
 
-def test_an_archive_under_faults_has_each_record_once(
+def test_archive_under_faults_has_each_record_once(
     spark: SparkSession,
     start_broker: StartBroker,
     topic: str,
@@ -91,8 +91,8 @@ def test_an_archive_under_faults_has_each_record_once(
     archive = Archive(tmp_path, broker, topic)
     plan = faulty_runs.plan_of(pytestconfig.option.seed, ("broker", "driver", "workers"))
     for number, fault in enumerate(plan):
-        some = range(number * RECORDS, (number + 1) * RECORDS)
-        records.write(broker.bootstrap, topic, some, partitions=PARTITIONS, codec="lz4")
+        numbers = range(number * RECORDS, (number + 1) * RECORDS)
+        records.write(broker.bootstrap, topic, numbers, partitions=PARTITIONS, codec="lz4")
         archive.break_off(fault)
     archive.finish()
     count = TIMES * RECORDS
@@ -120,7 +120,7 @@ class Look(threading.Thread):
             self.failure = error
 
 
-def test_a_look_at_quality_under_faults_is_right_or_none(
+def test_quality_report_under_faults_is_correct_or_fails(
     spark: SparkSession, start_broker: StartBroker, topic: str
 ) -> None:
     broker = start_broker()
@@ -128,7 +128,7 @@ def test_a_look_at_quality_under_faults_is_right_or_none(
     records.write(broker.bootstrap, topic, range(90_000), partitions=PARTITIONS)
     java = int(spark.sparkContext._gateway.proc.pid)
     model = [(number, 30_000, 0, 0, 10) for number in range(PARTITIONS)]
-    killed = right = 0
+    killed = correct = 0
     for number in range(TIMES):
         look = Look(spark, str(broker.data_dir), topic)
         look.start()
@@ -142,10 +142,16 @@ def test_a_look_at_quality_under_faults_is_right_or_none(
         assert not look.is_alive()
         killed += look.failure is not None
         if look.failure is None:
-            right += 1
+            correct += 1
             assert model == [
-                (each.partition, each.records, each.gaps, each.resent, each.keys)
-                for each in look.found
+                (
+                    partition_quality.partition,
+                    partition_quality.records,
+                    partition_quality.gaps,
+                    partition_quality.resent,
+                    partition_quality.keys,
+                )
+                for partition_quality in look.found
             ]
-    assert right >= TIMES // 2, "the broker's kills have nothing to do with it"
-    sys.stdout.write(f"quality: {TIMES} kills, {right} looks right, {killed} without an answer\n")
+    assert correct >= TIMES // 2, "the broker's kills have nothing to do with it"
+    sys.stdout.write(f"quality: {TIMES} kills, {correct} looks right, {killed} without an answer\n")

@@ -37,7 +37,7 @@ JOBS = (
 
 
 @pytest.mark.parametrize("job", JOBS, ids=lambda job: job.kind)
-def test_a_job_under_faults_is_a_models_and_has_each_record_once(
+def test_job_under_faults_matches_model_with_each_record_once(
     start_broker: StartBroker,
     job: CountedJob,
     topic: str,

@@ -41,7 +41,7 @@ def java_of(spark: SparkSession) -> int:
     return int(spark.sparkContext._gateway.proc.pid)
 
 
-def test_rows_are_there_once_when_broker_and_workers_are_killed(
+def test_each_row_is_written_once_when_broker_and_workers_are_killed(
     spark: SparkSession, start_broker: StartBroker, topic: str, tmp_path: Path
 ) -> None:
     broker = start_broker()

@@ -41,7 +41,9 @@ def blocks(language: str) -> list[str]:
     """Return the guide's fenced blocks of a language, or of none ("")."""
     # Every other piece is a block; its first line is the language.
     pieces = re.split(r"^```", GUIDE.read_text(encoding="utf-8"), flags=re.MULTILINE)[1::2]
-    return [text for name, _, text in (each.partition("\n") for each in pieces) if name == language]
+    return [
+        text for name, _, text in (piece.partition("\n") for piece in pieces) if name == language
+    ]
 
 
 def commands() -> list[str]:
@@ -134,73 +136,86 @@ class Newcomer:
 
 @pytest.fixture
 def newcomer(tmp_path: Path) -> Iterator[Newcomer]:
-    one = Newcomer(tmp_path)
-    yield one
-    one.leaves()
+    new_user = Newcomer(tmp_path)
+    yield new_user
+    new_user.leaves()
 
 
 @pytest.mark.timeout(1200)  # commands have their own limits, and start Java
-def test_the_guides_commands_run_as_they_stand(newcomer: Newcomer, tmp_path: Path) -> None:
+def test_guide_commands_work(newcomer: Newcomer, tmp_path: Path) -> None:
     orders, sales = blocks("toml")[:2]
     newcomer.write("orders.toml", orders)
     jars = session.settings_for(tmp_path)["spark.jars"]
     newcomer.write("sales.toml", f'{sales}[spark]\n"spark.jars" = "{jars}"\n')
     write_orders(tmp_path / "in")
-    said: dict[str, str] = {}
+    outputs: dict[str, str] = {}
     for command in commands():
         if command == SERVE:
             newcomer.serves(command)
         elif not command.startswith(tuple(NOT_RUN)):
-            said[command] = newcomer.types(command)
-    told = {command.split()[2 if command.startswith("wire") else 3]: command for command in said}
-    assert list(told) == ["ingest", "quality", "windows", "--from-beginning", "archive", "restore"]
-    assert "batches 1, records 2880, dead_letters 0," in said[told["ingest"]]
+            outputs[command] = newcomer.types(command)
+    command_by_name = {
+        command.split()[2 if command.startswith("wire") else 3]: command for command in outputs
+    }
+    assert list(command_by_name) == [
+        "ingest",
+        "quality",
+        "windows",
+        "--from-beginning",
+        "archive",
+        "restore",
+    ]
+    assert "batches 1, records 2880, dead_letters 0," in outputs[command_by_name["ingest"]]
     assert (tmp_path / "quality.svg").read_text(encoding="utf-8").startswith("<svg")
     # Rows of the last hour wait for later ones.
-    windows = [json.loads(line) for line in said[told["--from-beginning"]].splitlines()]
+    windows = [
+        json.loads(line) for line in outputs[command_by_name["--from-beginning"]].splitlines()
+    ]
     assert len(windows) == 23 * 3
-    assert {(each["orders"], each["total"]) for each in windows} == {(40, 100.0)}
-    assert {each["city"] for each in windows} == set(CITIES)
-    assert said[told["quality"]].startswith("orders: 2880 records, skew ")
-    (drawing,) = (each for each in blocks("python") if "savefig" in each)
+    assert {(window["orders"], window["total"]) for window in windows} == {(40, 100.0)}
+    assert {window["city"] for window in windows} == set(CITIES)
+    assert outputs[command_by_name["quality"]].startswith("orders: 2880 records, skew ")
+    (drawing,) = (block for block in blocks("python") if "savefig" in block)
     newcomer.write("draw.py", drawing)
     path = os.pathsep.join([*session.python_folders(), *spark_tools.plot_folders()])
     newcomer.types("python draw.py", PYTHONPATH=path, MPLBACKEND="svg")
     picture = (tmp_path / "sales.svg").read_text(encoding="utf-8")
     assert all(f"<!-- {city} -->" in picture for city in CITIES)
-    assert "2880 records archived" in said[told["archive"]]
-    assert sorted(each.name for each in (tmp_path / "restored").iterdir()) == [
-        f"orders-{number}" for number in (0, 1, 2) if f"orders-{number}:" in said[told["restore"]]
+    assert "2880 records archived" in outputs[command_by_name["archive"]]
+    assert sorted(path.name for path in (tmp_path / "restored").iterdir()) == [
+        f"orders-{number}"
+        for number in (0, 1, 2)
+        if f"orders-{number}:" in outputs[command_by_name["restore"]]
     ]
 
 
-def test_what_is_not_run_is_still_in_the_guide() -> None:
+def test_skipped_commands_are_in_the_guide() -> None:
     assert SERVE in commands()
-    assert all(any(each.startswith(name) for each in commands()) for name in NOT_RUN)
+    assert all(any(command.startswith(name) for command in commands()) for name in NOT_RUN)
     assert len(commands()) >= 12
 
 
-def test_the_guides_table_shows_its_rows(
+def test_guide_table_example_shows_rows(
     spark: SparkSession, newcomer: Newcomer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     newcomer.serves(SERVE)
     newcomer.types("echo first | wirebroker produce orders")
-    (table,) = (each for each in blocks("python") if "SegmentDataSource" in each)
+    (table,) = (block for block in blocks("python") if "SegmentDataSource" in block)
     exec(table.replace("/var/lib/kafka/data", str(tmp_path / "data")), {"spark": spark})
     assert "|first|" in capsys.readouterr().out
 
 
-def test_the_guides_own_query_sends_its_rows(
+def test_guide_exactly_once_query_sends_rows(
     spark: SparkSession, newcomer: Newcomer, tmp_path: Path
 ) -> None:
     newcomer.serves(SERVE)
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "sales.txt").write_text("first\nsecond\n", encoding="utf-8")
-    (own,) = (each for each in blocks("python") if "exactly_once" in each)
+    (program,) = (block for block in blocks("python") if "exactly_once" in block)
     names: dict[str, Any] = {"sales": spark.readStream.format("text").load(str(tmp_path / "in"))}
-    exec(newcomer.at_its_port(own).replace("own-", f"{tmp_path}/own-"), names)
+    exec(newcomer.at_its_port(program).replace("own-", f"{tmp_path}/own-"), names)
     names["query"].processAllAvailable()
     names["query"].stop()
     names["send"].close()
-    said = newcomer.types("wirebroker consume --from-beginning --exit sales")
-    assert sorted(said.splitlines()) == ["first", "second"]
+    output = newcomer.types("wirebroker consume --from-beginning --exit sales")
+    assert sorted(output.splitlines()) == ["first", "second"]

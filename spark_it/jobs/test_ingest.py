@@ -35,8 +35,13 @@ class Job:
         self.source.mkdir()
         self._bootstrap = broker.bootstrap
         self._topic = topic
-        given = {"name": f"job-{topic}", "topic": topic, "source": "in", "partitions": PARTITIONS}
-        self._settings = given | {"key": "who"} | settings
+        required = {
+            "name": f"job-{topic}",
+            "topic": topic,
+            "source": "in",
+            "partitions": PARTITIONS,
+        }
+        self._settings = required | {"key": "who"} | settings
         self.change()
 
     def change(self, **settings: Any) -> None:
@@ -52,19 +57,21 @@ class Job:
 
     def check_rows(self, count: int) -> None:
         """Assert that the keys 0 to count - 1 exist, once each."""
-        found = self.read(self._topic, count, partitions=PARTITIONS)
-        numbers = [json.loads(each.value())["id"] for each in found]
+        messages = self.read(self._topic, count, partitions=PARTITIONS)
+        numbers = [json.loads(message.value())["id"] for message in messages]
         assert sorted(numbers) == list(range(count))
         for partition in range(PARTITIONS):
-            mine = [each for each in found if each.partition() == partition]
-            assert {partition_for(each.key(), PARTITIONS) for each in mine} == {partition}
+            in_partition = [message for message in messages if message.partition() == partition]
+            assert {partition_for(message.key(), PARTITIONS) for message in in_partition} == {
+                partition
+            }
 
 
 def lines(*numbers: int) -> str:
-    return "".join(f'{{"id": {each}, "who": "k{each % 10}"}}\n' for each in numbers)
+    return "".join(f'{{"id": {number}, "who": "k{number % 10}"}}\n' for number in numbers)
 
 
-def test_each_row_is_there_once_and_bad_ones_are_dead_letters(
+def test_each_row_is_sent_once_and_invalid_rows_are_dead_letters(
     spark: SparkSession,
     broker: Broker,
     topic: str,
@@ -82,22 +89,32 @@ def test_each_row_is_there_once_and_bad_ones_are_dead_letters(
     (job.source / "b.jsonl").write_text(lines(*range(500, 800)), encoding="utf-8")
     assert job.run(spark)["records"] == 300
     job.check_rows(800)
-    found = job.read(topic, 800, partitions=PARTITIONS)
+    messages = job.read(topic, 800, partitions=PARTITIONS)
     for partition in range(PARTITIONS):
-        ids = [json.loads(each.value())["id"] for each in found if each.partition() == partition]
+        ids = [
+            json.loads(message.value())["id"]
+            for message in messages
+            if message.partition() == partition
+        ]
         assert ids == sorted(ids), "rows of a file keep their order"
     dead = job.read(f"{topic}.dead-letters", 2, partitions=1)
-    headers = [dict(each.headers()) for each in dead]
-    reasons = sorted(each["reason"].decode() for each in headers)
-    assert reasons[0] == "field id is no long: 'x'"
-    assert reasons[1].startswith("is no JSON: ")
-    assert all(each["file"].endswith(b"/in/a.jsonl") for each in headers)
-    told = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
-    assert [each["kind"] for each in told] == ["batch", "summary", "summary", "batch", "summary"]
-    assert sum(each["records"] for each in told if each["kind"] == "batch") == 800
+    headers = [dict(message.headers()) for message in dead]
+    reasons = sorted(header["reason"].decode() for header in headers)
+    assert reasons[0] == "field id is not of type long: 'x'"
+    assert reasons[1].startswith("is not valid JSON: ")
+    assert all(header["file"].endswith(b"/in/a.jsonl") for header in headers)
+    metrics = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert [metric["kind"] for metric in metrics] == [
+        "batch",
+        "summary",
+        "summary",
+        "batch",
+        "summary",
+    ]
+    assert sum(metric["records"] for metric in metrics if metric["kind"] == "batch") == 800
 
 
-def test_a_batch_that_is_done_again_repeats_nothing_also_with_more_partitions(
+def test_repeated_batch_sends_nothing_again_after_added_partitions(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
     job = Job(tmp_path, broker, topic, files_per_batch=1)
@@ -112,11 +129,11 @@ def test_a_batch_that_is_done_again_repeats_nothing_also_with_more_partitions(
     job.check_rows(300)
     (job.source / "more.jsonl").write_text(lines(*range(300, 400)), encoding="utf-8")
     assert job.run(spark)["records"] == 100
-    found = job.read(topic, 400, partitions=PARTITIONS + 2)
-    assert sorted(json.loads(each.value())["id"] for each in found) == list(range(400))
+    messages = job.read(topic, 400, partitions=PARTITIONS + 2)
+    assert sorted(json.loads(message.value())["id"] for message in messages) == list(range(400))
 
 
-def test_a_checkpoint_that_was_made_anew_is_refused(
+def test_recreated_checkpoint_is_rejected(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
     job = Job(tmp_path, broker, topic)
@@ -128,12 +145,12 @@ def test_a_checkpoint_that_was_made_anew_is_refused(
     assert len(job.read(topic, 10, partitions=PARTITIONS)) == 10
 
 
-def test_csv_and_avro_are_rows_as_well(
+def test_csv_and_avro_files_are_ingested(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
     (tmp_path / "csv").mkdir()
     job = Job(tmp_path / "csv", broker, f"{topic}-csv", format="csv")
-    text = "id,who\n" + "".join(f'{each},"k{each % 10}"\n' for each in range(100)) + "7\n"
+    text = "id,who\n" + "".join(f'{number},"k{number % 10}"\n' for number in range(100)) + "7\n"
     (job.source / "a.csv").write_text(text, encoding="utf-8")
     summary = job.run(spark)
     assert (summary["records"], summary["dead_letters"]) == (100, 1)
@@ -142,14 +159,14 @@ def test_csv_and_avro_are_rows_as_well(
     (tmp_path / "avro").mkdir()
     job = Job(tmp_path / "avro", broker, f"{topic}-avro", format="avro")
     fields = [{"name": "id", "type": "long"}, {"name": "who", "type": "string"}]
-    rows = [{"id": each, "who": f"k{each % 10}"} for each in range(100)]
+    rows = [{"id": number, "who": f"k{number % 10}"} for number in range(100)]
     with (job.source / "a.avro").open("wb") as file:
         fastavro.writer(file, {"type": "record", "name": "row", "fields": fields}, rows)
     assert job.run(spark)["records"] == 100
     job.check_rows(100)
 
 
-def test_files_of_any_age_are_read_and_hidden_ones_are_counted_or_read_by_choice(
+def test_old_files_are_read_and_hidden_files_counted_or_read(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
     job = Job(tmp_path, broker, topic, files_per_batch=1)
@@ -178,11 +195,11 @@ def test_files_of_any_age_are_read_and_hidden_ones_are_counted_or_read_by_choice
     assert dict(dead.headers())["file"] == (job.source / "_bad.csv").as_uri().encode()
 
 
-def test_records_of_csv_have_line_breaks_and_damaged_files_are_counted(
+def test_csv_records_may_have_line_breaks_and_damaged_files_are_counted(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
     job = Job(tmp_path, broker, topic, format="csv", files_per_batch=2)
-    rows = [[each, f"two\r\nlines, {each}"] for each in range(20_000)]
+    rows = [[number, f"two\r\nlines, {number}"] for number in range(20_000)]
     with (job.source / "a b.csv").open("w", newline="", encoding="utf-8-sig") as file:
         csv.writer(file).writerows([["id", "who"], *rows])
     with (job.source / "c.csv").open("w", newline="", encoding="utf-8") as file:
@@ -190,14 +207,14 @@ def test_records_of_csv_have_line_breaks_and_damaged_files_are_counted(
     summary = job.run(spark)
     counts = (summary["records"], summary["dead_letters"], summary["damaged_files"])
     assert counts == (20_001, 1, 0)
-    text = "".join(f"{each},x\n" for each in range(20_001, 30_000)).encode()
+    text = "".join(f"{number},x\n" for number in range(20_001, 30_000)).encode()
     (job.source / "d.csv.gz").write_bytes(gzip.compress(text))
     (job.source / "e.csv.gz").write_bytes(gzip.compress(b"30000,x\n" * 10_000)[:-9])
     summary = job.run(spark)
     assert (summary["dead_letters"], summary["damaged_files"]) == (1, 1)
     assert 9_999 < summary["records"] <= 19_999
     dead = job.read(f"{topic}.dead-letters", 2, partitions=1)
-    assert any(b"after record" in dict(each.headers())["reason"] for each in dead)
+    assert any(b"after record" in dict(message.headers())["reason"] for message in dead)
     (job.source / "f.csv.gz").write_bytes(b"not compressed")
     job.change(damaged_files="stop")
     with pytest.raises(PipelineError, match=r"f\.csv\.gz: the file cannot be read after record 0"):

@@ -86,7 +86,7 @@ def delivering(name: str) -> list[Given]:
         Right("read", "group", f"job-{name}"),
         Right("write", "transactional-id", f"job-{name}.{name}-to.", is_prefixed=True),
     )
-    return [Given("kafka", each) for each in rights]
+    return [Given("kafka", right) for right in rights]
 
 
 def dead_letters(name: str) -> list[Given]:
@@ -109,45 +109,45 @@ def guarded(
 
 
 @contextmanager
-def rights_of(broker: Secured, given: list[Given]) -> Iterator[None]:
-    for each in given:
-        give(broker, each)
+def rights_of(broker: Secured, grants: list[Given]) -> Iterator[None]:
+    for grant in grants:
+        give(broker, grant)
     try:
         yield
     finally:
-        for each in given:
-            take(broker, each)
+        for grant in grants:
+            take(broker, grant)
 
 
 def admin_of(broker: Secured) -> AdminClient:
     return AdminClient({"bootstrap.servers": broker.bootstrap})
 
 
-def give(broker: Secured, given: Given) -> None:
+def give(broker: Secured, grant: Given) -> None:
     admin = admin_of(broker)  # must outlive its futures
-    for future in admin.create_acls([given.binding]).values():
+    for future in admin.create_acls([grant.binding]).values():
         future.result(WAIT_S)
-    eventually(lambda: is_given(broker, given))
+    eventually(lambda: is_given(broker, grant))
 
 
-def take(broker: Secured, given: Given) -> None:
+def take(broker: Secured, grant: Given) -> None:
     admin = admin_of(broker)
-    for future in admin.delete_acls([filter_of(given)]).values():
+    for future in admin.delete_acls([filter_of(grant)]).values():
         future.result(WAIT_S)
-    eventually(lambda: not is_given(broker, given))
+    eventually(lambda: not is_given(broker, grant))
 
 
-def is_given(broker: Secured, given: Given) -> bool:
+def is_given(broker: Secured, grant: Given) -> bool:
     # The broker returns the ACLs that it applies.
     admin = admin_of(broker)
-    return bool(admin.describe_acls(filter_of(given)).result(WAIT_S))
+    return bool(admin.describe_acls(filter_of(grant)).result(WAIT_S))
 
 
-def filter_of(given: Given) -> AclBindingFilter:
-    one = given.binding
+def filter_of(grant: Given) -> AclBindingFilter:
+    acl = grant.binding
     return AclBindingFilter(
-        *(one.restype, one.name, one.resource_pattern_type, one.principal, one.host),
-        *(one.operation, one.permission_type),
+        *(acl.restype, acl.name, acl.resource_pattern_type, acl.principal, acl.host),
+        *(acl.operation, acl.permission_type),
     )
 
 
@@ -156,8 +156,8 @@ def tables_of(broker: Secured, kind: str) -> dict[str, Any]:
     common = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
     login = f'{_MODULE} username="reader" password="{PASSWORD}";'
     java = {**common, "sasl.jaas.config": login}
-    ours = {"sasl.username": "writer", "sasl.password": PASSWORD}
-    tables: dict[str, Any] = {"kafka": {"bootstrap.servers": address, **common, **ours}}
+    writer_login = {"sasl.username": "writer", "sasl.password": PASSWORD}
+    tables: dict[str, Any] = {"kafka": {"bootstrap.servers": address, **common, **writer_login}}
     if kind != "ingest":
         tables["reader"] = {f"kafka.{name}": value for name, value in java.items()}
     if kind != "replay":
@@ -169,8 +169,8 @@ def tables_of(broker: Secured, kind: str) -> dict[str, Any]:
 
 def fill(broker: Secured, name: str) -> None:
     """Create a job's topics, with records for windows and their table."""
-    for each in (name, f"{name}-table", f"{name}-to", f"{name}-to.dead-letters"):
-        records.create_topic(broker.bootstrap, each, partitions=1)
+    for topic in (name, f"{name}-table", f"{name}-to", f"{name}-to.dead-letters"):
+        records.create_topic(broker.bootstrap, topic, partitions=1)
     records.write_visits(broker.bootstrap, name, table=f"{name}-table")
 
 
@@ -201,15 +201,15 @@ def rights_for(kind: str, name: str) -> list[Given]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_job_works_by_its_rights_and_names_the_one_that_is_missing(
+def test_job_works_with_its_rights_and_names_missing_right(
     spark: SparkSession, guarded: Secured, tmp_path: Path, kind: str
 ) -> None:
     name = new_topic_name()
     fill(guarded, name)
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.jsonl").write_text('{"who": "x"}\n{"who": "y"}\nno row\n', "utf-8")
-    count, told = KINDS[kind]
-    settings: dict[str, Any] = {key: value.format(name) for key, value in told.items()}
+    count, templates = KINDS[kind]
+    settings: dict[str, Any] = {key: value.format(name) for key, value in templates.items()}
     job = job_kit.write_job(
         *(tmp_path, "", tables_of(guarded, kind)),
         name=f"job-{name}",
@@ -218,21 +218,21 @@ def test_a_job_works_by_its_rights_and_names_the_one_that_is_missing(
     )
     needed = rights_for(kind, name)
     with rights_of(guarded, needed):
-        for each in needed:
-            take(guarded, each)
+        for grant in needed:
+            take(guarded, grant)
             with pytest.raises(RightError) as raised:
                 job_kit.run(kind, job, spark)
-            assert str(raised.value) == each.right.told(each.table, each.user)
-            give(guarded, each)
+            assert str(raised.value) == grant.right.told(grant.table, grant.user)
+            give(guarded, grant)
         for end in ("", ".dead-letters"):
             assert end_of(guarded, f"{name}-to{end}") == 0
-        found = job_kit.run(kind, job, spark)
-        assert (found["records"], found["faults"]) == (count, 0)
-        assert found.get("dead_letters", 0) == (kind == "ingest")
+        summary = job_kit.run(kind, job, spark)
+        assert (summary["records"], summary["faults"]) == (count, 0)
+        assert summary.get("dead_letters", 0) == (kind == "ingest")
     job_kit.read_all(guarded.bootstrap, f"{name}-to", count, partitions=1)
 
 
-def test_all_that_is_missing_is_told_and_what_is_told_gives_it(
+def test_reported_commands_grant_all_missing_rights(
     spark: SparkSession, guarded: Secured, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     name = new_topic_name()
@@ -245,9 +245,9 @@ def test_all_that_is_missing_is_told_and_what_is_told_gives_it(
         topic=f"{name}-to",
         source="in",
     )
-    found, told = run_by_what_is_told(lambda: job_kit.run("ingest", job, spark), verbs)
+    summary, granted_count = run_by_what_is_told(lambda: job_kit.run("ingest", job, spark), verbs)
     # Create rights are reported one after the other, the others together.
-    assert (found["records"], told) == (1, 7)
+    assert (summary["records"], granted_count) == (1, 7)
 
 
 def run_by_what_is_told(run: Callable[[], Any], verbs: Verbs) -> tuple[Any, int]:
@@ -256,20 +256,20 @@ def run_by_what_is_told(run: Callable[[], Any], verbs: Verbs) -> tuple[Any, int]
     Returns:
         The run's result, and the number of granted rights.
     """
-    told: list[str] = []
+    granted: list[str] = []
     while True:
         try:
-            return run(), len(told)
+            return run(), len(granted)
         except RightError as error:
             commands = re.findall(r": wirebroker (acl create .*)", str(error))
             assert commands
-            assert not set(commands) & set(told), "each once"
-            for each in commands:
-                verbs.do(*shlex.split(each.replace("User:NAME", "User:writer")))
-            told += commands
+            assert not set(commands) & set(granted), "each once"
+            for acl_command in commands:
+                verbs.do(*shlex.split(acl_command.replace("User:NAME", "User:writer")))
+            granted += commands
 
 
-def test_an_archive_is_restored_into_a_broker_by_a_login_and_its_rights(
+def test_archive_is_restored_into_broker_with_login_and_rights(
     spark: SparkSession, guarded: Secured, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from wirebroker.pipelines.archive.archive import archive
@@ -293,7 +293,7 @@ def test_an_archive_is_restored_into_a_broker_by_a_login_and_its_rights(
     assert end_of(guarded, name) == 10
 
 
-def test_a_look_at_quality_tells_lags_by_rights_to_describe(
+def test_quality_report_has_lags_only_with_describe_rights(
     spark: SparkSession, guarded: Secured, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from wirebroker.pipelines.quality.quality_job import QualityJob, run_quality
@@ -312,7 +312,9 @@ def test_a_look_at_quality_tells_lags_by_rights_to_describe(
         assert f"  group {name}, partition 0: lag 1\n" in capsys.readouterr().out
         take(guarded, group)
         assert run_quality(spark, job, kafka) == 0
-        assert capsys.readouterr().out.endswith("or none that the login may describe\n")
+        assert capsys.readouterr().out.endswith(
+            "no group that the login may describe has offsets here\n"
+        )
         take(guarded, topic)
         with pytest.raises(RightError) as raised:
             run_quality(spark, job, kafka)

@@ -45,7 +45,7 @@ class _Reporter:
 
 
 class _Stop:
-    is_asked = False
+    is_requested = False
 
     def pause(self, seconds: float) -> None:
         """Do not wait."""
@@ -77,23 +77,23 @@ def _raise(error: Exception) -> Any:
     raise error
 
 
-def test_an_idle_query_that_cannot_start_again_at_once_is_tried_again(spark: SparkSession) -> None:
+def test_restart_of_idle_query_is_retried(spark: SparkSession) -> None:
     del spark  # makes PySpark importable
     from pyspark.errors import AnalysisException
 
     idle: dict[str, Any] = {"batchId": 0, "durationMs": {"triggerExecution": 1}}
-    away = AnalysisException("the folder is away")
+    missing_folder = AnalysisException("the folder is away")
     faults = _run(
         [
             lambda: _Query([idle], KafkaException("the broker is away")),
-            lambda: _raise(away),
+            lambda: _raise(missing_folder),
             lambda: _Query([]),
         ]
     )
     assert len(faults) == 2
 
 
-def test_a_query_that_never_started_fails_at_once(spark: SparkSession) -> None:
+def test_query_that_never_started_fails_immediately(spark: SparkSession) -> None:
     del spark
     from pyspark.errors import AnalysisException
 
@@ -103,7 +103,7 @@ def test_a_query_that_never_started_fails_at_once(spark: SparkSession) -> None:
         _run([lambda: _raise(AnalysisException("no such column"))])
 
 
-def test_an_error_of_a_task_that_no_retry_fixes_is_recognized_in_spark_s_text(
+def test_permanent_task_error_is_recognized_in_spark_error_text(
     spark: SparkSession,
 ) -> None:
     from pyspark.sql.functions import udf
@@ -116,6 +116,6 @@ def test_an_error_of_a_task_that_no_retry_fixes_is_recognized_in_spark_s_text(
 
     with pytest.raises(Exception, match="JobFileError") as raised:
         spark.range(1).select(udf(refuse, "long")("id")).collect()
-    found = _OURS.search(str(raised.value))
-    assert found
-    assert found[1] == "the setting `x` is missing"
+    match = _OURS.search(str(raised.value))
+    assert match
+    assert match[1] == "the setting `x` is missing"

@@ -35,7 +35,9 @@ def groups_dropped(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> list
     note = Windows.note
 
     def note_and_keep(self: Windows, progress: dict[str, Any]) -> None:
-        counts.extend(each["numRowsDroppedByWatermark"] for each in progress["stateOperators"])
+        counts.extend(
+            operator["numRowsDroppedByWatermark"] for operator in progress["stateOperators"]
+        )
         note(self, progress)
 
     monkeypatch.setattr(Windows, "note", note_and_keep)
@@ -48,19 +50,19 @@ def late_job(broker: Broker, topic: str, folder: Path, **settings: Any) -> Path:
         records.create_topic(broker.bootstrap, name, partitions=1)
     schema = {"at": "timestamp", "who": "string", "price": "decimal(10,2)"}
     tables = {"schema": schema, "columns": {"orders": "count(*)"}}
-    own = {"source": topic, "topic": f"{topic}-sums", "key": "who", "time": "at"}
-    given = {"name": f"job-{topic}", "delay": "0 seconds", **own, **settings}
-    return job_kit.write_job(folder, broker.bootstrap, tables, **given)
+    fixed_settings = {"source": topic, "topic": f"{topic}-sums", "key": "who", "time": "at"}
+    job_settings = {"name": f"job-{topic}", "delay": "0 seconds", **fixed_settings, **settings}
+    return job_kit.write_job(folder, broker.bootstrap, tables, **job_settings)
 
 
 def write_minutes(broker: Broker, topic: str, *minutes: float, key: str = "") -> None:
     keys = [key or f"k{number}" for number in range(len(minutes))]
-    rows = [event(round(at * WINDOW_MS), who, 1) for at, who in zip(minutes, keys, strict=True)]
+    rows = [event(round(at * WINDOW_MS), user, 1) for at, user in zip(minutes, keys, strict=True)]
     write(broker.bootstrap, topic, rows)
 
 
 @pytest.mark.parametrize(("allows_several", "late"), [("true", 4), ("false", 8)])
-def test_late_rows_agree_with_spark_if_each_has_its_own_key(
+def test_late_row_count_equals_spark_count_with_distinct_keys(
     spark: SparkSession,
     broker: Broker,
     topic: str,
@@ -85,7 +87,7 @@ def test_late_rows_agree_with_spark_if_each_has_its_own_key(
 
 
 @pytest.mark.parametrize("is_last_commit_lost", [False, True])
-def test_late_rows_agree_with_spark_after_a_restart(
+def test_late_row_count_equals_spark_count_after_restart(
     spark: SparkSession,
     broker: Broker,
     topic: str,
@@ -107,7 +109,7 @@ def test_late_rows_agree_with_spark_after_a_restart(
     assert (third["late_rows"], sum(groups_dropped)) == (3, 2 + 3)
 
 
-def test_late_rows_of_one_window_and_key_count_each(
+def test_late_rows_of_same_window_and_key_are_counted_separately(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path, groups_dropped: list[int]
 ) -> None:
     job = late_job(broker, topic, tmp_path)
@@ -118,12 +120,12 @@ def test_late_rows_of_one_window_and_key_count_each(
     assert sum(groups_dropped) == 1
 
 
-def test_a_row_too_late_for_one_of_its_sliding_windows_counts_once(
+def test_row_late_for_some_sliding_windows_is_counted_once(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path, groups_dropped: list[int]
 ) -> None:
     shift = START_MS // WINDOW_MS % 2  # so that windows end at odd minutes
     job = late_job(broker, topic, tmp_path, window="5 minutes", slide="2 minutes")
-    minutes = [shift + each for each in (1, 5, 6.5, 9, 10.5, 11)]
+    minutes = [shift + minute for minute in (1, 5, 6.5, 9, 10.5, 11)]
     write_minutes(broker, topic, shift + 11)
     job_kit.run("windows", job, spark)
     write_minutes(broker, topic, *minutes)
@@ -131,22 +133,24 @@ def test_a_row_too_late_for_one_of_its_sliding_windows_counts_once(
     assert sum(groups_dropped) == 2 + 2 + 3 + 1 + 1  # windows of each row that ended by minute 11
 
 
-def test_rows_that_come_while_a_job_is_idle_are_counted(
+def test_late_rows_are_counted_in_idle_job(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
     from wirebroker.pipelines.commands.job_commands import run_job
-    from wirebroker.pipelines.run.job_run import StopWish
+    from wirebroker.pipelines.run.job_run import StopRequest
 
     def is_idle() -> bool:
-        found = [each for query in spark.streams.active for each in query.recentProgress]
-        return any("addBatch" not in each["durationMs"] for each in found)
+        progresses = [
+            progress for query in spark.streams.active for progress in query.recentProgress
+        ]
+        return any("addBatch" not in progress["durationMs"] for progress in progresses)
 
     def sent() -> int:
-        return sum(each["records"] for each in faulty_runs.told(tmp_path, "batch"))
+        return sum(metric["records"] for metric in faulty_runs.told(tmp_path, "batch"))
 
     job = late_job(broker, topic, tmp_path, every=0.2)
     spark.conf.set(_IDLE_INTERVAL, "0")  # report an idle query immediately
-    stop = StopWish()
+    stop = StopRequest()
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(run_job, "windows", job, stop=stop, spark=spark)
         try:
@@ -162,7 +166,7 @@ def test_rows_that_come_while_a_job_is_idle_are_counted(
     assert (summary["rows"], summary["late_rows"]) == (5, 2)
 
 
-def test_rows_of_a_batch_right_before_a_fault_are_counted(
+def test_late_rows_of_batch_before_fault_are_counted(
     spark: SparkSession,
     broker: Broker,
     topic: str,

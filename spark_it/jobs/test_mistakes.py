@@ -23,7 +23,7 @@ SCHEMA = {"schema": {"id": "long", "who": "string"}}
 SUMS = {**SCHEMA, "columns": {"n": "count(*)"}}
 
 
-def test_what_is_not_there_is_told_before_anything_is_begun(
+def test_missing_sources_are_reported_before_start(
     spark: SparkSession, start_broker: StartBroker, topic: str, tmp_path: Path
 ) -> None:
     broker = start_broker()
@@ -31,33 +31,33 @@ def test_what_is_not_there_is_told_before_anything_is_begun(
     records.create_topic(broker.bootstrap, source, partitions=1)
     common: dict[str, Any] = {"name": topic, "topic": topic}
     mistyped = {**common, "source": f"{topic}-inn"}
-    given, ours = {**common, "source": source}, str(broker.data_dir)
-    for kind, tables, settings, told in (
+    existing, data_dir = {**common, "source": source}, str(broker.data_dir)
+    for kind, tables, settings, expected in (
         ("ingest", SCHEMA, {**common, "source": "files"}, "there is no .*files"),
         ("ingest", SCHEMA, {**common, "source": "files/*.csv"}, "there is no .*files"),
         ("replay", {}, mistyped, f"there is no topic {topic}-inn; did you mean {source}"),
-        ("replay", {}, {**mistyped, "path": ours}, f"did you mean {source}"),
+        ("replay", {}, {**mistyped, "path": data_dir}, f"did you mean {source}"),
         ("replay", {}, {**mistyped, "path": "logs"}, "there is no directory .*/logs"),
         ("windows", SUMS, {**mistyped, "key": "who"}, f"there is no topic {topic}-inn"),
         (
             "windows",
             {**SCHEMA, "columns": {"__Row": "count(*)"}},
-            {**given, "key": "who"},
-            "__row is no name for a column",
+            {**existing, "key": "who"},
+            "a column cannot have the name __row",
         ),
-        ("replay", {"reader": {"minPartition": 3}}, given, "did you mean minPartitions"),
-        ("replay", {"reader": {"minPartition": 3}}, {**given, "path": ours}, "is not known"),
+        ("replay", {"reader": {"minPartition": 3}}, existing, "did you mean minPartitions"),
+        ("replay", {"reader": {"minPartition": 3}}, {**existing, "path": data_dir}, "is unknown"),
     ):
         path = job_kit.write_job(tmp_path, broker.bootstrap, tables, **settings)
-        with pytest.raises(JobFileError, match=told):
+        with pytest.raises(JobFileError, match=expected):
             job_kit.run(kind, path, spark)
-        assert not (tmp_path / "checkpoint").exists(), told
+        assert not (tmp_path / "checkpoint").exists(), expected
     consumer = confluent.make_consumer(broker.bootstrap)
     assert topic not in consumer.list_topics(timeout=10).topics
     consumer.close()
 
 
-def test_what_spark_does_not_understand_ends_a_job_and_is_not_tried_again(
+def test_settings_that_spark_rejects_end_job_without_retry(
     spark: SparkSession, start_broker: StartBroker, topic: str, tmp_path: Path
 ) -> None:
     broker = start_broker()
@@ -65,7 +65,7 @@ def test_what_spark_does_not_understand_ends_a_job_and_is_not_tried_again(
     records.create_topic(broker.bootstrap, source, partitions=1)
     records.write(broker.bootstrap, source, range(10), partitions=1)
     common: dict[str, Any] = {"name": topic, "topic": topic, "source": source, "key": "who"}
-    for number, (tables, settings, told) in enumerate(
+    for number, (tables, settings, expected) in enumerate(
         (
             ({**SUMS, "columns": {"n": "summ(id)"}}, {}, "summ"),
             (SUMS, {"window": "1 minit"}, "minit"),
@@ -75,14 +75,14 @@ def test_what_spark_does_not_understand_ends_a_job_and_is_not_tried_again(
             ({**SUMS, "reader": {"startingOffsets": '{"x": {"0": 1}}'}}, {}, "specify all"),
         )
     ):
-        given = {**common, **settings, "checkpoint": f"checkpoint-{number}"}
-        path = job_kit.write_job(tmp_path, broker.bootstrap, tables, **given, patience=3)
-        with pytest.raises(PipelineError, match=told) as raised:
+        job_settings = {**common, **settings, "checkpoint": f"checkpoint-{number}"}
+        path = job_kit.write_job(tmp_path, broker.bootstrap, tables, **job_settings, patience=3)
+        with pytest.raises(PipelineError, match=expected) as raised:
             job_kit.run("windows", path, spark)
-        assert not isinstance(raised.value, PatienceError), told
+        assert not isinstance(raised.value, PatienceError), expected
 
 
-def test_files_may_come_later_than_the_job(
+def test_files_may_arrive_after_job_start(
     spark: SparkSession, start_broker: StartBroker, topic: str, tmp_path: Path
 ) -> None:
     """An empty folder, a pattern without matches, and files without lines are valid."""
@@ -93,9 +93,9 @@ def test_files_may_come_later_than_the_job(
         path = job_kit.write_job(
             *(tmp_path, broker.bootstrap, SCHEMA), **job, checkpoint=f"checkpoint-{folder}"
         )
-        found = job_kit.run("ingest", path, spark)
-        assert (found["records"], found["faults"]) == (0, 0)
+        summary = job_kit.run("ingest", path, spark)
+        assert (summary["records"], summary["faults"]) == (0, 0)
         (tmp_path / folder / "empty.jsonl").touch()
         (tmp_path / folder / "one.jsonl").write_text('{"id": 1, "who": "x"}\n', "utf-8")
-        found = job_kit.run("ingest", path, spark)
-        assert (found["records"], found["faults"]) == (1, 0)
+        summary = job_kit.run("ingest", path, spark)
+        assert (summary["records"], summary["faults"]) == (1, 0)

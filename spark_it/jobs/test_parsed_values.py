@@ -33,7 +33,7 @@ GOOD = {
 
 
 @pytest.mark.usefixtures("spark")  # makes PySpark and PyArrow importable
-def test_values_of_each_type_are_columns_of_arrow() -> None:
+def test_values_of_each_type_are_parsed_into_arrow_columns() -> None:
     import pyarrow
 
     from wirebroker.pipelines.rows.typed_rows import parse_schema
@@ -47,9 +47,9 @@ def test_values_of_each_type_are_columns_of_arrow() -> None:
             "value": pyarrow.array(values, pyarrow.binary()),
         }
     )
-    (found,) = ParsingTask(parse_schema(SCHEMA))(iter([batch]))
-    assert found.column("key").to_pylist() == [b"k"] * 4
-    assert found.column("time_ms").to_pylist() == [7] * 4
+    (parsed,) = ParsingTask(parse_schema(SCHEMA))(iter([batch]))
+    assert parsed.column("key").to_pylist() == [b"k"] * 4
+    assert parsed.column("time_ms").to_pylist() == [7] * 4
     row = {
         "s.x": "x",
         "b": True,
@@ -60,4 +60,4 @@ def test_values_of_each_type_are_columns_of_arrow() -> None:
         "day": datetime.date(2026, 1, 31),
         "at": datetime.datetime(2026, 1, 31, 11, microsecond=1, tzinfo=datetime.UTC),
     }
-    assert found.column("row").to_pylist() == [row, None, None, None]
+    assert parsed.column("row").to_pylist() == [row, None, None, None]

@@ -47,7 +47,7 @@ def abort_some(bootstrap: str, topic: str) -> None:
     producer.abort_transaction(WAIT_S)
 
 
-def test_an_archive_holds_each_committed_record_once_and_leads_back_to_the_same_log(
+def test_archive_has_each_committed_record_once_and_restores_same_log(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
     from wirebroker.pipelines.archive.archive import archive, archived, compare
@@ -62,13 +62,18 @@ def test_an_archive_holds_each_committed_record_once_and_leads_back_to_the_same_
     records.write(broker.bootstrap, topic, range(1_000, 1_500), partitions=PARTITIONS)
     assert archive(spark, path, topic, target) == 500
     # As if the run had been killed before it stored its end; the next run repeats it.
-    last = max((target / "checkpoint" / "commits").glob("[0-9]*"), key=lambda each: int(each.name))
+    last = max(
+        (target / "checkpoint" / "commits").glob("[0-9]*"), key=lambda commit: int(commit.name)
+    )
     last.unlink()
     last.with_name(f".{last.name}.crc").unlink()
     archive(spark, path, topic, target)
 
     pairs = compare(spark, path, topic, target)
-    assert [(each.partition, each.record_count) for each, _ in pairs] == [(0, 750), (1, 750)]
+    assert [(summary.partition, summary.record_count) for summary, _ in pairs] == [
+        (0, 750),
+        (1, 750),
+    ]
     assert all(in_archive == in_log for in_archive, in_log in pairs)
     order = ["partition", "offset"]
     expected = committed(spark, broker.data_dir, topic).select(*CONTENT).orderBy(*order).collect()
@@ -86,13 +91,13 @@ def test_an_archive_holds_each_committed_record_once_and_leads_back_to_the_same_
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({}, "give one place"),
-        ({"into": "logs", "kafka": {"bootstrap.servers": "b:1"}}, "give one place"),
-        ({"into": "logs", "map": "m"}, "map is for a broker"),
+        ({}, "give either a folder"),
+        ({"into": "logs", "kafka": {"bootstrap.servers": "b:1"}}, "give either a folder"),
+        ({"into": "logs", "map": "m"}, "map needs a broker"),
         ({"kafka": {"acks": 1}}, 'no "bootstrap.servers"'),
     ],
 )
-def test_an_archive_is_led_back_to_one_place(settings: dict[str, Any], told: str) -> None:
+def test_restore_needs_exactly_one_target(settings: dict[str, Any], told: str) -> None:
     from wirebroker.pipelines.archive.restore_job import RestoreJob, restore_settings
     from wirebroker.pipelines.job.errors import JobFileError
 
@@ -100,7 +105,7 @@ def test_an_archive_is_led_back_to_one_place(settings: dict[str, Any], told: str
         restore_settings(Path("restore.toml"), RestoreJob(target="archive", **settings))
 
 
-def test_an_archive_leads_back_into_a_broker_at_the_same_offsets_or_mapped(
+def test_archive_is_restored_into_broker_at_same_or_mapped_offsets(
     spark: SparkSession, broker: Broker, start_broker: StartBroker, topic: str, tmp_path: Path
 ) -> None:
     from wirebroker.pipelines.archive.archive import archive, archived
@@ -109,9 +114,9 @@ def test_an_archive_leads_back_into_a_broker_at_the_same_offsets_or_mapped(
 
     target, mapping = tmp_path / "archive", tmp_path / "mapping.jsonl"
     gaps = f"{topic}-gaps"
-    for each in (topic, gaps):
-        records.create_topic(broker.bootstrap, each, partitions=PARTITIONS)
-        records.write(broker.bootstrap, each, range(1_000), partitions=PARTITIONS, codec="zstd")
+    for name in (topic, gaps):
+        records.create_topic(broker.bootstrap, name, partitions=PARTITIONS)
+        records.write(broker.bootstrap, name, range(1_000), partitions=PARTITIONS, codec="zstd")
     archive(spark, str(broker.data_dir), topic, target)
     other = start_broker()
     kafka = {"bootstrap.servers": other.bootstrap}
@@ -144,16 +149,16 @@ def test_an_archive_leads_back_into_a_broker_at_the_same_offsets_or_mapped(
     with pytest.raises(PipelineError, match=r"--map .*: Is a directory"):
         list(restore_to_broker(spark, target, kafka, tmp_path))
     values = committed(spark, other.data_dir, gaps).orderBy(*order).select("value").collect()
-    kept = archived(spark, target).orderBy(*order).select("value").collect()
-    assert values == kept
+    archived_values = archived(spark, target).orderBy(*order).select("value").collect()
+    assert values == archived_values
 
 
-def test_an_archive_skips_records_that_are_gone_by_choice(
+def test_archive_skips_deleted_records_if_configured(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
     from wirebroker.pipelines.archive.archive_job import ArchiveJob, run_archive
     from wirebroker.pipelines.job.errors import PipelineError
-    from wirebroker.pipelines.run.job_run import StopWish
+    from wirebroker.pipelines.run.job_run import StopRequest
 
     logs = tmp_path / "logs"
     names = (f"{topic}-a", f"{topic}-b")
@@ -172,7 +177,7 @@ def test_an_archive_skips_records_that_are_gone_by_choice(
             lost_records=choice,
             patience=1.0,
         )
-        assert run_archive(spark, job, StopWish()) == 0
+        assert run_archive(spark, job, StopRequest()) == 0
         return told(tmp_path, "summary")[-1]
 
     for name in names:
@@ -190,21 +195,21 @@ def test_an_archive_skips_records_that_are_gone_by_choice(
     start = logs / "log-start-offset-checkpoint"
     start.write_text(f"0\n1\n{names[0]} 0 250\n", encoding="utf-8")
     shutil.rmtree(logs / f"{names[1]}-0")
-    with pytest.raises(PipelineError, match='; lost_records = "skip" goes on without it'):
+    with pytest.raises(PipelineError, match='; lost_records = "skip" continues without them'):
         run("stop")
     for lost_offsets, archived_records in ((150, 150), (0, 0)):
         summary = run("skip")
         assert summary["records"] == archived_records
         assert (summary["lost_offsets"], summary["lost_partitions"]) == (lost_offsets, 1)
-    lost = [(each["topic"], each["start"], each["end"]) for each in told(tmp_path, "loss")]
+    lost = [(loss["topic"], loss["start"], loss["end"]) for loss in told(tmp_path, "loss")]
     assert lost == [(names[0], 100, 250), *[(names[1], 100, 100)] * 2]
 
 
-def test_an_archive_that_lacks_a_record_is_told(
+def test_missing_record_in_archive_is_reported(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
     from wirebroker.pipelines.archive.archive import NoArchiveError, archive, compare
-    from wirebroker.pipelines.archive.archive_job import tell_pairs
+    from wirebroker.pipelines.archive.archive_job import print_comparison
 
     target, path = tmp_path / "archive", str(broker.data_dir)
     with pytest.raises(NoArchiveError):
@@ -213,14 +218,14 @@ def test_an_archive_that_lacks_a_record_is_told(
     records.write(broker.bootstrap, topic, range(100), partitions=1)
     archive(spark, path, topic, target)
     pairs = compare(spark, path, topic, target)
-    assert tell_pairs(pairs) == 0
+    assert print_comparison(pairs) == 0
     ((in_archive, in_log),) = pairs
-    assert tell_pairs([(in_archive._replace(record_count=99), in_log)]) == 1
-    assert tell_pairs([(in_archive._replace(checksum=1), in_log)]) == 1
+    assert print_comparison([(in_archive._replace(record_count=99), in_log)]) == 1
+    assert print_comparison([(in_archive._replace(checksum=1), in_log)]) == 1
 
 
 @pytest.mark.timeout(600)
-def test_an_archive_by_its_file_counts_all_batches_and_ends_behind_one_when_asked(
+def test_archive_job_counts_all_batches_and_stops_after_a_batch(
     broker: Broker, topic: str, tmp_path: Path
 ) -> None:
     records.create_topic(broker.bootstrap, topic, partitions=PARTITIONS)
@@ -238,9 +243,9 @@ def test_an_archive_by_its_file_counts_all_batches_and_ends_behind_one_when_aske
     assert first.terminate() == 0
     (summary,) = told(tmp_path, "summary")
     assert summary["records"] < 4_000
-    assert summary["records"] == sum(each["records"] for each in told(tmp_path, "batch"))
+    assert summary["records"] == sum(metric["records"] for metric in told(tmp_path, "batch"))
     log = (tmp_path / "driver.log").read_text(encoding="utf-8")
-    assert "the end was asked for: the next run goes on, and verifies" in log
+    assert "stopped as requested: the next run continues, and verifies" in log
     assert "WARN" not in log
     noise = (tmp_path / "archive" / "spark.log").read_text(encoding="utf-8")
     assert "WARN" in noise, "Spark prints some when it starts"

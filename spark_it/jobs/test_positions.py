@@ -9,7 +9,7 @@ import pytest
 
 from compat_tests.support.cutting_proxy import CuttingProxy
 from spark_it.kit import records
-from wirebroker.pipelines.delivery.positions import KeptPositions, Positions
+from wirebroker.pipelines.delivery.positions import CachedPositions, Positions
 from wirebroker.pipelines.job.errors import PositionError
 
 if TYPE_CHECKING:
@@ -46,29 +46,32 @@ def proxy() -> Iterator[SilentProxy]:
     silent.close()
 
 
-def test_a_client_is_kept_for_the_same_job_until_something_is_wrong(
+def test_client_is_reused_for_same_job_until_an_error(
     start_broker: StartBroker, topic: str
 ) -> None:
     bootstrap = start_broker().bootstrap
     records.create_topic(bootstrap, topic, partitions=1)
-    kept, of = KeptPositions(), ({"bootstrap.servers": bootstrap}, f"job-{topic}", topic)
-    with kept.lend(*of, "one") as first:
+    positions, arguments = (
+        CachedPositions(),
+        ({"bootstrap.servers": bootstrap}, f"job-{topic}", topic),
+    )
+    with positions.lend(*arguments, "one") as first:
         first.write({0: 7})
-    with kept.lend(*of, "one") as again, Positions(*of, "one") as other:
-        assert again is first
+    with positions.lend(*arguments, "one") as lent_again, Positions(*arguments, "one") as other:
+        assert lent_again is first
         other.write({0: 8})
-        assert again.read([0]) == {0: 8}
-    with pytest.raises(PositionError), kept.lend(*of, "two") as anothers:
-        anothers.read([0])
-    with kept.lend(*of, "two") as new:
-        assert new is not anothers
+        assert lent_again.read([0]) == {0: 8}
+    with pytest.raises(PositionError), positions.lend(*arguments, "two") as new_client:
+        new_client.read([0])
+    with positions.lend(*arguments, "two") as same_client:
+        assert same_client is not new_client
     with pytest.raises(RuntimeError, match="closed"):
         first.read([0])
-    kept.close()
-    kept.close()
+    positions.close()
+    positions.close()
 
 
-def test_a_search_for_the_coordinator_that_is_not_answered_is_made_again(
+def test_unanswered_coordinator_lookup_is_retried(
     start_broker: StartBroker, proxy: SilentProxy, topic: str
 ) -> None:
     broker = start_broker({"advertised.listeners": f"PLAINTEXT://{proxy.address}"})

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.long, pytest.mark.java]
 
 
-def test_a_topic_is_told_with_its_lag_and_its_duplicates(
+def test_quality_report_of_topic_has_counts_and_lag(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
     from wirebroker.pipelines.job.job_file import kafka_settings_if_any
@@ -49,30 +49,33 @@ def test_a_topic_is_told_with_its_lag_and_its_duplicates(
     eventually(lambda: confluent.has_committed(consumer, TopicPartition(topic, 1, 100)))
     consumer.close()
 
-    found = look_at(spark, str(broker.data_dir), topic)
-    assert [(each.partition, each.records, each.gaps, each.resent) for each in found] == [
+    qualities = look_at(spark, str(broker.data_dir), topic)
+    assert [
+        (partition.partition, partition.records, partition.gaps, partition.resent)
+        for partition in qualities
+    ] == [
         *((0, 51, 0, 0), (1, 351, 0, 0), (2, 301, 0, 0)),
     ]
-    one = found[1]
-    assert (one.first_offset, one.last_offset, one.markers, one.keyed, one.keys) == (
+    second = qualities[1]
+    assert (second.first_offset, second.last_offset, second.markers, second.keyed, second.keys) == (
         *(0, 351, 1, 351, 11),
     )
     (lag,) = lags_of({"bootstrap.servers": broker.bootstrap}, {topic})
     assert (lag.group, lag.partition, lag.lag) == (topic, 1, 252)
-    assert skew_of(found) == 351 * 3 / 703
-    lines = list(table_of_quality(found, [lag]))
+    assert skew_of(qualities) == 351 * 3 / 703
+    lines = list(table_of_quality(qualities, [lag]))
     assert lines[0] == f"{topic}: 703 records, skew 1.50"
     assert lines[3].endswith("#" * 30)
     assert f"  group {topic}, partition 1: lag 252" in lines
-    told = [json.loads(line) for line in lines_of_quality(found, [lag])]
-    assert [each["kind"] for each in told] == [*["partition"] * 3, "topic", "lag"]
-    picture = ElementTree.fromstring("\n".join(picture_of_quality(found, [lag])))
-    words = [each.text for each in picture if each.tag.endswith("text")]
-    assert words[1:] == [
+    metrics = [json.loads(line) for line in lines_of_quality(qualities, [lag])]
+    assert [metric["kind"] for metric in metrics] == [*["partition"] * 3, "topic", "lag"]
+    picture = ElementTree.fromstring("\n".join(picture_of_quality(qualities, [lag])))
+    texts = [element.text for element in picture if element.tag.endswith("text")]
+    assert texts[1:] == [
         *("partition 0", "51", "partition 1", "351", "partition 2", "301"),
         *(_cut(f"{topic}, 1"), "252 behind"),
     ]
-    widths = [int(each.get("width", 0)) for each in picture if each.tag.endswith("rect")]
+    widths = [int(element.get("width", 0)) for element in picture if element.tag.endswith("rect")]
     assert widths[1:] == [51, 350, 300, 251]
 
     file = tmp_path / "job.toml"
@@ -81,15 +84,15 @@ def test_a_topic_is_told_with_its_lag_and_its_duplicates(
     job = load_job(file, QualityJob)
     assert run_quality(spark, job, kafka_settings_if_any(file, job.kafka)) == 0
     lines = (tmp_path / "m.jsonl").read_text(encoding="utf-8").splitlines()
-    assert [json.loads(line) for line in lines] == told
+    assert [json.loads(line) for line in lines] == metrics
     drawn = ElementTree.fromstring((tmp_path / "q.svg").read_text(encoding="utf-8"))
-    assert [each.text for each in drawn if each.tag.endswith("text")] == words
-    nobody = {"bootstrap.servers": f"127.0.0.1:{free_port()}", "socket.timeout.ms": "1000"}
+    assert [element.text for element in drawn if element.tag.endswith("text")] == texts
+    closed_port = {"bootstrap.servers": f"127.0.0.1:{free_port()}", "socket.timeout.ms": "1000"}
     with pytest.raises(PipelineError, match=r"127\.0\.0\.1:\d+: "):
-        run_quality(spark, job, nobody)
+        run_quality(spark, job, closed_port)
 
 
-def test_partitions_without_records_are_told_and_make_skew(
+def test_partitions_without_records_are_reported_and_increase_skew(
     spark: SparkSession, broker: Broker, topic: str
 ) -> None:
     from wirebroker.pipelines.quality.quality import look_at
@@ -98,20 +101,22 @@ def test_partitions_without_records_are_told_and_make_skew(
     records.create_topic(broker.bootstrap, topic, partitions=3)
     # Apache Kafka creates the folders after its response.
     eventually(lambda: len(list(broker.data_dir.glob(f"{topic}-*"))) == 3)
-    found = look_at(spark, str(broker.data_dir), topic)
-    assert [(each.partition, each.records, each.gaps) for each in found] == [
+    qualities = look_at(spark, str(broker.data_dir), topic)
+    assert [
+        (partition.partition, partition.records, partition.gaps) for partition in qualities
+    ] == [
         *((0, 0, 0), (1, 0, 0), (2, 0, 0)),
     ]
-    assert next(iter(table_of_quality(found, []))) == f"{topic}: 0 records, skew 0.00"
+    assert next(iter(table_of_quality(qualities, []))) == f"{topic}: 0 records, skew 0.00"
     records.write(broker.bootstrap, topic, range(0, 300, 3), partitions=3)
-    found = look_at(spark, str(broker.data_dir), topic)
-    assert [each.records for each in found] == [100, 0, 0]
-    assert skew_of(found) == 3
+    qualities = look_at(spark, str(broker.data_dir), topic)
+    assert [partition.records for partition in qualities] == [100, 0, 0]
+    assert skew_of(qualities) == 3
     with pytest.raises(OptionError, match="no directory"):
         look_at(spark, f"{broker.data_dir}-elsewhere", topic)
 
 
-def test_records_that_are_there_twice_are_told(
+def test_duplicate_records_are_reported(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
     from wirebroker.pipelines.quality.quality import look_at

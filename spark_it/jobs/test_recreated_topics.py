@@ -52,13 +52,13 @@ def recreate(broker: Broker, topic: str) -> str:
     return create(broker, topic, NEW)
 
 
-def refused(ids: tuple[str, str], work: Callable[[], Any]) -> None:
+def refused(ids: tuple[str, str], function: Callable[[], Any]) -> None:
     with pytest.raises(Exception, match="was recreated") as raised:
-        work()
-    assert all(each in str(raised.value) for each in ids), str(raised.value)
+        function()
+    assert all(recreated_id in str(raised.value) for recreated_id in ids), str(raised.value)
 
 
-def test_a_stream_of_the_data_source(
+def test_stream_of_data_source_detects_recreated_topic(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
     from wirebroker.segments import SegmentDataSource
@@ -67,10 +67,10 @@ def test_a_stream_of_the_data_source(
     checkpoint = tmp_path / "checkpoint"
 
     def run(**options: str) -> list[int]:
-        found: list[int] = []
+        numbers: list[int] = []
 
         def note(table: DataFrame, _: int) -> None:
-            found.extend(row[0] for row in table.selectExpr("INT(STRING(value))").collect())
+            numbers.extend(row[0] for row in table.selectExpr("INT(STRING(value))").collect())
 
         reader = spark.readStream.format("wirebroker-segments").options(**options)
         reader = reader.option("subscribe", topic).option("startingOffsets", "earliest")
@@ -78,7 +78,7 @@ def test_a_stream_of_the_data_source(
         writer = table.writeStream.foreachBatch(note).trigger(availableNow=True)
         query = writer.option("checkpointLocation", str(checkpoint)).start()
         query.awaitTermination()
-        return sorted(found)
+        return sorted(numbers)
 
     first = create(broker, topic, OLD)
     assert run() == list(OLD)
@@ -90,16 +90,16 @@ def test_a_stream_of_the_data_source(
 
     for path in (checkpoint / "offsets").glob("[0-9]*"):  # as before ids were stored
         *head, offsets = path.read_text(encoding="utf-8").splitlines()
-        known = json.loads(offsets)
-        assert known.pop("#topicIds") in ({topic: first}, {topic: second})
-        path.write_text("\n".join([*head, json.dumps(known)]), encoding="utf-8")
+        offsets_by_topic = json.loads(offsets)
+        assert offsets_by_topic.pop("#topicIds") in ({topic: first}, {topic: second})
+        path.write_text("\n".join([*head, json.dumps(offsets_by_topic)]), encoding="utf-8")
         path.with_name(f".{path.name}.crc").unlink()
     records.write(broker.bootstrap, topic, [1], partitions=PARTITIONS)
     assert run() == [1]
     refused((second, recreate(broker, topic)), run)
 
 
-def test_an_archive_and_its_way_back(
+def test_archive_and_restore_detect_recreated_topic(
     spark: SparkSession,
     broker: Broker,
     topic: str,
@@ -109,7 +109,7 @@ def test_an_archive_and_its_way_back(
     from wirebroker.pipelines.archive import archive
     from wirebroker.pipelines.archive.archive_job import ArchiveJob, run_archive
     from wirebroker.pipelines.archive.restore_job import RestoreJob, run_restore
-    from wirebroker.pipelines.run.job_run import StopWish
+    from wirebroker.pipelines.run.job_run import StopRequest
 
     target = tmp_path / "archive"
 
@@ -118,7 +118,7 @@ def test_an_archive_and_its_way_back(
         job = ArchiveJob(
             path=path, topics=topic, target=str(target), recreated_topic=recreated_topic
         )
-        return run_archive(spark, job, StopWish())
+        return run_archive(spark, job, StopRequest())
 
     def restored(name: str, topic_ids: str = "") -> int:
         job = RestoreJob(target=str(target), into=str(tmp_path / name), topic_ids=topic_ids)
@@ -145,19 +145,19 @@ def test_an_archive_and_its_way_back(
 
 
 @pytest.mark.parametrize("by_path", [False, True])
-def test_a_job(
+def test_job_detects_recreated_topic_at_start(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path, *, by_path: bool
 ) -> None:
-    to = f"{topic}-to"
+    target = f"{topic}-to"
     first = create(broker, topic, OLD)
-    records.create_topic(broker.bootstrap, to, partitions=1)
+    records.create_topic(broker.bootstrap, target, partitions=1)
 
     def run(recreated_topic: str = "stop") -> int:
         path = job_kit.write_job(
             *(tmp_path, broker.bootstrap, {}),
-            name=to,
+            name=target,
             source=topic,
-            topic=to,
+            topic=target,
             recreated_topic=recreated_topic,
             records_per_batch=400,
             path=str(broker.data_dir) if by_path else "",
@@ -175,26 +175,26 @@ def test_a_job(
     refused((first, second), run)
     assert run("restart") == len(NEW)
     assert run() == 0
-    found = job_kit.read_all(broker.bootstrap, to, len(OLD) + len(NEW), partitions=1)
-    assert sorted(int(each.value()) for each in found) == [*OLD, *NEW]
+    messages = job_kit.read_all(broker.bootstrap, target, len(OLD) + len(NEW), partitions=1)
+    assert sorted(int(message.value()) for message in messages) == [*OLD, *NEW]
     refused((second, recreate(broker, topic)), run)
 
 
 @pytest.mark.parametrize("recreated_topic", ["stop", "restart"])
-def test_a_job_that_runs(
+def test_running_job_detects_recreated_topic(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path, recreated_topic: str
 ) -> None:
     from wirebroker.pipelines.commands.job_commands import run_job
-    from wirebroker.pipelines.run.job_run import StopWish
+    from wirebroker.pipelines.run.job_run import StopRequest
 
-    to, stop = f"{topic}-to", StopWish()
+    target, stop = f"{topic}-to", StopRequest()
     ids = [create(broker, topic, OLD)]
-    records.create_topic(broker.bootstrap, to, partitions=1)
+    records.create_topic(broker.bootstrap, target, partitions=1)
     path = job_kit.write_job(
         *(tmp_path, broker.bootstrap, {}),
-        name=to,
+        name=target,
         source=topic,
-        topic=to,
+        topic=target,
         recreated_topic=recreated_topic,
         every=0.5,
         patience=60,
@@ -208,7 +208,7 @@ def test_a_job_that_runs(
             failures.append(error)
 
     def written() -> int:
-        return records.end_offsets(broker.bootstrap, to, partitions=1)[0]
+        return records.end_offsets(broker.bootstrap, target, partitions=1)[0]
 
     thread = threading.Thread(target=run)
     thread.start()
@@ -224,15 +224,15 @@ def test_a_job_that_runs(
         thread.join(120)
     assert not thread.is_alive()
     count = len(OLD) + len(NEW) if recreated_topic == "restart" else len(OLD)
-    job_kit.read_all(broker.bootstrap, to, count, partitions=1)
-    assert [all(one in str(each) for one in ids) for each in failures] == [True] * (
-        recreated_topic == "stop"
-    )
+    job_kit.read_all(broker.bootstrap, target, count, partitions=1)
+    assert [all(recreated_id in str(failure) for recreated_id in ids) for failure in failures] == [
+        True
+    ] * (recreated_topic == "stop")
 
 
 @pytest.mark.parametrize("recreated_topic", ["stop", "restart"])
 @pytest.mark.parametrize("by_path", [False, True])
-def test_a_batch_that_is_read_later_than_its_topic_was_checked(
+def test_topic_recreated_between_check_and_read_is_detected(
     spark: SparkSession,
     broker: Broker,
     topic: str,
@@ -244,14 +244,14 @@ def test_a_batch_that_is_read_later_than_its_topic_was_checked(
 ) -> None:
     from wirebroker.pipelines.delivery.source_identity import SourceIdentity
 
-    to = f"{topic}-to"
+    target = f"{topic}-to"
     ids = [create(broker, topic, OLD)]
-    records.create_topic(broker.bootstrap, to, partitions=2)
+    records.create_topic(broker.bootstrap, target, partitions=2)
     path = job_kit.write_job(
         *(tmp_path, broker.bootstrap, {}),
-        name=to,
+        name=target,
         source=topic,
-        topic=to,
+        topic=target,
         recreated_topic=recreated_topic,
         patience=60,
         path=str(broker.data_dir) if by_path else "",
@@ -269,11 +269,13 @@ def test_a_batch_that_is_read_later_than_its_topic_was_checked(
     else:
         refused((ids[0], ""), lambda: job_kit.run("replay", path, spark))
     count = len(NEW) if recreated_topic == "restart" else 0
-    found = job_kit.read_all(broker.bootstrap, to, count, partitions=2)
-    assert sorted(int(each.value()) for each in found) == [*NEW][:count]
+    messages = job_kit.read_all(broker.bootstrap, target, count, partitions=2)
+    assert sorted(int(message.value()) for message in messages) == [*NEW][:count]
 
 
-def test_a_look_at_quality(spark: SparkSession, broker: Broker, topic: str, tmp_path: Path) -> None:
+def test_quality_report_detects_recreated_topic(
+    spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
+) -> None:
     from wirebroker.pipelines.quality.quality_job import QualityJob, run_quality
 
     first = create(broker, topic, OLD)
@@ -281,11 +283,11 @@ def test_a_look_at_quality(spark: SparkSession, broker: Broker, topic: str, tmp_
     for number in range(PARTITIONS):
         shutil.copytree(Path(broker.data_dir) / f"{topic}-{number}", copy / f"{topic}-{number}")
     kafka = {"bootstrap.servers": broker.bootstrap}
-    look = QualityJob(path=str(copy), topics=topic, kafka=dict(kafka))
-    assert run_quality(spark, look, kafka) == 0
+    job = QualityJob(path=str(copy), topics=topic, kafka=dict(kafka))
+    assert run_quality(spark, job, kafka) == 0
     second = recreate(broker, topic)
-    refused((first, second), lambda: run_quality(spark, look, kafka))
-    assert run_quality(spark, look, {}) == 0
+    refused((first, second), lambda: run_quality(spark, job, kafka))
+    assert run_quality(spark, job, {}) == 0
     shutil.rmtree(copy / f"{topic}-1")
     shutil.copytree(Path(broker.data_dir) / f"{topic}-1", copy / f"{topic}-1")
-    refused((first, second), lambda: run_quality(spark, look, {}))
+    refused((first, second), lambda: run_quality(spark, job, {}))

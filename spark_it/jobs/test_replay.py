@@ -36,7 +36,7 @@ def moment(number: int) -> str:
 
 
 @pytest.mark.parametrize("by_path", [False, True], ids=["connector", "directories"])
-def test_a_range_of_time_is_transformed_once(
+def test_time_range_is_transformed_once(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path, *, by_path: bool
 ) -> None:
     records.create_topic(broker.bootstrap, topic, partitions=2)
@@ -63,24 +63,24 @@ def test_a_range_of_time_is_transformed_once(
     job_kit.forget_last_commit(tmp_path)
     again = job_kit.run("replay", path, spark)
     assert (again["records"], again["slices_sent_before"]) == (0, 3)
-    found = job_kit.read_all(broker.bootstrap, f"{topic}-to", 800, partitions=3)
+    messages = job_kit.read_all(broker.bootstrap, f"{topic}-to", 800, partitions=3)
     evens = range(100, 900, 2)
-    assert sorted(int(each.value()) for each in found) == sorted(
-        [*evens, *(-each for each in evens)]
+    assert sorted(int(message.value()) for message in messages) == sorted(
+        [*evens, *(-number for number in evens)]
     )
-    kept = next(each for each in found if each.value() == b"100")
-    assert kept.timestamp()[1] == records.START_MS + 100
-    assert (kept.key(), kept.headers()) == (b"k0", [("codec", b"none")])
+    unchanged = next(message for message in messages if message.value() == b"100")
+    assert unchanged.timestamp()[1] == records.START_MS + 100
+    assert (unchanged.key(), unchanged.headers()) == (b"k0", [("codec", b"none")])
     dead = job_kit.read_all(broker.bootstrap, f"{topic}-to.dead-letters", 80, partitions=1)
-    reasons = {dict(each.headers())["reason"] for each in dead}
+    reasons = {dict(message.headers())["reason"] for message in dead}
     assert b"ValueError('107 is no good')" in reasons
-    for each in dead:
-        assert each.timestamp()[1] > records.START_MS + 1_000  # now
-        time = records.START_MS + int(each.value())
-        assert dict(each.headers())["timestamp"] == b"%d" % time
+    for message in dead:
+        assert message.timestamp()[1] > records.START_MS + 1_000  # now
+        time = records.START_MS + int(message.value())
+        assert dict(message.headers())["timestamp"] == b"%d" % time
 
 
-def test_a_function_that_is_to_stop_the_job_does(
+def test_function_error_stops_job_if_configured(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
     from wirebroker.pipelines.job.errors import PipelineError

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pytest
 
 
-def test_a_full_disk_costs_lines_of_metrics_and_not_the_job(
+def test_full_disk_loses_metrics_but_not_the_job(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     metrics = tmp_path / "metrics.jsonl"
@@ -31,6 +31,10 @@ def test_a_full_disk_costs_lines_of_metrics_and_not_the_job(
     reporter.fault("second")
     reporter.summary()
     lines = metrics.read_text(encoding="utf-8").splitlines()
-    told = [json.loads(line) for line in lines if line.endswith("}")]
-    assert [each.get("why", each["kind"]) for each in told] == ["first", "second", "summary"]
-    assert told[-1]["faults"] == 3
+    metrics_read = [json.loads(line) for line in lines if line.endswith("}")]
+    assert [metric.get("why", metric["kind"]) for metric in metrics_read] == [
+        "first",
+        "second",
+        "summary",
+    ]
+    assert metrics_read[-1]["faults"] == 3

@@ -22,7 +22,7 @@ MECHANISM = "SCRAM-SHA-256"
 LOGIN = "org.apache.kafka.common.security.scram.ScramLoginModule required"
 
 
-def test_windows_and_their_table_are_read_and_written_with_a_login(
+def test_windows_job_reads_and_writes_with_login(
     spark: SparkSession, broker_kind: str, topic: str, tmp_path: Path
 ) -> None:
     with secured_broker(broker_kind, tmp_path / "broker") as broker:
@@ -54,6 +54,6 @@ def test_windows_and_their_table_are_read_and_written_with_a_login(
             key="who",
         )
         assert job_kit.run("windows", job, spark)["records"] == 1
-        (found,) = job_kit.read_all(broker.bootstrap, f"{topic}-to", 1, partitions=1)
-        told = json.loads(found.value())
-        assert (told["n"], told["city"]) == (1, "Oslo")
+        (message,) = job_kit.read_all(broker.bootstrap, f"{topic}-to", 1, partitions=1)
+        row = json.loads(message.value())
+        assert (row["n"], row["city"]) == (1, "Oslo")

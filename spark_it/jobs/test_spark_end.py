@@ -25,20 +25,20 @@ pytestmark = [pytest.mark.long, pytest.mark.java]
 ENDED = "Spark's process has ended: start the job again"
 
 
-def unreadable_error(cause: Exception) -> Exception:
+def unreadable_error(text_error: Exception) -> Exception:
     """Return an error of Spark that asked the ended process for its text."""
     from pyspark.errors import PySparkException
 
     class UnreadableError(PySparkException):
         def __str__(self) -> str:
-            raise cause
+            raise text_error
 
     return UnreadableError("no text")
 
 
 @pytest.mark.parametrize("error_name", ["Py4JError", "Py4JNetworkError", "ConnectionRefusedError"])
 @pytest.mark.parametrize("kind", ["directories", "job"])
-def test_the_end_of_spark_is_one_error_with_its_cause(
+def test_end_of_spark_raises_one_error_with_its_cause(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, error_name: str
 ) -> None:
     monkeypatch.setattr(sys, "path", [*sys.path, *session.python_folders()])
@@ -46,7 +46,7 @@ def test_the_end_of_spark_is_one_error_with_its_cause(
 
     from wirebroker.pipelines.commands import command_line, job_commands
     from wirebroker.pipelines.job.errors import PipelineError
-    from wirebroker.pipelines.run.job_run import StopWish
+    from wirebroker.pipelines.run.job_run import StopRequest
     from wirebroker.pipelines.spark import spark_start
 
     def stop() -> None:
@@ -56,11 +56,11 @@ def test_the_end_of_spark_is_one_error_with_its_cause(
         if kind == "directories":
             return command_line._spark("archive", {}, tmp_path / "log")
         job = SimpleNamespace(name="job", spark={})
-        return job_commands._session(job, {}, tmp_path / "log", StopWish())
+        return job_commands._session(job, {}, tmp_path / "log", StopRequest())
 
     monkeypatch.setattr(spark_start, "start_spark", lambda *_: SimpleNamespace(stop=stop))
-    monkeypatch.setattr(StopWish, "heed_signals", lambda _: None)
-    cause = getattr(protocol, error_name, ConnectionRefusedError)("no answer")
+    monkeypatch.setattr(StopRequest, "heed_signals", lambda _: None)
+    cause: Exception = getattr(protocol, error_name, ConnectionRefusedError)("no answer")
     with pytest.raises(PipelineError, match=ENDED) as raised, running():
         raise cause
     assert raised.value.__cause__ is cause
@@ -73,7 +73,7 @@ def test_the_end_of_spark_is_one_error_with_its_cause(
 
 
 @pytest.mark.timeout(600)
-def test_an_archive_whose_spark_is_killed_ends_with_one_line(
+def test_archive_ends_with_one_line_when_spark_is_killed(
     broker: Broker, topic: str, tmp_path: Path
 ) -> None:
     records.create_topic(broker.bootstrap, topic, partitions=1)

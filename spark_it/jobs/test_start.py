@@ -21,10 +21,10 @@ pytestmark = [pytest.mark.long, pytest.mark.java]
 WORDS = """
 import sys
 from wirebroker.pipelines.job.errors import PipelineError
-from wirebroker.pipelines.source.source_table import SourceWish, packages_for
+from wirebroker.pipelines.source.source_table import SourceOptions, packages_for
 from wirebroker.pipelines.spark.spark_start import start_spark
 settings = dict(each.split("=", 1) for each in sys.argv[1:])
-packages = packages_for(SourceWish("b:1", "", {}, ("t",)), settings)
+packages = packages_for(SourceOptions("b:1", "", {}, ("t",)), settings)
 try:
     start_spark("none", packages | settings).stop()
 except PipelineError as error:
@@ -38,12 +38,12 @@ NO_PACKAGE = {"spark.jars.packages": ""}
 
 
 def said_by(folder: Path, settings: dict[str, str], **variables: str) -> str:
-    small = session.settings_for(folder) | {"spark.master": "local[1]"}
-    small |= {"spark.jars.ivy": str(folder / "ivy"), **settings}
-    small.pop("spark.jars")
-    given = [f"{name}={value}" for name, value in small.items()]
+    all_settings = session.settings_for(folder) | {"spark.master": "local[1]"}
+    all_settings |= {"spark.jars.ivy": str(folder / "ivy"), **settings}
+    all_settings.pop("spark.jars")
+    assignments = [f"{name}={value}" for name, value in all_settings.items()]
     done = subprocess.run(
-        [sys.executable, "-c", WORDS, *given],
+        [sys.executable, "-c", WORDS, *assignments],
         env={**os.environ, **session.environment(), **variables},
         capture_output=True,
         text=True,
@@ -59,9 +59,11 @@ class _FullDisk(io.StringIO):
         raise OSError(errno.ENOSPC, "no space")
 
 
-def test_lines_are_read_though_none_can_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_lines_are_read_when_stderr_cannot_be_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """With a full pipe, Spark's process would block."""
-    sys.path += [each for each in session.python_folders() if each not in sys.path]
+    sys.path += [folder for folder in session.python_folders() if folder not in sys.path]
     from wirebroker.pipelines.spark.java_start import _ErrorLines
 
     monkeypatch.setattr(sys, "stderr", _FullDisk())
@@ -81,17 +83,17 @@ def test_lines_are_read_though_none_can_be_written(monkeypatch: pytest.MonkeyPat
         (NO_PACKAGE | {"spark.master": "locally"}, {}, "Could not parse Master URL: 'locally'"),
     ],
 )
-def test_a_start_that_fails_says_why(
+def test_failed_start_reports_reason(
     tmp_path: Path, settings: dict[str, str], variables: dict[str, str], told: str
 ) -> None:
-    said = said_by(tmp_path, settings, **variables)
-    assert said.startswith("Spark does not start: ")
-    assert told in said
-    assert ("Java 17" in said) == bool(variables)
+    output = said_by(tmp_path, settings, **variables)
+    assert output.startswith("Spark does not start: ")
+    assert told in output
+    assert ("Java 17" in output) == bool(variables)
 
 
-def test_the_connector_of_the_pyspark_that_pip_installs_is_in_the_repository(
+def test_connector_of_installed_pyspark_is_in_maven_repository(
     tmp_path: Path,
 ) -> None:
-    wanted = f"org.apache.spark:{CONNECTOR}:{spark_tools.SPARK_VERSION}"
-    assert said_by(tmp_path, {}) == f"started with {wanted}"
+    connector = f"org.apache.spark:{CONNECTOR}:{spark_tools.SPARK_VERSION}"
+    assert said_by(tmp_path, {}) == f"started with {connector}"

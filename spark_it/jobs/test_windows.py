@@ -51,12 +51,12 @@ def job_with_table(
     )
 
 
-def test_windows_are_a_models_and_told_once(
+def test_windows_match_model_and_are_sent_once(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
-    told = [("k0", {"city": "Old"}), ("k1", {"city": "Rome"}), ("k0", {"city": "Oslo"})]
+    table_records = [("k0", {"city": "Old"}), ("k1", {"city": "Rome"}), ("k0", {"city": "Oslo"})]
     job = job_with_table(
-        *(broker, topic, tmp_path, [*told, ("k1", None)]),
+        *(broker, topic, tmp_path, [*table_records, ("k1", None)]),
         {
             "schema": {"at": "timestamp", "who": "string", "price": "decimal(10,2)"},
             "columns": {"orders": "count(*)", "total": "sum(price)"},
@@ -68,18 +68,18 @@ def test_windows_are_a_models_and_told_once(
         delay="30 seconds",
         partitions=2,
     )
-    events = [(each * 500, f"k{each % 3}", each) for each in range(1_000)]
-    write(broker.bootstrap, topic, [event(*each) for each in events])
+    events = [(number * 500, f"k{number % 3}", number) for number in range(1_000)]
+    write(broker.bootstrap, topic, [event(*fields) for fields in events])
     first = job_kit.run("windows", job, spark)
     write(broker.bootstrap, topic, [event(0, "k0", 1), (None, {"who": "k0"}), (None, "no row")])
-    moment = '"at": "2026-01-31T12:00:00Z"'
+    time_field = '"at": "2026-01-31T12:00:00Z"'
     bad = (
         '{"at": "12:00", "who": "k0", "price": "1.00"}',  # without a date
         '{"at": "2026-01-31T12:00:00.1234567Z", "who": "k0", "price": "1.00"}',
         '{"at": -1, "who": "k0", "price": "1.00"}',
-        f'{{{moment}, "who": "k0", "price": 1.005}}',
-        f'{{{moment}, "who": "k0", "price": "1.00"}} junk',
-        f'{{{moment}, "who": "k0", "who": "k1", "price": "1.00"}}',
+        f'{{{time_field}, "who": "k0", "price": 1.005}}',
+        f'{{{time_field}, "who": "k0", "price": "1.00"}} junk',
+        f'{{{time_field}, "who": "k0", "who": "k1", "price": "1.00"}}',
     )
     write(broker.bootstrap, topic, [(None, text.encode()) for text in bad])
     end = (900_000, "k0", 7)
@@ -90,13 +90,13 @@ def test_windows_are_a_models_and_told_once(
     assert (again["records"], again["slices_sent_before"]) == (0, 2)
 
     model: dict[tuple[int, str], list[int]] = defaultdict(list)
-    for at_ms, who, cents in events:
-        model[at_ms // WINDOW_MS, who].append(cents)
+    for at_ms, user, cents in events:
+        model[at_ms // WINDOW_MS, user].append(cents)
     assert first["records"] + second["records"] == len(model)
     assert (second["rows"], second["bad_rows"], second["late_rows"]) == (10, 8, 1)
-    found = job_kit.read_all(broker.bootstrap, f"{topic}-sums", len(model), partitions=2)
+    messages = job_kit.read_all(broker.bootstrap, f"{topic}-sums", len(model), partitions=2)
     cities = {"k0": "Oslo", "k1": None, "k2": None}
-    for record in found:
+    for record in messages:
         row = json.loads(record.value())
         number = (record.timestamp()[1] - START_MS) // WINDOW_MS - 1
         prices = model.pop((number, row["who"]))
@@ -104,11 +104,11 @@ def test_windows_are_a_models_and_told_once(
         assert (record.key().decode(), cities[row["who"]]) == (row["who"], row["city"])
     assert not model
     table = spark.read.parquet(str(tmp_path / "windows"))
-    assert table.count() == len(found)
+    assert table.count() == len(messages)
     assert table.selectExpr("sum(orders)").collect() == [(1_000,)]
 
 
-def test_columns_may_be_called_what_sql_has_a_meaning_for(
+def test_columns_may_have_names_of_sql_keywords(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
     job = job_with_table(
@@ -128,10 +128,10 @@ def test_columns_may_be_called_what_sql_has_a_meaning_for(
     ]
     write(broker.bootstrap, topic, rows)
     assert job_kit.run("windows", job, spark)["records"] == 1
-    (found,) = job_kit.read_all(broker.bootstrap, f"{topic}-sums", 1, partitions=1)
-    told = json.loads(found.value())
+    (message,) = job_kit.read_all(broker.bootstrap, f"{topic}-sums", 1, partitions=1)
+    row = json.loads(message.value())
     expected = {"who.name": "k0", "sum.of `window`": 4, "row": 2, "home.city": "Oslo"}
-    assert expected.items() <= told.items()
-    assert found.key() == b"k0"
+    assert expected.items() <= row.items()
+    assert message.key() == b"k0"
     table = spark.read.parquet(str(tmp_path / "windows"))
     assert table.select("`who.name`", "`home.city`").collect() == [("k0", "Oslo")]

@@ -148,8 +148,8 @@ class CountedIngest(CountedJob):
         )
 
     def check(self, folder: Path, bootstrap: str, topic: str) -> None:
-        places = self._partitions
-        job_kit.check_files(bootstrap, topic, self.batches, self._rows, partitions=places)
+        partitions = self._partitions
+        job_kit.check_files(bootstrap, topic, self.batches, self._rows, partitions=partitions)
 
 
 class CountedReplay(CountedJob):
@@ -170,10 +170,10 @@ class CountedReplay(CountedJob):
         )
 
     def check(self, folder: Path, bootstrap: str, topic: str) -> None:
-        found = self._read_all(bootstrap, topic, 2 * self._all)
-        model = [b"%d" % each for each in range(self._all)]
-        values = sorted(each.value() for each in found)
-        assert values == sorted([*model, *(b"-" + each for each in model)])
+        messages = self._read_all(bootstrap, topic, 2 * self._all)
+        model = [b"%d" % number for number in range(self._all)]
+        values = sorted(message.value() for message in messages)
+        assert values == sorted([*model, *(b"-" + text for text in model)])
 
 
 class CountedQuery(CountedReplay):
@@ -228,11 +228,11 @@ class CountedWindows(CountedJob):
         windows = len(model)
         for record in self._read_all(bootstrap, topic, windows):
             row = json.loads(record.value())
-            place = (record.timestamp()[1] - _START_MS) // _WINDOW_MS - 1, row["who"]
-            cents = model.pop(place)
+            window_and_key = (record.timestamp()[1] - _START_MS) // _WINDOW_MS - 1, row["who"]
+            cents = model.pop(window_and_key)
             assert (row["events"], row["cents"]) == (len(cents), sum(cents))
         assert not model
-        assert not sum(each.get("late_rows", 0) for each in faulty_runs.told(folder, "summary"))
+        assert not sum(metric.get("late_rows", 0) for metric in faulty_runs.told(folder, "summary"))
         if str(spark_tools.arrow_folder()) not in sys.path:
             sys.path.append(str(spark_tools.arrow_folder()))
         import pyarrow.dataset

@@ -27,7 +27,7 @@ def write(bootstrap: str, topic: str, rows: Sequence[tuple[str | None, Any]]) ->
     assert producer.flush(WAIT_S) == 0
 
 
-def event(at_ms: int, who: str, cents: int) -> tuple[None, dict[str, Any]]:
+def event(at_ms: int, user: str, cents: int) -> tuple[None, dict[str, Any]]:
     """Return a record's key and value for an event at a time after START_MS."""
-    moment = datetime.datetime.fromtimestamp((START_MS + at_ms) / 1000, datetime.UTC)
-    return None, {"at": moment.isoformat(), "who": who, "price": f"{cents / 100:.2f}"}
+    timestamp = datetime.datetime.fromtimestamp((START_MS + at_ms) / 1000, datetime.UTC)
+    return None, {"at": timestamp.isoformat(), "who": user, "price": f"{cents / 100:.2f}"}

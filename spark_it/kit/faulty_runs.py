@@ -31,8 +31,8 @@ def told(folder: Path, kind: str) -> list[dict[str, Any]]:
     """Return a job's metrics so far."""
     path = folder / "metrics.jsonl"
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    found = [json.loads(line) for line in lines if line.endswith("}")]
-    return [each for each in found if each["kind"] == kind]
+    metrics = [json.loads(line) for line in lines if line.endswith("}")]
+    return [metric for metric in metrics if metric["kind"] == kind]
 
 
 def children_of(process_id: int) -> Iterator[int]:
@@ -43,15 +43,17 @@ def children_of(process_id: int) -> Iterator[int]:
 
 
 def kill_all(processes: list[int]) -> int:
-    for each in processes:
+    for process_id in processes:
         with contextlib.suppress(ProcessLookupError):
-            os.kill(each, signal.SIGKILL)
+            os.kill(process_id, signal.SIGKILL)
     return len(processes)
 
 
 def kill_workers(java: int) -> int:
     """Kill the Python workers of Spark's Java process; return their number."""
-    return kill_all([each for daemon in children_of(java) for each in children_of(daemon)])
+    return kill_all(
+        [process_id for daemon in children_of(java) for process_id in children_of(daemon)]
+    )
 
 
 def plan_of(seed: int, faults: tuple[str, ...], times: int = TIMES) -> list[str]:
@@ -74,13 +76,15 @@ class Driver:
         self, folder: Path, *arguments: str, settings: dict[str, str] | None = None
     ) -> None:
         self._log = (folder / "driver.log").open("ab")
-        given = [part for each in (settings or {}).items() for part in ("--conf", "=".join(each))]
-        submit = {"PYSPARK_SUBMIT_ARGS": " ".join([*map(_quoted, given), "pyspark-shell"])}
+        spark_options = [
+            part for setting in (settings or {}).items() for part in ("--conf", "=".join(setting))
+        ]
+        submit = {"PYSPARK_SUBMIT_ARGS": " ".join([*map(_quoted, spark_options), "pyspark-shell"])}
         is_script = arguments[0] == SCRIPT
         words = arguments[1:] if is_script else ("-m", "wirebroker.pipelines", *arguments)
         self._process = subprocess.Popen(
             [sys.executable, *words],
-            env={**os.environ, **session.environment(), **(submit if given else {})},
+            env={**os.environ, **session.environment(), **(submit if spark_options else {})},
             stdout=self._log,
             stderr=self._log,
         )

@@ -70,13 +70,17 @@ def read(bootstrap: str, topic: str, count: int, *, partitions: int) -> list[tup
     consumer = confluent.make_consumer(bootstrap)
     try:
         consumer.assign([TopicPartition(topic, p, OFFSET_BEGINNING) for p in range(partitions)])
-        found: list[tuple[int, int, int]] = []
-        while len(found) < count:
+        positions_and_numbers: list[tuple[int, int, int]] = []
+        while len(positions_and_numbers) < count:
             # At most the missing ones, because consume waits for as many as it may return.
-            got = consumer.consume(min(10_000, count - len(found)), timeout=WAIT_S)
-            assert got, f"{len(found)} of {count} records, then none for {WAIT_S:.0f} s"
-            found += map(_place_and_number, got)
-        return found
+            messages = consumer.consume(
+                min(10_000, count - len(positions_and_numbers)), timeout=WAIT_S
+            )
+            assert messages, (
+                f"{len(positions_and_numbers)} of {count} records, then none for {WAIT_S:.0f} s"
+            )
+            positions_and_numbers += map(_place_and_number, messages)
+        return positions_and_numbers
     finally:
         consumer.close()
 
@@ -90,8 +94,11 @@ def end_offsets(bootstrap: str, topic: str, *, partitions: int) -> list[int]:
     """Return the end offset of each partition."""
     consumer = confluent.make_consumer(bootstrap)
     try:
-        places = [TopicPartition(topic, partition) for partition in range(partitions)]
-        return [consumer.get_watermark_offsets(one, timeout=WAIT_S)[1] for one in places]
+        topic_partitions = [TopicPartition(topic, partition) for partition in range(partitions)]
+        return [
+            consumer.get_watermark_offsets(topic_partition, timeout=WAIT_S)[1]
+            for topic_partition in topic_partitions
+        ]
     finally:
         consumer.close()
 
@@ -104,8 +111,10 @@ def add_partitions(bootstrap: str, topic: str, *, partitions: int) -> None:
     ].result()
 
     def all_led() -> bool:
-        known = admin.list_topics(topic, timeout=WAIT_S).topics[topic].partitions
-        return len(known) == partitions and all(one.leader >= 0 for one in known.values())
+        described = admin.list_topics(topic, timeout=WAIT_S).topics[topic].partitions
+        return len(described) == partitions and all(
+            partition.leader >= 0 for partition in described.values()
+        )
 
     eventually(all_led)
 

@@ -38,13 +38,20 @@ class StandaloneSpark:
 
     def start(self) -> None:
         """Start both; the first job waits for the worker."""
-        place = ("--host", HOST)
+        host_option = ("--host", HOST)
         pages = ("--webui-port", str(self._master_pages))
-        self._run("master.Master", *place, "--port", str(self._port), *pages)
+        self._run("master.Master", *host_option, "--port", str(self._port), *pages)
         eventually(self._listens, timeout_s=_START_S)
-        more = ("--cores", "2", "--memory", "1g", "--work-dir", str(self._folder / "work"))
+        worker_options = (
+            "--cores",
+            "2",
+            "--memory",
+            "1g",
+            "--work-dir",
+            str(self._folder / "work"),
+        )
         pages = ("--webui-port", str(self._worker_pages))
-        self._run("worker.Worker", *place, *more, *pages, self.address)
+        self._run("worker.Worker", *host_option, *worker_options, *pages, self.address)
 
     def kill_executors(self) -> int:
         """Kill the running executors; return their number."""
@@ -69,7 +76,7 @@ class StandaloneSpark:
 
     def _run(self, name: str, *arguments: str) -> None:
         home = spark_tools.pyspark_folder() / "pyspark"
-        own = {"SPARK_HOME": str(home), "SPARK_DAEMON_MEMORY": "256m"}
+        variables = {"SPARK_HOME": str(home), "SPARK_DAEMON_MEMORY": "256m"}
         log = (self._folder / f"{name}.log").open("ab")
         self._logs.append(log)
         self._processes.append(
@@ -78,7 +85,7 @@ class StandaloneSpark:
                 env={
                     **os.environ,
                     **session.environment(),
-                    **own,
+                    **variables,
                     "SPARK_DAEMON_JAVA_OPTS": _OPTIONS,
                 },
                 stdout=log,
@@ -87,5 +94,5 @@ class StandaloneSpark:
         )
 
     def _listens(self) -> bool:
-        with socket.socket() as one:
-            return one.connect_ex((HOST, self._port)) == 0
+        with socket.socket() as connection:
+            return connection.connect_ex((HOST, self._port)) == 0

@@ -103,5 +103,5 @@ def _names_array(column: BytesColumn) -> pa.Array:
     try:
         return _bytes_array(column).cast(pa.string())
     except pa.ArrowInvalid:
-        names = [each.as_py().decode("utf-8", "replace") for each in _bytes_array(column)]
+        names = [name.as_py().decode("utf-8", "replace") for name in _bytes_array(column)]
         return pa.array(names, pa.string())

@@ -10,7 +10,7 @@ from wirebroker.segments.log_directories import LogDirectories
 from wirebroker.segments.offset_ranges import batch_ranges, split
 from wirebroker.segments.options import parse_columns, parse_options
 from wirebroker.segments.pushed_filters import PushedFilters, pushed
-from wirebroker.segments.range_rows import RangePartition, arrow_batches, scan_wish
+from wirebroker.segments.range_rows import RangePartition, arrow_batches, scan_settings
 from wirebroker.segments.row_schema import column_names, schema_text
 from wirebroker.segments.stream import SegmentStreamReader
 
@@ -65,11 +65,11 @@ class SegmentBatchReader(DataSourceReader):
         """
         directories = LogDirectories(self._options.directories)
         ranges = self._filters.narrowed(batch_ranges(directories, self._options))
-        return [RangePartition(each) for each in split(ranges, self._options)]
+        return [RangePartition(piece) for piece in split(ranges, self._options)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        wish = scan_wish(self._options, self._schema, earliest=self._filters.earliest)
-        return arrow_batches(partition, wish, self._schema)
+        settings = scan_settings(self._options, self._schema, earliest=self._filters.earliest)
+        return arrow_batches(partition, settings, self._schema)
 
 
 class FilteringBatchReader(SegmentBatchReader):

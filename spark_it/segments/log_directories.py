@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _TRIES: Final = 5
 
 
-class PartitionPlace(NamedTuple):
+class PartitionFolder(NamedTuple):
     """A partition's folder, with offsets from its directory's checkpoints.
 
     Attributes:
@@ -57,9 +57,9 @@ class PartitionPlace(NamedTuple):
 
     def check_topic_id(self, topic: str) -> None:
         """Raise RecreatedTopicError if the folder belongs to another topic by now."""
-        found = _topic_id(ReadOnlyFiles(), self.path)
-        if found and self.topic_id and found != self.topic_id:
-            raise recreated(topic, self.topic_id, found, "It was recreated while it was read.")
+        current_id = _topic_id(ReadOnlyFiles(), self.path)
+        if current_id and self.topic_id and current_id != self.topic_id:
+            raise recreated(topic, self.topic_id, current_id, "It was recreated while it was read.")
 
 
 class LogDirectories:
@@ -73,18 +73,18 @@ class LogDirectories:
         self._directories = directories
         # From the metadata log, once it is read.
         self._replica_counts: dict[TopicPartition, int] | None = None
-        for each in directories:
-            if not self._files.is_directory(each):
-                raise OptionError(f"option path: there is no directory {each}")
+        for directory in directories:
+            if not self._files.is_directory(directory):
+                raise OptionError(f"option path: there is no directory {directory}")
 
-    def find(self, wants: Callable[[str, int], bool]) -> dict[TopicPartition, PartitionPlace]:
+    def find(self, wants: Callable[[str, int], bool]) -> dict[TopicPartition, PartitionFolder]:
         """Return the wanted partitions, in order.
 
         Raises:
             OptionError: A partition is in two directories.
             RecreatedTopicError: The folders of one topic have different topic ids.
         """
-        found: dict[TopicPartition, PartitionPlace] = {}
+        partitions: dict[TopicPartition, PartitionFolder] = {}
         for directory in self._directories:
             starts = read_offsets(self._files, f"{directory}/{LOG_START_CHECKPOINT}")
             has_checkpoint = self._files.exists(f"{directory}/{HIGH_WATERMARK_CHECKPOINT}")
@@ -97,26 +97,28 @@ class LogDirectories:
                 if not wants(*key):
                     continue
                 path = f"{directory}/{name}"
-                if key in found:
-                    raise OptionError(f"option path: {found[key].path} and {path} are the same")
+                if key in partitions:
+                    raise OptionError(
+                        f"option path: {partitions[key].path} and {path} are the same partition"
+                    )
                 mark = marks.get(key, 0) if has_checkpoint else None
                 topic_id = _topic_id(self._files, path)
-                found[key] = PartitionPlace(path, starts.get(key, 0), mark, topic_id)
-        topic_ids(found)
-        return dict(sorted(found.items()))
+                partitions[key] = PartitionFolder(path, starts.get(key, 0), mark, topic_id)
+        topic_ids(partitions)
+        return dict(sorted(partitions.items()))
 
     def end_offset(
-        self, key: TopicPartition, place: PartitionPlace, log: LogOnDisk, *, is_committed: bool
+        self, key: TopicPartition, folder: PartitionFolder, log: LogOnDisk, *, is_committed: bool
     ) -> int:
         """Return how far a partition may be read: its high watermark or last stable offset.
 
         Raises:
             KafkaError, OSError, DataLossError: The log cannot be read.
         """
-        if place.high_watermark is None or self._replica_count(key) == 1:
+        if folder.high_watermark is None or self._replica_count(key) == 1:
             high_watermark = log.find_end_offset()
         else:
-            high_watermark = place.high_watermark
+            high_watermark = folder.high_watermark
         high_watermark = max(high_watermark, log.start_offset)
         if not is_committed:
             return high_watermark
@@ -143,34 +145,34 @@ class LogDirectories:
             self._replica_counts = {}
             for topic in image.topics.values() if image is not None else ():
                 for partition in topic.partitions.values():
-                    place = topic.name, partition.index
-                    self._replica_counts[place] = len(partition.replicas)
+                    partition_key = topic.name, partition.index
+                    self._replica_counts[partition_key] = len(partition.replicas)
         return self._replica_counts.get(key)
 
 
-def topic_ids(places: Mapping[TopicPartition, PartitionPlace]) -> dict[str, str]:
+def topic_ids(folders: Mapping[TopicPartition, PartitionFolder]) -> dict[str, str]:
     """Return the known topic ids of partitions, by topic.
 
     Raises:
         RecreatedTopicError: The folders of one topic have different topic ids.
     """
-    found: dict[str, str] = {}
+    ids: dict[str, str] = {}
     paths: dict[str, str] = {}
-    for (topic, _), place in sorted(places.items()):
-        if not place.topic_id:
+    for (topic, _), folder in sorted(folders.items()):
+        if not folder.topic_id:
             continue
-        if found.setdefault(topic, place.topic_id) != place.topic_id:
+        if ids.setdefault(topic, folder.topic_id) != folder.topic_id:
             raise RecreatedTopicError(
-                f"topic {topic} was recreated: {paths[topic]} has the topic id {found[topic]}, "
-                f"{place.path} has {place.topic_id}. Remove the folders of one of them."
+                f"topic {topic} was recreated: {paths[topic]} has the topic id {ids[topic]}, "
+                f"{folder.path} has {folder.topic_id}. Remove the folders of one of them."
             )
-        paths.setdefault(topic, place.path)
-    return found
+        paths.setdefault(topic, folder.path)
+    return ids
 
 
 def _topic_id(files: ReadOnlyFiles, path: str) -> str:
     try:
-        found = topic_id_in(files.read_whole(f"{path}/{PARTITION_METADATA}"))
+        topic_id = topic_id_in(files.read_file(f"{path}/{PARTITION_METADATA}"))
     except (FileNotFoundError, ValueError):
         return ""  # a copy without the file, or a damaged one, which `verify` reports
-    return uuid_text(found) if found else ""
+    return uuid_text(topic_id) if topic_id else ""

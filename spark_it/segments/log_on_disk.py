@@ -37,7 +37,7 @@ _NO_TIMESTAMP: Final = -1
 _TRIES: Final = 5
 
 
-class _Place:
+class _ReadProgress:
     """The next offset of a reader."""
 
     __slots__ = ("offset",)
@@ -78,7 +78,7 @@ class LogOnDisk:
         self._swapped = frozenset(swapped) - frozenset(named)
         self.base_offsets = sorted({*named, *swapped})
         offsets = (snapshot_offset(name) for name in names if name.endswith(SNAPSHOT_SUFFIX))
-        self.snapshots = sorted(each for each in offsets if each is not None)
+        self.snapshots = sorted(offset for offset in offsets if offset is not None)
 
     def _names(self) -> list[str]:
         """List the directory until two listings agree, because one may miss renamed files."""
@@ -97,7 +97,7 @@ class LogOnDisk:
     def snapshot(self, offset: int) -> bytes | None:
         """Return the producer snapshot at an offset; None if it was removed."""
         try:
-            return self._files.read_whole(f"{self.path}/{offset:020d}{SNAPSHOT_SUFFIX}")
+            return self._files.read_file(f"{self.path}/{offset:020d}{SNAPSHOT_SUFFIX}")
         except FileNotFoundError:
             return None
 
@@ -112,13 +112,13 @@ class LogOnDisk:
                 segment.log.read_at(0, 1)  # fails if the file was removed
                 size = segment.log.size()
                 entry = segment.offset_index.last_entry()
-                found = _end_from(segment, entry.position, size) if entry.position else None
-                if found is None:
-                    found = _end_from(segment, 0, size)
+                end_offset = _end_from(segment, entry.position, size) if entry.position else None
+                if end_offset is None:
+                    end_offset = _end_from(segment, 0, size)
             except FileNotFoundError:
                 self.list_again()
             else:
-                return base_offset if found is None else found
+                return base_offset if end_offset is None else end_offset
         raise DataLossError(f"{self.path} changes faster than it can be listed")
 
     def headers(
@@ -144,17 +144,17 @@ class LogOnDisk:
     def segments_from(self, offset: int) -> list[SegmentFiles]:
         """Return the segment that contains an offset, and later ones."""
         first = max(0, bisect_right(self.base_offsets, offset) - 1)
-        return [self._segment(each) for each in self.base_offsets[first:]]
+        return [self._segment(base_offset) for base_offset in self.base_offsets[first:]]
 
     def aborted(self, from_offset: int, end_offset: int) -> list[AbortedTransaction]:
         """Return the aborted transactions that may have records in a range."""
-        found: list[AbortedTransaction] = []
+        transactions: list[AbortedTransaction] = []
         for segment in self.segments_from(from_offset):
             search = segment.transaction_index.collect(from_offset, end_offset)
-            found += search.transactions
+            transactions += search.transactions
             if search.is_complete:
                 break
-        return found
+        return transactions
 
     def offset_for_time(self, timestamp: int, end_offset: int) -> int | None:
         """Return the first offset below the end with this timestamp or a later one, or None.
@@ -199,39 +199,41 @@ class LogOnDisk:
             KafkaError: CORRUPT_MESSAGE: a batch is damaged.
             OSError: Reading failed.
         """
-        place = _Place(from_offset)
+        progress = _ReadProgress(from_offset)
         tries = 0
         while tries < _TRIES:
-            before = place.offset
+            before = progress.offset
             if before < self.start_offset:
-                self._tell_loss(fail_on_data_loss, before, self.start_offset)
+                self._report_loss(fail_on_data_loss, before, self.start_offset)
                 on_loss(before, min(self.start_offset, end_offset))
-                place.offset = self.start_offset
+                progress.offset = self.start_offset
             try:
-                if (yield from self._walk(place, end_offset)):
+                if (yield from self._walk(progress, end_offset)):
                     return
             except FileNotFoundError:
                 pass
             self.list_again()
-            tries = tries + 1 if place.offset == before else 0
-        self._tell_loss(fail_on_data_loss, place.offset, end_offset)
-        on_loss(place.offset, end_offset)
+            tries = tries + 1 if progress.offset == before else 0
+        self._report_loss(fail_on_data_loss, progress.offset, end_offset)
+        on_loss(progress.offset, end_offset)
 
     def _walk(
-        self, place: _Place, end_offset: int
+        self, progress: _ReadProgress, end_offset: int
     ) -> Generator[tuple[BatchHeader, memoryview], None, bool]:
         """Yield batches until the listing is outdated; return whether the end was reached."""
-        for segment in self.segments_from(place.offset):
+        for segment in self.segments_from(progress.offset):
             if segment.base_offset >= end_offset:
                 break
-            start = _position_of(segment, place.offset)
+            start = _position_of(segment, progress.offset)
             # The index may not match the log, but this is only advice.
-            ahead = ReadAhead(segment.log, start, segment.offset_index.lookup(end_offset).position)
+            read_ahead = ReadAhead(
+                segment.log, start, segment.offset_index.lookup(end_offset).position
+            )
             for position, header, batch in scan_batches(segment.log, start, segment.log.size()):
-                ahead.reached(position)
+                read_ahead.reached(position)
                 if header.base_offset >= end_offset:
                     return True
-                if header.last_offset >= place.offset:
+                if header.last_offset >= progress.offset:
                     if batch_crc(batch, 0, len(batch)) != header.crc:
                         raise KafkaError(
                             ErrorCode.CORRUPT_MESSAGE,
@@ -239,23 +241,23 @@ class LogOnDisk:
                             f"{segment.log.path} is wrong",
                         )
                     yield header, batch
-                    place.offset = header.last_offset + 1
-                    if place.offset >= end_offset:
+                    progress.offset = header.last_offset + 1
+                    if progress.offset >= end_offset:
                         return True
-        return place.offset >= end_offset or self.base_offsets[-1:] > [end_offset - 1]
+        return progress.offset >= end_offset or self.base_offsets[-1:] > [end_offset - 1]
 
-    def _tell_loss(self, fail_on_data_loss: bool, offset: int, next_offset: int) -> None:
+    def _report_loss(self, fail_on_data_loss: bool, offset: int, next_offset: int) -> None:
         if fail_on_data_loss:
             raise DataLossError(
-                f"{self.path}: the records from offset {offset} up to {next_offset} are not there "
-                "any more: removed by retention or deletion, or cut off; failOnDataLoss=false "
-                "passes over them"
+                f"{self.path}: the records from offset {offset} up to {next_offset} no longer "
+                "exist: removed by retention or deletion, or truncated; failOnDataLoss=false "
+                "skips them"
             )
 
     def _segment(self, base_offset: int) -> SegmentFiles:
         segment = SegmentFiles(self._files, self.path, base_offset)
         if base_offset in self._swapped:
-            segment.look_under(SWAP_SUFFIX)
+            segment.use_directory(SWAP_SUFFIX)
         return segment
 
 

@@ -54,24 +54,24 @@ def note_loss(folder: str | None, lost: LostRange) -> None:
 
 def take_losses(folder: Path) -> list[LostRange]:
     """Return the unreported lost ranges, and mark them as reported."""
-    found: list[LostRange] = []
+    ranges: list[LostRange] = []
     for path in folder.glob(f"{_NEW}*.json"):
         fields: dict[str, Any] = parse_json(path.read_text(encoding="utf-8"))
-        found.append(LostRange(*(fields[each] for each in ("topic", "partition", "from", "to"))))
+        ranges.append(LostRange(*(fields[name] for name in ("topic", "partition", "from", "to"))))
         path.replace(path.with_name(_REPORTED + path.name.removeprefix(_NEW)))
-    return _merged(found)
+    return _merged(ranges)
 
 
 def _merged(ranges: Iterable[LostRange]) -> list[LostRange]:
     """Return the union of the ranges, and the partitions that are gone, in order."""
-    found: list[LostRange] = []
-    gone: set[LostRange] = set()
-    for each in sorted(ranges):
-        last = found[-1] if found else None
-        if each.from_offset == each.end_offset:
-            gone.add(each)
-        elif last and each[:2] == last[:2] and each.from_offset <= last.end_offset:
-            found[-1] = last._replace(end_offset=max(last.end_offset, each.end_offset))
+    merged: list[LostRange] = []
+    deleted: set[LostRange] = set()
+    for lost in sorted(ranges):
+        last = merged[-1] if merged else None
+        if lost.from_offset == lost.end_offset:
+            deleted.add(lost)
+        elif last and lost[:2] == last[:2] and lost.from_offset <= last.end_offset:
+            merged[-1] = last._replace(end_offset=max(last.end_offset, lost.end_offset))
         else:
-            found.append(each)
-    return sorted([*found, *gone])
+            merged.append(lost)
+    return sorted([*merged, *deleted])

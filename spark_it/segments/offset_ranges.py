@@ -15,7 +15,7 @@ from wirebroker.segments.options import EARLIEST, LATEST
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from wirebroker.segments.log_directories import LogDirectories, PartitionPlace
+    from wirebroker.segments.log_directories import LogDirectories, PartitionFolder
     from wirebroker.segments.log_on_disk import LogOnDisk
     from wirebroker.segments.options import Limit, SegmentOptions
     from wirebroker.storage.checkpoints import TopicPartition
@@ -26,7 +26,7 @@ class RowRange(NamedTuple):
 
     topic: str
     partition: int
-    place: PartitionPlace
+    place: PartitionFolder
     from_offset: int
     end_offset: int
 
@@ -43,59 +43,57 @@ def batch_ranges(directories: LogDirectories, options: SegmentOptions) -> list[R
         OptionError: A limit does not match the directories.
         KafkaError, OSError, DataLossError: A log cannot be read.
     """
-    places = _found(directories, options)
-    _check_named(places, options.start, "startingOffsets")
-    _check_named(places, options.end, "endingOffsets")
+    folders = _selected_folders(directories, options)
+    _check_named(folders, options.start, "startingOffsets")
+    _check_named(folders, options.end, "endingOffsets")
     ranges: list[RowRange] = []
-    for key, place in places.items():
-        log = place.log()
-        end = directories.end_offset(key, place, log, is_committed=options.is_committed)
+    for key, folder in folders.items():
+        log = folder.log()
+        end = directories.end_offset(key, folder, log, is_committed=options.is_committed)
         first = start_offset(options, key, log, end)
         last = _end_offset(options, key, log, end)
         if first > last:
-            raise OptionError(
-                f"{key[0]}-{key[1]} is to be read from {first}, but only up to {last}"
-            )
+            raise OptionError(f"{key[0]}-{key[1]}: the start {first} is after the end {last}")
         if first < log.start_offset and last > first:
             if options.fail_on_data_loss:
                 raise DataLossError(
-                    f"{place.path} begins at offset {log.start_offset}, what was before is gone; "
-                    f"it is to be read from {first} (failOnDataLoss=false passes over that)"
+                    f"{folder.path} starts at offset {log.start_offset}, after the requested "
+                    f"{first}: earlier records are gone (failOnDataLoss=false skips them)"
                 )
             start = min(log.start_offset, last)
             note_loss(options.loss_report, LostRange(*key, first, start))
             first = start
-        ranges.append(RowRange(*key, place, first, last))
-    return [each for each in ranges if each.size]
+        ranges.append(RowRange(*key, folder, first, last))
+    return [row_range for row_range in ranges if row_range.size]
 
 
-def _found(
+def _selected_folders(
     directories: LogDirectories, options: SegmentOptions
-) -> dict[TopicPartition, PartitionPlace]:
-    places = directories.find(options.wants)
-    if not places and options.pattern is None:
+) -> dict[TopicPartition, PartitionFolder]:
+    folders = directories.find(options.wants)
+    if not folders and options.pattern is None:
         raise OptionError("none of the topics or partitions is in the directory")
-    missing = sorted((options.assigned or frozenset()) - places.keys())
+    missing = sorted((options.assigned or frozenset()) - folders.keys())
     if missing:
         topic, partition = missing[0]
         raise OptionError(f"the partition {topic}-{partition} is not in the directory")
-    topics = {topic for topic, _ in places}
+    topics = {topic for topic, _ in folders}
     absent = sorted((options.topics or frozenset()) - topics)
     if absent:
         raise OptionError(f"the topic {absent[0]} is not in the directory")
-    return places
+    return folders
 
 
-def _check_named(places: Iterable[TopicPartition], limit: Limit, name: str) -> None:
+def _check_named(partitions: Iterable[TopicPartition], limit: Limit, name: str) -> None:
     if limit.each is None:
         return
-    there = set(places)
+    existing = set(partitions)
     if limit.is_time:
         name += "ByTimestamp"
-    if missing := sorted(there - limit.each.keys()):
-        raise OptionError(f"option {name} is to name all partitions; {missing[0]} is missing")
-    if unknown := sorted(limit.each.keys() - there):
-        raise OptionError(f"option {name} names {unknown[0]}, which is not there")
+    if missing := sorted(existing - limit.each.keys()):
+        raise OptionError(f"option {name} must name all partitions; {missing[0]} is missing")
+    if unknown := sorted(limit.each.keys() - existing):
+        raise OptionError(f"option {name} names {unknown[0]}, which does not exist")
 
 
 def start_offset(
@@ -107,29 +105,29 @@ def start_offset(
         OptionError: No record is late enough, and the options make this an error.
     """
     limit = options.start
-    wanted = limit.everywhere if limit.each is None else limit.each[key]
+    requested = limit.for_all if limit.each is None else limit.each[key]
     if limit.is_time:
-        found = log.offset_for_time(wanted, end_offset)
-        if found is not None:
-            return found
+        time_offset = log.offset_for_time(requested, end_offset)
+        if time_offset is not None:
+            return time_offset
         if options.latest_if_not_found:
             return end_offset
         raise OptionError(
-            f"{key[0]}-{key[1]} has no record from timestamp {wanted} on; "
-            "startingOffsetsByTimestampStrategy=latest begins at its end then"
+            f"{key[0]}-{key[1]} has no record at or after timestamp {requested}; "
+            "startingOffsetsByTimestampStrategy=latest starts at its end"
         )
-    return _special(wanted, log, end_offset)
+    return _special(requested, log, end_offset)
 
 
 def _end_offset(
     options: SegmentOptions, key: TopicPartition, log: LogOnDisk, end_offset: int
 ) -> int:
     limit = options.end
-    wanted = limit.everywhere if limit.each is None else limit.each[key]
+    requested = limit.for_all if limit.each is None else limit.each[key]
     if limit.is_time:
-        found = log.offset_for_time(wanted, end_offset)
-        return end_offset if found is None else found
-    offset = _special(wanted, log, end_offset)
+        time_offset = log.offset_for_time(requested, end_offset)
+        return end_offset if time_offset is None else time_offset
+    offset = _special(requested, log, end_offset)
     if offset > end_offset:
         raise OptionError(
             f"{key[0]}-{key[1]} can be read up to offset {end_offset}, not to {offset}"
@@ -137,44 +135,46 @@ def _end_offset(
     return offset
 
 
-def _special(wanted: int, log: LogOnDisk, end_offset: int) -> int:
-    if wanted == EARLIEST:
+def _special(requested: int, log: LogOnDisk, end_offset: int) -> int:
+    if requested == EARLIEST:
         return log.start_offset
-    return end_offset if wanted == LATEST else wanted
+    return end_offset if requested == LATEST else requested
 
 
 def split(ranges: list[RowRange], options: SegmentOptions) -> list[RowRange]:
     """Split ranges into pieces for single tasks."""
-    total = sum(each.size for each in ranges)
-    return [piece for each in ranges for piece in _pieces(each, total, options)]
+    total = sum(row_range.size for row_range in ranges)
+    return [piece for row_range in ranges for piece in _pieces(row_range, total, options)]
 
 
-def _pieces(whole: RowRange, total: int, options: SegmentOptions) -> Iterator[RowRange]:
+def _pieces(row_range: RowRange, total: int, options: SegmentOptions) -> Iterator[RowRange]:
     count = 1
     if options.most_records:
-        count = -(-whole.size // options.most_records)
+        count = -(-row_range.size // options.most_records)
     if options.min_partitions:
-        count = max(count, -(-whole.size * options.min_partitions // total))
-    count = min(count, whole.size)
+        count = max(count, -(-row_range.size * options.min_partitions // total))
+    count = min(count, row_range.size)
     for number in range(count):
-        start = whole.from_offset + whole.size * number // count
-        end = whole.from_offset + whole.size * (number + 1) // count
-        yield whole._replace(from_offset=start, end_offset=end)
+        start = row_range.from_offset + row_range.size * number // count
+        end = row_range.from_offset + row_range.size * (number + 1) // count
+        yield row_range._replace(from_offset=start, end_offset=end)
 
 
 def limited(
-    starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int], most: int
+    starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int], max_offsets: int
 ) -> dict[TopicPartition, int]:
-    """Return ends with at most `most` offsets in all; each partition gets its share, at least one.
+    """Return ends with at most `max_offsets` offsets in all.
+
+    Each partition gets its share, at least one.
 
     Source: the connector's KafkaMicroBatchStream.rateLimit.
     """
     total = sum(max(0, ends[key] - starts[key]) for key in ends)
-    if total <= most:
+    if total <= max_offsets:
         return dict(ends)
-    found: dict[TopicPartition, int] = {}
+    limited_ends: dict[TopicPartition, int] = {}
     for key, end in ends.items():
         size = max(0, end - starts[key])
-        share = size * most / total
-        found[key] = min(end, starts[key] + (int(share) or (1 if size else 0)))
-    return found
+        share = size * max_offsets / total
+        limited_ends[key] = min(end, starts[key] + (int(share) or (1 if size else 0)))
+    return limited_ends

@@ -85,7 +85,7 @@ class Limit(NamedTuple):
         is_time: Whether they are timestamps, in ms since 1970.
     """
 
-    everywhere: int = EARLIEST
+    for_all: int = EARLIEST
     each: ByPartition | None = None
     is_time: bool = False
 
@@ -122,20 +122,27 @@ class SegmentOptions(NamedTuple):
         return self.pattern.fullmatch(topic) is not None
 
 
-def parse_options(given: Mapping[str, str], *, is_stream: bool) -> SegmentOptions:
+def parse_options(raw_options: Mapping[str, str], *, is_stream: bool) -> SegmentOptions:
     """Parse the options of a batch or a stream.
 
     Raises:
         OptionError: One is missing, unknown or invalid; the message says what is valid.
     """
-    options = _known(given)
-    directories = tuple(each.strip() for each in options.get("path", "").split(",") if each.strip())
+    options = _checked_names(raw_options)
+    directories = tuple(
+        directory.strip() for directory in options.get("path", "").split(",") if directory.strip()
+    )
     if not directories:
         raise OptionError("option path is missing: name a log directory")
     topics, pattern, assigned = _chosen(options)
-    fewest, most = _count(options, "minOffsetsPerTrigger"), _count(options, "maxOffsetsPerTrigger")
-    if fewest is not None and most is not None and fewest > most:
-        raise OptionError(f"minOffsetsPerTrigger, {fewest}, is over maxOffsetsPerTrigger, {most}")
+    minimum, maximum = (
+        _count(options, "minOffsetsPerTrigger"),
+        _count(options, "maxOffsetsPerTrigger"),
+    )
+    if minimum is not None and maximum is not None and minimum > maximum:
+        raise OptionError(
+            f"minOffsetsPerTrigger, {minimum}, is greater than maxOffsetsPerTrigger, {maximum}"
+        )
     return SegmentOptions(
         directories=directories,
         topics=topics,
@@ -156,8 +163,8 @@ def parse_options(given: Mapping[str, str], *, is_stream: bool) -> SegmentOption
         includes_control=_flag(options, "includeControlRecords", default=False),
         min_partitions=_count(options, "minPartitions"),
         most_records=_count(options, "maxRecordsPerPartition"),
-        max_offsets_per_trigger=most,
-        min_offsets_per_trigger=fewest,
+        max_offsets_per_trigger=maximum,
+        min_offsets_per_trigger=minimum,
         max_trigger_delay_ms=delay_ms_of(
             "maxTriggerDelay", options.get("maxTriggerDelay", _TRIGGER_DELAY)
         ),
@@ -166,64 +173,64 @@ def parse_options(given: Mapping[str, str], *, is_stream: bool) -> SegmentOption
     )
 
 
-def parse_columns(given: Mapping[str, str]) -> tuple[tuple[str, ...] | None, bool]:
+def parse_columns(raw_options: Mapping[str, str]) -> tuple[tuple[str, ...] | None, bool]:
     """Return the option `columns`, if given, and whether headers are included.
 
     Raises:
         OptionError: As parse_options.
     """
-    options = _known(given)
+    options = _checked_names(raw_options)
     names = options.get("columns")
-    columns = None if names is None else tuple(each.strip() for each in names.split(","))
+    columns = None if names is None else tuple(column.strip() for column in names.split(","))
     return columns, _flag(options, "includeHeaders", default=False)
 
 
-def _known(given: Mapping[str, str]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for name, value in given.items():
+def _checked_names(raw_options: Mapping[str, str]) -> dict[str, str]:
+    options: dict[str, str] = {}
+    for name, value in raw_options.items():
         canonical = _CANONICAL.get(name.lower())
         if canonical is None and name.lower().startswith("kafka."):
             continue  # there is no client
         if canonical is None:
-            raise OptionError(f"option {name} is not known; there are {', '.join(_OPTIONS)}")
-        found[canonical] = value
-    return found
+            raise OptionError(f"option {name} is unknown; there are {', '.join(_OPTIONS)}")
+        options[canonical] = value
+    return options
 
 
 def _chosen(
     options: dict[str, str],
 ) -> tuple[frozenset[str] | None, re.Pattern[str] | None, frozenset[TopicPartition] | None]:
-    ways = [name for name in ("subscribe", "subscribePattern", "assign") if name in options]
-    if len(ways) != 1:
+    selections = [name for name in ("subscribe", "subscribePattern", "assign") if name in options]
+    if len(selections) != 1:
         raise OptionError("give one of the options subscribe, subscribePattern and assign")
-    value = options[ways[0]].strip()
+    value = options[selections[0]].strip()
     if not value:
-        raise OptionError(f"option {ways[0]} is empty")
-    if ways[0] == "subscribe":
-        return frozenset(each.strip() for each in value.split(",") if each.strip()), None, None
-    if ways[0] == "subscribePattern":
+        raise OptionError(f"option {selections[0]} is empty")
+    if selections[0] == "subscribe":
+        return frozenset(topic.strip() for topic in value.split(",") if topic.strip()), None, None
+    if selections[0] == "subscribePattern":
         try:
             return None, re.compile(value), None
         except re.error as error:
-            raise OptionError(f"option subscribePattern is no pattern: {error}") from None
+            raise OptionError(f"option subscribePattern is not a pattern: {error}") from None
     return None, None, frozenset(_assigned(value))
 
 
 def _assigned(value: str) -> list[TopicPartition]:
-    found = _json(value, "assign", '{"topic": [0, 1]}')
-    wanted: list[TopicPartition] = []
-    for topic, partitions in found.items():
+    topics = _json(value, "assign", '{"topic": [0, 1]}')
+    assigned: list[TopicPartition] = []
+    for topic, partitions in topics.items():
         if not isinstance(partitions, list):
-            raise OptionError('option assign is to be like {"topic": [0, 1]}')
-        wanted += ((topic, _whole(each, "assign")) for each in partitions)
-    return wanted
+            raise OptionError('option assign must be like {"topic": [0, 1]}')
+        assigned += ((topic, _integer(partition, "assign")) for partition in partitions)
+    return assigned
 
 
 def _limit(options: dict[str, str], side: str, default: int, *, is_stream: bool) -> Limit:
     """Parse the start or the end: the first given of three options."""
     name = f"{side}Timestamp"
     if name in options:
-        return Limit(_whole(options[name], name), is_time=True)
+        return Limit(_integer(options[name], name), is_time=True)
     name = f"{side}OffsetsByTimestamp"
     if name in options:
         return Limit(each=_by_partition(options[name], name), is_time=True)
@@ -236,12 +243,12 @@ def _limit(options: dict[str, str], side: str, default: int, *, is_stream: bool)
         offset = EARLIEST if word == "earliest" else LATEST
         _check_special(offset, side, is_stream=is_stream)
         return Limit(offset)
-    each = _by_partition(value, name)
-    for offset in each.values():
+    by_partition = _by_partition(value, name)
+    for offset in by_partition.values():
         if offset < EARLIEST:
-            raise OptionError(f"option {name}: {offset} is no offset")
+            raise OptionError(f"option {name}: {offset} is not an offset")
         _check_special(offset, side, is_stream=is_stream)
-    return Limit(each=each)
+    return Limit(each=by_partition)
 
 
 def _check_special(offset: int, side: str, *, is_stream: bool) -> None:
@@ -253,59 +260,59 @@ def _check_special(offset: int, side: str, *, is_stream: bool) -> None:
 
 def _ending(options: dict[str, str], *, is_stream: bool) -> Limit:
     if is_stream:
-        given = [name for name in options if name.startswith("ending")]
-        if given:
-            raise OptionError(f"option {given[0]} is for batches; a stream has no end")
+        ending_options = [name for name in options if name.startswith("ending")]
+        if ending_options:
+            raise OptionError(f"option {ending_options[0]} is for batches; a stream has no end")
         return Limit(LATEST)
     return _limit(options, "ending", LATEST, is_stream=False)
 
 
 def _by_partition(value: str, name: str) -> ByPartition:
     example = '{"topic": {"0": 23, "1": -2}}'
-    found: ByPartition = {}
+    offsets: ByPartition = {}
     for topic, partitions in _json(value, name, example).items():
         if not isinstance(partitions, dict):
-            raise OptionError(f"option {name} is to be like {example}")
+            raise OptionError(f"option {name} must be like {example}")
         for partition, number in cast("dict[str, Any]", partitions).items():
-            found[topic, _whole(partition, name)] = _whole(number, name)
-    return found
+            offsets[topic, _integer(partition, name)] = _integer(number, name)
+    return offsets
 
 
 def _json(value: str, name: str, example: str) -> dict[str, Any]:
     try:
-        found = parse_json(value)
+        parsed = parse_json(value)
     except ValueError:
-        found = None
-    if not isinstance(found, dict):
-        raise OptionError(f"option {name} is to be like {example}, not {value[:100]}")
-    return cast("dict[str, Any]", found)
+        parsed = None
+    if not isinstance(parsed, dict):
+        raise OptionError(f"option {name} must be like {example}, not {value[:100]}")
+    return cast("dict[str, Any]", parsed)
 
 
-def _whole(value: Any, name: str) -> int:
+def _integer(value: Any, name: str) -> int:
     try:
         return int(str(value))
     except ValueError:
-        raise OptionError(f"option {name}: {value!r} is no whole number") from None
+        raise OptionError(f"option {name}: {value!r} is not a whole number") from None
 
 
 def _count(options: dict[str, str], name: str) -> int | None:
     if name not in options:
         return None
-    number = _whole(options[name], name)
+    number = _integer(options[name], name)
     if number < 1:
-        raise OptionError(f"option {name} is to be at least 1")
+        raise OptionError(f"option {name} must be at least 1")
     return number
 
 
 def _flag(options: dict[str, str], name: str, *, default: bool) -> bool:
     word = options.get(name, str(default)).strip().lower()
     if word not in {"true", "false"}:
-        raise OptionError(f"option {name} is true or false, not {word}")
+        raise OptionError(f"option {name} must be true or false, not {word}")
     return word == "true"
 
 
 def _one_of(options: dict[str, str], name: str, words: tuple[str, str]) -> str:
     word = options.get(name, words[0]).strip().lower()
     if word not in words:
-        raise OptionError(f"option {name} is {words[0]} or {words[1]}, not {word}")
+        raise OptionError(f"option {name} must be {words[0]} or {words[1]}, not {word}")
     return word

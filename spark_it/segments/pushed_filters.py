@@ -47,53 +47,53 @@ class PushedFilters(NamedTuple):
 
     def narrowed(self, ranges: list[RowRange]) -> list[RowRange]:
         """Return the parts of ranges that may match."""
-        found = [
-            each._replace(
-                from_offset=max(each.from_offset, self.from_offset),
-                end_offset=min(each.end_offset, self.end_offset),
+        parts = [
+            row_range._replace(
+                from_offset=max(row_range.from_offset, self.from_offset),
+                end_offset=min(row_range.end_offset, self.end_offset),
             )
-            for each in ranges
-            if (self.topics is None or each.topic in self.topics)
-            and (self.partitions is None or each.partition in self.partitions)
+            for row_range in ranges
+            if (self.topics is None or row_range.topic in self.topics)
+            and (self.partitions is None or row_range.partition in self.partitions)
         ]
-        return [each for each in found if each.size > 0]
+        return [row_range for row_range in parts if row_range.size > 0]
 
 
 def pushed(filters: Iterable[Filter]) -> PushedFilters:
     """Return the conditions of all filters together."""
-    found = PushedFilters()
-    for each in filters:
-        name: tuple[str, ...] = getattr(each, "attribute", ())
+    conditions = PushedFilters()
+    for spark_filter in filters:
+        name: tuple[str, ...] = getattr(spark_filter, "attribute", ())
         if len(name) != 1:
             continue
-        values = _values(each)
+        values = _values(spark_filter)
         match name[0]:
             case "offset":
-                found = _by_offset(found, each)
+                conditions = _by_offset(conditions, spark_filter)
             case "timestamp":
-                found = _by_time(found, each)
+                conditions = _by_time(conditions, spark_filter)
             case "topic" if values is not None:
-                found = found._replace(topics=_both(found.topics, values))
+                conditions = conditions._replace(topics=_both(conditions.topics, values))
             case "partition" if values is not None:
-                found = found._replace(partitions=_both(found.partitions, values))
+                conditions = conditions._replace(partitions=_both(conditions.partitions, values))
             case _:
                 pass
-    return found
+    return conditions
 
 
-def _values(each: Filter) -> frozenset[Any] | None:
-    if isinstance(each, EqualTo | EqualNullSafe):
-        return frozenset((each.value,))
-    return frozenset(each.value) if isinstance(each, In) else None
+def _values(spark_filter: Filter) -> frozenset[Any] | None:
+    if isinstance(spark_filter, EqualTo | EqualNullSafe):
+        return frozenset((spark_filter.value,))
+    return frozenset(spark_filter.value) if isinstance(spark_filter, In) else None
 
 
 def _both(before: frozenset[Any] | None, values: frozenset[Any]) -> frozenset[Any]:
     return values if before is None else before & values
 
 
-def _by_offset(found: PushedFilters, each: Filter) -> PushedFilters:
-    start, end = found.from_offset, found.end_offset
-    match each:
+def _by_offset(conditions: PushedFilters, spark_filter: Filter) -> PushedFilters:
+    start, end = conditions.from_offset, conditions.end_offset
+    match spark_filter:
         case EqualTo(value=int(value)) | EqualNullSafe(value=int(value)):
             start, end = max(start, value), min(end, value + 1)
         case GreaterThan(value=int(value)):
@@ -106,19 +106,19 @@ def _by_offset(found: PushedFilters, each: Filter) -> PushedFilters:
             end = min(end, value + 1)
         case _:
             pass
-    return found._replace(from_offset=start, end_offset=end)
+    return conditions._replace(from_offset=start, end_offset=end)
 
 
-def _by_time(found: PushedFilters, each: Filter) -> PushedFilters:
-    if not isinstance(each, EqualTo | EqualNullSafe | GreaterThan | GreaterThanOrEqual):
-        return found
-    value = each.value
+def _by_time(conditions: PushedFilters, spark_filter: Filter) -> PushedFilters:
+    if not isinstance(spark_filter, EqualTo | EqualNullSafe | GreaterThan | GreaterThanOrEqual):
+        return conditions
+    value = spark_filter.value
     if not isinstance(value, datetime.datetime):
-        return found
+        return conditions
     # Without a zone it has the session's, which is unknown: a day earlier is safe.
     if value.tzinfo is None:
         value = value.replace(tzinfo=datetime.UTC) - datetime.timedelta(days=1)
     earliest = (value - _EPOCH) // _MILLISECOND
-    if found.earliest is not None:
-        earliest = max(earliest, found.earliest)
-    return found._replace(earliest=earliest)
+    if conditions.earliest is not None:
+        earliest = max(earliest, conditions.earliest)
+    return conditions._replace(earliest=earliest)

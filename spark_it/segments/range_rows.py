@@ -8,7 +8,7 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from wirebroker.segments.arrow_rows import record_batch
-from wirebroker.segments.row_scan import ScanWish, scan_rows
+from wirebroker.segments.row_scan import ScanOptions, scan_rows
 from wirebroker.segments.row_schema import check_types
 
 if TYPE_CHECKING:
@@ -29,13 +29,13 @@ class RangePartition(InputPartition):
         self.piece = piece
 
 
-def scan_wish(
+def scan_settings(
     options: SegmentOptions, schema: StructType, *, earliest: int | None = None
-) -> ScanWish:
+) -> ScanOptions:
     """Return what a read needs of rows; raise OptionError for another source's schema."""
     check_types({field.name: field.dataType.simpleString() for field in schema})
     names = schema.fieldNames()
-    return ScanWish(
+    return ScanOptions(
         keys="key" in names,
         values="value" in names,
         headers="headers" in names,
@@ -48,7 +48,7 @@ def scan_wish(
 
 
 def arrow_batches(
-    partition: InputPartition, wish: ScanWish, schema: StructType
+    partition: InputPartition, settings: ScanOptions, schema: StructType
 ) -> Iterator[pa.RecordBatch]:
     """Read a partition's rows; if there are none, Spark passes another kind of partition.
 
@@ -61,6 +61,6 @@ def arrow_batches(
     arrow_schema = to_arrow_schema(schema, timezone="UTC")
     piece = partition.piece
     piece.place.check_topic_id(piece.topic)
-    for rows in scan_rows(piece, wish):
+    for rows in scan_rows(piece, settings):
         yield record_batch(rows, piece, arrow_schema)
     piece.place.check_topic_id(piece.topic)

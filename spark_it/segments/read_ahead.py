@@ -23,18 +23,18 @@ class AdvisedFile(Protocol):
 class ReadAhead:
     """Requests for one reader of a file, from a position to an end."""
 
-    __slots__ = ("_asked", "_end", "_file")
+    __slots__ = ("_end", "_file", "_requested_end")
 
-    # The part below `_asked` is requested.
+    # The part below `_requested_end` is requested.
 
     def __init__(self, file: AdvisedFile, position: int, end: int) -> None:
         self._file = file
-        self._asked = position
+        self._requested_end = position
         self._end = end
 
     def reached(self, position: int) -> None:
         """Request more if the reader is near the end of the requested part."""
-        while self._asked < min(position + STEP_BYTES + 1, self._end):
-            length = min(STEP_BYTES, self._end - self._asked)
-            self._file.expect(self._asked, length)
-            self._asked += length
+        while self._requested_end < min(position + STEP_BYTES + 1, self._end):
+            length = min(STEP_BYTES, self._end - self._requested_end)
+            self._file.expect(self._requested_end, length)
+            self._requested_end += length

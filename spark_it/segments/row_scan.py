@@ -29,7 +29,7 @@ _MOST_ROWS: Final = 10_000
 _MOST_BYTES: Final = 8 << 20
 
 
-class ScanWish(NamedTuple):
+class ScanOptions(NamedTuple):
     """What to read of rows.
 
     Attributes:
@@ -62,7 +62,7 @@ class ScannedRows(NamedTuple):
     runs: Sequence[RowRun]
 
 
-def scan_rows(piece: RowRange, wish: ScanWish) -> Iterator[ScannedRows]:
+def scan_rows(piece: RowRange, settings: ScanOptions) -> Iterator[ScannedRows]:
     """Read the rows of a range.
 
     Raises:
@@ -72,24 +72,24 @@ def scan_rows(piece: RowRange, wish: ScanWish) -> Iterator[ScannedRows]:
     """
     log = piece.place.log()
     aborted = _ByProducer(
-        log.aborted(piece.from_offset, piece.end_offset) if wish.is_committed else ()
+        log.aborted(piece.from_offset, piece.end_offset) if settings.is_committed else ()
     )
-    columns = RecordColumns(keys=wish.keys, values=wish.values, headers=wish.headers)
+    columns = RecordColumns(keys=settings.keys, values=settings.values, headers=settings.headers)
     runs: list[RowRun] = []
 
     def note(start: int, end: int) -> None:
         nonlocal piece
         # The batch at the end of a gap may contain deleted records.
         piece = piece._replace(from_offset=end)
-        note_loss(wish.loss_report, LostRange(piece.topic, piece.partition, start, end))
+        note_loss(settings.loss_report, LostRange(piece.topic, piece.partition, start, end))
 
     batches = log.batches(
         *(piece.from_offset, piece.end_offset),
-        fail_on_data_loss=wish.fail_on_data_loss,
+        fail_on_data_loss=settings.fail_on_data_loss,
         on_loss=note,
     )
     for header, batch in batches:
-        if not _is_wanted(header, wish, aborted):
+        if not _is_wanted(header, settings, aborted):
             continue
         row_count = _add(columns, header, batch, piece)
         if row_count:
@@ -101,10 +101,10 @@ def scan_rows(piece: RowRange, wish: ScanWish) -> Iterator[ScannedRows]:
         yield ScannedRows(named(columns.take()), runs)
 
 
-def _is_wanted(header: BatchHeader, wish: ScanWish, aborted: _ByProducer) -> bool:
+def _is_wanted(header: BatchHeader, settings: ScanOptions, aborted: _ByProducer) -> bool:
     if header.is_control:
-        return wish.includes_control
-    if wish.earliest is not None and 0 <= header.max_timestamp < wish.earliest:
+        return settings.includes_control
+    if settings.earliest is not None and 0 <= header.max_timestamp < settings.earliest:
         return False
     return not (header.is_transactional and aborted.holds(header))
 
@@ -128,7 +128,7 @@ def _add(columns: RecordColumns, header: BatchHeader, batch: memoryview, piece: 
     if row_count < 0:
         raise invalid_record(
             f"the records of the batch at offset {header.base_offset} of {piece.place.path} "
-            "contradict themselves"
+            "are inconsistent"
         )
     return row_count
 
@@ -140,9 +140,9 @@ class _ByProducer:
 
     def __init__(self, aborted: Sequence[AbortedTransaction]) -> None:
         self._spans: dict[int, list[tuple[int, int]]] = {}
-        for each in aborted:
-            spans = self._spans.setdefault(each.producer_id, [])
-            spans.append((each.first_offset, each.last_offset))
+        for transaction in aborted:
+            spans = self._spans.setdefault(transaction.producer_id, [])
+            spans.append((transaction.first_offset, transaction.last_offset))
 
     def holds(self, header: BatchHeader) -> bool:
         """Return whether a batch belongs to one of them."""

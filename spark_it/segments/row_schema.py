@@ -38,23 +38,23 @@ COLUMN_TYPES: Final = {
 _NOT_UNASKED: Final = frozenset({"headers", "topicId"})
 
 
-def column_names(asked: tuple[str, ...] | None, *, includes_headers: bool) -> tuple[str, ...]:
-    """Return the columns of a read, in order, with the option `columns` as `asked`.
+def column_names(requested: tuple[str, ...] | None, *, includes_headers: bool) -> tuple[str, ...]:
+    """Return the columns of a read, in order, with the option `columns` as `requested`.
 
     Raises:
         OptionError: A column is unknown or duplicate.
     """
-    if asked is None:
+    if requested is None:
         unasked = _NOT_UNASKED - {"headers"} if includes_headers else _NOT_UNASKED
-        return tuple(each for each in COLUMN_TYPES if each not in unasked)
-    for number, name in enumerate(asked):
+        return tuple(name for name in COLUMN_TYPES if name not in unasked)
+    for number, name in enumerate(requested):
         if name not in COLUMN_TYPES:
             raise OptionError(
-                f"option columns: {name!r} is none; there are {', '.join(COLUMN_TYPES)}"
+                f"option columns: {name!r} is unknown; there are {', '.join(COLUMN_TYPES)}"
             )
-        if name in asked[:number]:
-            raise OptionError(f"option columns: {name} stands there twice")
-    return asked
+        if name in requested[:number]:
+            raise OptionError(f"option columns: {name} is listed twice")
+    return requested
 
 
 def schema_text(names: tuple[str, ...]) -> str:
@@ -64,8 +64,8 @@ def schema_text(names: tuple[str, ...]) -> str:
 
 def check_types(types: dict[str, str]) -> None:
     """Check the columns and types of the user's schema; raise OptionError."""
-    for name, found in types.items():
+    for name, type_name in types.items():
         if name not in COLUMN_TYPES:
-            raise OptionError(f"schema: {name!r} is none; there are {', '.join(COLUMN_TYPES)}")
-        if found != COLUMN_TYPES[name]:
-            raise OptionError(f"schema: {name} is {COLUMN_TYPES[name]}, not {found}")
+            raise OptionError(f"schema: {name!r} is unknown; there are {', '.join(COLUMN_TYPES)}")
+        if type_name != COLUMN_TYPES[name]:
+            raise OptionError(f"schema: {name} must be {COLUMN_TYPES[name]}, not {type_name}")

@@ -29,7 +29,7 @@ def last_stable_offset(log: LogOnDisk, high_watermark: int) -> int:
         if header.is_control:
             batch = segment.log.read_at(position, header.size)
             records = iterate_records(batch, header, max_bytes=MAX_CONTROL_BYTES)
-            if any(control_type(each.key) in _ENDS for each in records):
+            if any(control_type(record.key) in _ENDS for record in records):
                 ongoing.pop(header.producer_id, None)
         elif header.is_transactional:
             ongoing.setdefault(header.producer_id, header.base_offset)
@@ -47,5 +47,7 @@ def _at_snapshot(log: LogOnDisk, high_watermark: int) -> tuple[int, dict[int, in
                 rows = None
             if rows is not None:
                 first_offsets = {row.producer_id: row.current_txn_first_offset for row in rows}
-                return offset, {each: first for each, first in first_offsets.items() if first >= 0}
+                return offset, {
+                    producer_id: first for producer_id, first in first_offsets.items() if first >= 0
+                }
     return log.start_offset, {}

@@ -23,7 +23,7 @@ from wirebroker.segments.errors import DataLossError, recreated
 from wirebroker.segments.log_directories import LogDirectories, topic_ids
 from wirebroker.segments.loss_report import LostRange, note_loss
 from wirebroker.segments.offset_ranges import RowRange, limited, split, start_offset
-from wirebroker.segments.range_rows import RangePartition, arrow_batches, scan_wish
+from wirebroker.segments.range_rows import RangePartition, arrow_batches, scan_settings
 from wirebroker.segments.trigger_limits import TriggerGate
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.datasource import ReadLimit
     from pyspark.sql.types import StructType
 
-    from wirebroker.segments.log_directories import PartitionPlace
+    from wirebroker.segments.log_directories import PartitionFolder
     from wirebroker.segments.options import SegmentOptions
     from wirebroker.storage.checkpoints import TopicPartition
 
@@ -51,8 +51,8 @@ class StreamMark(NamedTuple):
 
     def recreated_in(self, other: StreamMark) -> set[str]:
         """Return the topics that have a different id in another mark."""
-        known = self.ids.items()
-        return {topic for topic, each in known if other.ids.get(topic, each) != each}
+        own_ids = self.ids.items()
+        return {topic for topic, topic_id in own_ids if other.ids.get(topic, topic_id) != topic_id}
 
 
 class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -67,26 +67,29 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> StreamOffset:  # noqa: N802
         """Return where a new query starts."""
-        found: dict[TopicPartition, int] = {}
+        offsets: dict[TopicPartition, int] = {}
         directories = self._opened()
-        places = self._places()
-        for key, place in places.items():
-            log = place.log()
-            end = directories.end_offset(key, place, log, is_committed=self._options.is_committed)
-            found[key] = start_offset(self._options, key, log, end)
-        return _to_json(StreamMark(found, topic_ids(places)))
+        folders = self._folders()
+        for key, folder in folders.items():
+            log = folder.log()
+            end = directories.end_offset(key, folder, log, is_committed=self._options.is_committed)
+            offsets[key] = start_offset(self._options, key, log, end)
+        return _to_json(StreamMark(offsets, topic_ids(folders)))
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """Return whether the options set a limit, which latestOffset then applies."""
-        most, fewest = self._options.max_offsets_per_trigger, self._options.min_offsets_per_trigger
+        maximum, minimum = (
+            self._options.max_offsets_per_trigger,
+            self._options.min_offsets_per_trigger,
+        )
         # Spark's Python API takes only one limit.
-        if most is not None:
-            return ReadMaxRows(most)
-        return ReadAllAvailable() if fewest is None else ReadMinRows(fewest)
+        if maximum is not None:
+            return ReadMaxRows(maximum)
+        return ReadAllAvailable() if minimum is None else ReadMinRows(minimum)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Store the current end offsets, at which this query ends."""
-        self._target = self._ends(self._places())
+        self._target = self._ends(self._folders())
 
     def latestOffset(self, start: StreamOffset, limit: ReadLimit) -> StreamOffset:  # noqa: N802
         """Return where the next micro-batch ends.
@@ -96,55 +99,57 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             RecreatedTopicError: A topic's id has changed.
             KafkaError, OSError: A log cannot be read.
         """
-        begun = _from_json(start)
-        places = self._places()
-        now = self._target or self._ends(places)
-        restarted = self._recreated(begun, now)
+        start_mark = _from_json(start)
+        folders = self._folders()
+        now = self._target or self._ends(folders)
+        restarted = self._recreated(start_mark, now)
         ends = dict(now.offsets)
-        for key, begin in begun.offsets.items():
+        for key, begin in start_mark.offsets.items():
             if key[0] not in restarted and ends.get(key, -1) < begin:
                 sentence = f"{key[0]}-{key[1]} was read up to {begin}, which no longer exists"
-                self._tell_loss(sentence, LostRange(*key, begin, begin))
+                self._report_loss(sentence, LostRange(*key, begin, begin))
                 ends[key] = begin
         # Keep ids that cannot be read now.
-        ids = begun.ids | now.ids
+        ids = start_mark.ids | now.ids
         if isinstance(limit, ReadAllAvailable):
             return _to_json(StreamMark(ends, ids))
-        starts = {key: self._begin(key, begun, restarted, places) for key in ends}
+        starts = {key: self._begin(key, start_mark, restarted, folders) for key in ends}
         if not self._trigger_gate().opens(starts, ends):
             return start
-        most = self._options.max_offsets_per_trigger
-        return _to_json(StreamMark(ends if most is None else limited(starts, ends, most), ids))
+        maximum = self._options.max_offsets_per_trigger
+        return _to_json(
+            StreamMark(ends if maximum is None else limited(starts, ends, maximum), ids)
+        )
 
     def reportLatestOffset(self) -> StreamOffset | None:  # noqa: N802
         """Return the current end offsets, for the query's progress."""
-        return _to_json(self._ends(self._places()))
+        return _to_json(self._ends(self._folders()))
 
     def partitions(self, start: StreamOffset, end: StreamOffset) -> list[InputPartition]:
         """Return a partition for each task of a micro-batch.
 
         A topic that was recreated after planning is left out, or an error.
         """
-        begun, planned = _from_json(start), _from_json(end)
-        restarted = begun.recreated_in(planned)
-        places = self._places()
-        gone = self._recreated(planned, StreamMark({}, topic_ids(places)))
+        start_mark, planned = _from_json(start), _from_json(end)
+        restarted = start_mark.recreated_in(planned)
+        folders = self._folders()
+        recreated_topics = self._recreated(planned, StreamMark({}, topic_ids(folders)))
         ranges: list[RowRange] = []
         for key, last in planned.offsets.items():
-            if key[0] in gone:
+            if key[0] in recreated_topics:
                 continue
-            first = self._begin(key, begun, restarted, places)
+            first = self._begin(key, start_mark, restarted, folders)
             if first >= last:
                 continue
-            if key not in places:
+            if key not in folders:
                 lost = LostRange(*key, first, last)
-                self._tell_loss(f"{key[0]}-{key[1]} is gone", lost)
+                self._report_loss(f"{key[0]}-{key[1]} is gone", lost)
                 continue
-            ranges.append(RowRange(*key, places[key], first, last))
-        return [RangePartition(each) for each in split(ranges, self._options)]
+            ranges.append(RowRange(*key, folders[key], first, last))
+        return [RangePartition(piece) for piece in split(ranges, self._options)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return arrow_batches(partition, scan_wish(self._options, self._schema), self._schema)
+        return arrow_batches(partition, scan_settings(self._options, self._schema), self._schema)
 
     def _trigger_gate(self) -> TriggerGate:
         if self._gate is None:
@@ -161,60 +166,60 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._directories = LogDirectories(self._options.directories)
         return self._directories
 
-    def _places(self) -> dict[TopicPartition, PartitionPlace]:
+    def _folders(self) -> dict[TopicPartition, PartitionFolder]:
         """List the directories, which opens a file of each partition: do this once in a call."""
         return self._opened().find(self._options.wants)
 
-    def _ends(self, places: dict[TopicPartition, PartitionPlace]) -> StreamMark:
+    def _ends(self, folders: dict[TopicPartition, PartitionFolder]) -> StreamMark:
         directories = self._opened()
         is_committed = self._options.is_committed
         ends = {
-            key: directories.end_offset(key, place, place.log(), is_committed=is_committed)
-            for key, place in places.items()
+            key: directories.end_offset(key, folder, folder.log(), is_committed=is_committed)
+            for key, folder in folders.items()
         }
-        return StreamMark(ends, topic_ids(places))
+        return StreamMark(ends, topic_ids(folders))
 
     def _begin(
         self,
         key: TopicPartition,
-        begun: StreamMark,
+        start_mark: StreamMark,
         restarted: set[str],
-        places: dict[TopicPartition, PartitionPlace],
+        folders: dict[TopicPartition, PartitionFolder],
     ) -> int:
         """Return where a partition's read starts; for a new one, its first offset."""
-        if key in begun.offsets and key[0] not in restarted:
-            return begun.offsets[key]
-        place = places.get(key)
-        return 0 if place is None else place.log().start_offset
+        if key in start_mark.offsets and key[0] not in restarted:
+            return start_mark.offsets[key]
+        folder = folders.get(key)
+        return 0 if folder is None else folder.log().start_offset
 
     def _recreated(self, before: StreamMark, now: StreamMark) -> set[str]:
         """Return the recreated topics; raise if the options refuse them."""
-        found = before.recreated_in(now)
-        if found and not self._options.restarts_recreated:
-            topic = min(found)
+        topics = before.recreated_in(now)
+        if topics and not self._options.restarts_recreated:
+            topic = min(topics)
             advice = "recreatedTopics=restart reads the new one from its beginning."
             raise recreated(topic, before.ids[topic], now.ids[topic], advice)
-        return found
+        return topics
 
-    def _tell_loss(self, sentence: str, lost: LostRange) -> None:
+    def _report_loss(self, sentence: str, lost: LostRange) -> None:
         if self._options.fail_on_data_loss:
-            raise DataLossError(f"{sentence}; failOnDataLoss=false passes over that")
+            raise DataLossError(f"{sentence}; failOnDataLoss=false skips it")
         note_loss(self._options.loss_report, lost)
 
 
 def _to_json(mark: StreamMark) -> StreamOffset:
-    found: StreamOffset = {}
+    offsets: StreamOffset = {}
     for (topic, partition), offset in sorted(mark.offsets.items()):
-        found.setdefault(topic, {})[str(partition)] = offset
-    ids = {topic: mark.ids[topic] for topic in found if topic in mark.ids}
-    return {**found, _IDS: ids} if ids else found
+        offsets.setdefault(topic, {})[str(partition)] = offset
+    ids = {topic: mark.ids[topic] for topic in offsets if topic in mark.ids}
+    return {**offsets, _IDS: ids} if ids else offsets
 
 
 def _from_json(offsets: StreamOffset) -> StreamMark:
-    places = {
+    by_partition = {
         (topic, int(partition)): offset
         for topic, partitions in offsets.items()
         if topic != _IDS
         for partition, offset in partitions.items()
     }
-    return StreamMark(places, dict(offsets.get(_IDS, {})))
+    return StreamMark(by_partition, dict(offsets.get(_IDS, {})))

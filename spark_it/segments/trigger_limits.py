@@ -60,8 +60,8 @@ class TriggerGate:
 
 def delay_ms_of(name: str, text: str) -> int:
     """Convert a time such as "10s", "15m", "200ms" or "300" to milliseconds; raise OptionError."""
-    found = _DELAY.fullmatch(text.strip().lower())
-    unit = _UNITS_MS.get(found[2] or "ms") if found else None
-    if found is None or unit is None:
-        raise OptionError(f"option {name} is to be like 30s, 15m or 200ms, not {text[:100]}")
-    return int(int(found[1]) * unit)
+    match = _DELAY.fullmatch(text.strip().lower())
+    unit = _UNITS_MS.get(match[2] or "ms") if match else None
+    if match is None or unit is None:
+        raise OptionError(f"option {name} must be like 30s, 15m or 200ms, not {text[:100]}")
+    return int(int(match[1]) * unit)

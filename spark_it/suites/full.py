@@ -75,13 +75,13 @@ GROUPS = {
 
 def steps_of(broker: str, folder: Path, *, resumes: bool) -> tuple[Step, ...]:
     """Return a step for each group of suites; `resumes` skips suites that passed."""
-    how = ("--resume",) if resumes else ()
+    resume_option = ("--resume",) if resumes else ()
     return tuple(
         Step(
             name,
             (
                 *("spark_it.suites.run", *group.suites, "--broker", broker),
-                *("--output", str(folder / name), *how),
+                *("--output", str(folder / name), *resume_option),
             ),
             group.minutes,
             f"{len(group.suites)} of Spark's own suites",

@@ -72,7 +72,7 @@ def _install(folder: Path) -> None:
     sources = [SOURCES / "KafkaTestUtils.scala"]
     if not spark_tools.fetch_optional_jars(_TOKEN_TESTS, jars):
         sources.append(SOURCES / "TokenStandInTest.scala")
-    ours = folder / "ours"
-    ours.mkdir()
+    compiled = folder / "ours"
+    compiled.mkdir()
     libraries = [folder / "tests", *spark_tools.connector_jars(), *sorted(jars.glob("*.jar"))]
-    spark_tools.compile_scala(sources, ours, libraries)
+    spark_tools.compile_scala(sources, compiled, libraries)

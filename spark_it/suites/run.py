@@ -85,24 +85,31 @@ def run_suites(
         resumes: Whether to skip suites that passed.
     """
     (directory / "tmp").mkdir(parents=True, exist_ok=True)
-    left = [each for each in suites if not (resumes and has_passed(each, directory))]
+    pending = [suite for suite in suites if not (resumes and has_passed(suite, directory))]
     log = directory / "suites.txt"
-    limit_s = sum(LIMITS_S.get(suite, LIMIT_S) for suite in left)
-    command = _command(left, bootstrap, directory, log_requests=log_requests)
-    status = tools.run_logged(command, log, directory=directory, limit_s=limit_s) if left else 0
+    limit_s = sum(LIMITS_S.get(suite, LIMIT_S) for suite in pending)
+    command = _command(pending, bootstrap, directory, log_requests=log_requests)
+    status = tools.run_logged(command, log, directory=directory, limit_s=limit_s) if pending else 0
     outcomes = {suite: list(_outcomes(suite, directory / "results")) for suite in suites}
-    has_failed = any(one.result == "failed" for found in outcomes.values() for one in found)
-    for suite in left:
-        found = outcomes[suite]
-        if not found or (status != 0 and not has_failed):
+    has_failed = any(
+        outcome.result == "failed"
+        for suite_outcomes in outcomes.values()
+        for outcome in suite_outcomes
+    )
+    for suite in pending:
+        suite_outcomes = outcomes[suite]
+        if not suite_outcomes or (status != 0 and not has_failed):
             # A time limit, or an exception in beforeAll.
             text = log.read_text(errors="replace")
-            found.append(Outcome(suite, "the suite as a whole", "failed", text[-2000:]))
+            suite_outcomes.append(Outcome(suite, "the suite as a whole", "failed", text[-2000:]))
             # A resumed run must repeat the suite.
             _result_of(suite, directory / "results").unlink(missing_ok=True)
     if not wirebroker:
         return outcomes
-    return {suite: [_with_later(one) for one in found] for suite, found in outcomes.items()}
+    return {
+        suite: [_with_later(outcome) for outcome in suite_outcomes]
+        for suite, suite_outcomes in outcomes.items()
+    }
 
 
 def _command(
@@ -138,8 +145,8 @@ def _command(
 
 def has_passed(suite: str, directory: Path) -> bool:
     """Return whether a suite ran to its end without a failure."""
-    found = list(_outcomes(suite, directory / "results"))
-    return bool(found) and all(each.result != "failed" for each in found)
+    outcomes = list(_outcomes(suite, directory / "results"))
+    return bool(outcomes) and all(outcome.result != "failed" for outcome in outcomes)
 
 
 def _outcomes(suite: str, results: Path) -> Iterator[Outcome]:
@@ -147,24 +154,26 @@ def _outcomes(suite: str, results: Path) -> Iterator[Outcome]:
     if not path.is_file():
         return
     for case in ET.parse(path).iter("testcase"):
-        parts = {part.tag: part for part in case}
-        trouble = parts.get("failure", parts.get("error"))
-        result = "failed" if trouble is not None else "skipped" if "skipped" in parts else "passed"
-        why = "" if trouble is None else trouble.get("message", "")
-        yield Outcome(suite, case.get("name", ""), result, why)
+        children = {child.tag: child for child in case}
+        problem = children.get("failure", children.get("error"))
+        result = (
+            "failed" if problem is not None else "skipped" if "skipped" in children else "passed"
+        )
+        message = "" if problem is None else problem.get("message", "")
+        yield Outcome(suite, case.get("name", ""), result, message)
 
 
 def _result_of(suite: str, results: Path) -> Path:
     return results / f"TEST-{_PACKAGE}.{suite}.xml"
 
 
-def _with_later(one: Outcome) -> Outcome:
-    reason = LATER.get((one.suite, one.test))
+def _with_later(outcome: Outcome) -> Outcome:
+    reason = LATER.get((outcome.suite, outcome.test))
     if reason is None:
-        return one
-    if one.result == "passed":
-        return one._replace(result="failed", why="it passes: take it out of LATER")
-    return one._replace(result="later", why=reason)
+        return outcome
+    if outcome.result == "passed":
+        return outcome._replace(result="failed", why="it passes: take it out of LATER")
+    return outcome._replace(result="later", why=reason)
 
 
 def main() -> int:
@@ -210,7 +219,7 @@ def main() -> int:
 def _run_all(options: argparse.Namespace, bootstrap: str, output: Path) -> int:
     _say(f"logs and results: {output}")
     started = time.monotonic()
-    found = run_suites(
+    outcomes_by_suite = run_suites(
         options.suites,
         bootstrap,
         output.resolve(),
@@ -218,20 +227,20 @@ def _run_all(options: argparse.Namespace, bootstrap: str, output: Path) -> int:
         log_requests=options.log_requests,
         resumes=options.resume,
     )
-    for suite, outcomes in found.items():
+    for suite, outcomes in outcomes_by_suite.items():
         _say(f"{suite:<44} {_totals(outcomes)}")
-        for one in outcomes:
-            if one.result in ("failed", "later"):
-                _say(f"  {one.result}: {one.test}: {one.why}")
-    every_one = [one for outcomes in found.values() for one in outcomes]
-    _say(f"{_totals(every_one)}, {time.monotonic() - started:.0f} s")
-    return any(one.result == "failed" for one in every_one)
+        for outcome in outcomes:
+            if outcome.result in ("failed", "later"):
+                _say(f"  {outcome.result}: {outcome.test}: {outcome.why}")
+    all_outcomes = [outcome for outcomes in outcomes_by_suite.values() for outcome in outcomes]
+    _say(f"{_totals(all_outcomes)}, {time.monotonic() - started:.0f} s")
+    return any(outcome.result == "failed" for outcome in all_outcomes)
 
 
 def _totals(outcomes: Sequence[Outcome]) -> str:
     counts = dict.fromkeys(("passed", "failed", "skipped"), 0)
-    for one in outcomes:
-        counts[one.result] = counts.get(one.result, 0) + 1
+    for outcome in outcomes:
+        counts[outcome.result] = counts.get(outcome.result, 0) + 1
     return ", ".join(f"{count} {word}" for word, count in counts.items())
 
 

@@ -35,7 +35,7 @@ def outcomes(
 
 
 @pytest.mark.parametrize("suite", run.SUITES)
-def test_sparks_own_suite_passes(outcomes: dict[str, list[run.Outcome]], suite: str) -> None:
-    found = outcomes[suite]
-    assert not [one for one in found if one.result == "failed"]
-    assert any(one.result == "passed" for one in found)
+def test_spark_connector_suite_passes(outcomes: dict[str, list[run.Outcome]], suite: str) -> None:
+    suite_outcomes = outcomes[suite]
+    assert not [outcome for outcome in suite_outcomes if outcome.result == "failed"]
+    assert any(outcome.result == "passed" for outcome in suite_outcomes)

@@ -21,7 +21,7 @@ def test_each_suite_is_in_one_step():
     )
 
 
-def test_a_suite_has_passed_when_its_end_is_written_down(tmp_path):
+def test_suite_has_passed_if_results_have_no_failure(tmp_path):
     (tmp_path / "results").mkdir()
     suite = "JsonUtilsSuite"
     path = tmp_path / "results" / f"TEST-org.apache.spark.sql.kafka010.{suite}.xml"
@@ -36,11 +36,11 @@ def test_a_suite_has_passed_when_its_end_is_written_down(tmp_path):
     assert not has_passed(suite, tmp_path)
 
 
-def test_what_each_suite_came_to_stands_in_the_table():
-    told = [
+def test_suite_results_are_parsed_from_output():
+    printed = [
         "logs and results: somewhere",
         "JsonUtilsSuite                               2 passed, 0 failed, 0 skipped",
         "consumer.FetchedDataPoolSuite                5 passed, 0 failed, 0 skipped",
         "7 passed, 0 failed, 0 skipped, 9 s",
     ]
-    assert gave_of(told) == told[1:]
+    assert gave_of(printed) == printed[1:]

@@ -32,11 +32,11 @@ class Jar(NamedTuple):
         return f"{self.name}-{self.version}{dashed}.jar"
 
 
-def fetch(wanted: Sequence[Jar], folder: Path, *, java: str, ivy_jars: Path) -> None:
+def fetch(requested: Sequence[Jar], folder: Path, *, java: str, ivy_jars: Path) -> None:
     """Copy jars and their runtime dependencies into a folder.
 
     Args:
-        wanted: The jars.
+        requested: The jars.
         folder: An existing folder; the tool's own files are removed.
         java: The command that runs Ivy.
         ivy_jars: The folder with Ivy's jar.
@@ -46,10 +46,10 @@ def fetch(wanted: Sequence[Jar], folder: Path, *, java: str, ivy_jars: Path) -> 
     """
     maven = shutil.which("mvn")
     if maven:
-        _by_maven(maven, wanted, folder)
+        _by_maven(maven, requested, folder)
     else:
-        _by_ivy(wanted, folder, java=java, ivy_jars=ivy_jars)
-    missing = [jar.file_name for jar in wanted if not (folder / jar.file_name).is_file()]
+        _by_ivy(requested, folder, java=java, ivy_jars=ivy_jars)
+    missing = [jar.file_name for jar in requested if not (folder / jar.file_name).is_file()]
     if missing:
         raise ToolError(f"not in Maven's central repository: {', '.join(missing)}")
 
@@ -61,9 +61,9 @@ _POM = """\
 """
 
 
-def _by_maven(maven: str, wanted: Iterable[Jar], folder: Path) -> None:
+def _by_maven(maven: str, requested: Iterable[Jar], folder: Path) -> None:
     project = folder / "pom.xml"
-    project.write_text(_POM.format("".join(map(_maven_dependency, wanted))))
+    project.write_text(_POM.format("".join(map(_maven_dependency, requested))))
     goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={folder}"]
     _run([maven, "-q", "-B", "-f", str(project), *goal])
     project.unlink()
@@ -75,8 +75,8 @@ def _maven_dependency(jar: Jar) -> str:
     if jar.classifier:
         text += f"<classifier>{jar.classifier}</classifier>"
     if jar.alone:
-        every = "<groupId>*</groupId><artifactId>*</artifactId>"
-        text += f"<exclusions><exclusion>{every}</exclusion></exclusions>"
+        excluded_all = "<groupId>*</groupId><artifactId>*</artifactId>"
+        text += f"<exclusions><exclusion>{excluded_all}</exclusion></exclusions>"
     return f"<dependency>{text}</dependency>"
 
 
@@ -88,9 +88,9 @@ _IVY = """\
 """
 
 
-def _by_ivy(wanted: Iterable[Jar], folder: Path, *, java: str, ivy_jars: Path) -> None:
+def _by_ivy(requested: Iterable[Jar], folder: Path, *, java: str, ivy_jars: Path) -> None:
     module = folder / "ivy.xml"
-    module.write_text(_IVY.format("".join(map(_ivy_dependency, wanted))))
+    module.write_text(_IVY.format("".join(map(_ivy_dependency, requested))))
     cache = folder / "cache"
     pattern = f"{folder}/[artifact]-[revision](-[classifier]).[ext]"
     _run(

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 # Packages of `pip install 'wirebroker[spark]'`.
 _PROJECT_TABLE = tomllib.loads((PROJECT / "pyproject.toml").read_text("utf-8"))["project"]
 _PACKAGES = {
-    re.split(r"[<>=]", each)[0]: each for each in _PROJECT_TABLE["optional-dependencies"]["spark"]
+    re.split(r"[<>=]", requirement)[0]: requirement
+    for requirement in _PROJECT_TABLE["optional-dependencies"]["spark"]
 }
 SPARK_PACKAGE = _PACKAGES["pyspark"]
 # PySpark and the connector must have the same version
@@ -106,30 +107,30 @@ def java_home() -> Path:
         return tools._installed("spark-java", _install_java_wrapper)
     settings = [java, "-XshowSettings:properties", "-version"]
     printed = subprocess.run(settings, capture_output=True, text=True, check=True).stderr
-    found = re.search(r"^\s*java\.home = (.+)$", printed, re.MULTILINE)
-    assert found, printed
-    return Path(found[1])
+    match = re.search(r"^\s*java\.home = (.+)$", printed, re.MULTILINE)
+    assert match, printed
+    return Path(match[1])
 
 
 def compile_scala(sources: Sequence[Path], folder: Path, class_path: Sequence[Path]) -> None:
     """Compile Scala sources into a folder, against PySpark's jars and these."""
     compiler = [tools.java_command(), "-Xmx768m", "-Xss4m", "-cp", f"{spark_jars()}/*"]
-    everything = [*class_path, *sorted(spark_jars().glob("*.jar"))]
+    full_class_path = [*class_path, *sorted(spark_jars().glob("*.jar"))]
     command = [*compiler, "scala.tools.nsc.Main", "-nowarn", "-d", str(folder)]
-    tools._run([*command, "-cp", ":".join(map(str, everything)), *map(str, sources)])
+    tools._run([*command, "-cp", ":".join(map(str, full_class_path)), *map(str, sources)])
 
 
-def fetch_jars(wanted: Sequence[Jar], folder: Path) -> None:
+def fetch_jars(requested: Sequence[Jar], folder: Path) -> None:
     """Fetch jars into a folder (jars.py)."""
-    jars.fetch(wanted, folder, java=tools.java_command(), ivy_jars=spark_jars())
+    jars.fetch(requested, folder, java=tools.java_command(), ivy_jars=spark_jars())
 
 
-def fetch_optional_jars(wanted: Sequence[Jar], folder: Path) -> bool:
+def fetch_optional_jars(requested: Sequence[Jar], folder: Path) -> bool:
     """Fetch jars if the repository has them; return whether it has."""
     trial = folder / "trial"
     trial.mkdir()
     try:
-        fetch_jars(wanted, trial)
+        fetch_jars(requested, trial)
     except ToolError:
         return False
     else:

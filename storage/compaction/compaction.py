@@ -123,7 +123,7 @@ class Compaction:
         )
         reached = [s for s in self._segments if s.base_offset < self.next_dirty_offset]
         for group in group_segments(reached, job):
-            transactions.kept_aborts.clear()
+            transactions.retained_aborts.clear()
             size = self._clean(group, batch_filter, transactions)
             for segment in group:
                 segment.close_files()
@@ -132,7 +132,9 @@ class Compaction:
                 sum(segment.size for segment in group),
                 size,
             )
-        assert batch_filter.met_count == len(self._map), "the last record of each key was met"
+        assert batch_filter.last_records_count == len(self._map), (
+            "the last record of each key was met"
+        )
 
     def _clean(
         self, group: list[Segment], batch_filter: BatchFilter, transactions: CleanedTransactions
@@ -150,10 +152,10 @@ class Compaction:
                 self._aborted_between(segment.base_offset, self._ends[segment.base_offset])
             )
             for header, batch in self._batches(segment, 0):
-                left = batch_filter.filter(header, batch)
-                if left is not None:
-                    cleaned.append(left)
-        cleaned.finish(transactions.kept_aborts, modified_ms=group[-1].modified_ms())
+                filtered = batch_filter.filter(header, batch)
+                if filtered is not None:
+                    cleaned.append(filtered)
+        cleaned.finish(transactions.retained_aborts, modified_ms=group[-1].modified_ms())
         return cleaned.size
 
     def _build_map(self) -> None:
@@ -176,8 +178,8 @@ class Compaction:
         position = segment.offset_index.lookup(start).position
         for header, batch in self._batches(segment, position):
             if header.is_control:
-                transactions.meet_control(header, batch)
-            elif not transactions.meet_data(header):
+                transactions.add_control_batch(header, batch)
+            elif not transactions.add_data_batch(header):
                 for record in iterate_records(batch, header):
                     if record.key is None or record.offset < start:
                         continue
@@ -190,19 +192,20 @@ class Compaction:
     def _batches(self, segment: Segment, position: int) -> Iterator[tuple[BatchHeader, memoryview]]:
         if not self._files.exists(segment.log.path):
             # A missing file would look empty.
-            raise FileNotFoundError(errno.ENOENT, "the segment is gone", segment.log.path)
+            raise FileNotFoundError(errno.ENOENT, "the segment is missing", segment.log.path)
         on_read = self._on_read
         next_offset, end = segment.base_offset, self._ends[segment.base_offset]
-        for place, header, batch in segment.iterate_batches(position):
+        for batch_position, header, batch in segment.iterate_batches(position):
             if batch_crc(batch, 0, len(batch)) != header.crc:
                 raise KafkaError(
                     ErrorCode.CORRUPT_MESSAGE,
-                    f"{segment.log.path}: the batch at position {place} has a wrong CRC-32C",
+                    f"{segment.log.path}: the batch at position {batch_position} has a wrong "
+                    "CRC-32C",
                 )
             if not next_offset <= header.base_offset <= header.last_offset < end:
                 raise KafkaError(
                     ErrorCode.CORRUPT_MESSAGE,
-                    f"{segment.log.path}: the batch at position {place} has the offsets "
+                    f"{segment.log.path}: the batch at position {batch_position} has the offsets "
                     f"{header.base_offset} to {header.last_offset}, outside of {next_offset} to "
                     f"{end - 1}",
                 )
@@ -212,15 +215,15 @@ class Compaction:
                 on_read(len(batch))
 
     def _aborted_between(self, start: int, end: int) -> list[AbortedTransaction]:
-        found: list[AbortedTransaction] = []
+        aborted: list[AbortedTransaction] = []
         for segment in self._segments:
             if self._ends[segment.base_offset] <= start:
                 continue
             search = segment.transaction_index.collect(start, end)
-            found += search.transactions
+            aborted += search.transactions
             if search.is_complete:
                 break
-        return found
+        return aborted
 
 
 def count_dirty_records(job: CompactionJob, files: Files) -> int:

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from wirebroker.storage.compaction.transactions import CleanedTransactions
 
 _NO_TIMESTAMP: Final = -1
-_KEPT_FLAGS: Final = LOG_APPEND_TIME_FLAG | TRANSACTIONAL_FLAG | CONTROL_FLAG
+_RETAINED_FLAGS: Final = LOG_APPEND_TIME_FLAG | TRANSACTIONAL_FLAG | CONTROL_FLAG
 
 
 class ActiveProducer(NamedTuple):
@@ -61,7 +61,7 @@ class BatchFilter:
     """One compaction's decisions about batches, in log order.
 
     Attributes:
-        met_count: The number of records so far that are the last of their key in the map.
+        last_records_count: The number of records so far that are the last of their key in the map.
     """
 
     __slots__ = (
@@ -71,7 +71,7 @@ class BatchFilter:
         "_now_ms",
         "_producers",
         "_txns",
-        "met_count",
+        "last_records_count",
     )
 
     def __init__(
@@ -101,7 +101,7 @@ class BatchFilter:
         self._end_offset = end_offset
         self._now_ms = now_ms
         self._delete_retention_ms = delete_retention_ms
-        self.met_count = 0
+        self.last_records_count = 0
 
     def filter(self, header: BatchHeader, batch: memoryview) -> memoryview | bytearray | None:
         """Return what remains of a batch: the batch itself, a new one, or None.
@@ -112,10 +112,10 @@ class BatchFilter:
         is_control = header.is_control
         horizon_ms = _horizon_of(header)
         if is_control:
-            is_done = self._txns.meet_control(header, batch)
+            is_done = self._txns.add_control_batch(header, batch)
             discards = is_done and horizon_ms is not None and horizon_ms <= self._now_ms
         else:
-            is_done = discards = self._txns.meet_data(header)
+            is_done = discards = self._txns.add_data_batch(header)
         may_be_empty = self._is_last_of_producer(header) or (
             header.last_offset + 1 == self._end_offset
         )
@@ -123,19 +123,19 @@ class BatchFilter:
             return _empty_batch(header, batch) if may_be_empty else None
         records = iterate_records(batch, header)
         if is_control:
-            kept = list(records)
+            retained = list(records)
         else:
             keeps_tombstones = horizon_ms is None or self._now_ms < horizon_ms
-            kept = [record for record in records if self._keeps(record, keeps_tombstones)]
-        if not kept:
+            retained = [record for record in records if self._keeps(record, keeps_tombstones)]
+        if not retained:
             return _empty_batch(header, batch) if may_be_empty else None
         if horizon_ms is None and (
-            (is_control and is_done) or any(record.value is None for record in kept)
+            (is_control and is_done) or any(record.value is None for record in retained)
         ):
             horizon_ms = self._now_ms + self._delete_retention_ms
-        elif len(kept) == header.record_count:
+        elif len(retained) == header.record_count:
             return batch
-        return _rebuilt(header, batch, kept, horizon_ms)
+        return _rebuilt(header, batch, retained, horizon_ms)
 
     def _keeps(self, record: Record, keeps_tombstones: bool) -> bool:
         if record.offset > self._map.latest_offset:
@@ -146,7 +146,7 @@ class BatchFilter:
         if record.offset < last_offset:
             return False
         if record.offset == last_offset:
-            self.met_count += 1
+            self.last_records_count += 1
         return keeps_tombstones or record.value is not None
 
     def _is_last_of_producer(self, header: BatchHeader) -> bool:
@@ -197,7 +197,7 @@ def _rebuilt(
 
 def _finish(result: bytearray, header: BatchHeader, *, flags: int, record_count: int) -> bytearray:
     LENGTH.pack_into(result, LENGTH_AT, len(result) - OVERHEAD_BYTES)
-    attributes = header.attributes & _KEPT_FLAGS | flags
+    attributes = header.attributes & _RETAINED_FLAGS | flags
     ATTRIBUTES.pack_into(result, ATTRIBUTES_AT, attributes)
     RECORD_COUNT.pack_into(result, RECORD_COUNT_AT, record_count)
     write_crc(result, 0)

@@ -76,8 +76,8 @@ class OffsetMap:
         step = 0
         while True:
             word = slot * 3
-            known: int = words[word + 2]
-            if known == 0:
+            offset_plus_one: int = words[word + 2]
+            if offset_plus_one == 0:
                 words[word], words[word + 1] = first, second
                 self._count += 1
                 break
@@ -97,9 +97,9 @@ class OffsetMap:
         step = 0
         while True:
             word = slot * 3
-            known: int = words[word + 2]
-            if known == 0 or (words[word] == first and words[word + 1] == second):
-                return known - 1
+            offset_plus_one: int = words[word + 2]
+            if offset_plus_one == 0 or (words[word] == first and words[word + 1] == second):
+                return offset_plus_one - 1
             step = step or _step(second, slots)
             slot = (slot + step) % slots
 

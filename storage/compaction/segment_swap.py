@@ -77,7 +77,7 @@ def enter_swapped(log: Log, files: Files, old: Sequence[Segment]) -> Segment:
     """
     assert old[-1] is not log.segments.active, "the active segment is never replaced"
     new = Segment(files, log.directory, old[0].base_offset, created_ms=old[0].created_ms)
-    new.look_under(SWAP_SUFFIX)
+    new.use_directory(SWAP_SUFFIX)
     log.segments.replace(old, new)
     log.mark_touched()
     return new
@@ -115,10 +115,13 @@ def finish_swap(log: Log, files: Files, new: Segment) -> None:
 
 def old_segments(log: Log, base_offsets: Iterable[int]) -> list[Segment] | None:
     """Return the log's closed segments with these offsets; None if they have changed."""
-    wanted = list(base_offsets)
-    first = log.segments.floor_index(wanted[0])
-    found = [log.segments[i] for i in range(first, min(first + len(wanted), len(log.segments) - 1))]
-    return found if [segment.base_offset for segment in found] == wanted else None
+    expected_offsets = list(base_offsets)
+    first = log.segments.floor_index(expected_offsets[0])
+    segments = [
+        log.segments[i]
+        for i in range(first, min(first + len(expected_offsets), len(log.segments) - 1))
+    ]
+    return segments if [segment.base_offset for segment in segments] == expected_offsets else None
 
 
 def undo_swap(files: Files, directory: str, base_offset: int) -> None:

@@ -34,10 +34,10 @@ class CleanedTransactions:
     """The state of all transactions at one point of the log.
 
     Attributes:
-        kept_aborts: Entries for the new segment's transaction index.
+        retained_aborts: Entries for the new segment's transaction index.
     """
 
-    __slots__ = ("_aborted", "_committed_met", "_ongoing_aborted", "_upcoming", "kept_aborts")
+    __slots__ = ("_aborted", "_committed_met", "_ongoing_aborted", "_upcoming", "retained_aborts")
 
     def __init__(self) -> None:
         # By first offset: transactions not reached yet.
@@ -48,14 +48,14 @@ class CleanedTransactions:
         self._aborted: set[int] = set()
         # Producers with data that was not aborted.
         self._committed_met: set[int] = set()
-        self.kept_aborts: list[AbortedTransaction] = []
+        self.retained_aborts: list[AbortedTransaction] = []
 
     def add_aborted(self, transactions: Iterable[AbortedTransaction]) -> None:
         """Add aborted transactions before their batches; duplicates do no harm."""
         for transaction in transactions:
             heappush(self._upcoming, (transaction.first_offset, transaction))
 
-    def meet_data(self, header: BatchHeader) -> bool:
+    def add_data_batch(self, header: BatchHeader) -> bool:
         """Record a data batch and return whether it was aborted."""
         self._begin_up_to(header.last_offset)
         if not header.is_transactional:
@@ -66,7 +66,7 @@ class CleanedTransactions:
         self._committed_met.add(header.producer_id)
         return False
 
-    def meet_control(self, header: BatchHeader, batch: Buffer) -> bool:
+    def add_control_batch(self, header: BatchHeader, batch: Buffer) -> bool:
         """Record a control batch and return whether it is no longer needed.
 
         Raises:
@@ -87,7 +87,7 @@ class CleanedTransactions:
         transaction = self._ongoing_aborted.pop(producer_id, None)
         if transaction is not None and producer_id in self._aborted:
             self._aborted.discard(producer_id)
-            self.kept_aborts.append(transaction)
+            self.retained_aborts.append(transaction)
             return False
         return True
 

@@ -183,7 +183,9 @@ def check_fetched(
         if leader_epoch is not None and header.leader_epoch > leader_epoch:
             break
         if batch_crc(view, position, size) != header.crc or header.last_offset_delta < 0:
-            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"the batch at {header.base_offset}")
+            raise KafkaError(
+                ErrorCode.CORRUPT_MESSAGE, f"the batch at {header.base_offset} is corrupt"
+            )
         check_room(header.base_offset)
         if header.base_offset < next_offset:
             raise KafkaError(

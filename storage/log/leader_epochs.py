@@ -38,13 +38,13 @@ class LeaderEpochs:
     """The epochs of one log."""
 
     __slots__ = (
-        "_begun",
         "_epochs",
         "_files",
         "_is_loaded",
         "_path",
         "_starts",
         "_stored",
+        "_unrecorded_epoch",
         "is_dirty",
         "was_unreadable",
     )
@@ -57,7 +57,7 @@ class LeaderEpochs:
         self._starts: list[int] = []
         self._is_loaded = False
         # This replica's epoch as leader and its start offset, until it has records.
-        self._begun: tuple[int, int] | None = None
+        self._unrecorded_epoch: tuple[int, int] | None = None
         self._stored: StoredEpochs | None = None
         self.is_dirty = False
         # The file was damaged, so recovery reads all batches.
@@ -83,7 +83,9 @@ class LeaderEpochs:
     def latest_recorded_epoch(self) -> int:
         """Return the newest epoch; -1 if none, or if it has no records."""
         self._load()
-        return self._epochs[-1] if self._epochs and self._begun is None else UNDEFINED_EPOCH
+        return (
+            self._epochs[-1] if self._epochs and self._unrecorded_epoch is None else UNDEFINED_EPOCH
+        )
 
     @property
     def earliest(self) -> tuple[int, int] | None:
@@ -110,9 +112,9 @@ class LeaderEpochs:
 
         Nothing is read or written yet.
         """
-        self._begun = epoch, start_offset
+        self._unrecorded_epoch = epoch, start_offset
         if self._is_loaded:
-            self._put_begun()
+            self._put_unrecorded()
 
     def assign(self, epoch: int, start_offset: int) -> bool:
         """Set the first offset with records of `epoch`; remove conflicting entries.
@@ -124,11 +126,11 @@ class LeaderEpochs:
         assert start_offset >= 0, f"start offset {start_offset}"
         self._load()
         if self._epochs and epoch == self._epochs[-1] and start_offset >= self._starts[-1]:
-            if self._begun is None:
+            if self._unrecorded_epoch is None:
                 return False
         else:
             self._put(epoch, start_offset)
-        self._begun = None
+        self._unrecorded_epoch = None
         self.is_dirty = True
         return True
 
@@ -144,8 +146,8 @@ class LeaderEpochs:
         if epoch == self._epochs[-1]:
             return epoch, log_end_offset
         next_index = bisect_right(self._epochs, epoch)
-        known = self._epochs[next_index - 1] if next_index else epoch
-        return known, self._starts[next_index]
+        floor_epoch = self._epochs[next_index - 1] if next_index else epoch
+        return floor_epoch, self._starts[next_index]
 
     def epoch_for_offset(self, offset: int) -> int | None:
         """Return the epoch of the record at `offset`, or None."""
@@ -191,9 +193,9 @@ class LeaderEpochs:
         Appends do not sync it, because recovery finds unflushed epochs in the batches.
         """
         if self.is_dirty:
-            self._files.write_whole(self._path, self.encode(), sync=sync)
+            self._files.write_file(self._path, self.encode(), sync=sync)
             self.is_dirty = False
-            self._begun = None  # in the file now
+            self._unrecorded_epoch = None  # in the file now
 
     def check(self) -> None:
         """Assert the module's invariants."""
@@ -208,11 +210,11 @@ class LeaderEpochs:
         self._epochs.append(epoch)
         self._starts.append(start_offset)
 
-    def _put_begun(self) -> None:
-        assert self._begun is not None
-        epoch, start_offset = self._begun
+    def _put_unrecorded(self) -> None:
+        assert self._unrecorded_epoch is not None
+        epoch, start_offset = self._unrecorded_epoch
         if self._epochs and epoch == self._epochs[-1]:
-            self._begun = None  # this replica led before
+            self._unrecorded_epoch = None  # this replica led before
         else:
             self._put(epoch, start_offset)
 
@@ -237,13 +239,13 @@ class LeaderEpochs:
             return
         self._is_loaded = True
         with contextlib.suppress(FileNotFoundError):
-            entries = _parse(self._files.read_whole(self._path))
+            entries = _parse(self._files.read_file(self._path))
             self.was_unreadable = entries is None
             for epoch, start_offset in entries or ():
                 self._put(epoch, start_offset)
         self._compare()
-        if self._begun is not None:
-            self._put_begun()
+        if self._unrecorded_epoch is not None:
+            self._put_unrecorded()
 
 
 def _parse(content: bytes) -> list[tuple[int, int]] | None:

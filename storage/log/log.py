@@ -112,7 +112,7 @@ class Log(AppendableLog):
 
     # -- removal -----------------------------------------------------------------------------
 
-    def delete_old_segments(self, moment: ClockReading) -> list[Segment]:
+    def delete_old_segments(self, clocks: ClockReading) -> list[Segment]:
         """Remove expired segments (retention, DeleteRecords) from the log, and return them.
 
         The log start offset advances. The caller then calls for each segment `set_aside_segment`
@@ -126,7 +126,7 @@ class Log(AppendableLog):
         count = expired_count(
             list(segments),
             self.settings,
-            moment,
+            clocks,
             log_start_offset=self.log_start_offset,
             high_watermark=self.high_watermark,
             log_end_offset=self.log_end_offset,
@@ -134,7 +134,7 @@ class Log(AppendableLog):
         if not count:
             return []
         if count == len(segments):
-            self.roll(now_ms=moment.now_ms)
+            self.roll(now_ms=clocks.now_ms)
         new_start = segments[count].base_offset
         if new_start > self.log_start_offset:
             self.increment_log_start_offset(new_start)
@@ -171,7 +171,7 @@ class Log(AppendableLog):
             self.is_directory_dirty = True
         small_files = self.producer_state.snapshots.take_unsynced_paths()
         if self.is_directory_dirty:
-            small_files += self._kept_small_files()
+            small_files += self._small_files_to_sync()
         target = FlushTarget(
             self.log_end_offset,
             self.files,
@@ -197,12 +197,12 @@ class Log(AppendableLog):
             self.files,
             self.directory,
             tuple(self.segments.since_flush(self.recovery_point)[:-1]),
-            (*self.producer_state.snapshots.unsynced_paths, *self._kept_small_files()),
+            (*self.producer_state.snapshots.unsynced_paths, *self._small_files_to_sync()),
             is_directory_dirty=True,
             cuts=self.cuts,
         )
 
-    def _kept_small_files(self) -> list[str]:
+    def _small_files_to_sync(self) -> list[str]:
         # While there are records, their topic id is needed: another topic may get the name.
         return [f"{self.directory}/{name}" for name in (LEADER_EPOCHS_NAME, PARTITION_METADATA)]
 

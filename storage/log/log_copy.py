@@ -50,7 +50,7 @@ class Piece(NamedTuple):
 class LogCopy:
     """One copy of a log, in `directory`."""
 
-    __slots__ = ("_copied", "_cuts", "_files", "_log", "_whole", "directory")
+    __slots__ = ("_complete_segments", "_copied", "_cuts", "_files", "_log", "directory")
 
     def __init__(self, log: Log, files: Files, directory: str) -> None:
         self._log = log
@@ -59,7 +59,7 @@ class LogCopy:
         self._cuts = log.cuts
         # Bytes of batches by segment; the segments with copied indexes.
         self._copied: dict[Segment, int] = {}
-        self._whole: set[Segment] = set()
+        self._complete_segments: set[Segment] = set()
 
     @property
     def copied_bytes(self) -> int:
@@ -79,7 +79,7 @@ class LogCopy:
     @property
     def lacking_bytes(self) -> int:
         """Missing bytes of batches."""
-        return sum(each.size - self._copied.get(each, 0) for each in self._log.segments)
+        return sum(segment.size - self._copied.get(segment, 0) for segment in self._log.segments)
 
     def next_piece(self, most_bytes: int) -> Piece | None:
         """Return the next piece to copy, without the active segment's indexes."""
@@ -88,7 +88,7 @@ class LogCopy:
             copied = self._copied.get(segment, 0)
             if copied < segment.size:
                 return Piece(segment, copied, min(most_bytes, segment.size - copied))
-            if segment is not log.segments.active and segment not in self._whole:
+            if segment is not log.segments.active and segment not in self._complete_segments:
                 return Piece(segment, copied, 0)
         return None
 
@@ -116,19 +116,19 @@ class LogCopy:
             return
         self._copied[segment] = piece.position + piece.length
         if not piece.length:
-            self._whole.add(segment)
+            self._complete_segments.add(segment)
 
-    def drop_gone(self) -> list[str]:
+    def drop_removed(self) -> list[str]:
         """Forget segments that left the log; return their paths, to remove them first."""
-        now = set(self._log.segments if self._log.cuts == self._cuts else ())
+        current = set(self._log.segments if self._log.cuts == self._cuts else ())
         self._cuts = self._log.cuts
-        gone = [segment for segment in self._copied if segment not in now]
-        for segment in gone:
+        removed = [segment for segment in self._copied if segment not in current]
+        for segment in removed:
             del self._copied[segment]
-            self._whole.discard(segment)
+            self._complete_segments.discard(segment)
         return [
             segment_path(self.directory, segment.base_offset, suffix)
-            for segment in gone
+            for segment in removed
             for suffix in (LOG_SUFFIX, *_INDEXES)
         ]
 
@@ -143,11 +143,11 @@ class LogCopy:
                 self._copy_range(segment.log.path, LOG_SUFFIX, segment, 0, 0)
         self._copy_indexes(log.segments.active)
         self._sync(log.segments.active)
-        names = [snapshot_name(each) for each in tuple(log.producer_state.snapshots.offsets)]
+        names = [snapshot_name(offset) for offset in tuple(log.producer_state.snapshots.offsets)]
         for name in (LEADER_EPOCHS_NAME, *names):
             source = f"{log.directory}/{name}"
             if files.exists(source):
-                files.write_whole(f"{self.directory}/{name}", files.read_whole(source))
+                files.write_file(f"{self.directory}/{name}", files.read_file(source))
         files.sync_directory(self.directory)
 
     @property

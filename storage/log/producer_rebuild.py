@@ -36,7 +36,7 @@ def replay_into(state: ProducerState, log: LogBounds, end_offset: int) -> None:
     for segment in log.segments.since(state.end_offset):
         if max(segment.base_offset, state.end_offset) >= end_offset:
             break
-        found = segment.position_for_offset(state.end_offset)
-        if found is not None:
-            replay.walk(segment.log, found[0], segment.size, end_offset)
+        first_batch = segment.position_for_offset(state.end_offset)
+        if first_batch is not None:
+            replay.walk(segment.log, first_batch[0], segment.size, end_offset)
     replay.finish(max(state.end_offset, end_offset))

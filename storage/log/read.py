@@ -30,9 +30,9 @@ class LogRead:
     __slots__ = ("fetch_offset", "segment", "slice")
 
     def __init__(
-        self, found: FileSlice | None, fetch_offset: int, segment: Segment | None = None
+        self, file_slice: FileSlice | None, fetch_offset: int, segment: Segment | None = None
     ) -> None:
-        self.slice = found
+        self.slice = file_slice
         self.fetch_offset = fetch_offset
         self.segment = segment
 
@@ -81,19 +81,21 @@ class ReadableLog(LogBounds):
             end_position = segment.size
             if up_to_offset < end_offset:
                 end_position = _visible_end(segment, up_to_offset)
-            found = segment.read_slice(
+            file_slice = segment.read_slice(
                 offset,
                 max_bytes,
                 end_position=end_position,
                 min_one=min_one,
                 may_block=may_block,
             )
-            if found is not None:
-                if not found.length or _is_cut_batch(segment, offset, found, min_one=min_one):
+            if file_slice is not None:
+                if not file_slice.length or _is_cut_batch(
+                    segment, offset, file_slice, min_one=min_one
+                ):
                     return LogRead(None, offset)
                 if index < last and not segment.log.is_old:
                     segment.log.is_old = _is_far_behind(segments, index)
-                return LogRead(found, offset, segment)
+                return LogRead(file_slice, offset, segment)
             # Compaction has removed the segment's rest.
             index += 1
         return LogRead(None, offset)
@@ -107,17 +109,17 @@ class ReadableLog(LogBounds):
             KafkaError: UNKNOWN_SERVER_ERROR: an index has another version.
             OSError: The disk failed.
         """
-        found: list[AbortedTransaction] = []
+        aborted: list[AbortedTransaction] = []
         segments = self.segments
         # An abort marker may be in a later segment than its transaction.
         for index in range(max(0, segments.floor_index(fetch_offset)), len(segments)):
             transactions, is_complete = segments[index].transaction_index.collect(
                 fetch_offset, up_to_offset
             )
-            found += transactions
+            aborted += transactions
             if is_complete:
                 break
-        return found
+        return aborted
 
 
 def aborted_in(log: ReadableLog, read: LogRead) -> Sequence[AbortedTransaction]:
@@ -127,8 +129,8 @@ def aborted_in(log: ReadableLog, read: LogRead) -> Sequence[AbortedTransaction]:
 
     Source: Kafka's LocalLog.addAbortedTransactions.
     """
-    segment, found = read.segment, read.slice
-    if segment is None or found is None:
+    segment, file_slice = read.segment, read.slice
+    if segment is None or file_slice is None:
         return ()
     segments = log.segments
     first = segments.floor_index(segment.base_offset)
@@ -136,7 +138,7 @@ def aborted_in(log: ReadableLog, read: LogRead) -> Sequence[AbortedTransaction]:
         segments[index].transaction_index.entry_count for index in range(first, len(segments))
     ):
         return ()
-    end_position = found.position + found.length
+    end_position = file_slice.position + file_slice.length
     up_to_offset = segment.offset_index.offset_from_position(end_position)
     if up_to_offset is None:
         is_last = first + 1 == len(segments)
@@ -145,10 +147,10 @@ def aborted_in(log: ReadableLog, read: LogRead) -> Sequence[AbortedTransaction]:
 
 
 def _is_far_behind(segments: Segments, index: int) -> bool:
-    behind = 0
-    for later in range(len(segments) - 1, index, -1):
-        behind += segments[later].size
-        if behind >= FAR_BYTES:
+    later_bytes = 0
+    for later_index in range(len(segments) - 1, index, -1):
+        later_bytes += segments[later_index].size
+        if later_bytes >= FAR_BYTES:
             return True
     return False
 
@@ -156,13 +158,13 @@ def _is_far_behind(segments: Segments, index: int) -> bool:
 def _visible_end(segment: Segment, up_to_offset: int) -> int:
     if up_to_offset <= segment.base_offset:
         return 0
-    found = segment.position_for_offset(up_to_offset)
-    return segment.size if found is None else found[0]
+    first_hidden = segment.position_for_offset(up_to_offset)
+    return segment.size if first_hidden is None else first_hidden[0]
 
 
-def _is_cut_batch(segment: Segment, offset: int, found: FileSlice, *, min_one: bool) -> bool:
+def _is_cut_batch(segment: Segment, offset: int, file_slice: FileSlice, *, min_one: bool) -> bool:
     """Return whether the slice is shorter than its first batch; Kafka then returns nothing."""
-    if min_one or found.position + found.length >= segment.size:
+    if min_one or file_slice.position + file_slice.length >= segment.size:
         return False
-    batch = segment.position_for_offset(offset)
-    return batch is not None and found.length < batch[1].size
+    first_batch = segment.position_for_offset(offset)
+    return first_batch is not None and file_slice.length < first_batch[1].size

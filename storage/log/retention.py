@@ -56,7 +56,7 @@ class RetainedSegment(Protocol):
 def expired_count(
     segments: Sequence[RetainedSegment],
     settings: TopicSettings,
-    moment: ClockReading,
+    clocks: ClockReading,
     *,
     log_start_offset: int,
     high_watermark: int,
@@ -67,35 +67,35 @@ def expired_count(
     If all have, the last one is not empty and must be rolled first.
     """
     ends = [segment.base_offset for segment in segments[1:]] + [log_end_offset]
-    most = sum(end <= high_watermark for end in ends)
-    if most == len(ends) and not segments[-1].size:
-        most -= 1
-    most = min(most, MOST_SEGMENTS)
-    count = min(most, sum(end <= log_start_offset for end in ends[:-1]))
+    max_count = sum(end <= high_watermark for end in ends)
+    if max_count == len(ends) and not segments[-1].size:
+        max_count -= 1
+    max_count = min(max_count, MOST_SEGMENTS)
+    count = min(max_count, sum(end <= log_start_offset for end in ends[:-1]))
     if not settings.is_deleted_by_retention:
         return count
     if settings.retention_bytes >= 0:
         sizes = [segment.size for segment in segments[count:]]
         excess = sum(sizes) - settings.retention_bytes
-        for size in sizes[: most - count]:
+        for size in sizes[: max_count - count]:
             excess -= size
             if excess < 0:
                 break
             count += 1
     if settings.retention_ms >= 0:
-        while count < most and _is_old(segments[count], settings, moment):
+        while count < max_count and _is_old(segments[count], settings, clocks):
             count += 1
     return count
 
 
-def _is_old(segment: RetainedSegment, settings: TopicSettings, moment: ClockReading) -> bool:
-    kept_ms = settings.retention_ms
+def _is_old(segment: RetainedSegment, settings: TopicSettings, clocks: ClockReading) -> bool:
+    retention_ms = settings.retention_ms
     timestamp = segment.largest_timestamp()
-    age = moment.age_ms(timestamp, kept_ms=kept_ms)
+    age = clocks.age_ms(timestamp, kept_ms=retention_ms)
     if age < 0:
         modified_ms = segment.modified_ms()
         if timestamp - modified_ms > settings.message_timestamp_after_max_ms:
-            age = moment.age_ms(modified_ms, kept_ms=kept_ms)
+            age = clocks.age_ms(modified_ms, kept_ms=retention_ms)
             if age < 0:
-                age = moment.uptime_ms
-    return age > kept_ms
+                age = clocks.uptime_ms
+    return age > retention_ms

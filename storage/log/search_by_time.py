@@ -9,9 +9,9 @@ from collections.abc import Sequence  # noqa: TC003 - compiled tuples need it
 from typing import TYPE_CHECKING, NamedTuple
 
 from wirebroker.base.clock import in_one_go
-from wirebroker.storage.brief_work import TakesLongError
 from wirebroker.storage.log.segment.segment import Segment  # noqa: TC001 - compiled tuples need it
 from wirebroker.storage.log.time_search import first_at_or_after, first_with_max_timestamp
+from wirebroker.storage.long_work import TakesLongError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,10 +51,10 @@ class DetachedLog(NamedTuple):
         self, timestamp_ms: int, *, up_to_offset: int
     ) -> Steps[TimestampedOffset | None]:
         """Find the first record at or after a timestamp, in steps."""
-        found = yield from first_at_or_after(
+        match = yield from first_at_or_after(
             self._reaching(timestamp_ms), timestamp_ms, start_offset=self.log_start_offset
         )
-        return _below(up_to_offset, found)
+        return _below(up_to_offset, match)
 
     # Lazy, because the first access to a segment opens a file. A compiled generator expression
     # would not be lazy (compiling/README.md).
@@ -66,14 +66,14 @@ class DetachedLog(NamedTuple):
     def offset_of_max_timestamp(self, *, up_to_offset: int) -> Steps[TimestampedOffset | None]:
         """Find the first record with the largest timestamp, in steps."""
         newest: tuple[Segment, int, Segment | None] | None = None
-        for each in self._largest_timestamps():
-            if newest is None or each[1] > newest[1]:
-                newest = each
+        for candidate in self._largest_timestamps():
+            if newest is None or candidate[1] > newest[1]:
+                newest = candidate
             yield
         assert newest is not None, "a log has a segment"
         segment, _, twin = newest
-        found = yield from first_with_max_timestamp(twin or segment.detached_closed())
-        return _below(up_to_offset, found)
+        match = yield from first_with_max_timestamp(twin or segment.detached_closed())
+        return _below(up_to_offset, match)
 
     def note_learned(self) -> None:
         """Store the learned timestamps, after the search and outside of its thread."""
@@ -83,13 +83,13 @@ class DetachedLog(NamedTuple):
     def _largest_timestamps(self) -> Iterator[tuple[Segment, int, Segment | None]]:
         """Yield each segment, its largest timestamp and its copy, if made."""
         for segment in self.closed:
-            known = segment.known_max_timestamp
+            max_timestamp = segment.known_max_timestamp
             twin = None
-            if known is None:
+            if max_timestamp is None:
                 twin = segment.detached_closed()
-                known = twin.max_timestamp
-                self.learned.append((segment, known))
-            yield segment, known, twin
+                max_timestamp = twin.max_timestamp
+                self.learned.append((segment, max_timestamp))
+            yield segment, max_timestamp, twin
         yield self.active, self.active.max_timestamp, self.active
 
 
@@ -111,14 +111,14 @@ def find_quickly(
         if largest >= timestamp_ms:
             if segment is not active and not segment.is_searched:
                 raise TakesLongError
-            found = in_one_go(
+            match = in_one_go(
                 first_at_or_after(
                     (segment,), timestamp_ms, start_offset=log.log_start_offset, is_brief=True
                 )
             )
-            if found is None:
+            if match is None:
                 raise TakesLongError  # it can only be in another segment
-            return _below(up_to_offset, found)
+            return _below(up_to_offset, match)
     return None
 
 
@@ -129,5 +129,5 @@ def note_searched(log: LogBounds, offset: int) -> None:
         log.segments[index].is_searched = True
 
 
-def _below(up_to_offset: int, found: TimestampedOffset | None) -> TimestampedOffset | None:
-    return found if found is not None and found.offset < up_to_offset else None
+def _below(up_to_offset: int, match: TimestampedOffset | None) -> TimestampedOffset | None:
+    return match if match is not None and match.offset < up_to_offset else None

@@ -14,8 +14,8 @@ from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.records.compression import Codec, unpack
 from wirebroker.codecs.records.layout import HEADER_BYTES, OVERHEAD_BYTES
 from wirebroker.codecs.records.search import RecordSearch
-from wirebroker.storage.brief_work import TakesLongError
 from wirebroker.storage.log.segment.batch_scan import scan_headers
+from wirebroker.storage.long_work import TakesLongError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -54,15 +54,17 @@ def first_at_or_after(
     """
     for segment in segments:
         entry = segment.time_index.lookup(timestamp)
-        place = segment.offset_index.lookup(max(entry.offset, start_offset))
-        headers = scan_headers(segment.log, place.position, segment.size, may_block=not is_brief)
+        offset_entry = segment.offset_index.lookup(max(entry.offset, start_offset))
+        headers = scan_headers(
+            segment.log, offset_entry.position, segment.size, may_block=not is_brief
+        )
         for count, (position, header) in enumerate(headers, start=1):
             if header.max_timestamp >= timestamp and header.last_offset >= start_offset:
-                found = yield from first_in_batch(
+                match = yield from first_in_batch(
                     segment.log, position, header, timestamp, start_offset, is_brief
                 )
-                if found is not None:
-                    return found
+                if match is not None:
+                    return match
             if count % _HEADERS_AT_ONCE == 0:
                 if is_brief:
                     raise TakesLongError
@@ -82,8 +84,8 @@ def first_with_max_timestamp(
         KafkaError, TakesLongError: As first_at_or_after.
     """
     timestamp = segment.max_timestamp
-    place = segment.offset_index.lookup(segment.offset_of_max_timestamp)
-    headers = scan_headers(segment.log, place.position, segment.size, may_block=not is_brief)
+    offset_entry = segment.offset_index.lookup(segment.offset_of_max_timestamp)
+    headers = scan_headers(segment.log, offset_entry.position, segment.size, may_block=not is_brief)
     for count, (position, header) in enumerate(headers, start=1):
         if header.max_timestamp == timestamp:
             return (

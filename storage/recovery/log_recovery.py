@@ -153,8 +153,8 @@ def _remove_odd_indexes(log: Log, others: list[str]) -> None:
     """
     for name in others:
         if name.endswith((INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)):
-            _log.warning("%s/%s is no regular file: removed", log.directory, name)
-            log.files.make_way(f"{log.directory}/{name}")
+            _log.warning("%s/%s is not a regular file: removed", log.directory, name)
+            log.files.remove_obstacle(f"{log.directory}/{name}")
 
 
 def _remove_leftovers(log: Log, names: set[str]) -> None:
@@ -195,7 +195,7 @@ def _open_clean(
         if snapshots[-1] == recovery_point:
             end = recovery_point
             if _is_younger_than_its_end(log, end) and _has_more(active, end):
-                _log.warning("%s was written to behind its end %d", active.log.path, end)
+                _log.warning("%s was written after its end %d", active.log.path, end)
                 return None
 
             def rebuild() -> None:
@@ -277,7 +277,7 @@ class _Recovery:
         for segment in log.segments:
             if segment is unflushed[0]:
                 break
-            self._mend_indexes(segment)
+            self._repair_indexes(segment)
         try:
             end = self._check_unflushed(unflushed)
         except KafkaError as error:
@@ -316,7 +316,7 @@ class _Recovery:
         if start.position:
             first.trust(start)
         end = start.next_offset
-        self._mend_epochs(first, end)
+        self._repair_epochs(first, end)
         state.reload(
             log_start_offset=self._start,
             end_offset=end,
@@ -328,7 +328,7 @@ class _Recovery:
             is_flushed = segment.base_offset <= self._recovery_point
             if segment.base_offset < end and index and not is_flushed:
                 _log.warning(
-                    "%s begins below offset %d, where the segment before it ends: deleted",
+                    "%s begins below offset %d, the end of the previous segment: deleted",
                     segment.log.path,
                     end,
                 )
@@ -361,12 +361,12 @@ class _Recovery:
             # so that a power loss does not bring them back
             self._log.files.sync_directory(self._log.directory)
 
-    def _mend_indexes(self, segment: Segment) -> None:
+    def _repair_indexes(self, segment: Segment) -> None:
         problem = segment.sanity_check()
         if _lacks_index(segment, self._names):
             problem = "an index is missing"
         if problem is not None:
-            _log.warning("%s: %s; building its indexes anew", segment.log.path, problem)
+            _log.warning("%s: %s; rebuilding its indexes", segment.log.path, problem)
             segment.recover(
                 _ignore_batch, index_interval_bytes=self._log.settings.index_interval_bytes
             )
@@ -377,7 +377,7 @@ class _Recovery:
             _log.warning("%s: its .txnindex is corrupt: %s", segment.log.path, problem)
             rebuild_transaction_index(self._log, segment, self._now_ms)
 
-    def _mend_epochs(self, first_unflushed: Segment, end_offset: int) -> None:
+    def _repair_epochs(self, first_unflushed: Segment, end_offset: int) -> None:
         """Restore the epochs of flushed batches if the checkpoint is missing, damaged or old.
 
         It is replaced without a sync when an epoch gets its first batch, so a power loss may remove
@@ -421,8 +421,10 @@ class _Recovery:
                 aborted.append(state.aborted_entry(completed))
             # The file may contain truncated epochs. Entries that agree with the batches are kept,
             # because an epoch begins at its first record, which compaction may have removed.
-            known = epochs.epoch_for_offset(header.base_offset)
-            if header.leader_epoch >= 0 and (known is None or header.leader_epoch > known):
+            assigned_epoch = epochs.epoch_for_offset(header.base_offset)
+            if header.leader_epoch >= 0 and (
+                assigned_epoch is None or header.leader_epoch > assigned_epoch
+            ):
                 epochs.assign(header.leader_epoch, header.base_offset)
 
         self._current = segment
@@ -436,18 +438,18 @@ class _Recovery:
         replay.finish(result.next_offset)
         if aborted or self._has_aborts(segment):
             index = segment.transaction_index
-            kept = (
+            retained = (
                 [entry for entry in index if entry.last_offset < start.next_offset]
                 if start.position
                 else []
             )
-            segment.replace_aborted([*kept, *aborted])
+            segment.replace_aborted([*retained, *aborted])
         if result.cut_bytes:
             # Sync, so that a power loss does not bring the lost batches back after later records:
             # they are whole and have their own offsets.
             segment.log.sync()
             _log.warning(
-                "%s: %d bytes cut %s; the log ends at offset %d",
+                "%s: truncated %d bytes %s; the log ends at offset %d",
                 segment.log.path,
                 result.cut_bytes,
                 result.reason,
@@ -474,7 +476,7 @@ class _Recovery:
                 raise
         if next_offset < self._recovery_point:
             return False
-        _log.warning("%s: damaged at position %d, cut there", segment.log.path, position)
+        _log.warning("%s: damaged at position %d, truncated there", segment.log.path, position)
         segment.log.truncate(position)
         segment.log.sync()
         self._drop(

@@ -40,24 +40,24 @@ def metadata(bootstrap: str):
 
 
 @pytest.mark.parametrize("harness", HARNESSES, ids=lambda harness: harness.name)
-def test_the_line_comes_that_a_class_of_testcontainers_waits_for(image, harness):
+def test_container_logs_the_line_that_testcontainers_classes_wait_for(image, harness):
     with started_by(harness, image) as container:
-        told = metadata(container.bootstrap)
-        assert (told.brokers[0].host, told.brokers[0].port) == (
+        response = metadata(container.bootstrap)
+        assert (response.brokers[0].host, response.brokers[0].port) == (
             "localhost",
             int(container.bootstrap.rpartition(":")[2]),
         )
         expected = harness.variables.get("CLUSTER_ID")
-        assert expected is None or told.cluster_id == expected
+        assert expected is None or response.cluster_id == expected
         assert container.run("/etc/kafka/docker/health").returncode == 0
     has_zookeeper = "ZOOKEEPER_CONNECT" in harness.script + "".join(harness.variables)
-    is_said = "KAFKA_ZOOKEEPER_CONNECT is ignored" in container.log
-    assert is_said == (has_zookeeper and not harness.has_controller)
+    is_logged = "KAFKA_ZOOKEEPER_CONNECT is ignored" in container.log
+    assert is_logged == (has_zookeeper and not harness.has_controller)
     assert "zookeeper.connect" not in container.log
     assert container.run("/etc/kafka/docker/health").returncode != 0
 
 
-def test_a_container_that_is_told_only_what_clients_are_told_listens_at_those_ports(image):
+def test_container_listens_at_the_ports_of_advertised_listeners(image):
     port, http = free_port(), free_port()
     variables = {
         "KAFKA_ADVERTISED_LISTENERS": f"PLAINTEXT://kafka.example.org:{port}",
@@ -68,8 +68,8 @@ def test_a_container_that_is_told_only_what_clients_are_told_listens_at_those_po
     container = StartedContainer(image, f"127.0.0.1:{port}", environment_of(image, variables))
     run = [str(image / "etc/kafka/docker/run"), "--log-level", "debug"]
     with running(container, run, READY):
-        told = metadata(container.bootstrap)
-        assert (told.cluster_id, told.brokers[0].host) == (CLUSTER_ID, "kafka.example.org")
+        response = metadata(container.bootstrap)
+        assert (response.cluster_id, response.brokers[0].host) == (CLUSTER_ID, "kafka.example.org")
     # A directory that is there keeps its cluster, as with Kafka's images.
     container.log = ""
     container.environment["CLUSTER_ID"] = "another-cluster-000000"
@@ -85,50 +85,50 @@ def properties(image, **variables):
     return dict(line.split("=", 1) for line in lines if line)
 
 
-def test_a_container_that_is_told_nothing_is_reached_by_its_published_port(image):
-    found = properties(image)
-    assert found["listeners"] == "PLAINTEXT://:9092"
-    assert found["advertised.listeners"] == "PLAINTEXT://localhost:9092"
-    assert found["log.dirs"] == "/var/lib/kafka/data"
-    assert found["offsets.topic.replication.factor"] == "1"
+def test_container_without_variables_advertises_its_published_port(image):
+    config = properties(image)
+    assert config["listeners"] == "PLAINTEXT://:9092"
+    assert config["advertised.listeners"] == "PLAINTEXT://localhost:9092"
+    assert config["log.dirs"] == "/var/lib/kafka/data"
+    assert config["offsets.topic.replication.factor"] == "1"
 
 
-def test_listeners_that_are_given_are_no_others(image):
-    found = properties(image, KAFKA_LISTENERS="PLAINTEXT://:19092")
-    assert "listeners" not in found
-    assert "advertised.listeners" not in found
+def test_configured_listeners_replace_the_defaults(image):
+    config = properties(image, KAFKA_LISTENERS="PLAINTEXT://:19092")
+    assert "listeners" not in config
+    assert "advertised.listeners" not in config
 
 
-def test_ports_are_found_in_what_clients_are_told(image):
-    told = "INSIDE://[fd00::1]:29092,PLAINTEXT_HOST://localhost:9092"
-    found = properties(image, KAFKA_ADVERTISED_LISTENERS=told)
-    assert found["listeners"] == "INSIDE://0.0.0.0:29092,PLAINTEXT_HOST://0.0.0.0:9092"
+def test_listeners_take_their_ports_from_advertised_listeners(image):
+    advertised = "INSIDE://[fd00::1]:29092,PLAINTEXT_HOST://localhost:9092"
+    config = properties(image, KAFKA_ADVERTISED_LISTENERS=advertised)
+    assert config["listeners"] == "INSIDE://0.0.0.0:29092,PLAINTEXT_HOST://0.0.0.0:9092"
 
 
-def test_members_of_a_cluster_replicate_as_kafka_does(image):
-    found = properties(image, KAFKA_PROCESS_ROLES="broker")
-    assert "offsets.topic.replication.factor" not in found
+def test_cluster_members_keep_kafkas_replication_factors(image):
+    config = properties(image, KAFKA_PROCESS_ROLES="broker")
+    assert "offsets.topic.replication.factor" not in config
 
 
-def test_a_mounted_file_counts_instead(image):
+def test_mounted_config_file_replaces_the_defaults(image):
     (image / "mounted.properties").write_text("listeners=PLAINTEXT://:7\nlog.dirs=/elsewhere")
-    found = properties(image)
-    assert (found["listeners"], found["log.dirs"]) == ("PLAINTEXT://:7", "/elsewhere")
-    assert found["wirebroker.http.listeners"] == "127.0.0.1:9404"
-    assert "advertised.listeners" not in found
+    config = properties(image)
+    assert (config["listeners"], config["log.dirs"]) == ("PLAINTEXT://:7", "/elsewhere")
+    assert config["wirebroker.http.listeners"] == "127.0.0.1:9404"
+    assert "advertised.listeners" not in config
 
 
-def test_secrets_are_named_as_for_other_images(image):
+def test_secrets_have_the_variables_of_other_images(image):
     (image / "etc/kafka/secrets").mkdir()
     (image / "etc/kafka/secrets/creds").write_text("a secret\n")
-    found = properties(
+    config = properties(
         image,
         KAFKA_SSL_KEYSTORE_FILENAME="kafka.p12",
         KAFKA_SSL_KEYSTORE_CREDENTIALS="creds",
         KAFKA_SSL_KEY_CREDENTIALS="creds",
         KAFKA_SSL_TRUSTSTORE_FILENAME="trusted.p12",
     )
-    assert {name: value for name, value in found.items() if name.startswith("ssl.")} == {
+    assert {name: value for name, value in config.items() if name.startswith("ssl.")} == {
         "ssl.keystore.location": f"{image}/etc/kafka/secrets/kafka.p12",
         "ssl.keystore.password": "a secret",
         "ssl.key.password": "a secret",
@@ -137,7 +137,7 @@ def test_secrets_are_named_as_for_other_images(image):
     assert (image / "etc/kafka/kafka.properties").stat().st_mode & 0o077 == 0
 
 
-def test_the_storage_tool_notes_cluster_and_users_of_new_directories(image):
+def test_storage_tool_stores_cluster_id_and_users_for_new_directories(image):
     properties(image)
     file = image / "etc" / "kafka" / "kafka.properties"
     container = StartedContainer(image, "", environment_of(image, {}))
@@ -156,22 +156,24 @@ def test_the_storage_tool_notes_cluster_and_users_of_new_directories(image):
     assert file.read_text() == before
 
 
-def test_the_storage_tool_makes_ids_of_clusters(image):
+def test_storage_tool_generates_cluster_ids(image):
     container = StartedContainer(image, "", environment_of(image, {}))
-    made = {container.run("/usr/local/bin/kafka-storage", "random-uuid").stdout for _ in range(3)}
-    assert len(made) == 3
-    assert all(len(each.strip()) == 22 for each in made)
+    cluster_ids = {
+        container.run("/usr/local/bin/kafka-storage", "random-uuid").stdout for _ in range(3)
+    }
+    assert len(cluster_ids) == 3
+    assert all(len(cluster_id.strip()) == 22 for cluster_id in cluster_ids)
 
 
 @pytest.mark.parametrize("arguments", [(), ("info",), ("format",)])
-def test_the_storage_tool_refuses_what_it_does_not_know(image, arguments):
+def test_storage_tool_rejects_incomplete_commands(image, arguments):
     container = StartedContainer(image, "", environment_of(image, {}))
     done = container.run("/usr/local/bin/kafka-storage", *arguments)
     assert done.returncode == 1
     assert "kafka-storage" in done.stderr
 
 
-def test_the_storage_tool_has_the_other_commands_of_the_command_line(image):
+def test_storage_tool_passes_other_commands_to_the_command_line(image):
     properties(image)
     container = StartedContainer(image, "", environment_of(image, {}))
     file = image / "etc" / "kafka" / "kafka.properties"
@@ -190,19 +192,19 @@ def test_kafkas_scripts_have_links_with_and_without_sh(folder, suffix, tmp_path)
     environment = environment_of(tmp_path, {})
     command = [IMAGE / "link-tools", *directories, sys.executable]
     subprocess.run(command, env=environment, check=True)
-    names = [*(each.name for each in SCRIPTS), *UNSERVED]
+    names = [*(script.name for script in SCRIPTS), *UNSERVED]
     links = [tmp_path / folder / f"{name}{suffix}" for name in names]
-    assert all(each.is_file() and os.access(each, os.X_OK) for each in links)
-    for name, status, said in (
+    assert all(link.is_file() and os.access(link, os.X_OK) for link in links)
+    for name, status, output in (
         ("kafka-cluster", 0, "Usage: wirebroker kafka-cluster"),
         ("kafka-streams-groups", 2, "kafka-streams-groups is not supported"),
     ):
-        done = subprocess.run(
+        result = subprocess.run(
             [tmp_path / folder / f"{name}{suffix}", "--help"],
             env=environment,
             capture_output=True,
             text=True,
             check=False,
         )
-        assert done.returncode == status
-        assert said in done.stdout + done.stderr
+        assert result.returncode == status
+        assert output in result.stdout + result.stderr

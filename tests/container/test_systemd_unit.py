@@ -38,10 +38,10 @@ def test_systemd_understands_every_line(unit):
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_broker_is_exposed_little(unit):
-    done = analyze("security", "--offline=true", "--no-pager", unit)
-    if "unrecognized option" in done.stderr:
+def test_unit_has_a_low_systemd_exposure_level(unit):
+    result = analyze("security", "--offline=true", "--no-pager", unit)
+    if "unrecognized option" in result.stderr:
         pytest.skip("this systemd-analyze can't look at files")
-    found = re.search(r"Overall exposure level for \S+: ([0-9.]+)", done.stdout)
-    assert found is not None, done.stderr
-    assert float(found[1]) <= 2.0
+    match = re.search(r"Overall exposure level for \S+: ([0-9.]+)", result.stdout)
+    assert match is not None, result.stderr
+    assert float(match[1]) <= 2.0

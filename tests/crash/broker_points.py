@@ -154,13 +154,13 @@ class BrokerRun:
             self._check_topic(broker, client, event, is_kept=is_kept)
         self._check_transactions(broker, event, is_kept=is_kept)
         for group in self.groups:
-            done, begun = group.book.at(event)
-            found = broker.run(group.committed(broker))
-            allowed = {step.detail for step in begun[len(done) :]}
+            done, started = group.book.at(event)
+            committed = broker.run(group.committed(broker))
+            allowed = {step.detail for step in started[len(done) :]}
             allowed.add(done[-1].detail if done else -1)
             if not is_kept:
-                allowed |= {-1, *(step.detail for step in begun)}
-            assert found in allowed, f"group {group.group} has {found}, not {allowed}"
+                allowed |= {-1, *(step.detail for step in started)}
+            assert committed in allowed, f"group {group.group} has {committed}, not {allowed}"
 
     def _check_transactions(self, broker: BrokerProcess, event: int, *, is_kept: bool) -> None:
         if TRANSACTIONS_TOPIC not in broker.broker.metadata.image.topics:
@@ -190,8 +190,8 @@ class BrokerRun:
     def _check_topic(
         self, broker: BrokerProcess, client: TopicClient, event: int, *, is_kept: bool
     ) -> None:
-        done, begun = client.book.at(event)
-        before, after = topic_after(done), topic_after(begun)
+        done, started = client.book.at(event)
+        before, after = topic_after(done), topic_after(started)
         image = broker.broker.metadata.image
         topic = image.topics.get(client.name)
         if topic is None:
@@ -199,7 +199,7 @@ class BrokerRun:
             partitions, _ = broker.broker.replicas.find(client.name, b"", by_id=False)
             assert not partitions
             return
-        found = (
+        actual = (
             len(topic.partitions),
             image.topic_config(client.name).get("retention.bytes"),
         )
@@ -207,11 +207,11 @@ class BrokerRun:
             (
                 state
                 for state in (before, after)
-                if state.exists and found == (state.partition_count, state.retention)
+                if state.exists and actual == (state.partition_count, state.retention)
             ),
             None,
         )
-        assert state is not None, f"topic {client.name} is {found}, neither {before} nor {after}"
+        assert state is not None, f"topic {client.name} is {actual}, neither {before} nor {after}"
         assert state.topic_id in {b"", topic.topic_id}
         partitions, _ = broker.broker.replicas.find(client.name, b"", by_id=False)
         assert sorted(partitions) == sorted(topic.partitions)

@@ -88,8 +88,8 @@ class Book:
     def at(self, event: int) -> tuple[list[Step], list[Step]]:
         """Return the steps acknowledged before an event, and the same with the one in doubt."""
         done = [step for step in self.steps if step.answered is not None and step.answered <= event]
-        begun = [step for step in self.steps if step.begun <= event]
-        return done, begun
+        started = [step for step in self.steps if step.begun <= event]
+        return done, started
 
 
 class TopicClient:
@@ -186,8 +186,8 @@ class TopicClient:
             return
         partition = self._random.choice(list(ends))
         offset = self._random.randint(0, ends[partition])
-        asked = {"partition_index": partition, "offset": offset}
-        request = {"topics": [{"name": self.name, "partitions": [asked]}], "timeout_ms": 30_000}
+        requested = {"partition_index": partition, "offset": offset}
+        request = {"topics": [{"name": self.name, "partitions": [requested]}], "timeout_ms": 30_000}
         starts = [start for index, start in state.starts if index == partition]
         answer = await self.book.take(
             "delete records",

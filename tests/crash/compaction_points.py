@@ -43,8 +43,8 @@ class CompactionRun(LogRun):
         end = log.log_end_offset
         history = _up_to(end, _longest(before.lineage, after.lineage))
         known_from = max(before.deleted_to, after.deleted_to)
-        least = min(before.flushed, after.flushed) if loses_power else before.end
-        assert end >= least, f"the log ends at {end}, not {least}"
+        required_end = min(before.flushed, after.flushed) if loses_power else before.end
+        assert end >= required_end, f"the log ends at {end}, not {required_end}"
         possible_ends = {log.segments.active.base_offset, *map(end_of, history)}
         assert end in possible_ends, f"it ends at {end}"
         lowest = min(before.flushed_start, after.flushed_start)
@@ -54,7 +54,7 @@ class CompactionRun(LogRun):
         )
         stored = stored_batches(log)
         lost = _lost_from_shape(
-            stored, (*after.shapes, *before.shapes), known_from=known_from, safe_to=least
+            stored, (*after.shapes, *before.shapes), known_from=known_from, safe_to=required_end
         )
         history = tuple(batch for batch in history if batch not in lost)
         _check_batches(stored, history)
@@ -93,16 +93,16 @@ def _lost_from_shape(
     Returns:
         The batches missing after `safe_to`.
     """
-    seen = [batch for batch in stored if end_of(batch) > known_from]
-    last = base_of(seen[-1]) if seen else -1
+    present = [batch for batch in stored if end_of(batch) > known_from]
+    last = base_of(present[-1]) if present else -1
     allowed = []
     for shape in shapes:
-        left = [batch for batch in shape if end_of(batch) > known_from]
-        lost = {batch for batch in left if end_of(batch) > safe_to}.difference(seen)
-        if seen == [batch for batch in left if batch not in lost]:
+        expected = [batch for batch in shape if end_of(batch) > known_from]
+        lost = {batch for batch in expected if end_of(batch) > safe_to}.difference(present)
+        if present == [batch for batch in expected if batch not in lost]:
             return lost
-        allowed.append([base_of(batch) for batch in left if base_of(batch) <= last])
-    raise AssertionError(f"batches at {list(map(base_of, seen))}, not one of {allowed}")
+        allowed.append([base_of(batch) for batch in expected if base_of(batch) <= last])
+    raise AssertionError(f"batches at {list(map(base_of, present))}, not one of {allowed}")
 
 
 def _check_batches(stored: Sequence[bytes], history: Sequence[bytes]) -> None:
@@ -129,14 +129,16 @@ def _check_readers(
         assert log.last_stable_offset <= stable
     stable = log.last_stable_offset
     model = [record for record in committed if known_from <= record.offset < stable]
-    found = [record for record in committed_records_of(log) if known_from <= record.offset < stable]
+    records = [
+        record for record in committed_records_of(log) if known_from <= record.offset < stable
+    ]
     offsets = {record.offset for record in model}
-    for record in found:
+    for record in records:
         assert record.offset in offsets, f"the record at {record.offset} was aborted"
     for start in {known_from, *(random.randrange(stable + 1) for _ in range(_READERS))}:
-        seen = map_of([record for record in found if record.offset >= start])
-        wanted = map_of([record for record in model if record.offset >= start])
-        assert seen == wanted, f"a reader from {start} finds {seen}, not {wanted}"
+        actual = map_of([record for record in records if record.offset >= start])
+        expected = map_of([record for record in model if record.offset >= start])
+        assert actual == expected, f"a reader from {start} finds {actual}, not {expected}"
 
 
 def _committed(history: Iterable[bytes]) -> tuple[list[int], list[Record]]:
@@ -161,25 +163,27 @@ def _check_producers(
     log: Log, history: Sequence[bytes], stored: Sequence[bytes], known_from: int
 ) -> None:
     """Check that producers keep their state; without batches they may be forgotten."""
-    found = {row.producer_id: row for row in log.producer_state.as_rows()}
+    actual = {row.producer_id: row for row in log.producer_state.as_rows()}
     expected = {row.producer_id: row for row in replayed(history)}
-    left = [batch for batch in history if end_of(batch) > log.log_start_offset]
-    since_start = {row.producer_id: row for row in replayed(left)}
+    remaining = [batch for batch in history if end_of(batch) > log.log_start_offset]
+    since_start = {row.producer_id: row for row in replayed(remaining)}
     came_back = replayed(_with_holes(history, stored, known_from))
     with_holes = {row.producer_id: row for row in came_back}
-    for producer_id, row in found.items():
+    for producer_id, row in actual.items():
         replays = (expected, since_start, with_holes)
         possible = [_position(rows.get(producer_id)) for rows in replays]
         first_offset = expected[producer_id].current_txn_first_offset
-        known = _position(row)
+        actual_position = _position(row)
         if 0 <= first_offset < log.log_start_offset:
             # An open transaction may be forgotten if its first records are deleted.
-            known, possible = known[:2], [position[:2] for position in possible]
-        assert known in possible, f"producer {producer_id}: {known}, not {possible}"
+            actual_position, possible = actual_position[:2], [position[:2] for position in possible]
+        assert actual_position in possible, (
+            f"producer {producer_id}: {actual_position}, not {possible}"
+        )
     for batch in history:
         header = read_batch_header(batch)
         if header.base_offset >= known_from and header.producer_id >= 0:
-            assert header.producer_id in found, f"producer {header.producer_id} is forgotten"
+            assert header.producer_id in actual, f"producer {header.producer_id} is forgotten"
 
 
 def _with_holes(history: Sequence[bytes], stored: Sequence[bytes], known_from: int) -> list[bytes]:

@@ -65,7 +65,9 @@ class CompactionWorkload(LogWorkload):
     def continued(self, store: Store, facts: dict[int, Facts], random: Random) -> Self:
         work = super().continued(store, facts, random)
         if random.random() < 0.5:  # the checkpoint did not reach the disk
-            work.facts = {key: each._replace(clean_to=None) for key, each in facts.items()}
+            work.facts = {
+                key: log_facts._replace(clean_to=None) for key, log_facts in facts.items()
+            }
         work.other_shapes = {}
         return work
 
@@ -108,9 +110,9 @@ class CompactionWorkload(LogWorkload):
             return False
         end = log.segments[log.segments.floor_index(group.base_offsets[-1]) + 1].base_offset
         before = stored_batches(log)
-        left = files.data(f"{log.directory}/{base_offset:020}.log.cleaned")
-        new = left.read_at(0, group.bytes_after)
-        left.close()
+        cleaned = files.data(f"{log.directory}/{base_offset:020}.log.cleaned")
+        new = cleaned.read_at(0, group.bytes_after)
+        cleaned.close()
         starts = _completed_by_a_start(group.base_offsets, _batches(new), before, end)
         self.other_shapes[partition] = base_offset, end, starts
         self._note(f"before a swap in {partition}")
@@ -153,10 +155,10 @@ class CompactionWorkload(LogWorkload):
             stored = tuple(stored_batches(log))
             shapes = [stored]
             if partition in self.other_shapes:
-                start, end, others = self.other_shapes[partition]
+                start, end, alternatives = self.other_shapes[partition]
                 before = [batch for batch in stored if base_of(batch) < start]
-                behind = [batch for batch in stored if base_of(batch) >= end]
-                shapes += [(*before, *other, *behind) for other in others]
+                after = [batch for batch in stored if base_of(batch) >= end]
+                shapes += [(*before, *batches, *after) for batches in alternatives]
             self.facts[partition] = self.facts[partition]._replace(shapes=tuple(shapes))
         super()._note(step)
 

@@ -67,7 +67,7 @@ class CopyWorkload(LogWorkload):
             sent = self.facts[partition].lineage[-1]
             if end_of(sent) < log.log_end_offset:  # a segment begun after a gap is empty
                 sent = bytes(self._batch_at(partition, log.log_end_offset))
-            assert copied.is_as_the_source(memoryview(sent), turns=1), copied.state
+            assert copied.matches_source(memoryview(sent), turns=1), copied.state
         assert copied.fetch_offset == log.log_end_offset
         return copied
 

@@ -79,10 +79,10 @@ def check_producers(log: Log, stored: Sequence[bytes], older: Sequence[bytes]) -
     first = base_of(stored[0]) if stored else log.log_end_offset
     history = [*(batch for batch in older if end_of(batch) <= first), *stored]
     expected = {row.producer_id: row for row in replayed(history)}
-    left = [batch for batch in stored if end_of(batch) > log.log_start_offset]
-    since_start = {row.producer_id: row for row in replayed(left)}
-    found = {row.producer_id: row for row in log.producer_state.as_rows()}
-    for producer_id, row in found.items():
+    remaining = [batch for batch in stored if end_of(batch) > log.log_start_offset]
+    since_start = {row.producer_id: row for row in replayed(remaining)}
+    actual = {row.producer_id: row for row in log.producer_state.as_rows()}
+    for producer_id, row in actual.items():
         possible = [expected.get(producer_id), since_start.get(producer_id)]
         first_offset = expected[producer_id].current_txn_first_offset
         if 0 <= first_offset < log.log_start_offset:
@@ -93,7 +93,7 @@ def check_producers(log: Log, stored: Sequence[bytes], older: Sequence[bytes]) -
     for batch in stored:
         header = read_batch_header(batch)
         if header.last_offset >= log.log_start_offset and header.producer_id >= 0:
-            assert header.producer_id in found, f"producer {header.producer_id} is forgotten"
+            assert header.producer_id in actual, f"producer {header.producer_id} is forgotten"
 
 
 def check_transactions(log: Log, stored: Sequence[bytes], promised: Promise) -> None:
@@ -108,7 +108,7 @@ def check_transactions(log: Log, stored: Sequence[bytes], promised: Promise) -> 
         completed = apply_batch(state, read_batch_header(batch), batch)
         if completed is not None and completed.is_aborted and completed.last_offset >= first:
             aborted[completed.producer_id, completed.last_offset] = completed.first_offset
-    found = {
+    indexed = {
         (entry.producer_id, entry.last_offset): entry.first_offset
         for segment in log.segments
         for entry in segment.transaction_index
@@ -124,9 +124,9 @@ def check_transactions(log: Log, stored: Sequence[bytes], promised: Promise) -> 
             and end_of(batch) > log.log_start_offset
         ]
         if later:
-            assert key in found, f"the aborted transaction {key} is not known: {found}"
-            assert first_offset <= found[key] <= min(later)
-    assert set(found) <= set(aborted), f"{found}, but aborted were {aborted}"
+            assert key in indexed, f"the aborted transaction {key} is not known: {indexed}"
+            assert first_offset <= indexed[key] <= min(later)
+    assert set(indexed) <= set(aborted), f"{indexed}, but aborted were {aborted}"
     # A transaction whose first record was in a hole left by a power loss is unknown.
     hole_from = first if promised.hole_from is None else promised.hole_from
     unstable = [
@@ -159,9 +159,9 @@ def check_epochs(log: Log, stored: Sequence[bytes], known_from: int) -> None:
         if header.last_offset < known_from:
             continue
         offset = max(header.base_offset, known_from)
-        found = log.leader_epochs.epoch_for_offset(offset)
-        assert found == header.leader_epoch, (
-            f"offset {offset} is of epoch {header.leader_epoch}, not {found}: "
+        recorded_epoch = log.leader_epochs.epoch_for_offset(offset)
+        assert recorded_epoch == header.leader_epoch, (
+            f"offset {offset} is of epoch {header.leader_epoch}, not {recorded_epoch}: "
             f"{log.leader_epochs.entries}"
         )
         starts.setdefault(header.leader_epoch, offset)
@@ -199,23 +199,23 @@ def check_lookups(log: Log, stored: Sequence[bytes], random: Random) -> None:
     readable = [batch for batch in stored if end_of(batch) > log.log_start_offset]
     for batch in random.sample(readable, min(_MOST_LOOKUPS, len(readable))):
         offset = max(base_of(batch), log.log_start_offset)
-        found = log.read(offset, 1, up_to_offset=log.log_end_offset, min_one=True).slice
-        assert found is not None
-        assert found.read() == batch
-        moment = read_batch_header(batch).max_timestamp - random.randrange(3)
-        by_time = offset_for_timestamp(log, moment, up_to_offset=log.log_end_offset)
+        log_slice = log.read(offset, 1, up_to_offset=log.log_end_offset, min_one=True).slice
+        assert log_slice is not None
+        assert log_slice.read() == batch
+        timestamp = read_batch_header(batch).max_timestamp - random.randrange(3)
+        by_time = offset_for_timestamp(log, timestamp, up_to_offset=log.log_end_offset)
         # Compaction keeps a producer's last batch without records, but with their timestamp.
-        place = None if by_time is None else (by_time.timestamp, by_time.offset)
-        assert place == first_at(readable, moment, log)
+        position = None if by_time is None else (by_time.timestamp, by_time.offset)
+        assert position == first_at(readable, timestamp, log)
 
 
-def first_at(batches: Sequence[bytes], moment: int, log: Log) -> tuple[int, int] | None:
+def first_at(batches: Sequence[bytes], timestamp: int, log: Log) -> tuple[int, int] | None:
     """Return (timestamp, offset) of the first record at or after a timestamp."""
     for batch in batches:
         header = read_batch_header(batch)
-        if header.max_timestamp < moment:
+        if header.max_timestamp < timestamp:
             continue
         for record in iterate_records(batch, header, max_bytes=1 << 20):
-            if record.timestamp >= moment and record.offset >= log.log_start_offset:
+            if record.timestamp >= timestamp and record.offset >= log.log_start_offset:
                 return record.timestamp, record.offset
     return None

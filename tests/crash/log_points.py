@@ -152,9 +152,9 @@ class LogRun:
             if random.random() < 0.5:
                 store.checkpoint()
             kind = random.choice(POWER_LOSSES)
-        again = self._start(crash(store.disk, kind, random))
-        assert again is not None
-        for partition, log in again.logs.items():
+        restarted = self._start(crash(store.disk, kind, random))
+        assert restarted is not None
+        for partition, log in restarted.logs.items():
             now = work.facts[partition]
             if kind is CrashKind.KILL or ending == "stop":
                 assert log.log_end_offset == ends[partition]

@@ -198,11 +198,11 @@ class LogWorkload:
 
     def delete_old_segments(self, partition: int, log: Log) -> None:
         """Apply retention; files are removed immediately or later."""
-        gone = log.delete_old_segments(ClockReading(self.clock.now_ms(), uptime_ms=1 << 40))
+        deleted = log.delete_old_segments(ClockReading(self.clock.now_ms(), uptime_ms=1 << 40))
         self._begins_at(partition, log.log_start_offset)
-        for segment in gone:
+        for segment in deleted:
             set_aside_segment(log, segment)
-        self.aside += gone
+        self.aside += deleted
         if self.random.random() < 0.5:
             for segment in self.aside:
                 segment.remove()

@@ -52,14 +52,14 @@ def examine_points(
         kind, _, text = options.crash_at.partition(":")
         return _examine_one(make, Point.parse(text)) if kind == name else f"{name}: not asked for"
     total = options.crash_points or int(_USUAL_POINTS * options.budget_scale)
-    wanted = max(1, int(total * share))
+    target_count = max(1, int(total * share))
     kinds: Counter[str] = Counter()
     seed = first_seed = int(options.seed)
-    while kinds.total() < wanted:
+    while kinds.total() < target_count:
         run = make(seed)
         random = Random(seed)
         for event, disk in run.disks():
-            if kinds.total() >= wanted:
+            if kinds.total() >= target_count:
                 break
             if random.random() < every:
                 for kind in kinds_at(seed, event):

@@ -23,7 +23,7 @@ from wirebroker.base.clock import pause
 
 
 @pytest.mark.timeout(3_600)
-def test_a_broker_keeps_what_it_answered(
+def test_broker_keeps_acknowledged_data_at_every_crash_point(
     request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:
     done = examine_points(request, "broker", BrokerRun, share=0.15, every=0.05)
@@ -50,12 +50,12 @@ def test_a_topic_does_not_inherit_offsets_from_a_deleted_one_of_the_same_name() 
     assert first.start()
     first.run(live(first))
     first.kill()
-    again = BrokerProcess(disk, config, random)
-    assert again.start()
-    found, _ = again.broker.replicas.find("a", b"", by_id=False)
-    ends = {index: partition.log.log_end_offset for index, partition in found.items()}
-    starts = {partition.log.log_start_offset for partition in found.values()}
-    again.kill()
+    restarted = BrokerProcess(disk, config, random)
+    assert restarted.start()
+    partitions, _ = restarted.broker.replicas.find("a", b"", by_id=False)
+    ends = {index: partition.log.log_end_offset for index, partition in partitions.items()}
+    starts = {partition.log.log_start_offset for partition in partitions.values()}
+    restarted.kill()
     assert starts == {0}
     for index, offset, _ in topic_after(client.book.steps).records:
         assert offset < ends[index]

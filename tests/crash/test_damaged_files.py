@@ -63,16 +63,16 @@ DISKS = {True: lived_in(is_clean=True), False: lived_in(is_clean=False)}
 
 
 def files_of(disk: Disk, ending: str) -> list[tuple[str, Inode]]:
-    found = []
+    files = []
     nodes = [("", disk.directory("/data"))]
     while nodes:
-        place, directory = nodes.pop()
+        directory_name, directory = nodes.pop()
         for name, node in directory.names.items():
             if isinstance(node, Directory):
                 nodes.append((name, node))
             elif name.endswith(ending) and node.data:
-                found.append((f"{place}/{name}", node))
-    return found
+                files.append((f"{directory_name}/{name}", node))
+    return files
 
 
 def start(disk: Disk) -> BrokerProcess | None:
@@ -117,10 +117,10 @@ def check(broker: BrokerProcess, expected: dict[tuple[str, int], bytes]) -> None
 def expected():
     broker = start(DISKS[True].clone())
     assert broker is not None
-    found = records_in(broker)
+    records = records_in(broker)
     broker.kill()
-    assert sum(map(len, found.values())) > 3 * _SEGMENT_BYTES
-    return found
+    assert sum(map(len, records.values())) > 3 * _SEGMENT_BYTES
+    return records
 
 
 REFUSALS: list[str] = []
@@ -141,7 +141,7 @@ SMALL_FILES = [
 
 @pytest.mark.parametrize("is_clean", [True, False])
 @pytest.mark.parametrize("ending", SMALL_FILES)
-def test_a_small_file_with_a_flipped_bit_is_mended_or_refused(
+def test_small_file_with_a_flipped_bit_is_repaired_or_refused(
     ending: str, is_clean: bool, expected
 ) -> None:
     random = Random(ending)
@@ -156,8 +156,8 @@ def test_a_small_file_with_a_flipped_bit_is_mended_or_refused(
         broker = start(disk)
         if broker is None:
             continue
-        found = records_in(broker)
-        for key, content in found.items():
+        records = records_in(broker)
+        for key, content in records.items():
             # A log whose topic id does not match is set aside.
             assert content in {expected[key], b""}, name
             assert content == expected[key] or ending == "partition.metadata"
@@ -168,7 +168,9 @@ def test_a_small_file_with_a_flipped_bit_is_mended_or_refused(
 @pytest.mark.parametrize("is_clean", [True, False])
 @pytest.mark.parametrize("how", ["missing", "short", "zeros", "empty"])
 @pytest.mark.parametrize("ending", [".index", ".timeindex", ".snapshot", "-checkpoint"])
-def test_what_can_be_built_anew_is(ending: str, how: str, is_clean: bool, expected) -> None:
+def test_damaged_indexes_snapshots_and_checkpoints_are_rebuilt(
+    ending: str, how: str, is_clean: bool, expected
+) -> None:
     disk = DISKS[is_clean].clone()
     directory = disk.directory("/data/a-0")
     for name, node in list(directory.names.items()):
@@ -190,7 +192,7 @@ def test_what_can_be_built_anew_is(ending: str, how: str, is_clean: bool, expect
 
 
 @pytest.mark.parametrize("is_clean", [True, False])
-def test_a_flushed_log_with_a_flipped_bit_is_neither_cut_nor_mended(
+def test_flushed_log_with_a_flipped_bit_is_not_truncated_or_repaired(
     is_clean: bool, expected
 ) -> None:
     random = Random(3)
@@ -219,7 +221,7 @@ def test_a_flushed_log_with_a_flipped_bit_is_neither_cut_nor_mended(
 
 
 @pytest.mark.parametrize("is_clean", [True, False])
-def test_a_metadata_log_with_a_flipped_bit_is_cut_or_refused(is_clean: bool, expected) -> None:
+def test_metadata_log_with_a_flipped_bit_is_truncated_or_refused(is_clean: bool, expected) -> None:
     random = Random(4)
     outcomes = set()
     for _ in range(_FLIPS):
@@ -240,7 +242,7 @@ def test_a_metadata_log_with_a_flipped_bit_is_cut_or_refused(is_clean: bool, exp
     assert outcomes
 
 
-def test_a_refusal_is_a_sentence_and_a_remedy() -> None:
+def test_start_error_names_the_damaged_file() -> None:
     disk = DISKS[True].clone()
     ((_, inode),) = files_of(disk, "meta.properties")
     inode.data[:] = b"nonsense"

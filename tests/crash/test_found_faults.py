@@ -39,9 +39,9 @@ def test_an_abort_after_the_first_flush_survives_a_power_loss(workload) -> None:
     workload.flush(0, log)
     workload.store.checkpoint()
     workload.disk.lose_power()
-    again = reopened(workload).logs[0]
-    assert again.log_end_offset == log.log_end_offset
-    assert len(again.aborted_transactions(0, again.log_end_offset)) == 1
+    recovered = reopened(workload).logs[0]
+    assert recovered.log_end_offset == log.log_end_offset
+    assert len(recovered.aborted_transactions(0, recovered.log_end_offset)) == 1
 
 
 def test_a_clean_marker_does_not_come_back_after_a_kill_and_a_power_loss(workload) -> None:
@@ -64,7 +64,7 @@ def test_a_topic_id_is_on_the_disk_as_soon_as_records_are(workload) -> None:
     assert b"topic_id: " in content
 
 
-def test_what_a_start_cuts_off_does_not_come_back_behind_what_takes_its_place() -> None:
+def test_truncated_batches_do_not_reappear_after_newer_ones() -> None:
     disk, clock = new_disk(), HandClock()
     settings = Config({"log.dirs": DATA}).topic_settings({})
 
@@ -89,7 +89,7 @@ def test_what_a_start_cuts_off_does_not_come_back_behind_what_takes_its_place() 
     for number in (1, 2):
         assert append(log, b"new %d" % number, 2) == size
     # A second power loss: of the unsynced data only the first new batch remains.
-    kept = next(event for event in inode.pending if isinstance(event, Write))
+    surviving_write = next(event for event in inode.pending if isinstance(event, Write))
     disk.lose_power()
-    change_data(inode.data, kept)
+    change_data(inode.data, surviving_write)
     assert opened().logs[0].log_end_offset == 2

@@ -20,7 +20,7 @@ from tests.crash.points import examine_points
 
 
 @pytest.mark.timeout(3_600)
-def test_logs_keep_what_they_promised(
+def test_logs_keep_required_records_at_every_crash_point(
     request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:
     done = examine_points(request, "logs", LogRun, share=0.6)
@@ -38,7 +38,7 @@ def test_compacted_logs_keep_the_last_value_of_each_key(
 
 
 @pytest.mark.timeout(3_600)
-def test_copies_keep_what_they_took(
+def test_log_copies_keep_copied_records_at_every_crash_point(
     request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:
     done = examine_points(request, "copied", CopyRun, share=0.1)

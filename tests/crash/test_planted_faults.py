@@ -27,7 +27,7 @@ from wirebroker.storage.recovery import log_recovery
 
 
 @pytest.mark.parametrize("make", [LogRun, CompactionRun, CopyRun])
-def test_nothing_is_found_where_nothing_is_planted(make: Any) -> None:
+def test_no_failure_without_a_planted_fault(make: Any) -> None:
     """Without this the tests below would show nothing."""
     assert first_failure(make, enough=1_000) is None
 
@@ -38,47 +38,53 @@ def test_nothing_is_found_where_nothing_is_planted(make: Any) -> None:
         pytest.param(FlushTarget, "sync", id="a flush that does not wait for the disk"),
         pytest.param(DataDirectory, "sync_names", id="the directory's own name is not synced"),
         pytest.param(
-            LogDirectory, "remove_clean_shutdown_marker", id="the clean marker stays where it is"
+            LogDirectory,
+            "remove_clean_shutdown_marker",
+            id="the clean shutdown marker is not removed",
         ),
-        pytest.param(SparseIndex, "replace_entries", id="indexes are not built anew"),
+        pytest.param(SparseIndex, "replace_entries", id="indexes are not rebuilt"),
         pytest.param(log_recovery, "replay_producers", id="producers are not replayed"),
         pytest.param(
-            log_recovery._Recovery, "_mend_epochs", id="epochs that were torn are not mended"
+            log_recovery._Recovery, "_repair_epochs", id="torn epoch files are not repaired"
         ),
-        pytest.param(log_recovery._Recovery, "_drop", id="segments behind a cut stay"),
+        pytest.param(log_recovery._Recovery, "_drop", id="segments after a truncation stay"),
     ],
 )
-def test_what_is_left_out_is_missed(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> None:
+def test_detects_skipped_step_of_a_log(
+    monkeypatch: pytest.MonkeyPatch, owner: Any, name: str
+) -> None:
     monkeypatch.setattr(owner, name, nothing)
     assert is_found(LogRun)
 
 
-def test_a_flush_that_forgets_the_directory_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = FlushTarget.sync
+def test_detects_flush_without_directory_sync(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = FlushTarget.sync
     monkeypatch.setattr(
-        FlushTarget, "sync", lambda self: whole(self._replace(is_directory_dirty=False))
+        FlushTarget, "sync", lambda self: original(self._replace(is_directory_dirty=False))
     )
     assert is_found(LogRun)
 
 
-def test_a_bad_batch_that_is_kept_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_detects_recovery_that_keeps_a_corrupt_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(segment_recovery, "crc32c", lambda data: mock.ANY)
     assert is_found(LogRun)
 
 
-def test_a_file_of_epochs_that_is_believed_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_detects_recovery_that_trusts_an_old_epoch_file(monkeypatch: pytest.MonkeyPatch) -> None:
     """Trust leader-epoch-checkpoint although the batches have a later epoch."""
     monkeypatch.setattr(StoredEpochs, "latest", lambda _: -1)
     assert is_found(LogRun)
 
 
 @pytest.mark.parametrize("make", [CompactionRun, CopyRun])  # the others write no gaps
-def test_a_gap_that_ends_a_log_is_found(monkeypatch: pytest.MonkeyPatch, make: Any) -> None:
+def test_detects_truncation_at_a_gap_between_segments(
+    monkeypatch: pytest.MonkeyPatch, make: Any
+) -> None:
     """Delete what follows a gap between segments, unless the topic is currently compacted."""
-    whole = log_recovery._Recovery._recover_segment
+    original = log_recovery._Recovery._recover_segment
 
     def recover(recovery: Any, segment: Any, start: Any, *, is_active: bool) -> tuple[int, bool]:
-        end, was_cut = whole(recovery, segment, start, is_active=is_active)
+        end, was_cut = original(recovery, segment, start, is_active=is_active)
         later = recovery._log.segments.since(end)
         has_gap = (
             not is_active and later[-1].base_offset > end not in recovery._log.segments.base_offsets
@@ -89,7 +95,7 @@ def test_a_gap_that_ends_a_log_is_found(monkeypatch: pytest.MonkeyPatch, make: A
     assert is_found(make)
 
 
-def test_a_swap_that_sets_the_old_segments_aside_first_is_found(
+def test_detects_swap_that_sets_old_segments_aside_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     put_off: list[Any] = []
@@ -105,7 +111,7 @@ def test_a_swap_that_sets_the_old_segments_aside_first_is_found(
     assert is_found(CompactionRun)
 
 
-def test_a_swap_that_no_start_completes_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_detects_swap_that_a_start_does_not_complete(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_recovery, "recover_swap", nothing)
     assert is_found(CompactionRun)
 
@@ -113,12 +119,14 @@ def test_a_swap_that_no_start_completes_is_found(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     ("owner", "name"),
     [
-        pytest.param(FlushTarget, "sync", id="records are answered before they are synced"),
-        pytest.param(MetadataStore, "sync", id="metadata is answered before it is synced"),
+        pytest.param(FlushTarget, "sync", id="records are acknowledged before they are synced"),
+        pytest.param(
+            MetadataStore, "sync", id="metadata changes are acknowledged before they are synced"
+        ),
         pytest.param(SimulatedFiles, "sync_directory", id="no directory is synced"),
     ],
 )
-def test_what_a_broker_leaves_out_is_missed(
+def test_detects_skipped_sync_of_a_broker(
     monkeypatch: pytest.MonkeyPatch, owner: Any, name: str
 ) -> None:
     monkeypatch.setattr(owner, name, nothing)

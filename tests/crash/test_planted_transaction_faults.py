@@ -15,7 +15,7 @@ from wirebroker.coordination.transactions.transaction_markers import MarkerWrite
 from wirebroker.coordinator.groups.shard.shard import GroupShard
 from wirebroker.coordinator.outcome import Outcome
 from wirebroker.coordinator.transactions.shard import TransactionShard
-from wirebroker.engine.committed_answers import CommittedAnswers
+from wirebroker.engine.committed_responses import CommittedResponses
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,30 +26,30 @@ if TYPE_CHECKING:
 
 
 def failure() -> str:
-    found = first_failure(partial(BrokerRun, only_transactions=True), every=0.5)
-    assert found is not None, "the mistake is not seen"
-    return str(found)
+    error = first_failure(partial(BrokerRun, only_transactions=True), every=0.5)
+    assert error is not None, "the mistake is not seen"
+    return str(error)
 
 
 def carried_out_early(
     monkeypatch: pytest.MonkeyPatch,
-    act: Callable[[CommittedAnswers, list[Answer], list[Any]], None],
+    act: Callable[[CommittedResponses, list[Answer], list[Any]], None],
 ) -> None:
     """Let `act` use a decision before it is committed."""
-    whole = CommittedAnswers.add
+    original = CommittedResponses.add
 
-    def add(self: CommittedAnswers, answers: list[Answer], effects: list[Any]) -> None:
+    def add(self: CommittedResponses, answers: list[Answer], effects: list[Any]) -> None:
         if effects:
             act(self, answers, effects)
-        whole(self, answers, effects)
+        original(self, answers, effects)
 
-    monkeypatch.setattr(CommittedAnswers, "add", add)
+    monkeypatch.setattr(CommittedResponses, "add", add)
 
 
-def test_an_end_that_is_answered_before_it_is_durable_is_found(
+def test_detects_end_txn_response_before_the_decision_is_durable(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def act(_: CommittedAnswers, answers: list[Answer], __: list[Any]) -> None:
+    def act(_: CommittedResponses, answers: list[Answer], __: list[Any]) -> None:
         while answers:
             token, response = answers.pop()
             token.resolve(response)
@@ -59,10 +59,10 @@ def test_an_end_that_is_answered_before_it_is_durable_is_found(
     assert "lost" in text or "is committed, not" in text
 
 
-def test_markers_that_are_written_before_the_decision_is_durable_are_found(
+def test_detects_markers_written_before_the_decision_is_durable(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def act(waiting: CommittedAnswers, _: list[Answer], effects: list[Any]) -> None:
+    def act(waiting: CommittedResponses, _: list[Answer], effects: list[Any]) -> None:
         while effects:
             waiting._on_effect(effects.pop())
 
@@ -71,15 +71,15 @@ def test_markers_that_are_written_before_the_decision_is_durable_are_found(
     assert "lost" in text or "is committed, not" in text
 
 
-def test_markers_that_count_before_they_are_durable_are_found(
+def test_detects_markers_that_take_effect_before_they_are_durable(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    whole = MarkerWriter._write_free
+    original = MarkerWriter._write_free
 
     def write(self: MarkerWriter, marker: Any, waiting: dict[Any, Any]) -> None:
-        whole(self, marker, waiting)
-        for each in [each for each, placed in waiting.items() if placed is not None]:
-            del waiting[each]
+        original(self, marker, waiting)
+        for key in [key for key, placed in waiting.items() if placed is not None]:
+            del waiting[key]
 
     monkeypatch.setattr(MarkerWriter, "_write_free", write)
     text = failure()
@@ -87,20 +87,22 @@ def test_markers_that_count_before_they_are_durable_are_found(
     assert "last_stable_offset" in text or "committed_offset" in text
 
 
-def test_offsets_that_count_before_the_marker_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = GroupShard.replay
+def test_detects_offsets_that_take_effect_before_the_marker(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    original = GroupShard.replay
 
     def replay(self: GroupShard, key: bytes, value: bytes | None, producer_id: int = -1) -> None:
         del producer_id
-        whole(self, key, value)
+        original(self, key, value)
 
     monkeypatch.setattr(GroupShard, "replay", replay)
     assert "is committed, not" in failure()
 
 
-def test_decisions_that_no_start_carries_out_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    def on_loaded(_: TransactionShard, moment: Moment) -> Outcome:
-        del moment
+def test_detects_decisions_that_a_start_does_not_complete(monkeypatch: pytest.MonkeyPatch) -> None:
+    def on_loaded(_: TransactionShard, now: Moment) -> Outcome:
+        del now
         return Outcome()
 
     monkeypatch.setattr(TransactionShard, "on_loaded", on_loaded)

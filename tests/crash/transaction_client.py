@@ -95,8 +95,10 @@ class TransactionClient:
         self._id.ended(answer)
 
     async def _produce(self, broker: BrokerProcess, index: int, value: bytes) -> None:
-        place = TRANSACTIONS_TOPIC, index
-        for ask in self._id.appending({place: [value]}, timestamp_ms=broker.clock.now_ms()):
+        topic_partition = TRANSACTIONS_TOPIC, index
+        for ask in self._id.appending(
+            {topic_partition: [value]}, timestamp_ms=broker.clock.now_ms()
+        ):
             await self._ask(broker, ask)
 
     async def _commit_offset(self, broker: BrokerProcess, offset: int) -> None:
@@ -126,22 +128,23 @@ class TransactionClient:
             visible: The values that read_committed readers see.
             offset: The group's committed offset, or -1.
         """
-        done, begun = self.book.at(event)
-        mine = {value for value in visible if value.startswith(f"{self.name}/".encode())}
+        done, started = self.book.at(event)
+        own_values = {value for value in visible if value.startswith(f"{self.name}/".encode())}
         expected: set[bytes] = set()
         possible = {-1}
         for step in done:
             if step.detail.is_commit:
                 expected |= step.detail.names
                 possible = {max(step.detail.offset, *possible)}
-        for step in begun[len(done) :]:
+        for step in started[len(done) :]:
             names = step.detail.names
-            if step.detail.is_commit and (not names or names & mine):
+            if step.detail.is_commit and (not names or names & own_values):
                 expected |= names
                 happened = {max(step.detail.offset, *possible)}
                 possible = happened if names else possible | happened
-        assert mine == expected, (
-            f"{self.name}: {expected - mine} are lost, {mine - expected} were never committed"
+        assert own_values == expected, (
+            f"{self.name}: {expected - own_values} are lost, "
+            f"{own_values - expected} were never committed"
         )
         assert offset in possible, f"{self.name}: offset {offset} is committed, not {possible}"
 
@@ -162,10 +165,10 @@ async def visible_values(broker: BrokerProcess, index: int) -> list[bytes]:
             {(TRANSACTIONS_TOPIC, index): offset}, isolation_level=_READ_COMMITTED
         )
         answer = await broker.ask(ApiKey.FETCH, FETCH_VERSION, request)
-        (found,) = answer.responses[0].partitions
-        assert found.error_code == ErrorCode.NONE, (found, offset)
-        if not found.records:
-            assert offset == found.last_stable_offset == found.high_watermark, found
+        (partition,) = answer.responses[0].partitions
+        assert partition.error_code == ErrorCode.NONE, (partition, offset)
+        if not partition.records:
+            assert offset == partition.last_stable_offset == partition.high_watermark, partition
             return values
-        values += [value for _, value in committed_records_in(found)]
-        offset = end_of_records(found.records)
+        values += [value for _, value in committed_records_in(partition)]
+        offset = end_of_records(partition.records)

@@ -63,13 +63,13 @@ class HostedBroker:
         """Return the log lines above debug that contain a text; wait for the first."""
         pattern = re.compile(re.escape(text) + r"\b")
 
-        def found() -> list[str]:
+        def matching_lines() -> list[str]:
             log = self._log.read_text(encoding="utf-8", errors="replace")
-            told = (line for line in log.splitlines() if " DEBUG " not in line)
-            return [line for line in told if pattern.search(line)]
+            lines = (line for line in log.splitlines() if " DEBUG " not in line)
+            return [line for line in lines if pattern.search(line)]
 
-        self._wait_until(found)
-        return found()
+        self._wait_until(matching_lines)
+        return matching_lines()
 
     def begin_memory_watch(self) -> int:
         """Reset the process's peak and return its resident bytes."""

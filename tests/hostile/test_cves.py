@@ -77,7 +77,7 @@ def allow(operation: int, kind: int, name: str) -> dict[str, Any]:
     }
 
 
-def test_what_inflates_is_refused_in_little_memory(broker: HostedBroker) -> None:
+def test_decompression_bomb_uses_little_memory(broker: HostedBroker) -> None:
     """CVE-2026-111073, by a batch of 0.3 MB that would become 300."""
     client = BlockingClient(broker.address)
     topic = {"name": "bombs", "num_partitions": 1, "replication_factor": 1}
@@ -96,7 +96,7 @@ def test_what_inflates_is_refused_in_little_memory(broker: HostedBroker) -> None
     client.close()
 
 
-async def test_before_a_login_nothing_large_is_read(tmp_path: Path) -> None:
+async def test_large_frames_before_a_login_are_refused(tmp_path: Path) -> None:
     """CVE-2022-34917."""
     async with running(tmp_path, settings=SETTINGS) as server, client_of(server) as client:
         client._writer.write(struct.pack(">i", 524_289))
@@ -107,7 +107,7 @@ async def test_before_a_login_nothing_large_is_read(tmp_path: Path) -> None:
             assert await another.is_closed()
 
 
-async def test_the_nonce_of_scram_is_compared_whole(tmp_path: Path) -> None:
+async def test_whole_scram_nonce_is_compared(tmp_path: Path) -> None:
     """CVE-2024-56128: a proof with another nonce is refused."""
     async with running(tmp_path, settings=SETTINGS) as server, client_of(server) as admin:
         await logged_in(admin, "bob")
@@ -118,18 +118,18 @@ async def test_the_nonce_of_scram_is_compared_whole(tmp_path: Path) -> None:
                 bare = f"n=carol,r={CLIENT_NONCE}"
                 first = (await send_token(client, b"n,," + bare.encode())).auth_bytes.decode()
                 nonce, _, rest = first.removeprefix("r=").partition(",")
-                told = f"r={another(nonce)},{rest}"
-                final = scram_final("SCRAM-SHA-256", "secret", bare, told)
+                server_first = f"r={another(nonce)},{rest}"
+                final = scram_final("SCRAM-SHA-256", "secret", bare, server_first)
                 answer = await send_token(client, final)
                 assert (answer.error_code == 0) is (another(nonce) == nonce)
-        few = {"name": "dave", "mechanism": 1, "iterations": 4095, "salt": b"0" * 16}
-        few["salted_password"] = bytes(32)
-        request = {"deletions": [], "upsertions": [few]}
+        upsertion = {"name": "dave", "mechanism": 1, "iterations": 4095, "salt": b"0" * 16}
+        upsertion["salted_password"] = bytes(32)
+        request = {"deletions": [], "upsertions": [upsertion]}
         answer = await admin.ask(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, request)
         assert answer.results[0].error_code == ErrorCode.UNACCEPTABLE_CREDENTIAL
 
 
-async def test_nobody_logs_in_as_somebody_else(tmp_path: Path) -> None:
+async def test_authorization_id_of_another_user_is_refused(tmp_path: Path) -> None:
     """CVE-2017-12610."""
     async with running(tmp_path, settings=SETTINGS) as server, client_of(server) as admin:
         await logged_in(admin, "bob")
@@ -146,7 +146,7 @@ async def test_nobody_logs_in_as_somebody_else(tmp_path: Path) -> None:
             assert await client.is_closed()
 
 
-async def test_who_says_he_is_a_replica_gets_no_records(tmp_path: Path) -> None:
+async def test_client_that_claims_to_be_a_replica_gets_no_records(tmp_path: Path) -> None:
     """CVE-2018-1288: even from a readable topic, and no follower's progress changes."""
     async with running(tmp_path, settings=GUARDED) as server, client_of(server) as admin:
         await logged_in(admin, "bob")
@@ -158,14 +158,14 @@ async def test_who_says_he_is_a_replica_gets_no_records(tmp_path: Path) -> None:
         async with client_of(server) as client:
             await logged_in(client, "alice")
             for replica_id, code in ((-1, 0), (0, 29), (1, 29), (7, 29)):
-                wanted = {**fetch_request({("t", 0): 0}), "replica_id": replica_id}
-                answer = await client.ask(ApiKey.FETCH, 12, wanted)
+                replica_request = {**fetch_request({("t", 0): 0}), "replica_id": replica_id}
+                answer = await client.ask(ApiKey.FETCH, 12, replica_request)
                 (partition,) = answer.responses[0].partitions
                 assert partition.error_code == code, replica_id
                 assert bool(partition.records) is (code == 0)
 
 
-async def test_a_transaction_needs_its_acl_however_it_is_sent(tmp_path: Path) -> None:
+async def test_transaction_needs_its_acl_in_every_form_of_request(tmp_path: Path) -> None:
     """CVE-2018-17196."""
     transactional = batch(
         b"a", producer_id=7, producer_epoch=0, base_sequence=0, is_transactional=True
@@ -226,9 +226,7 @@ REFUSED_SETTINGS = {
 
 
 @pytest.mark.parametrize("case", REFUSED_SETTINGS)
-async def test_no_code_address_or_file_is_loaded_for_who_alters_configs(
-    tmp_path: Path, case: str
-) -> None:
+async def test_altered_configs_load_no_code_address_or_file(tmp_path: Path, case: str) -> None:
     """CVE-2023-25194, CVE-2025-27817, -27818 and -27819."""
     name, value = REFUSED_SETTINGS[case]
     async with running(tmp_path, settings=SETTINGS) as server, client_of(server) as admin:

@@ -57,7 +57,7 @@ def calls_of_plain(passwords: dict[str, str], user: str, password: str) -> list[
     return calls_of_refusal(lambda: mechanism.step(token))
 
 
-def test_plain_does_the_same_for_any_password_and_for_nobody() -> None:
+def test_plain_does_equal_work_for_any_password_and_unknown_users() -> None:
     long, short = {"alice": PASSWORD}, {"alice": "alice-secret"}
     first = calls_of_plain(long, "alice", "x" + PASSWORD[1:])
     assert "compare_digest" in first
@@ -67,28 +67,28 @@ def test_plain_does_the_same_for_any_password_and_for_nobody() -> None:
 
 
 @pytest.mark.parametrize(("number", "mechanism"), [(1, "SCRAM-SHA-256"), (2, "SCRAM-SHA-512")])
-def test_scram_does_the_same_for_nobody_as_for_a_wrong_password(
+def test_scram_does_equal_work_for_unknown_user_and_wrong_password(
     number: int, mechanism: str
 ) -> None:
     salt = b"0123456789abcdef"
     salted = salted_password(number, "alice-secret", salt, LEAST_ITERATIONS)
     users = {"alice": keys_of(number, salted, salt=salt, iterations=LEAST_ITERATIONS)}
 
-    def log_in(known: dict[str, ScramKeys]) -> tuple[list[str], list[str]]:
+    def log_in(users_by_name: dict[str, ScramKeys]) -> tuple[list[str], list[str]]:
         bare = f"n=alice,r={CLIENT_NONCE}"
         server = ScramMechanism(
             number,
-            known.get,
+            users_by_name.get,
             token_of=lambda _token: None,
             forms=lambda: {COMMON: 1, ScramForm(8192, 16): 1},
             nonce="nonce",
             salt_key=b"key",
         )
         answers: list[bytes] = []
-        begun = calls_of(lambda: answers.append(server.step(b"n,," + bare.encode())))
+        first_calls = calls_of(lambda: answers.append(server.step(b"n,," + bare.encode())))
         proof = scram_final(mechanism, "wrong", bare, answers[0].decode())
-        return begun, calls_of_refusal(lambda: server.step(proof))
+        return first_calls, calls_of_refusal(lambda: server.step(proof))
 
-    somebody, nobody = log_in(users), log_in({})
-    assert nobody == somebody
-    assert "compare_digest" in nobody[1]
+    wrong_password, unknown_user = log_in(users), log_in({})
+    assert unknown_user == wrong_password
+    assert "compare_digest" in unknown_user[1]

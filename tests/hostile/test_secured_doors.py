@@ -38,13 +38,13 @@ class Doors:
         self.ports = {name: free_port() for name in ("SSL", "SASL_PLAINTEXT", "SASL_SSL")}
         listeners = ["PLAINTEXT://127.0.0.1:0"]
         listeners += [f"{name}://{HOST}:{port}" for name, port in self.ports.items()]
-        more = {
+        overrides = {
             "listeners": ",".join(listeners),
             "security.inter.broker.protocol": "PLAINTEXT",
             "listener.name.sasl_ssl.plain.sasl.jaas.config": login[_JAAS],
             "wirebroker.authentication.deadline.ms": str(FRAME_DEADLINE_MS),
         }
-        self.broker = HostedBroker(folder, login | tls_configs(folder / "tls") | more)
+        self.broker = HostedBroker(folder, login | tls_configs(folder / "tls") | overrides)
         self._context = client_side(folder)
 
     def raw(self, listener: str) -> socket.socket:
@@ -90,9 +90,9 @@ OPEN: dict[str, Callable[[Doors], socket.socket]] = {
 
 @pytest.fixture(scope="module")
 def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
-    found = Doors(tmp_path_factory.mktemp("doors"))
-    yield found
-    found.broker.stop()
+    instance = Doors(tmp_path_factory.mktemp("doors"))
+    yield instance
+    instance.broker.stop()
 
 
 def is_closed(sock: socket.socket) -> bool:
@@ -108,7 +108,7 @@ def is_answered(sock: socket.socket) -> bool:
 
 
 @pytest.mark.parametrize("door", OPEN)
-def test_a_frame_that_is_none_costs_its_connection_and_one_line(doors: Doors, door: str) -> None:
+def test_invalid_frame_costs_its_connection_and_one_log_line(doors: Doors, door: str) -> None:
     broker, bystander = doors.broker, doors.log_in(doors.within_tls("SASL_SSL"))
     with contextlib.closing(bystander):
         before = broker.begin_memory_watch()
@@ -128,37 +128,37 @@ def test_a_frame_that_is_none_costs_its_connection_and_one_line(doors: Doors, do
         assert broker.peak_memory_bytes() - before < NOISE_BYTES
 
 
-def test_whoever_is_slow_is_closed_in_time(doors: Doors) -> None:
+def test_slow_connections_are_closed_at_the_deadline(doors: Doors) -> None:
     with contextlib.ExitStack() as stack:
         socks: dict[str, socket.socket] = {}
         names: list[str] = []
-        for door, way in OPEN.items():
-            socks[door] = stack.enter_context(way(doors))
+        for door, connect in OPEN.items():
+            socks[door] = stack.enter_context(connect(doors))
             names.append(doors.name_in_log(socks[door]))
         for door, sock in socks.items():
             # The start of a TLS hello, and of a frame within TLS.
-            begun = struct.pack(">i", 1000) + bytes(9)
+            partial_frame = struct.pack(">i", 1000) + bytes(9)
             if door.startswith("below TLS"):
-                begun = b"\x16\x03"
+                partial_frame = b"\x16\x03"
             with contextlib.suppress(ConnectionError, ssl.SSLError):  # timed out by the broker
-                sock.sendall(begun)
+                sock.sendall(partial_frame)
         assert [door for door, sock in socks.items() if not is_closed(sock)] == []
     for name in names:
         (line,) = doors.broker.lines_about(name)
         assert "closing" in line
 
 
-def test_giants_within_tls_stay_within_the_budget_and_all_are_served(doors: Doors) -> None:
+def test_giant_frames_within_tls_stay_within_the_memory_budget(doors: Doors) -> None:
     size = 16 * MIB
     start = header(18, 4)
-    whole = struct.pack(">i", size) + start + bytes(size - len(start))
+    frame = struct.pack(">i", size) + start + bytes(size - len(start))
     before = doors.broker.begin_memory_watch()
 
     def send_giant(_number: int) -> bool:
         with doors.within_tls() as sock:
             sock.settimeout(60)
             with contextlib.suppress(ConnectionError, ssl.SSLError):
-                sock.sendall(whole)
+                sock.sendall(frame)
             return is_closed(sock)
 
     # Logged in first: the login timeout is two seconds, and the machine is busy later.
@@ -172,7 +172,7 @@ def test_giants_within_tls_stay_within_the_budget_and_all_are_served(doors: Door
     assert doors.broker.peak_memory_bytes() - before < (32 + 16 + 4) * MIB + NOISE_BYTES
 
 
-def test_the_memory_of_handshakes_that_are_given_up_goes_back_to_the_system(doors: Doors) -> None:
+def test_memory_of_abandoned_tls_handshakes_is_freed(doors: Doors) -> None:
     hello = doors.hello()
     doors.log_in(doors.within_tls("SASL_SSL")).close()
     before = doors.broker.begin_memory_watch()

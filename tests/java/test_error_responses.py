@@ -75,18 +75,18 @@ def test_java_finds_every_error_in_every_version(java: Java, key: ApiKey) -> Non
     for version in versions_of(key):
         body = decode_request(key, version, encoded(key, version))
         for code in set(ErrorCode) - {ErrorCode.NONE}:
-            found = java.codes(key, version, refusal_of(key, version, body, code))
-            assert found - {0} == {code}, (version, code)
+            codes = java.codes(key, version, refusal_of(key, version, body, code))
+            assert codes - {0} == {code}, (version, code)
 
 
 @pytest.mark.parametrize("key", [k for k in KEYS if k not in DIFFERENCES], ids=lambda key: key.name)
-def test_the_error_stands_where_kafka_puts_it(java: Java, key: ApiKey) -> None:
+def test_error_is_in_the_fields_where_kafka_puts_it(java: Java, key: ApiKey) -> None:
     for version in versions_of(key):
         request = encoded(key, version)
-        theirs = java.refusal(key, version, ErrorCode.POLICY_VIOLATION, request)
+        kafka_response = java.refusal(key, version, ErrorCode.POLICY_VIOLATION, request)
         body = decode_request(key, version, request)
-        ours = refusal_of(key, version, body, ErrorCode.POLICY_VIOLATION)
-        assert fields(key, version, ours) == fields(key, version, theirs)
+        wirebroker_response = refusal_of(key, version, body, ErrorCode.POLICY_VIOLATION)
+        assert fields(key, version, wirebroker_response) == fields(key, version, kafka_response)
 
 
 def encoded(key: ApiKey, version: int) -> bytes:
@@ -100,6 +100,8 @@ def fields(key: ApiKey, version: int, answer: bytes) -> Any:
 def without_messages(value: Any) -> Any:
     if isinstance(value, dict):
         return {
-            name: without_messages(each) for name, each in value.items() if name != "error_message"
+            name: without_messages(field)
+            for name, field in value.items()
+            if name != "error_message"
         }
-    return [without_messages(each) for each in value] if isinstance(value, list) else value
+    return [without_messages(item) for item in value] if isinstance(value, list) else value

@@ -119,11 +119,13 @@ def test_java_reads_every_record_of_a_transactional_id_and_writes_the_same(
             assert_same(schema_of(message).body, version, value, read)
 
 
-def assert_same(schema: StructSchema, version: int, ours: Any, java: dict[str, Any]) -> None:
+def assert_same(
+    schema: StructSchema, version: int, wirebroker_struct: Any, java: dict[str, Any]
+) -> None:
     """Compare a struct with Java's JSON of it, which lacks tagged fields at their default."""
     read = {snake_case(name): value for name, value in java.items()}
     for field in schema.fields:
-        value = getattr(ours, field.name)
+        value = getattr(wirebroker_struct, field.name)
         if version not in field.versions:
             assert field.name not in read, field.name
         elif field.type == "records":
@@ -138,19 +140,19 @@ def assert_same(schema: StructSchema, version: int, ours: Any, java: dict[str, A
     assert not read, f"Java has more: {read}"
 
 
-def _assert_same_value(field: Field, version: int, ours: Any, java: Any) -> None:
-    if ours is None or java is None:
-        assert ours is None, field.name
+def _assert_same_value(field: Field, version: int, wirebroker_value: Any, java: Any) -> None:
+    if wirebroker_value is None or java is None:
+        assert wirebroker_value is None, field.name
         assert java is None, field.name
-    elif isinstance(ours, list):
-        assert len(ours) == len(java), field.name
-        for our_element, java_element in zip(ours, java, strict=True):
-            _assert_same_value(field, version, our_element, java_element)
+    elif isinstance(wirebroker_value, list):
+        assert len(wirebroker_value) == len(java), field.name
+        for wirebroker_element, java_element in zip(wirebroker_value, java, strict=True):
+            _assert_same_value(field, version, wirebroker_element, java_element)
     elif field.struct is not None:
-        assert_same(field.struct, version, ours, java)
+        assert_same(field.struct, version, wirebroker_value, java)
     elif field.type == "uuid":
-        assert uuid_text(ours) == java, field.name
+        assert uuid_text(wirebroker_value) == java, field.name
     elif field.type == "bytes":
-        assert ours == base64.b64decode(java), field.name
+        assert wirebroker_value == base64.b64decode(java), field.name
     else:
-        assert ours == java, field.name
+        assert wirebroker_value == java, field.name

@@ -141,20 +141,20 @@ class Workload:
         self.committed.sort()
         stable = log.last_stable_offset
         model = [record for record in self.committed if record.offset < stable]
-        found = [record for record in committed_records_of(log) if record.offset < stable]
+        records = [record for record in committed_records_of(log) if record.offset < stable]
         by_offset = {record.offset: record for record in model}
-        for record in found:
+        for record in records:
             assert by_offset[record.offset]._replace(headers=()) == record._replace(headers=())
             assert list(by_offset[record.offset].headers) == list(record.headers)
         for start in {0, *(self.random.randrange(stable + 1) for _ in range(3))}:
-            seen = map_of([record for record in found if record.offset >= start])
-            assert seen == map_of([record for record in model if record.offset >= start])
-        self._check_tombstones(model, {record.offset for record in found})
+            actual = map_of([record for record in records if record.offset >= start])
+            assert actual == map_of([record for record in model if record.offset >= start])
+        self._check_tombstones(model, {record.offset for record in records})
 
-    def _check_tombstones(self, model: list[Record], found: set[int]) -> None:
+    def _check_tombstones(self, model: list[Record], offsets: set[int]) -> None:
         last = {record.key: record for record in model}
         for record in last.values():
-            if record.value is None and record.offset not in found:
+            if record.value is None and record.offset not in offsets:
                 assert self.clock.now_ms() >= self._met_ms[record.offset] + RETENTION_MS
 
     def everything(self) -> bytes:

@@ -69,13 +69,13 @@ class RequestMaker:
         if random.random() < 0.1:
             self._change()
         topic = self.topic
-        places = [self._index]
+        partitions = [self._index]
         if self._is_wide:
-            places = random.sample(range(PARTITIONS), random.choice((2, PARTITIONS)))
+            partitions = random.sample(range(PARTITIONS), random.choice((2, PARTITIONS)))
         by_partition: dict[tuple[str, int], bytes | None] = {}
-        for place in places:
-            self._index = place
-            by_partition[topic, place] = self._records()
+        for partition in partitions:
+            self._index = partition
+            by_partition[topic, partition] = self._records()
         if random.random() < 0.02:
             by_partition[topic, random.randrange(PARTITIONS + 1)] = batch(b"second")
         transactional_id = "unknown" if random.random() < 0.01 else None
@@ -134,27 +134,27 @@ class RequestMaker:
     def _odd(self, value: bytes) -> bytes | None:
         """Return a mostly invalid batch."""
         random = self._random
-        whole = batch(value, b"b")
-        flipped = bytearray(whole)
-        flipped[random.randrange(len(whole))] ^= 1 << random.randrange(8)
+        valid_batch = batch(value, b"b")
+        flipped = bytearray(valid_batch)
+        flipped[random.randrange(len(valid_batch))] ^= 1 << random.randrange(8)
         return random.choice(
             (
                 None,
                 random.choice((b"", b"short", bytes(61))),
-                whole + batch(b"cut off")[: random.choice((5, 20, 62))],
-                whole + batch(b"second"),
+                valid_batch + batch(b"cut off")[: random.choice((5, 20, 62))],
+                valid_batch + batch(b"second"),
                 batch(value, key=None),
                 bytes(flipped),
-                self._other_header(whole),
-                self._other_header(whole),
+                self._other_header(valid_batch),
+                self._other_header(valid_batch),
             )
         )
 
     def _in_sequence(self, value: bytes) -> bytes:
         """Return an idempotent producer's next batch, a duplicate or one out of sequence."""
         random = self._random
-        place = self.topic, self._index
-        epoch, sequence = self._sequences.get(place, (1, 0))
+        topic_partition = self.topic, self._index
+        epoch, sequence = self._sequences.get(topic_partition, (1, 0))
         match random.randrange(12):
             case 0 | 1:
                 sequence = max(0, sequence - random.randint(1, 3))
@@ -164,9 +164,9 @@ class RequestMaker:
                 epoch -= 1
             case 4:
                 epoch, sequence = epoch + 1, 0
-                self._sequences[place] = epoch, 1
+                self._sequences[topic_partition] = epoch, 1
             case _:
-                self._sequences[place] = epoch, sequence + 1
+                self._sequences[topic_partition] = epoch, sequence + 1
         return batch(value, producer_id=7, producer_epoch=epoch, base_sequence=sequence)
 
     def _other_header(self, records: bytes) -> bytes:
@@ -201,15 +201,15 @@ class RequestMaker:
         data = bytearray(frame)
         id_at = frame.find(_ID)
         for _ in range(random.choice((1, 1, 3))):
-            place = random.choice(
+            position = random.choice(
                 (
                     random.randrange(len(data)),
                     random.randrange(60),
                     len(data) - 1 - random.randrange(4),
                 )
             ) % len(data)
-            if place >= _HEAD_BYTES and not 0 <= place - id_at < _TOPIC_ID_BYTES:
-                data[place] = random.choice((0, 1, 3, 0x7F, 0x80, 0xFF, random.randrange(256)))
+            if position >= _HEAD_BYTES and not 0 <= position - id_at < _TOPIC_ID_BYTES:
+                data[position] = random.choice((0, 1, 3, 0x7F, 0x80, 0xFF, random.randrange(256)))
         if random.random() < 0.2:
             del data[random.randrange(4 + 30, len(data)) :]
         elif random.random() < 0.2:

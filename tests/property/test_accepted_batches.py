@@ -21,9 +21,9 @@ from wirebroker.codecs.records.compression import (
 )
 from wirebroker.codecs.records.layout import HEADER_BYTES, LOG_APPEND_TIME_FLAG
 from wirebroker.config.rows.topic import TopicSettings
-from wirebroker.storage.brief_work import TakesLongError
 from wirebroker.storage.log.validation.batch_shape import RefusedBatchError
 from wirebroker.storage.log.validation.batch_validation import BatchValidator
+from wirebroker.storage.long_work import TakesLongError
 
 if TYPE_CHECKING:
     from random import Random
@@ -67,7 +67,7 @@ def some_batch(random: Random) -> bytes:
     )
 
 
-def test_what_is_taken_is_read_to_its_end(pytestconfig: pytest.Config) -> None:
+def test_accepted_batches_are_readable_to_their_end(pytestconfig: pytest.Config) -> None:
     budget = SharedBudget(pytestconfig, seconds=6)
     random = budget.random
     counts = {True: 0, False: 0}
@@ -92,24 +92,24 @@ def test_what_is_taken_is_read_to_its_end(pytestconfig: pytest.Config) -> None:
             continue
         counts[True] += 1
         stored = bytes(records)
-        where = (stored.hex(), settings, budget.seed)
-        assert header == read_batch_header(stored), where
-        assert batch_crc(memoryview(stored), 0, len(stored)) == header.crc, where
+        case = (stored.hex(), settings, budget.seed)
+        assert header == read_batch_header(stored), case
+        assert batch_crc(memoryview(stored), 0, len(stored)) == header.crc, case
         read = list(iterate_records(stored, header))
-        assert [record.offset for record in read] == list(range(header.record_count)), where
+        assert [record.offset for record in read] == list(range(header.record_count)), case
         if suits_kafka_python(header, stored, read):
             plain = [(record.offset, record.key, record.value) for record in read]
-            assert as_kafka_python_reads(stored) == plain, where
+            assert as_kafka_python_reads(stored) == plain, case
         if not header.uses_log_append_time and not is_stamped:
-            assert header.max_timestamp == max(-1, *(each.timestamp for each in read)), where
+            assert header.max_timestamp == max(-1, *(record.timestamp for record in read)), case
     assert all(counts.values()) or sum(counts.values()) < 50, counts
 
 
 def as_kafka_python_reads(batch: bytes) -> list[tuple[int, bytes | None, bytes | None]]:
     """Return offset, key and value of each record."""
-    found = DefaultRecordBatch(batch)
-    assert found.validate_crc()
-    return [(record.offset, record.key, record.value) for record in found]
+    decoded = DefaultRecordBatch(batch)
+    assert decoded.validate_crc()
+    return [(record.offset, record.key, record.value) for record in decoded]
 
 
 def suits_kafka_python(header: BatchHeader, batch: bytes, read: list[Record]) -> bool:

@@ -68,7 +68,7 @@ def says(entry: AclEntry, principal: str, host: str, operation: int) -> bool:
     if entry.operation == ALL_OPERATIONS:
         operations = set(_ASKED)
     elif entry.permission_type == ALLOW:
-        operations |= {asked for asked, by in _IMPLIED.items() if entry.operation in by}
+        operations |= {requested for requested, by in _IMPLIED.items() if entry.operation in by}
     return (
         entry.principal in {principal, "User:*"}
         and host in _MEANING.get(entry.host, (entry.host,))
@@ -88,7 +88,7 @@ def decision(
     return DENY not in speaking, True
 
 
-def test_any_history_decides_as_the_list_of_what_is_left(pytestconfig: pytest.Config):
+def test_index_decides_like_a_list_of_the_remaining_entries(pytestconfig: pytest.Config):
     budget = Budget(pytestconfig, seconds=0.75)
     random = budget.random
     histories = 0
@@ -102,9 +102,9 @@ def test_any_history_decides_as_the_list_of_what_is_left(pytestconfig: pytest.Co
                 index.add(entries[-1])
             ask = (random.choice(_PRINCIPALS[:2]), random.choice(_CLIENTS))
             question = (*ask, random.choice(_ASKED), random.choice(_TYPES), random.choice(_NAMES))
-            found = index.find(*question)
-            said = None if found.entry is None else found.entry.permission_type == ALLOW
-            assert (said, found.has_rules) == decision(entries, question), budget.seed
+            result = index.find(*question)
+            is_allowed = None if result.entry is None else result.entry.permission_type == ALLOW
+            assert (is_allowed, result.has_rules) == decision(entries, question), budget.seed
         while entries:
             index.remove(entries.pop(random.randrange(len(entries))))
         empty = index.find("User:x", _CLIENTS[0], _READ, Resource.TOPIC, "a")
@@ -138,7 +138,7 @@ def allows_some(entries: list[AclEntry], principal: str, host: str, operation: i
     )
 
 
-def test_whether_some_resource_is_allowed_is_a_function_of_what_is_left(
+def test_allows_some_depends_only_on_the_remaining_entries(
     pytestconfig: pytest.Config,
 ):
     budget = Budget(pytestconfig, seconds=0.5)
@@ -153,13 +153,13 @@ def test_whether_some_resource_is_allowed_is_a_function_of_what_is_left(
                 entries.append(some_entry(random))
                 index.add(entries[-1])
             ask = (random.choice(_PRINCIPALS[:2]), random.choice(_CLIENTS), random.choice(_ASKED))
-            said = index.allows_some(*ask, Resource.TOPIC)
-            assert said == allows_some(entries, *ask), (budget.seed, entries, ask)
-            answers.add(said)
+            is_allowed = index.allows_some(*ask, Resource.TOPIC)
+            assert is_allowed == allows_some(entries, *ask), (budget.seed, entries, ask)
+            answers.add(is_allowed)
     assert answers == {True, False}
 
 
-def test_some_resource_is_allowed_only_if_one_is(pytestconfig: pytest.Config):
+def test_allows_some_only_if_a_single_resource_is_allowed(pytestconfig: pytest.Config):
     """The result never reveals more than requests for single resources could."""
     budget = Budget(pytestconfig, seconds=0.25)
     random = budget.random
@@ -177,7 +177,7 @@ def test_some_resource_is_allowed_only_if_one_is(pytestconfig: pytest.Config):
     assert yes
 
 
-def test_whether_some_resource_is_allowed_is_asked_of_the_principals_own_rules() -> None:
+def test_allows_some_looks_only_at_the_principals_own_rules() -> None:
     """Rules of other principals cost no time: 10,000 took 10 ms of the loop."""
     looks = 0
 

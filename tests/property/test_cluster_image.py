@@ -208,13 +208,13 @@ class History:
 
 
 def history(random: Random) -> list[MetadataRecord]:
-    made = History(random)
+    result = History(random)
     for _ in range(random.randrange(60)):
         if random.random() < 0.1:
-            made.transaction(size=random.randrange(6), is_aborted=random.random() < 0.5)
+            result.transaction(size=random.randrange(6), is_aborted=random.random() < 0.5)
         else:
-            made.grow()
-    return made.records
+            result.grow()
+    return result.records
 
 
 def replay(records: list[MetadataRecord], image: ClusterImage) -> ClusterImage:
@@ -225,11 +225,11 @@ def replay(records: list[MetadataRecord], image: ClusterImage) -> ClusterImage:
 def in_pieces(records: list[MetadataRecord], random: Random) -> ClusterImage:
     """Apply records in pieces of random length, also empty ones."""
     image = ClusterImage()
-    rest = records
-    while rest:
-        size = random.randrange(len(rest) + 1)
-        image = replay(rest[:size], image)
-        rest = rest[size:]
+    remaining = records
+    while remaining:
+        size = random.randrange(len(remaining) + 1)
+        image = replay(remaining[:size], image)
+        remaining = remaining[size:]
     return replay([], image)
 
 
@@ -239,7 +239,7 @@ def same_state(left: ClusterImage, right: ClusterImage) -> bool:
     return all(getattr(left, name) == getattr(right, name) for name in names)
 
 
-def test_an_image_depends_on_the_records_alone(
+def test_image_depends_only_on_the_records(
     pytestconfig: pytest.Config, capsys: pytest.CaptureFixture[str]
 ) -> None:
     budget = Budget(pytestconfig, seconds=1.5)
@@ -248,10 +248,12 @@ def test_an_image_depends_on_the_records_alone(
         count += 1
         random = budget.random
         records = history(random)
-        whole = replay(records, ClusterImage())
-        through_bytes = [decode_metadata_record(encode_metadata_record(each)) for each in records]
-        assert in_pieces(records, random) == whole, budget.seed
-        assert replay(through_bytes, ClusterImage()) == whole, budget.seed
+        expected = replay(records, ClusterImage())
+        through_bytes = [
+            decode_metadata_record(encode_metadata_record(record)) for record in records
+        ]
+        assert in_pieces(records, random) == expected, budget.seed
+        assert replay(through_bytes, ClusterImage()) == expected, budget.seed
     with capsys.disabled():
         print(f"\n{count} histories replayed, seed {budget.seed}")  # noqa: T201
 
@@ -269,11 +271,11 @@ def test_a_snapshot_and_the_records_after_it_give_the_same_image(
         if before.open_transaction is not None:
             continue  # no snapshot is taken inside a transaction
         snapshot = [
-            decode_metadata_record(encode_metadata_record(each)) for each in to_records(before)
+            decode_metadata_record(encode_metadata_record(record)) for record in to_records(before)
         ]
         restored = replay(snapshot, ClusterImage())
         assert same_state(restored, before), budget.seed
-        whole = replay(records, ClusterImage())
-        assert same_state(replay(records[cut:], restored), whole), budget.seed
+        expected = replay(records, ClusterImage())
+        assert same_state(replay(records[cut:], restored), expected), budget.seed
     with capsys.disabled():
         print(f"\n{count} histories cut by a snapshot, seed {budget.seed}")  # noqa: T201

@@ -66,7 +66,7 @@ def producers_of(log: Log) -> dict[int, tuple[int, int, int]]:
     }
 
 
-def test_producers_go_on_where_they_were_when_only_the_compacted_log_is_left(budget):
+def test_producer_state_is_rebuilt_from_the_compacted_log_alone(budget):
     for number in budget.rounds():
         work = Workload(Random(f"producers {budget.seed} {number}"))
         for _ in range(STEPS):
@@ -114,11 +114,11 @@ def test_a_crash_anywhere_in_a_compaction_loses_nothing(budget):
         work.compact()
         for cut, disk in disks_at_events(events, first):
             kind = work.random.choice(list(CrashKind))
-            left = crash(disk, kind, work.random)
+            crashed_disk = crash(disk, kind, work.random)
             recovery_point = work.random.choice([0, end])
             if work.random.random() < 0.3:
-                left = left_by_a_start_that_dies(left, work)
-            files = SimulatedFiles(left, work.clock, lambda: None)
+                crashed_disk = left_by_a_start_that_dies(crashed_disk, work)
+            files = SimulatedFiles(crashed_disk, work.clock, lambda: None)
             log = open_log(files, recovery_point=recovery_point)
             assert log.log_end_offset == end, f"{number}: cut before event {cut}, {kind}"
             assert not [name for name in files.list_directory(log.directory) if ".swap" in name]

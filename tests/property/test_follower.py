@@ -85,36 +85,38 @@ def append_in_transaction(log: Log, producer_id: int, epoch: int) -> None:
 def follow(follower: Log, leader: Log, epoch: int, random: Random) -> None:
     """Truncate to where the logs agree, then fetch some or all of the rest."""
     while True:
-        asked = follower.leader_epochs.latest_epoch
-        if asked < 0:
+        follower_epoch = follower.leader_epochs.latest_epoch
+        if follower_epoch < 0:
             follower.truncate_to(0, now_ms=NOW_MS)
             break
-        known, end_offset = leader.end_offset_for_epoch(asked)
-        if known < 0:
+        leader_epoch, end_offset = leader.end_offset_for_epoch(follower_epoch)
+        if leader_epoch < 0:
             follower.truncate_to(0, now_ms=NOW_MS)
             break
-        if known == asked:
+        if leader_epoch == follower_epoch:
             follower.truncate_to(min(end_offset, follower.log_end_offset), now_ms=NOW_MS)
             break
-        _, own_end = follower.end_offset_for_epoch(known)
+        _, own_end = follower.end_offset_for_epoch(leader_epoch)
         before = follower.log_end_offset
         follower.truncate_to(min(end_offset, max(own_end, 0)), now_ms=NOW_MS)
-        assert follower.log_end_offset < before or follower.leader_epochs.latest_epoch <= known
+        assert (
+            follower.log_end_offset < before or follower.leader_epochs.latest_epoch <= leader_epoch
+        )
     fetch(follower, leader, epoch, random)
 
 
 def fetch(follower: Log, leader: Log, epoch: int, random: Random) -> None:
     stop_at = random.choice([leader.log_end_offset, random.randrange(leader.log_end_offset + 1)])
     while follower.log_end_offset < stop_at:
-        found = leader.read(
+        log_slice = leader.read(
             follower.log_end_offset,
             random.choice([1, 100, 400]),
             up_to_offset=leader.log_end_offset,
             min_one=True,
         ).slice
-        assert found is not None
+        assert log_slice is not None
         high_watermark = follower.high_watermark
-        assert follower.append_as_follower(found.read(), now_ms=NOW_MS, leader_epoch=epoch)
+        assert follower.append_as_follower(log_slice.read(), now_ms=NOW_MS, leader_epoch=epoch)
         assert follower.high_watermark == high_watermark, "only its owner moves it"
 
 
@@ -124,20 +126,21 @@ def everything(log: Log) -> bytes:
     )
 
 
-def check_same(one: Log, other: Log) -> None:
-    assert everything(one) == everything(other)
-    assert one.log_end_offset == other.log_end_offset
-    assert one.leader_epochs.entries == other.leader_epochs.entries
-    assert one.producer_state.as_rows() == other.producer_state.as_rows()
-    assert one.producer_state.ongoing_txns == other.producer_state.ongoing_txns
+def check_same(first: Log, second: Log) -> None:
+    assert everything(first) == everything(second)
+    assert first.log_end_offset == second.log_end_offset
+    assert first.leader_epochs.entries == second.leader_epochs.entries
+    assert first.producer_state.as_rows() == second.producer_state.as_rows()
+    assert first.producer_state.ongoing_txns == second.producer_state.ongoing_txns
     aborted = [
-        [entry for each in log.segments for entry in each.transaction_index] for log in (one, other)
+        [entry for segment in log.segments for entry in segment.transaction_index]
+        for log in (first, second)
     ]
     assert aborted[0] == aborted[1]
-    for log in (one, other):
+    for log in (first, second):
         log.set_high_watermark(log.log_end_offset)
         log.check()
-    assert one.last_stable_offset == other.last_stable_offset
+    assert first.last_stable_offset == second.last_stable_offset
 
 
 def test_replicas_that_lead_in_turns_end_byte_identical(
@@ -177,8 +180,8 @@ def test_replicas_that_lead_in_turns_end_byte_identical(
 
 def fetch_rest(follower: Log, leader: Log, epoch: int) -> None:
     while follower.log_end_offset < leader.log_end_offset:
-        found = leader.read(
+        log_slice = leader.read(
             follower.log_end_offset, 1 << 20, up_to_offset=leader.log_end_offset
         ).slice
-        assert found is not None
-        follower.append_as_follower(found.read(), now_ms=NOW_MS, leader_epoch=epoch)
+        assert log_slice is not None
+        follower.append_as_follower(log_slice.read(), now_ms=NOW_MS, leader_epoch=epoch)

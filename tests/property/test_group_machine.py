@@ -53,12 +53,14 @@ class Model:
         # A static member is identified by its instance, whatever its current id.
         owner = member if member.startswith("client") else member.partition("-")[0]
         assert owned.setdefault(owner, assignment) == assignment, "an assignment has changed"
-        parts = [part for each in owned.values() for part in each.split()]
+        parts = [part for owned_assignment in owned.values() for part in owned_assignment.split()]
         assert len(parts) == len(set(parts)), "a partition has two owners"
 
     def restarted(self, recorded_generation: int) -> None:
         """Forget generations that were never recorded, so that they had no owners."""
-        assert all(each <= recorded_generation for each in self.owned), "an assignment got lost"
+        assert all(generation <= recorded_generation for generation in self.owned), (
+            "an assignment got lost"
+        )
         self.generation = recorded_generation
 
 
@@ -102,7 +104,9 @@ class GroupMachine(RuleBasedStateMachine):
         group = self.groups.group()
         member = data.draw(st.sampled_from(sorted(group.members)))
         is_leader = group.leader == member
-        assignments = {each: f"p{n}".encode() for n, each in enumerate(sorted(group.members))}
+        assignments = {
+            member_id: f"p{n}".encode() for n, member_id in enumerate(sorted(group.members))
+        }
         token = self.groups.sync(member, assignments if is_leader else None)
         self.syncing[token] = (group.generation, member)
         self._settle()
@@ -195,8 +199,8 @@ class GroupMachine(RuleBasedStateMachine):
     def whoever_waits_is_known(self):
         group = self.groups.shard.classic("g")
         members = [] if group is None else list(group.members.values())
-        waiting = {each.awaiting_join for each in members} | {
-            each.awaiting_sync for each in members
+        waiting = {member.awaiting_join for member in members} | {
+            member.awaiting_sync for member in members
         }
         assert self.joining.keys() <= waiting
         assert self.syncing.keys() <= waiting

@@ -230,14 +230,14 @@ def test_requests_are_parsed_as_kio_reads_them(pytestconfig: pytest.Config) -> N
         for key, version in CASES:
             message = request_message(key)
             data = encode_request(key, version, maker.message(message, version))
-            ours = PARSERS[key](memoryview(HEADER + data), len(HEADER), version)
-            said = AS_KIO[key](ours, version)
+            parsed = PARSERS[key](memoryview(HEADER + data), len(HEADER), version)
+            fields = AS_KIO[key](parsed, version)
             if kio_knows(key, version):
-                theirs = plain(read_by_kio(key, version, data, is_request=True))
+                expected = plain(read_by_kio(key, version, data, is_request=True))
             else:
                 generic = decode_request(key, version, data)
-                theirs = {name: getattr(generic, name) for name in said}
-            assert said == theirs, f"{key.name} v{version} {budget.seed=}"
+                expected = {name: getattr(generic, name) for name in fields}
+            assert fields == expected, f"{key.name} v{version} {budget.seed=}"
 
 
 def produce_response(value: dict[str, Any], version: int) -> bytes:
@@ -401,7 +401,7 @@ ENCODERS: dict[ApiKey, Callable[[dict[str, Any], int], bytes]] = {
 }
 
 
-def test_responses_are_the_generic_codec_s_bytes_and_kio_reads_them(
+def test_responses_equal_the_generic_codecs_and_kio_reads_them(
     pytestconfig: pytest.Config,
 ) -> None:
     budget = SharedBudget(pytestconfig, seconds=3)
@@ -409,13 +409,13 @@ def test_responses_are_the_generic_codec_s_bytes_and_kio_reads_them(
     for _ in budget.rounds():
         for key, version in CASES:
             value = maker.message(response_message(key), version)
-            ours = ENCODERS[key](value, version)
+            encoded = ENCODERS[key](value, version)
             case = f"{key.name} v{version} {budget.seed=}"
-            assert ours == encode_response(key, version, value), case
+            assert encoded == encode_response(key, version, value), case
             if not kio_knows(key, version):
                 continue
-            entity = read_by_kio(key, version, ours, is_request=False)
-            assert written_by_kio(key, version, entity, is_request=False) == ours, case
+            entity = read_by_kio(key, version, encoded, is_request=False)
+            assert written_by_kio(key, version, entity, is_request=False) == encoded, case
 
 
 def test_every_prefix_of_a_request_is_refused(pytestconfig: pytest.Config) -> None:
@@ -431,7 +431,7 @@ def test_every_prefix_of_a_request_is_refused(pytestconfig: pytest.Config) -> No
             PARSERS[key](memoryview(data + b"\x00"), 0, version)
 
 
-def test_a_changed_request_is_refused_or_read_as_the_generic_codec_reads_it(
+def test_changed_request_is_refused_iff_the_generic_codec_refuses_it(
     pytestconfig: pytest.Config,
 ) -> None:
     budget = SharedBudget(pytestconfig, seconds=3)
@@ -444,14 +444,14 @@ def test_a_changed_request_is_refused_or_read_as_the_generic_codec_reads_it(
             )
             for _ in range(10 if data else 0):
                 changed = data.copy()
-                place = random.randrange(len(data))
-                changed[place] = random.choice(
+                position = random.randrange(len(data))
+                changed[position] = random.choice(
                     (0x00, 0x01, 0x7F, 0x80, 0xFF, random.randrange(256))
                 )
-                ours = _request_or_none(key, version, bytes(changed))
-                theirs = _generic_or_none(key, version, bytes(changed))
+                parsed = _request_or_none(key, version, bytes(changed))
+                generic = _generic_or_none(key, version, bytes(changed))
                 case = f"{key.name} v{version} {bytes(changed)!r} {budget.seed=}"
-                assert (ours is None) == (theirs is None), case
+                assert (parsed is None) == (generic is None), case
 
 
 def _request_or_none(key: ApiKey, version: int, data: bytes) -> Any:

@@ -65,8 +65,8 @@ def other_header(random: Random, records: bytearray) -> None:
 def damage(random: Random, data: bytearray, *, first: int = 0) -> None:
     """Change bytes, mostly among the first `first`; cut or lengthen."""
     for _ in range(random.choice((0, 0, 1, 1, 3))):
-        place = random.randrange(first if first and random.random() < 0.8 else len(data))
-        data[place % len(data)] = random.choice((*_BYTES, random.randrange(256)))
+        position = random.randrange(first if first and random.random() < 0.8 else len(data))
+        data[position % len(data)] = random.choice((*_BYTES, random.randrange(256)))
     kind = random.random()
     if kind < 0.1:
         del data[random.randrange(len(data)) :]
@@ -74,7 +74,7 @@ def damage(random: Random, data: bytearray, *, first: int = 0) -> None:
         data += random.randbytes(random.choice((1, 3, 61)))
 
 
-def test_batches_are_checked_and_placed_as_the_reference_does(pytestconfig: pytest.Config) -> None:
+def test_batches_are_checked_and_placed_as_by_the_reference(pytestconfig: pytest.Config) -> None:
     budget = SharedBudget(pytestconfig, seconds=3 * _SCALE)
     random = budget.random
     reference = pure("records.plain_batch")
@@ -87,21 +87,21 @@ def test_batches_are_checked_and_placed_as_the_reference_does(pytestconfig: pyte
             damage(random, records, first=HEADER_BYTES)
         is_walked = random.random() < 0.5
         expected = reference.checked_header(memoryview(bytes(records)), is_walked)
-        found = plain_batch.checked_header(memoryview(records), is_walked)
-        assert found == expected, f"{bytes(records)!r} {budget.seed=}"
-        assert type(found) is type(expected)
-        counts[found is not None] += 1
-        if found is not None:
+        actual = plain_batch.checked_header(memoryview(records), is_walked)
+        assert actual == expected, f"{bytes(records)!r} {budget.seed=}"
+        assert type(actual) is type(expected)
+        counts[actual is not None] += 1
+        if actual is not None:
             base_offset = random.choice((0, 1, random.randrange(1 << 63)))
             leader_epoch = random.choice((-1, 0, random.randrange(1 << 31)))
             other = bytearray(records)
-            placed = plain_batch.place(memoryview(records), found, base_offset, leader_epoch)
-            assert placed == reference.place(memoryview(other), found, base_offset, leader_epoch)
+            placed = plain_batch.place(memoryview(records), actual, base_offset, leader_epoch)
+            assert placed == reference.place(memoryview(other), actual, base_offset, leader_epoch)
             assert records == other, f"{budget.seed=}"
     assert all(counts.values()) or sum(counts.values()) < 50, counts
 
 
-def test_records_are_walked_as_by_the_reference_however_they_are_cut(
+def test_records_are_walked_as_by_the_reference_in_any_pieces(
     pytestconfig: pytest.Config,
 ) -> None:
     """Also compares the reference with other cuts, and the reader of record objects."""
@@ -116,13 +116,13 @@ def test_records_are_walked_as_by_the_reference_however_they_are_cut(
         times = random.choice(((-(1 << 63), 1 << 40, False), (5, 1_700_000_000_002, True)))
         rules = (*times, *most_bytes) if most_bytes else random.choice(((), times))
         arguments = (count, base_timestamp, *rules)
-        found = outcome(record_walk.RecordWalker(*arguments), cut(random, payload))
+        actual = outcome(record_walk.RecordWalker(*arguments), cut(random, payload))
         expected = outcome(reference.RecordWalker(*arguments), cut(random, payload))
-        whole = outcome(reference.RecordWalker(*arguments), [payload])
-        assert found == expected == whole, (payload.hex(), arguments, budget.seed)
+        uncut = outcome(reference.RecordWalker(*arguments), [payload])
+        assert actual == expected == uncut, (payload.hex(), arguments, budget.seed)
         if not most_bytes:
-            assert (found is not None) is reads(payload, count), (payload.hex(), budget.seed)
-        counts[found is not None] += 1
+            assert (actual is not None) is reads(payload, count), (payload.hex(), budget.seed)
+        counts[actual is not None] += 1
     assert all(counts.values()) or sum(counts.values()) < 50, counts
 
 
@@ -179,12 +179,12 @@ def outcome(walker: Any, pieces: list[Any]) -> tuple[Any, ...] | None:
 def reads(payload: bytes, count: int) -> bool:
     try:
         walk = read_records(payload, count=count, base_offset=0, base_timestamp=0, append_time=None)
-        return [each.offset for each in walk] == list(range(count))
+        return [decoded.offset for decoded in walk] == list(range(count))
     except KafkaError:
         return False
 
 
-def test_frames_match_as_with_the_reference_and_as_they_are_parsed(
+def test_frame_matching_agrees_with_the_reference_and_the_parser(
     pytestconfig: pytest.Config,
 ) -> None:
     budget = SharedBudget(pytestconfig, seconds=3 * _SCALE)
@@ -194,34 +194,34 @@ def test_frames_match_as_with_the_reference_and_as_they_are_parsed(
     for _ in budget.rounds():
         version = random.choice(VERSIONS)
         last = Frame(version, batch(b"a"))
-        asked = {
+        batches = {
             index: bytes(some_batch(random)) for index in range(random.choice((1, 1, 2, 3, 30)))
         }
-        whole = produce_frame(version, asked, correlation_id=random.getrandbits(32))
-        data = bytearray(whole)
+        frame = produce_frame(version, batches, correlation_id=random.getrandbits(32))
+        data = bytearray(frame)
         if random.random() < 0.3:
             lead = bytes(random.choice((*_BYTES, 0x3E, 0xBE)) for _ in range(random.randint(1, 5)))
             data[last.length_at : last.start] = lead
         if random.random() < 0.7:
             damage(random, data, first=last.start + 30)
-        found = matched(last.match(repeated_frame, data))
-        assert found == matched(last.match(reference, bytes(data))), (version, bytes(data))
-        counts[found is not None] += 1
-        if found is not None:
-            assert found == parsed(memoryview(data)), (version, bytes(data), budget.seed)
+        actual = matched(last.match(repeated_frame, data))
+        assert actual == matched(last.match(reference, bytes(data))), (version, bytes(data))
+        counts[actual is not None] += 1
+        if actual is not None:
+            assert actual == parsed(memoryview(data)), (version, bytes(data), budget.seed)
         else:
-            assert data != whole or any(map(is_no_batch, asked.values())), (version, budget.seed)
+            assert data != frame or any(map(is_no_batch, batches.values())), (version, budget.seed)
     assert all(counts.values()) or sum(counts.values()) < 50, counts
 
 
 Matched: TypeAlias = "tuple[int, list[tuple[int, bytes, int]]] | None"
 
 
-def matched(found: Any) -> Matched:
+def matched(result: Any) -> Matched:
     """Return the result of `match` with bytes instead of views."""
-    if found is None:
+    if result is None:
         return None
-    correlation_id, parts = found
+    correlation_id, parts = result
     return correlation_id, [(index, bytes(records), low) for index, records, low in parts]
 
 

@@ -166,17 +166,17 @@ class Workload:
         """End without a clean stop; return what happened to the files."""
         recovery_point = self.log.recovery_point
         self.log.close(clean=False)
-        told: list[str] = []
+        damages: list[str] = []
         if loses_power:
             paths = sorted(self.directory.iterdir())
             last_log = max(path for path in paths if path.suffix == ".log")
-            told = [
+            damages = [
                 self.damage(path, may_vanish=path.suffix != ".log" or path == last_log)
                 for path in paths
                 if self.random.random() < 0.4
             ]
         self.log = self.open(recovery_point=recovery_point, clean=False)
-        return f"recovery point {recovery_point}, {told}"
+        return f"recovery point {recovery_point}, {damages}"
 
     def damage(self, path: Path, *, may_vanish: bool) -> str:
         content = bytearray(path.read_bytes())
@@ -215,14 +215,14 @@ class Workload:
         log = self.log
         assert log.log_end_offset >= at_least
         stored = self.read_everything()
-        kept = [batch for batch in self.batches if offset_of(batch) < log.log_end_offset]
-        assert stored == b"".join(kept)
-        self.batches = kept
-        assert log.log_end_offset == (end_of(kept[-1]) if kept else 0)
+        expected = [batch for batch in self.batches if offset_of(batch) < log.log_end_offset]
+        assert stored == b"".join(expected)
+        self.batches = expected
+        assert log.log_end_offset == (end_of(expected[-1]) if expected else 0)
         replayed = ProducerState(Files(), str(self.directory), expiration_ms=1 << 60)
         epochs: list[tuple[int, int]] = []
         aborted: list[AbortedTransaction] = []
-        for batch in kept:
+        for batch in expected:
             header = read_batch_header(batch)
             completed = apply_batch(replayed, header, batch)
             if completed is not None and completed.is_aborted:
@@ -232,20 +232,20 @@ class Workload:
         assert log.producer_state.as_rows() == replayed.as_rows()
         assert log.producer_state.ongoing_txns == replayed.ongoing_txns
         assert log.leader_epochs.entries == epochs
-        assert [entry for each in log.segments for entry in each.transaction_index] == aborted
+        assert [entry for segment in log.segments for entry in segment.transaction_index] == aborted
         for segment in log.segments:
             assert segment.transaction_index.sanity_check(segment.base_offset) is None
             if segment is not log.segments.active:
                 assert segment.sanity_check() is None
-        for batch in self.random.sample(kept, min(5, len(kept))):
-            found = log.read(
+        for batch in self.random.sample(expected, min(5, len(expected))):
+            log_slice = log.read(
                 end_of(batch) - 1, 1, up_to_offset=log.log_end_offset, min_one=True
             ).slice
-            assert found is not None
-            assert found.read() == batch
-            moment = read_batch_header(batch).max_timestamp
-            by_time = offset_for_timestamp(log, moment, up_to_offset=log.log_end_offset)
-            first = next(b for b in kept if read_batch_header(b).max_timestamp >= moment)
+            assert log_slice is not None
+            assert log_slice.read() == batch
+            timestamp = read_batch_header(batch).max_timestamp
+            by_time = offset_for_timestamp(log, timestamp, up_to_offset=log.log_end_offset)
+            first = next(b for b in expected if read_batch_header(b).max_timestamp >= timestamp)
             assert by_time is not None
             assert by_time.offset == offset_of(first)
         self.continue_sequences()
@@ -262,10 +262,10 @@ class Workload:
         stored = b""
         offset = 0
         while offset < log.log_end_offset:
-            found = log.read(offset, 1 << 20, up_to_offset=log.log_end_offset).slice
-            assert found is not None
-            stored += found.read()
-            offset = max(header.last_offset for _, header in iterate_batches(found.read())) + 1
+            log_slice = log.read(offset, 1 << 20, up_to_offset=log.log_end_offset).slice
+            assert log_slice is not None
+            stored += log_slice.read()
+            offset = max(header.last_offset for _, header in iterate_batches(log_slice.read())) + 1
         return stored
 
     def stop_and_start(self) -> None:

@@ -111,8 +111,8 @@ class Workload:
     def retain(self) -> None:
         log = self.log
         before = log.segments.base_offsets
-        moment = self.clocks.moment(self.clock.now_ms(), self.clock.monotonic())
-        removed = log.delete_old_segments(moment)
+        reading = self.clocks.moment(self.clock.now_ms(), self.clock.monotonic())
+        removed = log.delete_old_segments(reading)
         assert [segment.base_offset for segment in removed] == before[: len(removed)]
         assert log.log_start_offset <= log.high_watermark
         for segment in removed:
@@ -136,8 +136,8 @@ class Workload:
         if settings.retention_bytes >= 0:
             assert log.size_bytes - first.size < settings.retention_bytes
         if settings.retention_ms >= 0:
-            moment = self.clocks.moment(self.clock.now_ms(), self.clock.monotonic())
-            age = moment.age_ms(first.largest_timestamp(), kept_ms=settings.retention_ms)
+            reading = self.clocks.moment(self.clock.now_ms(), self.clock.monotonic())
+            age = reading.age_ms(first.largest_timestamp(), kept_ms=settings.retention_ms)
             assert age <= settings.retention_ms
 
     def delete_records(self) -> None:
@@ -151,9 +151,9 @@ class Workload:
         log = self.log
         offset = self.random.randint(log.log_start_offset, log.log_end_offset)
         log.truncate_to(offset, now_ms=self.clock.now_ms())
-        self.batches = [each for each in self.batches if each.next_offset <= log.log_end_offset]
+        self.batches = [batch for batch in self.batches if batch.next_offset <= log.log_end_offset]
         # Batches are deleted whole.
-        end = max([each.next_offset for each in self.batches], default=log.log_start_offset)
+        end = max([batch.next_offset for batch in self.batches], default=log.log_start_offset)
         if end < log.log_end_offset:
             log.truncate_fully(log.log_end_offset, now_ms=self.clock.now_ms())
             self.batches.clear()
@@ -170,17 +170,19 @@ class Workload:
     def kill(self) -> None:
         log = self.log
         start, end = self.bounds()
-        moment = self.clocks.moment(self.clock.now_ms(), self.clock.monotonic())
-        removed = log.delete_old_segments(moment)
+        reading = self.clocks.moment(self.clock.now_ms(), self.clock.monotonic())
+        removed = log.delete_old_segments(reading)
         reached = self.random.randrange(len(removed) + 1)
         for segment in removed[:reached]:
             set_aside_segment(log, segment)
-        least = removed[reached].base_offset if reached < len(removed) else log.log_start_offset
+        lowest_start = (
+            removed[reached].base_offset if reached < len(removed) else log.log_start_offset
+        )
         self.removed.clear()
         self.log = self.open(clean=False)
         assert min(start, self.start_written) <= self.log.log_start_offset
         assert self.log.log_start_offset <= max(start, log.log_start_offset)
-        assert self.log.log_start_offset >= min(least, self.start_written)
+        assert self.log.log_start_offset >= min(lowest_start, self.start_written)
         assert self.log.log_end_offset == end
 
     def bounds(self) -> tuple[int, int]:
@@ -189,18 +191,18 @@ class Workload:
     def check(self) -> None:
         log = self.log
         log.check()
-        found = b"".join(segment.log.read_at(0, segment.size) for segment in log.segments)
+        data = b"".join(segment.log.read_at(0, segment.size) for segment in log.segments)
         first = log.segments[0].base_offset
-        kept = [each for each in self.batches if each.base_offset >= first]
-        assert found == b"".join(each.data for each in kept)
-        assert sum(1 for _ in iterate_batches(memoryview(found))) == len(kept)
-        if kept:
-            assert first <= kept[0].base_offset <= log.log_start_offset
-            assert kept[-1].next_offset == log.log_end_offset
+        expected = [batch for batch in self.batches if batch.base_offset >= first]
+        assert data == b"".join(batch.data for batch in expected)
+        assert sum(1 for _ in iterate_batches(memoryview(data))) == len(expected)
+        if expected:
+            assert first <= expected[0].base_offset <= log.log_start_offset
+            assert expected[-1].next_offset == log.log_end_offset
         assert first <= log.log_start_offset
 
 
-def test_what_retention_keeps_is_the_newest_without_holes(pytestconfig: pytest.Config) -> None:
+def test_retention_keeps_the_newest_batches_without_gaps(pytestconfig: pytest.Config) -> None:
     budget = SharedBudget(pytestconfig, seconds=4)
     for number in budget.rounds():
         workload = Workload(budget.random)

@@ -112,8 +112,10 @@ def test_a_message_with_a_changed_byte_is_read_or_refused(
             )
             for _ in range(5 if data else 0):
                 changed = data.copy()
-                place = budget.random.randrange(len(data))
-                changed[place] = budget.random.choice((0x00, 0x7F, 0x80, 0xFF, changed[place] ^ 1))
+                position = budget.random.randrange(len(data))
+                changed[position] = budget.random.choice(
+                    (0x00, 0x7F, 0x80, 0xFF, changed[position] ^ 1)
+                )
                 if _is_read(case, changed):
                     read += 1
                 else:
@@ -144,6 +146,6 @@ def _is_read(case: Case, data: bytes | bytearray) -> bool:
     except MalformedFrameError:
         return False
     written = message.encode(case.version, value)
-    again = message.encode(case.version, message.decode(case.version, written))
-    assert again == written, case
+    encoded = message.encode(case.version, message.decode(case.version, written))
+    assert encoded == written, case
     return True

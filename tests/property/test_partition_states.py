@@ -126,8 +126,11 @@ class Cluster:
             now.leader,
             *self.random.sample(now.replicas, self.random.randint(1, len(now.replicas))),
         }
-        members = [{"broker_id": each, "broker_epoch": image.brokers[each].epoch} for each in isr]
-        wanted = {
+        members = [
+            {"broker_id": broker_id, "broker_epoch": image.brokers[broker_id].epoch}
+            for broker_id in isr
+        ]
+        requested = {
             "partition_index": 0,
             "leader_epoch": now.leader_epoch,
             "new_isr_with_epochs": members,
@@ -137,7 +140,7 @@ class Cluster:
             ApiKey.ALTER_PARTITION,
             broker_id=now.leader,
             broker_epoch=image.brokers[now.leader].epoch,
-            topics=[{"topic_id": image.topics[name].topic_id, "partitions": [wanted]}],
+            topics=[{"topic_id": image.topics[name].topic_id, "partitions": [requested]}],
         )
 
     def elect(self) -> None:
@@ -176,7 +179,7 @@ class Cluster:
         self.controller.ask(ApiKey.UPDATE_FEATURES, feature_updates=[update])
 
 
-def test_isr_and_eligible_replicas_are_replicas_whatever_happens(
+def test_isr_and_eligible_leaders_are_always_replicas(
     pytestconfig: pytest.Config,
 ) -> None:
     budget = Budget(pytestconfig, seconds=2)

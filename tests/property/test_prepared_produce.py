@@ -105,8 +105,8 @@ async def _change(random: Random, twins: tuple[_Twin, _Twin]) -> None:
     name = random.choice(list(_SETTINGS))
     value = random.choice(_SETTINGS[name])
     for twin in twins:
-        for each in _SETTINGS if value is None else (name,):
-            await twin.alter(topic, each, value)
+        for setting in _SETTINGS if value is None else (name,):
+            await twin.alter(topic, setting, value)
 
 
 async def _serve(stack: AsyncExitStack, path: Path, *, has_memory: bool) -> _Twin:
@@ -123,35 +123,35 @@ async def _serve(stack: AsyncExitStack, path: Path, *, has_memory: bool) -> _Twi
     return twin
 
 
-async def test_both_ways_answer_and_store_the_same(
+async def test_fast_and_full_path_respond_and_store_the_same(
     pytestconfig: pytest.Config, tmp_path: Path
 ) -> None:
     budget = SharedBudget(pytestconfig, seconds=5)
     random = budget.random
     maker = RequestMaker(random)
 
-    async def compare(rounds: int, short: _Twin, whole: _Twin) -> None:
+    async def compare(rounds: int, fast: _Twin, full: _Twin) -> None:
         for _ in range(rounds):
             request = maker.next_request()
-            expected = await whole.send(request)
-            assert await short.send(request) == expected, (request, budget.seed)
+            expected = await full.send(request)
+            assert await fast.send(request) == expected, (request, budget.seed)
 
     async def run(path: Path) -> None:
         async with AsyncExitStack() as stack:
-            short = await _serve(stack, path / "short", has_memory=True)
-            whole = await _serve(stack, path / "whole", has_memory=False)
+            fast = await _serve(stack, path / "fast", has_memory=True)
+            full = await _serve(stack, path / "full", has_memory=False)
             for _ in budget.rounds():
-                await compare(40, short, whole)
+                await compare(40, fast, full)
                 kind = random.randrange(4)
-                with short.trouble(kind, maker.topic), whole.trouble(kind, maker.topic):
-                    await compare(3, short, whole)
-                await compare(20, short, whole)
-                await _change(random, (short, whole))
-                assert logs_below(short.path) == logs_below(whole.path), budget.seed
-            assert whole.line.short_count == 0
-            assert short.line.short_count > 0
+                with fast.trouble(kind, maker.topic), full.trouble(kind, maker.topic):
+                    await compare(3, fast, full)
+                await compare(20, fast, full)
+                await _change(random, (fast, full))
+                assert logs_below(fast.path) == logs_below(full.path), budget.seed
+            assert full.line.short_count == 0
+            assert fast.line.short_count > 0
 
     with memory_directory(tmp_path) as path:
-        for name in ("short", "whole"):
+        for name in ("fast", "full"):
             (path / name).mkdir()
         await run(path)

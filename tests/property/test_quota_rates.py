@@ -26,18 +26,18 @@ class Model:
         self.events = live
 
     def live(self, now: int) -> list[list[tuple[int, int]]]:
-        return [each for each in self.events if now - each[-1][0] < self.samples * SAMPLE_MS]
+        return [sample for sample in self.events if now - sample[-1][0] < self.samples * SAMPLE_MS]
 
     def per_second(self, now: int) -> float:
         live = self.live(now)
         elapsed = now - live[0][0][0] if live else 0
-        whole = elapsed // SAMPLE_MS
-        elapsed += max(0, self.samples - 1 - whole) * SAMPLE_MS
-        return sum(amount for each in live for _, amount in each) * 1000 / max(1, elapsed)
+        full_samples = elapsed // SAMPLE_MS
+        elapsed += max(0, self.samples - 1 - full_samples) * SAMPLE_MS
+        return sum(amount for sample in live for _, amount in sample) * 1000 / max(1, elapsed)
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_rate_is_what_its_model_says(seed: int) -> None:
+def test_rate_equals_its_model(seed: int) -> None:
     rng = Random(seed)
     for _ in range(2):
         samples = rng.choice([1, 2, 11])
@@ -55,7 +55,7 @@ def test_a_rate_is_what_its_model_says(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_who_waits_as_told_is_at_the_limit_or_below(seed: int) -> None:
+def test_waiting_for_the_returned_delay_keeps_a_client_within_the_limit(seed: int) -> None:
     rng = Random(seed)
     for _ in range(2):
         rate, now, limit = SampledRate(samples=11, sample_ms=SAMPLE_MS), 0.0, 1000

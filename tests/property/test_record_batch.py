@@ -58,7 +58,7 @@ def as_read(record: Record) -> tuple[object, ...]:
     return (*record[:4], tuple(record.headers))
 
 
-def test_what_is_built_is_read_again(pytestconfig: pytest.Config) -> None:
+def test_built_batch_is_read_back(pytestconfig: pytest.Config) -> None:
     budget = SharedBudget(pytestconfig, seconds=3)
     random = budget.random
     for _ in budget.rounds():
@@ -76,7 +76,7 @@ def test_what_is_built_is_read_again(pytestconfig: pytest.Config) -> None:
         assert build_batch(read, base_offset=base_offset, leader_epoch=3, codec=codec) == batch
 
 
-def test_kafka_python_builds_the_same_and_reads_ours(pytestconfig: pytest.Config) -> None:
+def test_kafka_python_builds_the_same_batch_and_reads_ours(pytestconfig: pytest.Config) -> None:
     budget = SharedBudget(pytestconfig, seconds=3)
     random = budget.random
     for _ in budget.rounds():
@@ -95,9 +95,9 @@ def test_kafka_python_builds_the_same_and_reads_ours(pytestconfig: pytest.Config
         batch = build_batch(
             records, producer_id=7, producer_epoch=1, base_sequence=5, is_transactional=True
         )
-        theirs = bytes(builder.build())
+        kafka_python_batch = bytes(builder.build())
         # The leader sets the leader epoch: kafka-python writes 0, Java's producer -1.
-        assert batch[:12] + bytes(4) + batch[16:] == theirs, budget.seed
+        assert batch[:12] + bytes(4) + batch[16:] == kafka_python_batch, budget.seed
         # kafka-python's snappy needs another package; tests/unit has Java's batches.
         codec = random.choice([codec for codec in Codec if codec is not Codec.SNAPPY])
         packed = DefaultRecordBatch(bytes(build_batch(records, codec=codec)))
@@ -131,7 +131,7 @@ def walked(batch: bytearray) -> tuple[int, ErrorCode | None]:
     return count, None
 
 
-def test_a_damaged_batch_is_read_or_refused_and_nothing_else(
+def test_damaged_batch_is_read_or_refused(
     pytestconfig: pytest.Config,
 ) -> None:
     budget = SharedBudget(pytestconfig, seconds=4)
@@ -139,12 +139,12 @@ def test_a_damaged_batch_is_read_or_refused_and_nothing_else(
     read = refused = 0
     for _ in budget.rounds():
         codec = random.choice(list(Codec))
-        whole = build_batch(some_records(random)[:20], codec=codec)
+        valid_batch = build_batch(some_records(random)[:20], codec=codec)
         for _ in range(20):
-            batch = bytearray(whole)
+            batch = bytearray(valid_batch)
             for _ in range(random.choice((1, 1, 4))):
-                place = random.choice((random.randrange(len(batch)), random.randrange(16, 100)))
-                batch[place % len(batch)] = random.choice(
+                position = random.choice((random.randrange(len(batch)), random.randrange(16, 100)))
+                batch[position % len(batch)] = random.choice(
                     (0, 1, 0x7F, 0x80, 0xFF, random.randrange(256))
                 )
             if random.random() < 0.2:

@@ -39,26 +39,26 @@ def a_batch(random: Random) -> tuple[bytes, dict[str, Any]]:
     }
 
 
-def read(payload: bytes, said: dict[str, Any]) -> list[tuple[Any, ...]] | None:
+def read(payload: bytes, header: dict[str, Any]) -> list[tuple[Any, ...]] | None:
     names = ("count", "base_offset", "base_timestamp", "append_time")
     try:
-        found = list(read_records(payload, **{name: said[name] for name in names}))
+        records = list(read_records(payload, **{name: header[name] for name in names}))
     except KafkaError:
         return None
     return [
         (
-            each.offset,
-            (each.timestamp + (1 << 63)) % (1 << 64) - (1 << 63),
-            each.key,
-            each.value,
-            [(name.encode("utf-8", "surrogateescape"), value) for name, value in each.headers],
+            record.offset,
+            (record.timestamp + (1 << 63)) % (1 << 64) - (1 << 63),
+            record.key,
+            record.value,
+            [(name.encode("utf-8", "surrogateescape"), value) for name, value in record.headers],
         )
-        for each in found
-        if said["first_offset"] <= each.offset < said["end_offset"]
+        for record in records
+        if header["first_offset"] <= record.offset < header["end_offset"]
     ]
 
 
-def test_columns_hold_what_single_records_hold_and_damaged_batches_leave_no_trace(
+def test_columns_equal_single_records_and_omit_damaged_batches(
     pytestconfig: pytest.Config,
 ) -> None:
     budget = SharedBudget(pytestconfig, seconds=3 if columns.IS_QUICK else 1)
@@ -66,86 +66,105 @@ def test_columns_hold_what_single_records_hold_and_damaged_batches_leave_no_trac
     reference = pure("records.columns")
     counts = {True: 0, False: 0}
     for _ in budget.rounds():
-        ours = columns.RecordColumns(**_ALL)
-        theirs = reference.RecordColumns(**_ALL)
+        builder = columns.RecordColumns(**_ALL)
+        reference_builder = reference.RecordColumns(**_ALL)
         expected: list[tuple[Any, ...]] = []
         for _ in range(random.choice((1, 2, 5))):
-            payload, said = a_batch(random)
-            wanted = read(payload, said)
-            added = ours.add(payload, **said)
-            assert added == theirs.add(payload, **said), (payload.hex(), said, budget.seed)
-            assert added == (-1 if wanted is None else len(wanted)), (payload.hex(), said)
-            expected += wanted or []
-            counts[wanted is not None] += 1
-            assert ours.row_count == theirs.row_count == len(expected)
-            assert ours.byte_count == theirs.byte_count
-        taken = ours.take()
-        assert taken == theirs.take(), budget.seed
-        assert rows_of(columns.named(taken)) == expected, budget.seed
-        assert (ours.row_count, ours.byte_count) == (0, 0)
-        assert ours.take() == reference.RecordColumns(**_ALL).take()
+            payload, header = a_batch(random)
+            rows = read(payload, header)
+            added = builder.add(payload, **header)
+            assert added == reference_builder.add(payload, **header), (
+                payload.hex(),
+                header,
+                budget.seed,
+            )
+            assert added == (-1 if rows is None else len(rows)), (payload.hex(), header)
+            expected += rows or []
+            counts[rows is not None] += 1
+            assert builder.row_count == reference_builder.row_count == len(expected)
+            assert builder.byte_count == reference_builder.byte_count
+        taken_columns = builder.take()
+        assert taken_columns == reference_builder.take(), budget.seed
+        assert rows_of(columns.named(taken_columns)) == expected, budget.seed
+        assert (builder.row_count, builder.byte_count) == (0, 0)
+        assert builder.take() == reference.RecordColumns(**_ALL).take()
     assert all(counts.values()) or sum(counts.values()) < 50, counts
 
 
-def test_what_was_taken_stays_as_it_is_while_somebody_has_it(pytestconfig: pytest.Config) -> None:
+def test_taken_columns_do_not_change_while_they_are_referenced(pytestconfig: pytest.Config) -> None:
     """However many are kept, and in whatever order they are dropped and their memory is reused."""
     budget = SharedBudget(pytestconfig, seconds=1)
     random = budget.random
-    kept_count = 0
+    retained_count = 0
     for _ in budget.rounds():
         taker = columns.RecordColumns(**_ALL)
-        kept: list[tuple[columns.TakenColumns, list[tuple[Any, ...]]]] = []
+        retained: list[tuple[columns.TakenColumns, list[tuple[Any, ...]]]] = []
         for _ in range(10):
             expected: list[tuple[Any, ...]] = []
             for _ in range(random.choice((1, 3))):
-                payload, said = a_batch(random)
-                if taker.add(payload, **said) > 0:
-                    expected += read(payload, said) or []
-            kept.append((taker.take(), expected))
-            random.shuffle(kept)
-            del kept[random.choice((0, 1, 2, 4)) :]
-            kept_count += len(kept)
-            for taken, rows in kept:
-                assert rows_of(columns.named(taken)) == rows, budget.seed
-    assert kept_count
+                payload, header = a_batch(random)
+                if taker.add(payload, **header) > 0:
+                    expected += read(payload, header) or []
+            retained.append((taker.take(), expected))
+            random.shuffle(retained)
+            del retained[random.choice((0, 1, 2, 4)) :]
+            retained_count += len(retained)
+            for taken_columns, rows in retained:
+                assert rows_of(columns.named(taken_columns)) == rows, budget.seed
+    assert retained_count
 
 
 @pytest.mark.skipif(not columns.IS_QUICK, reason="in C alone")
-def test_memory_that_nobody_has_any_more_is_used_again() -> None:
+def test_memory_of_released_columns_is_reused() -> None:
     taker = columns.RecordColumns(keys=False, values=True, headers=False)
     record = encode_record(None, b"v" * 100_000, (), offset_delta=0, timestamp_delta=0)
-    said: dict[str, Any] = {"count": 1, "base_offset": 3, "base_timestamp": 9, "append_time": None}
+    header: dict[str, Any] = {
+        "count": 1,
+        "base_offset": 3,
+        "base_timestamp": 9,
+        "append_time": None,
+    }
 
-    def place_of_values() -> int:
-        taker.add(record, base_sequence=4, first_offset=0, end_offset=9, **said)
+    def address_of_values() -> int:
+        taker.add(record, base_sequence=4, first_offset=0, end_offset=9, **header)
         values = columns.named(taker.take()).values
         assert values is not None
         assert isinstance(values.data, bytearray)
         assert fields_of(values) == [b"v" * 100_000]
         return ctypes.addressof(ctypes.c_char.from_buffer(values.data))
 
-    assert len({place_of_values() for _ in range(20)}) <= 2
+    assert len({address_of_values() for _ in range(20)}) <= 2
 
 
 @pytest.mark.parametrize("wanted", ["keys", "values", "headers"])
-def test_a_column_that_nobody_asked_for_is_not_there(wanted: str) -> None:
-    asked = {name: name == wanted for name in _ALL}
-    taker = columns.RecordColumns(**asked)
+def test_column_that_was_not_requested_is_missing(wanted: str) -> None:
+    requested = {name: name == wanted for name in _ALL}
+    taker = columns.RecordColumns(**requested)
     record = encode_record(b"k", b"v", [("h", None)], offset_delta=0, timestamp_delta=0)
-    said: dict[str, Any] = {"count": 1, "base_offset": 3, "base_timestamp": 9, "append_time": None}
-    assert taker.add(record, base_sequence=4, first_offset=0, end_offset=9, **said) == 1
-    found = columns.named(taker.take())
-    assert {name: getattr(found, name) is not None for name in _ALL} == asked
-    assert array("q", found.offsets).tolist() == [3]
-    assert array("i", found.sequences).tolist() == [4]
+    header: dict[str, Any] = {
+        "count": 1,
+        "base_offset": 3,
+        "base_timestamp": 9,
+        "append_time": None,
+    }
+    assert taker.add(record, base_sequence=4, first_offset=0, end_offset=9, **header) == 1
+    taken_columns = columns.named(taker.take())
+    assert {name: getattr(taken_columns, name) is not None for name in _ALL} == requested
+    assert array("q", taken_columns.offsets).tolist() == [3]
+    assert array("i", taken_columns.sequences).tolist() == [4]
 
 
-def test_sequences_wrap_as_those_of_producers_do() -> None:
+def test_sequences_wrap_as_producers_sequences_do() -> None:
     taker = columns.RecordColumns(**_ALL)
     records = b"".join(
         encode_record(None, None, (), offset_delta=delta, timestamp_delta=0) for delta in range(3)
     )
-    said: dict[str, Any] = {"count": 3, "base_offset": 0, "base_timestamp": 0, "append_time": None}
-    taker.add(records, base_sequence=(1 << 31) - 2, first_offset=0, end_offset=9, **said)
-    found = columns.named(taker.take())
-    assert array("i", found.sequences).tolist() == [(1 << 31) - 2, (1 << 31) - 1, 0]
+    header: dict[str, Any] = {
+        "count": 3,
+        "base_offset": 0,
+        "base_timestamp": 0,
+        "append_time": None,
+    }
+    taker.add(records, base_sequence=(1 << 31) - 2, first_offset=0, end_offset=9, **header)
+    taken_columns = columns.named(taker.take())
+    assert array("i", taken_columns.sequences).tolist() == [(1 << 31) - 2, (1 << 31) - 1, 0]

@@ -66,7 +66,7 @@ def _step(cluster: ReplicaCluster, random: Random, numbers: count[int]) -> None:
 
 
 @pytest.mark.parametrize("min_insync_replicas", [1, 2])
-def test_what_is_committed_stays_and_is_the_same_everywhere(
+def test_committed_records_never_change_and_are_equal_on_all_replicas(
     pytestconfig: pytest.Config, tmp_path: Path, min_insync_replicas: int
 ) -> None:
     budget = SharedBudget(pytestconfig, seconds=3)
@@ -107,7 +107,7 @@ _STEPS = st.lists(
 
 @given(isr=st.sets(st.sampled_from(_REPLICAS[1:])), steps=_STEPS)
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_nothing_counts_as_replicated_that_a_member_of_the_maximal_isr_lacks(isr, steps):
+def test_replicated_records_are_on_every_member_of_the_maximal_isr(isr, steps):
     role = LeaderRole(
         partition_image(replicas=_REPLICAS, isr=(1, *sorted(isr))), start_offset=0, now_ms=0
     )
@@ -126,18 +126,18 @@ def test_nothing_counts_as_replicated_that_a_member_of_the_maximal_isr_lacks(isr
                     now_ms=now_ms,
                     broker_epoch=-1,
                 )
-            case "ask", [wanted] if role.change is None:
-                role.ask_for({1, *wanted})
+            case "ask", [new_isr] if role.change is None:
+                role.begin_isr_change({1, *new_isr})
             case "accept", [] if role.change is not None:
                 partition_epoch += 1
                 role.accept(role.change.isr, partition_epoch=partition_epoch)
             case "refuse", [] if role.change is not None:
                 role.withdraw(role.change)
-            case "metadata", [wanted]:
+            case "metadata", [new_isr]:
                 partition_epoch += 1
                 image = partition_image(
                     replicas=_REPLICAS,
-                    isr=(1, *sorted(wanted)),
+                    isr=(1, *sorted(new_isr)),
                     partition_epoch=partition_epoch,
                 )
                 assert role.follow(image, now_ms=now_ms)
@@ -147,5 +147,7 @@ def test_nothing_counts_as_replicated_that_a_member_of_the_maximal_isr_lacks(isr
         replicated = role.replicated_offset(
             end, now_ms=now_ms, most_lag_ms=MOST_LAG_MS, may_join=lambda *_: True
         )
-        assert replicated <= min((reached[each] for each in role.maximal_isr[1:]), default=end)
+        assert replicated <= min(
+            (reached[replica_id] for replica_id in role.maximal_isr[1:]), default=end
+        )
         assert set(role.lagging(end, now_ms=now_ms, most_lag_ms=MOST_LAG_MS)) <= set(role.isr)

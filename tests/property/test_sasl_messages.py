@@ -22,21 +22,21 @@ NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=2
 @example(b"n,,n=,r=x")
 @example(b"n,,n=" + b"a" * 9000 + b",r=x")
 @example(b"c=biws,r=x,p=!")
-def test_a_message_of_scram_is_read_or_refused(message: bytes) -> None:
+def test_scram_message_is_parsed_or_refused(message: bytes) -> None:
     for parse in (parse_client_first, parse_client_final):
         with contextlib.suppress(MalformedFrameError):
             assert parse(message).nonce
 
 
 @given(NAMES)
-def test_any_user_can_be_named(name: str) -> None:
+def test_any_user_name_can_be_escaped(name: str) -> None:
     escaped = name.replace("=", "=3D").replace(",", "=2C")
-    found = parse_client_first(f"n,,n={escaped},r=abc,tokenauth=true".encode())
-    assert (found.user, found.nonce, found.is_by_token) == (name, "abc", True)
+    message = parse_client_first(f"n,,n={escaped},r=abc,tokenauth=true".encode())
+    assert (message.user, message.nonce, message.is_by_token) == (name, "abc", True)
 
 
 @given(st.lists(st.one_of(st.binary(max_size=100), SCRAM_TEXT), max_size=3))
-def test_no_bytes_are_a_login(messages: list[bytes]) -> None:
+def test_random_bytes_never_log_in(messages: list[bytes]) -> None:
     mechanisms = (
         PlainMechanism({"alice": "a long password that no draw finds"}, b"key"),
         ScramMechanism(
@@ -63,6 +63,6 @@ def test_a_jaas_line_is_read_or_refused(text: str) -> None:
 
 
 @given(st.dictionaries(st.from_regex(r"[a-z_]{1,9}", fullmatch=True), st.text(max_size=20)))
-def test_quoted_options_are_what_was_quoted(options: dict[str, str]) -> None:
+def test_quoted_jaas_options_are_parsed_back(options: dict[str, str]) -> None:
     text = " ".join(f"{name}={quoted(value)}" for name, value in options.items())
     assert login_options(f"{LOGIN_MODULES['PLAIN']} required {text};", "PLAIN") == options

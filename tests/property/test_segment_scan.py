@@ -16,7 +16,7 @@ from wirebroker.codecs.records.batch import iterate_records
 from wirebroker.segments.log_directories import LogDirectories
 from wirebroker.segments.offset_ranges import RowRange, batch_ranges, split
 from wirebroker.segments.options import parse_options
-from wirebroker.segments.row_scan import ScanWish, scan_rows
+from wirebroker.segments.row_scan import ScanOptions, scan_rows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from wirebroker.codecs.records.record import Record
 
-WISH = ScanWish(
+WISH = ScanOptions(
     keys=True,
     values=True,
     headers=True,
@@ -47,7 +47,7 @@ def a_log(random: Random, folder: Path) -> Workload:
     directory.mkdir(parents=True)
     workload.log.producer_state.take_snapshot()
     for name in workload.files.list_directory(DIRECTORY):
-        content = workload.files.read_whole(f"{DIRECTORY}/{name}")
+        content = workload.files.read_file(f"{DIRECTORY}/{name}")
         (directory / name).write_bytes(content)
     return workload
 
@@ -55,25 +55,28 @@ def a_log(random: Random, folder: Path) -> Workload:
 def expected(records: list[Record], start: int, end: int) -> list[tuple[Any, ...]]:
     return [
         (
-            each.offset,
-            each.timestamp,
-            each.key,
-            each.value,
-            [(name.encode(), value) for name, value in each.headers],
+            record.offset,
+            record.timestamp,
+            record.key,
+            record.value,
+            [(name.encode(), value) for name, value in record.headers],
         )
-        for each in records
-        if start <= each.offset < end
+        for record in records
+        if start <= record.offset < end
     ]
 
 
 def read(ranges: list[RowRange], *, is_committed: bool) -> list[tuple[Any, ...]]:
-    wish = WISH._replace(is_committed=is_committed)
+    scan_request = WISH._replace(is_committed=is_committed)
     return [
-        row for each in ranges for rows in scan_rows(each, wish) for row in rows_of(rows.columns)
+        row
+        for row_range in ranges
+        for rows in scan_rows(row_range, scan_request)
+        for row in rows_of(rows.columns)
     ]
 
 
-def test_rows_of_random_logs_are_those_of_their_own_readers(
+def test_rows_of_random_logs_equal_the_records_of_log_readers(
     pytestconfig: pytest.Config, tmp_path: Path
 ) -> None:
     budget = SharedBudget(pytestconfig, seconds=3)
@@ -84,22 +87,22 @@ def test_rows_of_random_logs_are_those_of_their_own_readers(
         for is_committed in (False, True):
             end = log.last_stable_offset if is_committed else log.log_end_offset
             start = random.choice((0, 0, random.randrange(end + 1)))
-            given = {
+            source_options = {
                 "path": str(folder),
                 "subscribe": "topic",
                 "startingOffsets": json.dumps({"topic": {"0": start}}),
                 "kafka.isolation.level": "read_committed" if is_committed else "read_uncommitted",
                 "minPartitions": random.choice("129"),
             }
-            options = parse_options(given, is_stream=False)
+            options = parse_options(source_options, is_stream=False)
             ranges = batch_ranges(LogDirectories(options.directories), options)
-            assert sum(each.size for each in ranges) == end - start, budget.seed
+            assert sum(row_range.size for row_range in ranges) == end - start, budget.seed
             model = committed_records_of(log) if is_committed else records_of(log)
-            found = read(split(ranges, options), is_committed=is_committed)
-            assert found == expected(model, start, end), (budget.seed, given)
+            rows = read(split(ranges, options), is_committed=is_committed)
+            assert rows == expected(model, start, end), (budget.seed, source_options)
 
 
-def test_times_are_found_as_the_log_itself_finds_them(
+def test_offsets_for_times_equal_those_of_the_log(
     pytestconfig: pytest.Config, tmp_path: Path
 ) -> None:
     budget = SharedBudget(pytestconfig, seconds=1)
@@ -112,10 +115,10 @@ def test_times_are_found_as_the_log_itself_finds_them(
         if not records:
             continue
         options = parse_options({"path": str(folder), "subscribe": "topic"}, is_stream=False)
-        (place,) = LogDirectories(options.directories).find(options.wants).values()
-        seen = place.log()
+        (partition,) = LogDirectories(options.directories).find(options.wants).values()
+        log_on_disk = partition.log()
         for _ in range(10):
             timestamp = random.choice(records).timestamp + random.choice((-1, 0, 1, 1000))
             expected_offset = next((r.offset for r in records if r.timestamp >= timestamp), None)
-            found = seen.offset_for_time(timestamp, log.log_end_offset)
-            assert found == expected_offset, (budget.seed, timestamp)
+            offset = log_on_disk.offset_for_time(timestamp, log.log_end_offset)
+            assert offset == expected_offset, (budget.seed, timestamp)

@@ -160,9 +160,9 @@ class TransactionMachine(RuleBasedStateMachine):
         assert effect.marker.producer_id == self.present[0]
         assert effect.marker.producer_epoch >= self.present[1]
         transaction = self.real.of()
-        found = (transaction.producer_id, transaction.producer_epoch)
-        assert decided.following in {None, found}
-        self.present, self.decided = found, None
+        pair = (transaction.producer_id, transaction.producer_epoch)
+        assert decided.following in {None, pair}
+        self.present, self.decided = pair, None
 
     @precondition(lambda self: self.partitions)
     @rule(ms=st.sampled_from([1, TIMEOUT_MS // 2, TIMEOUT_MS + 1]))
@@ -239,7 +239,7 @@ class TransactionMachine(RuleBasedStateMachine):
         if age == 0 and self.present is not None:
             return self.present
         if age == -1:
-            older = [each for each in self.given if each != self.present]
+            older = [candidate for candidate in self.given if candidate != self.present]
             if older:
                 return older[-1]
         return 5, 0

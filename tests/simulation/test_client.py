@@ -11,7 +11,7 @@ from tests.simulation.worlds.client_world import ClientWorld
 RUNS = 40
 
 
-def test_every_request_ends_in_time_with_its_own_answer_or_an_error(pytestconfig):
+def test_every_request_ends_in_time_with_its_response_or_an_error(pytestconfig):
     outcomes: Counter[str] = Counter()
     runs = max(4, int(RUNS * pytestconfig.option.budget_scale))
     for seed in range(pytestconfig.option.seed, pytestconfig.option.seed + runs):
@@ -35,7 +35,7 @@ def test_every_request_ends_in_time_with_its_own_answer_or_an_error(pytestconfig
 
 
 @pytest.mark.parametrize("seed", [3, 4])
-def test_the_same_seed_is_the_same_run(seed):
+def test_same_seed_gives_the_same_run(seed):
     first, second = ClientWorld(seed), ClientWorld(seed)
     first.run()
     second.run()

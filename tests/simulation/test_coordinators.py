@@ -60,7 +60,7 @@ def test_the_same_seed_gives_the_same_answers() -> None:
     worlds = [CoordinatorWorld(seed) for seed in (3, 3, 4)]
     for world in worlds:
         world.run()
-    first, second, other = (each.answers for each in worlds)
+    first, second, other = (world.answers for world in worlds)
     assert first == second
     assert first != other
 
@@ -82,16 +82,16 @@ def _first_failure(first_seed: int = 0) -> str:
     raise AssertionError("the mistake is not seen")
 
 
-def test_commits_that_are_answered_before_all_replicas_have_them_are_seen() -> None:
+def test_detects_commits_acknowledged_before_replication() -> None:
     at_once = property(lambda log: log.end_offset)
     with mock.patch.object(PartitionLog, "committed_offset", at_once):
         assert "was committed" in _first_failure()
 
 
-def test_offsets_that_are_shown_before_all_replicas_have_them_are_seen() -> None:
-    def carry_out(engine: Engine[Any], result: Result, moment: Moment, **options: Any) -> None:
+def test_detects_offsets_readable_before_replication() -> None:
+    def carry_out(engine: Engine[Any], result: Result, now: Moment, **options: Any) -> None:
         if result.records:
-            _CARRY_OUT(engine, result, moment, **options)
+            _CARRY_OUT(engine, result, now, **options)
             return
         for token, response in result.answers:
             token.resolve(response)
@@ -100,12 +100,12 @@ def test_offsets_that_are_shown_before_all_replicas_have_them_are_seen() -> None
         assert "was committed" in _first_failure()
 
 
-def test_a_load_that_leaves_out_the_last_commit_is_seen() -> None:
+def test_detects_load_without_the_last_commit() -> None:
     with loading(lambda records: records[:-1]):
         assert "is held for" in _first_failure()
 
 
-def test_a_load_that_ends_at_the_high_watermark_is_seen() -> None:
+def test_detects_load_that_ends_at_the_high_watermark() -> None:
     async def load_committed(log: Any, shard: Any, clock: Any) -> int:
         bounds = SimpleNamespace(
             log_start_offset=log.log_start_offset,
@@ -119,7 +119,7 @@ def test_a_load_that_ends_at_the_high_watermark_is_seen() -> None:
         assert "is held for" in _first_failure()
 
 
-def test_a_coordinator_that_serves_before_it_has_loaded_is_seen() -> None:
+def test_detects_coordinator_that_serves_before_it_has_loaded() -> None:
     elect = CoordinatorPartitions._elect
 
     def at_once(partitions: Any, partition: Any, leader_epoch: int) -> None:
@@ -133,6 +133,6 @@ def test_a_coordinator_that_serves_before_it_has_loaded_is_seen() -> None:
         assert "is held for" in _first_failure()
 
 
-def test_a_coordinator_that_serves_on_when_it_has_resigned_is_seen() -> None:
+def test_detects_coordinator_that_serves_after_it_has_resigned() -> None:
     with mock.patch.object(CoordinatorPartitions, "_resign"):
         assert "is led" in _first_failure()

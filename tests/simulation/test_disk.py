@@ -32,12 +32,12 @@ class Machine:
 
 @pytest.fixture
 def machine():
-    made = Machine()
-    yield made
-    made.loop.close()
+    instance = Machine()
+    yield instance
+    instance.loop.close()
 
 
-def test_a_power_loss_forgets_what_was_not_synced(machine) -> None:
+def test_power_loss_forgets_unsynced_data(machine) -> None:
     file = machine.files.data("/d/a")
     file.write_at(0, b"kept")
     file.sync()
@@ -46,16 +46,16 @@ def test_a_power_loss_forgets_what_was_not_synced(machine) -> None:
     machine.files.data("/d/nameless").write_at(0, b"x")
     assert file.size() == 9
     machine.disk.lose_power()
-    assert machine.files.read_whole("/d/a") == b"kept"
+    assert machine.files.read_file("/d/a") == b"kept"
     assert machine.files.list_directory("/d") == ["a"]
 
 
-def test_a_small_file_is_replaced_for_good(machine) -> None:
-    machine.files.write_whole("/d/a", b"old")
-    machine.files.write_whole("/d/a", b"new", sync=False)
-    assert machine.files.read_whole("/d/a") == b"new"
+def test_replaced_file_survives_a_power_loss_if_synced(machine) -> None:
+    machine.files.write_file("/d/a", b"old")
+    machine.files.write_file("/d/a", b"new", sync=False)
+    assert machine.files.read_file("/d/a") == b"new"
     machine.disk.lose_power()
-    assert machine.files.read_whole("/d/a") == b"old"
+    assert machine.files.read_file("/d/a") == b"old"
 
 
 def test_a_kill_in_a_write_tears_it_and_ends_the_process(machine) -> None:
@@ -77,26 +77,26 @@ def test_a_kill_in_a_write_tears_it_and_ends_the_process(machine) -> None:
     machine.loop.set_exception_handler(lambda *_: None)
     machine.run(main())
     assert not machine.process.is_alive
-    assert machine.files.read_whole("/d/a") == b"123456"
+    assert machine.files.read_file("/d/a") == b"123456"
 
 
 def test_a_directory_is_renamed_with_what_is_in_it(machine) -> None:
     machine.files.data("/d/a").write_at(0, b"x")
     machine.files.rename("/d", "/e")
-    assert machine.files.read_whole("/e/a") == b"x"
+    assert machine.files.read_file("/e/a") == b"x"
     assert not machine.files.exists("/d")
     machine.files.remove_tree("/e")
     assert not machine.files.exists("/e/a")
 
 
-def test_an_hour_passes_at_once_and_a_dead_end_is_an_error(machine) -> None:
+def test_clock_jumps_over_pauses_and_a_deadlock_is_an_error(machine) -> None:
     machine.loop.run_until_complete(pause(3_600))
     assert machine.loop.time() == pytest.approx(3_600)
     with pytest.raises(DeadlockError):
         machine.loop.run_until_complete(machine.loop.create_future())
 
 
-def test_a_stopped_process_does_everything_later_and_in_order(machine) -> None:
+def test_stopped_process_continues_its_steps_later_in_order(machine) -> None:
     steps: list[tuple[int, float]] = []
 
     async def work() -> None:
@@ -118,7 +118,7 @@ def test_a_stopped_process_does_everything_later_and_in_order(machine) -> None:
     assert steps[2][1] == pytest.approx(12.5)
 
 
-def test_a_killed_process_goes_no_further(machine) -> None:
+def test_killed_process_runs_no_further_step(machine) -> None:
     ran: list[str] = []
     machine.process.on_death = lambda: ran.append("death")
 
@@ -141,12 +141,12 @@ def test_a_killed_process_goes_no_further(machine) -> None:
     assert ran == ["job", "death"]
 
 
-def test_what_is_in_the_page_cache_is_read_and_some_of_it_is_not_there(machine) -> None:
+def test_read_cached_returns_all_data_or_none(machine) -> None:
     file = machine.files.data("/d/a")
     file.write_at(0, b"0123456789")
-    found = []
+    reads = []
     for _ in range(40):
         memory = bytearray(8)
-        found.append(bytes(memory[: file.read_cached(4, memoryview(memory))]))
-    assert set(found) == {b"456789", b""}
+        reads.append(bytes(memory[: file.read_cached(4, memoryview(memory))]))
+    assert set(reads) == {b"456789", b""}
     assert {file.is_resident(0) for _ in range(40)} == {True, False}

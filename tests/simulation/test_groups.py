@@ -29,7 +29,7 @@ _GROUP_KIND = b"\x00\x02"
 pytestmark = LEAVES_COROUTINES
 
 
-def test_groups_keep_their_promises_in_every_schedule(
+def test_groups_behave_correctly_in_every_schedule(
     request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run_schedules(World, request, capsys, seconds=SECONDS)
@@ -53,8 +53,8 @@ def _trace_of(seed: int) -> str:
 # -- planted faults --------------------------------------------------------------------------
 
 
-def test_commits_by_former_members_are_seen_if_they_are_taken() -> None:
-    def trusting(group: ClassicGroup, body: Any, _timers: Timers, _moment: Moment) -> None:
+def test_detects_accepted_commits_of_former_members() -> None:
+    def trusting(group: ClassicGroup, body: Any, _timers: Timers, _now: Moment) -> None:
         if group.members and body.member_id not in group.members:
             body.member_id = next(iter(group.members))
 
@@ -62,15 +62,17 @@ def test_commits_by_former_members_are_seen_if_they_are_taken() -> None:
         assert "goes back" in first_failure(World)
 
 
-def test_a_commit_that_a_load_leaves_out_is_missed() -> None:
+def test_detects_load_without_the_last_commit() -> None:
     def without_last_commit(records: list[Any]) -> list[Any]:
-        last = max((n for n, each in enumerate(records) if each[0][:2] == _OFFSET_KIND), default=-1)
-        return [each for n, each in enumerate(records) if n != last]
+        last = max(
+            (n for n, record in enumerate(records) if record[0][:2] == _OFFSET_KIND), default=-1
+        )
+        return [record for n, record in enumerate(records) if n != last]
 
     with loading(without_last_commit):
         assert "was committed" in first_failure(World)
 
 
-def test_two_owners_are_seen_if_a_load_leaves_out_the_generation() -> None:
-    with loading(lambda records: [each for each in records if each[0][:2] != _GROUP_KIND]):
+def test_detects_two_owners_after_a_load_without_the_generation() -> None:
+    with loading(lambda records: [record for record in records if record[0][:2] != _GROUP_KIND]):
         assert first_failure(World, about="own")

@@ -24,7 +24,7 @@ pytestmark = LEAVES_COROUTINES
 
 
 @pytest.mark.timeout(7_200)
-def test_what_is_acknowledged_survives_lost_tails_in_every_schedule(
+def test_acknowledged_records_survive_lost_tails_in_every_schedule(
     request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:
     budget = Budget(request.config, seconds=SECONDS)
@@ -57,12 +57,12 @@ def _first_failure(kind: type[LostTailWorld] = LostTailWorld) -> str:
     raise AssertionError("the mistake is not seen")
 
 
-def test_a_cluster_without_eligible_leaders_is_seen_to_lose_what_it_acknowledged() -> None:
+def test_detects_loss_in_a_cluster_without_eligible_leaders() -> None:
     failure = _first_failure(OldLostTailWorld)
     assert any(words in failure for words in ("is lost", "has changed", "is gone again")), failure
 
 
-def test_a_controller_that_places_nothing_on_who_was_stopped_is_seen() -> None:
+def test_detects_controller_that_places_no_replicas_on_stopped_brokers() -> None:
     def takes_replicas(broker: BrokerImage) -> bool:
         return not broker.in_controlled_shutdown
 
@@ -70,7 +70,7 @@ def test_a_controller_that_places_nothing_on_who_was_stopped_is_seen() -> None:
         assert "cannot be created" in _first_failure()
 
 
-def test_a_controller_that_takes_every_stop_for_a_clean_one_is_seen() -> None:
+def test_detects_controller_that_treats_every_stop_as_clean() -> None:
     def leave_cleanly(*args: Any, is_unclean: bool = False, **options: Any) -> Any:
         del is_unclean
         return leave(*args, **options)
@@ -79,7 +79,7 @@ def test_a_controller_that_takes_every_stop_for_a_clean_one_is_seen() -> None:
         assert _first_failure()
 
 
-def test_a_leader_that_commits_what_too_few_have_is_seen() -> None:
+def test_detects_leader_that_commits_with_too_few_replicas() -> None:
     def of_any_isr(_role: LeaderRole, _min_insync_replicas: int) -> int:
         return 1
 

@@ -79,12 +79,12 @@ class Scene:
 
 @pytest.fixture
 def scene() -> Iterator[Scene]:
-    made = Scene()
-    yield made
-    made.close()
+    instance = Scene()
+    yield instance
+    instance.close()
 
 
-def test_a_request_that_never_becomes_whole_is_late_on_the_simulated_clock(scene: Scene) -> None:
+def test_incomplete_request_times_out_on_the_simulated_clock(scene: Scene) -> None:
     async def live() -> None:
         link = scene.open()
         await scene.produce(link, b"a")
@@ -103,7 +103,7 @@ def test_a_request_that_never_becomes_whole_is_late_on_the_simulated_clock(scene
     scene.run(live)
 
 
-def test_connections_that_are_idle_are_closed_on_the_simulated_clock(scene: Scene) -> None:
+def test_idle_connections_are_closed_on_the_simulated_clock(scene: Scene) -> None:
     async def live() -> None:
         link = scene.open()
         await scene.produce(link, b"a")
@@ -117,7 +117,7 @@ def test_connections_that_are_idle_are_closed_on_the_simulated_clock(scene: Scen
     scene.run(live)
 
 
-def test_what_a_slow_reader_is_sent_arrives_whole(scene: Scene) -> None:
+def test_slow_reader_receives_complete_responses(scene: Scene) -> None:
     async def live() -> None:
         link = scene.open(is_slow=True)
         value = bytes(range(256)) * 300
@@ -146,9 +146,9 @@ def test_a_connection_ends_with_its_broker(scene: Scene) -> None:
         await world.host.start()
         await pause(_LONG_S)
         assert process.steps == steps
-        for each in waiting:
+        for task in waiting:
             with pytest.raises(LinkLostError):
-                await each
+                await task
         for link in links:
             with pytest.raises(LinkLostError):
                 await scene.produce(link, b"late")
@@ -160,7 +160,7 @@ def test_a_connection_ends_with_its_broker(scene: Scene) -> None:
     scene.run(live)
 
 
-def test_a_broker_that_stops_tells_its_clients(scene: Scene) -> None:
+def test_stopping_broker_closes_its_connections(scene: Scene) -> None:
     async def live() -> None:
         link = scene.open()
         await scene.produce(link, b"a")

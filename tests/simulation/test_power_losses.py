@@ -36,7 +36,7 @@ pytestmark = LEAVES_COROUTINES
 
 @pytest.mark.timeout(7_200)
 @pytest.mark.parametrize("kind", KINDS)
-def test_consumers_have_what_there_is_in_every_schedule(
+def test_consumers_have_all_records_in_every_schedule(
     request: pytest.FixtureRequest,
     capsys: pytest.CaptureFixture[str],
     kind: type[PowerLossWorld],
@@ -44,12 +44,12 @@ def test_consumers_have_what_there_is_in_every_schedule(
     run_schedules(kind, request, capsys, seconds=SECONDS)
 
 
-def test_records_that_were_read_are_lost_and_their_readers_are_told() -> None:
-    wanted = {"acknowledged records lost", "consumers told of a loss"}
+def test_readers_of_lost_records_detect_the_loss() -> None:
+    expected = {"acknowledged records lost", "consumers told of a loss"}
     for seed in range(PLENTY):
         world = PowerLossWorld(seed)
         world.run()
-        if wanted <= world.model.counts.keys():
+        if expected <= world.model.counts.keys():
             return
     raise AssertionError("no reader ever loses anything")
 
@@ -61,7 +61,7 @@ def test_the_trace_does_not_depend_on_the_process() -> None:
 # -- planted faults --------------------------------------------------------------------------
 
 
-def test_a_leader_epoch_that_never_rises_is_seen() -> None:
+def test_detects_leader_epoch_that_never_rises() -> None:
     def taking_the_epoch_back(before: Any, body: Any) -> Any:
         """Lower the epoch first, because a replica enters no epoch twice."""
         after = merge_partition(before, body)
@@ -72,7 +72,7 @@ def test_a_leader_epoch_that_never_rises_is_seen() -> None:
         assert first_failure(PowerLossWorld, about="another history")
 
 
-def test_an_older_epoch_that_seems_to_go_on_is_seen() -> None:
+def test_detects_wrong_end_offset_of_an_older_epoch() -> None:
     def end_of_the_log(epochs: LeaderEpochs, epoch: int, log_end_offset: int) -> tuple[int, int]:
         del epochs
         return epoch, log_end_offset

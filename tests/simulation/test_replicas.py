@@ -30,7 +30,7 @@ pytestmark = LEAVES_COROUTINES
 
 
 @pytest.mark.timeout(7_200)
-def test_what_is_acknowledged_is_in_all_replicas_in_every_schedule(
+def test_acknowledged_records_are_on_all_replicas_in_every_schedule(
     request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:
     budget = Budget(request.config, seconds=SECONDS)
@@ -72,7 +72,7 @@ def _first_failure(
     raise AssertionError("the mistake is not seen")
 
 
-def test_a_high_watermark_that_waits_for_nobody_is_seen() -> None:
+def test_detects_high_watermark_that_waits_for_no_follower() -> None:
     def at_once(_role: LeaderRole, log_end_offset: int, **_: object) -> int:
         return log_end_offset
 
@@ -80,12 +80,12 @@ def test_a_high_watermark_that_waits_for_nobody_is_seen() -> None:
         assert _first_failure()
 
 
-def test_a_leader_that_tells_nobody_where_logs_diverge_is_seen() -> None:
+def test_detects_leader_that_reports_no_divergence() -> None:
     with mock.patch.object(partition_reads, "_divergence", return_value=None):
         assert _first_failure()
 
 
-def test_a_leader_that_acknowledges_before_the_others_have_it_is_seen() -> None:
+def test_detects_leader_that_acknowledges_before_replication() -> None:
     def at_once(partition: Partition, _acks: int) -> int:
         return partition.log.log_end_offset
 
@@ -93,14 +93,14 @@ def test_a_leader_that_acknowledges_before_the_others_have_it_is_seen() -> None:
         assert _first_failure()
 
 
-def test_a_controller_that_does_not_fence_leaders_of_older_epochs_is_seen() -> None:
+def test_detects_controller_that_does_not_fence_older_leader_epochs() -> None:
     def of_any_epoch(
-        leader: int, wanted: Any, isr: Any, partition: PartitionImage, image: ClusterImage
+        leader: int, requested: Any, isr: Any, partition: PartitionImage, image: ClusterImage
     ) -> ErrorCode | None:
         present = SimpleNamespace(
             leader_epoch=partition.leader_epoch,
             partition_epoch=partition.partition_epoch,
-            leader_recovery_state=wanted.leader_recovery_state,
+            leader_recovery_state=requested.leader_recovery_state,
         )
         return _JUDGE(leader, present, isr, partition, image)
 
@@ -108,11 +108,13 @@ def test_a_controller_that_does_not_fence_leaders_of_older_epochs_is_seen() -> N
         assert _first_failure(30, is_late=True)
 
 
-def test_a_controller_that_does_not_fence_former_lives_of_followers_is_seen() -> None:
+def test_detects_controller_that_does_not_check_broker_epochs() -> None:
     def of_any_life(
-        leader: int, wanted: Any, isr: Any, partition: PartitionImage, image: ClusterImage
+        leader: int, requested: Any, isr: Any, partition: PartitionImage, image: ClusterImage
     ) -> ErrorCode | None:
-        return _JUDGE(leader, wanted, [(each, -1) for each, _ in isr], partition, image)
+        return _JUDGE(
+            leader, requested, [(broker_id, -1) for broker_id, _ in isr], partition, image
+        )
 
     with mock.patch.object(alter_partition, "_judge", of_any_life):
         assert _first_failure(90, is_late=True, is_hard_on_outsiders=True)

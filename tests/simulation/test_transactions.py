@@ -51,23 +51,23 @@ def test_each_record_is_copied_once_in_every_schedule(
 
 
 def test_groups_fence_former_members_under_every_transaction_version() -> None:
-    wanted = {
+    expected = {
         f"transaction.version {version}: {fence.name}"
         for version in (0, 1, 2)
         for fence in GROUP_FENCES
     }
-    seen: set[str] = set()
+    observed: set[str] = set()
     for seed in range(PLENTY):
         world = GroupTransactionWorld(seed)
         world.run()
-        seen |= {
+        observed |= {
             f"transaction.version {world.first_version}: {fence.name}"
             for fence in GROUP_FENCES
             if f"TXN_OFFSET_COMMIT: {fence.name}" in world.model.counts
         }
-        if wanted <= seen:
+        if expected <= observed:
             return
-    raise AssertionError(f"these never happen: {wanted - seen}")
+    raise AssertionError(f"these never happen: {expected - observed}")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -78,23 +78,23 @@ def test_the_trace_does_not_depend_on_the_process(kind: type[TransactionWorld]) 
 # -- planted faults --------------------------------------------------------------------------
 
 
-def test_records_of_aborted_transactions_are_seen_if_readers_are_not_told() -> None:
+def test_detects_fetch_response_without_aborted_transactions() -> None:
     with mock.patch.object(partition_reads, "aborted_in", return_value=()):
         assert "never to be committed" in first_failure(TransactionWorld)
 
 
-def test_a_delayed_end_of_an_old_epoch_is_seen_if_it_ends_a_newer_transaction() -> None:
-    whole = transaction_end._check_with_new_epochs
+def test_detects_end_of_an_old_epoch_that_ends_a_newer_transaction() -> None:
+    original = transaction_end._check_with_new_epochs
 
     def trusting(transaction: Any, request: Any) -> bool:
         present = {name: getattr(transaction, name) for name in ("producer_id", "producer_epoch")}
-        return whole(transaction, request._replace(**present))
+        return original(transaction, request._replace(**present))
 
     with mock.patch.object(transaction_end, "_check_with_new_epochs", trusting):
         assert first_failure(TransactionWorld)
 
 
-def test_what_comes_late_before_transaction_version_2_ends_a_newer_transaction() -> None:
+def test_late_end_before_version_2_ends_a_newer_transaction() -> None:
     # This is no fault: such requests cannot be told apart, which KIP-890 fixes.
     class Merciless(TransactionWorld):
         def __init__(self, seed: int) -> None:
@@ -104,12 +104,12 @@ def test_what_comes_late_before_transaction_version_2_ends_a_newer_transaction()
     assert first_failure(Merciless)
 
 
-def test_offsets_of_former_members_are_seen_if_the_group_takes_them() -> None:
+def test_detects_accepted_offsets_of_former_members() -> None:
     with mock.patch.object(ClassicGroup, "check_transactional_commit"):
         assert _copies_twice(first_failure(GroupTransactionWorld))
 
 
-def test_offsets_that_are_pending_are_missed_if_the_next_owner_is_not_told() -> None:
+def test_detects_pending_offsets_hidden_from_the_next_owner() -> None:
     with mock.patch.object(PendingOffsets, "is_open", return_value=False):
         assert _copies_twice(first_failure(GroupTransactionWorld))
 

@@ -77,5 +77,5 @@ def agreed_of(kind: str, transcript: str) -> list[str]:
     """Return the accepted differences of a kind of broker in the tested version."""
     if IS_REFERENCE:
         return AGREED.get(transcript, []) if kind == "wirebroker" else []
-    found: dict[str, dict[str, list[str]]] = json.loads(OTHER_VERSION.read_text("utf-8"))
-    return found[kind].get(transcript, [])
+    differences: dict[str, dict[str, list[str]]] = json.loads(OTHER_VERSION.read_text("utf-8"))
+    return differences[kind].get(transcript, [])

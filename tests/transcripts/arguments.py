@@ -32,7 +32,7 @@ def evaluate(
         ScriptError: The text has anything but assignments of values.
     """
     evaluator = _Evaluator(names, helpers)
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     try:
         tree = ast.parse(text)
     except SyntaxError as error:
@@ -41,8 +41,8 @@ def evaluate(
         if not isinstance(statement, ast.Assign):
             raise ScriptError(f"{ast.unparse(statement)!r} assigns nothing")
         (target,) = statement.targets
-        found[ast.unparse(target)] = evaluator.value(statement.value)
-    return found
+        values[ast.unparse(target)] = evaluator.value(statement.value)
+    return values
 
 
 class _Evaluator:

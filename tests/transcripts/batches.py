@@ -66,13 +66,13 @@ def batch(
         )
         for number, value in enumerate(values)
     ]
-    made = build_batch(records, codec=Codec[codec.upper()], **header)
+    batch_bytes = build_batch(records, codec=Codec[codec.upper()], **header)
     for name, value in (damage or {}).items():
         position, layout = _FIELDS[name]
-        struct.pack_into(layout, made, position, value)
-    if damage and "crc" not in damage and len(made) > _FIELDS["attributes"][0]:
-        write_crc(made, 0)
-    return bytes(made[: len(made) - cut] if cut else made)
+        struct.pack_into(layout, batch_bytes, position, value)
+    if damage and "crc" not in damage and len(batch_bytes) > _FIELDS["attributes"][0]:
+        write_crc(batch_bytes, 0)
+    return bytes(batch_bytes[: len(batch_bytes) - cut] if cut else batch_bytes)
 
 
 def old_message(*, magic: int, value: str = "old") -> bytes:
@@ -93,14 +93,14 @@ def marker(*, producer_id: int, producer_epoch: int, is_transactional: bool) -> 
         value=struct.pack(">hi", 0, 0),
         headers=(),
     )
-    made = build_batch(
+    batch_bytes = build_batch(
         [commit],
         producer_id=producer_id,
         producer_epoch=producer_epoch,
         is_control=True,
         is_transactional=is_transactional,
     )
-    return bytes(made)
+    return bytes(batch_bytes)
 
 
 def repeat(text: str, count: int) -> str:

@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def fresh_driver(kind: str, directory: Path, steps: Sequence[Step]) -> Iterator[Driver]:
-    wanted = [word for step in steps if step.command[0] == "settings" for word in step.command[1:]]
-    broker = make_broker(kind, directory, dict(word.split("=", 1) for word in wanted))
+    settings = [
+        word for step in steps if step.command[0] == "settings" for word in step.command[1:]
+    ]
+    broker = make_broker(kind, directory, dict(word.split("=", 1) for word in settings))
     broker.start()
     try:
         with contextlib.closing(Driver(HOST, broker.port, restart=broker.restart)) as driver:

@@ -15,26 +15,26 @@ def found_differences(steps: Sequence[Step], driver: Driver) -> list[str]:
     return [line for step in steps for line in differences(step, driver.answer(step))]
 
 
-def differences(recorded: Step, answered: Sequence[str]) -> list[str]:
+def differences(recorded: Step, actual: Sequence[str]) -> list[str]:
     """Return a heading and a sentence for each difference, or []."""
-    if list(recorded.answer) == list(answered):
+    if list(recorded.answer) == list(actual):
         return []
-    what = " ".join(recorded.command)
-    heading = f"line {recorded.line_number}, {what}:"
-    return [heading, *(f"  {sentence}" for sentence in sentences(recorded.answer, answered))]
+    command = " ".join(recorded.command)
+    heading = f"line {recorded.line_number}, {command}:"
+    return [heading, *(f"  {sentence}" for sentence in sentences(recorded.answer, actual))]
 
 
-def sentences(recorded: Sequence[str], answered: Sequence[str]) -> Iterator[str]:
-    kafka, ours = _by_path(recorded), _by_path(answered)
-    if kafka == ours:
+def sentences(recorded: Sequence[str], actual: Sequence[str]) -> Iterator[str]:
+    kafka_values, wirebroker_values = _by_path(recorded), _by_path(actual)
+    if kafka_values == wirebroker_values:
         yield "the same in another order"
-    for path, value in kafka.items():
-        if path not in ours:
+    for path, value in kafka_values.items():
+        if path not in wirebroker_values:
             yield f"{path}: Kafka says {value}, we leave it out"
-        elif ours[path] != value:
-            yield f"{path}: Kafka says {value}, we say {ours[path]}"
-    for path, value in ours.items():
-        if path not in kafka:
+        elif wirebroker_values[path] != value:
+            yield f"{path}: Kafka says {value}, we say {wirebroker_values[path]}"
+    for path, value in wirebroker_values.items():
+        if path not in kafka_values:
             yield f"{path}: we say {value}, Kafka leaves it out"
 
 

@@ -372,9 +372,9 @@ class Driver:
 
         def is_so() -> bool:
             decoded = self._quietly(ApiKey.METADATA, _METADATA_VERSION, request)
-            found = decoded.topics[0].partitions
-            led = [partition for partition in found if partition.leader_id >= 0]
-            return len(led) == len(found) == partitions
+            listed = decoded.topics[0].partitions
+            led = [partition for partition in listed if partition.leader_id >= 0]
+            return len(led) == len(listed) == partitions
 
         self._poll(is_so)
         if partitions:
@@ -382,10 +382,10 @@ class Driver:
 
     def _serves(self, topic: str, partitions: int) -> bool:
         """Return whether each partition has its log, a moment after Metadata lists it."""
-        asked = [{"partition_index": index, "timestamp": -1} for index in range(partitions)]
-        request = {"replica_id": -1, "topics": [{"name": topic, "partitions": asked}]}
+        requested = [{"partition_index": index, "timestamp": -1} for index in range(partitions)]
+        request = {"replica_id": -1, "topics": [{"name": topic, "partitions": requested}]}
         decoded = self._quietly(ApiKey.LIST_OFFSETS, _OFFSETS_VERSION, request)
-        return all(found.error_code == 0 for found in decoded.topics[0].partitions)
+        return all(partition.error_code == 0 for partition in decoded.topics[0].partitions)
 
     def _poll(self, condition: Callable[[], bool]) -> None:
         deadline = time.monotonic() + self._timeout_s

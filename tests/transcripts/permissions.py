@@ -42,16 +42,18 @@ class Permissions:
         self._poll = poll
 
     def admin(self) -> None:
-        self._create([self._entry(each, "*", _ADMIN_HOST, ALL_OPERATIONS) for each in Resource])
+        self._create(
+            [self._entry(resource, "*", _ADMIN_HOST, ALL_OPERATIONS) for resource in Resource]
+        )
 
     def add(self, operation: str, resource: str, name: str, *, is_allowed: bool) -> None:
-        wanted = ALL_OPERATIONS if operation == "ALL" else Operation[operation]
-        entry = self._entry(Resource[resource], name, GUEST_HOST, wanted)
+        acl_operation = ALL_OPERATIONS if operation == "ALL" else Operation[operation]
+        entry = self._entry(Resource[resource], name, GUEST_HOST, acl_operation)
         self._create([{**entry, "permission_type": ALLOW if is_allowed else DENY}])
 
     def revoke(self) -> None:
-        wanted = {**_EVERYTHING, "host_filter": GUEST_HOST}
-        self._ask(ApiKey.DELETE_ACLS, _VERSION, {"filters": [wanted]})
+        acl_filter = {**_EVERYTHING, "host_filter": GUEST_HOST}
+        self._ask(ApiKey.DELETE_ACLS, _VERSION, {"filters": [acl_filter]})
         self._poll(lambda: self._count(GUEST_HOST) == 0)
 
     @staticmethod
@@ -70,14 +72,14 @@ class Permissions:
         host = entries[0]["host"]
         expected = self._count(host) + len(entries)
         answer = self._ask(ApiKey.CREATE_ACLS, _VERSION, {"creations": entries})
-        assert not any(each.error_code for each in answer.results), answer
+        assert not any(result.error_code for result in answer.results), answer
         self._poll(lambda: self._count(host) == expected)
 
     def _count(self, host: str) -> int:
-        wanted = {**_EVERYTHING, "host_filter": host}
-        answer = self._ask(ApiKey.DESCRIBE_ACLS, _VERSION, wanted)
+        acl_filter = {**_EVERYTHING, "host_filter": host}
+        answer = self._ask(ApiKey.DESCRIBE_ACLS, _VERSION, acl_filter)
         assert not answer.error_code, answer
-        return sum(len(each.acls) for each in answer.resources)
+        return sum(len(resource.acls) for resource in answer.resources)
 
 
 _EVERYTHING: Final = {

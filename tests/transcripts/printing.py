@@ -113,12 +113,12 @@ class Names:
 
     def name(self, letter: str, value: Any) -> str:
         """Return the name of an id; create it for a new id."""
-        known = self._known.get((letter, value))
-        if known is None:
-            known = self.new_name(letter)
-            self._known[letter, value] = known
-            self.values[known] = value
-        return known
+        id_name = self._known.get((letter, value))
+        if id_name is None:
+            id_name = self.new_name(letter)
+            self._known[letter, value] = id_name
+            self.values[id_name] = value
+        return id_name
 
     def new_name(self, letter: str) -> str:
         return f"{letter}{1 + sum(1 for key in self._known if key[0] == letter)}"
@@ -130,8 +130,8 @@ class Names:
 
     def age(self, letter: str, value: Any) -> int:
         """Return an id's position in order of appearance; new ids come last."""
-        known = self._known.get((letter, value))
-        return len(self._known) + 1 if known is None else int(known[1:])
+        id_name = self._known.get((letter, value))
+        return len(self._known) + 1 if id_name is None else int(id_name[1:])
 
     def time(self, timestamp_ms: int) -> str:
         difference_ms = timestamp_ms - self.now_ms
@@ -167,8 +167,8 @@ class _Printer:
         elif field.is_array and field.struct:
             yield from self._array(path, field, value)
         elif field.is_array:
-            kept = sorted(value) if (self._message, field.name) in _SORTED_ITSELF else value
-            yield f"{path} = [{', '.join(self._scalar(field, item) for item in kept)}]"
+            items = sorted(value) if (self._message, field.name) in _SORTED_ITSELF else value
+            yield f"{path} = [{', '.join(self._scalar(field, item) for item in items)}]"
         elif field.struct:
             yield from self.struct(path, field.struct, value)
         else:
@@ -176,10 +176,10 @@ class _Printer:
 
     def _array(self, path: str, field: Field, values: list[Any]) -> Iterator[str]:
         assert field.struct
-        kept = self._arranged(field, values)
-        if not kept:
+        arranged = self._arranged(field, values)
+        if not arranged:
             yield f"{path} = []"
-        for label, value in self._labelled(field, kept):
+        for label, value in self._labelled(field, arranged):
             inner = f"{path}[{label}]"
             if (self._message, field.name) in _ON_ONE_LINE:
                 yield self._line(inner, field.struct, value)
@@ -202,8 +202,10 @@ class _Printer:
 
     def _keys(self, field: Field) -> list[str]:
         assert field.struct
-        known = {inner.name for inner in field.struct.fields if self._version in inner.versions}
-        return [name for name in _SORTED_BY.get(field.name, ()) if name in known]
+        field_names = {
+            inner.name for inner in field.struct.fields if self._version in inner.versions
+        }
+        return [name for name in _SORTED_BY.get(field.name, ()) if name in field_names]
 
     def _arranged(self, field: Field, values: list[Any]) -> list[Any]:
         if field.name == "api_keys":
@@ -222,12 +224,12 @@ class _Printer:
         return sorted(values, key=lambda value: [_sortable(getattr(value, key)) for key in keys])
 
     def _is_by_id(self, field: Field) -> bool:
-        place = (self._message, field.name)
-        return place in _SORTED_BY_ID and not self._keys(field)
+        key = (self._message, field.name)
+        return key in _SORTED_BY_ID and not self._keys(field)
 
     def _member_order(self, member: Any) -> list[Any]:
-        told = (getattr(member, name, None) for name in ("group_instance_id", "metadata"))
-        return [self._names.age("M", member.member_id), *map(repr, told)]
+        values = (getattr(member, name, None) for name in ("group_instance_id", "metadata"))
+        return [self._names.age("M", member.member_id), *map(repr, values)]
 
     def _producer_order(self, producer: Any) -> tuple[int, int]:
         return self._names.age("P", producer.producer_id), producer.producer_id

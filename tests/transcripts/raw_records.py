@@ -107,10 +107,10 @@ def batch_of(
     payload = payload[: len(payload) - cut] + tail
     if count is None:
         count = len(records)
-    made = bytearray(HEADER_BYTES) + payload
-    length = len(made) - OVERHEAD_BYTES
+    batch_bytes = bytearray(HEADER_BYTES) + payload
+    length = len(batch_bytes) - OVERHEAD_BYTES
     latest = base_timestamp if max_timestamp is None else max_timestamp
     numbers = (number | attributes, count - 1, base_timestamp, latest, *producer, count)
-    HEADER.pack_into(made, 0, 0, length, -1, 2, 0, *numbers)
-    write_crc(made, 0)
-    return bytes(made)
+    HEADER.pack_into(batch_bytes, 0, 0, length, -1, 2, 0, *numbers)
+    write_crc(batch_bytes, 0)
+    return bytes(batch_bytes)

@@ -52,14 +52,14 @@ def _record(file: Path, *, kind: str, address: str | None) -> None:
     if address:
         host, _, port = address.rpartition(":")
         with contextlib.closing(Driver(host, int(port))) as driver:
-            answered = driver.run(steps)
+            recorded_steps = driver.run(steps)
     else:
         with (
             tempfile.TemporaryDirectory() as directory,
             fresh_driver(kind, Path(directory), steps) as driver,
         ):
-            answered = driver.run(steps)
-    file.write_text(render(answered))
+            recorded_steps = driver.run(steps)
+    file.write_text(render(recorded_steps))
 
 
 def _record_differences(file: Path, kind: str) -> None:
@@ -68,11 +68,11 @@ def _record_differences(file: Path, kind: str) -> None:
         tempfile.TemporaryDirectory() as directory,
         fresh_driver(kind, Path(directory), steps) as driver,
     ):
-        found = found_differences(steps, driver)
+        differences = found_differences(steps, driver)
     every = json.loads(OTHER_VERSION.read_text("utf-8"))
     every[kind].pop(file.stem, None)
-    if found:
-        every[kind][file.stem] = found
+    if differences:
+        every[kind][file.stem] = differences
     OTHER_VERSION.write_text(json.dumps(every, indent=1, sort_keys=True) + "\n", "utf-8")
 
 

@@ -24,8 +24,10 @@ def test_the_broker_answers_as_apache_kafka_did(
         pytest.skip("this version lacks the API")
     steps = parse(file.read_text())
     with fresh_driver(kind, tmp_path, steps) as driver:
-        found = found_differences(steps, driver)
-    assert found == agreed_of(kind, file.stem), "\n".join([f"{file.name} differs:", *found])
+        differences = found_differences(steps, driver)
+    assert differences == agreed_of(kind, file.stem), "\n".join(
+        [f"{file.name} differs:", *differences]
+    )
 
 
 @pytest.mark.parametrize("file", FILES, ids=[file.stem for file in FILES])

@@ -75,7 +75,7 @@ def write(bootstrap: str, fixture: Fixture) -> None:
 
 
 def _positions(offsets: dict[int, int]) -> list[TopicPartition]:
-    return [TopicPartition("orders", *each) for each in offsets.items()]
+    return [TopicPartition("orders", *position) for position in offsets.items()]
 
 
 def _write_orders(bootstrap: str) -> None:
@@ -127,9 +127,9 @@ def check(bootstrap: str, fixture: Fixture) -> None:
 def _committed(bootstrap: str, group: str) -> dict[int, int]:
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
     partitions = [TopicPartition("orders", partition) for partition in COMMITTED]
-    found = consumer.committed(partitions, timeout=WAIT_S)
+    committed = consumer.committed(partitions, timeout=WAIT_S)
     consumer.close()
-    return {each.partition: each.offset for each in found}
+    return {partition.partition: partition.offset for partition in committed}
 
 
 def wait_for_payments(bootstrap: str, payments: list[bytes]) -> None:
@@ -147,15 +147,15 @@ def _check_admin(bootstrap: str, fixture: Fixture) -> None:
     assert {name: len(topics[name].partitions) for name in PARTITIONS} == PARTITIONS
     resources = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in CONFIGS]
     for resource, future in admin.describe_configs(resources).items():
-        given = {
+        configs = {
             name: entry.value
             for name, entry in future.result(WAIT_S).items()
             if entry.source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value
         }
-        assert given == CONFIGS[resource.name]
+        assert configs == CONFIGS[resource.name]
     if fixture.acls:
         any_name: Any = None  # the stub has only str
-        anything = AclBindingFilter(
+        any_acl = AclBindingFilter(
             ResourceType.ANY,
             any_name,
             ResourcePatternType.ANY,
@@ -164,7 +164,7 @@ def _check_admin(bootstrap: str, fixture: Fixture) -> None:
             AclOperation.ANY,
             AclPermissionType.ANY,
         )
-        assert set(admin.describe_acls(anything).result(WAIT_S)) == set(fixture.acls)
+        assert set(admin.describe_acls(any_acl).result(WAIT_S)) == set(fixture.acls)
 
 
 def read(

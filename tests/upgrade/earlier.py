@@ -9,7 +9,7 @@ import sys
 import tarfile
 from typing import TYPE_CHECKING, Final
 
-from compiling.wish import VARIABLE
+from compiling.build_choice import VARIABLE
 from tests.support.brokers.own_cluster import FirstBroker, JoinedBroker
 from tests.support.harness.project_files import ROOT
 
@@ -44,19 +44,19 @@ def install_earlier(folder: Path, commit: str = COMMIT) -> Path:
         [*pip, "--target", str(target), str(source)], check=True, env={**os.environ, VARIABLE: "0"}
     )
     # An import of this checkout's modules in place of the earlier ones would test nothing.
-    where = [sys.executable, "-c", "import wirebroker; print(wirebroker.__file__)"]
-    said = subprocess.run(
-        earlier_command(where, target), capture_output=True, text=True, check=True
+    command = [sys.executable, "-c", "import wirebroker; print(wirebroker.__file__)"]
+    imported_from = subprocess.run(
+        earlier_command(command, target), capture_output=True, text=True, check=True
     ).stdout
-    assert said.startswith(f"{target}{os.sep}"), said
+    assert imported_from.startswith(f"{target}{os.sep}"), imported_from
     return target
 
 
 def earlier_command(command: list[str], installed: Path) -> list[str]:
     """Return a command of this version's as one of the earlier version's."""
-    python, *rest = command
+    python, *arguments = command
     # -P: not from the current folder, which is this checkout.
-    return ["env", f"PYTHONPATH={installed}", python, "-P", *rest]
+    return ["env", f"PYTHONPATH={installed}", python, "-P", *arguments]
 
 
 class EitherFirst(FirstBroker):

@@ -93,7 +93,7 @@ def make(fixture: Fixture, work: Path) -> None:
         broker.installed = installed
         broker.start()
     try:
-        write(",".join(each.bootstrap for each in brokers), fixture)
+        write(",".join(broker.bootstrap for broker in brokers), fixture)
     finally:
         for broker in reversed(brokers):
             broker.stop()
@@ -105,7 +105,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    names = [each.name for each in FIXTURES]
+    names = [fixture.name for fixture in FIXTURES]
     parser.add_argument("names", nargs="+", choices=names, metavar="NAME", help=", ".join(names))
     options = parser.parse_args()
     for fixture in FIXTURES:

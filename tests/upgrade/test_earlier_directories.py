@@ -28,12 +28,14 @@ if TYPE_CHECKING:
 
     from tests.support.protocol.raw_client import RawClient
 
-SINGLE_NODES = [each for each in FIXTURES if each.node_count == 1]
+SINGLE_NODES = [fixture for fixture in FIXTURES if fixture.node_count == 1]
 
 
 def test_the_directories_are_small():
-    assert {path.name for path in DIRECTORIES.iterdir()} == {each.archive.name for each in FIXTURES}
-    sizes = [each.archive.stat().st_size for each in FIXTURES]
+    assert {path.name for path in DIRECTORIES.iterdir()} == {
+        fixture.archive.name for fixture in FIXTURES
+    }
+    sizes = [fixture.archive.stat().st_size for fixture in FIXTURES]
     assert max(sizes) < 200 << 10
     assert sum(sizes) < 1 << 20
 
@@ -50,7 +52,7 @@ def test_an_earlier_versions_directories_are_opened(tmp_path: Path, fixture: Fix
     try:
         for broker in brokers:
             broker.start()
-        check(",".join(each.bootstrap for each in brokers), fixture)
+        check(",".join(broker.bootstrap for broker in brokers), fixture)
     finally:
         for broker in reversed(brokers):
             broker.stop()
@@ -63,7 +65,7 @@ async def test_the_open_transaction_can_be_committed_before_its_timeout(
     """A second after its last record by the broker's clock, by the epoch that it began with."""
     unpack(fixture.archive, tmp_path)
     directories = tmp_path / "first", tmp_path / "second"
-    (log,) = (each for folder in directories for each in folder.glob("payments-0/*.log"))
+    (log,) = (path for folder in directories for path in folder.glob("payments-0/*.log"))
     *_, (header, record) = records_in(log.read_bytes())
     assert record.value == OPEN_PAYMENT
     clock = MovedClock()
@@ -74,13 +76,13 @@ async def test_the_open_transaction_can_be_committed_before_its_timeout(
         client_of(server) as client,
     ):
         assert await finalized_metadata_version(client) == fixture.metadata_version
-        ended = {
+        request = {
             "transactional_id": TRANSACTIONAL_ID,
             "producer_id": header.producer_id,
             "producer_epoch": header.producer_epoch,
             "committed": True,
         }
-        assert (await client.ask(ApiKey.END_TXN, 3, ended)).error_code == 0
+        assert (await client.ask(ApiKey.END_TXN, 3, request)).error_code == 0
         bootstrap = "{}:{}".format(*server.address)
         expected = [*COMMITTED_PAYMENTS, OPEN_PAYMENT]
         await asyncio.to_thread(wait_for_payments, bootstrap, expected)
@@ -90,8 +92,8 @@ async def finalized_metadata_version(client: RawClient) -> int:
     request = {"client_software_name": "test", "client_software_version": "1"}
     answer = await client.ask(ApiKey.API_VERSIONS, 3, request)
     (level,) = (
-        each.max_version_level
-        for each in answer.finalized_features
-        if each.name == "metadata.version"
+        feature.max_version_level
+        for feature in answer.finalized_features
+        if feature.name == "metadata.version"
     )
     return int(level)

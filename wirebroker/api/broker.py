@@ -108,8 +108,8 @@ class Broker:
             self.metadata.subscribe(name, follow)
 
     async def _follow_configs(self, change: ImageChange, image: ClusterImage) -> None:
-        mine = {(ResourceType.BROKER, ""), (ResourceType.BROKER, str(self.node_id))}
-        if mine.isdisjoint(change.configs):
+        own_resources = {(ResourceType.BROKER, ""), (ResourceType.BROKER, str(self.node_id))}
+        if own_resources.isdisjoint(change.configs):
             return
         self.config = dynamic_config(self.config, image, self.node_id)
         for use_config in self.config_users:
@@ -142,5 +142,5 @@ def dynamic_config(config: Config, image: ClusterImage, node_id: int) -> Config:
         this_broker=image.config(ResourceType.BROKER, str(node_id)),
     )
     for problem in problems:
-        logger.error("a dynamic config is passed over: %s", problem)
+        logger.error("ignoring a dynamic config: %s", problem)
     return usable

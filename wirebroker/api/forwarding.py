@@ -35,8 +35,8 @@ async def forward(broker: Broker, request: Request, body: Any) -> Any:
 
 def _throttle_ms(answer: Any) -> int:
     name = "throttle_time_ms"
-    found = getattr(answer, name, 0) if isinstance(answer, Struct) else answer.get(name, 0)
-    return int(found)
+    throttle_ms = getattr(answer, name, 0) if isinstance(answer, Struct) else answer.get(name, 0)
+    return int(throttle_ms)
 
 
 def elements_of(answer: Any, field: str) -> list[Any]:

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from wirebroker.authorization.authorizer import Authorizer
     from wirebroker.codecs.api_keys import ApiKey
     from wirebroker.codecs.envelope import Principal
-    from wirebroker.request.needs import Need
+    from wirebroker.request.permissions import Permission
     from wirebroker.request.request import Request
 
 # Per client: 200 bytes each plus the name, which the client chooses.
 _MOST_DECISIONS: Final = 2_000
 # Denials per request in the audit log: a request may name half a million resources.
-_MOST_DENIALS_TOLD: Final = 100
+_MAX_LOGGED_DENIALS: Final = 100
 _LONGEST_KEPT_NAME: Final = 249
 # Source: Kafka's AclEntry.supportedOperations.
 _OPERATIONS: Final[dict[Resource, tuple[Operation, ...]]] = {
@@ -68,7 +68,7 @@ class Authorization:
         version: Raised whenever decisions may change.
     """
 
-    __slots__ = ("_authorizer", "_keeps", "_standard", "_told", "version")
+    __slots__ = ("_authorizer", "_callbacks", "_keeps", "_standard", "version")
 
     def __init__(self, authorizer: Authorizer, standard: StandardAuthorizer) -> None:
         """Use `authorizer`; `standard` holds the ACLs."""
@@ -76,35 +76,35 @@ class Authorization:
         self._authorizer = authorizer
         self._standard = standard
         self._keeps = bool(getattr(authorizer, "keeps_decisions", True))
-        self._told: list[Callable[[], None]] = []
+        self._callbacks: list[Callable[[], None]] = []
 
-    def tell_changes(self, told: Callable[[], None]) -> None:
+    def tell_changes(self, on_change: Callable[[], None]) -> None:
         """Register a callback that runs immediately when decisions may change."""
-        self._told.append(told)
+        self._callbacks.append(on_change)
 
     def changed(self) -> None:
         """Invalidate cached decisions and run the callbacks."""
         self.version += 1
-        for told in self._told:
-            told()
+        for on_change in self._callbacks:
+            on_change()
 
     @property
     def keeps_decisions(self) -> bool:
         """Whether decisions may be cached; not if allowed ones are logged."""
-        return self._keeps and not audit.tells_allowed()
+        return self._keeps and not audit.logs_allowed()
 
-    def asking_of(self, request: Request) -> Asking:
+    def access_of(self, request: Request) -> RequestAccess:
         """Return the `Asking` of a request."""
         session = request.session
         access = session.access
         if not isinstance(access, ClientAccess) or access.principal != session.principal:
             access = ClientAccess(self, session.principal, host_of(session.peer))
             session.access = access
-        return Asking(access, request.key)
+        return RequestAccess(access, request.key)
 
-    def asking_for(self, principal: Principal, host: str, key: ApiKey) -> Asking:
+    def access_for(self, principal: Principal, host: str, key: ApiKey) -> RequestAccess:
         """Return the `Asking` of a forwarded request."""
-        return Asking(ClientAccess(self, principal, host), key)
+        return RequestAccess(ClientAccess(self, principal, host), key)
 
     def decide(self, client: Client, action: Action) -> Decision:
         """Return a decision with its reason."""
@@ -113,12 +113,12 @@ class Authorization:
         allowed = bool(self._authorizer.authorize(client, action))
         return Decision(allowed, type(self._authorizer).__qualname__)
 
-    def allows_some(self, client: Client, need: Need) -> bool:
+    def allows_some(self, client: Client, need: Permission) -> bool:
         """Return whether a client has a permission for some resource."""
         if self._authorizer is self._standard:
             return self._standard.allows_some(client, need.operation, need.resource)
-        some = getattr(self._authorizer, "allows_some", None)
-        return some is not None and bool(some(client, need.operation, need.resource))
+        allows_some = getattr(self._authorizer, "allows_some", None)
+        return allows_some is not None and bool(allows_some(client, need.operation, need.resource))
 
 
 class ClientAccess:
@@ -139,15 +139,15 @@ class ClientAccess:
         self.principal = principal
         self.client = Client(f"{principal.type}:{principal.name}", host)
         self._version = 0
-        self._decisions: dict[Need, dict[str, bool]] = {}
+        self._decisions: dict[Permission, dict[str, bool]] = {}
         self._count = 0  # of all decisions
-        self._some: dict[Need, bool] = {}
+        self._some: dict[Permission, bool] = {}
 
-    def may(self, need: Need, name: str, key: ApiKey, *, logs_denied: bool) -> bool:
+    def may(self, need: Permission, name: str, key: ApiKey, *, logs_denied: bool) -> bool:
         """Return whether the client has a permission for a resource."""
         self._refresh()
-        kept = self._decisions.get(need)
-        if kept is not None and name in kept:
+        allowed_names = self._decisions.get(need)
+        if allowed_names is not None and name in allowed_names:
             return True
         action = Action(need.operation, need.resource, name)
         decision = self._authorization.decide(self.client, action)
@@ -166,16 +166,16 @@ class ClientAccess:
             if self._authorization.decide(self.client, Action(operation, resource, name)).is_allowed
         )
 
-    def may_some(self, need: Need) -> bool:
+    def may_some(self, need: Permission) -> bool:
         """Return whether the client has a permission for some resource."""
         self._refresh()
-        kept = self._some.get(need)
-        if kept is not None:
-            return kept
-        some = self._authorization.allows_some(self.client, need)
+        cached = self._some.get(need)
+        if cached is not None:
+            return cached
+        is_allowed = self._authorization.allows_some(self.client, need)
         if self._authorization.keeps_decisions:
-            self._some[need] = some
-        return some
+            self._some[need] = is_allowed
+        return is_allowed
 
     def _refresh(self) -> None:
         if self._version != self._authorization.version:
@@ -183,7 +183,7 @@ class ClientAccess:
             self._some = {}
             self._version = self._authorization.version
 
-    def _keep(self, need: Need, name: str) -> None:
+    def _keep(self, need: Permission, name: str) -> None:
         if self._count >= _MOST_DECISIONS:
             self._forget()
         self._decisions.setdefault(need, {})[name] = True
@@ -194,7 +194,7 @@ class ClientAccess:
         self._count = 0
 
 
-class Asking:
+class RequestAccess:
     """Authorization of one request."""
 
     __slots__ = ("_access", "_denials_told", "_key")
@@ -214,11 +214,11 @@ class Asking:
         """The request's API key."""
         return self._key
 
-    def as_nobody(self) -> Asking:
+    def without_user(self) -> RequestAccess:
         """Return an `Asking` that denies everything, without audit lines."""
-        return _Nobody(self._access, self._key)
+        return _NoAccess(self._access, self._key)
 
-    def may(self, need: Need, name: str = CLUSTER_NAME, *, logs_denied: bool = True) -> bool:
+    def may(self, need: Permission, name: str = CLUSTER_NAME, *, logs_denied: bool = True) -> bool:
         """Return whether the client has a permission for a resource.
 
         Args:
@@ -226,16 +226,16 @@ class Asking:
             name: The resource's name.
             logs_denied: Whether to write a denial to the audit log, up to a limit per request.
         """
-        logs_denied = logs_denied and self._denials_told < _MOST_DENIALS_TOLD
+        logs_denied = logs_denied and self._denials_told < _MAX_LOGGED_DENIALS
         if self._access.may(need, name, self._key, logs_denied=logs_denied):
             return True
         if logs_denied:
             self._denials_told += 1
-            if self._denials_told == _MOST_DENIALS_TOLD:
-                audit.tell_no_more(self._access.client, self._key)
+            if self._denials_told == _MAX_LOGGED_DENIALS:
+                audit.log_limit_reached(self._access.client, self._key)
         return False
 
-    def may_some(self, need: Need) -> bool:
+    def may_some(self, need: Permission) -> bool:
         """Return whether the client has a permission for some resource."""
         return self._access.may_some(need)
 
@@ -244,9 +244,9 @@ class Asking:
         return self._access.operations(resource, name)
 
 
-class _Nobody(Asking):
+class _NoAccess(RequestAccess):
     __slots__ = ()
 
-    def may(self, need: Need, name: str = CLUSTER_NAME, *, logs_denied: bool = True) -> bool:
+    def may(self, need: Permission, name: str = CLUSTER_NAME, *, logs_denied: bool = True) -> bool:
         del need, name, logs_denied
         return False

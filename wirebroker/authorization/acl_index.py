@@ -100,10 +100,10 @@ class _Patterns:
     def names_for(self, principal: str, *, is_literal: bool) -> list[str]:
         """Return the patterns with rules for a principal or for all principals."""
         names: dict[str, None] = {}
-        for each in (principal, EVERYBODY):
-            found = self.of_principal.get(each)
-            if found is not None:
-                names.update(found.literal if is_literal else found.prefixed)
+        for candidate in (principal, EVERYBODY):
+            patterns = self.of_principal.get(candidate)
+            if patterns is not None:
+                names.update(patterns.literal if is_literal else patterns.prefixed)
         return list(names)
 
 
@@ -216,8 +216,12 @@ def _is_about(entry: AclEntry, host: str, operation: int) -> bool:
         return False
     if entry.operation in {operation, ALL_OPERATIONS}:
         return True
-    implying = _IMPLYING.get(operation)
-    return implying is not None and entry.permission_type != DENY and entry.operation in implying
+    implying_operations = _IMPLYING.get(operation)
+    return (
+        implying_operations is not None
+        and entry.permission_type != DENY
+        and entry.operation in implying_operations
+    )
 
 
 def _is_of(entry: AclEntry, host: str) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from wirebroker.base.wording import camel_case
+from wirebroker.base.text import camel_case
 from wirebroker.codecs.acls import Operation, Resource
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 LOGGER = logging.getLogger("kafka.authorizer.logger")
 
 
-def tells_allowed() -> bool:
+def logs_allowed() -> bool:
     """Return whether allowed decisions are logged."""
     return LOGGER.isEnabledFor(logging.DEBUG)
 
@@ -49,10 +49,10 @@ def tell(client: Client, action: Action, key: ApiKey, decision: Decision) -> Non
     )
 
 
-def tell_no_more(client: Client, key: ApiKey) -> None:
+def log_limit_reached(client: Client, key: ApiKey) -> None:
     """Log that further denials of a request are not logged."""
     LOGGER.info(
-        "Principal = %s from host = %s: what else is denied of this request = %s is not told",
+        "Principal = %s from host = %s: further denials of this request = %s are not logged",
         client.principal,
         client.host,
         camel_case(key.name),

@@ -139,8 +139,8 @@ def load_authorizer(config: Config, standard: StandardAuthorizer) -> Authorizer:
     module_name, _, class_name = name.partition(":")
     mend = "name an importable one as package.module:Class"
     try:
-        made: Any = getattr(importlib.import_module(module_name), class_name)
-        authorizer: Authorizer = made(config, standard)
+        authorizer_class: Any = getattr(importlib.import_module(module_name), class_name)
+        authorizer: Authorizer = authorizer_class(config, standard)
     except (ImportError, AttributeError, TypeError, ValueError, ConfigError) as error:
         raise StartError(f"authorizer.class.name={name} cannot be used: {error}", mend) from error
     if not callable(getattr(authorizer, "authorize", None)):
@@ -154,7 +154,7 @@ def super_users(config: Config) -> frozenset[str]:
     Raises:
         ConfigError: An item is not a principal.
     """
-    names = [each.strip() for each in (config.optional_str("super.users") or "").split(";")]
+    names = [name.strip() for name in (config.optional_str("super.users") or "").split(";")]
     for name in names:
         kind, colon, rest = name.partition(":")
         if name and not (kind and colon and rest):

@@ -21,7 +21,7 @@ from wirebroker.authorization.ruling import (
     STEP,
     TOPIC_DENIED,
     TRANSACTIONAL_ID_DENIED,
-    AskedRequest,
+    CheckedRequest,
     Fields,
     Ruling,
     adding,
@@ -37,7 +37,7 @@ from wirebroker.codecs.acls import Resource
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import KafkaError
 from wirebroker.coordinator.controller.image.topic_names import check_topic_name
-from wirebroker.request.needs import (
+from wirebroker.request.permissions import (
     ALTER_CLUSTER,
     CLUSTER_ACTION,
     DELETE_TOPIC,
@@ -59,93 +59,95 @@ if TYPE_CHECKING:
 _GROUP, _TRANSACTION, _SHARE = 0, 1, 2
 _FIRST_FINDING_SEVERAL: Final = 4
 _DENIED: Final = {"error_code": int(TOPIC_DENIED)}
-_NOT_ASKED: Final = -(1 << 31)
+_NOT_REQUESTED: Final = -(1 << 31)
 
 
-def list_offsets(asked: AskedRequest) -> Steps[Ruling]:
+def list_offsets(request: CheckedRequest) -> Steps[Ruling]:
     """Require DESCRIBE of each topic."""
-    body = asked.body
-    body.topics, others = yield from split(asked.asking, DESCRIBE_TOPIC, body.topics, _name)
-    failures = yield from failed_topics(others, named, indexes_of, _DENIED)
+    body = request.body
+    body.topics, denied_topics = yield from split(
+        request.access, DESCRIBE_TOPIC, body.topics, _name
+    )
+    failures = yield from failed_topics(denied_topics, named, indexes_of, _DENIED)
     return adding("topics", failures)
 
 
-def leader_epochs(asked: AskedRequest) -> Steps[Ruling]:
+def leader_epochs(request: CheckedRequest) -> Steps[Ruling]:
     """Require CLUSTER_ACTION, or DESCRIBE of each topic."""
-    asking, body = asked.asking, asked.body
-    if asking.may(CLUSTER_ACTION, logs_denied=False):
+    access, body = request.access, request.body
+    if access.may(CLUSTER_ACTION, logs_denied=False):
         return SERVED
-    body.topics, others = yield from split(
-        asking, DESCRIBE_TOPIC, body.topics, lambda t: str(t.topic)
+    body.topics, denied_topics = yield from split(
+        access, DESCRIBE_TOPIC, body.topics, lambda topic: str(topic.topic)
     )
     failures = yield from failed_topics(
-        others,
+        denied_topics,
         lambda topic: {"topic": topic.topic},
-        lambda topic: (each.partition for each in topic.partitions),
+        lambda topic: (partition.partition for partition in topic.partitions),
         _DENIED,
         index_field="partition",
     )
     return adding("topics", failures)
 
 
-def delete_records(asked: AskedRequest) -> Steps[Ruling]:
+def delete_records(request: CheckedRequest) -> Steps[Ruling]:
     """Require DELETE of each topic."""
-    body = asked.body
-    body.topics, others = yield from split(asked.asking, DELETE_TOPIC, body.topics, _name)
-    same = {**_DENIED, "low_watermark": -1}
-    failures = yield from failed_topics(others, named, indexes_of, same)
+    body = request.body
+    body.topics, denied_topics = yield from split(request.access, DELETE_TOPIC, body.topics, _name)
+    error_fields = {**_DENIED, "low_watermark": -1}
+    failures = yield from failed_topics(denied_topics, named, indexes_of, error_fields)
     return adding("topics", failures)
 
 
-def describe_producers(asked: AskedRequest) -> Steps[Ruling]:
+def describe_producers(request: CheckedRequest) -> Steps[Ruling]:
     """Require READ of each topic; the handler refuses invalid names."""
-    body = asked.body
+    body = request.body
     # Per topic: the failure, or None if it may be read.
     refused: list[Fields | None] = []
     readable: list[Any] = []
-    same = {"error_code": int(TOPIC_DENIED), "error_message": MESSAGES[TOPIC_DENIED]}
+    error_fields = {"error_code": int(TOPIC_DENIED), "error_message": MESSAGES[TOPIC_DENIED]}
     for topic in body.topics:
-        if _is_readable(asked, topic.name):
+        if _is_readable(request, topic.name):
             readable.append(topic)
             refused.append(None)
         else:
-            refused += yield from failed_topics([topic], named, _indexes_alone, same)
+            refused += yield from failed_topics([topic], named, _indexes_alone, error_fields)
         if len(refused) % STEP == 0:
             yield
     body.topics = readable
 
     def merge(answer: Mapping[str, Any]) -> Mapping[str, Any]:
-        found = iter(answer["topics"])
-        topics = [next(found) if each is None else each for each in refused]
+        results = iter(answer["topics"])
+        topics = [next(results) if failure is None else failure for failure in refused]
         return with_field(answer, "topics", topics)
 
     return SERVED if len(readable) == len(refused) else Ruling(merge=merge)
 
 
-def _is_readable(asked: AskedRequest, name: str) -> bool:
+def _is_readable(request: CheckedRequest, name: str) -> bool:
     try:
         check_topic_name(name)
     except KafkaError:
         return True  # the handler refuses it
-    return asked.asking.may(READ_TOPIC, name)
+    return request.access.may(READ_TOPIC, name)
 
 
-def find_coordinator(asked: AskedRequest) -> Steps[Ruling]:
+def find_coordinator(request: CheckedRequest) -> Steps[Ruling]:
     """Require DESCRIBE of each group or transactional id, CLUSTER_ACTION for share groups."""
-    asking, body = asked.asking, asked.body
-    several = asked.version >= _FIRST_FINDING_SEVERAL
+    access, body = request.access, request.body
+    has_several_keys = request.version >= _FIRST_FINDING_SEVERAL
     need, error = {
         _GROUP: (DESCRIBE_GROUP, GROUP_DENIED),
         _TRANSACTION: (DESCRIBE_TRANSACTIONAL_ID, TRANSACTIONAL_ID_DENIED),
     }.get(body.key_type, (CLUSTER_ACTION, CLUSTER_DENIED))
-    nowhere = {"node_id": -1, "host": "", "port": -1, "error_code": int(error)}
+    error_fields = {"node_id": -1, "host": "", "port": -1, "error_code": int(error)}
     if need is CLUSTER_ACTION:
-        if body.key_type != _SHARE or asking.may(need):
+        if body.key_type != _SHARE or access.may(need):
             return SERVED
         is_allowed = None
     else:
-        is_allowed = partial(asking.may, need)
-    keys = body.coordinator_keys if several else [body.key]
+        is_allowed = partial(access.may, need)
+    keys = body.coordinator_keys if has_several_keys else [body.key]
     allowed: dict[str, bool] = {}
     for count, key in enumerate(keys, 1):
         if key not in allowed:
@@ -154,18 +156,18 @@ def find_coordinator(asked: AskedRequest) -> Steps[Ruling]:
             yield
     if all(allowed.values()):
         return SERVED
-    if not several:
-        return Ruling({**nowhere, "error_message": MESSAGES[error]})
+    if not has_several_keys:
+        return Ruling({**error_fields, "error_message": MESSAGES[error]})
     body.coordinator_keys = yield from kept(keys, allowed.__getitem__)
     # Kafka refuses a request about share groups as a whole, with a message.
     message = MESSAGES[error] if need is CLUSTER_ACTION else ""
 
     def merge(answer: Mapping[str, Any]) -> Steps[Mapping[str, Any]]:
-        found = iter(answer["coordinators"])
+        results = iter(answer["coordinators"])
         coordinators: list[Mapping[str, Any]] = []
         for count, key in enumerate(keys, 1):
-            denied = {"key": key, "error_message": message, **nowhere}
-            coordinators.append(next(found) if allowed[key] else denied)
+            denied = {"key": key, "error_message": message, **error_fields}
+            coordinators.append(next(results) if allowed[key] else denied)
             if count % STEP == 0:
                 yield
         return with_field(answer, "coordinators", coordinators)
@@ -173,26 +175,26 @@ def find_coordinator(asked: AskedRequest) -> Steps[Ruling]:
     return Ruling(merge=merge)
 
 
-def describe_cluster(asked: AskedRequest) -> Ruling:
+def describe_cluster(request: CheckedRequest) -> Ruling:
     """Return the client's operations on the cluster; none without DESCRIBE."""
-    asking = asked.asking
-    if not asked.body.include_cluster_authorized_operations:
+    access = request.access
+    if not request.body.include_cluster_authorized_operations:
         return SERVED
 
     def merge(answer: Mapping[str, Any]) -> Mapping[str, Any]:
         if answer.get("error_code") or "cluster_authorized_operations" not in answer:
             return answer
-        operations = asking.operations(Resource.CLUSTER) if asking.may(DESCRIBE_CLUSTER) else 0
+        operations = access.operations(Resource.CLUSTER) if access.may(DESCRIBE_CLUSTER) else 0
         return with_field(answer, "cluster_authorized_operations", operations)
 
     return Ruling(merge=merge)
 
 
-def alter_replica_log_dirs(asked: AskedRequest) -> Steps[Ruling]:
+def alter_replica_log_dirs(request: CheckedRequest) -> Steps[Ruling]:
     """Require ALTER of the cluster; a denial is returned per partition."""
-    if asked.asking.may(ALTER_CLUSTER):
+    if request.access.may(ALTER_CLUSTER):
         return SERVED
-    topics = (topic for target in asked.body.dirs for topic in target.topics)
+    topics = (topic for target in request.body.dirs for topic in target.topics)
     results = yield from failed_topics(
         topics,
         lambda topic: {"topic_name": topic.name},
@@ -252,7 +254,7 @@ BROKER_RULES: Final[dict[ApiKey, Rule]] = {
     ApiKey.LIST_CONFIG_RESOURCES: of_cluster(DESCRIBE_CLUSTER_CONFIGS),
 }
 # Checked in their handlers.
-ASKING_THEMSELVES: Final = frozenset(
+CHECKED_BY_HANDLER: Final = frozenset(
     {
         ApiKey.PRODUCE,
         ApiKey.FETCH,

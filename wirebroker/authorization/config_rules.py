@@ -16,40 +16,40 @@ from wirebroker.authorization.ruling import (
     denied_resource,
 )
 from wirebroker.coordinator.controller.image.cluster_image import ResourceType
-from wirebroker.request.needs import (
+from wirebroker.request.permissions import (
     DESCRIBE_CLUSTER_CONFIGS,
     DESCRIBE_GROUP_CONFIGS,
     DESCRIBE_TOPIC_CONFIGS,
-    Need,
+    Permission,
 )
 
 if TYPE_CHECKING:
-    from wirebroker.authorization.access import Asking
+    from wirebroker.authorization.access import RequestAccess
     from wirebroker.base.clock import Steps
 
 
-def denied_configs(asking: Asking, body: Any) -> Steps[list[Fields]]:
+def denied_configs(access: RequestAccess, body: Any) -> Steps[list[Fields]]:
     """Remove the denied resources from a request; return their results.
 
     An unknown resource type fails the whole request, so nothing is checked then.
     """
-    if any(each.resource_type not in ResourceType.ALL for each in body.resources):
+    if any(resource.resource_type not in ResourceType.ALL for resource in body.resources):
         return []
-    shown: list[Any] = []
+    allowed: list[Any] = []
     failures: list[Fields] = []
-    for count, each in enumerate(body.resources, 1):
+    for count, resource in enumerate(body.resources, 1):
         if count % STEP == 0:
             yield
-        need, error, name = _configs_need(each)
-        if asking.may(need, *name):
-            shown.append(each)
+        need, error, name = _configs_need(resource)
+        if access.may(need, *name):
+            allowed.append(resource)
         else:
-            failures.append({**denied_resource(each, error), "configs": []})
-    body.resources = shown
+            failures.append({**denied_resource(resource, error), "configs": []})
+    body.resources = allowed
     return failures
 
 
-def _configs_need(resource: Any) -> tuple[Need, Any, tuple[str, ...]]:
+def _configs_need(resource: Any) -> tuple[Permission, Any, tuple[str, ...]]:
     if resource.resource_type == ResourceType.TOPIC:
         return DESCRIBE_TOPIC_CONFIGS, TOPIC_DENIED, (resource.resource_name,)
     if resource.resource_type == ResourceType.GROUP:

@@ -18,7 +18,7 @@ from wirebroker.authorization.ruling import (
     SERVED,
     STEP,
     TOPIC_DENIED,
-    AskedRequest,
+    CheckedRequest,
     Fields,
     Ruling,
     adding,
@@ -38,7 +38,7 @@ from wirebroker.codecs.primitives import ZERO_UUID
 from wirebroker.coordinator.controller.controller import SERVED_KEYS, refusal
 from wirebroker.coordinator.controller.image.cluster_image import ResourceType
 from wirebroker.coordinator.controller.security.token_control import denied_token, owner_of
-from wirebroker.request.needs import (
+from wirebroker.request.permissions import (
     ALTER_CLUSTER,
     ALTER_CLUSTER_CONFIGS,
     ALTER_GROUP_CONFIGS,
@@ -52,7 +52,7 @@ from wirebroker.request.needs import (
     DESCRIBE_CLUSTER,
     DESCRIBE_TOPIC,
     DESCRIBE_TOPIC_CONFIGS,
-    Need,
+    Permission,
 )
 
 if TYPE_CHECKING:
@@ -65,34 +65,36 @@ if TYPE_CHECKING:
 _METADATA_TOPIC: Final = "__cluster_metadata"
 # Shown only to clients that may describe the topic's configs.
 _OF_CONFIGS: Final = frozenset({"num_partitions", "replication_factor", "configs"})
-_DELETE_IN_CLUSTER: Final = Need(Operation.DELETE, Resource.CLUSTER)
+_DELETE_IN_CLUSTER: Final = Permission(Operation.DELETE, Resource.CLUSTER)
 
 
-def create_topics(asked: AskedRequest) -> Steps[Ruling]:
+def create_topics(request: CheckedRequest) -> Steps[Ruling]:
     """Require CREATE; return configs only with DESCRIBE_CONFIGS."""
-    asking, body = asked.asking, asked.body
+    access, body = request.access, request.body
     counts = Counter[str](topic.name for topic in body.topics)
-    is_open = asking.may(CREATE_IN_CLUSTER, logs_denied=False)
+    is_open = access.may(CREATE_IN_CLUSTER, logs_denied=False)
     # The controller refuses duplicates and the metadata topic.
-    plain = [n for n, count in counts.items() if count == 1 and n != _METADATA_TOPIC]
-    hidden: set[str] = set()
-    blurred: set[str] = set()
-    for count, name in enumerate(plain, 1):
-        if not is_open and not asking.may(CREATE_TOPIC, name):
-            hidden.add(name)
-        if not asking.may(DESCRIBE_TOPIC_CONFIGS, name, logs_denied=False):
-            blurred.add(name)
+    checked_names = [
+        name for name, count in counts.items() if count == 1 and name != _METADATA_TOPIC
+    ]
+    denied_names: set[str] = set()
+    without_configs: set[str] = set()
+    for count, name in enumerate(checked_names, 1):
+        if not is_open and not access.may(CREATE_TOPIC, name):
+            denied_names.add(name)
+        if not access.may(DESCRIBE_TOPIC_CONFIGS, name, logs_denied=False):
+            without_configs.add(name)
         if count % STEP == 0:
             yield
-    body.topics = [topic for topic in body.topics if topic.name not in hidden]
+    body.topics = [topic for topic in body.topics if topic.name not in denied_names]
     failures = yield from told(
-        hidden, lambda name: _denied_topic(name, error_message="Authorization failed.")
+        denied_names, lambda name: _denied_topic(name, error_message="Authorization failed.")
     )
 
     def merge(answer: Mapping[str, Any]) -> Steps[Mapping[str, Any]]:
         topics: list[Mapping[str, Any]] = []
         for count, topic in enumerate(answer["topics"], 1):
-            topics.append(_without_configs(topic) if topic["name"] in blurred else topic)
+            topics.append(_without_configs(topic) if topic["name"] in without_configs else topic)
             if count % STEP == 0:
                 yield
         return with_field(answer, "topics", [*topics, *failures])
@@ -107,35 +109,37 @@ def _denied_topic(name: str, *, error_message: str | None) -> Fields:
 def _without_configs(topic: Fields) -> Fields:
     if topic.get("error_code"):
         return topic
-    shown = {name: value for name, value in topic.items() if name not in _OF_CONFIGS}
-    return {**shown, "topic_config_error_code": int(TOPIC_DENIED)}
+    visible = {name: value for name, value in topic.items() if name not in _OF_CONFIGS}
+    return {**visible, "topic_config_error_code": int(TOPIC_DENIED)}
 
 
-def delete_topics(asked: AskedRequest) -> Steps[Ruling]:
+def delete_topics(request: CheckedRequest) -> Steps[Ruling]:
     """Require DELETE; do not reveal topics that may not be described."""
-    asking, body = asked.asking, asked.body
-    if asking.may(_DELETE_IN_CLUSTER, logs_denied=False):
+    access, body = request.access, request.body
+    if access.may(_DELETE_IN_CLUSTER, logs_denied=False):
         return SERVED
     failures: list[Fields] = []
 
     def is_deletable(name: str | None, topic_id: bytes) -> bool:
-        known = asked.image.topics_by_id.get(topic_id)
-        if topic_id != ZERO_UUID and (name is not None or known is None):
+        topic = request.image.topics_by_id.get(topic_id)
+        if topic_id != ZERO_UUID and (name is not None or topic is None):
             return True  # invalid: the controller refuses it
-        shown = name if known is None else known.name
-        if shown is None:
+        topic_name = name if topic is None else topic.name
+        if topic_name is None:
             return True
-        if not asking.may(DESCRIBE_TOPIC, shown):
-            failures.append(_not_deleted(None if name is None else shown, topic_id))
+        if not access.may(DESCRIBE_TOPIC, topic_name):
+            failures.append(_not_deleted(None if name is None else topic_name, topic_id))
             return False
-        exists = known is not None or shown in asked.image.topics
-        if exists and not asking.may(DELETE_TOPIC, shown):
-            failures.append(_not_deleted(shown, topic_id))
+        exists = topic is not None or topic_name in request.image.topics
+        if exists and not access.may(DELETE_TOPIC, topic_name):
+            failures.append(_not_deleted(topic_name, topic_id))
             return False
         return True
 
-    body.topic_names = yield from kept(body.topic_names, lambda n: is_deletable(n, ZERO_UUID))
-    body.topics = yield from kept(body.topics, lambda each: is_deletable(each.name, each.topic_id))
+    body.topic_names = yield from kept(body.topic_names, lambda name: is_deletable(name, ZERO_UUID))
+    body.topics = yield from kept(
+        body.topics, lambda topic: is_deletable(topic.name, topic.topic_id)
+    )
     return adding("responses", failures)
 
 
@@ -148,30 +152,32 @@ def _not_deleted(name: str | None, topic_id: bytes) -> Fields:
     }
 
 
-def create_partitions(asked: AskedRequest) -> Steps[Ruling]:
+def create_partitions(request: CheckedRequest) -> Steps[Ruling]:
     """Require ALTER of each topic."""
-    body = asked.body
-    body.topics, others = yield from split(
-        asked.asking, ALTER_TOPIC, body.topics, lambda t: str(t.name)
+    body = request.body
+    body.topics, denied_topics = yield from split(
+        request.access, ALTER_TOPIC, body.topics, lambda topic: str(topic.name)
     )
-    failures = yield from told(others, lambda topic: _denied_topic(topic.name, error_message=None))
+    failures = yield from told(
+        denied_topics, lambda topic: _denied_topic(topic.name, error_message=None)
+    )
     return adding("results", failures)
 
 
-def alter_configs(asked: AskedRequest) -> Steps[Ruling]:
+def alter_configs(request: CheckedRequest) -> Steps[Ruling]:
     """Require ALTER_CONFIGS of each resource."""
-    body = asked.body
+    body = request.body
     allowed: list[Any] = []
     failures: list[Fields] = []
-    for count, each in enumerate(body.resources, 1):
+    for count, resource in enumerate(body.resources, 1):
         if count % STEP == 0:
             yield
-        need, error, name = _alter_need(each, asked.asking.key)
-        if need is None or asked.asking.may(need, *name):
-            allowed.append(each)
+        need, error, name = _alter_need(resource, request.access.key)
+        if need is None or request.access.may(need, *name):
+            allowed.append(resource)
             continue
-        failure = denied_resource(each, error)
-        if each.resource_type in {ResourceType.BROKER, ResourceType.BROKER_LOGGER}:
+        failure = denied_resource(resource, error)
+        if resource.resource_type in {ResourceType.BROKER, ResourceType.BROKER_LOGGER}:
             failure["error_message"] = None  # as in Kafka
         failures.append(failure)
     if not failures:
@@ -180,7 +186,7 @@ def alter_configs(asked: AskedRequest) -> Steps[Ruling]:
     return adding("responses", failures)
 
 
-def _alter_need(resource: Any, key: ApiKey) -> tuple[Need | None, Any, tuple[str, ...]]:
+def _alter_need(resource: Any, key: ApiKey) -> tuple[Permission | None, Any, tuple[str, ...]]:
     kind, name = resource.resource_type, resource.resource_name
     if kind == ResourceType.TOPIC:
         return ALTER_TOPIC_CONFIGS, TOPIC_DENIED, (name,)
@@ -193,25 +199,27 @@ def _alter_need(resource: Any, key: ApiKey) -> tuple[Need | None, Any, tuple[str
     return None, None, ()  # the controller refuses it
 
 
-def create_token(asked: AskedRequest) -> Ruling:
+def create_token(request: CheckedRequest) -> Ruling:
     """Require CREATE_TOKENS for another owner; the broker refuses clients with tokens."""
-    asker = asked.asking.principal
-    owner = principal_text(owner_of(asked.body, asker))
-    if asker.is_by_token or owner == principal_text(asker):
+    principal = request.access.principal
+    owner = principal_text(owner_of(request.body, principal))
+    if principal.is_by_token or owner == principal_text(principal):
         return SERVED
-    if asked.asking.may(CREATE_TOKENS_OF_USER, owner):
+    if request.access.may(CREATE_TOKENS_OF_USER, owner):
         return SERVED
-    return Ruling(denied_token(asked.body, asker, ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED))
+    return Ruling(
+        denied_token(request.body, principal, ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED)
+    )
 
 
-def change_token(asked: AskedRequest) -> Ruling:
+def change_token(request: CheckedRequest) -> Ruling:
     """Allow: the controller checks the token's owner and renewers."""
-    del asked
+    del request
     return SERVED
 
 
 # Permissions on the cluster; other requests require CLUSTER_ACTION.
-_CLUSTER_NEEDS: Final[dict[ApiKey, Need]] = {
+_CLUSTER_NEEDS: Final[dict[ApiKey, Permission]] = {
     ApiKey.CREATE_ACLS: ALTER_CLUSTER,
     ApiKey.DELETE_ACLS: ALTER_CLUSTER,
     ApiKey.ELECT_LEADERS: ALTER_CLUSTER,
@@ -250,12 +258,12 @@ LISTENER_RULES: Final[dict[ApiKey, Rule]] = {
 }
 
 
-def rule_on(request: ControllerRequest, asked: AskedRequest) -> Steps[Ruling]:
+def rule_on(request: ControllerRequest, client_request: CheckedRequest) -> Steps[Ruling]:
     """Return the ruling on a request to the controller."""
     rule = _RULES.get(request.key)
     if rule is not None:
-        ruling = rule(asked)
+        ruling = rule(client_request)
         return ruling if isinstance(ruling, Ruling) else (yield from ruling)
-    if asked.asking.may(_CLUSTER_NEEDS.get(request.key, CLUSTER_ACTION)):
+    if client_request.access.may(_CLUSTER_NEEDS.get(request.key, CLUSTER_ACTION)):
         return SERVED
     return Ruling((yield from refusal(request, denied(CLUSTER_DENIED))))

@@ -32,21 +32,21 @@ async def describe_rules(
     Raises:
         CloseConnectionError: The filter has an unknown code.
     """
-    wanted = filter_of(body)
-    finish(check_each([wanted]))
+    acl_filter = filter_of(body)
+    finish(check_each([acl_filter]))
     if not config.optional_str(AUTHORIZER):
         message = "No Authorizer is configured on the broker"
         return {"error_code": int(ErrorCode.SECURITY_DISABLED), "error_message": message}
     slices = Slices(clock)
-    found: dict[_Pattern, list[dict[str, Any]]] = {}
+    rules_by_pattern: dict[_Pattern, list[dict[str, Any]]] = {}
     for entry in image.acls.values():
-        if wanted.fits(entry):
-            found.setdefault(_pattern(entry), []).append(_rule(entry))
+        if acl_filter.fits(entry):
+            rules_by_pattern.setdefault(_pattern(entry), []).append(_rule(entry))
         await slices.turn()
     return LargeResponse(
         resources=[
             {"resource_type": kind, "resource_name": name, "pattern_type": pattern, "acls": rules}
-            for (kind, name, pattern), rules in found.items()
+            for (kind, name, pattern), rules in rules_by_pattern.items()
         ]
     )
 
@@ -59,7 +59,7 @@ def check_each(parts: Iterable[AclEntry | AclFilter]) -> Steps[None]:
     """
     for part in parts:
         if has_unknown(part):
-            raise CloseConnectionError("an ACL or a filter of ACLs has an unknown number")
+            raise CloseConnectionError("an ACL or an ACL filter has an unknown enum value")
         yield
 
 

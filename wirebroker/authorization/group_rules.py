@@ -12,13 +12,13 @@ from wirebroker.authorization.ruling import (
     SERVED,
     STEP,
     TOPIC_DENIED,
-    AskedRequest,
+    CheckedRequest,
     Fields,
     Ruling,
     adding,
     failed_topics,
+    filtering,
     indexes_of,
-    keeping,
     kept,
     named,
     refused,
@@ -27,8 +27,8 @@ from wirebroker.authorization.ruling import (
     with_field,
 )
 from wirebroker.codecs.acls import Resource
-from wirebroker.coordinator.groups.wishes import merged_groups, merged_topics
-from wirebroker.request.needs import (
+from wirebroker.coordinator.groups.requested_offsets import merged_groups, merged_topics
+from wirebroker.request.permissions import (
     DELETE_GROUP,
     DESCRIBE_CLUSTER,
     DESCRIBE_GROUP,
@@ -52,69 +52,71 @@ _FIRST_COMMIT_BY_ID: Final = 10
 _FIRST_FETCH_OF_GROUPS: Final = 8
 _FIRST_FETCH_BY_ID: Final = 10
 _FIRST_GROUP_ERROR: Final = 2
-_NOT_ASKED: Final = -(1 << 31)
+_NOT_REQUESTED: Final = -(1 << 31)
 
 
-def join_group(asked: AskedRequest) -> Ruling:
+def join_group(request: CheckedRequest) -> Ruling:
     """Require READ of the group."""
-    if asked.asking.may(READ_GROUP, asked.body.group_id):
+    if request.access.may(READ_GROUP, request.body.group_id):
         return SERVED
-    empty = None if asked.version >= _FIRST_NULL_PROTOCOL else ""
+    empty = None if request.version >= _FIRST_NULL_PROTOCOL else ""
     return refused(GROUP_DENIED, protocol_name=empty)
 
 
-def read_group(asked: AskedRequest) -> Ruling:
+def read_group(request: CheckedRequest) -> Ruling:
     """Require READ of the group: Heartbeat, LeaveGroup."""
-    if asked.asking.may(READ_GROUP, asked.body.group_id):
+    if request.access.may(READ_GROUP, request.body.group_id):
         return SERVED
     return refused(GROUP_DENIED)
 
 
-def sync_group(asked: AskedRequest) -> Ruling:
+def sync_group(request: CheckedRequest) -> Ruling:
     """Require READ of the group; a missing protocol is refused first, by the handler."""
-    body = asked.body
+    body = request.body
     lacks_protocol = body.protocol_type is None or body.protocol_name is None
-    if asked.version >= _FIRST_SYNC_WITH_PROTOCOL and lacks_protocol:
+    if request.version >= _FIRST_SYNC_WITH_PROTOCOL and lacks_protocol:
         return SERVED
-    return read_group(asked)
+    return read_group(request)
 
 
-def describe_groups(asked: AskedRequest) -> Steps[Ruling]:
+def describe_groups(request: CheckedRequest) -> Steps[Ruling]:
     """Require DESCRIBE of each group; add the authorized operations."""
-    asking, body = asked.asking, asked.body
-    body.groups, others = yield from split(asking, DESCRIBE_GROUP, body.groups, str)
-    failures = yield from told(others, _denied_group)
+    access, body = request.access, request.body
+    body.groups, denied_groups = yield from split(access, DESCRIBE_GROUP, body.groups, str)
+    failures = yield from told(denied_groups, _denied_group)
 
     def merge(answer: Mapping[str, Any]) -> Steps[Mapping[str, Any]]:
         groups: list[dict[str, Any]] = []
-        for count, found in enumerate(answer["groups"], 1):
-            group = dict(found)
+        for count, result in enumerate(answer["groups"], 1):
+            group = dict(result)
             groups.append(group)
             if count % STEP == 0:
                 yield
-            if group.get("authorized_operations", _NOT_ASKED) != _NOT_ASKED:
-                operations = asking.operations(Resource.GROUP, group["group_id"])
+            if group.get("authorized_operations", _NOT_REQUESTED) != _NOT_REQUESTED:
+                operations = access.operations(Resource.GROUP, group["group_id"])
                 group["authorized_operations"] = operations
         return with_field(answer, "groups", [*failures, *groups])
 
     return Ruling(merge=merge)
 
 
-def list_groups(asked: AskedRequest) -> Ruling:
+def list_groups(request: CheckedRequest) -> Ruling:
     """List all groups with DESCRIBE of the cluster, otherwise those with DESCRIBE."""
-    asking = asked.asking
-    if asking.may(DESCRIBE_CLUSTER, logs_denied=False):
+    access = request.access
+    if access.may(DESCRIBE_CLUSTER, logs_denied=False):
         return SERVED
-    return keeping(
-        "groups", lambda group: asking.may(DESCRIBE_GROUP, group["group_id"], logs_denied=False)
+    return filtering(
+        "groups", lambda group: access.may(DESCRIBE_GROUP, group["group_id"], logs_denied=False)
     )
 
 
-def delete_groups(asked: AskedRequest) -> Steps[Ruling]:
+def delete_groups(request: CheckedRequest) -> Steps[Ruling]:
     """Require DELETE of each group."""
-    body = asked.body
-    body.groups_names, others = yield from split(asked.asking, DELETE_GROUP, body.groups_names, str)
-    failures = yield from told(dict.fromkeys(others), _denied_group)
+    body = request.body
+    body.groups_names, denied_groups = yield from split(
+        request.access, DELETE_GROUP, body.groups_names, str
+    )
+    failures = yield from told(dict.fromkeys(denied_groups), _denied_group)
     return adding("results", failures)
 
 
@@ -122,40 +124,40 @@ def _denied_group(group_id: str) -> Fields:
     return {"group_id": group_id, "error_code": int(GROUP_DENIED)}
 
 
-def offset_commit(asked: AskedRequest) -> Steps[Ruling]:
+def offset_commit(request: CheckedRequest) -> Steps[Ruling]:
     """Require READ of the group and of each topic."""
-    asking, body = asked.asking, asked.body
-    if not asking.may(READ_GROUP, body.group_id):
+    access, body = request.access, request.body
+    if not access.may(READ_GROUP, body.group_id):
         return Ruling({"topics": (yield from of_topics(body.topics, GROUP_DENIED))})
-    return (yield from commit_of_topics(asked, by_id=asked.version >= _FIRST_COMMIT_BY_ID))
+    return (yield from commit_of_topics(request, by_id=request.version >= _FIRST_COMMIT_BY_ID))
 
 
-def commit_of_topics(asked: AskedRequest, *, by_id: bool) -> Steps[Ruling]:
+def commit_of_topics(request: CheckedRequest, *, by_id: bool) -> Steps[Ruling]:
     """Require READ of each topic.
 
     Args:
-        asked: An OffsetCommit or TxnOffsetCommit; denied topics are removed from its body.
+        request: An OffsetCommit or TxnOffsetCommit; denied topics are removed from its body.
         by_id: Whether it names topics by id.
     """
-    asked.body.topics, others = yield from _readable(asked, by_id=by_id)
-    if not others:
+    request.body.topics, denied_topics = yield from _readable(request, by_id=by_id)
+    if not denied_topics:
         return SERVED
-    failures = yield from of_topics(others, TOPIC_DENIED)
-    return adding("topics", failures) if asked.body.topics else Ruling({"topics": failures})
+    failures = yield from of_topics(denied_topics, TOPIC_DENIED)
+    return adding("topics", failures) if request.body.topics else Ruling({"topics": failures})
 
 
-def _readable(asked: AskedRequest, *, by_id: bool) -> Steps[tuple[list[Any], list[Any]]]:
+def _readable(request: CheckedRequest, *, by_id: bool) -> Steps[tuple[list[Any], list[Any]]]:
     if not by_id:
-        topics = asked.body.topics
-        return (yield from split(asked.asking, READ_TOPIC, topics, lambda topic: str(topic.name)))
-    by_ids = asked.image.topics_by_id
+        topics = request.body.topics
+        return (yield from split(request.access, READ_TOPIC, topics, lambda topic: str(topic.name)))
+    by_ids = request.image.topics_by_id
     # The handler refuses unknown ids.
-    known = [topic for topic in asked.body.topics if topic.topic_id in by_ids]
-    unknown = [topic for topic in asked.body.topics if topic.topic_id not in by_ids]
-    allowed, others = yield from split(
-        asked.asking, READ_TOPIC, known, lambda t: by_ids[t.topic_id].name
+    known_topics = [topic for topic in request.body.topics if topic.topic_id in by_ids]
+    unknown = [topic for topic in request.body.topics if topic.topic_id not in by_ids]
+    allowed, denied_topics = yield from split(
+        request.access, READ_TOPIC, known_topics, lambda topic: by_ids[topic.topic_id].name
     )
-    return unknown + allowed, others
+    return unknown + allowed, denied_topics
 
 
 def of_topics(topics: Iterable[Any], error: ErrorCode) -> Steps[list[Fields]]:
@@ -167,16 +169,16 @@ def _named_by_id(topic: Any) -> Fields:
     return {"name": topic.name, "topic_id": getattr(topic, "topic_id", bytes(16))}
 
 
-def offset_delete(asked: AskedRequest) -> Steps[Ruling]:
+def offset_delete(request: CheckedRequest) -> Steps[Ruling]:
     """Require DELETE of the group and READ of each topic."""
-    asking, body = asked.asking, asked.body
-    if not asking.may(DELETE_GROUP, body.group_id):
+    access, body = request.access, request.body
+    if not access.may(DELETE_GROUP, body.group_id):
         return refused(GROUP_DENIED)
-    body.topics, others = yield from split(
-        asking, READ_TOPIC, body.topics, lambda topic: str(topic.name)
+    body.topics, denied_topics = yield from split(
+        access, READ_TOPIC, body.topics, lambda topic: str(topic.name)
     )
     failures = yield from failed_topics(
-        others, named, indexes_of, {"error_code": int(TOPIC_DENIED)}
+        denied_topics, named, indexes_of, {"error_code": int(TOPIC_DENIED)}
     )
 
     def merge(answer: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -187,22 +189,22 @@ def offset_delete(asked: AskedRequest) -> Steps[Ruling]:
     return Ruling(merge=merge) if failures else SERVED
 
 
-def offset_fetch(asked: AskedRequest) -> Steps[Ruling]:
+def offset_fetch(request: CheckedRequest) -> Steps[Ruling]:
     """Require DESCRIBE of each group and topic."""
-    if asked.version >= _FIRST_FETCH_OF_GROUPS:
-        return (yield from _fetch_of_groups(asked))
-    body = asked.body
-    if not asked.asking.may(DESCRIBE_GROUP, body.group_id):
-        if asked.version >= _FIRST_GROUP_ERROR:
+    if request.version >= _FIRST_FETCH_OF_GROUPS:
+        return (yield from _fetch_of_groups(request))
+    body = request.body
+    if not request.access.may(DESCRIBE_GROUP, body.group_id):
+        if request.version >= _FIRST_GROUP_ERROR:
             return refused(GROUP_DENIED)
         topics = yield from merged_topics(body.topics or ())
         failures = yield from _of_fetch(topics, GROUP_DENIED)
         return Ruling({"topics": (yield from told(failures, _without_id))})
-    finish = yield from _described(asked, body)
+    finish = yield from _described(request, body)
 
     def merge(answer: Mapping[str, Any]) -> Steps[Mapping[str, Any]]:
-        whole = yield from finish(answer)
-        return with_field(answer, "topics", (yield from told(whole["topics"], _without_id)))
+        response = yield from finish(answer)
+        return with_field(answer, "topics", (yield from told(response["topics"], _without_id)))
 
     return Ruling(merge=merge)
 
@@ -211,26 +213,26 @@ def _without_id(topic: Mapping[str, Any]) -> Fields:
     return {"name": topic["name"], "partitions": topic["partitions"]}
 
 
-def _fetch_of_groups(asked: AskedRequest) -> Steps[Ruling]:
-    asking, body = asked.asking, asked.body
-    wanted = yield from merged_groups(body.groups)
+def _fetch_of_groups(request: CheckedRequest) -> Steps[Ruling]:
+    access, body = request.access, request.body
+    groups = yield from merged_groups(body.groups)
     allowed: list[bool] = []
     finishes: list[_Finish] = []
-    for group in wanted:
-        allowed.append(asking.may(DESCRIBE_GROUP, group.group_id))
+    for group in groups:
+        allowed.append(access.may(DESCRIBE_GROUP, group.group_id))
         if allowed[-1]:
-            finish = yield from _described(asked, group)
+            finish = yield from _described(request, group)
             finishes.append(finish)
         yield
-    body.groups = [g for g, is_allowed in zip(wanted, allowed, strict=True) if is_allowed]
+    body.groups = [group for group, is_allowed in zip(groups, allowed, strict=True) if is_allowed]
 
     def merge(answer: Mapping[str, Any]) -> Steps[Mapping[str, Any]]:
-        found = zip(finishes, answer["groups"], strict=True)
+        pending = zip(finishes, answer["groups"], strict=True)
         results: list[Mapping[str, Any]] = []
-        for count, (group, is_allowed) in enumerate(zip(wanted, allowed, strict=True), 1):
+        for count, (group, is_allowed) in enumerate(zip(groups, allowed, strict=True), 1):
             if is_allowed:
-                finish, each = next(found)
-                results.append((yield from finish(each)))
+                finish, group_result = next(pending)
+                results.append((yield from finish(group_result)))
             else:
                 error = int(GROUP_DENIED)
                 results.append({"group_id": group.group_id, "topics": [], "error_code": error})
@@ -241,51 +243,53 @@ def _fetch_of_groups(asked: AskedRequest) -> Steps[Ruling]:
     return Ruling(merge=merge)
 
 
-def _described(asked: AskedRequest, group: Any) -> Steps[_Finish]:
+def _described(request: CheckedRequest, group: Any) -> Steps[_Finish]:
     """Remove denied topics from a group's request; return what completes its response."""
-    asking = asked.asking
+    access = request.access
     if group.topics is None:
 
-        def finish_all(found: Mapping[str, Any]) -> Steps[Mapping[str, Any]]:
-            topics = found.get("topics") or ()
-            shown = yield from kept(topics, lambda t: asking.may(DESCRIBE_TOPIC, t["name"]))
-            return with_field(found, "topics", shown)
+        def finish_all(answer: Mapping[str, Any]) -> Steps[Mapping[str, Any]]:
+            topics = answer.get("topics") or ()
+            allowed_topics = yield from kept(
+                topics, lambda topic: access.may(DESCRIBE_TOPIC, topic["name"])
+            )
+            return with_field(answer, "topics", allowed_topics)
 
         return finish_all
-    by_ids = asked.image.topics_by_id
-    by_id = asked.version >= _FIRST_FETCH_BY_ID
+    by_ids = request.image.topics_by_id
+    by_id = request.version >= _FIRST_FETCH_BY_ID
 
     def is_shown(topic: Any) -> bool:
         if not by_id:
-            return asking.may(DESCRIBE_TOPIC, topic.name)
-        known = by_ids.get(topic.topic_id)
-        return known is None or asking.may(DESCRIBE_TOPIC, known.name)
+            return access.may(DESCRIBE_TOPIC, topic.name)
+        topic_image = by_ids.get(topic.topic_id)
+        return topic_image is None or access.may(DESCRIBE_TOPIC, topic_image.name)
 
-    shown: list[Any] = []
+    allowed_topics: list[Any] = []
     failures: list[Fields] = []
     for count, topic in enumerate(group.topics, 1):
         if is_shown(topic):
-            shown.append(topic)
+            allowed_topics.append(topic)
         else:
             failures += yield from _of_fetch([topic], TOPIC_DENIED)
         if count % STEP == 0:
             yield
-    group.topics = shown
+    group.topics = allowed_topics
 
-    def finish(found: Mapping[str, Any]) -> Steps[Mapping[str, Any]]:
-        if found.get("error_code") or not failures:
-            return found
+    def finish(answer: Mapping[str, Any]) -> Steps[Mapping[str, Any]]:
+        if answer.get("error_code") or not failures:
+            return answer
         yield
-        return with_field(found, "topics", [*found["topics"], *failures])
+        return with_field(answer, "topics", [*answer["topics"], *failures])
 
     return finish
 
 
 def _of_fetch(topics: Iterable[Any], error: ErrorCode) -> Steps[list[Fields]]:
-    same = {
+    error_fields = {
         "committed_offset": -1,
         "committed_leader_epoch": -1,
         "metadata": "",
         "error_code": int(error),
     }
-    return failed_topics(topics, _named_by_id, lambda topic: topic.partition_indexes, same)
+    return failed_topics(topics, _named_by_id, lambda topic: topic.partition_indexes, error_fields)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
 
-from wirebroker.authorization.broker_rules import ASKING_THEMSELVES, BROKER_RULES
+from wirebroker.authorization.broker_rules import BROKER_RULES, CHECKED_BY_HANDLER
 from wirebroker.authorization.controller_rules import DECIDED_BY_CONTROLLER, LISTENER_RULES
-from wirebroker.authorization.ruling import AskedRequest, Ruling
+from wirebroker.authorization.ruling import CheckedRequest, Ruling
 from wirebroker.base.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.messages import encode_response
@@ -50,28 +50,28 @@ class _Node(Protocol):
 
 def guarded(registry: Registry, authorization: Authorization) -> Registry:
     """Return a broker's handlers, wrapped with their rules."""
-    behind = Registry()
+    wrapped = Registry()
     for handler in registry.handlers():
-        if not handler.needs or handler.is_forwarded or handler.key in ASKING_THEMSELVES:
-            behind.add(handler)
+        if not handler.permissions or handler.is_forwarded or handler.key in CHECKED_BY_HANDLER:
+            wrapped.add(handler)
         else:  # KeyError without a rule: any client could send it
-            behind.add(_behind(handler, BROKER_RULES[handler.key], authorization))
-    return behind
+            wrapped.add(_wrapped(handler, BROKER_RULES[handler.key], authorization))
+    return wrapped
 
 
 def guarded_controller(registry: Registry, authorization: Authorization) -> Registry:
     """Return the handlers of a controller listener, wrapped with their rules."""
-    behind = Registry()
+    wrapped = Registry()
     for handler in registry.handlers():
         asks_itself = handler.key is ApiKey.DESCRIBE_CONFIGS
-        if not handler.needs or handler.key in DECIDED_BY_CONTROLLER or asks_itself:
-            behind.add(handler)
+        if not handler.permissions or handler.key in DECIDED_BY_CONTROLLER or asks_itself:
+            wrapped.add(handler)
         else:
-            behind.add(_behind(handler, LISTENER_RULES[handler.key], authorization))
-    return behind
+            wrapped.add(_wrapped(handler, LISTENER_RULES[handler.key], authorization))
+    return wrapped
 
 
-def _behind(handler: Handler, rule: Rule, authorization: Authorization) -> Handler:
+def _wrapped(handler: Handler, rule: Rule, authorization: Authorization) -> Handler:
     if handler.is_raw:
         return handler._replace(function=_raw(handler, rule, authorization), is_coroutine=True)
     return handler._replace(function=_decoded(handler, rule, authorization), is_coroutine=False)
@@ -81,12 +81,12 @@ def _decoded(handler: Handler, rule: Rule, authorization: Authorization) -> Call
     function = handler.function
 
     def serve(broker: _Node, request: Request, body: Any) -> Any:
-        ruling = rule(_asked(authorization, broker, request, body))
+        ruling = rule(_client_request(authorization, broker, request, body))
         if not isinstance(ruling, Ruling):
-            steps, soon = ruling, _soon(ruling)
-            if soon is None:
+            steps, immediate = ruling, _immediate_result(ruling)
+            if immediate is None:
                 return serve_later(broker, request, body, steps)
-            ruling = soon
+            ruling = immediate
         return answered(broker, request, body, ruling)
 
     def answered(broker: _Node, request: Request, body: Any, ruling: Ruling) -> Any:
@@ -98,8 +98,8 @@ def _decoded(handler: Handler, rule: Rule, authorization: Authorization) -> Call
         if hasattr(answer, "__await__"):
             return _merged_later(broker, answer, ruling)
         steps = ruling.merged(answer)
-        soon = _soon(steps)
-        return _rest(broker, steps) if soon is None else soon
+        immediate = _immediate_result(steps)
+        return _remaining_result(broker, steps) if immediate is None else immediate
 
     async def serve_later(
         broker: _Node, request: Request, body: Any, steps: Steps[Ruling]
@@ -111,7 +111,7 @@ def _decoded(handler: Handler, rule: Rule, authorization: Authorization) -> Call
     return serve
 
 
-def _soon(steps: Steps[_Result]) -> _Result | None:
+def _immediate_result(steps: Steps[_Result]) -> _Result | None:
     """Return the result of some steps; None if they must continue in slices."""
     for _ in range(_STEPS_AT_ONCE):
         try:
@@ -123,11 +123,11 @@ def _soon(steps: Steps[_Result]) -> _Result | None:
 
 async def _merged_later(node: _Node, answer: Awaitable[Any], ruling: Ruling) -> Mapping[str, Any]:
     steps = ruling.merged(await answer)
-    soon = _soon(steps)
-    return await _rest(node, steps) if soon is None else soon
+    immediate = _immediate_result(steps)
+    return await _remaining_result(node, steps) if immediate is None else immediate
 
 
-async def _rest(node: _Node, steps: Steps[Mapping[str, Any]]) -> Mapping[str, Any]:
+async def _remaining_result(node: _Node, steps: Steps[Mapping[str, Any]]) -> Mapping[str, Any]:
     return LargeResponse(await Slices(node.clock).run(steps))
 
 
@@ -138,18 +138,20 @@ def _raw(handler: Handler, rule: Rule, authorization: Authorization) -> Callable
     async def serve(broker: _Node, request: Request) -> Reply:
         key, version = request.key, request.version
         body = await decoded(request)
-        ruling = rule(_asked(authorization, broker, request, body))
+        ruling = rule(_client_request(authorization, broker, request, body))
         if not isinstance(ruling, Ruling):
             ruling = await Slices(broker.clock).run(ruling)
         if ruling.refusal is not None:
             return [encode_response(key, version, ruling.refusal, request.errors)]
-        assert ruling.merge is None, f"{key.name} encodes its answer itself"
+        assert ruling.merge is None, f"{key.name} encodes its response itself"
         reply: Reply = await function(broker, request)
         return reply
 
     return serve
 
 
-def _asked(authorization: Authorization, node: _Node, request: Request, body: Any) -> AskedRequest:
-    asking = authorization.asking_of(request)
-    return AskedRequest(asking, node.metadata.image, request.version, body)
+def _client_request(
+    authorization: Authorization, node: _Node, request: Request, body: Any
+) -> CheckedRequest:
+    access = authorization.access_of(request)
+    return CheckedRequest(access, node.metadata.image, request.version, body)

@@ -16,10 +16,10 @@ from wirebroker.request.request import LargeResponse
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from wirebroker.authorization.access import Asking
+    from wirebroker.authorization.access import RequestAccess
     from wirebroker.base.clock import Steps
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
-    from wirebroker.request.needs import Need
+    from wirebroker.request.permissions import Permission
 
 Fields = dict[str, Any]
 _Element = TypeVar("_Element")
@@ -37,10 +37,10 @@ MESSAGES: Final = {
 }
 
 
-class AskedRequest(NamedTuple):
+class CheckedRequest(NamedTuple):
     """A request as rules see it."""
 
-    asking: Asking
+    access: RequestAccess
     image: ClusterImage
     version: int
     body: Any  # decoded; rules may remove elements
@@ -58,14 +58,14 @@ class Ruling(NamedTuple):
 
     def merged(self, answer: Any) -> Steps[Mapping[str, Any]]:
         """Return the client's response, in steps."""
-        whole: Mapping[str, Any] | Steps[Mapping[str, Any]] = (
+        merged: Mapping[str, Any] | Steps[Mapping[str, Any]] = (
             answer if self.merge is None else self.merge(answer)
         )
-        return (yield from whole) if isinstance(whole, Generator) else whole
+        return (yield from merged) if isinstance(merged, Generator) else merged
 
 
 SERVED: Final = Ruling()
-Rule: TypeAlias = "Callable[[AskedRequest], Ruling | Steps[Ruling]]"
+Rule: TypeAlias = "Callable[[CheckedRequest], Ruling | Steps[Ruling]]"
 # Elements between two steps: 1 ms if all are denied.
 STEP: Final = 64
 
@@ -91,21 +91,24 @@ def denied_resource(resource: Any, error: ErrorCode) -> Fields:
 
 
 def split(
-    asking: Asking, need: Need, elements: Iterable[_Element], name_of: Callable[[_Element], str]
+    access: RequestAccess,
+    need: Permission,
+    elements: Iterable[_Element],
+    name_of: Callable[[_Element], str],
 ) -> Steps[tuple[list[_Element], list[_Element]]]:
     """Return the elements with and without the permission, in steps."""
     verdicts: dict[str, bool] = {}
     allowed: list[_Element] = []
-    others: list[_Element] = []
+    denied_elements: list[_Element] = []
     for count, element in enumerate(elements, 1):
         name = name_of(element)
         verdict = verdicts.get(name)
         if verdict is None:
-            verdict = verdicts[name] = asking.may(need, name)
-        (allowed if verdict else others).append(element)
+            verdict = verdicts[name] = access.may(need, name)
+        (allowed if verdict else denied_elements).append(element)
         if count % STEP == 0:
             yield
-    return allowed, others
+    return allowed, denied_elements
 
 
 def adding(field: str, elements: Sequence[Mapping[str, Any]], *, is_first: bool = False) -> Ruling:
@@ -120,19 +123,19 @@ def adding(field: str, elements: Sequence[Mapping[str, Any]], *, is_first: bool 
         return SERVED
 
     def merge(answer: Any) -> Mapping[str, Any]:
-        there = answer.get(field) or ()
-        whole = [*elements, *there] if is_first else [*there, *elements]
-        return with_field(answer, field, whole)
+        existing = answer.get(field) or ()
+        combined = [*elements, *existing] if is_first else [*existing, *elements]
+        return with_field(answer, field, combined)
 
     return Ruling(merge=merge)
 
 
-def keeping(field: str, is_shown: Callable[[Any], bool]) -> Ruling:
+def filtering(field: str, is_shown: Callable[[Any], bool]) -> Ruling:
     """Return a ruling that filters an array of the response."""
 
     def merge(answer: Any) -> Steps[Mapping[str, Any]]:
-        shown = yield from kept(answer.get(field) or (), is_shown)
-        return with_field(answer, field, shown)
+        visible = yield from kept(answer.get(field) or (), is_shown)
+        return with_field(answer, field, visible)
 
     return Ruling(merge=merge)
 
@@ -141,35 +144,35 @@ def kept(
     elements: Iterable[_Element], is_kept: Callable[[_Element], bool]
 ) -> Steps[list[_Element]]:
     """Return the elements that pass a test, in steps."""
-    found: list[_Element] = []
-    for count, each in enumerate(elements, 1):
-        if is_kept(each):
-            found.append(each)
+    retained: list[_Element] = []
+    for count, element in enumerate(elements, 1):
+        if is_kept(element):
+            retained.append(element)
         if count % STEP == 0:
             yield
-    return found
+    return retained
 
 
 def once(names: Iterable[str]) -> Steps[list[str]]:
     """Return names without repetitions, in steps."""
-    found: dict[str, None] = {}
-    for count, each in enumerate(names, 1):
-        found[each] = None
+    unique: dict[str, None] = {}
+    for count, name in enumerate(names, 1):
+        unique[name] = None
         if count % STEP == 0:
             yield
-    return list(found)
+    return list(unique)
 
 
 def told(
-    elements: Iterable[_Element], telling: Callable[[_Element], Fields]
+    elements: Iterable[_Element], result_of: Callable[[_Element], Fields]
 ) -> Steps[list[Fields]]:
     """Return a result for each element, in steps."""
-    found: list[Fields] = []
-    for count, each in enumerate(elements, 1):
-        found.append(telling(each))
+    results: list[Fields] = []
+    for count, element in enumerate(elements, 1):
+        results.append(result_of(element))
         if count % STEP == 0:
             yield
-    return found
+    return results
 
 
 def with_field(answer: Mapping[str, Any], field: str, value: Any) -> Mapping[str, Any]:
@@ -178,16 +181,16 @@ def with_field(answer: Mapping[str, Any], field: str, value: Any) -> Mapping[str
     return LargeResponse(fields) if isinstance(answer, LargeResponse) else fields
 
 
-def of_cluster(need: Need, **fields: Any) -> Rule:
+def of_cluster(need: Permission, **fields: Any) -> Rule:
     """Return a rule that requires a permission on the cluster; `fields` complete the refusal."""
-    return lambda asked: SERVED if asked.asking.may(need) else refused(CLUSTER_DENIED, **fields)
+    return lambda request: SERVED if request.access.may(need) else refused(CLUSTER_DENIED, **fields)
 
 
 def failed_topics(
     topics: Iterable[Any],
     head: Callable[[Any], Fields],
     indexes: Callable[[Any], Iterable[int]],
-    same: Mapping[str, Any],
+    error_fields: Mapping[str, Any],
     *,
     field: str = "partitions",
     index_field: str = "partition_index",
@@ -198,7 +201,7 @@ def failed_topics(
         topics: The request's topics.
         head: Returns a topic's other fields.
         indexes: Returns the partition indexes of a topic.
-        same: The fields of each partition besides its index.
+        error_fields: The fields of each partition besides its index.
         field: The name of the partition array.
         index_field: The name of the index.
     """
@@ -207,7 +210,7 @@ def failed_topics(
     for topic in topics:
         partitions: list[Fields] = []
         for index in indexes(topic):
-            partitions.append({index_field: index, **same})
+            partitions.append({index_field: index, **error_fields})
             count += 1
             if count % STEP == 0:
                 yield
@@ -220,7 +223,7 @@ def failed_topics(
 
 def indexes_of(topic: Any) -> Iterable[int]:
     """Return a topic's partition indexes, in the form of most requests."""
-    return (each.partition_index for each in topic.partitions)
+    return (partition.partition_index for partition in topic.partitions)
 
 
 def named(topic: Any) -> Fields:

@@ -15,11 +15,11 @@ from wirebroker.authorization.ruling import (
     STEP,
     TOPIC_DENIED,
     TRANSACTIONAL_ID_DENIED,
-    AskedRequest,
+    CheckedRequest,
     Fields,
     Ruling,
     failed_topics,
-    keeping,
+    filtering,
     kept,
     named,
     once,
@@ -29,7 +29,7 @@ from wirebroker.authorization.ruling import (
 )
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.coordinator.controller.image.topic_names import is_internal
-from wirebroker.request.needs import (
+from wirebroker.request.permissions import (
     ALTER_CLUSTER,
     CLUSTER_ACTION,
     DESCRIBE_TOPIC,
@@ -50,37 +50,39 @@ _FIRST_ADDING_OF_BROKERS: Final = 4
 _FIRST_TXN_COMMIT_BY_ID: Final = 6
 
 
-def init_producer_id(asked: AskedRequest) -> Ruling:
+def init_producer_id(request: CheckedRequest) -> Ruling:
     """Require WRITE of the transactional id, or else IDEMPOTENT_WRITE or WRITE of some topic."""
-    asking, body = asked.asking, asked.body
-    nothing = {"producer_id": -1, "producer_epoch": -1}
+    access, body = request.access, request.body
+    no_producer = {"producer_id": -1, "producer_epoch": -1}
     if body.transactional_id is not None:
-        if asking.may(WRITE_TRANSACTIONAL_ID, body.transactional_id):
+        if access.may(WRITE_TRANSACTIONAL_ID, body.transactional_id):
             return SERVED
-        return refused(TRANSACTIONAL_ID_DENIED, **nothing)
-    if asking.may(IDEMPOTENT_WRITE, logs_denied=False) or asking.may_some(WRITE_TOPIC):
+        return refused(TRANSACTIONAL_ID_DENIED, **no_producer)
+    if access.may(IDEMPOTENT_WRITE, logs_denied=False) or access.may_some(WRITE_TOPIC):
         return SERVED
-    return refused(CLUSTER_DENIED, **nothing)
+    return refused(CLUSTER_DENIED, **no_producer)
 
 
-def add_partitions(asked: AskedRequest) -> Steps[Ruling]:
+def add_partitions(request: CheckedRequest) -> Steps[Ruling]:
     """Require WRITE of the transactional id and all topics; one denial fails the whole request."""
-    asking, body = asked.asking, asked.body
-    if asked.version >= _FIRST_ADDING_OF_BROKERS:
-        return SERVED if asking.may(CLUSTER_ACTION) else refused(CLUSTER_DENIED)
+    access, body = request.access, request.body
+    if request.version >= _FIRST_ADDING_OF_BROKERS:
+        return SERVED if access.may(CLUSTER_ACTION) else refused(CLUSTER_DENIED)
     topics = body.v3_and_below_topics
-    if not asking.may(WRITE_TRANSACTIONAL_ID, body.v3_and_below_transactional_id):
+    if not access.may(WRITE_TRANSACTIONAL_ID, body.v3_and_below_transactional_id):
         return (yield from _not_added(topics, _not_by_this_id))
-    plain = [topic for topic in topics if not is_internal(topic.name)]
-    _, others = yield from split(asking, WRITE_TOPIC, plain, lambda topic: str(topic.name))
-    if not others:
+    client_topics = [topic for topic in topics if not is_internal(topic.name)]
+    _, denied_topics = yield from split(
+        access, WRITE_TOPIC, client_topics, lambda topic: str(topic.name)
+    )
+    if not denied_topics:
         return SERVED
-    names = {topic.name for topic in others}
+    names = {topic.name for topic in denied_topics}
 
     def error_of(topic: str, index: int) -> ErrorCode:
         if topic in names or is_internal(topic):
             return TOPIC_DENIED
-        if asked.image.partition(topic, index) is None:
+        if request.image.partition(topic, index) is None:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return ErrorCode.OPERATION_NOT_ATTEMPTED
 
@@ -107,79 +109,83 @@ def _not_added(topics: Any, error_of: Callable[[str, int], ErrorCode]) -> Steps[
     return Ruling({"results_by_topic_v3_and_below": results})
 
 
-def add_offsets(asked: AskedRequest) -> Ruling:
+def add_offsets(request: CheckedRequest) -> Ruling:
     """Require WRITE of the transactional id and READ of the group."""
-    asking, body = asked.asking, asked.body
-    if not asking.may(WRITE_TRANSACTIONAL_ID, body.transactional_id):
+    access, body = request.access, request.body
+    if not access.may(WRITE_TRANSACTIONAL_ID, body.transactional_id):
         return refused(TRANSACTIONAL_ID_DENIED)
-    if not asking.may(READ_GROUP, body.group_id):
+    if not access.may(READ_GROUP, body.group_id):
         return refused(GROUP_DENIED)
     return SERVED
 
 
-def end_txn(asked: AskedRequest) -> Ruling:
+def end_txn(request: CheckedRequest) -> Ruling:
     """Require WRITE of the transactional id."""
-    if asked.asking.may(WRITE_TRANSACTIONAL_ID, asked.body.transactional_id):
+    if request.access.may(WRITE_TRANSACTIONAL_ID, request.body.transactional_id):
         return SERVED
     return refused(TRANSACTIONAL_ID_DENIED)
 
 
-def txn_offset_commit(asked: AskedRequest) -> Steps[Ruling]:
+def txn_offset_commit(request: CheckedRequest) -> Steps[Ruling]:
     """Require WRITE of the transactional id, READ of the group and of each topic."""
-    asking, body = asked.asking, asked.body
-    if not asking.may(WRITE_TRANSACTIONAL_ID, body.transactional_id):
+    access, body = request.access, request.body
+    if not access.may(WRITE_TRANSACTIONAL_ID, body.transactional_id):
         return Ruling({"topics": (yield from of_topics(body.topics, TRANSACTIONAL_ID_DENIED))})
-    if not asking.may(READ_GROUP, body.group_id):
+    if not access.may(READ_GROUP, body.group_id):
         return Ruling({"topics": (yield from of_topics(body.topics, GROUP_DENIED))})
-    return (yield from commit_of_topics(asked, by_id=asked.version >= _FIRST_TXN_COMMIT_BY_ID))
+    return (yield from commit_of_topics(request, by_id=request.version >= _FIRST_TXN_COMMIT_BY_ID))
 
 
-def write_txn_markers(asked: AskedRequest) -> Steps[Ruling]:
+def write_txn_markers(request: CheckedRequest) -> Steps[Ruling]:
     """Require ALTER of the cluster or CLUSTER_ACTION."""
-    asking = asked.asking
-    if asking.may(ALTER_CLUSTER, logs_denied=False) or asking.may(CLUSTER_ACTION):
+    access = request.access
+    if access.may(ALTER_CLUSTER, logs_denied=False) or access.may(CLUSTER_ACTION):
         return SERVED
     markers: list[Fields] = []
-    same = {"error_code": int(CLUSTER_DENIED)}
-    for marker in asked.body.markers:
+    error_fields = {"error_code": int(CLUSTER_DENIED)}
+    for marker in request.body.markers:
         topics = yield from failed_topics(
-            marker.topics, named, lambda topic: topic.partition_indexes, same
+            marker.topics, named, lambda topic: topic.partition_indexes, error_fields
         )
         markers.append({"producer_id": marker.producer_id, "topics": topics})
         yield
     return Ruling({"markers": markers})
 
 
-def describe_transactions(asked: AskedRequest) -> Steps[Ruling]:
+def describe_transactions(request: CheckedRequest) -> Steps[Ruling]:
     """Require DESCRIBE of each transactional id; show only topics with DESCRIBE."""
-    asking, body = asked.asking, asked.body
+    access, body = request.access, request.body
     ids = yield from once(body.transactional_ids)
-    body.transactional_ids, others = yield from split(asking, DESCRIBE_TRANSACTIONAL_ID, ids, str)
-    hidden = set(others)
+    body.transactional_ids, denied_ids = yield from split(
+        access, DESCRIBE_TRANSACTIONAL_ID, ids, str
+    )
+    denied = set(denied_ids)
 
     def merge(answer: Mapping[str, Any]) -> Steps[Mapping[str, Any]]:
-        found = iter(answer["transaction_states"])
+        results = iter(answer["transaction_states"])
         states: list[Mapping[str, Any]] = []
-        for count, each in enumerate(ids, 1):
+        for count, transactional_id in enumerate(ids, 1):
             if count % STEP == 0:
                 yield
-            if each in hidden:
+            if transactional_id in denied:
                 error = int(TRANSACTIONAL_ID_DENIED)
-                states.append({"transactional_id": each, "error_code": error})
+                states.append({"transactional_id": transactional_id, "error_code": error})
                 continue
-            state = next(found)
+            state = next(results)
             topics = state.get("topics", ())
-            shown = yield from kept(topics, lambda t: asking.may(DESCRIBE_TOPIC, t["topic"]))
-            states.append({**state, "topics": shown})
+            visible_topics = yield from kept(
+                topics, lambda topic: access.may(DESCRIBE_TOPIC, topic["topic"])
+            )
+            states.append({**state, "topics": visible_topics})
         return with_field(answer, "transaction_states", states)
 
     return Ruling(merge=merge)
 
 
-def list_transactions(asked: AskedRequest) -> Ruling:
+def list_transactions(request: CheckedRequest) -> Ruling:
     """List only transactional ids with DESCRIBE."""
-    asking = asked.asking
-    return keeping(
+    access = request.access
+    return filtering(
         "transaction_states",
-        lambda state: asking.may(DESCRIBE_TRANSACTIONAL_ID, state["transactional_id"]),
+        lambda state: access.may(DESCRIBE_TRANSACTIONAL_ID, state["transactional_id"]),
     )

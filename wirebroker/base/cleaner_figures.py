@@ -13,14 +13,14 @@ class CleanerFigures:
     """Statistics of one broker's cleaner.
 
     Attributes:
-        looked_s: When it last searched for dirty logs, in monotonic seconds.
+        checked_s: When it last searched for dirty logs, in monotonic seconds.
         max_dirty_percent: Dirty part of the dirtiest log at that time.
         last_clean_s: Duration of the last compaction.
         bytes_before: Total size of compacted segments before compaction.
         bytes_after: Their size afterwards.
     """
 
-    looked_s: float | None = None
+    checked_s: float | None = None
     max_dirty_percent: int = 0
     last_clean_s: float = 0.0
     bytes_before: int = 0

@@ -80,12 +80,12 @@ _STEPS_AT_ONCE: Final = 4
 
 def collected(elements: Iterable[T]) -> Steps[list[T]]:
     """List the elements in steps: an interruptible list comprehension."""
-    found: list[T] = []
-    for count, each in enumerate(elements, 1):
-        found.append(each)
+    items: list[T] = []
+    for count, element in enumerate(elements, 1):
+        items.append(element)
         if count % _ELEMENTS_A_STEP == 0:
             yield
-    return found
+    return items
 
 
 def begun(steps: Steps[T], clock: Clock) -> T | Awaitable[T]:
@@ -108,7 +108,7 @@ _SHORT_S: Final = 0.000_2
 _SLICES_A_TURN: Final = 2
 
 
-class _SliceLine:
+class _SliceQueue:
     """Queue of work on one event loop that waits for its next slice.
 
     Each turn starts only a few slices, however many clients send long requests.
@@ -150,24 +150,24 @@ class _SliceLine:
     def _begin_turn(self) -> None:
         self._is_due = False
         self._spent_s = 0.0
-        begun = 0
-        while self._waiting and begun < _SLICES_A_TURN:
+        started_count = 0
+        while self._waiting and started_count < _SLICES_A_TURN:
             turn = self._waiting.popleft()
             if not turn.done():  # otherwise it was canceled
                 turn.set_result(None)
-                begun += 1
+                started_count += 1
         if self._waiting:
             self._begin_turn_soon()
 
 
-_lines: WeakKeyDictionary[asyncio.AbstractEventLoop, _SliceLine] = WeakKeyDictionary()
+_lines: WeakKeyDictionary[asyncio.AbstractEventLoop, _SliceQueue] = WeakKeyDictionary()
 
 
-def _line_of_this_loop() -> _SliceLine:
+def _line_of_this_loop() -> _SliceQueue:
     loop = asyncio.get_running_loop()
     line = _lines.get(loop)
     if line is None:
-        line = _lines[loop] = _SliceLine(loop)
+        line = _lines[loop] = _SliceQueue(loop)
     return line
 
 
@@ -182,7 +182,7 @@ class Slices:
     SECONDS = 0.005
     BESIDE_OTHERS_SECONDS = 0.002
 
-    __slots__ = ("_clock", "_end", "_has_begun", "_line", "_seconds", "_stands_in_line")
+    __slots__ = ("_clock", "_end", "_has_begun", "_is_queued", "_line", "_seconds")
 
     def __init__(self, clock: Clock, seconds: float | None = None) -> None:
         """Begin the first slice.
@@ -194,8 +194,8 @@ class Slices:
         self._clock = clock
         self._seconds = self.SECONDS if seconds is None else seconds
         self._end = clock.monotonic() + self._seconds
-        self._stands_in_line = seconds is None
-        self._line: _SliceLine | None = None
+        self._is_queued = seconds is None
+        self._line: _SliceQueue | None = None
         self._has_begun = False
 
     @property
@@ -227,7 +227,7 @@ class Slices:
     def _begin(self) -> bool:
         """Find the line; return whether the first slice has to wait in it."""
         self._has_begun = True
-        if self._stands_in_line:
+        if self._is_queued:
             self._line = _line_of_this_loop()
         return self._line is not None and self._line.is_long
 

@@ -85,8 +85,10 @@ class IntegerHistogram:
     def plus(self, other: IntegerHistogram, sign: int = 1) -> IntegerHistogram:
         """Return the sum of both histograms, or with sign -1 the difference."""
         result = IntegerHistogram()
-        for number, (ours, theirs) in enumerate(zip(self.slots, other.slots, strict=True)):
-            result.slots[number] = ours + sign * theirs
+        for number, (own_count, other_count) in enumerate(
+            zip(self.slots, other.slots, strict=True)
+        ):
+            result.slots[number] = own_count + sign * other_count
         return result
 
     def count_to(self, bound: int) -> int:

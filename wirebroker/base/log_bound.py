@@ -50,7 +50,7 @@ class _Kind:
 class LineBound:
     """The limited lines of one process, on the lines' own clock."""
 
-    __slots__ = ("_began_s", "_kinds", "_told")
+    __slots__ = ("_began_s", "_kinds", "_written_count")
 
     # Each kind but "many addresses" has written a line: there are about _MOST_OF_ALL at most.
 
@@ -58,46 +58,48 @@ class LineBound:
         self._began_s = 0.0
         # By subject, level and message.
         self._kinds: dict[tuple[str, int, str], _Kind] = {}
-        self._told = 0
+        self._written_count = 0
 
     def take(self, record: logging.LogRecord) -> Iterator[logging.LogRecord]:
         """Yield what to write for a line: summaries of an elapsed minute, the line or a notice."""
         # Setting the clock back ends the minute, too.
         if self._kinds and not 0 <= record.created - self._began_s < _INTERVAL_S:
             yield from self.rest()
-        whom = getattr(record, "about", None)
-        if whom is None:
+        subject = getattr(record, "about", None)
+        if subject is None:
             yield record
             return
         if not self._kinds:
             self._began_s = record.created
-        kind = self._kind(whom, record.levelno, record.msg)
-        if kind.told < _MOST_ALIKE and self._told < _MOST_OF_ALL:
+        kind = self._kind(subject, record.levelno, record.msg)
+        if kind.told < _MOST_ALIKE and self._written_count < _MOST_OF_ALL:
             kind.told += 1
-            self._told += 1
+            self._written_count += 1
             yield record
             return
         kind.left_out += 1
         kind.last = _light(record)
         if kind.left_out == 1:
-            yield _saying(kind.last, f"more lines such as this, about {kind.about}, are counted: ")
+            yield _with_prefix(
+                kind.last, f"more lines like this about {kind.about} are only counted: "
+            )
 
     def rest(self) -> Iterator[logging.LogRecord]:
         """Yield summaries of the left-out lines and start a new minute."""
-        kinds, self._kinds, self._told = self._kinds, {}, 0
+        kinds, self._kinds, self._written_count = self._kinds, {}, 0
         for kind in kinds.values():
             if kind.last is not None and kind.left_out > 1:
                 count = kind.left_out - 1  # the first was written
-                yield _saying(
-                    kind.last, f"{count} lines about {kind.about} were left out, the last: "
+                yield _with_prefix(
+                    kind.last, f"{count} lines about {kind.about} were suppressed, the last: "
                 )
 
-    def _kind(self, whom: str, level: int, sentence: str) -> _Kind:
-        kind = self._kinds.get((whom, level, sentence))
+    def _kind(self, subject: str, level: int, sentence: str) -> _Kind:
+        kind = self._kinds.get((subject, level, sentence))
         if kind is None:
-            if self._told >= _MOST_OF_ALL:
-                whom = "many addresses"
-            kind = self._kinds.setdefault((whom, level, sentence), _Kind(whom))
+            if self._written_count >= _MOST_OF_ALL:
+                subject = "many addresses"
+            kind = self._kinds.setdefault((subject, level, sentence), _Kind(subject))
         return kind
 
 
@@ -115,5 +117,5 @@ def _light(record: logging.LogRecord) -> logging.LogRecord:
     )
 
 
-def _saying(record: logging.LogRecord, what: str) -> logging.LogRecord:
-    return logging.makeLogRecord(record.__dict__ | {"msg": what + record.getMessage()})
+def _with_prefix(record: logging.LogRecord, prefix: str) -> logging.LogRecord:
+    return logging.makeLogRecord(record.__dict__ | {"msg": prefix + record.getMessage()})

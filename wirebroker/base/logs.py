@@ -79,13 +79,13 @@ class BoundedHandler(logging.StreamHandler[TextIO]):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write or count a line; the handler's lock is held."""
-        for each in self._bound.take(record):
-            super().emit(each)
+        for line in self._bound.take(record):
+            super().emit(line)
 
     def close(self) -> None:
         """Write the summaries of left-out lines and close."""
-        for each in self._bound.rest():
-            super().emit(each)
+        for summary in self._bound.rest():
+            super().emit(summary)
         super().close()
 
 

@@ -109,7 +109,9 @@ def counted(name: str, doc: str, label: str) -> Any:
 
 def rows(of: Any) -> dict[str, Row]:
     """Return the rows of a class of metrics by field name."""
-    return {each.name: each.metadata["row"] for each in fields(of) if "row" in each.metadata}
+    return {
+        metric.name: metric.metadata["row"] for metric in fields(of) if "row" in metric.metadata
+    }
 
 
 class Sample(NamedTuple):
@@ -123,10 +125,10 @@ class Sample(NamedTuple):
 def samples(metrics: Any) -> Iterator[Sample]:
     """Yield the current values of all metrics, in field order."""
     for name, row in rows(metrics).items():
-        found: Value | Mapping[str, int] | Gauge = getattr(metrics, name)
-        value = found() if callable(found) else found
+        reading: Value | Mapping[str, int] | Gauge = getattr(metrics, name)
+        value = reading() if callable(reading) else reading
         if isinstance(value, int | Histogram):
             yield Sample(row, "", value)
         else:
-            for label, each in sorted(value.items()):
-                yield Sample(row, label, each)
+            for label, count in sorted(value.items()):
+                yield Sample(row, label, count)

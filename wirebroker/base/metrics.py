@@ -41,7 +41,7 @@ class Metrics:
 
     loop_hold_ms: Histogram = histogram(
         "wirebroker_loop_hold_milliseconds",
-        "How long turns of the event loop took: whatever waits waits as long.",
+        "Duration of the event loop's iterations.",
         HOLD_BOUNDS_MS,
     )
     connection_count: Gauge = gauge(
@@ -66,33 +66,33 @@ class Metrics:
     )
     connections_refused: Counter[str] = counters(
         "wirebroker_connections_refused_total",
-        "Connections that were closed at once: their address had all that it may have.",
+        "Connections that were closed immediately: their address had too many.",
         "listener",
     )
     connections_throttled: int = counter(
         "wirebroker_connections_throttled_total",
-        "Connections that were closed, after a while: their address opens too many (a quota).",
+        "Connections that were closed after a delay: their address exceeded its quota.",
     )
     throttle_ms: Gauge = counted(
         "wirebroker_throttle_milliseconds_total",
-        "For how long clients were held up by their quotas.",
+        "Time for which clients were throttled by their quotas.",
         "quota",
     )
     throttled: Gauge = counted(
         "wirebroker_throttled_requests_total",
-        "Requests after which their clients were held up by their quotas.",
+        "Requests after which their clients were throttled by their quotas.",
         "quota",
     )
     requests: Gauge = counted(
         "kafka_network_requestmetrics_requests_total",
-        "Requests that were understood and let through to their handler.",
+        "Requests that were parsed and passed to their handler.",
         "request,version",
     )
     requests_late: int = counter(
         "wirebroker_requests_late_total",
-        "Requests that did not arrive whole in time; their connections were closed.",
+        "Requests that did not arrive completely in time; their connections were closed.",
     )
     request_memory_bytes: Gauge = gauge(
         "kafka_network_socketserver_memorypoolused",
-        "Memory that requests in flight hold, all connections together.",
+        "Memory that the requests in flight of all connections hold.",
     )

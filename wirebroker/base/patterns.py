@@ -36,7 +36,7 @@ def compile_pattern(text: str) -> re.Pattern[str]:
     try:
         pattern: re.Pattern[str] = re2.compile(text, options)
     except re2.error as error:
-        (why,) = error.args  # bytes
-        said = why.decode(errors="replace") if isinstance(why, bytes) else str(why)
-        raise KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION, said) from None
+        (detail,) = error.args  # bytes
+        message = detail.decode(errors="replace") if isinstance(detail, bytes) else str(detail)
+        raise KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION, message) from None
     return pattern

@@ -179,9 +179,9 @@ class RequestMeter:
         slow = self._slow
         parts = {Phase.QUEUE: slow.queue, Phase.REMOTE: slow.remote, Phase.SEND: slow.send}
         part = parts[phase]
-        rest = IntegerHistogram()
-        rest.record(0, self.totals.count - part.count)
-        return part.plus(rest)
+        fast_requests = IntegerHistogram()
+        fast_requests.record(0, self.totals.count - part.count)
+        return part.plus(fast_requests)
 
     def sent_late(self, total_us: int, send_us: int, *, was_slow: bool) -> None:
         """Add the send time of a response that was counted without it.

@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def on_signal(name: str, told: Callable[[], None], *, unless_ignored: bool = False) -> None:
+def on_signal(name: str, callback: Callable[[], None], *, unless_ignored: bool = False) -> None:
     """Call a function on the running loop when a signal arrives; ignore unknown signals.
 
     Args:
         name: For example SIGTERM.
-        told: Called between other callbacks.
+        callback: Called between other callbacks.
         unless_ignored: Whether an inherited SIG_IGN stays in force.
     """
     number = getattr(signal, name, None)
@@ -23,6 +23,6 @@ def on_signal(name: str, told: Callable[[], None], *, unless_ignored: bool = Fal
         return
     loop = asyncio.get_running_loop()
     try:
-        loop.add_signal_handler(number, told)
+        loop.add_signal_handler(number, callback)
     except NotImplementedError:
-        signal.signal(number, lambda _number, _frame: loop.call_soon_threadsafe(told))
+        signal.signal(number, lambda _number, _frame: loop.call_soon_threadsafe(callback))

@@ -11,7 +11,7 @@ In asyncio's default pool a few slow searches would delay the creation of topics
 - Parsing in a thread takes the GIL from the loop: its pieces last 2 ms, or hold no GIL.
 
 Threads start when first needed and stay. Work that waits for another machine cannot be stopped: a
-shutdown waits 1 s for it and then abandons it (leavable_threads.py).
+shutdown waits 1 s for it and then abandons it (abandonable_threads.py).
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Work(Enum):
 _LARGE_CODING_BYTES = 1 << 20
 
 # How long a shutdown waits for abandonable threads.
-_LEFT_AFTER_S = 1.0
+_ABANDONED_AFTER_S = 1.0
 
 _pools: dict[Work, Executor] = {}
 _running: dict[asyncio.Future[Any], Work] = {}
@@ -87,9 +87,9 @@ def begin_in_thread(
 
 def _new_pool(work: Work) -> Executor:
     if work.may_be_left:
-        from wirebroker.base.leavable_threads import LeavableThreads  # noqa: PLC0415 - few need them
+        from wirebroker.base.abandonable_threads import AbandonableThreads  # noqa: PLC0415 - few need them
 
-        return LeavableThreads(work.most_threads, work.thread_name)
+        return AbandonableThreads(work.most_threads, work.thread_name)
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - short verbs have none
 
     return ThreadPoolExecutor(work.most_threads, thread_name_prefix=work.thread_name)
@@ -118,24 +118,24 @@ async def until_idle() -> None:
 
     Abandonable work gets 1 s; then its result is dropped.
     """
-    await _until_done(may_be_left=True, most_s=_LEFT_AFTER_S)
-    for work, future in _mine(may_be_left=True):
-        logger.info("a thread of %s waits for another machine; it is left", work.thread_name)
+    await _until_done(may_be_left=True, most_s=_ABANDONED_AFTER_S)
+    for work, future in _futures_of_loop(may_be_left=True):
+        logger.info("abandoning a %s thread that waits for another machine", work.thread_name)
         future.cancel()
     await _until_done(may_be_left=False, most_s=None)
 
 
 async def _until_done(*, may_be_left: bool, most_s: float | None) -> None:
-    while mine := [future for _, future in _mine(may_be_left=may_be_left)]:
-        for future in mine:
+    while futures := [future for _, future in _futures_of_loop(may_be_left=may_be_left)]:
+        for future in futures:
             if future in _ends:
                 _ends[future]()
-        _, others = await asyncio.wait(mine, timeout=most_s)
-        if others:
+        _, pending = await asyncio.wait(futures, timeout=most_s)
+        if pending:
             return
 
 
-def _mine(*, may_be_left: bool) -> list[tuple[Work, asyncio.Future[Any]]]:
+def _futures_of_loop(*, may_be_left: bool) -> list[tuple[Work, asyncio.Future[Any]]]:
     loop = asyncio.get_running_loop()
     return [
         (work, future)

@@ -11,8 +11,8 @@ from wirebroker import __version__
 _COMPILED_MODULE = Path(__file__).parent.parent / "codecs" / "frames"
 
 PLAIN_BUILD = (
-    "this is the plain Python build: where pip finds a C compiler the hot path is compiled, and a"
-    " small request takes about half of the CPU"
+    "this is the plain Python build: with a C compiler, pip compiles the hot path, which halves the"
+    " CPU of a small request"
 )
 
 

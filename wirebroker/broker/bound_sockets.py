@@ -53,7 +53,9 @@ def endpoint_of(listener: ListenerConfig, sock: socket.socket) -> Endpoint:
 
 def _how_to_listen(error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
-        return "stop what uses the port, or choose another (--port N; 0 picks a free one)"
+        return (
+            "stop the process that uses it, or choose another port (--port N; 0 picks a free one)"
+        )
     if error.errno == errno.EACCES:
         return "choose a port that needs no privilege (--port N)"
     return "choose an address that this machine has (--host HOST)"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from wirebroker.api.broker import Broker, dynamic_config
 from wirebroker.api.modules import API_MODULES
-from wirebroker.base.garbage import uncollected
+from wirebroker.base.gc_tuning import uncollected
 from wirebroker.coordination.auto_creation import AutoCreation
 from wirebroker.coordination.group_coordinator import GroupCoordinator
 from wirebroker.coordination.transactions.remote_markers import RemoteMarkers
@@ -37,15 +37,15 @@ from wirebroker.request.fetch_sessions import FetchSessions
 
 if TYPE_CHECKING:
     from wirebroker.base.clock import Clock
-    from wirebroker.broker.reception import Reception
+    from wirebroker.broker.listeners import Listeners
     from wirebroker.config import Config
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
-    from wirebroker.disks.locked_directories import LockedDirectories
+    from wirebroker.disks.log_dir_locks import LogDirLocks
     from wirebroker.quorum.membership.quorum import Quorum
     from wirebroker.storage.files import Files
 
 # How long a start waits until the controller knows the replicas' directories.
-_TELL_S = 5.0
+_NOTIFY_INTERVAL_S = 5.0
 
 
 class BrokerOpening:
@@ -72,10 +72,10 @@ class BrokerOpening:
         self,
         config: Config,
         *,
-        directories: LockedDirectories,
+        directories: LogDirLocks,
         files: Files,
         quorum: Quorum,
-        reception: Reception,
+        reception: Listeners,
         clock: Clock,
         network_clock: Clock,
     ) -> None:
@@ -132,7 +132,7 @@ class BrokerOpening:
     async def _register(self) -> None:
         directories = self._directories.online
         # It is unknown how a failed directory was left.
-        epochs = {each.previous_broker_epoch for each in self._directories.of_logs}
+        epochs = {directory.previous_broker_epoch for directory in self._directories.of_logs}
         await self._quorum.lifecycle.register(
             cluster_id=self._directories.cluster_id,
             endpoints=await self._quorum.endpoints(self._reception.endpoints),
@@ -241,7 +241,7 @@ class BrokerOpening:
     async def _begin_to_lead(self, replication: Replication) -> None:
         replication.start()
         # A replica in a directory that is unknown to the controller may not lead.
-        await replication.directories.until_told(timeout_s=_TELL_S)
+        await replication.directories.until_reported(timeout_s=_NOTIFY_INTERVAL_S)
         await self._quorum.lifecycle.unfence()
 
 

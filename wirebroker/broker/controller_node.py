@@ -58,8 +58,8 @@ _API_MODULES: Final = (
     "versions",
 )
 _SINGLE: Final = (
-    "the controller at {} is the only one of its cluster: while it is down brokers go on serving, "
-    "but none fails over and nothing is changed"
+    "the controller at {} is the only one of its cluster: while it is down, brokers keep serving, "
+    "but no partition fails over and no metadata changes"
 )
 # Several for each of hundreds of brokers.
 _MOST_CONNECTIONS: Final = 1_000
@@ -77,6 +77,7 @@ class ControllerNode:
         "_clock",
         "_elections",
         "_files",
+        "_listener_configs",
         "_listeners",
         "_sasl",
         "_settings",
@@ -84,7 +85,6 @@ class ControllerNode:
         "_table",
         "_tls",
         "_token_removal",
-        "_wanted",
         "controller",
     )
 
@@ -92,7 +92,7 @@ class ControllerNode:
         self._clock = clock
         self._files = files
         self._settings = NetworkSettings.from_config(config)
-        self._wanted = controller_listeners_of(config)
+        self._listener_configs = controller_listeners_of(config)
         self._sockets: list[tuple[ListenerConfig, socket.socket]] = []
         self._listeners: list[Listener] = []
         self._tls = ListenerTls(self._settings)
@@ -106,8 +106,8 @@ class ControllerNode:
     def bound(self) -> list[BoundListener]:
         """The bound listeners, in configuration order."""
         return [
-            BoundListener(each.name, *_address(sock), each.advertised, is_open=each.is_open)
-            for each, sock in self._sockets
+            BoundListener(config.name, *_address(sock), config.advertised, is_open=config.is_open)
+            for config, sock in self._sockets
         ]
 
     def bind(self) -> None:
@@ -116,7 +116,7 @@ class ControllerNode:
         Raises:
             StartError: One cannot be bound.
         """
-        self._sockets = bind_all(self._wanted, self._settings)
+        self._sockets = bind_all(self._listener_configs, self._settings)
 
     async def open(
         self, log_directory: str, rules: Controller, first_users: Sequence[MetadataRecord] = ()
@@ -143,10 +143,13 @@ class ControllerNode:
         self._token_removal = TokenRemoval(controller)
         self._elections = RegularElections(controller, serves_others=bool(self._sockets))
         if self._sockets:
-            await self._tls.open(self._wanted)
+            await self._tls.open(self._listener_configs)
             self.serve(controller)
-            places = ", ".join(shown_address(each.host, each.port) for each in self.bound)
-            logger.info("%s", _SINGLE.format(places))
+            addresses = ", ".join(
+                shown_address(bound_listener.host, bound_listener.port)
+                for bound_listener in self.bound
+            )
+            logger.info("%s", _SINGLE.format(addresses))
         return controller
 
     async def close(self) -> None:
@@ -201,7 +204,7 @@ class ControllerNode:
             registry = guarded_controller(registry, controller.authorization)
         dispatcher = Dispatcher(controller, registry)
         self._sasl.serve(dispatcher, lambda: controller.follower.image, controller.rules.cluster_id)
-        self._sasl.use_listeners(self._wanted)
+        self._sasl.use_listeners(self._listener_configs)
         self._table = ConnectionTable(
             loop=asyncio.get_running_loop(),
             dispatch=dispatcher,
@@ -212,8 +215,8 @@ class ControllerNode:
             settings=self._settings,
             max_sockets=_MOST_CONNECTIONS,
         )
-        for each, sock in self._sockets:
-            listener = Listener(self._table, each.name, sock)
+        for config, sock in self._sockets:
+            listener = Listener(self._table, config.name, sock)
             listener.start()
             self._listeners.append(listener)
 
@@ -228,5 +231,5 @@ def _endpoint(listener: ListenerConfig, sock: socket.socket) -> Endpoint:
 
     Source: Kafka's ListenerInfo.withWildcardHostnamesResolved.
     """
-    told = endpoint_of(listener, sock)
-    return told._replace(host=socket.gethostname()) if is_wildcard(told.host) else told
+    endpoint = endpoint_of(listener, sock)
+    return endpoint._replace(host=socket.gethostname()) if is_wildcard(endpoint.host) else endpoint

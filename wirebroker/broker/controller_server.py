@@ -19,7 +19,7 @@ from wirebroker.broker.controller_node import ControllerNode
 from wirebroker.broker.port_file import PortFile
 from wirebroker.codecs.errors import KafkaError
 from wirebroker.coordinator.controller.controller import Controller
-from wirebroker.disks.locked_directories import LockedDirectories, why_not_started
+from wirebroker.disks.log_dir_locks import LogDirLocks, why_not_started
 from wirebroker.net.listeners.listener import data_files_within, raise_open_file_limit
 from wirebroker.storage.files import Files
 
@@ -54,7 +54,7 @@ class ControllerServer:
         self.files = files or Files(max_open_files=config.int("wirebroker.open.files"))
         self.node = ControllerNode(config, clock=clock or SystemClock(), files=self.files)
         self._port_file = PortFile(port_file)
-        self._directories = LockedDirectories(config, self.files)
+        self._directories = LogDirLocks(config, self.files)
         self.http: HttpServer | None = None
 
     @property
@@ -84,8 +84,8 @@ class ControllerServer:
             StartError: The user can fix the problem.
             ConfigError: A listener cannot be used.
         """
-        wanted = self.config.int("wirebroker.open.files")
-        self.files.bound_open_files(data_files_within(raise_open_file_limit(), wanted=wanted))
+        requested = self.config.int("wirebroker.open.files")
+        self.files.bound_open_files(data_files_within(raise_open_file_limit(), wanted=requested))
         try:
             self.node.bind()
             if self.config.list("wirebroker.http.listeners"):
@@ -124,14 +124,14 @@ class ControllerServer:
             f"the metadata log in {path} cannot be written: {error}"
         )
 
-    def why_not_ready(self) -> str | None:
+    def not_ready_reason(self) -> str | None:
         """Return why other nodes are not served, or None."""
-        return "it starts" if self.node.controller is None else None
+        return "starting" if self.node.controller is None else None
 
     async def _open_http(self) -> None:
         from wirebroker.http.opening import open_http  # noqa: PLC0415 - loaded if it is asked for
 
-        self.http = await open_http(self.config, why_not_ready=self.why_not_ready)
+        self.http = await open_http(self.config, not_ready_reason=self.not_ready_reason)
 
     async def _release(self) -> None:
         if self.http is not None:

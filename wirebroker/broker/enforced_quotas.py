@@ -19,7 +19,7 @@ def enforce(broker: Broker, dispatcher: Dispatcher, table: ConnectionTable) -> N
         table.quotas.use_rates(quotas)
 
     rates = broker.quotas.by_name()
-    table.metrics.throttle_ms = lambda: {name: each.throttled_ms for name, each in rates.items()}
-    table.metrics.throttled = lambda: {name: each.throttled_count for name, each in rates.items()}
+    table.metrics.throttle_ms = lambda: {name: quota.throttled_ms for name, quota in rates.items()}
+    table.metrics.throttled = lambda: {name: quota.throttled_count for name, quota in rates.items()}
     broker.quota_users.append(use)
     broker.use_quotas(broker.metadata.image.client_quotas)

@@ -66,19 +66,19 @@ class OwnQuorum:
     @property
     def metadata(self) -> MetadataFollower:
         """Metadata that this node has applied."""
-        assert self.controller is not None, "it is open"
+        assert self.controller is not None, "the quorum is not open"
         return self.controller.follower
 
     @property
     def channel(self) -> ControllerChannel:
         """Channel to the controller in this process."""
-        assert self._channel is not None, "it is open"
+        assert self._channel is not None, "the quorum is not open"
         return self._channel
 
     @property
     def lifecycle(self) -> OwnLifecycle:
         """This node as a broker."""
-        assert self._lifecycle is not None, "it is open"
+        assert self._lifecycle is not None, "the quorum is not open"
         return self._lifecycle
 
     async def find_cluster_id(self) -> str | None:
@@ -97,11 +97,13 @@ class OwnQuorum:
 
     async def endpoints(self, endpoints: Sequence[Endpoint]) -> Sequence[Endpoint]:
         """Return the listeners, with this machine's name for wildcard addresses."""
-        return [each._replace(host=each.host or socket.gethostname()) for each in endpoints]
+        return [
+            endpoint._replace(host=endpoint.host or socket.gethostname()) for endpoint in endpoints
+        ]
 
     def on_disk_failure(self, tell: Callable[[str, OSError], None]) -> None:
         """See Quorum."""
-        assert self.controller is not None, "it is open"
+        assert self.controller is not None, "the quorum is not open"
         self.controller.log.on_disk_failure = tell
 
     def watch_disks(self, directories: Sequence[DataDirectory]) -> None:
@@ -114,13 +116,13 @@ class OwnQuorum:
 
     def use_config(self, config: Config) -> None:
         """Apply a configuration to the controller and to this broker's cordoned directories."""
-        assert self.controller is not None, "it is open"
+        assert self.controller is not None, "the quorum is not open"
         self.controller.rules.use_config(config)
-        self.lifecycle.tell_cordoned()
+        self.lifecycle.report_cordoned()
 
     def serve(self) -> None:
         """Start the pending snapshot."""
-        assert self.controller is not None, "it is open"
+        assert self.controller is not None, "the quorum is not open"
         self.controller.log.allow_snapshots()
 
     async def retire(self) -> None:
@@ -141,7 +143,7 @@ class OwnQuorum:
         except KafkaError as error:
             # The next start handles this like a kill.
             LOGGER.warning(
-                "the leaderships are not given away: %s", error.message or error.code.name
+                "cannot move the leaderships to other brokers: %s", error.message or error.code.name
             )
 
     async def give_up(self) -> None:

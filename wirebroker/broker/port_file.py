@@ -45,5 +45,5 @@ class PortFile:
                 partial.unlink()
             raise StartError(
                 f"cannot write the port file {path}: {error.strerror or error}",
-                "choose a place that can be written (--port-file FILE)",
+                "choose a writable path (--port-file FILE)",
             ) from error

@@ -5,10 +5,10 @@
     lock log directories    meta.properties or a remote quorum has the cluster id
     open the broker         replay the metadata, register, open every log, follow the metadata,
                             lead (broker_opening.py)
-    accept                  print the ready line; serve Metadata from now on (reception.py)
+    accept                  print the ready line; serve Metadata from now on (listeners.py)
 
 Stopping: move the leaderships to other brokers, accept no more, let requests in flight finish,
-close every log, mark the directories clean. serving.py runs it as a process.
+close every log, mark the directories clean. serve_process.py runs it as a process.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from wirebroker.api.registry import REGISTRY
-from wirebroker.authorization.following import follow_acls
+from wirebroker.authorization.acl_updates import follow_acls
 from wirebroker.base.clock import Clock, SystemClock
 from wirebroker.base.metrics import Metrics
 from wirebroker.base.threads import Work, in_thread, until_idle
 from wirebroker.broker.bound_sockets import bind_all
 from wirebroker.broker.broker_opening import BrokerOpening
+from wirebroker.broker.listeners import Listeners
 from wirebroker.broker.own_quorum import OwnQuorum
 from wirebroker.broker.port_file import PortFile
-from wirebroker.broker.reception import Reception
 from wirebroker.codecs.errors import KafkaError
 from wirebroker.config.listeners.listeners import ListenerConfig, listeners_of
 from wirebroker.config.quorum import is_member
-from wirebroker.disks.locked_directories import LockedDirectories, why_not_started
+from wirebroker.disks.log_dir_locks import LogDirLocks, why_not_started
 from wirebroker.maintenance.compaction_child import run_here, run_in_child
 from wirebroker.maintenance.compactor import Compactor
 from wirebroker.maintenance.maintenance import Maintenance
@@ -40,7 +40,7 @@ from wirebroker.net.listeners.listener import (
     raise_open_file_limit,
     sockets_within,
 )
-from wirebroker.request.gate import Gate
+from wirebroker.request.request_admission import RequestAdmission
 from wirebroker.storage.files import Files
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Server:
         files: Files | None = None,
         metrics: Metrics | None = None,
         on_failure: Callable[[str], None] | None = None,
-        gate: Gate | None = None,
+        admission: RequestAdmission | None = None,
         network_clock: Clock | None = None,
         first_users: Sequence[MetadataRecord] = (),
         has_chosen_id: bool = False,
@@ -93,11 +93,11 @@ class Server:
         self._port_file = PortFile(port_file)
         self.clock = clock or SystemClock()
         self.files = files or Files(max_open_files=config.int("wirebroker.open.files"))
-        self._gate = gate or Gate()
+        self._admission = admission or RequestAdmission()
         network_clock = network_clock or self.clock
         self.broker: Broker | None = None
-        self._directories = LockedDirectories(config, self.files)
-        self.reception = Reception(config, clock=network_clock, login_clock=self.clock)
+        self._directories = LogDirLocks(config, self.files)
+        self.reception = Listeners(config, clock=network_clock, login_clock=self.clock)
         self._maintenance: Maintenance | None = None
         self.compactor: Compactor | None = None
         self.quorum: Quorum = (
@@ -213,7 +213,7 @@ class Server:
         self.compactor = Compactor(broker, self.files, run)
         self.compactor.start()
         dispatcher = Dispatcher(
-            broker, self._handlers(broker), gate=self._gate, metrics=self.metrics
+            broker, self._handlers(broker), admission=self._admission, metrics=self.metrics
         )
         self.reception.open(broker, dispatcher, most_sockets=most_sockets, metrics=self.metrics)
         broker.config_followers.append(self._follow_config)
@@ -227,15 +227,15 @@ class Server:
         """Whether the active controller is in this process."""
         return self.controller is not None
 
-    def why_not_ready(self) -> str | None:
+    def not_ready_reason(self) -> str | None:
         """Return why clients are not served, or None."""
         if self.broker is None or self.listeners is None:
-            return "it recovers its logs" if self._opening.is_registered else "it starts"
+            return "recovering the logs" if self._opening.is_registered else "starting"
         if self.broker.is_stopping:
-            return "it stops"
+            return "stopping"
         registered = self.broker.metadata.image.brokers.get(self.broker.node_id)
         if registered is None or registered.fenced:
-            return "the controller has fenced it"
+            return "fenced by the controller"
         return None
 
     async def stop(self) -> None:
@@ -243,7 +243,7 @@ class Server:
         if self.broker is not None:
             self._port_file.remove()
             await self.quorum.retire()
-            self.reception.accept_no_more()
+            self.reception.stop_accepting()
             self.broker.is_stopping = True
             self.broker.replicas.wake_all()
             await self.broker.transactions.stop()
@@ -255,7 +255,7 @@ class Server:
             await self._maintenance.stop()
         if self.broker is not None:
             broker_epoch = await self.quorum.leave()
-            assert self.replication is not None, "it was started with the broker"
+            assert self.replication is not None, "it starts with the broker"
             await self.replication.stop()
             await self.broker.replicas.until_settled()
             # In a thread, so that a second SIGINT works while the disks are slow.
@@ -271,7 +271,7 @@ class Server:
         Call it once, after `start`.
         """
         broker = self.broker
-        assert broker is not None, "it was started"
+        assert broker is not None, "the server has not started"
         self._port_file.remove()
         self.reception.cut()
         broker.is_stopping = True
@@ -300,7 +300,7 @@ class Server:
         from wirebroker.http.opening import open_http  # noqa: PLC0415 - loaded if it is asked for
         from wirebroker.metrics.scrape import add_metrics  # noqa: PLC0415 - likewise
 
-        self.http = await open_http(self.config, why_not_ready=self.why_not_ready)
+        self.http = await open_http(self.config, not_ready_reason=self.not_ready_reason)
         add_metrics(self.http.routes, self)
 
     async def _open_monitoring(self) -> None:
@@ -320,7 +320,7 @@ class Server:
 
         broker.authorization = authorization
         # Prepared requests of sessions depend on earlier ACLs.
-        authorization.tell_changes(self._gate.raise_epoch)
+        authorization.tell_changes(self._admission.raise_epoch)
         return guarded(REGISTRY, authorization)
 
     async def _give_up(self) -> None:

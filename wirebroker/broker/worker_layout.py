@@ -13,7 +13,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from wirebroker.base.wording import few_of
+from wirebroker.base.text import few_of
 from wirebroker.config import Config, StartError
 from wirebroker.config.listeners.listeners import controller_listeners_of
 from wirebroker.config.quorum import is_member
@@ -35,11 +35,11 @@ class WorkerDirectories:
 
     def __init__(self, directories: Sequence[str]) -> None:
         self._directories = tuple(directories)
-        self._is_in_place = any(_is_formatted(Path(each)) for each in self._directories)
+        self._is_in_place = any(_is_formatted(Path(path)) for path in self._directories)
 
     def of(self, worker: int) -> tuple[str, ...]:
         """Return the directories of a worker, counted from 1."""
-        return tuple(self.within(each, worker) for each in self._directories)
+        return tuple(self.within(path, worker) for path in self._directories)
 
     def within(self, directory: str, worker: int) -> str:
         """Return a worker's directory within a common one."""
@@ -51,7 +51,7 @@ class WorkerDirectories:
     def known(self) -> int:
         """The highest worker that has data here; 0 for none."""
         for worker in range(MOST_WORKERS, 0, -1):
-            if any(_is_formatted(Path(each)) for each in self.of(worker)):
+            if any(_is_formatted(Path(path)) for path in self.of(worker)):
                 return worker
         return 0
 
@@ -59,7 +59,7 @@ class WorkerDirectories:
     def has_folders(self) -> bool:
         """Whether a worker has its own folder; a quick check for every start."""
         first = 2 if self._is_in_place else 1
-        return any(_is_formatted(Path(each)) for each in self.of(first))
+        return any(_is_formatted(Path(path)) for path in self.of(first))
 
     def __str__(self) -> str:
         return ", ".join(self._directories)
@@ -71,11 +71,11 @@ def check_alone(config: Config) -> None:
     Raises:
         StartError: Other workers hold replicas, or it is one worker's folder.
     """
-    check_is_no_workers(config)
+    check_is_not_worker_directory(config)
     directories = WorkerDirectories(config.log_directories)
     if not directories.has_folders:
         return
-    if any(_is_formatted(Path(each)) for each in config.log_directories):
+    if any(_is_formatted(Path(path)) for path in config.log_directories):
         check_fewer(directories, 1, first_node=config.node_id)
         return
     raise StartError(
@@ -84,28 +84,28 @@ def check_alone(config: Config) -> None:
     )
 
 
-def check_is_no_workers(config: Config) -> None:
+def check_is_not_worker_directory(config: Config) -> None:
     """Refuse a worker's folder to a broker that the other workers cannot join.
 
     Raises:
         StartError: It is a worker's folder, next to others.
     """
-    folders = [Path(each).absolute() for each in config.log_directories]
-    if not all(_FOLDER.fullmatch(each.name) for each in folders):
+    folders = [Path(path).absolute() for path in config.log_directories]
+    if not all(_FOLDER.fullmatch(folder.name) for folder in folders):
         return
     if is_member(config) or controller_listeners_of(config):
         return
-    parents = WorkerDirectories([str(each.parent) for each in folders])
-    clusters = {_cluster_of(each) for each in folders} - {None}
-    beside = {
-        _cluster_of(Path(each))
+    parents = WorkerDirectories([str(folder.parent) for folder in folders])
+    clusters = {_cluster_of(folder) for folder in folders} - {None}
+    sibling_clusters = {
+        _cluster_of(Path(path))
         for worker in range(1, parents.known + 1)
-        for each in parents.of(worker)
-        if Path(each) not in folders
+        for path in parents.of(worker)
+        if Path(path) not in folders
     }
-    if not clusters.isdisjoint(beside):
+    if not clusters.isdisjoint(sibling_clusters):
         raise StartError(
-            f"{', '.join(config.log_directories)} is one of the folders of {parents.known} workers",
+            f"{', '.join(config.log_directories)} belongs to a broker with {parents.known} workers",
             f"start all of them: serve --workers {parents.known}, with log.dirs={parents}",
         )
 
@@ -116,21 +116,22 @@ def check_fewer(directories: WorkerDirectories, count: int, *, first_node: int) 
     Raises:
         StartError: They have, or the metadata cannot be read.
     """
-    known = directories.known
-    if count >= known:
+    worker_count = directories.known
+    if count >= worker_count:
         return
-    gone = set(range(first_node + count, first_node + known))
-    held = _held_by(gone, directories)
-    if held:
+    removed_nodes = set(range(first_node + count, first_node + worker_count))
+    replicas = _replicas_of(removed_nodes, directories)
+    if replicas:
         raise StartError(
-            f"{directories} is of {known} workers, and those beyond {count} have replicas "
-            f"({few_of(held, _MOST_SHOWN)})",
-            f"start it with --workers {known}, or move them first "
+            f"{directories} holds the data of {worker_count} workers; "
+            f"those beyond {count} have replicas "
+            f"({few_of(replicas, _MOST_SHOWN)})",
+            f"start it with --workers {worker_count}, or move them first "
             "(kafka-reassign-partitions.sh; docs/workers.md)",
         )
 
 
-def _held_by(nodes: set[int], directories: WorkerDirectories) -> list[str]:
+def _replicas_of(nodes: set[int], directories: WorkerDirectories) -> list[str]:
     """Return the partitions that have a replica on these nodes."""
     from wirebroker.base.clock import SystemClock  # noqa: PLC0415 - few starts read it all
     from wirebroker.inspect.views.metadata_view import (  # noqa: PLC0415
@@ -143,13 +144,13 @@ def _held_by(nodes: set[int], directories: WorkerDirectories) -> list[str]:
     except UnreadableMetadataError as error:
         raise StartError(
             f"the metadata in {directories} cannot be read: {error}",
-            f"wirebroker verify {directories.of(1)[0]} tells more",
+            f"wirebroker verify {directories.of(1)[0]} shows more",
         ) from None
     if image is None:
         raise StartError(
-            f"{directories} is of {directories.known} workers, and the metadata of the first is "
-            "missing",
-            "put it back, or choose another directory (--data-dir DIR)",
+            f"{directories} holds the data of {directories.known} workers, but the first one's "
+            "metadata is missing",
+            "restore it, or choose another directory (--data-dir DIR)",
         )
     return [
         f"{topic.name}-{index}"

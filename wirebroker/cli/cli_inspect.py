@@ -38,7 +38,11 @@ _progress = click.option(
 )
 @click.option("--to-offset", type=click.IntRange(0), metavar="N", help="Last offset to show.")
 @click.option(
-    "--max", "most", type=click.IntRange(0), metavar="N", help="Show at most N rows of each file."
+    "--max",
+    "max_rows",
+    type=click.IntRange(0),
+    metavar="N",
+    help="Show at most N rows of each file.",
 )
 @_progress
 def dump(
@@ -49,7 +53,7 @@ def dump(
     deep: bool,
     from_offset: int,
     to_offset: int | None,
-    most: int | None,
+    max_rows: int | None,
     progress: bool | None,
 ) -> int:
     """Print the contents of a data directory's files.
@@ -68,20 +72,22 @@ def dump(
     from wirebroker.inspect.rows.text_lines import TextLines  # noqa: PLC0415
     from wirebroker.inspect.views.read_only_files import ReadOnlyFiles  # noqa: PLC0415
 
-    wanted = OffsetRange(from_offset) if to_offset is None else OffsetRange(from_offset, to_offset)
-    options = DumpOptions(records or deep, deep, wanted, most)
+    offset_range = (
+        OffsetRange(from_offset) if to_offset is None else OffsetRange(from_offset, to_offset)
+    )
+    options = DumpOptions(records or deep, deep, offset_range, max_rows)
     files = ReadOnlyFiles()
     text = TextLines()
     printer = Printer()
     is_damaged = False
     with printer:
         try:
-            found = paths_to_dump(files, paths, wanted)
+            selected_paths = paths_to_dump(files, paths, offset_range)
         except UnknownFileError as error:
             raise click.ClickException(str(error)) from None
-        bar = _bar(progress, sum(files.data(path).size() for path in found))
+        bar = _bar(progress, sum(files.data(path).size() for path in selected_paths))
         try:
-            for row in rows_of(files, found, options, bar.add):
+            for row in rows_of(files, selected_paths, options, bar.add):
                 is_damaged = is_damaged or row["type"] == "damage"
                 bar.clear()
                 for line in [json_line(row)] if as_json else text.lines(row):
@@ -123,7 +129,7 @@ def verify(*, directories: tuple[str, ...], as_json: bool, progress: bool | None
     from wirebroker.inspect.verify.verify import Verification, size_of  # noqa: PLC0415
     from wirebroker.inspect.views.read_only_files import ReadOnlyFiles  # noqa: PLC0415
 
-    paths = [str(Path(each)).rstrip("/") or "/" for each in directories]
+    paths = [str(Path(directory)).rstrip("/") or "/" for directory in directories]
     tally = Tally()
     files = ReadOnlyFiles()
     bar = _bar(progress, size_of(files, paths))
@@ -140,8 +146,8 @@ def verify(*, directories: tuple[str, ...], as_json: bool, progress: bool | None
             run.run()
         finally:
             bar.clear()
-        found = {f"{severity.value}_count": count for severity, count in tally.counts.items()}
-        summary = {"type": "summary", "partition_count": run.partition_count, **found}
+        counts = {f"{severity.value}_count": count for severity, count in tally.counts.items()}
+        summary = {"type": "summary", "partition_count": run.partition_count, **counts}
         if as_json:
             printer.line(json_line(summary))
         else:
@@ -193,7 +199,7 @@ def repair(
     from wirebroker.inspect.verify.verify import size_of  # noqa: PLC0415
     from wirebroker.inspect.views.read_only_files import ReadOnlyFiles  # noqa: PLC0415
 
-    paths = [str(Path(each)).rstrip("/") or "/" for each in directories]
+    paths = [str(Path(directory)).rstrip("/") or "/" for directory in directories]
     count = empty_count = 0
     bar = _bar(progress, size_of(ReadOnlyFiles(), paths))
     printer = Printer()

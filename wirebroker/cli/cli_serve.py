@@ -146,13 +146,13 @@ def serve(
     from wirebroker.config.sources.sources import load_config  # noqa: PLC0415
 
     flags = _parse_settings(settings)
-    named = {
+    flag_settings = {
         "wirebroker.unprotected": "true" if unprotected else None,
         RELEASE_VERSION: release_version,
         "wirebroker.log.format": log_format,
         "wirebroker.log.level": log_level,
     }
-    flags |= {name: value for name, value in named.items() if value is not None}
+    flags |= {name: value for name, value in flag_settings.items() if value is not None}
     load = partial(
         load_config,
         file=file,
@@ -170,8 +170,8 @@ def serve(
         check_protection(config)
         _check_release(release_version, config)
         if workers is not None:
-            asked = (workers, flags, file, data_dir, port_file, add_scram)
-            return _serve_workers(config, load, asked, test_mode=test_mode)
+            worker_arguments = (workers, flags, file, data_dir, port_file, add_scram)
+            return _serve_workers(config, load, worker_arguments, test_mode=test_mode)
         check_alone(config)
         first_users = _first_users(add_scram, config)
         return _run_alone(config, port_file, first_users, test_mode=test_mode)
@@ -182,14 +182,14 @@ def serve(
 def _run_alone(
     config: Config, port_file: Path | None, first_users: list[MetadataRecord], *, test_mode: bool
 ) -> int:
-    from wirebroker.base.garbage import uncollected  # noqa: PLC0415
-    from wirebroker.base.lean_asyncio import import_without_ssl  # noqa: PLC0415
+    from wirebroker.base.asyncio_without_ssl import import_without_ssl  # noqa: PLC0415
+    from wirebroker.base.gc_tuning import uncollected  # noqa: PLC0415
     from wirebroker.config.listeners.listeners import opens_tls  # noqa: PLC0415 - keeps --help fast
 
     with uncollected():
         if not opens_tls(config):
             import_without_ssl()
-        from wirebroker.broker.serving import run as run_server  # noqa: PLC0415
+        from wirebroker.broker.serve_process import run as run_server  # noqa: PLC0415
 
     build: Callable[..., Server | RestartableBroker] | None = None
     if test_mode:
@@ -206,15 +206,19 @@ def _run_alone(
 
 
 def _serve_workers(
-    config: Config, load: Callable[..., Config], asked: tuple[Any, ...], *, test_mode: bool
+    config: Config,
+    load: Callable[..., Config],
+    worker_arguments: tuple[Any, ...],
+    *,
+    test_mode: bool,
 ) -> int:
     from wirebroker.broker.workers.running import Asked, run  # noqa: PLC0415 - likewise
     from wirebroker.config import ConfigError  # noqa: PLC0415 - rarely used
 
     if test_mode:
         raise ConfigError("--test-mode cannot be used with --workers: it supports only one broker")
-    wanted = Asked(*asked)
-    return run(config, load(flags=wanted.flags, is_one_node=False), wanted)
+    options = Asked(*worker_arguments)
+    return run(config, load(flags=options.flags, is_one_node=False), options)
 
 
 def _parse_node_id(
@@ -264,11 +268,11 @@ def join(
     file (--config) needs neither the role nor the controllers; with a file that has them, use
     `serve --config` instead.
     """
-    from wirebroker.broker.joining import Joining  # noqa: PLC0415
+    from wirebroker.broker.join_process import JoinProcess  # noqa: PLC0415
     from wirebroker.config import ConfigError, StartError  # noqa: PLC0415 - keeps --help fast
 
     flags = _parse_settings(settings)
-    joining = Joining(
+    joining = JoinProcess(
         controller, flags=flags, file=file, data_directory=data_dir, host=host, port=port
     )
     try:

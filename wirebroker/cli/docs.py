@@ -56,7 +56,7 @@ def verbs_as_markdown(root: click.Group) -> str:
     parts = [_INTRODUCTION]
     parts += [f"| [{verb.name}](#{verb.name}) | {verb.help} |\n" for verb in VERBS]
     parts += [_CLUSTER, _flags(click.Context(root), list(_shared_flags(root)))]
-    scripts = {each.name for each in SCRIPTS}
+    scripts = {script.name for script in SCRIPTS}
     for context in _contexts(root):
         command = context.command
         if _verb_of(context) in scripts:
@@ -67,14 +67,21 @@ def verbs_as_markdown(root: click.Group) -> str:
         if isinstance(command, click.Group):
             continue
         parts.append(f"\n    {_usage(context)}\n")
-        asks_cluster = any(each.name == "bootstrap" for each in command.params)
-        shown = [each for each in command.params if not asks_cluster or each.name not in _SHARED]
-        parts.append(_flags(context, shown))
+        asks_cluster = any(parameter.name == "bootstrap" for parameter in command.params)
+        own_parameters = [
+            parameter
+            for parameter in command.params
+            if not asks_cluster or parameter.name not in _SHARED
+        ]
+        parts.append(_flags(context, own_parameters))
         if asks_cluster:
             parts.append(
                 "\nIt has the flags of [verbs that use a cluster](#verbs-that-use-a-cluster).\n"
             )
-    parts += [_SCRIPTS, *(f"| [{each.name}](#{each.name}) | {each.help} |\n" for each in SCRIPTS)]
+    parts += [
+        _SCRIPTS,
+        *(f"| [{script.name}](#{script.name}) | {script.help} |\n" for script in SCRIPTS),
+    ]
     for context in _contexts(root):
         if _verb_of(context) in scripts:
             name = context.command_path.partition(" ")[2]
@@ -88,8 +95,10 @@ def _verb_of(context: click.Context) -> str:
 
 
 def _flags(context: click.Context, parameters: Sequence[click.Parameter]) -> str:
-    options = [each for each in parameters if isinstance(each, click.Option)]
-    records = [found for each in options if (found := each.get_help_record(context))]
+    options = [parameter for parameter in parameters if isinstance(parameter, click.Option)]
+    records = [
+        help_record for option in options if (help_record := option.get_help_record(context))
+    ]
     if not records:
         return ""
     rows = [f"| `{_cell(flag)}` | {_cell(text)} |\n" for flag, text in records]
@@ -99,13 +108,17 @@ def _flags(context: click.Context, parameters: Sequence[click.Parameter]) -> str
 def _shared_flags(root: click.Group) -> Iterator[click.Parameter]:
     for context in _contexts(root):
         if context.command.name == "cluster":
-            yield from (each for each in context.command.params if each.name in _SHARED)
+            yield from (
+                parameter for parameter in context.command.params if parameter.name in _SHARED
+            )
 
 
 def verbs_as_text(root: click.Group) -> str:
     """Return a line with the usage of each verb."""
     return "".join(
-        f"{_usage(each)}\n" for each in _contexts(root) if not isinstance(each.command, click.Group)
+        f"{_usage(context)}\n"
+        for context in _contexts(root)
+        if not isinstance(context.command, click.Group)
     )
 
 
@@ -121,8 +134,8 @@ def _below(parent: click.Context, group: click.Group, name: str) -> Iterator[cli
     context = click.Context(command, info_name=name, parent=parent)
     yield context
     if isinstance(command, click.Group):
-        for each in command.list_commands(context):
-            yield from _below(context, command, each)
+        for child_name in command.list_commands(context):
+            yield from _below(context, command, child_name)
 
 
 def _usage(context: click.Context) -> str:

@@ -23,8 +23,8 @@ def run(arguments: list[str]) -> int:
             click.echo(error.message, err=True)
             return _USAGE_STATUS
         command = error.ctx.command_path if error.ctx else "wirebroker"
-        said = " ".join(error.format_message().split())  # click puts choices on separate lines
-        message = f"{said.rstrip('.')} (see {command} --help)"
+        reason = " ".join(error.format_message().split())  # click puts choices on separate lines
+        message = f"{reason.rstrip('.')} (see {command} --help)"
     except click.ClickException as error:
         message = error.format_message()
     except click.Abort:
@@ -35,8 +35,8 @@ def run(arguments: list[str]) -> int:
     return _USAGE_STATUS
 
 
-def _print_version(context: click.Context, _option: click.Parameter, is_asked: bool) -> None:
-    if is_asked and not context.resilient_parsing:
+def _print_version(context: click.Context, _option: click.Parameter, is_requested: bool) -> None:
+    if is_requested and not context.resilient_parsing:
         from wirebroker.base.version import version_text  # noqa: PLC0415 - rarely used
 
         click.echo(f"wirebroker {version_text()}")

@@ -1,7 +1,7 @@
 """The program `wirebroker`, from the first import to the end of its process.
 
 Imports and the exit take most of the time of short verbs. So imports run without garbage collection
-(garbage.py), and the process exits without Python's module teardown, a tenth of that time.
+(gc_tuning.py), and the process exits without Python's module teardown, a tenth of that time.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 import sys
 import threading
 
-from wirebroker.base.garbage import uncollected
+from wirebroker.base.gc_tuning import uncollected
 
 
 def main() -> None:

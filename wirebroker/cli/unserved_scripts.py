@@ -57,8 +57,10 @@ _FAMILIES: Final = {
 }
 
 
-def instead_of(name: str) -> str | None:
+def replacement_of(name: str) -> str | None:
     """Return what to use instead of a script of Kafka; None if Kafka has no such script."""
     if name in UNSERVED:
         return UNSERVED[name]
-    return next((each for start, each in _FAMILIES.items() if name.startswith(start)), None)
+    return next(
+        (replacement for start, replacement in _FAMILIES.items() if name.startswith(start)), None
+    )

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final, cast
 
 import click
 
-from wirebroker.base.garbage import uncollected
-from wirebroker.base.lean_asyncio import import_without_ssl
+from wirebroker.base.asyncio_without_ssl import import_without_ssl
+from wirebroker.base.gc_tuning import uncollected
 from wirebroker.cli.table import SCRIPTS, VERBS
-from wirebroker.cli.unserved_scripts import instead_of
+from wirebroker.cli.unserved_scripts import replacement_of
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -44,7 +44,7 @@ class VerbGroup(click.Group):
                     if module.startswith(_ASKING):
                         import_without_ssl()
                     return cast("click.Command", getattr(import_module(module), attribute))
-        instead = instead_of(name)
+        instead = replacement_of(name)
         if instead is not None and not ctx.resilient_parsing:
             raise click.UsageError(f"{name} is not supported: {instead}")
         return None
@@ -63,8 +63,8 @@ class VerbGroup(click.Group):
         ):
             from difflib import get_close_matches  # noqa: PLC0415 - only for errors
 
-            near = get_close_matches(name, self.list_commands(ctx), n=1)
-            hint = f". Did you mean {near[0]!r}?" if near else ""
+            close_matches = get_close_matches(name, self.list_commands(ctx), n=1)
+            hint = f". Did you mean {close_matches[0]!r}?" if close_matches else ""
             raise click.UsageError(f"No such command {name!r}{hint}", ctx)
         return super().resolve_command(ctx, args)
 

@@ -15,7 +15,7 @@ def addresses_of(text: str) -> list[PeerAddress]:
     Raises:
         ValueError: An address is invalid; the message explains it.
     """
-    return [_address(each.strip()) for each in text.split(",") if each.strip()] or [_address("")]
+    return [_address(part.strip()) for part in text.split(",") if part.strip()] or [_address("")]
 
 
 def _address(text: str) -> PeerAddress:
@@ -28,5 +28,5 @@ def _address(text: str) -> PeerAddress:
         host, _, port = text.partition(":")
     port = port or str(DEFAULT_PORT)
     if not host or not (port.isascii() and port.isdigit() and 0 < int(port) <= 0xFFFF):
-        raise ValueError(f"{text!r} is no address: write HOST:PORT")
+        raise ValueError(f"{text!r} is not an address: write HOST:PORT")
     return PeerAddress(host, int(port))

@@ -43,12 +43,12 @@ async def describe_cluster(
     """
 
     def body(version: int) -> dict[str, Any]:
-        asked: dict[str, Any] = {"include_cluster_authorized_operations": operations}
+        request: dict[str, Any] = {"include_cluster_authorized_operations": operations}
         if version >= _FIRST_WITH_TYPES:
-            asked["endpoint_type"] = endpoint_type
+            request["endpoint_type"] = endpoint_type
         if version >= _FIRST_WITH_FENCED:
-            asked["include_fenced_brokers"] = fenced
-        return asked
+            request["include_fenced_brokers"] = fenced
+        return request
 
     answer = await client.request(ApiKey.DESCRIBE_CLUSTER, body)
     check(answer.error_code, "the cluster cannot be described", answer.error_message)

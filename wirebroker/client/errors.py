@@ -19,10 +19,10 @@ class ClientError(Exception):
         told: The response's error message, or None.
     """
 
-    def __init__(self, message: str, *, code: int = 0, told: str | None = None) -> None:
+    def __init__(self, message: str, *, code: int = 0, broker_message: str | None = None) -> None:
         super().__init__(message)
         self.code = code
-        self.told = told
+        self.told = broker_message
 
 
 class UnservedError(ClientError):
@@ -65,7 +65,7 @@ PASSING: Final = frozenset(
 # For codes whose names do not suffice, and responses without a message.
 _MEANINGS: Final = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "there is no such topic or partition",
-    ErrorCode.INVALID_TOPIC_EXCEPTION: "that can't be the name of a topic",
+    ErrorCode.INVALID_TOPIC_EXCEPTION: "the topic name is invalid",
     ErrorCode.OFFSET_OUT_OF_RANGE: "that offset is not in the partition",
     ErrorCode.MESSAGE_TOO_LARGE: "a record is larger than the topic's max.message.bytes",
     ErrorCode.NOT_ENOUGH_REPLICAS: "fewer replicas are in sync than min.insync.replicas",
@@ -74,17 +74,17 @@ _MEANINGS: Final = {
     ErrorCode.UNKNOWN_MEMBER_ID: "the group has members; stop its consumers first",
     ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: "members of the group read that topic; stop them first",
     ErrorCode.POLICY_VIOLATION: "a policy of the cluster forbids it",
-    ErrorCode.INVALID_REPLICATION_FACTOR: "there are not so many brokers",
+    ErrorCode.INVALID_REPLICATION_FACTOR: "there are not enough brokers",
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: "this user may not do that with the topic",
     ErrorCode.GROUP_AUTHORIZATION_FAILED: "this user may not do that with the group",
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "this user may not do that with the cluster",
     ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED: (
         "delegation.token.secret.key is not set: give every broker and controller the same one"
     ),
-    ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED: "log in by TLS or SASL, and not by a token",
-    ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH: "only its owner and its renewers may",
-    ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED: "this user may make none for that owner",
-    ErrorCode.INVALID_PRINCIPAL_TYPE: "tokens are of users alone: write User:NAME",
+    ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED: "log in with TLS or SASL, not with a token",
+    ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH: "only its owner and renewers may do that",
+    ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED: "this user may create none for that owner",
+    ErrorCode.INVALID_PRINCIPAL_TYPE: "only users can own tokens: write User:NAME",
     ErrorCode.DELEGATION_TOKEN_EXPIRED: "it has expired",
 }
 
@@ -98,24 +98,26 @@ def explained(code: int, message: str | None = None) -> str:
     return f"{meaning} ({name})" if meaning else name
 
 
-def check(code: int, what: str, message: str | None = None) -> None:
+def check(code: int, failure: str, message: str | None = None) -> None:
     """Raise the error of a response.
 
     Args:
         code: The response's error_code.
-        what: The failure in words, such as `topic orders cannot be created`.
+        failure: The failure in words, such as `topic orders cannot be created`.
         message: The response's error_message, if any.
 
     Raises:
         ClientError: The code is not 0.
     """
     if code:
-        raise ClientError(f"{what}: {explained(code, message)}", code=code, told=message)
+        raise ClientError(
+            f"{failure}: {explained(code, message)}", code=code, broker_message=message
+        )
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, candidates: Iterable[str]) -> str:
     """Return `; did you mean …?` for a similar known name, else an empty text."""
     from difflib import get_close_matches  # noqa: PLC0415 - 5 ms, for mistakes alone
 
-    near = get_close_matches(name, list(known), n=1)
-    return f"; did you mean {near[0]}?" if near else ""
+    matches = get_close_matches(name, list(candidates), n=1)
+    return f"; did you mean {matches[0]}?" if matches else ""

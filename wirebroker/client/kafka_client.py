@@ -53,9 +53,9 @@ _GROUP: Final = 0
 _ONE_KEY: Final = 3
 _CLIENT_ID: Final = "wirebroker-cli"
 # Parts of error messages of net/client.
-_NO_TLS: Final = "there is no TLS with it"
-_CLOSED: Final = "it has closed the connection"
-_BY_TLS: Final = "answers there by TLS"
+_NO_TLS: Final = "the TLS handshake failed"
+_CLOSED: Final = "the peer closed the connection"
+_BY_TLS: Final = "the server requires TLS"
 _LOCAL_HOSTS: Final = ("127.", "localhost", "::1")
 
 
@@ -65,7 +65,7 @@ class KafkaClient:
     Attributes:
         timeout_s: For each request with all its retries.
         clock: For deadlines.
-        asks_controllers: Whether the bootstrap addresses are controllers (`use_controllers`).
+        uses_controllers: Whether the bootstrap addresses are controllers (`use_controllers`).
     """
 
     __slots__ = (
@@ -81,9 +81,9 @@ class KafkaClient:
         "_random",
         "_retry",
         "_settings",
-        "asks_controllers",
         "clock",
         "timeout_s",
+        "uses_controllers",
     )
 
     def __init__(
@@ -130,7 +130,7 @@ class KafkaClient:
         self._brokers: dict[int, PeerAddress] = {}
         self._coordinators: dict[str, int] = {}
         self._controller_id = -1
-        self.asks_controllers = False
+        self.uses_controllers = False
         # The address that responded last.
         self._first: PeerAddress | None = None
 
@@ -160,7 +160,7 @@ class KafkaClient:
     @property
     def is_asked_locally(self) -> bool:
         """Whether a bootstrap address is of this machine."""
-        return any(each.host.startswith(_LOCAL_HOSTS) for each in self._bootstrap)
+        return any(address.host.startswith(_LOCAL_HOSTS) for address in self._bootstrap)
 
     # --- requests ---
 
@@ -180,12 +180,12 @@ class KafkaClient:
                 problems.append(without_frames(error))
             except PeerError as error:
                 is_closed = isinstance(error, ConnectionLostError) and self._handshake is None
-                step = f". A listener with SASL asks for {self._flags.login}" if is_closed else ""
+                step = f". A SASL listener needs {self._flags.login}" if is_closed else ""
                 raise ClientError(f"{error}{step}") from error
             else:
                 self._first = address
                 return answer
-        raise ClientError(_nobody(problems, self._flags))
+        raise ClientError(_no_response_message(problems, self._flags))
 
     async def request_of(
         self,
@@ -196,19 +196,19 @@ class KafkaClient:
         at_most: int | None = None,
         timeout_s: float | None = None,
     ) -> Any:
-        """Send a request to a broker; to a controller if `asks_controllers`.
+        """Send a request to a broker; to a controller if `uses_controllers`.
 
         Raises:
             ClientError: The node is unknown.
         """
         address = self._brokers.get(broker_id)
-        kind = "controller" if self.asks_controllers else "broker"
+        kind = "controller" if self.uses_controllers else "broker"
         if address is None:
             await self._find_nodes()
             address = self._brokers.get(broker_id)
         if address is None:
-            known = ", ".join(map(str, sorted(self._brokers)))
-            raise ClientError(f"there is no {kind} {broker_id}; running are {known}")
+            broker_ids = ", ".join(map(str, sorted(self._brokers)))
+            raise ClientError(f"there is no {kind} {broker_id}; running {kind}s: {broker_ids}")
         node = self._node(address)
         try:
             return await node.request(
@@ -216,7 +216,7 @@ class KafkaClient:
             )
         except CannotConnectError as error:
             raise ClientError(
-                f"{kind} {broker_id} tells clients to connect to {address}, but there:"
+                f"cannot reach {kind} {broker_id} at its advertised address {address}:"
                 f" {_why(error)}. See its advertised.listeners"
             ) from error
         except UnsupportedVersionError as error:
@@ -280,15 +280,16 @@ class KafkaClient:
 
     async def use_controllers(self) -> None:
         """Send requests to the active controller; the bootstrap addresses must be controllers."""
-        found = await describe_cluster(self, endpoint_type=CONTROLLERS)
+        cluster = await describe_cluster(self, endpoint_type=CONTROLLERS)
         self._brokers = {
-            each.broker_id: PeerAddress(each.host, each.port) for each in found.brokers
+            controller.broker_id: PeerAddress(controller.host, controller.port)
+            for controller in cluster.brokers
         }
-        self._controller_id = found.controller_id
-        self.asks_controllers = True
+        self._controller_id = cluster.controller_id
+        self.uses_controllers = True
 
     async def _find_nodes(self) -> None:
-        if self.asks_controllers:
+        if self.uses_controllers:
             await self.use_controllers()
         else:
             await self.metadata([])
@@ -314,13 +315,13 @@ class KafkaClient:
         """
 
         def body(version: int) -> dict[str, Any]:
-            asked = None if topics is None else [{"name": name} for name in topics]
-            return {"topics": asked, "allow_auto_topic_creation": may_create or version < 4}
+            requested = None if topics is None else [{"name": name} for name in topics]
+            return {"topics": requested, "allow_auto_topic_creation": may_create or version < 4}
 
         answer = await self.request(ApiKey.METADATA, body)
         if answer.brokers:
             self._brokers = {
-                each.node_id: PeerAddress(each.host, each.port) for each in answer.brokers
+                broker.node_id: PeerAddress(broker.host, broker.port) for broker in answer.brokers
             }
             self._controller_id = answer.controller_id
         return answer
@@ -337,8 +338,8 @@ class KafkaClient:
                 return int(answer.node_id)
             if code not in PASSING:
                 break
-        what = f"the coordinator of group {group} cannot be found"
-        raise ClientError(f"{what}: {explained(code, message)}", code=code)
+        failure = f"the coordinator of group {group} cannot be found"
+        raise ClientError(f"{failure}: {explained(code, message)}", code=code)
 
     # --- time, connections ---
 
@@ -358,7 +359,7 @@ class KafkaClient:
         """Await several requests; the first failure cancels the others."""
         try:
             async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(each) for each in work]
+                tasks = [group.create_task(coroutine) for coroutine in work]
         except BaseExceptionGroup as errors:
             raise errors.exceptions[0] from None
         return [task.result() for task in tasks]
@@ -381,24 +382,24 @@ def _coordinator_question(group: str) -> Body:
     return lambda version: {"key": group} | ({"key_type": _GROUP} if version else {})
 
 
-def _nobody(problems: Sequence[CannotConnectError], flags: FlagNames) -> str:
+def _no_response_message(problems: Sequence[CannotConnectError], flags: FlagNames) -> str:
     """Return a message that no address responds, and what to do."""
-    said = "; ".join(f"{each.peer}: {_why(each).rstrip('.')}" for each in problems)
-    if any(isinstance(each, AuthenticationFailedError) for each in problems):
-        return f"no login at {said}"
-    if any(_NO_TLS in each.what for each in problems):
-        return f"no connection to {said}. Whose certificates are believed, says {flags.trust}"
-    if any(_CLOSED in each.what or _BY_TLS in each.what for each in problems):
-        return f"no connection to {said}. A listener with TLS asks for {flags.tls}"
+    reasons = "; ".join(f"{problem.peer}: {_why(problem).rstrip('.')}" for problem in problems)
+    if any(isinstance(problem, AuthenticationFailedError) for problem in problems):
+        return f"cannot log in at {reasons}"
+    if any(_NO_TLS in problem.what for problem in problems):
+        return f"cannot connect to {reasons}. {flags.trust} sets the trusted certificates"
+    if any(_CLOSED in problem.what or _BY_TLS in problem.what for problem in problems):
+        return f"cannot connect to {reasons}. A TLS listener needs {flags.tls}"
     return (
-        f"no broker answers at {said}. Start one with `wirebroker serve`, or"
-        f" name another by {flags.address}"
+        f"no broker responds at {reasons}. Start one with `wirebroker serve`, or"
+        f" set its address with {flags.address}"
     )
 
 
 def _why(error: CannotConnectError) -> str:
     """Return a short reason for a failed connection."""
-    what = error.what
-    if "Connect call failed" in what and f"Errno {errno.ECONNREFUSED}" in what:
+    message = error.what
+    if "Connect call failed" in message and f"Errno {errno.ECONNREFUSED}" in message:
         return "connection refused"
-    return what.rpartition("] ")[2] if what.startswith("[Errno") else what
+    return message.rpartition("] ")[2] if message.startswith("[Errno") else message

@@ -54,5 +54,5 @@ def __getattr__(name: str) -> Any:
     module = _MODULES.get(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(f"{__name__}.{module}"), name)
-    return found
+    attribute = globals()[name] = getattr(import_module(f"{__name__}.{module}"), name)
+    return attribute

@@ -66,8 +66,8 @@ def describe_topic(
         if name in overrides:
             synonyms = (Synonym(name, text, ConfigSource.DYNAMIC_TOPIC_CONFIG), *synonyms)
         has_secret = name not in overrides and _is_secret(layers, row.synonyms)
-        shown = replace(row, has_secret=has_secret)
-        described.append(_described(shown, text, synonyms, read_only=False))
+        described_row = replace(row, has_secret=has_secret)
+        described.append(_described(described_row, text, synonyms, read_only=False))
     return described
 
 
@@ -95,8 +95,8 @@ def describe_group(layers: Layers, overrides: Mapping[str, str]) -> list[Describ
         if row.type is ConfigType.STRING and text is not None and own[0].name != name:
             text = text.partition(",")[0]
         has_secret = name not in overrides and _is_secret(layers, row.synonyms)
-        shown = replace(row, has_secret=has_secret)
-        described.append(_described(shown, text, tuple(own), read_only=False))
+        described_row = replace(row, has_secret=has_secret)
+        described.append(_described(described_row, text, tuple(own), read_only=False))
     return described
 
 
@@ -111,25 +111,25 @@ def describe_broker(layers: Layers, values: Mapping[str, ConfigValue]) -> list[D
             continue
         synonyms = _synonyms(layers, name, row.synonyms or (name,))
         read_only = row.mutability is Mutability.READ_ONLY
-        shown = replace(row, has_secret=_is_secret(layers, (name,)))
+        described_row = replace(row, has_secret=_is_secret(layers, (name,)))
         value = values[name] if name in values else row.default_value()
-        described.append(_described(shown, text_of(value), synonyms, read_only=read_only))
+        described.append(_described(described_row, text_of(value), synonyms, read_only=read_only))
     described += [_described_other(name, layers) for name in _other_names(layers)]
     return sorted(described)
 
 
 def describe_cluster_default(layers: Layers) -> list[DescribedConfig]:
     """Describe the dynamic cluster-wide configs (DescribeConfigs of the broker named '')."""
-    wanted = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
-    own_layer = [(wanted, dict(layers)[wanted])]
+    source = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
+    own_layer = [(source, dict(layers)[source])]
     described: list[DescribedConfig] = []
-    for name, text in sorted(dict(layers)[wanted].items()):
+    for name, text in sorted(dict(layers)[source].items()):
         row = ROWS.get(name)
         if row is None:
             described.append(_described_other(name, own_layer, has_defaults=False))
         else:
             read_only = row.mutability is Mutability.READ_ONLY
-            synonyms = (Synonym(name, text, wanted),)
+            synonyms = (Synonym(name, text, source),)
             described.append(_described(row, text, synonyms, read_only=read_only))
     return described
 
@@ -143,9 +143,9 @@ def _described_other(name: str, layers: Layers, *, has_defaults: bool = True) ->
     row = row_of(name)
     base = base_name(name)
     if row is None:
-        found = [source for source, layer in layers if name in layer]
-        synonyms = tuple(Synonym(name, None, source) for source in found)
-        return DescribedConfig(name, None, True, found[0], True, synonyms, _UNKNOWN_TYPE, None)
+        sources = [source for source, layer in layers if name in layer]
+        synonyms = tuple(Synonym(name, None, source) for source in sources)
+        return DescribedConfig(name, None, True, sources[0], True, synonyms, _UNKNOWN_TYPE, None)
     names = (name,) if base == name else (name, base)
     synonyms = _synonyms(layers, name, names, has_defaults=has_defaults)
     has_secret = _is_secret(layers, names)
@@ -155,7 +155,7 @@ def _described_other(name: str, layers: Layers, *, has_defaults: bool = True) ->
 
 
 def _is_secret(layers: Layers, names: Sequence[str]) -> bool:
-    texts = (layer[each] for _, layer in layers for each in names if each in layer)
+    texts = (layer[name] for _, layer in layers for name in names if name in layer)
     return isinstance(next(texts, None), SecretText)
 
 
@@ -171,19 +171,19 @@ def _synonyms(
     As in Kafka, entries before the first one of that exact name are omitted: a topic's retention.ms
     from log.retention.hours has no synonyms and counts as a default.
     """
-    found = [
-        Synonym(each, _shown(layer[each]), source)
+    synonyms = [
+        Synonym(candidate, _shown(layer[candidate]), source)
         for source, layer in layers
-        for each in names
-        if each in layer
+        for candidate in names
+        if candidate in layer
     ]
-    for each in names if has_defaults else ():
-        row = None if is_of_a_listener(each) else row_of(each)
+    for candidate in names if has_defaults else ():
+        row = None if is_of_a_listener(candidate) else row_of(candidate)
         default = None if row is None else text_of(row.default_value())
         if default is not None:
-            found.append(Synonym(each, default, ConfigSource.DEFAULT_CONFIG))
-    first = next((i for i, synonym in enumerate(found) if synonym.name == name), len(found))
-    return tuple(found[first:])
+            synonyms.append(Synonym(candidate, default, ConfigSource.DEFAULT_CONFIG))
+    first = next((i for i, synonym in enumerate(synonyms) if synonym.name == name), len(synonyms))
+    return tuple(synonyms[first:])
 
 
 def _described(
@@ -198,7 +198,7 @@ def _described(
         read_only=read_only,
         config_source=synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG,
         is_sensitive=row.is_sensitive,
-        synonyms=tuple(each._replace(value=_fitting(each.value)) for each in synonyms),
+        synonyms=tuple(synonym._replace(value=_fitting(synonym.value)) for synonym in synonyms),
         config_type=row.type.value,
         documentation=row.doc,
     )

@@ -86,9 +86,9 @@ def as_markdown() -> str:
     for row in _shown(TOPIC_ROWS.values()):
         givers = ", ".join(f"`{name}`" for name in row.synonyms)
         parts.append(_line(row, f"{givers} | {row.effect.value}"))
-    kept = [row for row in ROWS.values() if row.effect is Effect.KEPT]
+    rows_without_effect = [row for row in ROWS.values() if row.effect is Effect.KEPT]
     parts.append(_WITHOUT_EFFECT)
-    parts += [_line(row, row.mutability.value) for row in _shown(kept)]
+    parts += [_line(row, row.mutability.value) for row in _shown(rows_without_effect)]
     return "".join(parts)
 
 
@@ -110,11 +110,11 @@ def _line(row: ConfigRow, last: str) -> str:
 def _allowed(row: ConfigRow) -> str:
     if row.choices:
         return ", ".join(row.choices)
-    least, most = row.at_least, row.at_most
-    if least is not None and most is not None:
-        text = f"{least} to {most}"
-    elif least is not None:
-        text = f"at least {least}"
+    minimum, maximum = row.at_least, row.at_most
+    if minimum is not None and maximum is not None:
+        text = f"{minimum} to {maximum}"
+    elif minimum is not None:
+        text = f"at least {minimum}"
     else:
         return ""
     return text if row.also is None else f"{text}, or {row.also}"

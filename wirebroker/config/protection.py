@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from wirebroker.base.wording import few_of
+from wirebroker.base.text import few_of
 from wirebroker.config.lookup import base_name, is_read, mechanism_of
 from wirebroker.config.rows.row import StartError
 from wirebroker.config.table import ROWS
@@ -33,7 +33,7 @@ _THEM: Final = ("it", "them")
 _MOST_SHOWN: Final = 5
 _PREFIXES: Final = ("ssl.", "sasl.")
 # Names of older Kafka versions, with the value that does not count.
-_OTHERS: Final[Mapping[str, str]] = {
+_DEFAULTS_OF_OTHERS: Final[Mapping[str, str]] = {
     "delegation.token.master.key": "",
     "password.encoder.old.secret": "",
     "password.encoder.secret": "",
@@ -53,7 +53,7 @@ _OF_AUTHORIZERS: Final[Mapping[str, str]] = {
 
 def asking_names(settings: Mapping[str, str]) -> tuple[str, ...]:
     """Return the names in `settings` that require protection, in order."""
-    asking = {name for name, value in settings.items() if _asks(name, value)}
+    asking = {name for name, value in settings.items() if _requests_protection(name, value)}
     if not settings.get("authorizer.class.name"):
         # They count only if no authorizer reads them.
         asking |= {
@@ -69,7 +69,9 @@ def is_about_protection(name: str) -> bool:
     if name in _ONE_OF_RENEWALS or name.startswith(_OF_RENEWALS):
         return False
     row = ROWS.get(name)
-    return name in _OTHERS or name.startswith(_PREFIXES) or (row is not None and row.asks)
+    return (
+        name in _DEFAULTS_OF_OTHERS or name.startswith(_PREFIXES) or (row is not None and row.asks)
+    )
 
 
 def check_protection(config: Settings) -> None:
@@ -78,10 +80,10 @@ def check_protection(config: Settings) -> None:
     Raises:
         StartError: The configuration does not allow it.
     """
-    if config.protection_asked and not config.bool(SWITCH):
+    if config.protection_requested and not config.bool(SWITCH):
         raise StartError(
-            f"{_asking(config.protection_asked)} protection that is not available",
-            f"remove {_THEM[len(config.protection_asked) > 1]}, or {_RUN_OPEN}",
+            f"{_asking(config.protection_requested)} protection that is not available",
+            f"remove {_THEM[len(config.protection_requested) > 1]}, or {_RUN_OPEN}",
         )
 
 
@@ -122,22 +124,22 @@ def _instead(kinds: Sequence[str], otherwise: str) -> str:
 
 def unprotected_warning(config: Settings) -> str | None:
     """Return the warning about settings that are ignored, or None."""
-    if not config.protection_asked:
+    if not config.protection_requested:
         return None
     return (
-        f"running unprotected because of {SWITCH}: {_asking(config.protection_asked)} protection "
-        "that is not available"
+        f"running unprotected because of {SWITCH}: "
+        f"{_asking(config.protection_requested)} protection that is not available"
     )
 
 
-def _asks(whole_name: str, value: str) -> bool:
+def _requests_protection(whole_name: str, value: str) -> bool:
     name = base_name(whole_name)
-    said = value.replace(" ", "").casefold()
-    if not said or not is_about_protection(name) or _is_in_force(whole_name):
+    normalized = value.replace(" ", "").casefold()
+    if not normalized or not is_about_protection(name) or _is_in_force(whole_name):
         return False
     row = ROWS.get(name)
-    harmless = _OTHERS.get(name, "") if row is None else row.default or ""
-    return said != harmless.casefold()
+    harmless = _DEFAULTS_OF_OTHERS.get(name, "") if row is None else row.default or ""
+    return normalized != harmless.casefold()
 
 
 def _is_in_force(name: str) -> bool:

@@ -69,14 +69,14 @@ def resolve(
 def _resolved(name: str, text: str, providers: Mapping[str, _Provider]) -> str:
     values: list[str] = []
 
-    def value_of(found: re.Match[str]) -> str:
-        provider = providers.get(found[1])
+    def value_of(match: re.Match[str]) -> str:
+        provider = providers.get(match[1])
         if provider is None:
-            return found[0]
+            return match[0]
         try:
-            values.append(provider.get(found[2] or "", found[3]))
+            values.append(provider.get(match[2] or "", match[3]))
         except ConfigError as error:
-            raise ConfigError(f"{name}: cannot resolve {found[0]}: {error}") from None
+            raise ConfigError(f"{name}: cannot resolve {match[0]}: {error}") from None
         return values[-1]
 
     replaced = _PLACEHOLDER.sub(value_of, text) if "${" in text else text
@@ -86,8 +86,8 @@ def _resolved(name: str, text: str, providers: Mapping[str, _Provider]) -> str:
 def placeholder_in(text: str, settings: Mapping[str, str]) -> str | None:
     """Return the first placeholder of a configured provider in a value, or None."""
     names = _names(settings) if "${" in text else []
-    found = (each for each in _PLACEHOLDER.finditer(text) if each[1] in names)
-    return next((each[0] for each in found), None)
+    matches = (match for match in _PLACEHOLDER.finditer(text) if match[1] in names)
+    return next((match[0] for match in matches), None)
 
 
 def redacted(message: str, settings: Mapping[str, str], at_least: int = 1) -> str:
@@ -105,24 +105,26 @@ def redacted(message: str, settings: Mapping[str, str], at_least: int = 1) -> st
 
 
 def _names(settings: Mapping[str, str]) -> list[str]:
-    return [each.strip() for each in settings.get(CONFIG_PROVIDERS, "").split(",") if each.strip()]
+    return [name.strip() for name in settings.get(CONFIG_PROVIDERS, "").split(",") if name.strip()]
 
 
 def _providers(
     settings: Mapping[str, str], environment: Mapping[str, str], files: ProviderFiles
 ) -> dict[str, _Provider]:
-    made: dict[str, _Provider] = {}
+    providers: dict[str, _Provider] = {}
     for name in _names(settings):
         key = f"{CONFIG_PROVIDERS}.{name}.class"
         class_name = settings.get(key, "").strip()
         params = f"{CONFIG_PROVIDERS}.{name}.param."
         match class_name.removeprefix(_PACKAGE):
             case "FileConfigProvider":
-                made[name] = _Files(_AllowedPaths(settings, params, files), files)
+                providers[name] = _Files(_AllowedPaths(settings, params, files), files)
             case "DirectoryConfigProvider":
-                made[name] = _Directories(_AllowedPaths(settings, params, files), files)
+                providers[name] = _Directories(_AllowedPaths(settings, params, files), files)
             case "EnvVarConfigProvider":
-                made[name] = _Variables(settings.get(f"{params}allowlist.pattern"), environment)
+                providers[name] = _Variables(
+                    settings.get(f"{params}allowlist.pattern"), environment
+                )
             case "":
                 raise ConfigError(
                     f"{key} is missing: set the class of the provider {name}, which "
@@ -133,7 +135,7 @@ def _providers(
                     f"{key}={class_name} cannot be used: use FileConfigProvider,"
                     f" DirectoryConfigProvider or EnvVarConfigProvider of {_PACKAGE[:-1]}"
                 )
-    return made
+    return providers
 
 
 class _AllowedPaths:
@@ -146,7 +148,7 @@ class _AllowedPaths:
         name = f"{params}allowed.paths"
         text = settings.get(name, "")
         self._files = files
-        self._allowed = [self._allowed_path(name, each) for each in text.split(",")] if text else []
+        self._allowed = [self._allowed_path(name, path) for path in text.split(",")] if text else []
 
     def _allowed_path(self, name: str, path: str) -> str:
         if not posixpath.isabs(path):
@@ -160,12 +162,12 @@ class _AllowedPaths:
         if not path:
             raise ConfigError("the placeholder has no path")
         try:
-            real = self._files.real_path(path)
+            real_path = self._files.real_path(path)
         except (OSError, ValueError) as error:
             raise ConfigError(f"{path}: {_reason(error)}") from None
-        if self._allowed and not any(_is_below(real, each) for each in self._allowed):
+        if self._allowed and not any(_is_below(real_path, allowed) for allowed in self._allowed):
             raise ConfigError(f"{path} is not in allowed.paths")
-        return real
+        return real_path
 
 
 def _is_below(path: str, directory: str) -> bool:
@@ -182,12 +184,12 @@ class _Files:
     def get(self, path: str, key: str) -> str:
         file = self._allowed.check(path)
         try:
-            found = parse_properties(_text(self._files, file))
+            properties = parse_properties(_text(self._files, file))
         except ValueError as error:
             raise ConfigError(f"{file} is not a properties file: {error}") from None
-        if key not in found:
+        if key not in properties:
             raise ConfigError(f"{file} has no key {key}")
-        return found[key]
+        return properties[key]
 
 
 class _Directories:

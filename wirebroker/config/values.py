@@ -50,7 +50,7 @@ class Config:
         "_topic_defaults",
         "_values",
         "java_options",
-        "protection_asked",
+        "protection_requested",
         "unknown",
         "without_effect",
     )
@@ -86,10 +86,10 @@ class Config:
             (ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG, dict(cluster_wide or {})),
             (ConfigSource.STATIC_BROKER_CONFIG, static),
         )
-        others = sorted(name for name in static if not is_read(name))
-        self.without_effect = tuple(name for name in others if is_known(name))
-        self.unknown = tuple(name for name in others if not is_known(name))
-        self.protection_asked = asking_names(static)
+        unread_names = sorted(name for name in static if not is_read(name))
+        self.without_effect = tuple(name for name in unread_names if is_known(name))
+        self.unknown = tuple(name for name in unread_names if not is_known(name))
+        self.protection_requested = asking_names(static)
         self._values = {name: self._parse(row) for name, row in BROKER_ROWS.items()}
         for name in {name for _, layer in self._layers for name in layer} - BROKER_ROWS.keys():
             row = row_of(name)
@@ -164,8 +164,8 @@ class Config:
         names = [own, name]
         if mechanism is not None:
             names.insert(0, listener_config(listener, f"{mechanism.lower()}.{name}"))
-        found = next((each for each in names if each in self._values), name)
-        return self.set_or_default(found)
+        effective_name = next((candidate for candidate in names if candidate in self._values), name)
+        return self.set_or_default(effective_name)
 
     def list(self, name: _Str) -> tuple[_Str, ...]:
         """Return the items of a list config; empty if it is unset."""
@@ -229,22 +229,24 @@ class Config:
 
     def warnings(self) -> tuple[_Str, ...]:
         """Return one sentence for each kind of setting without effect, without values."""
-        said: tuple[_Str, ...] = ()
+        sentences: tuple[_Str, ...] = ()
         warning = unprotected_warning(self)
         if warning is not None:
-            said += (warning,)
-        names = [name for name in self.without_effect if name not in self.protection_asked]
+            sentences += (warning,)
+        names = [name for name in self.without_effect if name not in self.protection_requested]
         if names:
-            said += ("these Kafka configs have no effect in wirebroker: " + ", ".join(names),)
+            sentences += ("these Kafka configs have no effect in wirebroker: " + ", ".join(names),)
         ignored = self.java_options.without_effect
         if ignored:
-            said += (
+            sentences += (
                 ("these Java system properties have no effect in wirebroker: ")
                 + ", ".join(ignored),
             )
         if self.unknown:
-            said += ("unknown configs are ignored: " + ", ".join(map(with_hint, self.unknown)),)
-        return said
+            sentences += (
+                "unknown configs are ignored: " + ", ".join(map(with_hint, self.unknown)),
+            )
+        return sentences
 
     # -- topics ------------------------------------------------------------------------------
 
@@ -260,8 +262,8 @@ class Config:
                 values[name] = TOPIC_ROWS[name].parse(text)
         if values["internal.segment.bytes"] is not None:
             values["segment.bytes"] = values["internal.segment.bytes"]
-        named = {name.replace(".", "_"): value for name, value in values.items()}
-        return TopicSettings(**named)  # type: ignore[arg-type]  # rows parse to the fields' types
+        arguments = {name.replace(".", "_"): value for name, value in values.items()}
+        return TopicSettings(**arguments)  # type: ignore[arg-type]  # rows parse to the fields' types
 
     # -- DescribeConfigs ---------------------------------------------------------------------
 

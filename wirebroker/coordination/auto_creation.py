@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from wirebroker.base.clock import next_turn
 from wirebroker.base.log_bound import about
-from wirebroker.base.wording import few_of
+from wirebroker.base.text import few_of
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 
@@ -57,18 +57,18 @@ class AutoCreation:
             config: The broker's; unset defaults are the controller's. Not for internal topics.
             asker: The client's session; its address limits the log lines about failures.
         """
-        wanted: list[str] = []
+        missing: list[str] = []
         for name in names:
             if name in self._internal:
                 self._keep(self._internal[name]())
             elif name not in self._names:
-                wanted.append(name)
-        wanted = wanted[: MAX_UNDER_CREATION - len(self._names)]
-        if not wanted:
+                missing.append(name)
+        missing = missing[: MAX_UNDER_CREATION - len(self._names)]
+        if not missing:
             return
-        self._names.update(wanted)
+        self._names.update(missing)
         task = asyncio.get_running_loop().create_task(
-            self._create(wanted, _shape(config), about(asker.peer, asker.listener_name))
+            self._create(missing, _shape(config), about(asker.peer, asker.listener_name))
         )
         self._keep(task)
 
@@ -86,13 +86,13 @@ class AutoCreation:
     async def _create(
         self, names: list[str], shape: Mapping[str, int], bounds: Mapping[str, object]
     ) -> None:
-        begun = 0
+        start = 0
         try:
-            for begun in range(0, len(names), _MOST_AT_ONCE):
-                await self._create_some(names[begun : begun + _MOST_AT_ONCE], shape, bounds)
+            for start in range(0, len(names), _MOST_AT_ONCE):
+                await self._create_some(names[start : start + _MOST_AT_ONCE], shape, bounds)
                 await next_turn()
         except KafkaError as error:
-            failed = few_of(names[begun:], _MOST_NAMES)
+            failed = few_of(names[start:], _MOST_NAMES)
             logger.warning("auto-creation of %s failed: %s", failed, error, extra=bounds)
         finally:
             self._names.difference_update(names)
@@ -105,7 +105,7 @@ class AutoCreation:
         for result in answer.topics:
             code = ErrorCode(result.error_code)
             if code == ErrorCode.NONE:
-                logger.info("created topic %s because a client asked for it", result.name)
+                logger.info("created topic %s because a client requested it", result.name)
             elif code != ErrorCode.TOPIC_ALREADY_EXISTS:
                 failed = result.name, code.name
                 logger.warning("auto-creation of %s failed: %s", *failed, extra=bounds)

@@ -51,10 +51,10 @@ async def load(log: Log, shard: Replayer, clock: Clock) -> int:
         ends.append((producer_id, is_commit))
 
     while offset < log.log_end_offset:
-        found = log.read(offset, _READ_BYTES, up_to_offset=log.log_end_offset, min_one=True)
-        if found.slice is None:
+        log_read = log.read(offset, _READ_BYTES, up_to_offset=log.log_end_offset, min_one=True)
+        if log_read.slice is None:
             break
-        data = await in_thread(Work.LOADING, found.slice.read)
+        data = await in_thread(Work.LOADING, log_read.slice.read)
         walk = KeyValueWalk(data, offset, note_end)
         for record in walk:
             if ends:
@@ -67,7 +67,7 @@ async def load(log: Log, shard: Replayer, clock: Clock) -> int:
         if ends:
             await _replay_ends(ends, shard, slices)
         if walk.next_offset == offset:
-            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"no whole batch at offset {offset}")
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"no complete batch at offset {offset}")
         offset = walk.next_offset
     return count
 

@@ -16,7 +16,7 @@ import logging
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from wirebroker.base.clock import Slices
-from wirebroker.base.wording import few_of
+from wirebroker.base.text import few_of
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.records.compression import Codec
 from wirebroker.coordination.coordinator_loading import load
@@ -133,13 +133,19 @@ class CoordinatorPartitions(Generic[ShardT]):
 
     def follow(self, change: LeadershipChange) -> None:
         """Begin and end terms; other topics are ignored."""
-        assert not self._is_stopped, "who has stopped is told nothing any more"
-        resigned = [each for each in change.resigned if each.partition.topic == self._topic]
+        assert not self._is_stopped, "stopped coordinators get no changes"
+        resigned = [
+            resignation
+            for resignation in change.resigned
+            if resignation.partition.topic == self._topic
+        ]
         for partition, leader_epoch in resigned:
             self._resign(partition, leader_epoch)
         if resigned:
-            indexes = few_of([str(each.partition.index) for each in resigned], _MOST_SHOWN)
-            logger.info("this node coordinates %s no more: %s", self._topic, indexes)
+            indexes = few_of(
+                [str(resignation.partition.index) for resignation in resigned], _MOST_SHOWN
+            )
+            logger.info("this node no longer coordinates %s: %s", self._topic, indexes)
         for partition, leader_epoch in change.elected:
             if partition.topic == self._topic:
                 self._elect(partition, leader_epoch)
@@ -157,7 +163,7 @@ class CoordinatorPartitions(Generic[ShardT]):
         index = partition.index
         former = self._terms.pop(index, None)
         if former is not None:
-            assert former.log.leader_epoch < leader_epoch, "leader epochs rise"
+            assert former.log.leader_epoch < leader_epoch, "leader epochs increase"
             _end(former)
         log = PartitionLog(
             partition,
@@ -174,18 +180,18 @@ class CoordinatorPartitions(Generic[ShardT]):
 
     def _resign(self, partition: Partition, leader_epoch: int) -> None:
         term = self._terms.pop(partition.index)
-        assert term.log.leader_epoch == leader_epoch, "who resigns was elected"
+        assert term.log.leader_epoch == leader_epoch, "resigned from another epoch"
         _end(term)
 
     async def _load(self, term: _Term[ShardT]) -> None:
         log = term.log
-        begun = self._clock.monotonic()
+        started_s = self._clock.monotonic()
         try:
             count = await load(log.partition.log, term.shard, self._clock)
         except Exception:
             # The root of a task; a permanent failure must not look like loading.
             term.error = ErrorCode.NOT_COORDINATOR
-            logger.exception("%s cannot be loaded", log.name)
+            logger.exception("cannot load %s", log.name)
             return
         self._activate(term)
         logger.info(
@@ -193,11 +199,11 @@ class CoordinatorPartitions(Generic[ShardT]):
             term.shard.describe(),
             count,
             log.name,
-            (self._clock.monotonic() - begun) * 1000,
+            (self._clock.monotonic() - started_s) * 1000,
         )
 
     def _activate(self, term: _Term[ShardT]) -> None:
-        assert self._terms[term.log.partition.index] is term, "a term that was ended is not loaded"
+        assert self._terms[term.log.partition.index] is term, "the term has ended"
         term.engine = Engine(
             term.shard,
             term.log,
@@ -206,7 +212,7 @@ class CoordinatorPartitions(Generic[ShardT]):
             on_effect=self._on_effect,
         )
         term.error = None
-        term.engine.run(lambda shard, _token, moment: shard.on_loaded(moment))
+        term.engine.run(lambda shard, _token, now: shard.on_loaded(now))
 
     # -- requests ----------------------------------------------------------------------------
 

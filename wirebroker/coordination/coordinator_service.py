@@ -135,4 +135,4 @@ async def _repeat(name: str, interval_ms: int, duty: Callable[[], Awaitable[None
             await duty()
         except Exception:
             # The root of a task; one bad record must not end it.
-            logger.exception("%s: something failed; it is tried again", name)
+            logger.exception("%s failed; retrying", name)

@@ -50,13 +50,13 @@ class _Lookups:
 class GroupLookups:
     """Groups that were recently looked up and not used since, with the connections."""
 
-    __slots__ = ("_call_later", "_said_of", "_watched")
+    __slots__ = ("_call_later", "_warned_groups", "_watched")
 
     def __init__(self, call_later: Callable[[float, Callable[[], None]], object]) -> None:
         self._call_later = call_later
         self._watched: OrderedDict[str, OrderedDict[str, _Lookups]] = OrderedDict()
         # One log line per group and per connection: a client can invent any number of groups.
-        self._said_of: OrderedDict[tuple[str, str], None] = OrderedDict()
+        self._warned_groups: OrderedDict[tuple[str, str], None] = OrderedDict()
 
     def add(self, group_id: str, connection: Session, client_id: str | None, now: float) -> None:
         """Record that a client looked up a group's coordinator, at `now` in seconds."""
@@ -91,21 +91,21 @@ class GroupLookups:
         del connections[connection.id]
         # A request in progress means that the client fetches from assigned partitions.
         if not connection.has_ended and not connection.pauses & ANSWER_IS_DUE:
-            self._say(group_id, connection, client_id)
+            self._warn(group_id, connection, client_id)
 
-    def _say(self, group_id: str, connection: Session, client_id: str | None) -> None:
+    def _warn(self, group_id: str, connection: Session, client_id: str | None) -> None:
         keys = ("group", group_id), ("connection", connection.id)
-        if any(key in self._said_of for key in keys):
+        if any(key in self._warned_groups for key in keys):
             return
-        self._said_of.update(dict.fromkeys(keys))
-        while len(self._said_of) > _MOST_KEPT:
-            self._said_of.popitem(last=False)
+        self._warned_groups.update(dict.fromkeys(keys))
+        while len(self._warned_groups) > _MOST_KEPT:
+            self._warned_groups.popitem(last=False)
         logger.warning(
-            "group %s: its client %s at %s (%s %s) has looked up the coordinator and does not "
-            "join; it seems to want the newer group protocol (KIP-848), not served yet: set "
+            "group %s: its client %s at %s (%s %s) has looked up the coordinator but does not "
+            "join; it probably uses the consumer group protocol (KIP-848), not served yet: set "
             "group.protocol=classic in the client",
             group_id,
-            (client_id or "without a client id")[:_LONGEST_ID],
+            (client_id or "(no client id)")[:_LONGEST_ID],
             connection.peer,
             connection.client_software_name,
             connection.client_software_version,

@@ -86,13 +86,13 @@ class InternalTopic:
             answer = await self._controller.ask(ApiKey.CREATE_TOPICS, {"topics": [topic]})
         except KafkaError as error:
             bounds = about_topic(self.name)
-            logger.warning("%s could not be created: %s", self.name, error, extra=bounds)
+            logger.warning("cannot create %s: %s", self.name, error, extra=bounds)
             return
         for result in answer.topics:
             code = ErrorCode(result.error_code)
             if code not in {ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS}:
                 logger.warning(
-                    "%s could not be created: %s: %s",
+                    "cannot create %s: %s: %s",
                     self.name,
                     code.name,
                     result.error_message,

@@ -14,9 +14,9 @@ from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, build_batch
 from wirebroker.codecs.records.compression import Codec
 from wirebroker.codecs.records.layout import HEADER_BYTES
-from wirebroker.storage.brief_work import TakesLongError
 from wirebroker.storage.log.append import AppendOrigin
 from wirebroker.storage.log.validation.record_validation import Walked
+from wirebroker.storage.long_work import TakesLongError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -110,7 +110,7 @@ class PartitionLog:
     def append(
         self,
         records: Sequence[CoordinatorRecord],
-        moment: Moment,
+        now: Moment,
         producer: ProducerEpoch | None = None,
         guard: VerificationGuard | None = None,
     ) -> None:
@@ -124,7 +124,7 @@ class PartitionLog:
         pairs = [(key, value, ()) for key, value in records]
         batch = build_batch(
             pairs,
-            timestamp_ms=moment.wall_ms,
+            timestamp_ms=now.wall_ms,
             codec=self._codec,
             producer_id=producer_id,
             producer_epoch=producer_epoch,
@@ -133,13 +133,13 @@ class PartitionLog:
         )
         # The known result of a walk, which would take a fifth of an append, and be refused on the
         # loop for records that decompress to a large size.
-        plain = build_batch(pairs, timestamp_ms=moment.wall_ms) if self._codec else batch
-        walked = Walked(None, moment.wall_ms, [], 0, False, len(plain) - HEADER_BYTES)
+        plain = build_batch(pairs, timestamp_ms=now.wall_ms) if self._codec else batch
+        walked = Walked(None, now.wall_ms, [], 0, False, len(plain) - HEADER_BYTES)
         try:
             self._check_free()
             result = self.partition.append(
                 memoryview(batch),
-                now_ms=moment.wall_ms,
+                now_ms=now.wall_ms,
                 request_version=_REQUEST_VERSION,
                 origin=AppendOrigin.CLIENT if producer is None else AppendOrigin.COORDINATOR,
                 guard=guard,

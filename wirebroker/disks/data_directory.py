@@ -65,7 +65,7 @@ class StoredPartition(Protocol):
 
 # Shortages that do not concern the disk: only the request fails.
 _SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EINTR})
-_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
+_NO_FREE_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 _CLOSING_THREADS = 16
 # From this number on, a stop syncs the whole volume.
@@ -82,7 +82,7 @@ def is_disk_full(error: OSError) -> bool:
 
     For a sync this error means that data is lost.
     """
-    return error.errno in _NO_ROOM
+    return error.errno in _NO_FREE_SPACE
 
 
 class Checkpoint(Flag):
@@ -101,18 +101,18 @@ class Checkpoint(Flag):
 def offline_ids(directories: Iterable[DataDirectory]) -> list[bytes]:
     """Return the known ids of offline directories."""
     return [
-        each.directory_id
-        for each in directories
-        if not each.is_online and each.directory_id != UNASSIGNED_DIRECTORY
+        directory.directory_id
+        for directory in directories
+        if not directory.is_online and directory.directory_id != UNASSIGNED_DIRECTORY
     ]
 
 
 def cordoned_ids(directories: Iterable[DataDirectory]) -> list[bytes]:
     """Return the known ids of cordoned directories."""
     return [
-        each.directory_id
-        for each in directories
-        if each.is_cordoned and each.directory_id != UNASSIGNED_DIRECTORY
+        directory.directory_id
+        for directory in directories
+        if directory.is_cordoned and directory.directory_id != UNASSIGNED_DIRECTORY
     ]
 
 
@@ -188,17 +188,17 @@ class DataDirectory:
         if not self.is_full:
             self.is_full = True
             logger.error(
-                "the data directory %s is full: %s; what is written there answers"
-                " KAFKA_STORAGE_ERROR until there is room, reads go on",
+                "the data directory %s is full: %s; writes fail with KAFKA_STORAGE_ERROR"
+                " until space is freed, reads continue",
                 self.path,
                 error,
             )
 
-    def look_for_room(self) -> None:
+    def check_free_space(self) -> None:
         """Check, regularly, whether writes succeed again."""
         if self.is_full and not self._refused_count:
             self.is_full = False
-            logger.info("nothing is refused for lack of room in %s any more", self.path)
+            logger.info("the data directory %s accepts writes again", self.path)
         self._refused_count = 0
 
     def note_new_names(self) -> None:
@@ -273,8 +273,8 @@ class DataDirectory:
                 pool.submit(partition.log.close, clean=is_clean, sync=not syncs_volume)
                 for partition in self.partitions
             ]
-        for each in closing:
-            each.result()
+        for future in closing:
+            future.result()
         if is_clean and syncs_volume:
             assert self.volume is not None
             self.volume.sync()

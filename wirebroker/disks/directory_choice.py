@@ -46,7 +46,7 @@ class DirectoryChoice:
     def use_cordon(self, config: Config) -> None:
         """Cordon the directories that a configuration names."""
         named = config.list("cordoned.log.dirs")
-        paths = {str(Path(each).absolute()) for each in named}
+        paths = {str(Path(path).absolute()) for path in named}
         for directory in self._directories:
             directory.is_cordoned = "*" in named or directory.path in paths
 
@@ -56,25 +56,35 @@ class DirectoryChoice:
         """Return each new partition of a topic with one of the usable directories."""
         counts = {directory: len(directory.partitions) for directory in usable}
         by_id = {directory.directory_id: directory for directory in usable}
-        open_ones = [each for each in usable if not each.is_cordoned] or usable[:1]
+        open_ones = [directory for directory in usable if not directory.is_cordoned] or usable[:1]
         placed: _Placed = []
         for partition in new:
             emptiest = min(open_ones, key=lambda directory: counts[directory])
-            where = by_id.get(directory_of(partition, self._node_id), emptiest)
-            preferred = self._preferred.pop((topic, partition.index), where)
-            where = preferred if preferred in usable else where
-            counts[where] += 1
-            placed.append((partition, where))
+            target = by_id.get(directory_of(partition, self._node_id), emptiest)
+            preferred = self._preferred.pop((topic, partition.index), target)
+            target = preferred if preferred in usable else target
+            counts[target] += 1
+            placed.append((partition, target))
         return placed
 
     def lost(self, new: Sequence[PartitionImage]) -> _Placed:
         """Return the partitions assigned to an offline directory, with that directory."""
-        offline = {each.directory_id: each for each in self._directories if not each.is_online}
+        offline = {
+            directory.directory_id: directory
+            for directory in self._directories
+            if not directory.is_online
+        }
         if not offline:
             return []
         # The id of a directory that could not be opened is unknown.
         unknown = offline.get(UNASSIGNED_DIRECTORY, next(iter(offline.values())))
-        here = {each.directory_id for each in self._directories if each.is_online}
-        here.add(UNASSIGNED_DIRECTORY)
-        named = [(each, directory_of(each, self._node_id)) for each in new]
-        return [(each, offline.get(place, unknown)) for each, place in named if place not in here]
+        online_ids = {
+            directory.directory_id for directory in self._directories if directory.is_online
+        }
+        online_ids.add(UNASSIGNED_DIRECTORY)
+        named = [(partition, directory_of(partition, self._node_id)) for partition in new]
+        return [
+            (partition, offline.get(directory_id, unknown))
+            for partition, directory_id in named
+            if directory_id not in online_ids
+        ]

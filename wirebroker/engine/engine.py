@@ -24,7 +24,7 @@ from wirebroker.codecs.errors import ErrorCode, KafkaError, without_frames
 from wirebroker.codecs.records.batch import NO_PRODUCER_ID
 from wirebroker.coordinator.machine import Machine
 from wirebroker.coordinator.outcome import Moment
-from wirebroker.engine.committed_answers import AnswerErrors, CommittedAnswers, fail_all
+from wirebroker.engine.committed_responses import CommittedResponses, ResponseErrors, fail_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +41,7 @@ MachineT = TypeVar("MachineT", bound=Machine)
 # The longest run of timers before other tasks get a turn.
 _TIMER_SLICE_S: Final = 0.005
 
-COORDINATOR_ERRORS: Final = AnswerErrors(
+COORDINATOR_ERRORS: Final = ResponseErrors(
     resigned=ErrorCode.NOT_COORDINATOR,
     disk=ErrorCode.NOT_COORDINATOR,
     late=ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -74,7 +74,7 @@ class Engine(Generic[MachineT]):
         clock: Clock,
         *,
         commit_timeout_ms: int = 5_000,
-        errors: AnswerErrors = COORDINATOR_ERRORS,
+        errors: ResponseErrors = COORDINATOR_ERRORS,
         on_effect: Callable[[Engine[MachineT], Any], None] | None = None,
     ) -> None:
         self.machine = machine
@@ -86,10 +86,10 @@ class Engine(Generic[MachineT]):
         self._is_refused = False
 
         def bring_about(effect: Any) -> None:
-            assert on_effect is not None, "a machine with effects has somebody for them"
+            assert on_effect is not None, "a machine with effects needs on_effect"
             on_effect(self, effect)
 
-        self._answers = CommittedAnswers(
+        self._answers = CommittedResponses(
             log, clock, timeout_s=commit_timeout_ms / 1000, errors=errors, on_effect=bring_about
         )
         self._armed: asyncio.TimerHandle | None = None
@@ -117,18 +117,18 @@ class Engine(Generic[MachineT]):
             KafkaError: From the operation, which then has changed nothing.
         """
         clock = self._clock
-        moment = Moment(clock.now_ms(), int(clock.monotonic() * 1000))
-        self.carry_out(operation(self.machine, token, moment), moment, guard=guard)
-        self._arm(moment.monotonic_ms)
+        now = Moment(clock.now_ms(), int(clock.monotonic() * 1000))
+        self.carry_out(operation(self.machine, token, now), now, guard=guard)
+        self._arm(now.monotonic_ms)
 
     def carry_out(
-        self, result: Result, moment: Moment, *, guard: VerificationGuard | None = None
+        self, result: Result, now: Moment, *, guard: VerificationGuard | None = None
     ) -> None:
         """Append and apply a result's records; queue its responses."""
-        assert not self.is_closed, f"{self.log.name} is led no more"
-        error = self._append_all(result, moment, guard) if result.records else None
+        assert not self.is_closed, f"{self.log.name} is no longer led here"
+        error = self._append_all(result, now, guard) if result.records else None
         if error is not None:
-            self._fail(result, error, moment)
+            self._fail(result, error, now)
         elif result.answers or result.effects:
             self._answers.add(result.answers, result.effects)
         if self._answers.is_due:
@@ -136,7 +136,7 @@ class Engine(Generic[MachineT]):
 
     def close(self) -> None:
         """Resign: send the machine's last responses, and fail all waiting ones."""
-        assert not self.is_closed, f"{self.log.name} is given up once"
+        assert not self.is_closed, f"{self.log.name} is already closed"
         self.is_closed = True
         if self._armed is not None:
             self._armed.cancel()
@@ -145,20 +145,20 @@ class Engine(Generic[MachineT]):
         self._answers.close()
 
     def _append_all(
-        self, result: Result, moment: Moment, guard: VerificationGuard | None
+        self, result: Result, now: Moment, guard: VerificationGuard | None
     ) -> KafkaError | OSError | None:
         """Append the records and apply them; return the error, if any."""
         producer = result.producer
         producer_id = NO_PRODUCER_ID if producer is None else producer.producer_id
-        log, take_over = self.log, self.machine.take_over
+        log, apply = self.log, self.machine.apply
         pieces = (result.records,) if result.is_atomic else log.cut(result.records)
         # An append may commit earlier records, whose effects may append more. They are held until
         # the records of this append are applied, to keep the order of the log.
         self._answers.is_held = True
         try:
             for records in pieces:
-                log.append(records, moment, producer, guard)
-                take_over(records, producer_id)
+                log.append(records, now, producer, guard)
+                apply(records, producer_id)
         except (KafkaError, OSError) as error:
             return without_frames(error)
         finally:
@@ -166,18 +166,18 @@ class Engine(Generic[MachineT]):
         self._is_refused = False
         return None
 
-    def _fail(self, result: Result, error: KafkaError | OSError, moment: Moment) -> None:
+    def _fail(self, result: Result, error: KafkaError | OSError, now: Moment) -> None:
         if isinstance(error, OSError):
             message = f"{self.log.name} cannot be written: {error}"
-            told = KafkaError(self._errors.disk, message)
+            kafka_error = KafkaError(self._errors.disk, message)
         else:
-            told = error
+            kafka_error = error
         if not self._is_refused:
             self._is_refused = True
-            logger.warning("records could not be appended to %s: %s", self.log.name, told)
+            logger.warning("cannot append records to %s: %s", self.log.name, kafka_error)
         if result.on_failure is not None:
-            self.carry_out(result.on_failure(told.code, moment), moment)
-        fail_all(result.answers, told)
+            self.carry_out(result.on_failure(kafka_error.code, now), now)
+        fail_all(result.answers, kafka_error)
         if isinstance(error, OSError):
             self.log.disk_failed(error)
 
@@ -210,11 +210,11 @@ class Engine(Generic[MachineT]):
         self._armed = None
         give_up_at = self._clock.monotonic() + _TIMER_SLICE_S
         while not self.is_closed:
-            moment = self.now()
-            event = self.machine.timers.take_due(moment.monotonic_ms)
+            now = self.now()
+            event = self.machine.timers.take_due(now.monotonic_ms)
             if event is None:
                 break
-            self.carry_out(self.machine.on_timer(event, moment), moment)
+            self.carry_out(self.machine.on_timer(event, now), now)
             if self._clock.monotonic() >= give_up_at:
                 break
         self._arm(self.now().monotonic_ms)

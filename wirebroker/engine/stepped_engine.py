@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from wirebroker.base.clock import Clock, Steps
     from wirebroker.coordinator.machine import MachineLog, Result
     from wirebroker.coordinator.outcome import Moment, Token
-    from wirebroker.engine.committed_answers import AnswerErrors
+    from wirebroker.engine.committed_responses import ResponseErrors
 
 
 class SteppedEngine(Engine[MachineT]):
@@ -38,7 +38,7 @@ class SteppedEngine(Engine[MachineT]):
         log: MachineLog,
         clock: Clock,
         *,
-        errors: AnswerErrors,
+        errors: ResponseErrors,
         on_effect: Callable[[Engine[MachineT], Any], None],
     ) -> None:
         super().__init__(machine, log, clock, errors=errors, on_effect=on_effect)
@@ -59,12 +59,12 @@ class SteppedEngine(Engine[MachineT]):
             # Many small operations in a row must not block the loop either.
             await self._slices.turn()
             self._check_serving()
-            moment = self.now()
-            steps = operation(self.machine, token, moment)
+            now = self.now()
+            steps = operation(self.machine, token, now)
             result = await Slices(self._clock).run(steps)
             self._check_serving()
-            self.carry_out(result, moment)
-            self._arm(moment.monotonic_ms)
+            self.carry_out(result, now)
+            self._arm(now.monotonic_ms)
 
     async def drain(self) -> None:
         """Finish running operations and refuse new ones, before `close`."""

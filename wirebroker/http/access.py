@@ -47,10 +47,10 @@ class Access(NamedTuple):
         """
         if self.token is None and not self.is_open and not is_loopback(host):
             raise StartError(
-                f"wirebroker.http.listeners: {shown_address(host, port)} is open beyond this "
-                "machine",
-                "give a token (wirebroker.http.token), listen at 127.0.0.1, or say that everybody "
-                "may read (wirebroker.http.open=true)",
+                f"wirebroker.http.listeners: {shown_address(host, port)} is reachable from "
+                "other machines",
+                "set a token (wirebroker.http.token), listen on 127.0.0.1, or allow access without "
+                "a token (wirebroker.http.open=true)",
             )
 
     def check(self, request: HttpRequest, route: Route) -> None:
@@ -62,18 +62,18 @@ class Access(NamedTuple):
         if route.is_open:
             return
         if self.token is not None:
-            kind, _, given = request.headers.get("authorization", "").partition(" ")
-            same = hmac.compare_digest(given.strip().encode(), self.token.encode())
-            if kind.lower() != "bearer" or not same:
+            kind, _, client_token = request.headers.get("authorization", "").partition(" ")
+            is_same = hmac.compare_digest(client_token.strip().encode(), self.token.encode())
+            if kind.lower() != "bearer" or not is_same:
                 headers = {"WWW-Authenticate": "Bearer"}
-                raise HttpError(401, "bring the token, Authorization: Bearer …", headers)
+                raise HttpError(401, "send the token: Authorization: Bearer …", headers)
         elif not self.is_open and not _names_loopback(request.headers.get("host", "")):
-            raise HttpError(403, "ask by the name localhost or by the address")
-        elif not self.is_open and not _is_ours(request.headers.get("origin")):
-            raise HttpError(403, "web pages of others may not ask")
+            raise HttpError(403, "use localhost or an IP address as the host")
+        elif not self.is_open and not _is_local_origin(request.headers.get("origin")):
+            raise HttpError(403, "requests from other web origins are refused")
 
 
-def _is_ours(origin: str | None) -> bool:
+def _is_local_origin(origin: str | None) -> bool:
     if origin is None:
         return True
     _, scheme_end, host = origin.partition("://")

@@ -146,7 +146,7 @@ class HttpConversation:
             return None
         names = {name for name, _ in head.headers}
         if {b"content-length", b"transfer-encoding"} <= names:
-            raise HttpError(400, "a body has one length: two are how requests are smuggled")
+            raise HttpError(400, "Content-Length and Transfer-Encoding exclude each other")
         body = bytearray()
         chunks = 0
         while isinstance(event := await self._event(), h11.Data):
@@ -155,7 +155,7 @@ class HttpConversation:
             if chunks % _CHUNKS_AT_ONCE == 0:
                 await next_turn()
             if len(body) > _MOST_BODY_BYTES:
-                raise HttpError(413, f"a body has at most {_MOST_BODY_BYTES} bytes")
+                raise HttpError(413, f"the body exceeds {_MOST_BODY_BYTES} bytes")
         if not isinstance(event, h11.EndOfMessage):
             return None
         headers: dict[str, str] = {}

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from wirebroker.http.routes import Routes
 
 
-def add_health(routes: Routes, why_not_ready: Callable[[], str | None]) -> None:
+def add_health(routes: Routes, not_ready_reason: Callable[[], str | None]) -> None:
     """Add both routes; `why_not_ready` returns None if clients are served."""
 
     async def live(_request: HttpRequest) -> HttpAnswer:
         return HttpAnswer.of_text("live")
 
     async def ready(_request: HttpRequest) -> HttpAnswer:
-        reason = why_not_ready()
+        reason = not_ready_reason()
         if reason is None:
             return HttpAnswer.of_text("ready")
         return HttpAnswer.of_text(f"not ready: {reason}", 503)

@@ -54,7 +54,7 @@ class HttpRequest(NamedTuple):
         try:
             return parse_json(self.body)
         except ValueError as error:
-            raise HttpError(400, f"the body is no JSON: {error}") from None
+            raise HttpError(400, f"the body is not JSON: {error}") from None
 
 
 class HttpAnswer(NamedTuple):
@@ -78,7 +78,7 @@ def read_target(target: str) -> tuple[str, dict[str, str]]:
         HttpError: 400 if it is not a path or the query is invalid.
     """
     if not target.startswith("/"):
-        raise HttpError(400, "ask for a path")
+        raise HttpError(400, "the target is not a path")
     parts = urlsplit("//host" + target)
     try:
         fields = parse_qs(parts.query, keep_blank_values=True, max_num_fields=_MOST_FIELDS)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("wirebroker.http")
 
 
-async def open_http(config: Config, *, why_not_ready: Callable[[], str | None]) -> HttpServer:
+async def open_http(config: Config, *, not_ready_reason: Callable[[], str | None]) -> HttpServer:
     """Serve at the addresses of `wirebroker.http.listeners`.
 
     Raises:
@@ -49,7 +49,7 @@ async def open_http(config: Config, *, why_not_ready: Callable[[], str | None]) 
             sock.close()
         raise
     server = HttpServer(sockets, access)
-    add_health(server.routes, why_not_ready)
+    add_health(server.routes, not_ready_reason)
     await server.start()
     return server
 
@@ -61,9 +61,9 @@ def _bind(
     try:
         return bind(address.host, address.port, settings)
     except OSError as error:
-        where = shown_address(address.host or "*", address.port)
-        what = f"cannot listen on {where} for HTTP: {error.strerror or error}"
+        address_text = shown_address(address.host or "*", address.port)
+        message = f"cannot listen on {address_text} for HTTP: {error.strerror or error}"
         if is_optional and error.errno == errno.EADDRINUSE:
-            logger.warning("%s; going on without", what)
+            logger.warning("%s; continuing without it", message)
             return None
-        raise StartError(what, "choose another address (wirebroker.http.listeners)") from error
+        raise StartError(message, "choose another address (wirebroker.http.listeners)") from error

@@ -53,17 +53,19 @@ class Routes:
         """
         methods = self._by_path.get(path) or self._below(path)
         if methods is None:
-            raise HttpError(404, f"there is nothing at {path}; there is {', '.join(self._paths())}")
+            raise HttpError(404, f"nothing at {path}; the paths are {', '.join(self._paths())}")
         route = methods.get(method)
         if route is None:
             allowed = ", ".join(sorted(methods))
-            raise HttpError(405, f"{path} takes {allowed}", {"Allow": allowed})
+            raise HttpError(405, f"{path} accepts {allowed}", {"Allow": allowed})
         return route
 
     def _below(self, path: str) -> dict[str, Route] | None:
         """Return the methods of the longest registered prefix that ends in a slash."""
-        found = [each for each in self._by_path if each.endswith("/") and path.startswith(each)]
-        return self._by_path[max(found, key=len)] if found else None
+        prefixes = [
+            prefix for prefix in self._by_path if prefix.endswith("/") and path.startswith(prefix)
+        ]
+        return self._by_path[max(prefixes, key=len)] if prefixes else None
 
     def _paths(self) -> list[str]:
         return sorted(self._by_path)

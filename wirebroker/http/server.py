@@ -52,7 +52,7 @@ class HttpServer:
     def __init__(self, sockets: Sequence[socket.socket], access: Access) -> None:
         """Take over bound, listening sockets."""
         self.routes = Routes()
-        self.addresses = [HttpAddress(*each.getsockname()[:2]) for each in sockets]
+        self.addresses = [HttpAddress(*sock.getsockname()[:2]) for sock in sockets]
         self._access = access
         self._sockets = sockets
         self._servers: list[asyncio.Server] = []
@@ -61,45 +61,48 @@ class HttpServer:
 
     async def start(self) -> None:
         """Start to accept connections."""
-        for each in self._sockets:
-            self._servers.append(await asyncio.start_server(self._connected, sock=each))
+        for sock in self._sockets:
+            self._servers.append(await asyncio.start_server(self._connected, sock=sock))
 
     async def close(self) -> None:
         """Stop accepting and close all connections."""
         for server in self._servers:
             server.close()
-        for each in self._sockets:
-            each.close()
+        for sock in self._sockets:
+            sock.close()
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        new = [each for each in self._tasks.values() if each.is_new]
+        new = [other for other in self._tasks.values() if other.is_new]
         if len(new) >= _MOST_NEW:
             self._give_up(new[0])
-        conversation = HttpConversation(reader, writer, self._answer_to, self._keep_to_bound)
+        conversation = HttpConversation(reader, writer, self._answer_to, self._enforce_limit)
         task = asyncio.get_running_loop().create_task(self._converse(conversation, writer))
         self._tasks[task] = conversation
         task.add_done_callback(self._ended)
 
-    def _keep_to_bound(self, known: HttpConversation) -> None:
-        """Close a connection beyond the limit: `known` itself if all others are being served."""
-        others = [each for each in self._tasks.values() if not each.is_new]
-        if len(others) <= _MOST_CONNECTIONS:
+    def _enforce_limit(self, newest: HttpConversation) -> None:
+        """Close a connection beyond the limit: `newest` itself if all others are being served."""
+        established = [
+            conversation for conversation in self._tasks.values() if not conversation.is_new
+        ]
+        if len(established) <= _MOST_CONNECTIONS:
             return
-        waiting = [each for each in others if not each.is_answering]
+        waiting = [conversation for conversation in established if not conversation.is_answering]
         if not waiting:
-            logger.warning("%d HTTP connections are answered: no more are taken", len(others) - 1)
-            self._give_up(known)
+            logger.warning("serving %d HTTP connections: refusing new ones", len(established) - 1)
+            self._give_up(newest)
             return
-        counts = Counter(each.address for each in waiting)
-        self._give_up(max(waiting, key=lambda each: counts[each.address]))  # the oldest of them
+        counts = Counter(conversation.address for conversation in waiting)
+        # The oldest of them.
+        self._give_up(max(waiting, key=lambda conversation: counts[conversation.address]))
 
     def _give_up(self, conversation: HttpConversation) -> None:
-        for task, each in self._tasks.items():
-            if each is conversation:
+        for task, candidate in self._tasks.items():
+            if candidate is conversation:
                 del self._tasks[task]
                 conversation.abort()  # the task may not have started
                 task.cancel()
@@ -113,7 +116,7 @@ class HttpServer:
             await conversation.run()
             writer.close()
         except (TimeoutError, ConnectionError):
-            logger.debug("an HTTP connection is given up")
+            logger.debug("closed an HTTP connection")
         except Exception:  # root of a task
             logger.exception("an HTTP connection failed")
         finally:
@@ -140,4 +143,4 @@ class HttpServer:
             raise
         except Exception:  # must not look like a fault of the peer
             logger.exception("%s %s failed", request.method, request.path)
-            return HttpAnswer.of_text("it failed, the broker's log says why", 500)
+            return HttpAnswer.of_text("the request failed; see the broker's log", 500)

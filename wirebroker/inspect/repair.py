@@ -107,7 +107,7 @@ class Repair:
         if self._files.exists(f"{path}/.lock") and lock_holder(path) is not None:
             raise RepairError(f"{path} is in use by a broker: stop it first")
         try:
-            text = self._files.read_whole(f"{path}/{META_PROPERTIES}").decode()
+            text = self._files.read_file(f"{path}/{META_PROPERTIES}").decode()
             properties = parse_meta_properties(text)
         except FileNotFoundError:
             raise RepairError(
@@ -125,18 +125,22 @@ class Repair:
             raise RepairError(str(error)) from None
 
     def _repair_metadata(self, directories: list[LogDirectory]) -> ClusterImage:
-        home = next(
-            (each for each in directories if self._files.exists(f"{each.path}/{DIRECTORY_NAME}")),
+        metadata_directory = next(
+            (
+                directory
+                for directory in directories
+                if self._files.exists(f"{directory.path}/{DIRECTORY_NAME}")
+            ),
             None,
         )
-        if home is None:
+        if metadata_directory is None:
             raise RepairError(
                 f"no directory has the metadata log ({DIRECTORY_NAME}) with the topics' settings: "
                 "name that directory too"
             )
-        store = MetadataStore(self._files, home.path, self._clock)
-        path = f"{home.path}/{DIRECTORY_NAME}"
-        with self._told(path), self._counted(path):
+        store = MetadataStore(self._files, metadata_directory.path, self._clock)
+        path = f"{metadata_directory.path}/{DIRECTORY_NAME}"
+        with self._reporting(path), self._counted(path):
             try:
                 store.open()
                 image = recover_image(store)
@@ -155,12 +159,12 @@ class Repair:
         )
         is_whole = True
         self._has_deleted = False
-        for found in sorted(directory.partitions):
-            log = self._log(found, image)
+        for partition_directory in sorted(directory.partitions):
+            log = self._log(partition_directory, image)
             if log is None:
                 continue
             key = (log.topic, log.partition)
-            with self._told(found.path), self._counted(found.path):
+            with self._reporting(partition_directory.path), self._counted(partition_directory.path):
                 is_loaded = self._load(log, directory, recovery_points, starts)
             if not is_loaded:
                 is_whole = False
@@ -171,7 +175,7 @@ class Repair:
                 new_starts[key] = log.log_start_offset
             if key in new_watermarks:
                 new_watermarks[key] = min(new_watermarks[key], log.log_end_offset)
-        with self._told(directory.path):
+        with self._reporting(directory.path):
             if new_points != recovery_points:
                 directory.write_recovery_points(new_points)
             if new_starts != starts:
@@ -184,22 +188,24 @@ class Repair:
                 epoch = -1 if self._has_deleted else directory.previous_broker_epoch
                 directory.mark_clean_shutdown(broker_epoch=epoch)
 
-    def _log(self, found: PartitionDirectory, image: ClusterImage) -> Log | None:
+    def _log(self, partition_directory: PartitionDirectory, image: ClusterImage) -> Log | None:
         """Return the unloaded log of a folder; None if a start would not load it."""
-        if found.topic == METADATA_TOPIC:
+        if partition_directory.topic == METADATA_TOPIC:
             return None
-        if found.topic_id is None:
-            topic = image.topics.get(found.topic)
+        if partition_directory.topic_id is None:
+            topic = image.topics.get(partition_directory.topic)
         else:
-            topic = image.topics_by_id.get(found.topic_id)
-        if topic is None or found.partition not in topic.partitions:
-            self._tell(_problem(found.path, "it is not in the metadata: left unchanged"))
+            topic = image.topics_by_id.get(partition_directory.topic_id)
+        if topic is None or partition_directory.partition not in topic.partitions:
+            self._tell(
+                _problem(partition_directory.path, "it is not in the metadata: left unchanged")
+            )
             return None
         return Log(
-            found.path,
+            partition_directory.path,
             self._files,
             topic=topic.name,
-            partition=found.partition,
+            partition=partition_directory.partition,
             topic_id=topic.topic_id,
             settings=self._config.topic_settings(image.topic_config(topic.name)),
             producer_id_expiration_ms=self._config.int("producer.id.expiration.ms"),
@@ -234,7 +240,7 @@ class Repair:
         """Count the bytes of a partition's segments once each: as they are read, or at the end."""
         names = self._files.list_files(path)
         logs = [f"{path}/{name}" for name in names if name.endswith(LOG_SUFFIX)]
-        self._uncounted_bytes = sum(self._files.data(each).size() for each in logs)
+        self._uncounted_bytes = sum(self._files.data(log_path).size() for log_path in logs)
         yield
         self._count(self._uncounted_bytes)
 
@@ -244,7 +250,7 @@ class Repair:
         self._on_bytes(counted)
 
     @contextmanager
-    def _told(self, path: str) -> Generator[None]:
+    def _reporting(self, path: str) -> Generator[None]:
         """Report the changes of files below a path, and their reasons."""
         with storage_warnings() as reasons:
             yield

@@ -66,10 +66,10 @@ class CleanerCheckpoint:
 
         After a restart, a new topic of the same name would otherwise use their offsets.
         """
-        gone = [partition for partition in self._offsets if partition.is_retired]
-        for partition in gone:
+        deleted = [partition for partition in self._offsets if partition.is_retired]
+        for partition in deleted:
             del self._offsets[partition]
-        has_changed = bool(gone) or self._has_foreign
+        has_changed = bool(deleted) or self._has_foreign
         self._has_foreign = False
         return has_changed
 

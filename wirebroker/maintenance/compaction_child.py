@@ -27,7 +27,7 @@ _LONGEST_SILENCE_S: Final = 300.0
 _LONGEST_LINE: Final = 1 << 22
 
 
-class AtWork(NamedTuple):
+class CompactionProgress(NamedTuple):
     """A progress report."""
 
     read_bytes: int
@@ -43,7 +43,7 @@ class WorkerDiedError(Exception):
     """The worker ended or was killed without a result."""
 
 
-News: TypeAlias = "AtWork | CleanedGroup | Done"
+News: TypeAlias = "CompactionProgress | CleanedGroup | Done"
 Run: TypeAlias = "Callable[[CompactionJob, Limits], AsyncGenerator[News, None]]"
 
 
@@ -83,7 +83,7 @@ def _decode(line: bytes) -> News:
     message: dict[str, Any] = parse_json(line)
     match message:
         case {"read": count}:
-            return AtWork(count)
+            return CompactionProgress(count)
         case {"group": base_offsets, "before": before, "after": after}:
             return CleanedGroup(tuple(base_offsets), before, after)
         case {"done": offset}:

@@ -86,7 +86,7 @@ async def swap_in(
     await _sync(partition, files)
     if partition.is_retired:
         for segment in old:
-            segment.let_go()  # the files go with the topic
+            segment.free_gradually()  # the files go with the topic
         return
     finish_swap(log, files, new)
     deleted.add(old, delay_ms=log.settings.file_delete_delay_ms)

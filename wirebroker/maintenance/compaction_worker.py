@@ -65,18 +65,18 @@ class _Pace:
         self._bytes += self._step
         self._step = 0
         now = time.monotonic()
-        ahead = self._bytes / self._bytes_per_second - (now - self._started)
+        ahead_s = self._bytes / self._bytes_per_second - (now - self._started)
         while True:
             if os.getppid() != self._broker:
                 raise BrokerGoneError
             if now - self._reported >= _REPORT_S:
                 self._reported = now
                 self._send({"read": self._bytes})
-            if ahead <= 0:
+            if ahead_s <= 0:
                 return
-            nap = min(ahead, _REPORT_S)
-            time.sleep(nap)
-            ahead -= nap
+            sleep_s = min(ahead_s, _REPORT_S)
+            time.sleep(sleep_s)
+            ahead_s -= sleep_s
             now = time.monotonic()
 
 

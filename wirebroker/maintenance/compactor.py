@@ -26,7 +26,7 @@ from wirebroker.base.clock import Slices
 from wirebroker.base.threads import Work, in_thread
 from wirebroker.codecs.errors import KafkaError
 from wirebroker.maintenance.cleaner_checkpoints import CleanerCheckpoint
-from wirebroker.maintenance.compaction_child import AtWork, Done, WorkerDiedError
+from wirebroker.maintenance.compaction_child import CompactionProgress, Done, WorkerDiedError
 from wirebroker.maintenance.compaction_order import Limits
 from wirebroker.maintenance.compaction_swap import CompactionAbortedError, swap_in, throw_away
 from wirebroker.storage.compaction.range import DirtyRange, dirty_range, make_job
@@ -35,7 +35,7 @@ from wirebroker.storage.log.wall_clocks import ClockReading, WallClocks
 if TYPE_CHECKING:
     from wirebroker.disks.data_directory import DataDirectory
     from wirebroker.maintenance.compaction_child import Run
-    from wirebroker.maintenance.duty_host import DutyHost
+    from wirebroker.maintenance.maintenance_host import MaintenanceHost
     from wirebroker.replica.partition import Partition
     from wirebroker.storage.files import Files
 
@@ -69,7 +69,7 @@ class Compactor:
         "uncleanable",
     )
 
-    def __init__(self, broker: DutyHost, files: Files, run: Run) -> None:
+    def __init__(self, broker: MaintenanceHost, files: Files, run: Run) -> None:
         self._broker = broker
         self._files = files
         self._run = run
@@ -110,9 +110,9 @@ class Compactor:
         while True:
             self._changed.clear()
             try:
-                await self.begin_what_is_due()
+                await self.start_due()
             except Exception:  # the root of a task: one bad turn must not end the duty
-                logger.exception("looking for logs to compact failed; it is tried again")
+                logger.exception("the search for logs to compact failed; retrying")
             backoff_s = self._broker.config.int("log.cleaner.backoff.ms") / 1000
             backoff_s = min(max(backoff_s, _SHORTEST_BACKOFF_S), _LONGEST_BACKOFF_S)
             done: set[asyncio.Task[bool]] = set()
@@ -130,32 +130,32 @@ class Compactor:
             async with asyncio.timeout(seconds):
                 await self._changed.wait()
 
-    async def begin_what_is_due(self) -> list[asyncio.Task[bool]]:
+    async def start_due(self) -> list[asyncio.Task[bool]]:
         """Check all logs, and start as many compactions as configured.
 
         Returns:
             The started tasks; their results tell whether the compaction was completed.
         """
-        begun: list[asyncio.Task[bool]] = []
+        started: list[asyncio.Task[bool]] = []
         room = self._broker.config.int("log.cleaner.threads") - len(self._running)
         if room <= 0:
-            return begun
+            return started
         dirty = await self._dirty_logs()
         await self._forget_deleted()
-        dirty.sort(key=lambda found: found[0], reverse=True)
+        dirty.sort(key=lambda entry: entry[0], reverse=True)
         for _, partition in dirty[:room]:
             if partition in self._running:
                 continue  # started concurrently
             task = asyncio.create_task(self._compact(partition))
             self._running[partition] = task
             task.add_done_callback(partial(self._ended, partition))
-            begun.append(task)
-        return begun
+            started.append(task)
+        return started
 
     async def catch_up(self) -> None:
         """Compact all dirty logs now, because the clock was moved."""
         while True:
-            await self.begin_what_is_due()
+            await self.start_due()
             running = list(self._running.values())
             if not running or not all(await asyncio.gather(*running)):
                 return
@@ -166,7 +166,7 @@ class Compactor:
 
     async def _dirty_logs(self) -> list[tuple[float, Partition]]:
         """Return the logs to compact, with their dirty ratios."""
-        found: list[tuple[float, Partition]] = []
+        dirty_logs: list[tuple[float, Partition]] = []
         dirtiest = 0.0
         slices = Slices(self._broker.clock, Slices.BESIDE_OTHERS_SECONDS)
         for partition in list(self._broker.replicas):
@@ -189,10 +189,10 @@ class Compactor:
                 continue
             dirtiest = max(dirtiest, dirty.dirty_ratio)
             if dirty.is_worth_it(log.settings.min_cleanable_dirty_ratio):
-                found.append((dirty.dirty_ratio, partition))
-        self.figures.looked_s = self._broker.clock.monotonic()
+                dirty_logs.append((dirty.dirty_ratio, partition))
+        self.figures.checked_s = self._broker.clock.monotonic()
         self.figures.max_dirty_percent = round(100 * dirtiest)
-        return found
+        return dirty_logs
 
     async def _forget_deleted(self) -> None:
         for directory, checkpoint in list(self._checkpoints.items()):
@@ -206,7 +206,7 @@ class Compactor:
         """Return the dirty range of a log; reset a wrong checkpoint."""
         checkpoint = self._checkpoint(partition.directory)
         settings = partition.log.settings
-        now_ms = self._moment().earliest_ms(kept_ms=settings.min_compaction_lag_ms)
+        now_ms = self._clock_reading().earliest_ms(kept_ms=settings.min_compaction_lag_ms)
         dirty = dirty_range(partition.log, checkpoint.get(partition), now_ms=now_ms)
         if dirty.is_checkpoint_wrong:
             checkpoint.set(partition, dirty.first_dirty_offset)
@@ -219,12 +219,12 @@ class Compactor:
             async with partition.upkeep_lock:
                 await self._compact_unguarded(partition)
         except CompactionAbortedError:
-            logger.info("%s is not compacted this time: it has changed", _name(partition))
+            logger.info("skipped the compaction of %s: its log changed", _name(partition))
         except (KafkaError, OSError, WorkerDiedError) as error:
             self._failed(partition, error)
         except Exception:  # the root of a task
             self.uncleanable.add(partition)
-            logger.exception("%s is not compacted any more", _name(partition))
+            logger.exception("cannot compact %s; not retried until a restart", _name(partition))
         else:
             self._deaths.pop(partition, None)
             return True
@@ -236,7 +236,7 @@ class Compactor:
         dirty = await self._look(partition)
         if not dirty.dirty_bytes or partition.is_retired:
             return
-        now_ms = self._moment().earliest_ms(kept_ms=log.settings.delete_retention_ms)
+        now_ms = self._clock_reading().earliest_ms(kept_ms=log.settings.delete_retention_ms)
         job = make_job(log, dirty, now_ms=now_ms)
         await _flush(partition)
         started = self._broker.clock.monotonic()
@@ -247,7 +247,7 @@ class Compactor:
                 async for news in worker:
                     if isinstance(news, Done):
                         await self._finish(partition, news.next_dirty_offset)
-                    elif isinstance(news, AtWork):
+                    elif isinstance(news, CompactionProgress):
                         if partition.is_retired or not partition.directory.is_online:
                             raise CompactionAbortedError
                     else:
@@ -272,7 +272,7 @@ class Compactor:
         self.figures.bytes_before += before
         self.figures.bytes_after += after
         logger.info(
-            "%s is compacted from offset %d to %d: %d bytes became %d in %.1f s",
+            "compacted %s from offset %d to %d: %d bytes became %d in %.1f s",
             _name(partition),
             dirty.first_dirty_offset,
             self._checkpoint(partition.directory).get(partition),
@@ -295,20 +295,20 @@ class Compactor:
         elif isinstance(error, WorkerDiedError):
             deaths = self._deaths[partition] = self._deaths.get(partition, 0) + 1
             if deaths < MOST_DEATHS:
-                logger.warning("a compaction of %s died: %s; it is tried again", name, error)
+                logger.warning("the compaction of %s died: %s; retrying", name, error)
                 return
             self.uncleanable.add(partition)
             logger.error("%s is not compacted until a restart: %s", name, error)
         else:
             self.uncleanable.add(partition)
-            logger.error("%s cannot be compacted, and is not until a restart: %s", name, error)
+            logger.error("cannot compact %s, not retried until a restart: %s", name, error)
 
     def _checkpoint(self, directory: DataDirectory) -> CleanerCheckpoint:
         if directory not in self._checkpoints:
             self._checkpoints[directory] = CleanerCheckpoint(directory, self._files)
         return self._checkpoints[directory]
 
-    def _moment(self) -> ClockReading:
+    def _clock_reading(self) -> ClockReading:
         clock = self._broker.clock
         return self._clocks.moment(clock.now_ms(), clock.monotonic())
 

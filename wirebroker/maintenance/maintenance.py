@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from wirebroker.disks.data_directory import DataDirectory
-    from wirebroker.maintenance.duty_host import DutyHost
+    from wirebroker.maintenance.maintenance_host import MaintenanceHost
     from wirebroker.replica.partition import Partition
     from wirebroker.storage.log.log import Log
 
@@ -47,7 +47,7 @@ class Maintenance:
 
     __slots__ = ("_broker", "_flushed_at", "_missing", "_tasks", "retention")
 
-    def __init__(self, broker: DutyHost) -> None:
+    def __init__(self, broker: MaintenanceHost) -> None:
         self._broker = broker
         self.retention = Retention(broker.replicas, broker.clock)
         self._tasks: list[asyncio.Task[None]] = []
@@ -151,7 +151,7 @@ class Maintenance:
         try:
             await partition.flush()
         except KafkaError as error:
-            logger.debug("%s-%d is not flushed: %s", partition.topic, partition.index, error)
+            logger.debug("cannot flush %s-%d: %s", partition.topic, partition.index, error)
 
     async def small_duties(self) -> None:
         """Run the duties that usually have nothing to do."""
@@ -159,7 +159,7 @@ class Maintenance:
         await self.check_directories()
         await self.remove_deleted()
         await self.flush_rolled()
-        await self.look_for_room()
+        await self.check_free_space()
 
     async def check_directories(self) -> None:
         """Take directories offline that are no longer at their paths."""
@@ -179,12 +179,12 @@ class Maintenance:
             pass
         await replicas.deleted_segments.remove_due()
 
-    async def look_for_room(self) -> None:
+    async def check_free_space(self) -> None:
         """Retry what a full disk has prevented."""
         replicas = self._broker.replicas
         for directory in replicas.directories:
-            directory.look_for_room()
-        await replicas.make_missing()
+            directory.check_free_space()
+        await replicas.create_missing()
 
     async def flush_rolled(self) -> None:
         """Sync segments closed by a roll, so that no recovery reads them."""
@@ -235,7 +235,7 @@ class Maintenance:
         elif not is_shortage(error):
             self._broker.replicas.directory_failed(directory, error)
             return
-        logger.warning("%s is flushed later: %s", log.directory, error)
+        logger.warning("cannot flush %s, retrying later: %s", log.directory, error)
         self._broker.replicas.rolled.append(log)
 
 
@@ -246,6 +246,6 @@ async def _repeat(duty: _Duty) -> None:
         try:
             await duty.work()
         except Exception:  # the root of a task: one bad turn must not end the duty
-            logger.exception("%s failed; it is tried again", duty.work.__name__)
+            logger.exception("%s failed; retrying", duty.work.__name__)
         # An interval of 0 means as often as possible.
         delay_ms = max(duty.interval_ms, _SHORTEST_INTERVAL_MS)

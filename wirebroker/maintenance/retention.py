@@ -42,7 +42,7 @@ class Retention:
         jump_ms = self._clocks.look(self._clock.now_ms(), self._clock.monotonic())
         if abs(jump_ms) >= _NOTABLE_JUMP_MS:
             logger.warning(
-                "the wall clock has jumped by %+.1f s; for retention records age as if it had not",
+                "the wall clock has jumped by %+.1f s; retention ignores the jump",
                 jump_ms / 1000,
             )
 
@@ -79,7 +79,7 @@ class Retention:
         if not removed:
             return 0
         logger.info(
-            "%s-%d: %d segments deleted from %s on; it starts at offset %d",
+            "%s-%d: deleted %d segments from %s on; the log starts at offset %d",
             partition.topic,
             partition.index,
             len(removed),
@@ -88,8 +88,8 @@ class Retention:
         )
         for segment in removed:
             if partition.is_retired:
-                for each in removed:
-                    each.let_go()  # the files go with the topic
+                for removed_segment in removed:
+                    removed_segment.free_gradually()  # the files go with the topic
                 return 0
             set_aside_segment(log, segment)
             await slices.turn()

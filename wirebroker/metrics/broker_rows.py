@@ -82,7 +82,7 @@ def _groups_that_are(state: str) -> ShownRow[BrokerCounts]:
 
 PURGATORY_ROWS: Final[tuple[ShownRow[int], ...]] = (
     ShownRow(
-        "Requests that wait, counted for each partition or group that they wait for.",
+        "Waiting requests, counted for each partition or group that they wait for.",
         lambda count: count,
         jmx="kafka_server_delayedoperationpurgatory_purgatorysize",
     ),
@@ -92,14 +92,14 @@ DELAYED_OPERATIONS: Final = ("Fetch", "Produce", "Rebalance")
 
 BROKER_ROWS: Final[tuple[ShownRow[BrokerCounts], ...]] = (
     ShownRow(
-        "What the broker is at: 2 recovers, 3 runs, 6 stops.",
+        "State of the broker: 2 recovering, 3 running, 6 shutting down.",
         lambda counts: counts.state,
         jmx="kafka_server_kafkaserver_brokerstate",
     ),
     ShownRow("Replicas here.", lambda counts: counts.partitions, jmx=f"{_REPLICAS}partitioncount"),
     ShownRow("Partitions led here.", lambda counts: counts.led, jmx=f"{_REPLICAS}leadercount"),
     ShownRow(
-        "Partitions led here of which a replica is not in sync.",
+        "Partitions led here with a replica out of sync.",
         lambda counts: counts.under_replicated,
         jmx=f"{_REPLICAS}underreplicatedpartitions",
     ),
@@ -109,7 +109,7 @@ BROKER_ROWS: Final[tuple[ShownRow[BrokerCounts], ...]] = (
         jmx=f"{_REPLICAS}underminisrpartitioncount",
     ),
     ShownRow(
-        "Partitions led here that would refuse acks=all with one replica less.",
+        "Partitions led here that would refuse acks=all with one replica fewer.",
         lambda counts: counts.at_least,
         jmx=f"{_REPLICAS}atminisrpartitioncount",
     ),
@@ -124,7 +124,7 @@ BROKER_ROWS: Final[tuple[ShownRow[BrokerCounts], ...]] = (
         jmx="kafka_log_logmanager_offlinelogdirectorycount",
     ),
     ShownRow(
-        "Log directories that new replicas are kept out of.",
+        "Log directories that get no new replicas (cordoned).",
         lambda counts: counts.cordoned_directories,
         jmx="kafka_log_logmanager_cordonedlogdirectorycount",
     ),
@@ -144,13 +144,13 @@ BROKER_ROWS: Final[tuple[ShownRow[BrokerCounts], ...]] = (
         jmx=f"{_SESSIONS}numincrementalfetchpartitionscached",
     ),
     ShownRow(
-        "Part of the time in which the event loop waited, which serves the network.",
+        "Idle fraction of the event loop, which serves the network.",
         lambda counts: counts.idle,
         strimzi=f"{_NETWORK}networkprocessoravgidle_percent",
         confluent=f"{_NETWORK}networkprocessoravgidlepercent",
     ),
     ShownRow(
-        "Part of the time in which the event loop waited, which serves requests.",
+        "Idle fraction of the event loop, which serves requests.",
         lambda counts: counts.idle,
         strimzi=f"{_HANDLERS}requesthandleravgidle_percent",
         confluent=f"{_HANDLERS}requesthandleravgidlepercent_oneminuterate",
@@ -170,12 +170,12 @@ CLUSTER_ROWS: Final[tuple[ShownRow[ClusterCounts], ...]] = (
         strimzi=f"{_RAFT}current_epoch",
     ),
     ShownRow(
-        "Offset behind the last committed metadata record that is followed here.",
+        "Offset after the last committed metadata record that is applied here.",
         lambda counts: counts.end_offset,
         strimzi=f"{_RAFT}high_watermark",
     ),
     ShownRow(
-        "Offset behind the last metadata record that is followed here.",
+        "Offset after the last metadata record that is applied here.",
         lambda counts: counts.end_offset,
         strimzi=f"{_RAFT}log_end_offset",
     ),
@@ -188,7 +188,7 @@ CONTROLLER_ROWS: Final[tuple[ShownRow[ClusterCounts], ...]] = (
         jmx=f"{_CONTROLLER}activecontrollercount",
     ),
     ShownRow(
-        "For which controller this one voted: itself, a quorum of one.",
+        "Controller that this one voted for: itself, a quorum of one.",
         lambda counts: counts.controller_id,
         strimzi=f"{_RAFT}current_vote",
     ),
@@ -214,7 +214,7 @@ CONTROLLER_ROWS: Final[tuple[ShownRow[ClusterCounts], ...]] = (
         jmx=f"{_CONTROLLER}offlinepartitionscount",
     ),
     ShownRow(
-        "Partitions that another than their first replica leads.",
+        "Partitions not led by their preferred replica.",
         lambda counts: counts.imbalanced_partitions,
         jmx=f"{_CONTROLLER}preferredreplicaimbalancecount",
     ),
@@ -222,7 +222,7 @@ CONTROLLER_ROWS: Final[tuple[ShownRow[ClusterCounts], ...]] = (
 
 BUILD_ROWS: Final[tuple[ShownRow[None], ...]] = (
     ShownRow("The build.", lambda _: 1, Kind.GAUGE, own="wirebroker_build_info"),
-    ShownRow("Whether the scrape went through.", lambda _: 1, kminion="kminion_exporter_up"),
+    ShownRow("Whether the scrape succeeded.", lambda _: 1, kminion="kminion_exporter_up"),
 )
 BROKER_INFO_ROWS: Final[tuple[ShownRow[None], ...]] = (
     ShownRow("A broker and its address.", lambda _: 1, exporter="kafka_broker_info"),

@@ -32,8 +32,8 @@ class _Cleaner(NamedTuple):
 
     @property
     def since_last_look_ms(self) -> int | None:
-        looked_s = self.compactor.figures.looked_s
-        return None if looked_s is None else int((self.now_s - looked_s) * 1000)
+        checked_s = self.compactor.figures.checked_s
+        return None if checked_s is None else int((self.now_s - checked_s) * 1000)
 
 
 class _Uncleanable(NamedTuple):
@@ -43,12 +43,12 @@ class _Uncleanable(NamedTuple):
 
 CLEANER_ROWS: Final[tuple[ShownRow[_Cleaner], ...]] = (
     ShownRow(
-        "Dirty part of the dirtiest log, in percent, when the cleaner last looked.",
+        "Dirty part of the dirtiest log, in percent, at the cleaner's last check.",
         lambda cleaner: cleaner.compactor.figures.max_dirty_percent,
         jmx=f"{_MANAGER}max_dirty_percent",
     ),
     ShownRow(
-        "Milliseconds since the cleaner last looked for dirty logs.",
+        "Milliseconds since the cleaner last checked for dirty logs.",
         lambda cleaner: cleaner.since_last_look_ms,
         jmx=f"{_MANAGER}time_since_last_run_ms",
     ),
@@ -63,7 +63,7 @@ CLEANER_ROWS: Final[tuple[ShownRow[_Cleaner], ...]] = (
         jmx=f"{_CLEANER}cleaner_recopy_percent",
     ),
     ShownRow(
-        "Cleaners that have ended although the broker runs.",
+        "Cleaners that died while the broker runs.",
         lambda cleaner: int(cleaner.compactor.has_died),
         jmx=f"{_CLEANER}deadthreadcount",
     ),
@@ -103,8 +103,8 @@ async def add_cleaner(
         if before is not None and not partition.is_retired:
             size = before.bytes + partition.log.size_bytes
             counts[partition.directory] = _Uncleanable(before.partitions + 1, size)
-    things = [
+    labeled_facts = [
         (label_texts((("logDirectory", directory.path),)), uncleanable)
         for directory, uncleanable in counts.items()
     ]
-    await slices.run(page.add(UNCLEANABLE_ROWS, things))
+    await slices.run(page.add(UNCLEANABLE_ROWS, labeled_facts))

@@ -34,7 +34,7 @@ _READ_AT_ONCE: Final = 100
 _WARMED_BYTES: Final = 64 << 10
 
 
-class GroupPlace(NamedTuple):
+class GroupPartition(NamedTuple):
     """A partition that a group reads."""
 
     group_id: str
@@ -45,7 +45,7 @@ class GroupPlace(NamedTuple):
 class _Read(NamedTuple):
     """A batch whose timestamp is to be read."""
 
-    place: GroupPlace
+    place: GroupPartition
     offset: int
     file: DataFile
     position: int
@@ -54,52 +54,56 @@ class _Read(NamedTuple):
 class GroupLags:
     """Computes lags, and caches the timestamps of unread records."""
 
-    __slots__ = ("_broker", "_known")
+    __slots__ = ("_broker", "_previous")
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         # From the last scrape: a group's offset and the timestamp there.
-        self._known: dict[GroupPlace, tuple[int, int]] = {}
+        self._previous: dict[GroupPartition, tuple[int, int]] = {}
 
-    async def find(self, slices: Slices) -> dict[GroupPlace, GroupLag]:
+    async def find(self, slices: Slices) -> dict[GroupPartition, GroupLag]:
         """Return the lags of the groups that this broker coordinates."""
-        offsets: dict[GroupPlace, int] = {}
+        offsets: dict[GroupPartition, int] = {}
         for shard in list(self._broker.groups.shards()):
             for group_id in list(shard.offsets.by_group):
                 await self._read_offsets(shard, group_id, offsets, slices)
         times = await self._times(offsets, slices)
         now_ms = self._broker.clock.now_ms()
-        found: dict[GroupPlace, GroupLag] = {}
-        for place, offset in offsets.items():
-            found[place] = self._progress(place, offset, times.get(place), now_ms)
+        lags: dict[GroupPartition, GroupLag] = {}
+        for group_partition, offset in offsets.items():
+            lags[group_partition] = self._progress(
+                group_partition, offset, times.get(group_partition), now_ms
+            )
             await slices.turn()
-        return found
+        return lags
 
     async def _read_offsets(
-        self, shard: GroupShard, group_id: str, offsets: dict[GroupPlace, int], slices: Slices
+        self, shard: GroupShard, group_id: str, offsets: dict[GroupPartition, int], slices: Slices
     ) -> None:
         """Add a group's committed offsets, and -1 for the other partitions of those topics."""
         image = self._broker.metadata.image
         topics: set[str] = set()
-        committed: dict[GroupPlace, int] = {}
+        committed: dict[GroupPartition, int] = {}
         for suffix, value in list(shard.offsets.by_group.get(group_id, {}).items()):
             topic, index = read_partition_suffix(suffix)
-            committed[GroupPlace(group_id, topic, index)] = decode_committed_offset(value).offset
+            committed[GroupPartition(group_id, topic, index)] = decode_committed_offset(
+                value
+            ).offset
             topics.add(topic)
             await slices.turn()
         for topic in sorted(topics):
-            known = image.topics.get(topic)
-            for index in () if known is None else sorted(known.partitions):
-                place = GroupPlace(group_id, topic, index)
-                offsets[place] = committed.get(place, NOTHING_COMMITTED)
+            topic_image = image.topics.get(topic)
+            for index in () if topic_image is None else sorted(topic_image.partitions):
+                group_partition = GroupPartition(group_id, topic, index)
+                offsets[group_partition] = committed.get(group_partition, NOTHING_COMMITTED)
                 await slices.turn()
 
     def _progress(
-        self, place: GroupPlace, offset: int, time_ms: int | None, now_ms: int
+        self, group_partition: GroupPartition, offset: int, time_ms: int | None, now_ms: int
     ) -> GroupLag:
         if offset == NOTHING_COMMITTED:
             return GroupLag(offset, NOTHING_COMMITTED, None)
-        partition = self._partition(place)
+        partition = self._partition(group_partition)
         if partition is None:
             return GroupLag(offset, None, None)
         lag = max(0, partition.log.high_watermark - offset)
@@ -107,35 +111,39 @@ class GroupLags:
             return GroupLag(offset, 0, 0)
         return GroupLag(offset, lag, None if time_ms is None else max(0, now_ms - time_ms))
 
-    def _partition(self, place: GroupPlace) -> Partition | None:
-        partitions, _ = self._broker.replicas.find(place.topic, b"", by_id=False)
-        return partitions.get(place.partition)
+    def _partition(self, group_partition: GroupPartition) -> Partition | None:
+        partitions, _ = self._broker.replicas.find(group_partition.topic, b"", by_id=False)
+        return partitions.get(group_partition.partition)
 
-    async def _times(self, offsets: dict[GroupPlace, int], slices: Slices) -> dict[GroupPlace, int]:
+    async def _times(
+        self, offsets: dict[GroupPartition, int], slices: Slices
+    ) -> dict[GroupPartition, int]:
         """Return the timestamps of the first unread records that can be found."""
-        known, self._known = self._known, {}
+        previous, self._previous = self._previous, {}
         reads: list[_Read] = []
-        for place, offset in offsets.items():
-            before = known.get(place)
+        for group_partition, offset in offsets.items():
+            before = previous.get(group_partition)
             if before is not None and before[0] == offset:
-                self._known[place] = before
+                self._previous[group_partition] = before
             elif offset != NOTHING_COMMITTED and len(reads) < _MOST_LOOKUPS:
-                read = await self._locate(place, offset)
+                read = await self._locate(group_partition, offset)
                 if read is not None:
                     reads.append(read)
             await slices.turn()
         for start in range(0, len(reads), _READ_AT_ONCE):
-            some = reads[start : start + _READ_AT_ONCE]
+            batch = reads[start : start + _READ_AT_ONCE]
             for read, time_ms in zip(
-                some, await in_thread(Work.SEARCHES, _timestamps, some), strict=True
+                batch, await in_thread(Work.SEARCHES, _timestamps, batch), strict=True
             ):
                 if time_ms is not None:
-                    self._known[read.place] = read.offset, time_ms
-        return {place: time_ms for place, (_, time_ms) in self._known.items()}
+                    self._previous[read.place] = read.offset, time_ms
+        return {
+            group_partition: time_ms for group_partition, (_, time_ms) in self._previous.items()
+        }
 
-    async def _locate(self, place: GroupPlace, offset: int) -> _Read | None:
+    async def _locate(self, group_partition: GroupPartition, offset: int) -> _Read | None:
         """Find the batch of the next record; None if there is none, or its pages are cold twice."""
-        partition = self._partition(place)
+        partition = self._partition(group_partition)
         if partition is None:
             return None
         for _ in range(2):
@@ -153,8 +161,12 @@ class GroupLags:
             except (KafkaError, OSError):
                 return None  # reported to clients that read it
             else:
-                found = read.slice
-                return None if found is None else _Read(place, offset, found.file, found.position)
+                file_slice = read.slice
+                return (
+                    None
+                    if file_slice is None
+                    else _Read(group_partition, offset, file_slice.file, file_slice.position)
+                )
         return None
 
 
@@ -172,10 +184,10 @@ def _timestamps(reads: Sequence[_Read]) -> list[int | None]:
 
 def _timestamp(file: DataFile, position: int) -> int | None:
     try:
-        found = file.read_at(position + BASE_TIMESTAMP_AT, TIMESTAMPS.size)
+        data = file.read_at(position + BASE_TIMESTAMP_AT, TIMESTAMPS.size)
     except OSError:
         return None
-    if len(found) < TIMESTAMPS.size:
+    if len(data) < TIMESTAMPS.size:
         return None
-    first_ms: int = TIMESTAMPS.unpack(found)[0]
+    first_ms: int = TIMESTAMPS.unpack(data)[0]
     return first_ms if first_ms >= 0 else None

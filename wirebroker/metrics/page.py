@@ -66,15 +66,15 @@ class Page:
         self._families: dict[str, list[str]] = {}
 
     def add(
-        self, rows: Iterable[ShownRow[Fact]], things: Sequence[tuple[LabelTexts, Fact]]
+        self, rows: Iterable[ShownRow[Fact]], labeled_facts: Sequence[tuple[LabelTexts, Fact]]
     ) -> Steps[None]:
-        """Add the samples of a table's rows for things, given as labels and facts."""
+        """Add the samples of a table's rows for facts, each with its labels."""
         for row in rows:
             read = row.read
             for name, dialect in row.names(self._dialects):
                 lines = self._family(name, row.kind, row.doc)
-                for start in range(0, len(things), _CHUNK):
-                    for texts, fact in things[start : start + _CHUNK]:
+                for start in range(0, len(labeled_facts), _CHUNK):
+                    for texts, fact in labeled_facts[start : start + _CHUNK]:
                         value = read(fact)
                         if value is not None:
                             text = texts.kminion if dialect == "kminion" else texts.usual
@@ -119,8 +119,8 @@ class Page:
 
     def text(self) -> bytes:
         """Return the page without empty families."""
-        found = (lines for lines in self._families.values() if len(lines) > 1)
-        return "".join(line for lines in found for line in lines).encode()
+        families = (lines for lines in self._families.values() if len(lines) > 1)
+        return "".join(line for lines in families for line in lines).encode()
 
     def _family(self, name: str, kind: Kind, doc: str) -> list[str]:
         lines = self._families.get(name)

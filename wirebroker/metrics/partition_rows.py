@@ -51,7 +51,7 @@ class LedTopic(NamedTuple):
 
 PARTITION_ROWS: Final[tuple[ShownRow[LedPartition], ...]] = (
     ShownRow(
-        "Offset behind the last committed record.",
+        "Offset after the last committed record.",
         lambda each: each.partition.log.high_watermark,
         exporter="kafka_topic_partition_current_offset",
         kminion="kminion_kafka_topic_partition_high_water_mark",
@@ -68,7 +68,7 @@ PARTITION_ROWS: Final[tuple[ShownRow[LedPartition], ...]] = (
         exporter="kafka_topic_partition_leader",
     ),
     ShownRow(
-        "Whether the first of the replicas leads.",
+        "Whether the preferred replica leads.",
         lambda each: int(each.image.leader == each.image.replicas[0]),
         exporter="kafka_topic_partition_leader_is_preferred",
     ),
@@ -91,17 +91,17 @@ PARTITION_ROWS: Final[tuple[ShownRow[LedPartition], ...]] = (
         jmx="kafka_cluster_partition_underreplicated",
     ),
     ShownRow(
-        "Whether fewer replicas are in sync than min.insync.replicas asks for.",
+        "Whether fewer replicas are in sync than min.insync.replicas requires.",
         lambda each: int(is_under_least(each)),
         jmx="kafka_cluster_partition_underminisr",
     ),
     ShownRow(
-        "Whether just as many replicas are in sync as min.insync.replicas asks for.",
+        "Whether just as many replicas are in sync as min.insync.replicas requires.",
         lambda each: int(is_at_least(each)),
         jmx="kafka_cluster_partition_atminisr",
     ),
     ShownRow(
-        "Records that are committed but not stable: those behind an open transaction's first.",
+        "Committed records after the last stable offset, because of open transactions.",
         lambda each: each.partition.log.high_watermark - each.partition.log.last_stable_offset,
         jmx="kafka_cluster_partition_laststableoffsetlag",
     ),
@@ -111,12 +111,12 @@ PARTITION_ROWS: Final[tuple[ShownRow[LedPartition], ...]] = (
         jmx="kafka_log_log_size",
     ),
     ShownRow(
-        "Where the log begins.",
+        "Log start offset.",
         lambda each: each.partition.log.log_start_offset,
         jmx="kafka_log_log_logstartoffset",
     ),
     ShownRow(
-        "Where the log ends.",
+        "Log end offset.",
         lambda each: each.partition.log.log_end_offset,
         jmx="kafka_log_log_logendoffset",
     ),
@@ -175,14 +175,14 @@ TRAFFIC_ROWS: Final[tuple[ShownRow[TrafficSum], ...]] = (
         confluent=f"{_TRAFFIC}bytesoutpersec",
     ),
     ShownRow(
-        "Appends that were asked for, a partition each.",
+        "Requested appends, counted for each partition.",
         lambda each: each.produce_requests,
         Kind.COUNTER,
         strimzi=f"{_TRAFFIC}totalproducerequests_total",
         confluent=f"{_TRAFFIC}totalproducerequestspersec",
     ),
     ShownRow(
-        "Reads for a Fetch, a partition each.",
+        "Reads for Fetch requests, counted for each partition.",
         lambda each: each.fetch_requests,
         Kind.COUNTER,
         strimzi=f"{_TRAFFIC}totalfetchrequests_total",
@@ -196,7 +196,7 @@ TRAFFIC_ROWS: Final[tuple[ShownRow[TrafficSum], ...]] = (
         confluent=f"{_TRAFFIC}failedproducerequestspersec",
     ),
     ShownRow(
-        "Reads for a Fetch that failed.",
+        "Reads for Fetch requests that failed.",
         lambda each: each.failed_fetches,
         Kind.COUNTER,
         strimzi=f"{_TRAFFIC}failedfetchrequests_total",
@@ -206,7 +206,7 @@ TRAFFIC_ROWS: Final[tuple[ShownRow[TrafficSum], ...]] = (
 # For all topics only, as in Kafka.
 ALL_TRAFFIC_ROWS: Final[tuple[ShownRow[TrafficSum], ...]] = (
     ShownRow(
-        "Bytes of records that came from leaders.",
+        "Bytes of records fetched from leaders.",
         lambda each: each.replicated_bytes,
         Kind.COUNTER,
         strimzi=f"{_TRAFFIC}replicationbytesin_total",
@@ -215,16 +215,16 @@ ALL_TRAFFIC_ROWS: Final[tuple[ShownRow[TrafficSum], ...]] = (
 )
 
 
-def is_under_replicated(each: LedPartition) -> bool:
+def is_under_replicated(partition: LedPartition) -> bool:
     """Return whether any replica is out of sync."""
-    return len(each.image.isr) < len(each.image.replicas)
+    return len(partition.image.isr) < len(partition.image.replicas)
 
 
-def is_under_least(each: LedPartition) -> bool:
+def is_under_least(partition: LedPartition) -> bool:
     """Return whether acks=all is refused."""
-    return len(each.image.isr) < each.least_in_sync
+    return len(partition.image.isr) < partition.least_in_sync
 
 
-def is_at_least(each: LedPartition) -> bool:
+def is_at_least(partition: LedPartition) -> bool:
     """Return whether acks=all would be refused with one replica less."""
-    return len(each.image.isr) == each.least_in_sync
+    return len(partition.image.isr) == partition.least_in_sync

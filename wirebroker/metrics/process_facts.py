@@ -47,15 +47,17 @@ PROCESS_ROWS: Final[tuple[ShownRow[ProcessFacts], ...]] = (
         own="process_virtual_memory_bytes",
     ),
     ShownRow("Open descriptors.", lambda facts: facts.open_fds, own="process_open_fds"),
-    ShownRow("Most descriptors allowed.", lambda facts: facts.max_fds, own="process_max_fds"),
+    ShownRow(
+        "Maximum number of open descriptors.", lambda facts: facts.max_fds, own="process_max_fds"
+    ),
     ShownRow("Threads.", lambda facts: facts.threads, own="process_threads"),
     ShownRow(
-        "Bytes that the disk was to read for this process.",
+        "Bytes that this process caused to be read from disk.",
         lambda facts: facts.read_bytes,
         jmx="kafka_server_kafkaserver_linux_disk_read_bytes",
     ),
     ShownRow(
-        "Bytes that the disk was to write for this process.",
+        "Bytes that this process caused to be written to disk.",
         lambda facts: facts.written_bytes,
         jmx="kafka_server_kafkaserver_linux_disk_write_bytes",
     ),
@@ -77,7 +79,7 @@ def read_process_facts() -> ProcessFacts | None:
         resident_bytes=status["VmRSS"] * 1024,
         virtual_bytes=status["VmSize"] * 1024,
         open_fds=open_fds,
-        max_fds=_most_open_files(limits),
+        max_fds=_max_open_files(limits),
         read_bytes=disk.get("read_bytes"),
         written_bytes=disk.get("write_bytes"),
         threads=status["Threads"],
@@ -97,6 +99,6 @@ def _numbers(text: str) -> dict[str, int]:
     return {name: int(value) for name, _, value in pairs if value.strip().isdigit()}
 
 
-def _most_open_files(limits: str) -> int | None:
-    found = re.search(r"^Max open files +([0-9]+)", limits, re.MULTILINE)
-    return None if found is None else int(found.group(1))
+def _max_open_files(limits: str) -> int | None:
+    match = re.search(r"^Max open files +([0-9]+)", limits, re.MULTILINE)
+    return None if match is None else int(match.group(1))

@@ -71,5 +71,5 @@ class RecentQuantiles:
 def add_count(page: Page, name: str, labels: Labels, count: int, dialects: Collection[str]) -> None:
     """Add the number of a metric's values, under the name of Strimzi's rules."""
     if "strimzi" in dialects:
-        doc = "Values that were measured."
+        doc = "Number of measured values."
         page.add_one(f"{name}_count_total", Kind.COUNTER, doc, labels, count)

@@ -35,8 +35,8 @@ _DOCS: Final = {
     Phase.TOTAL: "Time of recent requests, in milliseconds, by quantile.",
     Phase.QUEUE: "Time of recent requests until their handler began; below 0.25 ms counts as 0.",
     Phase.LOCAL: "Time of recent requests in their handler, until it returned or had to wait.",
-    Phase.REMOTE: "Time of recent requests in waiting: for records, followers or the controller.",
-    Phase.SEND: "Time of recent responses that the socket did not take at once.",
+    Phase.REMOTE: "Time that recent requests waited for records, followers or the controller.",
+    Phase.SEND: "Time of recent responses that the socket did not accept immediately.",
 }
 
 
@@ -48,7 +48,7 @@ async def add_requests(
     slices: Slices,
 ) -> None:
     """Add the rows of all APIs with requests, in slices."""
-    for name, parts in _shown(meters).items():
+    for name, parts in _meters_by_name(meters).items():
         labels = (("request", name),)
         for phase in Phase:
             times = reduce(IntegerHistogram.plus, (meter.of(phase) for meter in parts))
@@ -65,18 +65,18 @@ async def add_requests(
         await slices.turn()
 
 
-def _shown(meters: RequestMeters) -> dict[str, list[RequestMeter]]:
+def _meters_by_name(meters: RequestMeters) -> dict[str, list[RequestMeter]]:
     """Return the meters by name; as in Kafka, Fetch combines both kinds of Fetch."""
-    shown = {name: [meter] for name, meter in meters.by_name.items() if meter.sizes.count}
-    if any(name in shown for name in FETCH_NAMES):
-        shown["Fetch"] = [meters.by_name[name] for name in FETCH_NAMES]
-    return shown
+    meters_by_name = {name: [meter] for name, meter in meters.by_name.items() if meter.sizes.count}
+    if any(name in meters_by_name for name in FETCH_NAMES):
+        meters_by_name["Fetch"] = [meters.by_name[name] for name in FETCH_NAMES]
+    return meters_by_name
 
 
 def _add_errors(
     page: Page, name: str, meters: Sequence[RequestMeter], dialects: Collection[str]
 ) -> None:
-    doc = "Error codes in responses, one for each partition or other part that has one."
+    doc = "Error codes in responses, counted for each partition or other part."
     counts: Counter[int] = Counter()
     for meter in meters:
         counts.update(meter.errors)

@@ -55,11 +55,11 @@ class ShownRow(Generic[Fact]):
 
     def names(self, dialects: Collection[str]) -> Iterator[tuple[str, str]]:
         """Yield the names in some dialects, each with its dialect."""
-        seen: set[str] = set()
+        yielded: set[str] = set()
         if self.own:
             yield self.own, "own"
         for dialect in DIALECTS:
             name: str = getattr(self, dialect) or (self.jmx if dialect in _OF_JMX else "")
-            if dialect in dialects and name and name not in seen:
-                seen.add(name)
+            if dialect in dialects and name and name not in yielded:
+                yielded.add(name)
                 yield name, dialect

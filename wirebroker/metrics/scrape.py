@@ -171,8 +171,8 @@ class Scrape:
         counts.fetch_sessions = len(broker.fetch_sessions)
         counts.fetch_session_partitions = broker.fetch_sessions.partition_count
         directories = broker.replicas.directories
-        counts.offline_directories = sum(not each.is_online for each in directories)
-        counts.cordoned_directories = sum(each.is_cordoned for each in directories)
+        counts.offline_directories = sum(not directory.is_online for directory in directories)
+        counts.cordoned_directories = sum(directory.is_cordoned for directory in directories)
         await self._add_partitions(page, counts, broker, slices)
         await self._add_cluster(page, broker, slices)
         await self._add_groups(page, counts, broker, slices)
@@ -189,27 +189,27 @@ class Scrape:
         topics: list[tuple[LabelTexts, LedTopic]] = []
         traffic: list[tuple[LabelTexts, TrafficSum]] = []
         everything = TrafficSum()
-        everything.add_sum(broker.replicas.gone_traffic)
+        everything.add_sum(broker.replicas.deleted_traffic)
         for topic in list(broker.metadata.image.topics.values()):
-            here, _ = broker.replicas.find(topic.name, b"", by_id=False)
+            local_partitions, _ = broker.replicas.find(topic.name, b"", by_id=False)
             labels = label_texts((("topic", topic.name),))
             sums = TrafficSum()
-            ours: list[LedPartition] = []
-            for partition in list(here.values()):
+            led_partitions: list[LedPartition] = []
+            for partition in list(local_partitions.values()):
                 sums.add(partition.traffic, partition.log)
                 counts.waiting["Fetch"] += partition.waiting_fetches
                 counts.waiting["Produce"] += partition.waiting_produces
-                each = _seen(topic, partition, counts)
-                if each is not None and partition.is_leader:
-                    ours.append(each)
+                led_partition = _count_replica(topic, partition, counts)
+                if led_partition is not None and partition.is_leader:
+                    led_partitions.append(led_partition)
                     index = ("partition", str(partition.index))
-                    led.append((label_texts((index, ("topic", topic.name))), each))
+                    led.append((label_texts((index, ("topic", topic.name))), led_partition))
                 await slices.turn()
-            if here:
+            if local_partitions:
                 everything.add_sum(sums)
                 traffic.append((labels, sums))
-            if any(each.partition.index == 0 for each in ours):
-                topics.append((labels, _topic_facts(topic, ours)))
+            if any(led_partition.partition.index == 0 for led_partition in led_partitions):
+                topics.append((labels, _topic_facts(topic, led_partitions)))
             await slices.turn()
         await slices.run(page.add(PARTITION_ROWS, led))
         await slices.run(page.add(TOPIC_ROWS, topics))
@@ -220,7 +220,7 @@ class Scrape:
         image = broker.metadata.image
         counts = ClusterCounts(
             brokers=len(image.brokers),
-            fenced_brokers=sum(each.fenced for each in image.brokers.values()),
+            fenced_brokers=sum(node.fenced for node in image.brokers.values()),
             topics=len(image.topics),
             epoch=image.epoch,
             end_offset=image.offset,
@@ -228,10 +228,10 @@ class Scrape:
         )
         for topic in image.topics.values():
             counts.partitions += len(topic.partitions)
-            for each in topic.partitions.values():
-                if each.leader == NO_LEADER:
+            for partition in topic.partitions.values():
+                if partition.leader == NO_LEADER:
                     counts.offline_partitions += 1
-                elif each.leader != each.replicas[0]:
+                elif partition.leader != partition.replicas[0]:
                     counts.imbalanced_partitions += 1
             await slices.turn()
         await slices.run(page.add(CLUSTER_ROWS, [(_NO_LABELS, counts)]))
@@ -261,20 +261,22 @@ class Scrape:
         await slices.run(page.add(GROUP_ROWS, members))
         if self._lags is None:
             self._lags = GroupLags(broker)
-        found = await self._lags.find(slices)
+        lags = await self._lags.find(slices)
         sums: dict[tuple[str, str], GroupTopic] = {}
-        shown: list[tuple[LabelTexts, GroupLag]] = []
-        for place, progress in found.items():
-            before = sums.get(place[:2], GroupTopic(0, 0))
+        lag_rows: list[tuple[LabelTexts, GroupLag]] = []
+        for group_partition, progress in lags.items():
+            before = sums.get(group_partition[:2], GroupTopic(0, 0))
             lag = max(0, progress.lag or 0)
-            sums[place[:2]] = GroupTopic(before.offset_sum + progress.offset, before.lag_sum + lag)
-            shown.append((label_texts(_group_labels(*place)), progress))
+            sums[group_partition[:2]] = GroupTopic(
+                before.offset_sum + progress.offset, before.lag_sum + lag
+            )
+            lag_rows.append((label_texts(_group_labels(*group_partition)), progress))
             await slices.turn()
-        await slices.run(page.add(GROUP_PARTITION_ROWS, shown))
+        await slices.run(page.add(GROUP_PARTITION_ROWS, lag_rows))
         by_topic: list[tuple[LabelTexts, GroupTopic]] = []
-        for (group_id, topic), each in sums.items():
+        for (group_id, topic), group_topic in sums.items():
             labels = label_texts((("consumergroup", group_id), ("topic", topic)))
-            by_topic.append((labels, each))
+            by_topic.append((labels, group_topic))
             await slices.turn()
         await slices.run(page.add(GROUP_TOPIC_ROWS, by_topic))
 
@@ -300,32 +302,34 @@ def _names(name: str, dialects: Iterable[str]) -> list[str]:
     """Return a metric's names in some dialects."""
     names = [name] if name.startswith("wirebroker_") or "strimzi" in dialects else []
     if "confluent" in dialects and not name.startswith("wirebroker_"):
-        theirs = name
-        for each in _CONFLUENT:
-            theirs = theirs.replace(each.ours, each.confluent)
-        names += [theirs] if theirs not in names else []
+        confluent_name = name
+        for replacement in _CONFLUENT:
+            confluent_name = confluent_name.replace(replacement.ours, replacement.confluent)
+        names += [confluent_name] if confluent_name not in names else []
     return names
 
 
-def _seen(topic: TopicImage, partition: Partition, counts: BrokerCounts) -> LedPartition | None:
+def _count_replica(
+    topic: TopicImage, partition: Partition, counts: BrokerCounts
+) -> LedPartition | None:
     """Count a replica; return it with its metadata, or None if it has none."""
     image = topic.partitions.get(partition.index)
     counts.partitions += 1
     counts.offline += not partition.directory.is_online
     if image is None:
         return None
-    least = min(partition.log.settings.min_insync_replicas, len(image.replicas))
-    each = LedPartition(partition, image, least)
+    min_isr = min(partition.log.settings.min_insync_replicas, len(image.replicas))
+    led_partition = LedPartition(partition, image, min_isr)
     if partition.is_leader:
         counts.led += 1
-        counts.under_replicated += is_under_replicated(each)
-        counts.under_least += is_under_least(each)
-        counts.at_least += is_at_least(each)
-    return each
+        counts.under_replicated += is_under_replicated(led_partition)
+        counts.under_least += is_under_least(led_partition)
+        counts.at_least += is_at_least(led_partition)
+    return led_partition
 
 
-def _topic_facts(topic: TopicImage, ours: Sequence[LedPartition]) -> LedTopic:
-    logs = [each.partition.log for each in ours]
+def _topic_facts(topic: TopicImage, led_partitions: Sequence[LedPartition]) -> LedTopic:
+    logs = [led_partition.partition.log for led_partition in led_partitions]
     return LedTopic(
         partition_count=len(topic.partitions),
         end_sum=sum(log.high_watermark for log in logs),

@@ -22,7 +22,7 @@ _PEER_IS_GONE: Final = frozenset(
 )
 
 
-def say_refused(session: Session, error: Exception) -> None:
+def log_refused(session: Session, error: Exception) -> None:
     """Log what the peer sent, or a handler's exception with its traceback."""
     peer, listener = session.peer, session.listener_name
     bounds = about(peer, listener)
@@ -40,10 +40,10 @@ def say_lost(session: Session, error: OSError) -> None:
     peer, listener = session.peer, session.listener_name
     bounds = about(peer, listener)
     if isinstance(error, ConnectionError) or error.errno in _PEER_IS_GONE:
-        logger.debug("%s on %s is gone: %s", peer, listener, error, extra=bounds)
+        logger.debug("%s on %s disconnected: %s", peer, listener, error, extra=bounds)
     elif isinstance(error, SliceError) and error.is_gone:
         logger.info(
-            "closing %s on %s: %s is not there any more",
+            "closing %s on %s: %s no longer exists",
             *(peer, listener, error.path),
             extra=bounds,
         )

@@ -25,13 +25,13 @@ from typing import TYPE_CHECKING, Final
 
 from wirebroker.base.request_meters import LateSend
 from wirebroker.codecs.errors import MalformedFrameError, without_frames
-from wirebroker.net.closing_lines import say_closed, say_cut_short, say_lost, say_refused
+from wirebroker.net.closing_lines import log_refused, say_closed, say_cut_short, say_lost
 from wirebroker.net.dispatch import HandlerFailedError, Pending
 from wirebroker.net.frames.protocol import SMALL_FRAME_BYTES, Protocol
 from wirebroker.net.send_queue import HIGH_WATER_BYTES, MOST_HELD_BYTES, SendQueue
 from wirebroker.net.slice_error import SliceError
 from wirebroker.net.sockets.poller import Poller
-from wirebroker.request.owed_answer import OwedAnswer
+from wirebroker.request.deferred_response import DeferredResponse
 from wirebroker.request.request import CloseConnectionError
 from wirebroker.request.session import (
     ANSWER_IS_DUE,
@@ -41,7 +41,7 @@ from wirebroker.request.session import (
     THROTTLED,
     TURN_IS_OVER,
     Session,
-    nobody_mutes,
+    no_mute,
 )
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class Connection:
             on_progress=self._on_sent,
             on_error=self._on_send_error,
         )
-        self._pending: Pending | OwedAnswer | None = None
+        self._pending: Pending | DeferredResponse | None = None
         self._pending_bytes = 0
         self._charged_bytes = 0
         self._throttle: asyncio.TimerHandle | None = None
@@ -320,12 +320,12 @@ class Connection:
 
     # --- pending responses ---
 
-    def _wait_for_answer(self, pending: Pending | OwedAnswer, frame: memoryview) -> None:
+    def _wait_for_answer(self, pending: Pending | DeferredResponse, frame: memoryview) -> None:
         session = self.session
         session.pauses |= ANSWER_IS_DUE
         self._pending = pending
-        if isinstance(pending, OwedAnswer):
-            pending.wait(session, self._on_owed)
+        if isinstance(pending, DeferredResponse):
+            pending.wait(session, self._on_deferred_response)
             if session.has_ended:
                 pending.give_up_soon()
             return
@@ -365,15 +365,15 @@ class Connection:
             self._account(0)
         self._go_on(ANSWER_IS_DUE)
 
-    def _on_owed(self, owed: OwedAnswer) -> None:
+    def _on_deferred_response(self, response: DeferredResponse) -> None:
         self._pending = None
         # Clients that want no response are charged, too.
-        answer: list[Piece] = [owed.answer]
-        if owed.settle is not None:
-            answer = owed.settle(answer) or answer
-        meter = owed.meter
+        answer: list[Piece] = [response.answer]
+        if response.settle is not None:
+            answer = response.settle(answer) or answer
+        meter = response.meter
         if meter is not None:
-            received_s, began_s, returned_s = owed.times
+            received_s, began_s, returned_s = response.times
             meter.served_later(received_s, began_s, returned_s)
         if self._is_closed:
             return
@@ -413,7 +413,7 @@ class Connection:
 
     def _note_end(self) -> None:
         self.session.end()
-        if isinstance(self._pending, OwedAnswer):
+        if isinstance(self._pending, DeferredResponse):
             self._pending.give_up_soon()
 
     # --- pausing ---
@@ -515,7 +515,7 @@ class Connection:
             self._poller.remove_ender(self._descriptor)
         self._queue.close()
         self._transport.close()
-        self.session.mute = nobody_mutes  # avoids a reference cycle
+        self.session.mute = no_mute  # avoids a reference cycle
         self._note_end()
         if self._charged_bytes:
             self._budget.add(-self._charged_bytes)
@@ -527,7 +527,7 @@ class Connection:
     def _refuse(self, error: Exception) -> None:
         """Close because of the peer's bytes or a handler's exception; log one line."""
         if not self._is_closed or isinstance(error, HandlerFailedError):
-            say_refused(self.session, error)
+            log_refused(self.session, error)
         without_frames(error)
         self.close()
 

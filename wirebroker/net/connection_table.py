@@ -14,8 +14,8 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from wirebroker.base.freed_memory import give_back_free_pages
 from wirebroker.base.log_bound import about
+from wirebroker.base.malloc_tuning import give_back_free_pages
 from wirebroker.base.metrics import Metrics
 from wirebroker.base.threads import Work, begin_in_thread
 from wirebroker.net.bounds.memory_budget import MemoryBudget
@@ -166,16 +166,20 @@ class ConnectionTable:
         if not excess:
             return
         candidates = [
-            each
-            for each in self._connections
-            if self.quotas.may_be_closed(each.session.listener_name)
+            connection
+            for connection in self._connections
+            if self.quotas.may_be_closed(connection.session.listener_name)
         ]
         # Those active at the last sweep come last, longest open first.
         candidates.sort(
-            key=lambda each: (each.is_busy, each.activity != each.seen_activity, each.quiet_since)
+            key=lambda connection: (
+                connection.is_busy,
+                connection.activity != connection.seen_activity,
+                connection.quiet_since,
+            )
         )
         for connection in candidates[:excess]:
-            connection.close_because("there are too many (max.connections)")
+            connection.close_because("too many connections (max.connections)")
 
     def _call_waiting(self) -> None:
         waiting, self._on_room = self._on_room, []
@@ -212,9 +216,9 @@ class ConnectionTable:
             self._refuse(sock, f"{host}:{port}", listener_name, str(error))
             return None
 
-    def _refuse(self, sock: socket.socket, peer: str, listener_name: str, why: str) -> None:
+    def _refuse(self, sock: socket.socket, peer: str, listener_name: str, reason: str) -> None:
         bounds = about(peer, listener_name)
-        logger.info("refusing %s on %s: %s", peer, listener_name, why, extra=bounds)
+        logger.info("refusing %s on %s: %s", peer, listener_name, reason, extra=bounds)
         self.metrics.connections_refused[listener_name] += 1
         sock.close()
 
@@ -255,7 +259,7 @@ class ConnectionTable:
         self._connections[connection] = None
         self._most_open = max(self._most_open, len(self._connections))
         if guard is not None:
-            self._ask_who(connection, guard)
+            self._begin_authentication(connection, guard)
         self.quotas.opened(listener_name, host)
         self.metrics.connections_opened[listener_name] += 1
         self._close_excess()
@@ -263,7 +267,7 @@ class ConnectionTable:
             self._schedule_idle_sweep()
         return connection
 
-    def _ask_who(self, connection: Connection, guard: Guard) -> None:
+    def _begin_authentication(self, connection: Connection, guard: Guard) -> None:
         """Limit a client's request size and time until its guard has authenticated it."""
         timer = self.loop.call_later(
             self.settings.authentication_deadline_ms / 1000,
@@ -320,7 +324,9 @@ class ConnectionTable:
                 async with asyncio.timeout(grace_s):
                     await self._all_closed.wait()
             except TimeoutError:
-                logger.warning("%d connections are closed unanswered", len(self._connections))
+                logger.warning(
+                    "closing %d connections with unanswered requests", len(self._connections)
+                )
         self.cut()
 
     def cut(self) -> None:
@@ -351,7 +357,7 @@ class ConnectionTable:
             if protocol.is_late(now):
                 arrived = protocol.describe_partial()
                 self.metrics.requests_late += 1
-                connection.close_because(f"its request is late: {arrived} have arrived")
+                connection.close_because(f"its request timed out: received {arrived}")
         self._deadline_timer = None
         if self._watched:
             self._schedule_deadline_sweep()

@@ -1,9 +1,10 @@
 """Dispatch of requests to handlers, and encoding of their results as responses.
 
-    frame -> header -> table[key, version] -> gate -> handler -> [bytes | FileSlice], None, Pending
+    frame -> header -> table[key, version] -> admission -> handler -> pieces, None or Pending
 
-`__call__` first tries the session's prepared request, which was admitted (request/gate.py) when it
-was prepared. If it is only partly served, the general path continues without admission.
+`__call__` first tries the session's prepared request, which was admitted when it was prepared
+(request/request_admission.py). If it is only partly served, the general path continues without
+admission.
 
 Refusals are Kafka 4.4.0's: ApiVersions in an unknown version returns error 35 and the supported
 range in v0 (KIP-511); other unsupported requests close the connection, including Produce 0 to 2,
@@ -21,18 +22,18 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from wirebroker.base.request_meters import FETCH_NAMES, RequestMeters
 from wirebroker.base.shared_block import owned
+from wirebroker.base.text import camel_case
 from wirebroker.base.threads import Work, coding, in_thread
-from wirebroker.base.wording import camel_case
 from wirebroker.codecs.api_keys import FIRST_PRODUCE_VERSION, SPOKEN_VERSIONS, ApiKey
 from wirebroker.codecs.errors import ErrorCode, MalformedFrameError
 from wirebroker.codecs.frames import parse_request_header, response_header
-from wirebroker.net.bounds.let_go import let_go
+from wirebroker.net.bounds.gradual_free import free_gradually
 from wirebroker.net.bounds.long_requests import LongRequests
 from wirebroker.net.frames.protocol import frame_answer
-from wirebroker.request.gate import Gate
+from wirebroker.request.deferred_response import DeferredResponse
 from wirebroker.request.handlers import Cost
-from wirebroker.request.owed_answer import OwedAnswer
 from wirebroker.request.request import CloseConnectionError, LargeResponse, Request, holds_much
+from wirebroker.request.request_admission import RequestAdmission
 
 if TYPE_CHECKING:
     import asyncio
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from wirebroker.request.session import Session
 
     # Sent now, pending, or deferred; None sends nothing.
-    Served: TypeAlias = "list[Piece] | Pending | OwedAnswer | None"
+    Served: TypeAlias = "list[Piece] | Pending | DeferredResponse | None"
 
 # Longer messages are decoded and encoded in a thread: 64 KiB of arrays take up to 15 ms.
 _LONGEST_ON_LOOP_BYTES: Final = 64 << 10
@@ -189,11 +190,11 @@ class Dispatcher:
     """
 
     __slots__ = (
+        "_admission",
         "_broker",
         "_decode_request",
         "_encode_response",
         "_entries",
-        "_gate",
         "_long_changes",
         "_long_reads",
         "_registered",
@@ -206,12 +207,12 @@ class Dispatcher:
         broker: Any,
         registry: Registry,
         *,
-        gate: Gate | None = None,
+        admission: RequestAdmission | None = None,
         metrics: Metrics | None = None,
     ) -> None:
         """Build the table; `broker` is the handlers' first argument, and no `gate` admits all."""
         self._broker = broker
-        self._gate = gate or Gate()
+        self._admission = admission or RequestAdmission()
         self.quotas: ClientQuotas | None = None
         # Requests that may wait for other nodes have a separate queue.
         self._long_reads = LongRequests()
@@ -259,11 +260,11 @@ class Dispatcher:
         quotas = self.quotas
         if quotas is not None and not is_charged:
             return self._serve_and_charge(quotas, frame, session)
-        gate = self._gate
+        admission = self._admission
         began_s = self._stopwatch()
         prepared = session.prepared
         has_begun = False
-        if prepared is not None and prepared.epoch == gate.epoch:
+        if prepared is not None and prepared.epoch == admission.epoch:
             try:
                 short = prepared.serve(frame)
             except Exception as error:
@@ -283,8 +284,8 @@ class Dispatcher:
         request = Request(
             entry.key, version, correlation_id, client_id, frame, position, session, errors
         )
-        session.epoch = gate.epoch  # changes during the admission apply to the next request
-        body: Any = None if has_begun else gate.refusal(request, handler)
+        session.epoch = admission.epoch  # changes during the admission apply to the next request
+        body: Any = None if has_begun else admission.refusal(request, handler)
         if body is None:
             entry.request_count += 1
             body = self._call(entry, request)
@@ -302,7 +303,12 @@ class Dispatcher:
         return frame_answer(correlation_id, pieces, is_flexible=entry.is_flexible)
 
     def _count_prepared(
-        self, kind: int, size: int, session: Session, began_s: float, short: bytes | OwedAnswer
+        self,
+        kind: int,
+        size: int,
+        session: Session,
+        began_s: float,
+        short: bytes | DeferredResponse,
     ) -> Served:
         entry = self._entries[kind]
         entry.request_count += 1
@@ -325,7 +331,7 @@ class Dispatcher:
         if isinstance(answer, Pending):
             answer.charge(charge)
             return answer
-        if isinstance(answer, OwedAnswer):
+        if isinstance(answer, DeferredResponse):
             charge.later()
             answer.settle = charge.settle
             return answer
@@ -391,7 +397,7 @@ class Dispatcher:
         await line.enter(session.peer.rpartition(":")[0], size)
         try:
             if session.has_ended and cost in _ONLY_READS:
-                raise CloseConnectionError("it has left before its request was served")
+                raise CloseConnectionError("it disconnected before its request was served")
             return await self._serve_long(entry, request)
         finally:
             line.leave(size)
@@ -408,7 +414,7 @@ class Dispatcher:
         answer = await self._encode_in_thread(entry, outcome, work)
         done = [body, outcome]
         del body, outcome
-        await let_go(done)
+        await free_gradually(done)
         return answer
 
     def _codec(self) -> tuple[Callable[..., Any], Callable[..., bytes]]:
@@ -422,15 +428,15 @@ class Dispatcher:
     def _refuse(self, key: ApiKey, version: int, correlation_id: int) -> list[Piece]:
         """Respond to an unsupported ApiVersions version; raise for other requests."""
         if key == ApiKey.API_VERSIONS:
-            ours = SPOKEN_VERSIONS[key]
+            supported = SPOKEN_VERSIONS[key]
             body = _UNSUPPORTED_API_VERSIONS.pack(
-                ErrorCode.UNSUPPORTED_VERSION, 1, key, ours.min_version, ours.max_version
+                ErrorCode.UNSUPPORTED_VERSION, 1, key, supported.min_version, supported.max_version
             )
             return frame_answer(correlation_id, [body], is_flexible=False)
         if int(key) not in self._registered:
-            raise MalformedFrameError(f"api key {int(key)} ({key.name}) is not served")
+            raise MalformedFrameError(f"api key {int(key)} ({key.name}) is not supported")
         raise MalformedFrameError(
-            f"{key.name} version {version} is not served, only "
+            f"{key.name} version {version} is not supported, only "
             f"{_first_version(key)} to {SPOKEN_VERSIONS[key].max_version}"
         )
 

@@ -168,10 +168,10 @@ class MemoryTransport(ConnectionTransport):
 
     def take(self) -> bytes:
         """Remove and return the connection's output."""
-        taken = bytes(self.outgoing)
+        output = bytes(self.outgoing)
         self.outgoing.clear()
         self._look()
-        return taken
+        return output
 
     def receive(self, buffer: memoryview) -> int:
         """Receive available bytes."""
@@ -246,14 +246,14 @@ class MemoryPeer:
         Raises:
             ConnectionError: The broker has closed the connection.
         """
-        taken = self._taken
+        received = self._taken
         while True:
-            taken += self.transport.take()
-            if len(taken) >= _LENGTH_BYTES:
-                size = _LENGTH_BYTES + int.from_bytes(taken[:_LENGTH_BYTES])
-                if len(taken) >= size:
-                    answer = bytes(taken[:size])
-                    del taken[:size]
+            received += self.transport.take()
+            if len(received) >= _LENGTH_BYTES:
+                size = _LENGTH_BYTES + int.from_bytes(received[:_LENGTH_BYTES])
+                if len(received) >= size:
+                    answer = bytes(received[:size])
+                    del received[:size]
                     return answer
             if self.transport.is_closed:
                 raise ConnectionError("the broker has closed the connection")

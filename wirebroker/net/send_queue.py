@@ -122,12 +122,12 @@ class SendQueue:
 
     def release(self) -> None:
         """Send the held response, if any."""
-        held, self._held = self._held, None
-        if held is None:
+        response, self._held = self._held, None
+        if response is None:
             return
         self.unsent_bytes = 0
         try:
-            self._send_one(held)
+            self._send_one(response)
         except OSError as error:
             self._on_error(error)
 
@@ -142,7 +142,7 @@ class SendQueue:
         """
         if self._is_closed:  # by its request's handler
             return
-        assert self._held is None, "whoever holds an answer serves no other request"
+        assert self._held is None, "a connection with a held response serves no other request"
         if len(pieces) > 1 and not self.unsent_bytes:
             small = _small(pieces, self._old_pages)
             if small is not None:
@@ -167,13 +167,13 @@ class SendQueue:
         items = self._items
         if items is None:
             items = self._items = deque()
-        for each in pieces:
-            if isinstance(each, FileSlice):
-                items.append(each)
-                self.unsent_bytes += each.length
+        for piece in pieces:
+            if isinstance(piece, FileSlice):
+                items.append(piece)
+                self.unsent_bytes += piece.length
             else:
-                items.append(memoryview(each) if isinstance(each, bytes) else each)
-                self.unsent_bytes += len(each)
+                items.append(memoryview(piece) if isinstance(piece, bytes) else piece)
+                self.unsent_bytes += len(piece)
         if not self._is_writing and not self._is_warming:
             self._flush(items)
 
@@ -264,7 +264,7 @@ class SendQueue:
         except OSError as error:
             raise SliceError(item.file.path, error) from error
         if not sent:
-            raise SliceError(item.file.path, f"it ends before {item.position}")
+            raise SliceError(item.file.path, f"it ends before position {item.position}")
         self._old_pages.sent(item.file, item.position, sent)
         return sent
 
@@ -275,14 +275,14 @@ class SendQueue:
         covers it. Probing starts before the last range is sent, to avoid tiny sends at its end.
         """
         position = max(item.position, self._probed_end)
-        left = item.position + item.length - position
-        if left <= 0 or position - item.position >= _SHORTEST_SEND_BYTES:
+        remaining_bytes = item.position + item.length - position
+        if remaining_bytes <= 0 or position - item.position >= _SHORTEST_SEND_BYTES:
             return False
         self._is_led = self._is_led and is_old(item.file, position)
-        if not self._is_led or left < _SHORTEST_SEND_BYTES:
+        if not self._is_led or remaining_bytes < _SHORTEST_SEND_BYTES:
             # The last probe may have read the first byte of this range.
             is_first_probed = self._is_end_probed and self._probed_end >= item.position
-            last = position + min(left - 1, _PROBED_BYTES)
+            last = position + min(remaining_bytes - 1, _PROBED_BYTES)
             first = last if is_first_probed else position
             try:
                 is_resident = item.file.is_resident(first, last - first + 1)
@@ -295,12 +295,12 @@ class SendQueue:
         self._is_led = self._is_led or is_old(item.file, position)
         self._set_writing(False)
         self._is_warming = True
-        count = min(left, _WARMED_BYTES)
+        count = min(remaining_bytes, _WARMED_BYTES)
         # If the kernel drops the pages immediately, the loop waits for the disk once.
         self._probed_end = position + count
         self._is_end_probed = False
-        then = partial(self._on_warmed, item.file)
-        self._old_pages.work.bring(self, item.file, position, count, then)
+        on_warmed = partial(self._on_warmed, item.file)
+        self._old_pages.work.bring(self, item.file, position, count, on_warmed)
         return True
 
     def _on_warmed(self, file: DataFile, error: BaseException | None) -> None:
@@ -331,8 +331,8 @@ class SendQueue:
 def _small(pieces: list[Piece], old_pages: OldPages) -> bytes | None:
     """Join a small response of several pieces if no disk read is needed."""
     size = 0
-    for each in pieces:
-        size += each.length if isinstance(each, FileSlice) else len(each)
+    for piece in pieces:
+        size += piece.length if isinstance(piece, FileSlice) else len(piece)
         if size > MOST_HELD_BYTES:
             return None
     view = joined(pieces, old_pages)

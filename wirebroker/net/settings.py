@@ -80,8 +80,10 @@ class NetworkSettings:
             max_connection_creation_rate=config.int(rate),
             rate_samples=config.int("quota.window.num"),
             rate_sample_s=config.int("quota.window.size.seconds"),
-            max_connections_of={n: config.listener_int(n, "max.connections") for n in names},
-            creation_rate_of={n: config.listener_int(n, rate) for n in names},
+            max_connections_of={
+                name: config.listener_int(name, "max.connections") for name in names
+            },
+            creation_rate_of={name: config.listener_int(name, rate) for name in names},
             inter_broker_listener=inter_broker_listener(config),
             memory_budget_bytes=config.int("wirebroker.request.memory.bytes"),
             frame_deadline_ms=config.int("wirebroker.frame.deadline.ms"),
@@ -90,9 +92,9 @@ class NetworkSettings:
 
 
 def _by_address(counts: Mapping[str, int], addresses: Mapping[str, str]) -> dict[str, int]:
-    found: dict[str, int] = {}
+    address_counts: dict[str, int] = {}
     for host, count in counts.items():
         address = normal_address(host) or addresses.get(host)
         if address is not None:
-            found[address] = count
-    return found
+            address_counts[address] = count
+    return address_counts

@@ -75,7 +75,7 @@ class ClientQuotas:
 
     def follow(self, quotas: QuotasOfAll) -> None:
         """Apply new quotas; measurements are kept."""
-        self.are_there = any(not _OF_REQUESTS.isdisjoint(each) for each in quotas.values())
+        self.are_there = any(not _OF_REQUESTS.isdisjoint(limits) for limits in quotas.values())
         for rates in (self.produced, self.fetched, self.request_time):
             rates.follow(quotas)
 
@@ -93,10 +93,10 @@ class ClientQuotas:
         """Return the monotonic time."""
         return self._clock.monotonic()
 
-    def most_fetched(self, request: Request) -> int:
+    def max_fetch_bytes(self, request: Request) -> int:
         """Return the maximum bytes of a Fetch within the quota."""
-        most = self.fetched.most_at_once(_owner(request), self._clock.monotonic() * 1000)
-        return int(min(most, 2**31 - 1))
+        limit = self.fetched.max_burst(_owner(request), self._clock.monotonic() * 1000)
+        return int(min(limit, 2**31 - 1))
 
     def is_too_much(self, request: Request, *, records_bytes: int, partitions: int) -> bool:
         """Charge a consumer for a response; return whether an empty one must be sent instead.

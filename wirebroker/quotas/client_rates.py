@@ -49,31 +49,31 @@ class ClientRates:
 
     def count(self, owner: Owner, amount: float, now_ms: float) -> int:
         """Count a client's usage; return its throttle time in milliseconds."""
-        found = self._meters.find(*owner, now_ms)
-        if found is None:
+        meter = self._meters.find(*owner, now_ms)
+        if meter is None:
             return 0
-        rate, limit = found
+        rate, limit = meter
         rate.count(amount, now_ms)
         return self._bounded(rate.delay_ms(limit, now_ms))
 
     def take_back(self, owner: Owner, amount: float, now_ms: float) -> None:
         """Undo a count of the same time."""
-        found = self._meters.find(*owner, now_ms)
-        if found is not None:
-            found[0].count(-amount, now_ms)
+        meter = self._meters.find(*owner, now_ms)
+        if meter is not None:
+            meter[0].count(-amount, now_ms)
 
     def delay_ms(self, owner: Owner, now_ms: float) -> int:
         """Return a client's current throttle time in milliseconds."""
-        found = self._meters.find(*owner, now_ms)
-        return 0 if found is None else self._bounded(found[0].delay_ms(found[1], now_ms))
+        meter = self._meters.find(*owner, now_ms)
+        return 0 if meter is None else self._bounded(meter[0].delay_ms(meter[1], now_ms))
 
-    def most_at_once(self, owner: Owner, now_ms: float) -> float:
+    def max_burst(self, owner: Owner, now_ms: float) -> float:
         """Return the amount that an idle client may use immediately."""
-        found = self._meters.find(*owner, now_ms)
+        meter = self._meters.find(*owner, now_ms)
         # NaN, which Kafka accepts as a limit, never throttles.
-        if found is None or isnan(found[1]):
+        if meter is None or isnan(meter[1]):
             return float("inf")
-        return max(0.0, found[1]) * self._window_s
+        return max(0.0, meter[1]) * self._window_s
 
     def held_up(self, throttle_ms: int) -> None:
         """Record that a client is throttled."""

@@ -31,7 +31,7 @@ def write_throttle_time(answer: list[Piece], key: ApiKey, version: int, throttle
     """Write the throttle time into a response, unless that version has no such field."""
     header_bytes = _LENGTH_BYTES + len(response_header(key, version, 0))
     if key in _ELSEWHERE:
-        answer[:] = [_made_anew(_bytes_of(answer), key, version, header_bytes, throttle_ms)]
+        answer[:] = [_reencoded(_bytes_of(answer), key, version, header_bytes, throttle_ms)]
         return
     position = _position(key, version)
     if position is not None:
@@ -44,20 +44,20 @@ def write_throttle_time(answer: list[Piece], key: ApiKey, version: int, throttle
 
 
 def _bytes_of(pieces: list[Piece]) -> bytes:
-    found: list[bytes] = []
+    parts: list[bytes] = []
     for piece in pieces:
         assert not isinstance(piece, FileSlice), "fields are bytes"
-        found.append(bytes(piece))
-    return b"".join(found)
+        parts.append(bytes(piece))
+    return b"".join(parts)
 
 
-def _made_anew(
+def _reencoded(
     answer: bytes, key: ApiKey, version: int, header_bytes: int, throttle_ms: int
 ) -> bytes:
     body = decode_response(key, version, answer, header_bytes)
     body.throttle_time_ms = throttle_ms
-    rest = answer[_LENGTH_BYTES:header_bytes] + encode_response(key, version, body)
-    return _INT32.pack(len(rest)) + rest
+    content = answer[_LENGTH_BYTES:header_bytes] + encode_response(key, version, body)
+    return _INT32.pack(len(content)) + content
 
 
 @cache
@@ -65,5 +65,5 @@ def _position(key: ApiKey, version: int) -> int | None:
     """Return the field's position in a body, or None."""
     if _FIELD not in response_message(key).struct_class.FIELD_NAMES:
         return None
-    found = encode_response(key, version, {_FIELD: _UNLIKELY}).find(_INT32.pack(_UNLIKELY))
-    return None if found < 0 else found
+    position = encode_response(key, version, {_FIELD: _UNLIKELY}).find(_INT32.pack(_UNLIKELY))
+    return None if position < 0 else position

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from wirebroker.replica.deadlines import Deadlines
-    from wirebroker.request.owed_answer import DueAnswers, QueuedAnswer
+    from wirebroker.request.deferred_response import DeferredResponses, QueuedResponse
 
 _NEVER: Final = float("inf")
 
@@ -21,76 +21,76 @@ _NEVER: Final = float("inf")
 class CommitQueue:
     """Deferred responses by required offset."""
 
-    __slots__ = ("_deadlines", "_due", "_look_s", "_waiting")
+    __slots__ = ("_deadlines", "_due_responses", "_next_check_s", "_waiting")
 
     # _waiting ascends by due_offset. While it is not empty, _on_time is scheduled no later than its
     # first deadline. A timer per response would cost 1 us each.
 
-    def __init__(self, deadlines: Deadlines, due: DueAnswers) -> None:
+    def __init__(self, deadlines: Deadlines, due: DeferredResponses) -> None:
         self._deadlines = deadlines
-        self._due = due
-        self._waiting: deque[QueuedAnswer] = deque()
+        self._due_responses = due
+        self._waiting: deque[QueuedResponse] = deque()
         # When _on_time runs next.
-        self._look_s = _NEVER
+        self._next_check_s = _NEVER
 
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def add(self, owed: QueuedAnswer) -> None:
+    def add(self, response: QueuedResponse) -> None:
         """Add a response."""
         waiting = self._waiting
-        owed.is_waiting = True
-        if waiting and waiting[-1].due_offset > owed.due_offset:
+        response.is_waiting = True
+        if waiting and waiting[-1].due_offset > response.due_offset:
             # A duplicate: its batch was appended earlier.
-            waiting.insert(bisect_right(waiting, owed.due_offset, key=_due_offset), owed)
+            waiting.insert(bisect_right(waiting, response.due_offset, key=_due_offset), response)
         else:
-            waiting.append(owed)
-        if owed.deadline_s < self._look_s:
-            self.hurry(owed)
+            waiting.append(response)
+        if response.deadline_s < self._next_check_s:
+            self.check_by(response)
 
-    def hurry(self, owed: QueuedAnswer) -> None:
+    def check_by(self, response: QueuedResponse) -> None:
         """Check the deadlines no later than that of this response."""
-        self._look_s = min(self._look_s, owed.deadline_s)
-        delay_s = max(0.0, owed.deadline_s - asyncio.get_running_loop().time())
+        self._next_check_s = min(self._next_check_s, response.deadline_s)
+        delay_s = max(0.0, response.deadline_s - asyncio.get_running_loop().time())
         self._deadlines.add(self._on_time, delay_s=delay_s)
 
     def take_due(self, reached: int) -> None:
         """Release the responses whose records, below `reached`, are committed."""
         waiting = self._waiting
         while waiting and waiting[0].due_offset <= reached:
-            owed = waiting.popleft()
-            owed.look()
-            self._leave(owed)
+            response = waiting.popleft()
+            response.look()
+            self._leave(response)
 
-    def look_again(self) -> None:
+    def recheck(self) -> None:
         """Release the responses that the partition's new role or failed disk makes final."""
         waiting, self._waiting = self._waiting, deque()
-        for owed in waiting:
-            if owed.look():
-                self._leave(owed)
+        for response in waiting:
+            if response.look():
+                self._leave(response)
             else:
-                self._waiting.append(owed)
+                self._waiting.append(response)
 
     def _on_time(self) -> None:
         now_s = asyncio.get_running_loop().time()
         waiting, self._waiting = self._waiting, deque()
-        self._look_s = _NEVER
-        first: QueuedAnswer | None = None
-        for owed in waiting:
-            if owed.deadline_s <= now_s:
-                owed.give_up()
-                self._leave(owed)
+        self._next_check_s = _NEVER
+        first: QueuedResponse | None = None
+        for response in waiting:
+            if response.deadline_s <= now_s:
+                response.give_up()
+                self._leave(response)
             else:
-                self._waiting.append(owed)
-                if first is None or owed.deadline_s < first.deadline_s:
-                    first = owed
+                self._waiting.append(response)
+                if first is None or response.deadline_s < first.deadline_s:
+                    first = response
         if first is not None:
-            self.hurry(first)
+            self.check_by(first)
 
-    def _leave(self, owed: QueuedAnswer) -> None:
-        owed.is_waiting = False
-        self._due.add(owed)
+    def _leave(self, response: QueuedResponse) -> None:
+        response.is_waiting = False
+        self._due_responses.add(response)
 
 
-def _due_offset(owed: QueuedAnswer) -> int:
-    return owed.due_offset
+def _due_offset(response: QueuedResponse) -> int:
+    return response.due_offset

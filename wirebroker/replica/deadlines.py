@@ -37,24 +37,24 @@ class Deadlines:
         """Call `on_time` once, after `delay_s` or up to a tenth of a second later."""
         loop = asyncio.get_running_loop()
         tick = int((loop.time() + delay_s) * _PER_SECOND) + 1
-        due = self._by_tick.get(tick)
-        if due is None:
-            due = self._by_tick[tick] = {}
+        callbacks = self._by_tick.get(tick)
+        if callbacks is None:
+            callbacks = self._by_tick[tick] = {}
             loop.call_at(tick / _PER_SECOND, self._end, tick)
-        due[on_time] = None
+        callbacks[on_time] = None
         return Deadline(tick, on_time)
 
     def discard(self, deadline: Deadline) -> None:
         """Cancel a deadline."""
-        due = self._by_tick.get(deadline.tick)
-        if due is not None:
-            due.pop(deadline.on_time, None)
+        callbacks = self._by_tick.get(deadline.tick)
+        if callbacks is not None:
+            callbacks.pop(deadline.on_time, None)
 
     def _end(self, tick: int) -> None:
-        due = self._by_tick[tick]
-        while due:
+        callbacks = self._by_tick[tick]
+        while callbacks:
             # A callback may discard others.
-            on_time = next(iter(due))
-            del due[on_time]
+            on_time = next(iter(callbacks))
+            del callbacks[on_time]
             on_time()
         del self._by_tick[tick]

@@ -76,9 +76,9 @@ class DeletedPartitions:
                 assert partition.is_retired, f"{partition} is still served"
                 # Appends that wait for a writing thread then see that the partition is retired.
                 await partition.until_settled()
-            moved = await in_thread(Work.TOPICS, _move_aside, batch)
+            paths = await in_thread(Work.TOPICS, _move_aside, batch)
             now = self._clock.monotonic()
-            for partition, path in zip(batch, moved, strict=True):
+            for partition, path in zip(batch, paths, strict=True):
                 if isinstance(path, OSError):
                     self._on_failure(partition.directory, path)
                 elif path is not None:
@@ -88,16 +88,16 @@ class DeletedPartitions:
     def remove_due(self) -> bool:
         """Remove some directories whose delay is over; return whether more may be due. Blocks."""
         now = self._clock.monotonic()
-        due = [removal for removal in self._removals if removal.due <= now][:_BATCH]
-        for removal in due:
+        removals = [removal for removal in self._removals if removal.due <= now][:_BATCH]
+        for removal in removals:
             self._removals.remove(removal)
             if removal.log is not None:
                 removal.log.close(clean=False)
             try:
                 self._files.remove_tree(removal.path)
             except OSError as error:
-                logger.warning("%s cannot be removed: %s", removal.path, error)
-        return len(due) == _BATCH
+                logger.warning("cannot remove %s: %s", removal.path, error)
+        return len(removals) == _BATCH
 
     def close(self) -> None:
         """Close the files that are still open."""

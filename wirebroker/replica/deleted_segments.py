@@ -42,19 +42,19 @@ class DeletedSegments:
 
     def add(self, segments: Iterable[Segment], *, delay_ms: int) -> None:
         """Add renamed segments, to be removed after `delay_ms`."""
-        due = self._clock.monotonic() + delay_ms / 1000
+        due_s = self._clock.monotonic() + delay_ms / 1000
         for segment in segments:
             self._count += 1
-            heappush(self._deletions, (due, self._count, segment))
+            heappush(self._deletions, (due_s, self._count, segment))
 
     async def remove_due(self) -> None:
         """Remove the files that are due."""
         now = self._clock.monotonic()
         while self._deletions and self._deletions[0][0] <= now:
-            due: list[Segment] = []
-            while self._deletions and self._deletions[0][0] <= now and len(due) < _BATCH:
-                due.append(heappop(self._deletions)[2])
-            await in_thread(Work.UPKEEP, _remove, due)
+            segments: list[Segment] = []
+            while self._deletions and self._deletions[0][0] <= now and len(segments) < _BATCH:
+                segments.append(heappop(self._deletions)[2])
+            await in_thread(Work.UPKEEP, _remove, segments)
 
 
 def _remove(segments: list[Segment]) -> None:
@@ -62,4 +62,4 @@ def _remove(segments: list[Segment]) -> None:
         try:
             segment.remove()
         except OSError as error:
-            logger.warning("%s cannot be removed: %s", segment.log.path, error)
+            logger.warning("cannot remove %s: %s", segment.log.path, error)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from wirebroker.disks.data_directory import DataDirectory
-    from wirebroker.replica.replica_standing import ReplicaStanding
+    from wirebroker.replica.replica_state import ReplicaState
     from wirebroker.storage.log.flush import FlushTarget
 
 logger = logging.getLogger(__name__)
@@ -51,7 +51,7 @@ _SHORTAGE_PAUSE_S = 0.1
 
 
 class _Sync(NamedTuple):
-    partition: ReplicaStanding
+    partition: ReplicaState
     target: FlushTarget
 
 
@@ -86,12 +86,12 @@ class GroupCommit:
         self.rounds = 0
         self.flush_times = IntegerHistogram()
         self._on_failure = on_failure
-        self._dirty: dict[ReplicaStanding, None] = {}
+        self._dirty: dict[ReplicaState, None] = {}
         # Those whose files were not found in the last round.
-        self._missing: set[ReplicaStanding] = set()
+        self._missing: set[ReplicaState] = set()
         self._task: asyncio.Task[None] | None = None
 
-    def add(self, partition: ReplicaStanding) -> None:
+    def add(self, partition: ReplicaState) -> None:
         """Sync everything appended to a partition so far and notify its waiters."""
         self._dirty[partition] = None
         if self._task is None:
@@ -148,7 +148,7 @@ class GroupCommit:
             count = min(_THREADS, len(of_directory))
             jobs += [(directory, of_directory[number::count]) for number in range(count)]
         outcomes = await asyncio.gather(
-            *[in_thread(Work.SYNCS, _sync_timed, where, part) for where, part in jobs]
+            *[in_thread(Work.SYNCS, _sync_timed, directory, part) for directory, part in jobs]
         )
         for _, took_s in outcomes:
             self.flush_times.record(int(took_s * 1_000_000))
@@ -171,7 +171,7 @@ class GroupCommit:
     def _failed(
         self,
         directory: DataDirectory,
-        partition: ReplicaStanding,
+        partition: ReplicaState,
         error: OSError,
         *,
         is_sync: bool = False,
@@ -186,7 +186,9 @@ class GroupCommit:
             self._missing.add(partition)
             is_passing = True
         if is_passing:
-            logger.warning("%s-%d is synced later: %s", partition.topic, partition.index, error)
+            logger.warning(
+                "cannot sync %s-%d, retrying: %s", partition.topic, partition.index, error
+            )
             self._dirty[partition] = None
             return True
         if partition.directory is not directory:

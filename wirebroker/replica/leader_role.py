@@ -93,12 +93,14 @@ class LeaderRole(Role):
         self.isr = self.maximal_isr = image.isr
         self.change = None
         if len(image.replicas) > 1 or self.followers:
-            others = [each for each in image.replicas if each != self.leader]
-            known = self.followers
+            follower_ids = [
+                replica_id for replica_id in image.replicas if replica_id != self.leader
+            ]
+            previous = self.followers
             self.followers = {
-                each: known.get(each)
-                or FollowerProgress(is_in_sync=each in image.isr, now_ms=now_ms)
-                for each in others
+                replica_id: previous.get(replica_id)
+                or FollowerProgress(is_in_sync=replica_id in image.isr, now_ms=now_ms)
+                for replica_id in follower_ids
             }
             self.check()
 
@@ -108,7 +110,7 @@ class LeaderRole(Role):
         assert set(self.isr) <= set(self.maximal_isr)
         assert self.change is not None or self.maximal_isr == self.isr
         assert self.leader not in self.followers
-        assert not _NO_FOLLOWERS, "it is shared"
+        assert not _NO_FOLLOWERS, "shared, so never filled"
 
     # -- replicated offsets -------------------------------------------------------------------
 
@@ -155,7 +157,11 @@ class LeaderRole(Role):
 
     def low_watermark(self, log_start_offset: int, *, is_alive: Callable[[int], bool]) -> int:
         """Return the lowest start offset among live replicas; UNKNOWN_OFFSET if one is unknown."""
-        starts = [each.log_start_offset for id_, each in self.followers.items() if is_alive(id_)]
+        starts = [
+            follower.log_start_offset
+            for replica_id, follower in self.followers.items()
+            if is_alive(replica_id)
+        ]
         return min(log_start_offset, *starts) if starts else log_start_offset
 
     def is_ready_to_join(self, replica: int, high_watermark: int) -> bool:
@@ -184,16 +190,20 @@ class LeaderRole(Role):
 
     # -- ISR changes ---------------------------------------------------------------------------
 
-    def ask_for(self, isr: Collection[int]) -> IsrChange:
+    def begin_isr_change(self, isr: Collection[int]) -> IsrChange:
         """Begin an ISR change, which the controller decides."""
-        assert self.change is None, "one change at a time"
+        assert self.change is None, "an ISR change is pending"
         assert self.leader in isr, isr
         # In the order of the assignment, as in Kafka.
-        wanted = tuple(each for each in self.replicas if each in isr)
-        assert len(wanted) == len(isr), f"{isr} of {self.replicas}"
-        meant = {each: follower.broker_epoch for each, follower in self.followers.items()}
-        self.change = IsrChange(wanted, self.leader_epoch, self.partition_epoch, meant)
-        self.maximal_isr = tuple(each for each in self.replicas if each in {*self.isr, *wanted})
+        ordered_isr = tuple(replica_id for replica_id in self.replicas if replica_id in isr)
+        assert len(ordered_isr) == len(isr), f"{isr} of {self.replicas}"
+        broker_epochs = {
+            replica_id: follower.broker_epoch for replica_id, follower in self.followers.items()
+        }
+        self.change = IsrChange(ordered_isr, self.leader_epoch, self.partition_epoch, broker_epochs)
+        self.maximal_isr = tuple(
+            replica_id for replica_id in self.replicas if replica_id in {*self.isr, *ordered_isr}
+        )
         self.check()
         return self.change
 
@@ -205,7 +215,9 @@ class LeaderRole(Role):
         is_new = partition_epoch > self.partition_epoch
         if not is_new and (partition_epoch < self.partition_epoch or self.change is None):
             return False  # the metadata arrived first
-        self.isr = self.maximal_isr = tuple(each for each in self.replicas if each in isr)
+        self.isr = self.maximal_isr = tuple(
+            replica_id for replica_id in self.replicas if replica_id in isr
+        )
         self.partition_epoch = partition_epoch
         self.change = None
         self.check()

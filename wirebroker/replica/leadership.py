@@ -70,7 +70,7 @@ class Leaderships:
         """Call `on_change` with the current leaderships now, and with every later change."""
         self._subscribers.append(on_change)
         if self._led:
-            on_change(LeadershipChange([Leadership(*each) for each in self._led.items()]))
+            on_change(LeadershipChange([Leadership(*item) for item in self._led.items()]))
 
     def unsubscribe(self, on_change: Subscriber) -> None:
         """Remove a subscriber."""
@@ -80,7 +80,7 @@ class Leaderships:
         """Call `on_moved` with the partitions of every role change, followers included."""
         self._role_watchers.append(on_moved)
 
-    def tell_moved(self, moved: Collection[Partition]) -> None:
+    def notify_role_changes(self, moved: Collection[Partition]) -> None:
         """Notify the role watchers, after `tell` in the same turn of the loop."""
         for on_moved in self._role_watchers:
             on_moved(moved)
@@ -90,9 +90,11 @@ class Leaderships:
         led = self._led
         for partition, leader_epoch in change.resigned:
             before = led.pop(partition)
-            assert before == leader_epoch, f"{partition} led in {before}, not {leader_epoch}"
+            assert before == leader_epoch, f"{partition} led in epoch {before}, not {leader_epoch}"
         for partition, leader_epoch in change.elected:
-            assert led.get(partition, -1) < leader_epoch, f"{partition} leads in {led[partition]}"
+            assert led.get(partition, -1) < leader_epoch, (
+                f"{partition} leads in epoch {led[partition]}"
+            )
             led[partition] = leader_epoch
         if change.elected or change.resigned:
             for on_change in tuple(self._subscribers):

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from wirebroker.base.threads import Work, in_thread
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.records.layout import CODEC_MASK, FLAGS_AT, RECORD_COUNT, RECORD_COUNT_AT
-from wirebroker.replica.growth_watch import GrowthWatch
+from wirebroker.replica.offset_waiters import OffsetWaiters
 from wirebroker.replica.traffic import Traffic
 from wirebroker.storage.log.validation.record_validation import BRIEF_RECORDS
 
@@ -54,8 +54,8 @@ class LocalReplica:
         "_append_lock",
         "_append_watchers",
         "_commit_watch",
+        "_deferred",
         "_growth",
-        "_owed",
         "_replay",
         "_upkeep_lock",
         "_watchers",
@@ -78,9 +78,9 @@ class LocalReplica:
         self._append_lock: asyncio.Lock | None = None
         self._upkeep_lock: asyncio.Lock | None = None
         self._replay: asyncio.Task[None] | None = None
-        self._growth: GrowthWatch | None = None
-        self._commit_watch: GrowthWatch | None = None
-        self._owed: CommitQueue | None = None
+        self._growth: OffsetWaiters | None = None
+        self._commit_watch: OffsetWaiters | None = None
+        self._deferred: CommitQueue | None = None
         self._watchers: dict[Callable[[], None], None] = {}
         self._append_watchers: dict[Callable[[], None], None] | None = None
 
@@ -160,7 +160,7 @@ class LocalReplica:
                 await in_thread(Work.LOADING, self.log.producer_state.replay)
         except (KafkaError, OSError) as error:
             logger.error(  # noqa: TRY400 - the next request tries it again
-                "the producers of %s-%d cannot be replayed: %s", self.topic, self.index, error
+                "cannot replay the producers of %s-%d: %s", self.topic, self.index, error
             )
         finally:
             self._replay = None
@@ -194,13 +194,13 @@ class LocalReplica:
         """
         self._watchers.pop(on_growth, None)
         if self._growth is None:
-            self._growth = GrowthWatch()
+            self._growth = OffsetWaiters()
         self._growth.add(on_growth, due=up_to_bytes)
 
     def watch_commit(self, on_commit: Callable[[], None], *, offset: int) -> None:
         """Call `on_commit` once: when `offset` is reached, or when the partition is lost."""
         if self._commit_watch is None:
-            self._commit_watch = GrowthWatch()
+            self._commit_watch = OffsetWaiters()
         self._commit_watch.add(on_commit, due=offset)
 
     @property
@@ -212,13 +212,13 @@ class LocalReplica:
     def waiting_fetches(self) -> int:
         """Number of Fetch requests that wait for records."""
         waiting = (self._append_watchers, self._growth)
-        return len(self._watchers) + sum(len(each) for each in waiting if each is not None)
+        return len(self._watchers) + sum(len(queue) for queue in waiting if queue is not None)
 
     @property
     def waiting_produces(self) -> int:
         """Number of Produce requests that wait for followers or the disk."""
-        waiting = (self._commit_watch, self._owed)
-        return sum(len(each) for each in waiting if each is not None)
+        waiting = (self._commit_watch, self._deferred)
+        return sum(len(queue) for queue in waiting if queue is not None)
 
     def wake_watchers(self) -> None:
         """Notify all waiters that the partition, its disk or the broker is being lost."""
@@ -228,8 +228,8 @@ class LocalReplica:
             if watch is not None:
                 for on_news in watch.take_all():
                     on_news()
-        if self._owed is not None:
-            self._owed.look_again()
+        if self._deferred is not None:
+            self._deferred.recheck()
 
     def _tell_watchers(self) -> None:
         for on_advance in tuple(self._watchers):
@@ -251,8 +251,8 @@ class LocalReplica:
         if self._commit_watch is not None:
             for on_commit in self._commit_watch.take_due(self.log.high_watermark):
                 on_commit()
-        if self._owed is not None:
-            self._owed.take_due(self.log.high_watermark)
+        if self._deferred is not None:
+            self._deferred.take_due(self.log.high_watermark)
 
     async def _next_news(self) -> None:
         news: asyncio.Future[None] = asyncio.get_running_loop().create_future()

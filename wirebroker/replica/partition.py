@@ -18,10 +18,10 @@ from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.records.walk import IS_QUICK
 from wirebroker.disks.data_directory import Checkpoint
 from wirebroker.replica.replica_role import UNKNOWN_EPOCH
-from wirebroker.replica.replica_standing import ReplicaStanding
-from wirebroker.storage.brief_work import TakesLongError
+from wirebroker.replica.replica_state import ReplicaState
 from wirebroker.storage.log.append import AppendOrigin
 from wirebroker.storage.log.markers import append_end_marker
+from wirebroker.storage.long_work import TakesLongError
 
 if TYPE_CHECKING:
     from wirebroker.base.clock import Clock, Slices
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from wirebroker.storage.log.validation.record_validation import Walked
 
 
-class Partition(ReplicaStanding):
+class Partition(ReplicaState):
     """A partition that has a replica on this node."""
 
     __slots__ = ()
@@ -237,7 +237,7 @@ class Partition(ReplicaStanding):
             self.truncate(offset, leader_epoch=leader_epoch, now_ms=clock.now_ms())
             await self._flush_cut()
 
-    async def begin_anew(self, offset: int, *, leader_epoch: int, clock: Clock) -> None:
+    async def restart_at(self, offset: int, *, leader_epoch: int, clock: Clock) -> None:
         """Delete all records and continue at the leader's log start offset.
 
         Raises:

@@ -3,9 +3,9 @@
 The metadata log calls `apply` after each change and then sends its response, so a topic's logs
 exist when CreateTopics returns. Work on thousands of partitions is sliced.
 
-    held_partitions.py    the registry
-    replica_loading.py    partitions found at start
-    replica_making.py     new partitions
+    partition_registry.py    the registry
+    replica_loader.py    partitions found at start
+    replica_factory.py     new partitions
 
 Source: Kafka's ReplicaManager and LogManager.
 """
@@ -27,11 +27,11 @@ from wirebroker.disks.directory_choice import DirectoryChoice
 from wirebroker.replica.deleted_partitions import DeletedPartitions
 from wirebroker.replica.deleted_segments import DeletedSegments
 from wirebroker.replica.group_commit import GroupCommit
-from wirebroker.replica.held_partitions import HeldPartitions
 from wirebroker.replica.leadership import Leaderships
-from wirebroker.replica.replica_host import ReplicaHost
-from wirebroker.replica.replica_loading import ReplicaLoading
-from wirebroker.replica.replica_making import ReplicaMaking
+from wirebroker.replica.partition_registry import PartitionRegistry
+from wirebroker.replica.replica_context import ReplicaContext
+from wirebroker.replica.replica_factory import ReplicaFactory
+from wirebroker.replica.replica_loader import ReplicaLoader
 from wirebroker.replica.topic_logs import TopicLogs
 from wirebroker.replica.traffic import TrafficSum
 from wirebroker.replica.transitions import Transitions
@@ -63,9 +63,9 @@ class ReplicaManager:
         deleted_partitions: Partitions whose files wait for removal.
         deleted_segments: Segments whose files wait for removal.
         files: The file system.
-        find: HeldPartitions.find itself, because every Fetch calls it.
+        find: PartitionRegistry.find itself, because every Fetch calls it.
         on_directory_failed: Called when a directory has failed.
-        gone_traffic: Counters of the deleted partitions.
+        deleted_traffic: Counters of the deleted partitions.
         unfinished_moves: Partitions whose moves the last stop interrupted, with the target
             directories.
         rolled: Logs whose closed segments may need a flush; threads append to it.
@@ -74,20 +74,20 @@ class ReplicaManager:
     __slots__ = (
         "_clock",
         "_following",
-        "_held",
         "_host",
         "_logs",
         "_making",
+        "_partitions",
         "_transitions",
         "_unserved",
         "choice",
         "commits",
         "deleted_partitions",
         "deleted_segments",
+        "deleted_traffic",
         "directories",
         "files",
         "find",
-        "gone_traffic",
         "image",
         "leaderships",
         "on_directory_failed",
@@ -116,7 +116,7 @@ class ReplicaManager:
         self.image = ClusterImage()
         self.files = files
         self._clock = clock
-        self._host = ReplicaHost(
+        self._host = ReplicaContext(
             node_id,
             commits=self.commits,
             clock=clock,
@@ -127,15 +127,15 @@ class ReplicaManager:
         self._following = asyncio.Lock()  # held while partitions are created or deleted
         self.deleted_partitions = DeletedPartitions(files, clock, on_failure=self.write_failed)
         self.deleted_segments = DeletedSegments(clock)
-        self.gone_traffic = TrafficSum()
+        self.deleted_traffic = TrafficSum()
         self.on_directory_failed: Callable[[], None] | None = None
         self.rolled: deque[Log] = deque()
         self._logs = TopicLogs(files, config, on_roll=self.rolled.append)
-        self._held = HeldPartitions(self._host)
-        self.find = self._held.find
+        self._partitions = PartitionRegistry(self._host)
+        self.find = self._partitions.find
         self._unserved = UnservedTopics(self.directories[0])
-        self._making = ReplicaMaking(
-            self._held,
+        self._making = ReplicaFactory(
+            self._partitions,
             self._logs,
             directories=self.directories,
             choice=self.choice,
@@ -155,7 +155,7 @@ class ReplicaManager:
         return broker is not None and broker.is_active and broker_epoch in {-1, broker.epoch}
 
     def __iter__(self) -> Iterator[Partition]:
-        return iter(self._held)
+        return iter(self._partitions)
 
     # -- start and stop --------------------------------------------------------------------
 
@@ -170,8 +170,8 @@ class ReplicaManager:
         """
         self.image = image
         slices = Slices(self._clock)
-        loading = ReplicaLoading(
-            self._held,
+        loading = ReplicaLoader(
+            self._partitions,
             self._logs,
             directories=self.directories,
             unserved=self._unserved,
@@ -226,10 +226,10 @@ class ReplicaManager:
             self.image = image
             await self._follow(change, image)
 
-    async def make_missing(self) -> None:
+    async def create_missing(self) -> None:
         """Create the partitions that no disk had room for, if there is room now."""
         async with self._following:
-            names, self._making.unmade = self._making.unmade, set()
+            names, self._making.not_created = self._making.not_created, set()
             slices = Slices(self._clock)
             for name in names:
                 topic = self.image.topics.get(name)
@@ -240,15 +240,17 @@ class ReplicaManager:
 
     async def _follow(self, change: ImageChange, image: ClusterImage) -> None:
         slices = Slices(self._clock)
-        gone: list[Partition] = []
+        deleted: list[Partition] = []
         for topic in change.deleted:
-            gone += self._held.remove_topic(topic)
-        if gone:
-            await self._delete(gone, slices)
+            deleted += self._partitions.remove_topic(topic)
+        if deleted:
+            await self._delete(deleted, slices)
         for topic_change in change.topics.values():
             topic_now = image.topics_by_id.get(topic_change.topic_id)
             if topic_now is not None:
-                changed = [each.after for each in topic_change.partitions.values()]
+                changed = [
+                    partition_change.after for partition_change in topic_change.partitions.values()
+                ]
                 await self._follow_topic(image, topic_now, changed, slices)
         self._transitions.tell()
         for resource_type, name in change.configs:
@@ -266,7 +268,7 @@ class ReplicaManager:
     async def _apply_settings(self, image: ClusterImage, topic: TopicImage, slices: Slices) -> None:
         settings = self._logs.settings(image, topic)
         expiration_ms = self._logs.producer_id_expiration_ms
-        for partition in tuple(self._held.of(topic.name).values()):
+        for partition in tuple(self._partitions.of(topic.name).values()):
             partition.use_settings(settings)
             partition.log.producer_state.expiration_ms = expiration_ms
             await slices.turn()
@@ -279,14 +281,14 @@ class ReplicaManager:
         slices: Slices,
     ) -> None:
         """Give partitions their roles, create new ones and delete those placed elsewhere."""
-        held = self._held.of(topic.name)
+        existing_partitions = self._partitions.of(topic.name)
         new: list[PartitionImage] = []
-        gone: list[Partition] = []
+        removed: list[Partition] = []
         for partition in partitions:
-            existing = held.get(partition.index)
+            existing = existing_partitions.get(partition.index)
             if self.node_id not in partition.replicas:
                 if existing is not None:
-                    gone.append(existing)
+                    removed.append(existing)
             elif existing is None:
                 new.append(partition)
             elif existing.is_appending:
@@ -296,27 +298,27 @@ class ReplicaManager:
             if slices.is_over:
                 self._transitions.tell()
                 await slices.turn()
-        if gone:
-            for partition_gone in gone:
-                self._held.remove(partition_gone)
-            await self._delete(gone, slices)
+        if removed:
+            for removed_partition in removed:
+                self._partitions.remove(removed_partition)
+            await self._delete(removed, slices)
         if new:
             await self._making.add(topic, new, self._logs.settings(image, topic))
 
-    async def _delete(self, gone: list[Partition], slices: Slices) -> None:
+    async def _delete(self, partitions: list[Partition], slices: Slices) -> None:
         """Retire unregistered partitions and schedule the removal of their files."""
-        for partition in gone:
+        for partition in partitions:
             self._transitions.retire(partition)
             partition.directory.partitions.discard(partition)
-            self.gone_traffic.add(partition.traffic, partition.log)
+            self.deleted_traffic.add(partition.traffic, partition.log)
             if slices.is_over:
                 self._transitions.tell()
                 await slices.turn()
         self._transitions.tell()
-        await self.deleted_partitions.put_aside(gone)
+        await self.deleted_partitions.put_aside(partitions)
         for directory in self.directories:
             try:
-                await directory.forget(gone, self._clock)
+                await directory.forget(partitions, self._clock)
             except OSError as error:
                 self.write_failed(directory, error)
 
@@ -347,13 +349,13 @@ class ReplicaManager:
             return
         directory.is_online = False
         logger.error(
-            "the data directory %s is offline until a restart: %s; its %d partitions answer"
+            "the data directory %s is offline until a restart: %s; its %d partitions return"
             " KAFKA_STORAGE_ERROR",
             directory.path,
             error,
             len(directory.partitions),
         )
-        # HeldPartitions alone adds to them.
+        # PartitionRegistry alone adds to them.
         for partition in tuple(cast("set[Partition]", directory.partitions)):
             self._transitions.resign(partition)
         self._transitions.tell()

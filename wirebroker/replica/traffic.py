@@ -62,12 +62,12 @@ class TrafficSum(Traffic):
         self.bytes_in = 0
         self.records_in = 0
 
-    def add(self, one: Traffic, log: Log) -> None:
+    def add(self, traffic: Traffic, log: Log) -> None:
         """Add a partition's counters, and those of its log."""
         for name in Traffic.__slots__:
-            setattr(self, name, getattr(self, name) + getattr(one, name))
-        self.bytes_in += log.appended_bytes - one.replicated_bytes
-        self.records_in += log.appended_records - one.replicated_records
+            setattr(self, name, getattr(self, name) + getattr(traffic, name))
+        self.bytes_in += log.appended_bytes - traffic.replicated_bytes
+        self.records_in += log.appended_records - traffic.replicated_records
 
     def add_sum(self, other: TrafficSum) -> None:
         """Add another sum."""

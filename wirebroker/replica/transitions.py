@@ -23,22 +23,22 @@ if TYPE_CHECKING:
 
 
 # More changes are notified in several groups, so that the resulting work is sliced as well.
-_MOST_UNTOLD = 128
+_MAX_UNREPORTED = 128
 
 
 class Transitions:
     """The changes of one turn of the loop that are not notified yet."""
 
-    __slots__ = ("_elected", "_leaderships", "_moved", "_resigned")
+    __slots__ = ("_changed", "_elected", "_leaderships", "_resigned")
 
-    # _elected and _resigned are disjoint; _moved contains both.
+    # _elected and _resigned are disjoint; _changed contains both.
 
     def __init__(self, leaderships: Leaderships) -> None:
         self._leaderships = leaderships
         # With the leader epochs that began or ended.
         self._elected: dict[Partition, int] = {}
         self._resigned: dict[Partition, int] = {}
-        self._moved: dict[Partition, None] = {}
+        self._changed: dict[Partition, None] = {}
 
     async def enter_in_turn(self, partition: Partition, image: PartitionImage) -> None:
         """Enter a role after the thread that appends under the previous one has finished.
@@ -53,7 +53,7 @@ class Transitions:
 
     def enter(self, partition: Partition, image: PartitionImage) -> None:
         """Enter the role that the metadata gives; no thread may be working on the log."""
-        if len(self._moved) >= _MOST_UNTOLD:
+        if len(self._changed) >= _MAX_UNREPORTED:
             self.tell()
         if not partition.enter(image):
             return
@@ -62,12 +62,12 @@ class Transitions:
             return
         if partition in self._resigned:
             self.tell()
-        self._moved[partition] = None
+        self._changed[partition] = None
         self._elected[partition] = image.leader_epoch
 
     def retire(self, partition: Partition) -> None:
         """End the role of a partition that this node no longer has."""
-        if len(self._moved) >= _MOST_UNTOLD:
+        if len(self._changed) >= _MAX_UNREPORTED:
             self.tell()
         partition.retire()
         self._note_left(partition)
@@ -79,7 +79,7 @@ class Transitions:
 
     def _note_left(self, partition: Partition) -> None:
         assert not partition.is_leader
-        self._moved[partition] = None
+        self._changed[partition] = None
         self._elected.pop(partition, None)  # it began and ended unnoticed
         leader_epoch = self._leaderships.led.get(partition)
         if leader_epoch is not None:
@@ -87,17 +87,17 @@ class Transitions:
 
     def tell(self) -> None:
         """Notify subscribers and waiters, before any other code runs."""
-        if not self._moved:
+        if not self._changed:
             return
-        moved, self._moved = self._moved, {}
+        moved, self._changed = self._changed, {}
         elected, self._elected = self._elected, {}
         resigned, self._resigned = self._resigned, {}
         self._leaderships.tell(
             LeadershipChange(
-                elected=[Leadership(*each) for each in elected.items()],
-                resigned=[Leadership(*each) for each in resigned.items()],
+                elected=[Leadership(*item) for item in elected.items()],
+                resigned=[Leadership(*item) for item in resigned.items()],
             )
         )
-        self._leaderships.tell_moved(moved)
+        self._leaderships.notify_role_changes(moved)
         for partition in moved:
             partition.wake_watchers()

@@ -23,12 +23,12 @@ logger = logging.getLogger(__name__)
 class UnservedTopics:
     """Finds these topics and logs each once."""
 
-    __slots__ = ("_directory", "_like", "_told")
+    __slots__ = ("_directory", "_like", "_logged")
 
     def __init__(self, like: DataDirectory) -> None:
         self._like = like
         self._directory: DataDirectory | None = None  # created on demand
-        self._told: set[bytes] = set()
+        self._logged: set[bytes] = set()
 
     @property
     def directory(self) -> DataDirectory:
@@ -43,11 +43,11 @@ class UnservedTopics:
         """Return whether a topic cannot be served."""
         if not settings.remote_storage_enable:
             return False
-        if topic.topic_id not in self._told:
-            self._told.add(topic.topic_id)
+        if topic.topic_id not in self._logged:
+            self._logged.add(topic.topic_id)
             logger.error(
-                "topic %s has remote.storage.enable=true, and there is no remote storage here: its"
-                " partitions on this broker are offline; reassign them to other brokers",
+                "topic %s has remote.storage.enable=true, but this broker has no remote storage:"
+                " its partitions here are offline; reassign them to other brokers",
                 topic.name,
             )
         return True

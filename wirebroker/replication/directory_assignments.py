@@ -48,7 +48,7 @@ _Batch: TypeAlias = "dict[tuple[bytes, int], tuple[Partition, bytes]]"
 class DirectoryAssignments(ControllerSender["_Batch"]):
     """The assignments that the controller has not accepted yet."""
 
-    __slots__ = ("_channel", "_lifecycle", "_news", "_planned", "_replicas", "_untold")
+    __slots__ = ("_channel", "_lifecycle", "_news", "_planned", "_replicas", "_unreported")
 
     def __init__(
         self, channel: ControllerChannel, lifecycle: BrokerLifecycle, *, replicas: ReplicaManager
@@ -58,7 +58,7 @@ class DirectoryAssignments(ControllerSender["_Batch"]):
         self._lifecycle = lifecycle
         self._replicas = replicas
         # By partition, until the controller has accepted them.
-        self._untold: dict[Partition, bytes] = {}
+        self._unreported: dict[Partition, bytes] = {}
         # Target directories of pending moves.
         self._planned: dict[Partition, bytes] = {}
         self._news = asyncio.Event()
@@ -67,9 +67,12 @@ class DirectoryAssignments(ControllerSender["_Batch"]):
         """Report the partitions that are in another directory than the metadata says."""
         for partition in partitions:
             directory_id = self._planned.get(partition, partition.directory.directory_id)
-            known = self._known(partition)
+            registered_id = self._registered_directory(partition)
             # The id of a directory that could not be opened is known to the metadata only.
-            if known is not None and directory_id not in {known, UNASSIGNED_DIRECTORY}:
+            if registered_id is not None and directory_id not in {
+                registered_id,
+                UNASSIGNED_DIRECTORY,
+            }:
                 self._tell(partition, directory_id)
 
     async def tell(self, partition: Partition, directory_id: bytes) -> None:
@@ -79,9 +82,9 @@ class DirectoryAssignments(ControllerSender["_Batch"]):
         cluster does not support directory assignments.
         """
         self._planned[partition] = directory_id
-        if self._known(partition) is not None:
+        if self._registered_directory(partition) is not None:
             self._tell(partition, directory_id)
-        while self._untold.get(partition) == directory_id and not self._is_stopped:
+        while self._unreported.get(partition) == directory_id and not self._is_stopped:
             await self._next_news()
 
     def forget(self, partition: Partition) -> None:
@@ -94,19 +97,19 @@ class DirectoryAssignments(ControllerSender["_Batch"]):
         directory_id = partition.directory.directory_id
         if planned == directory_id:
             self.note((partition,))
-        elif planned is not None and self._known(partition) is not None:
+        elif planned is not None and self._registered_directory(partition) is not None:
             self._tell(partition, directory_id)
 
-    async def until_told(self, *, timeout_s: float) -> None:
+    async def until_reported(self, *, timeout_s: float) -> None:
         """Wait until everything is accepted, or until the timeout."""
         try:
             async with asyncio.timeout(timeout_s):
-                while self._untold:
+                while self._unreported:
                     await self._next_news()
         except TimeoutError:
             logger.warning(
-                "the controller has not taken yet in which directories %d replicas lie",
-                len(self._untold),
+                "the controller has not accepted the directories of %d replicas yet",
+                len(self._unreported),
             )
 
     async def stop(self) -> None:
@@ -114,22 +117,22 @@ class DirectoryAssignments(ControllerSender["_Batch"]):
         await super().stop()
         self._news.set()
 
-    def _known(self, partition: Partition) -> bytes | None:
+    def _registered_directory(self, partition: Partition) -> bytes | None:
         """Return the directory in the metadata, or None to report nothing."""
         image, node_id = self._replicas.image, self._lifecycle.node_id
         topic = image.topics_by_id.get(partition.topic_id)
-        found = None if topic is None else topic.partitions.get(partition.index)
+        registered = None if topic is None else topic.partitions.get(partition.index)
         if (
             partition.is_retired
-            or found is None
-            or node_id not in found.replicas
+            or registered is None
+            or node_id not in registered.replicas
             or not has_directory_assignments(image.features)
         ):
             return None
-        return directory_of(found, node_id)
+        return directory_of(registered, node_id)
 
     def _tell(self, partition: Partition, directory_id: bytes) -> None:
-        self._untold[partition] = directory_id
+        self._unreported[partition] = directory_id
         self._wake()
 
     async def _next_news(self) -> None:
@@ -139,9 +142,9 @@ class DirectoryAssignments(ControllerSender["_Batch"]):
     def _next_batch(self) -> _Batch:
         """Return the next batch; drop partitions that were deleted."""
         batch: _Batch = {}
-        for partition, directory_id in tuple(self._untold.items()):
-            if self._known(partition) is None:
-                del self._untold[partition]
+        for partition, directory_id in tuple(self._unreported.items()):
+            if self._registered_directory(partition) is None:
+                del self._unreported[partition]
             elif len(batch) < _MOST_AT_ONCE:
                 batch[partition.topic_id, partition.index] = partition, directory_id
         self._news.set()  # some may have been dropped
@@ -159,18 +162,18 @@ class DirectoryAssignments(ControllerSender["_Batch"]):
         answer = check_answer(
             await self._channel.ask(ApiKey.ASSIGN_REPLICAS_TO_DIRS, self._body(batch))
         )
-        left = dict(batch)
+        remaining = dict(batch)
         for directory in answer.directories:
             for topic in directory.topics:
                 for result in topic.partitions:
                     key = (topic.topic_id, result.partition_index)
-                    said = left.get(key)
-                    if said is None or result.error_code or said[1] != directory.id:
+                    sent = remaining.get(key)
+                    if sent is None or result.error_code or sent[1] != directory.id:
                         continue  # newer metadata will explain it
-                    del left[key]
-                    if self._untold.get(said[0]) == said[1]:
-                        del self._untold[said[0]]
-        return len(left)
+                    del remaining[key]
+                    if self._unreported.get(sent[0]) == sent[1]:
+                        del self._unreported[sent[0]]
+        return len(remaining)
 
     def _body(self, batch: _Batch) -> Mapping[str, Any]:
         directories: dict[bytes, dict[bytes, list[dict[str, int]]]] = {}

@@ -6,7 +6,7 @@
     remove the old directory                                      after file.delete.delay.ms
 
 Between the renames only the copy exists, and it is complete: a start uses it as the log
-(found_copies.py). Kafka renames the copy first and may then find a partition twice.
+(log_copies.py). Kafka renames the copy first and may then find a partition twice.
 
 Names are synced in the order of the renames, after the log start offset was written: deleted
 records stay deleted after a power failure.
@@ -56,22 +56,22 @@ def swap_directories(
     source = partition.directory
     topic, index = partition.topic, partition.index
     with files.renaming:
-        aside = source.files.delete_partition_directory(topic, index)
+        old_path = source.files.delete_partition_directory(topic, index)
         try:
             path = target.files.use_future_directory(copy_path, topic, index)
         except OSError as error:
             try:
-                source.files.keep_partition_directory(aside, topic, index)
-            except OSError as again:
-                raise HalfSwappedError(error.errno, f"{error}; {again}") from again
+                source.files.keep_partition_directory(old_path, topic, index)
+            except OSError as second_error:
+                raise HalfSwappedError(error.errno, f"{error}; {second_error}") from second_error
             raise
         partition.log.relocate(path)
     source.partitions.discard(partition)
     target.partitions.add(partition)
-    for each in (source, target):
-        each.note_new_names()
+    for directory in (source, target):
+        directory.note_new_names()
     partition.move_to(target)
-    return aside
+    return old_path
 
 
 async def settle(

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from wirebroker.replication.follower_session import FollowedOffsets, PartitionKey
+from wirebroker.replication.fetch_session_handler import FollowedOffsets, PartitionKey
 
 if TYPE_CHECKING:
     from wirebroker.replica.partition import Partition

@@ -157,7 +157,8 @@ class IsrChanges(ControllerSender["_Batch"]):
             "broker_id": lifecycle.node_id,
             "broker_epoch": lifecycle.broker_epoch,
             "topics": [
-                {"topic_id": topic_id, "partitions": asked} for topic_id, asked in topics.items()
+                {"topic_id": topic_id, "partitions": partitions}
+                for topic_id, partitions in topics.items()
             ],
         }
 
@@ -168,7 +169,10 @@ def _with_epochs(change: IsrChange, own: tuple[int, int]) -> list[dict[str, int]
     Retries keep them: a follower that restarts meanwhile may have lost records.
     """
     epochs = {**change.broker_epochs, own[0]: own[1]}
-    return [{"broker_id": each, "broker_epoch": epochs.get(each, -1)} for each in change.isr]
+    return [
+        {"broker_id": broker_id, "broker_epoch": epochs.get(broker_id, -1)}
+        for broker_id in change.isr
+    ]
 
 
 def _take(partition: Partition, change: IsrChange, result: Any) -> bool:
@@ -186,6 +190,6 @@ def _take(partition: Partition, change: IsrChange, result: Any) -> bool:
         and leading.change is change
         and result.leader_epoch == change.leader_epoch
     ):
-        logger.debug("%s: in sync are %s", partition, result.isr)
+        logger.debug("%s: the ISR is now %s", partition, result.isr)
         partition.isr_accepted(result.isr, partition_epoch=result.partition_epoch)
     return True

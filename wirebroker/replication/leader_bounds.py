@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from wirebroker.net.client.node import Node
+    from wirebroker.replication.fetch_session_handler import PartitionKey
     from wirebroker.replication.followed_partition import FollowedPartition
-    from wirebroker.replication.follower_session import PartitionKey
 
 LATEST: Final = -1
 EARLIEST: Final = -2
@@ -22,7 +22,7 @@ EARLIEST: Final = -2
 
 async def list_offsets(
     node: Node,
-    wanted: Iterable[FollowedPartition],
+    followed_partitions: Iterable[FollowedPartition],
     timestamp: int,
     *,
     node_id: int,
@@ -34,7 +34,7 @@ async def list_offsets(
         PeerError: The request failed.
     """
     topics: dict[str, list[FollowedPartition]] = {}
-    for followed in wanted:
+    for followed in followed_partitions:
         topics.setdefault(followed.partition.topic, []).append(followed)
     answer = await node.request(
         ApiKey.LIST_OFFSETS,
@@ -45,11 +45,11 @@ async def list_offsets(
                     "name": name,
                     "partitions": [
                         {
-                            "partition_index": each.partition.index,
-                            "current_leader_epoch": each.leader_epoch,
+                            "partition_index": followed.partition.index,
+                            "current_leader_epoch": followed.leader_epoch,
                             "timestamp": timestamp,
                         }
-                        for each in group
+                        for followed in group
                     ],
                 }
                 for name, group in topics.items()

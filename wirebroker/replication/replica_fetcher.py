@@ -23,8 +23,12 @@ from wirebroker.net.client.failures import FailureLines, RetryPauses
 from wirebroker.net.client.settings import Backoff
 from wirebroker.quotas.replication_quotas import ReplicationQuota  # noqa: TC001 - likewise
 from wirebroker.replica.partition import Partition  # noqa: TC001 - compiled tuples look for it
+from wirebroker.replication.fetch_session_handler import (
+    FetchSessionHandler,
+    PartitionKey,
+    SessionRequest,
+)
 from wirebroker.replication.followed_partition import FollowedPartition
-from wirebroker.replication.follower_session import FollowerSession, PartitionKey, SessionRequest
 from wirebroker.replication.leader_bounds import EARLIEST, LATEST, list_offsets
 from wirebroker.replication.peers import Peers  # noqa: TC001 - compiled tuples look for it
 
@@ -114,14 +118,14 @@ class ReplicaFetcher:
         self.leader = leader
         self._follower = follower
         self._settings = settings
-        self._lines = FailureLines(logger, f"replicas of broker {leader} are fetched again")
+        self._lines = FailureLines(logger, f"fetching from broker {leader} again")
         backoff = Backoff(settings.backoff_s / 20, most_s=settings.backoff_s, jitter=0.0)
         self._pauses = RetryPauses(backoff, seed=leader)
         self._followed: dict[PartitionKey, FollowedPartition] = {}
         # Those to be updated in the session, and those that wait for a pause to end.
         self._changed: dict[PartitionKey, None] = {}
         self._delayed: dict[PartitionKey, None] = {}
-        self._session = FollowerSession()
+        self._session = FetchSessionHandler()
         self._node: Node | None = None
         self._news: asyncio.Future[None] | None = None
         self._task = asyncio.create_task(self._run(), name=f"fetch from broker {leader}")
@@ -163,14 +167,14 @@ class ReplicaFetcher:
                 self._session.failed()
                 await self._wait(type(error).__name__, str(error))
             except Exception:  # one bad response must not end replication
-                logger.exception("an answer of broker %d failed; it is asked again", self.leader)
+                logger.exception("cannot process a response of broker %d; retrying", self.leader)
                 self._session.failed()
                 await pause(self._settings.backoff_s)
 
     async def _turn(self) -> None:
         await self._collect()
         if not len(self._session):
-            await self._until_news()
+            await self._wait_for_work()
             return
         node = self._reach()
         if node is None:
@@ -191,20 +195,20 @@ class ReplicaFetcher:
         self._pauses.end()
         await self._take(node, answer)
 
-    async def _wait(self, kind: str, why: str) -> None:
-        self._lines.add(kind, f"replicas of broker {self.leader} wait: {why}")
+    async def _wait(self, kind: str, reason: str) -> None:
+        self._lines.add(kind, f"cannot fetch from broker {self.leader}, retrying: {reason}")
         self._pauses.add()
         await pause(self._pauses.next_s)
 
-    async def _until_news(self) -> None:
+    async def _wait_for_work(self) -> None:
         """Wait for a new partition or for the end of a pause."""
         self._news = asyncio.get_running_loop().create_future()
-        due = min((self._followed[key].not_before for key in self._delayed), default=None)
+        resume_at = min((self._followed[key].not_before for key in self._delayed), default=None)
         try:
-            if due is None:
+            if resume_at is None:
                 await self._news
             else:
-                delay_s = max(0.0, due - self._follower.clock.monotonic())
+                delay_s = max(0.0, resume_at - self._follower.clock.monotonic())
                 await asyncio.wait([self._news], timeout=delay_s)
         finally:
             self._news = None
@@ -243,23 +247,23 @@ class ReplicaFetcher:
     def _body(self, request: SessionRequest, version: int) -> dict[str, Any]:
         settings, follower = self._settings, self._follower
         if version >= _REPLICA_STATE_VERSION:
-            who: dict[str, Any] = {
+            replica_fields: dict[str, Any] = {
                 "replica_state": {
                     "replica_id": follower.node_id,
                     "replica_epoch": follower.broker_epoch(),
                 }
             }
         else:
-            who = {"replica_id": follower.node_id}
+            replica_fields = {"replica_id": follower.node_id}
         topics: dict[bytes, list[dict[str, Any]]] = {}
-        for (topic_id, index), asked in request.asked.items():
+        for (topic_id, index), requested in request.asked.items():
             topics.setdefault(topic_id, []).append(
                 {
                     "partition": index,
-                    "current_leader_epoch": asked.leader_epoch,
-                    "fetch_offset": asked.fetch_offset,
-                    "last_fetched_epoch": asked.last_fetched_epoch,
-                    "log_start_offset": asked.log_start_offset,
+                    "current_leader_epoch": requested.leader_epoch,
+                    "fetch_offset": requested.fetch_offset,
+                    "last_fetched_epoch": requested.last_fetched_epoch,
+                    "log_start_offset": requested.log_start_offset,
                     "partition_max_bytes": settings.partition_bytes,
                 }
             )
@@ -267,15 +271,19 @@ class ReplicaFetcher:
         for topic_id, index in request.forgotten:
             forgotten.setdefault(topic_id, []).append(index)
         return {
-            **who,
+            **replica_fields,
             "max_wait_ms": settings.wait_ms,
             "min_bytes": settings.min_bytes,
             "max_bytes": settings.most_bytes,
             "session_id": request.session_id,
             "session_epoch": request.session_epoch,
-            "topics": [{"topic_id": each, "partitions": asked} for each, asked in topics.items()],
+            "topics": [
+                {"topic_id": topic_id, "partitions": partitions}
+                for topic_id, partitions in topics.items()
+            ],
             "forgotten_topics_data": [
-                {"topic_id": each, "partitions": indexes} for each, indexes in forgotten.items()
+                {"topic_id": topic_id, "partitions": indexes}
+                for topic_id, indexes in forgotten.items()
             ],
         }
 
@@ -287,7 +295,7 @@ class ReplicaFetcher:
         slices = Slices(self._follower.clock)
         for topic in answer.responses:
             for result in topic.partitions:
-                followed = self._asked((topic.topic_id, result.partition_index))
+                followed = self._requested((topic.topic_id, result.partition_index))
                 if followed is None:
                     is_all_taken = False
                     continue
@@ -303,11 +311,11 @@ class ReplicaFetcher:
         if out_of_range:
             await self._find_bounds(node, out_of_range)
 
-    def _asked(self, key: PartitionKey) -> FollowedPartition | None:
+    def _requested(self, key: PartitionKey) -> FollowedPartition | None:
         """Return the partition of a result, unless it is stale."""
         followed = self._followed.get(key)
-        asked = self._session.asked(key)
-        if followed is None or asked is None or asked.leader_epoch != followed.leader_epoch:
+        requested = self._session.asked(key)
+        if followed is None or requested is None or requested.leader_epoch != followed.leader_epoch:
             return None
         return followed
 
@@ -343,7 +351,7 @@ class ReplicaFetcher:
         level = logging.DEBUG if code in _PASSING else logging.WARNING
         logger.log(
             level,
-            "%s is not fetched from broker %d now: %s",
+            "%s: cannot fetch from broker %d now: %s",
             followed.partition,
             self.leader,
             error_name(code),
@@ -357,7 +365,7 @@ class ReplicaFetcher:
         level = logging.DEBUG if error.code in _PASSING else logging.ERROR
         logger.log(
             level,
-            "%s: what broker %d has sent is not taken: %s",
+            "%s: cannot append the records from broker %d: %s",
             followed.partition,
             self.leader,
             error.message or error,
@@ -367,7 +375,7 @@ class ReplicaFetcher:
     async def _cut(self, followed: FollowedPartition, offset: int) -> None:
         partition = followed.partition
         logger.info(
-            "%s is cut at %d of %d: the leader's log goes another way",
+            "%s: truncating to %d from %d: diverged from the leader",
             partition,
             offset,
             partition.log.log_end_offset,
@@ -395,8 +403,8 @@ class ReplicaFetcher:
             self._follower.quota.count(len(result.records))
 
     def _is_throttled(self, partition: Partition) -> bool:
-        named = partition.log.settings.follower_replication_throttled_replicas
-        return self._follower.quota.concerns(named, partition.index)
+        throttled_replicas = partition.log.settings.follower_replication_throttled_replicas
+        return self._follower.quota.concerns(throttled_replicas, partition.index)
 
     def _must_wait(self, followed: FollowedPartition) -> bool:
         return (
@@ -430,37 +438,41 @@ class ReplicaFetcher:
         Source: AbstractFetcherThread.fetchOffsetAndTruncate.
         """
         ends = await self._list_offsets(node, lost, LATEST)
-        behind: list[FollowedPartition] = []
+        behind_leader: list[FollowedPartition] = []
         for followed in lost:
             end = ends.get(followed.key)
             if end is None:
                 self._delay(followed)
             elif end < followed.partition.log.log_end_offset:
-                await self._rebound(followed, end, is_start=False)
+                await self._reset_to(followed, end, is_start=False)
             else:
-                behind.append(followed)
-        if not behind:
+                behind_leader.append(followed)
+        if not behind_leader:
             return
-        starts = await self._list_offsets(node, behind, EARLIEST)
-        for followed in behind:
+        starts = await self._list_offsets(node, behind_leader, EARLIEST)
+        for followed in behind_leader:
             start = starts.get(followed.key)
             if start is None:
                 self._delay(followed)
             elif start > followed.partition.log.log_end_offset:
-                await self._rebound(followed, start, is_start=True)
+                await self._reset_to(followed, start, is_start=True)
             else:
                 # The leader does not know this log's last epoch, or its bounds have just changed.
                 self._refused(followed, ErrorCode.OFFSET_OUT_OF_RANGE)
 
-    async def _rebound(self, followed: FollowedPartition, offset: int, *, is_start: bool) -> None:
+    async def _reset_to(self, followed: FollowedPartition, offset: int, *, is_start: bool) -> None:
         partition, clock = followed.partition, self._follower.clock
         epoch = followed.leader_epoch
         try:
             if is_start:
-                logger.warning("%s begins anew at %d, as the leader's log", partition, offset)
-                await partition.begin_anew(offset, leader_epoch=epoch, clock=clock)
+                logger.warning(
+                    "%s: restarting at %d, the leader's log start offset", partition, offset
+                )
+                await partition.restart_at(offset, leader_epoch=epoch, clock=clock)
             else:
-                logger.warning("%s is cut at %d, where the leader's log ends", partition, offset)
+                logger.warning(
+                    "%s: truncating to %d, the leader's log end offset", partition, offset
+                )
                 await partition.truncate_in_turn(offset, leader_epoch=epoch, clock=clock)
             self._go_on(followed)
         except KafkaError as error:
@@ -470,9 +482,13 @@ class ReplicaFetcher:
             self._delay(followed)
 
     async def _list_offsets(
-        self, node: Node, wanted: Iterable[FollowedPartition], timestamp: int
+        self, node: Node, followed_partitions: Iterable[FollowedPartition], timestamp: int
     ) -> dict[PartitionKey, int]:
         settings = self._settings
         return await list_offsets(
-            node, wanted, timestamp, node_id=self._follower.node_id, timeout_s=settings.timeout_s
+            node,
+            followed_partitions,
+            timestamp,
+            node_id=self._follower.node_id,
+            timeout_s=settings.timeout_s,
         )

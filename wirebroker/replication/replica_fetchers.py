@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from wirebroker.config import Config
     from wirebroker.replica.partition import Partition
-    from wirebroker.replication.follower_session import PartitionKey
+    from wirebroker.replication.fetch_session_handler import PartitionKey
     from wirebroker.replication.replica_fetcher import Follower
 
     _FetcherId = tuple[int, int]
@@ -47,19 +47,21 @@ class ReplicaFetchers:
         emptied: set[_FetcherId] = set()
         for partition in partitions:
             key = (partition.topic_id, partition.index)
-            before = self._by_partition.pop(key, None)
-            now = self._fetcher_of(partition)
-            if before is not None and before != now:
-                self._fetchers[before].remove(key)
-                emptied.add(before)
-            if now is not None:
-                self._by_partition[key] = now
-                if now not in self._fetchers:
-                    self._fetchers[now] = ReplicaFetcher(now[0], self._follower, self._settings)
-                self._fetchers[now].add(partition)
-        for each in emptied:
-            if not len(self._fetchers[each]):
-                self._let_go(self._fetchers.pop(each))
+            old_id = self._by_partition.pop(key, None)
+            new_id = self._fetcher_of(partition)
+            if old_id is not None and old_id != new_id:
+                self._fetchers[old_id].remove(key)
+                emptied.add(old_id)
+            if new_id is not None:
+                self._by_partition[key] = new_id
+                if new_id not in self._fetchers:
+                    self._fetchers[new_id] = ReplicaFetcher(
+                        new_id[0], self._follower, self._settings
+                    )
+                self._fetchers[new_id].add(partition)
+        for fetcher_id in emptied:
+            if not len(self._fetchers[fetcher_id]):
+                self._let_go(self._fetchers.pop(fetcher_id))
 
     def use_config(self, config: Config, partitions: Iterable[Partition]) -> None:
         """Redistribute partitions if the number of fetchers has changed."""
@@ -89,6 +91,6 @@ class ReplicaFetchers:
         return leader, (partition.topic_id[-1] + partition.index) % self._count
 
     def _let_go(self, fetcher: ReplicaFetcher) -> None:
-        task = asyncio.create_task(fetcher.stop(), name="a fetcher stops")
+        task = asyncio.create_task(fetcher.stop(), name="stop a fetcher")
         self._stopping.add(task)
         task.add_done_callback(self._stopping.discard)

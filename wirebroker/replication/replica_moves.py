@@ -6,7 +6,7 @@
 
 A move that fails changes nothing. The next start restarts an interrupted move, recognized by the
 suffix `-future` of the copy. If it was interrupted between the two renames, the copy is complete
-and becomes the log (found_copies.py).
+and becomes the log (log_copies.py).
 
 Source: Kafka's ReplicaManager.alterReplicaLogDirs, ReplicaAlterLogDirsThread,
 Partition.maybeReplaceCurrentWithFutureReplica; KIP-113, KIP-858.
@@ -94,7 +94,7 @@ class ReplicaMoves:
         for move in moves:
             assert move.task is not None
             move.task.cancel()
-        await asyncio.gather(*[each.task for each in moves if each.task], return_exceptions=True)
+        await asyncio.gather(*[move.task for move in moves if move.task], return_exceptions=True)
 
     def ask(self, path: str, topic: str, index: int) -> ErrorCode:
         """Start to move a replica to the directory at `path`; return an error code.
@@ -103,7 +103,9 @@ class ReplicaMoves:
         """
         if not has_future_path(topic, index):
             return ErrorCode.INVALID_TOPIC_EXCEPTION
-        target = next((each for each in self._replicas.directories if each.path == path), None)
+        target = next(
+            (directory for directory in self._replicas.directories if directory.path == path), None
+        )
         if target is None:
             return ErrorCode.LOG_DIR_NOT_FOUND
         if not target.is_online:
@@ -126,7 +128,7 @@ class ReplicaMoves:
         if move is not None and move.target is not target:
             assert move.task is not None
             move.task.cancel()
-            move.is_taken_back = True
+            move.is_canceled = True
             del self._running[partition]
             move = None
         if move is None and partition.directory is not target:
@@ -154,9 +156,9 @@ class ReplicaMoves:
         try:
             async with self._turns, partition.upkeep_lock:
                 await self._copy_and_swap(move)
-            logger.info("%s lies in %s now", partition, target.path)
+            logger.info("moved %s to %s", partition, target.path)
         except asyncio.CancelledError:
-            if move.is_taken_back:
+            if move.is_canceled:
                 await self._take_back(move)
             raise
         except _MoveEndedError:
@@ -166,10 +168,10 @@ class ReplicaMoves:
             for directory in (partition.directory, target):
                 self._replicas.directory_failed(directory, error)
         except (KafkaError, OSError) as error:
-            logger.error("%s stays where it is: %s", partition, error)  # noqa: TRY400 - a disk
+            logger.error("cannot move %s: %s", partition, error)  # noqa: TRY400 - a disk
             await self._take_back(move)
         except Exception:  # the root of a task
-            logger.exception("%s stays where it is", partition)
+            logger.exception("cannot move %s", partition)
             await self._take_back(move)
 
     async def _copy_and_swap(self, move: _Move) -> None:
@@ -205,7 +207,7 @@ class ReplicaMoves:
                 await self._quota.until_allowed()
 
     async def _next_piece(self, move: _Move, copy: LogCopy) -> Piece | None:
-        await self._drop_gone(move, copy)
+        await self._drop_deleted(move, copy)
         return copy.next_piece(_THROTTLED_PIECE_BYTES if self._quota.is_set else _PIECE_BYTES)
 
     async def _copy(self, move: _Move, copy: LogCopy, piece: Piece) -> None:
@@ -217,10 +219,10 @@ class ReplicaMoves:
         else:
             copy.note_copied(piece)
 
-    async def _drop_gone(self, move: _Move, copy: LogCopy) -> None:
+    async def _drop_deleted(self, move: _Move, copy: LogCopy) -> None:
         self._check(move)
-        if gone := copy.drop_gone():
-            await move.work(Work.UPKEEP, self._unlink, gone)
+        if deleted_paths := copy.drop_removed():
+            await move.work(Work.UPKEEP, self._unlink, deleted_paths)
 
     def _unlink(self, paths: list[str]) -> None:
         for path in paths:
@@ -243,8 +245,8 @@ class ReplicaMoves:
         if not copy.is_complete:
             return False
         delay_ms = log.settings.file_delete_delay_ms
-        aside = swap_directories(move.partition, move.target, copy.directory, self._files)
-        self._replicas.deleted_partitions.add_moved(aside, delay_ms=delay_ms)
+        old_path = swap_directories(move.partition, move.target, copy.directory, self._files)
+        self._replicas.deleted_partitions.add_moved(old_path, delay_ms=delay_ms)
         move.copy = None  # it is now the log
         return True
 
@@ -262,7 +264,7 @@ class ReplicaMoves:
             try:
                 await move.work(Work.UPKEEP, self._files.remove_tree, move.path)
             except OSError as error:
-                logger.warning("the copy in %s is not removed: %s", move.path, error)
+                logger.warning("cannot remove the copy in %s: %s", move.path, error)
 
 
 class _Move:
@@ -270,17 +272,17 @@ class _Move:
 
     Attributes:
         path: Of the copy, once it exists.
-        is_taken_back: Whether cancellation also removes the copy.
+        is_canceled: Whether cancellation also removes the copy.
     """
 
-    __slots__ = ("_working", "copy", "is_taken_back", "partition", "path", "target", "task")
+    __slots__ = ("_working", "copy", "is_canceled", "partition", "path", "target", "task")
 
     def __init__(self, partition: Partition, target: DataDirectory) -> None:
         self.partition = partition
         self.target = target
         self.path: str | None = None
         self.copy: LogCopy | None = None
-        self.is_taken_back = False
+        self.is_canceled = False
         self.task: asyncio.Task[None] | None = None
         # The current or last work in a thread.
         self._working: asyncio.Future[None] | None = None

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from wirebroker.replica.replica_manager import ReplicaManager
     from wirebroker.replication.peers import Peers
     from wirebroker.replication.replica_fetchers import ReplicaFetchers
-    from wirebroker.security.login.outgoing import Way
+    from wirebroker.security.login.outgoing import ConnectionMethod
 
 logger = logging.getLogger(__name__)
 
@@ -111,7 +111,9 @@ class Replication:
         self.replicas.leaderships.watch_roles(self.directories.note)
         self.directories.note(self.replicas)
         self.moves.start()
-        self._looking = asyncio.create_task(self._look_for_laggards(), name="lagging followers")
+        self._looking = asyncio.create_task(
+            self._find_lagging_followers(), name="lagging followers"
+        )
 
     async def stop(self) -> None:
         """Stop fetching and sending requests to the controller."""
@@ -138,20 +140,20 @@ class Replication:
         """Return the shared node of another broker, or None if its address is unknown."""
         return None if self._is_stopped else self._all_peers().find(node_id)
 
-    def _protected_way(self) -> Way | None:
+    def _protected_way(self) -> ConnectionMethod | None:
         security = between_brokers(self._config)
         if security.tls is None and security.login is None:
             return None
-        from wirebroker.security.login.outgoing import way_of  # noqa: PLC0415 - where it is used
+        from wirebroker.security.login.outgoing import connection_method  # noqa: PLC0415 - where it is used
 
-        return way_of(security)
+        return connection_method(security)
 
     def _follow(self, moved: Collection[Partition]) -> None:
         if self._is_stopped:
             return
         if self._fetchers is None:
             node_id = self._lifecycle.node_id
-            if all(each.leader in {-1, node_id} for each in moved):
+            if all(partition.leader in {-1, node_id} for partition in moved):
                 return
             self._fetchers = self._new_fetchers()
         self._fetchers.follow(moved)
@@ -175,9 +177,9 @@ class Replication:
         if self._peers is None:
             from wirebroker.net.client.settings import ClientSettings  # noqa: PLC0415
             from wirebroker.replication.peers import Peers  # noqa: PLC0415
-            from wirebroker.security.login.outgoing import way_of  # noqa: PLC0415
+            from wirebroker.security.login.outgoing import connection_method  # noqa: PLC0415
 
-            way = self._way or way_of(between_brokers(self._config))
+            way = self._way or connection_method(between_brokers(self._config))
             self._peers = Peers(
                 self._image,
                 listener=inter_broker_listener(self._config),
@@ -189,11 +191,11 @@ class Replication:
             )
         return self._peers
 
-    async def _look_for_laggards(self) -> None:
+    async def _find_lagging_followers(self) -> None:
         """Check twice per replica.lag.time.max.ms; the root of a task."""
         while True:
             await pause(max(1, self._config.int("replica.lag.time.max.ms")) / 2000)
             try:
                 await self.isr_changes.remove_lagging(tuple(self.replicas.leaderships.led))
             except Exception:  # the root of a task: the next check follows
-                logger.exception("looking for lagging followers failed; it is tried again")
+                logger.exception("the check for lagging followers failed; retrying")

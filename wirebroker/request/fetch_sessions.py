@@ -62,8 +62,8 @@ class _Cached:
 
     __slots__ = ("asked", "high_watermark", "log_start_offset")
 
-    def __init__(self, asked: SessionPartition) -> None:
-        self.asked = asked
+    def __init__(self, requested: SessionPartition) -> None:
+        self.asked = requested
         self.high_watermark: int = -1
         self.log_start_offset: int = -1
 
@@ -126,20 +126,20 @@ class FetchSession:
         self.uses_topic_ids = uses_topic_ids
         self.partitions: OrderedDict[PartitionKey, _Cached] = OrderedDict()
 
-    def count_new(self, asked: Iterable[SessionPartition]) -> int:
+    def count_new(self, requested: Iterable[SessionPartition]) -> int:
         """Return how many partitions a request would add."""
-        return sum(self._key(each) not in self.partitions for each in asked)
+        return sum(self._key(partition) not in self.partitions for partition in requested)
 
     @property
-    def is_left(self) -> bool:
+    def has_ended_owner(self) -> bool:
         """Whether the connection that used it last has ended."""
         return self.owner is not None and self.owner.has_ended
 
     def update(
-        self, asked: Iterable[SessionPartition], forgotten: Iterable[PartitionKey]
+        self, requested: Iterable[SessionPartition], forgotten: Iterable[PartitionKey]
     ) -> Steps[None]:
         """Apply one request's changes."""
-        for partition in asked:
+        for partition in requested:
             key = self._key(partition)
             cached = self.partitions.get(key)
             if cached is None:
@@ -223,19 +223,21 @@ class FetchContext:
         self.error = error
         self.chosen: Results = []
 
-    def resume(self, request: FetchRequest, asked: list[SessionPartition]) -> Steps[None]:
+    def resume(self, request: FetchRequest, requested: list[SessionPartition]) -> Steps[None]:
         """Apply the request's changes to its session, if it has one."""
         session = self._session
         if session is None:
             return
-        yield from session.update(asked, _forgotten(request, uses_topic_ids=session.uses_topic_ids))
+        yield from session.update(
+            requested, _forgotten(request, uses_topic_ids=session.uses_topic_ids)
+        )
         if session.partitions:
             self.partitions = [cached.asked for cached in session.partitions.values()]
         else:
             self._sessions.close(session.session_id)
             self._session = None
             self.session_id = 0
-            self.partitions = asked
+            self.partitions = requested
 
     def skip(self) -> None:
         """Send no results; change and open no session."""
@@ -287,21 +289,22 @@ class FetchSessions:
     def context(
         self,
         request: FetchRequest,
-        asked: list[SessionPartition],
+        requested: list[SessionPartition],
         *,
         version: int,
         now_ms: int,
         owner: Connected | None = None,
     ) -> FetchContext:
-        """Return a request's context; `asked` are its partitions, `owner` its connection."""
+        """Return a request's context; `requested` are its partitions, `owner` its connection."""
         is_keepable = all(
-            len(each.topic) <= MAX_NAME_LENGTH and each.topic.isascii() for each in asked
+            len(partition.topic) <= MAX_NAME_LENGTH and partition.topic.isascii()
+            for partition in requested
         )
         if request.session_epoch in {INITIAL_EPOCH, FINAL_EPOCH}:
             self.close(request.session_id)
             return FetchContext(
                 self,
-                asked,
+                requested,
                 wants_session=request.session_epoch == INITIAL_EPOCH and is_keepable,
                 owner=owner,
                 is_of_replica=request.replica_id >= 0,
@@ -310,7 +313,7 @@ class FetchSessions:
         error = _session_error(session, request.session_epoch, version)
         if session is None or error != ErrorCode.NONE:
             return FetchContext(self, [], error=error)
-        added = session.count_new(asked)
+        added = session.count_new(requested)
         if not is_keepable or (
             added
             and not self._make_room(now_ms, added, session, is_of_replica=session.is_of_replica)
@@ -370,12 +373,21 @@ class FetchSessions:
         client continues with full requests. Followers and consumers do not displace each other.
         """
         needed = size if growing is None else size + len(growing.partitions)
-        alike = [each for each in self._sessions.values() if each.is_of_replica is is_of_replica]
-        room = MOST_PARTITIONS - size - sum(len(each.partitions) for each in alike)
+        alike = [
+            candidate
+            for candidate in self._sessions.values()
+            if candidate.is_of_replica is is_of_replica
+        ]
+        room = MOST_PARTITIONS - size - sum(len(candidate.partitions) for candidate in alike)
         if room >= 0:
             return True
-        others = [each for each in alike if each is not growing]
-        others.sort(key=lambda each: (not self._is_unused(each, now_ms), -len(each.partitions)))
+        others = [candidate for candidate in alike if candidate is not growing]
+        others.sort(
+            key=lambda candidate: (
+                not self._is_unused(candidate, now_ms),
+                -len(candidate.partitions),
+            )
+        )
         for session in others:
             if not self._is_unused(session, now_ms) and len(session.partitions) <= needed:
                 return False
@@ -387,7 +399,7 @@ class FetchSessions:
 
     @staticmethod
     def _is_unused(session: FetchSession, now_ms: int) -> bool:
-        return session.is_left or now_ms - session.last_used_ms > EVICTION_MS
+        return session.has_ended_owner or now_ms - session.last_used_ms > EVICTION_MS
 
     def _evict(self, now_ms: int, size: int) -> bool:
         """Close an unused session, or the smallest old one unless the new one is smaller."""
@@ -406,18 +418,18 @@ class FetchSessions:
         return True
 
 
-def asked_partitions(request: FetchRequest) -> list[SessionPartition]:
+def requested_partitions(request: FetchRequest) -> list[SessionPartition]:
     """Return the partitions of a request; the last entry wins if one is named twice."""
-    asked = [
+    partitions = [
         SessionPartition(topic.name, topic.topic_id, partition)
         for topic in request.topics
         for partition in topic.partitions
     ]
-    if len(asked) > 1:
-        once = {(each.topic, each.topic_id, each.wanted.index): each for each in asked}
-        if len(once) < len(asked):
+    if len(partitions) > 1:
+        once = {(entry.topic, entry.topic_id, entry.wanted.index): entry for entry in partitions}
+        if len(once) < len(partitions):
             return list(once.values())
-    return asked
+    return partitions
 
 
 def records_length(result: FetchPartitionResult) -> int:

@@ -22,7 +22,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from wirebroker.codecs.api_keys import SPOKEN_VERSIONS, ApiKey
-from wirebroker.request.needs import Need  # noqa: TC001 - compiled tuples look for it
+from wirebroker.request.permissions import Permission  # noqa: TC001 - compiled tuples look for it
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,9 +33,9 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 class Cost(Enum):
     """The work of a request besides transferring its bytes."""
 
-    BOUNDED = "answered from memory at once, however large the cluster is"
-    SLICES = "grows with what is asked or held; cut into slices on the loop"
-    READS = "likewise, and changes nothing: it is given up when its peer goes"
+    BOUNDED = "served from memory immediately, regardless of the cluster's size"
+    SLICES = "grows with the request or the stored state; runs in slices on the event loop"
+    READS = "the same, but read-only: canceled when its client disconnects"
     LOG = "waits for a coordinator's append"
     THREADS = "reads or writes the disk in a thread"
     CONTROLLER = "waits for the controller (a controller mutation's quota, KIP-599)"
@@ -52,7 +52,7 @@ class Handler(NamedTuple):
     # A call runs nothing yet, so the frame must outlive it.
     is_coroutine: bool
     # Checked in or before the function; if empty, any client may send the request.
-    needs: tuple[Need, ...]
+    permissions: tuple[Permission, ...]
     cost: Cost
     is_forwarded: bool
 
@@ -66,20 +66,26 @@ class Registry:
         self._handlers: dict[ApiKey, Handler] = {}
 
     def handles(
-        self, key: ApiKey, *, needs: Sequence[Need] = (), cost: Cost = Cost.BOUNDED
+        self, key: ApiKey, *, permissions: Sequence[Permission] = (), cost: Cost = Cost.BOUNDED
     ) -> Callable[[_Function], _Function]:
         """Register a function (broker, request, body) -> mapping or an awaitable of one."""
-        return lambda function: self._register(key, function, is_raw=False, needs=needs, cost=cost)
+        return lambda function: self._register(
+            key, function, is_raw=False, permissions=permissions, cost=cost
+        )
 
     def handles_raw(
-        self, key: ApiKey, *, needs: Sequence[Need] = (), cost: Cost = Cost.BOUNDED
+        self, key: ApiKey, *, permissions: Sequence[Permission] = (), cost: Cost = Cost.BOUNDED
     ) -> Callable[[_Function], _Function]:
         """Register a function (broker, request) -> pieces, None, or an awaitable of them."""
-        return lambda function: self._register(key, function, is_raw=True, needs=needs, cost=cost)
+        return lambda function: self._register(
+            key, function, is_raw=True, permissions=permissions, cost=cost
+        )
 
     def forwarded(self, function: _Function) -> _Function:
         """Mark a registered function as decided by the active controller."""
-        (handler,) = (each for each in self._handlers.values() if each.function is function)
+        (handler,) = (
+            registered for registered in self._handlers.values() if registered.function is function
+        )
         self._handlers[handler.key] = handler._replace(is_forwarded=True)
         return function
 
@@ -102,7 +108,7 @@ class Registry:
         function: _Function,
         *,
         is_raw: bool,
-        needs: Sequence[Need],
+        permissions: Sequence[Permission],
         cost: Cost,
     ) -> _Function:
         assert key not in self._handlers, f"{key.name} has two handlers"
@@ -112,7 +118,7 @@ class Registry:
             function,
             is_raw=is_raw,
             is_coroutine=inspect.iscoroutinefunction(function),
-            needs=tuple(needs),
+            permissions=tuple(permissions),
             cost=cost,
             is_forwarded=False,
         )

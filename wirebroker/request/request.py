@@ -110,8 +110,8 @@ def _room_after(part: Any, room: int) -> int:
             if room < 0:
                 return room
             if value and not isinstance(value[0], _PLAIN):
-                for each in value:
-                    room = _room_after(each, room)
+                for element in value:
+                    room = _room_after(element, room)
                     if room < 0:
                         return room
     return room

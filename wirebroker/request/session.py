@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from wirebroker.base.request_meters import RequestMeter
-    from wirebroker.request.owed_answer import OwedAnswer
+    from wirebroker.request.deferred_response import DeferredResponse
 
 # Bits of `Session.pauses`.
 ANSWER_IS_DUE: Final = 1  # a request is being served
@@ -34,7 +34,7 @@ class Prepared:
     """The fast path for requests like a session's last one (api/data/prepared_produce.py).
 
     Attributes:
-        epoch: The only gate epoch in which it is valid (gate.py).
+        epoch: The only gate epoch in which it is valid (request_admission.py).
         kind: API key << 16 | version, for the request counts.
         begun: Progress of the frame for which `serve` returned None, or None. Such a frame has
             already been admitted.
@@ -47,12 +47,12 @@ class Prepared:
         self.kind = kind
         self.begun: Mapping[int, Any] | None = None
 
-    def serve(self, frame: memoryview) -> bytes | OwedAnswer | None:
+    def serve(self, frame: memoryview) -> bytes | DeferredResponse | None:
         """Return the response with its length; None if the frame needs the full path."""
         raise NotImplementedError
 
 
-def nobody_mutes(seconds: float) -> None:
+def no_mute(seconds: float) -> None:
     """Do nothing: the default of `Session.mute` until the connection sets it."""
 
 
@@ -132,7 +132,7 @@ class Session:
         self.last_meter: RequestMeter | None = None
         self.access: object = None
         self.throttle_ms = 0
-        self.mute: Callable[[float], object] = nobody_mutes
+        self.mute: Callable[[float], object] = no_mute
         self._on_end: Callable[[], object] | None = None
 
     def when_ended(self, callback: Callable[[], object]) -> None:

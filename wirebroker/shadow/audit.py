@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from wirebroker.base.wording import counted
+from wirebroker.base.text import counted
 from wirebroker.codecs.errors import KafkaError, MalformedFrameError
 from wirebroker.codecs.records.batch import NO_PRODUCER_ID, NO_SEQUENCE, iterate_records
 from wirebroker.codecs.records.control import EndTransactionMarker, decode_control_record
@@ -37,7 +37,7 @@ _FORGOTTEN_MS: Final = 86_400_000
 _SEQUENCES: Final = 1 << 31
 
 
-def _nobody(_producer_id: int) -> None:
+def _no_producer(_producer_id: int) -> None:
     return None
 
 
@@ -70,7 +70,7 @@ class Audit:
 
     __slots__ = (
         "_is_compacted",
-        "_known",
+        "_known_producer",
         "_leader_epoch",
         "_producers",
         "batches",
@@ -99,13 +99,13 @@ class Audit:
         self.fault_count = 0
         self._leader_epoch = leader_epoch
         self._is_compacted = is_compacted
-        self._known = known
+        self._known_producer = known
         self._producers: dict[int, Producer] = {}
 
     @property
     def open_transactions(self) -> int:
         """Number of producers with an open transaction."""
-        return sum(each.is_in_transaction for each in self._producers.values())
+        return sum(producer.is_in_transaction for producer in self._producers.values())
 
     def take(self, header: BatchHeader, batch: memoryview) -> None:
         """Verify the next batch."""
@@ -133,21 +133,21 @@ class Audit:
             self._note_gap(self.next_offset, offset)
             self.next_offset = offset
 
-    def _note_gap(self, first: int, behind: int) -> None:
+    def _note_gap(self, first: int, end: int) -> None:
         # The gap may have contained batches of any producer.
         self._producers.clear()
-        self._known = _nobody
-        self._count_gap(first, behind)
+        self._known_producer = _no_producer
+        self._count_gap(first, end)
 
-    def _count_gap(self, first: int, behind: int) -> None:
+    def _count_gap(self, first: int, end: int) -> None:
         self.gap_count += 1
         if len(self.gaps) < MOST_KEPT:
-            self.gaps.append((first, behind))
+            self.gaps.append((first, end))
 
-    def _fault(self, header: BatchHeader, what: str) -> None:
+    def _fault(self, header: BatchHeader, description: str) -> None:
         self.fault_count += 1
         if len(self.faults) < MOST_KEPT:
-            self.faults.append(f"the batch at {header.base_offset}: {what}")
+            self.faults.append(f"the batch at {header.base_offset}: {description}")
 
     def _read(self, header: BatchHeader, batch: memoryview) -> EndTransactionMarker | None:
         """Decode every record; return the transaction marker, if any."""
@@ -155,7 +155,7 @@ class Audit:
         last, count = header.base_offset - 1, 0
         for record in iterate_records(batch, header):
             if not last < record.offset <= header.last_offset:
-                self._fault(header, f"a record has offset {record.offset} behind {last}")
+                self._fault(header, f"a record has offset {record.offset} after {last}")
             last = record.offset
             count += 1
             if header.is_control:
@@ -195,19 +195,19 @@ class Audit:
     def _after_marker(
         self, header: BatchHeader, marker: EndTransactionMarker, before: Producer | None
     ) -> Producer:
-        known = -1 if before is None else before.coordinator_epoch
-        if marker.coordinator_epoch < known:
+        known_epoch = -1 if before is None else before.coordinator_epoch
+        if marker.coordinator_epoch < known_epoch:
             self._fault(
                 header,
-                f"the marker of producer {header.producer_id} is of coordinator epoch"
-                f" {marker.coordinator_epoch} after {known}",
+                f"the marker of producer {header.producer_id} has coordinator epoch"
+                f" {marker.coordinator_epoch} after {known_epoch}",
             )
         is_same = before is not None and before.epoch == header.producer_epoch
         return Producer(
             header.producer_epoch,
             before.last_sequence if before is not None and is_same else NO_SEQUENCE,
             header.max_timestamp,
-            max(known, marker.coordinator_epoch),
+            max(known_epoch, marker.coordinator_epoch),
             is_in_transaction=False,
         )
 
@@ -215,7 +215,9 @@ class Audit:
         if before is not None and header.base_sequence != NO_SEQUENCE:
             self._check_sequence(header, before)
         if before is not None and before.is_in_transaction and not header.is_transactional:
-            self._fault(header, f"producer {header.producer_id} writes beside its open transaction")
+            self._fault(
+                header, f"producer {header.producer_id} writes outside its open transaction"
+            )
         return Producer(
             header.producer_epoch,
             header.last_sequence,
@@ -233,12 +235,12 @@ class Audit:
             return
         self._fault(
             header,
-            f"producer {header.producer_id} goes on with sequence {header.base_sequence} instead"
+            f"producer {header.producer_id} continues with sequence {header.base_sequence} instead"
             f" of {expected}",
         )
 
     def _from_log(self, header: BatchHeader) -> Producer | None:
-        entry = self._known(header.producer_id)
+        entry = self._known_producer(header.producer_id)
         if entry is None:
             return None
         return Producer(

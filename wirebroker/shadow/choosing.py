@@ -22,13 +22,13 @@ def topic_filter(patterns: Sequence[str]) -> Callable[[str, bool], bool]:
         ClientError: A pattern is invalid.
     """
     try:
-        compiled = [compile_pattern(each) for each in patterns]
+        compiled = [compile_pattern(pattern) for pattern in patterns]
     except KafkaError as error:
-        raise ClientError(f"{' '.join(patterns)} is no regular expression: {error}") from None
+        raise ClientError(f"{' '.join(patterns)} is not a regular expression: {error}") from None
 
     def is_wanted(name: str, is_internal: bool) -> bool:
         if is_internal or name.startswith("__"):
             return name in patterns
-        return any(each.fullmatch(name) for each in compiled)
+        return any(pattern.fullmatch(name) for pattern in compiled)
 
     return is_wanted

@@ -46,10 +46,10 @@ class CopiedPartition:
     __slots__ = (
         "_clock",
         "_copied_bytes",
+        "_empty_responses",
         "_first_offset",
         "_is_compared",
         "_refusals",
-        "_silences",
         "_until",
         "audit",
         "high_watermark",
@@ -78,7 +78,7 @@ class CopiedPartition:
         self.state = FOLLOWED
         self.waits = Waits()
         self._refusals = 0
-        self._silences = 0
+        self._empty_responses = 0
         self._is_compared = not log.size_bytes
         self._note_progress()
 
@@ -93,7 +93,7 @@ class CopiedPartition:
     def compare_again(self) -> None:
         """Compare the last batch with the source's before the next append."""
         self._is_compared = not self.log.size_bytes
-        self._silences = 0
+        self._empty_responses = 0
 
     def is_refused_within(self) -> bool:
         """Count a refusal of an offset that the source has; return whether there were too many."""
@@ -132,7 +132,7 @@ class CopiedPartition:
         self.audit.skip_to(log_start_offset)
         self._note_progress()
 
-    def is_as_the_source(self, records: memoryview, *, turns: int) -> bool:
+    def matches_source(self, records: memoryview, *, turns: int) -> bool:
         """Compare the copy's last batch with the source's; end the partition if they differ.
 
         A batch that the source has compacted or deleted counts as equal.
@@ -146,25 +146,29 @@ class CopiedPartition:
             self._is_compared = True
             return True
         if len(records) < HEADER_BYTES:
-            self._silences += self.high_watermark > offset
-            self._is_compared = self._silences > turns  # the source no longer has the batch
+            self._empty_responses += self.high_watermark > offset
+            self._is_compared = self._empty_responses > turns  # the source no longer has the batch
             return True
         self._is_compared = True
-        theirs = read_batch_header(records)
-        own = self._header_at(offset)
-        if own is None or theirs.base_offset > offset or _is_same(own, theirs):
+        source_header = read_batch_header(records)
+        own_header = self._header_at(offset)
+        if (
+            own_header is None
+            or source_header.base_offset > offset
+            or _is_same(own_header, source_header)
+        ):
             return True
         self.state = (
-            f"the source went back: its batch at {theirs.base_offset} is another than the copy's"
-            f" at {own.base_offset}"
+            f"the source has diverged: its batch at {source_header.base_offset} differs from the"
+            f" copy's at {own_header.base_offset}"
         )
         return False
 
     def _header_at(self, offset: int) -> BatchHeader | None:
-        found = self.log.read(
+        file_slice = self.log.read(
             offset, HEADER_BYTES, up_to_offset=self.log.log_end_offset, min_one=True
         ).slice
-        return None if found is None else read_batch_header(found.read())
+        return None if file_slice is None else read_batch_header(file_slice.read())
 
     def take(self, records: memoryview) -> int:
         """Verify and append batches; return their size. An invalid batch ends the partition."""
@@ -220,20 +224,29 @@ class CopiedPartition:
             "copied_batches": audit.batches,
             "copied_bytes": self._copied_bytes,
             "gap_count": audit.gap_count,
-            "gaps": [list(each) for each in audit.gaps],
+            "gaps": [list(gap) for gap in audit.gaps],
             "fault_count": audit.fault_count,
             "faults": audit.faults,
             "open_transactions": audit.open_transactions,
         }
 
 
-def _is_same(own: BatchHeader, theirs: BatchHeader) -> bool:
+def _is_same(own_header: BatchHeader, source_header: BatchHeader) -> bool:
     """Return whether two batches are equal, except that compaction may have removed records.
 
     A compacted batch, or one with a delete horizon for tombstones, has another checksum.
     """
-    kept = ("base_offset", "last_offset_delta", "leader_epoch", "producer_id", "producer_epoch")
-    if any(getattr(own, name) != getattr(theirs, name) for name in kept):
+    compared_fields = (
+        "base_offset",
+        "last_offset_delta",
+        "leader_epoch",
+        "producer_id",
+        "producer_epoch",
+    )
+    if any(getattr(own_header, name) != getattr(source_header, name) for name in compared_fields):
         return False
-    is_compacted = own.record_count != theirs.record_count or own.attributes != theirs.attributes
-    return is_compacted or own.crc == theirs.crc
+    is_compacted = (
+        own_header.record_count != source_header.record_count
+        or own_header.attributes != source_header.attributes
+    )
+    return is_compacted or own_header.crc == source_header.crc

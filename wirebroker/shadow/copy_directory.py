@@ -65,7 +65,10 @@ class CopyDirectory:
         self._recovery_points = directory.read_recovery_points()
         self._log_starts = directory.read_log_start_offsets()
         self._was_clean = directory.was_clean
-        self._found = {(each.topic, each.partition): each.path for each in directory.partitions}
+        self._found = {
+            (partition_directory.topic, partition_directory.partition): partition_directory.path
+            for partition_directory in directory.partitions
+        }
         self._logs: list[Log] = []
         directory.remove_clean_shutdown_marker()
 
@@ -84,8 +87,8 @@ class CopyDirectory:
                 path, files, node_id=config.node_id, cluster_id=cluster_id
             )
         except LogDirectoryError as error:
-            what, _, mend = str(error).partition("; ")
-            raise StartError(what, mend) from error
+            problem, _, advice = str(error).partition("; ")
+            raise StartError(problem, advice) from error
         try:
             rules = Controller(config, node_id=config.node_id, cluster_id=cluster_id)
             controller = await QuorumController.open(path, files=files, clock=clock, rules=rules)
@@ -96,7 +99,7 @@ class CopyDirectory:
         if controller.follower.image.brokers:
             await copy.close()
             raise StartError(
-                f"{path} was served by a broker since it was copied: its records may be others",
+                f"a broker has served {path} since it was copied: its records may differ",
                 "copy into a new directory",
             )
         if ELIGIBLE_LEADER_REPLICAS in controller.follower.image.features:
@@ -125,9 +128,9 @@ class CopyDirectory:
 
     async def raise_epoch(self, topic_id: bytes, partition: int, leader_epoch: int) -> None:
         """Store a leader epoch before its batches are appended."""
-        known = self.image.topics_by_id[topic_id].partitions[partition]
-        if leader_epoch > known.leader_epoch:
-            raised = self._partition(partition, leader_epoch, known)
+        current = self.image.topics_by_id[topic_id].partitions[partition]
+        if leader_epoch > current.leader_epoch:
+            raised = self._partition(partition, leader_epoch, current)
             await self._controller.submit(partial(_write, [partition_record(topic_id, raised)]))
 
     def open_log(self, topic: TopicImage, partition: int) -> Log:
@@ -177,15 +180,15 @@ class CopyDirectory:
         self._directory.sync_names()
         for log in self._logs:
             log.close(clean=True)
-        places = {(log.topic, log.partition): log for log in self._logs}
+        logs_by_partition = {(log.topic, log.partition): log for log in self._logs}
         self._directory.write_recovery_points(
-            {key: log.recovery_point for key, log in places.items()}
+            {key: log.recovery_point for key, log in logs_by_partition.items()}
         )
         self._directory.write_high_watermarks(
-            {key: log.high_watermark for key, log in places.items()}
+            {key: log.high_watermark for key, log in logs_by_partition.items()}
         )
         self.note_log_starts()
-        unopened = self._found.keys() - places.keys() - {(_METADATA_TOPIC, 0)}
+        unopened = self._found.keys() - logs_by_partition.keys() - {(_METADATA_TOPIC, 0)}
         if self._was_clean or not unopened:
             self._directory.mark_clean_shutdown(broker_epoch=-1)
         self._directory.close()
@@ -193,8 +196,8 @@ class CopyDirectory:
 
     def _records_of(self, topic: SourceTopic) -> Iterable[MetadataRecord]:
         image = self.image
-        known = image.topics_by_id.get(topic.topic_id)
-        if known is None:
+        topic_image = image.topics_by_id.get(topic.topic_id)
+        if topic_image is None:
             yield metadata_record(RecordType.TOPIC, name=topic.name, topic_id=topic.topic_id)
         before: Mapping[str, str] = image.topic_config(topic.name)
         for name in before.keys() - topic.configs.keys():
@@ -203,7 +206,7 @@ class CopyDirectory:
             if before.get(name) != value:
                 yield config_record(ResourceType.TOPIC, topic.name, name, value)
         for partition, epoch in sorted(topic.leader_epochs.items()):
-            old = None if known is None else known.partitions.get(partition)
+            old = None if topic_image is None else topic_image.partitions.get(partition)
             if old is None or old.leader_epoch < epoch:
                 raised = self._partition(partition, epoch, old)
                 yield partition_record(topic.topic_id, raised)
@@ -223,7 +226,7 @@ class CopyDirectory:
         )
 
 
-def _write(records: list[MetadataRecord], image: ClusterImage, moment: Moment) -> Operation[None]:
-    del image, moment
+def _write(records: list[MetadataRecord], image: ClusterImage, now: Moment) -> Operation[None]:
+    del image, now
     yield
     return ControllerResult(None, records)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from wirebroker.base.wording import counted
+from wirebroker.base.text import counted
 from wirebroker.shadow.copied_partition import DONE, FOLLOWED
 
 if TYPE_CHECKING:
@@ -28,7 +28,10 @@ COLUMNS: Final = (
 
 def summary(partitions: Iterable[CopiedPartition], *, cluster_id: str) -> dict[str, Any]:
     """Return the report as JSON."""
-    rows = [each.report() for each in sorted(partitions, key=lambda each: each.place)]
+    rows = [
+        partition.report()
+        for partition in sorted(partitions, key=lambda partition: partition.place)
+    ]
     return {
         "cluster_id": cluster_id,
         "partitions": rows,
@@ -43,13 +46,13 @@ def summary(partitions: Iterable[CopiedPartition], *, cluster_id: str) -> dict[s
 def remarks(report: dict[str, Any]) -> Iterator[str]:
     """Yield sentences about gaps, faults and totals."""
     for row in report["partitions"]:
-        place = f"{row['topic']}-{row['partition']}"
+        partition = f"{row['topic']}-{row['partition']}"
         if not _is_fine(row["state"]):
-            yield f"{place} has ended: {row['state']}"
-        for first, behind in row["gaps"]:
-            yield f"{place}: nothing from {first} to {behind - 1}"
+            yield f"{partition} stopped: {row['state']}"
+        for first, end in row["gaps"]:
+            yield f"{partition}: no records from {first} to {end - 1}"
         for fault in row["faults"]:
-            yield f"{place}: {fault}"
+            yield f"{partition}: {fault}"
     yield (
         f"{counted(report['copied_records'], 'record')},"
         f" {counted(report['copied_bytes'], 'byte')} copied;"

@@ -9,8 +9,8 @@ from wirebroker.base.clock import SystemClock
 from wirebroker.config.rows.releases import RELEASE_VERSION
 from wirebroker.config.sources.sources import load_config
 from wirebroker.shadow.copy_directory import CopyDirectory
-from wirebroker.shadow.following import Following
 from wirebroker.shadow.source import Source
+from wirebroker.shadow.source_copier import SourceCopier
 from wirebroker.storage.files import Files
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _OPEN_FILES: Final = 256
 @asynccontextmanager
 async def shadowed(
     client: KafkaClient, is_wanted: Callable[[str, bool], bool], *, path: str, is_once: bool
-) -> AsyncGenerator[Following]:
+) -> AsyncGenerator[SourceCopier]:
     """Open a copy; the exit closes it as after a clean stop.
 
     Args:
@@ -50,6 +50,6 @@ async def shadowed(
         files=Files(max_open_files=_OPEN_FILES),
     )
     try:
-        yield Following(source, directory, clock=clock, is_once=is_once, cluster_id=cluster_id)
+        yield SourceCopier(source, directory, clock=clock, is_once=is_once, cluster_id=cluster_id)
     finally:
         await directory.close()

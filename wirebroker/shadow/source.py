@@ -53,12 +53,12 @@ class Source:
         """
         answer = await self.client.metadata([])
         if not answer.cluster_id:
-            raise ClientError("the cluster tells no id")
+            raise ClientError("the cluster returned no cluster id")
         return str(answer.cluster_id)
 
     async def release(self) -> str:
         """Return the Kafka release whose features the copy gets, so that the source can open it."""
-        levels = {each.name: each.level for each in await features_of(self.client)}
+        levels = {feature.name: feature.level for feature in await features_of(self.client)}
         return release_of(levels.get("metadata.version", 0))
 
     async def topics(self) -> list[SourceTopic]:
@@ -67,18 +67,20 @@ class Source:
         Raises:
             ClientError: No broker responds, or topics have no ids.
         """
-        found: list[SourceTopic] = []
-        for each in (await self.client.metadata()).topics:
-            if not self._is_wanted(each.name, each.is_internal) or each.error_code in PASSING:
+        topics: list[SourceTopic] = []
+        for topic in (await self.client.metadata()).topics:
+            if not self._is_wanted(topic.name, topic.is_internal) or topic.error_code in PASSING:
                 continue
-            topic_id = bytes(each.topic_id or _NO_ID)
+            topic_id = bytes(topic.topic_id or _NO_ID)
             if topic_id == _NO_ID:
-                raise ClientError("the cluster's topics have no ids: Kafka 2.8 is the oldest")
-            rows = {row.partition_index: row for row in each.partitions}
+                raise ClientError(
+                    "the cluster's topics have no ids: upgrade it to Kafka 2.8 or newer"
+                )
+            rows = {row.partition_index: row for row in topic.partitions}
             leaders = {index: row.leader_id for index, row in rows.items()}
             epochs = {index: max(row.leader_epoch, 0) for index, row in rows.items()}
-            found.append(SourceTopic(each.name, topic_id, leaders, epochs, {}))
-        return found
+            topics.append(SourceTopic(topic.name, topic_id, leaders, epochs, {}))
+        return topics
 
     async def with_configs(self, topic: SourceTopic) -> SourceTopic:
         """Return a topic with its set configs that wirebroker knows.
@@ -88,9 +90,9 @@ class Source:
         """
         entries = await configs_of(self.client, TOPIC, topic.name)
         configs = {
-            each.name: each.value
-            for each in entries
-            if each.source == "topic" and each.value is not None and each.name in TOPIC_ROWS
+            entry.name: entry.value
+            for entry in entries
+            if entry.source == "topic" and entry.value is not None and entry.name in TOPIC_ROWS
         }
         # Tiered segments are not copied.
         configs.pop("remote.storage.enable", None)

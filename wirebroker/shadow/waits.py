@@ -10,12 +10,12 @@ class Waits:
         reason: A sentence; "" without a wait.
     """
 
-    __slots__ = ("_is_told", "_since", "reason")
+    __slots__ = ("_has_logged", "_since", "reason")
 
     def __init__(self) -> None:
         self.reason = ""
         self._since: float | None = None
-        self._is_told = False
+        self._has_logged = False
 
     def begin(self, reason: str, now: float) -> None:
         """Note missing progress; the time counts from the first note."""
@@ -27,14 +27,14 @@ class Waits:
         """Note progress."""
         self.reason = ""
         self._since = None
-        self._is_told = False
+        self._has_logged = False
 
-    def have_lasted_since(self, moment: float) -> bool:
+    def have_lasted_since(self, monotonic_s: float) -> bool:
         """Return whether there was no progress since a moment, in monotonic seconds."""
-        return self._since is not None and self._since <= moment
+        return self._since is not None and self._since <= monotonic_s
 
-    def is_to_be_told(self) -> bool:
+    def should_log(self) -> bool:
         """Return True once for each wait, to log its reason."""
-        is_new = not self._is_told
-        self._is_told = True
+        is_new = not self._has_logged
+        self._has_logged = True
         return is_new

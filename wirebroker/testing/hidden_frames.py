@@ -22,10 +22,10 @@ _KIT: Final = "wirebroker.testing."
 
 def hide_frames(error: BaseException) -> None:
     """Cut the tracebacks of an error and its causes where the kit begins."""
-    seen: set[int] = set()
+    visited: set[int] = set()
     current: BaseException | None = error
-    while current is not None and id(current) not in seen:
-        seen.add(id(current))
+    while current is not None and id(current) not in visited:
+        visited.add(id(current))
         if isinstance(current, _REPORTED):
             _cut(current)
         current = current.__cause__ or current.__context__
@@ -33,13 +33,13 @@ def hide_frames(error: BaseException) -> None:
 
 def _cut(error: BaseException) -> None:
     entries = list(_entries(error.__traceback__))
-    kit = next((at for at, each in enumerate(entries) if _is_of(each, _KIT)), 0)
+    kit = next((index for index, entry in enumerate(entries) if _is_of(entry, _KIT)), 0)
     if not kit:
         return
-    shown: TracebackType | None = None
-    for each in reversed(entries[:kit]):
-        shown = TracebackType(shown, each.tb_frame, each.tb_lasti, each.tb_lineno)
-    error.__traceback__ = shown
+    shortened: TracebackType | None = None
+    for entry in reversed(entries[:kit]):
+        shortened = TracebackType(shortened, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    error.__traceback__ = shortened
     cause = error.__cause__ or error.__context__
     if cause is not None and _is_of(cause.__traceback__, _OURS):
         error.__cause__ = None  # this also suppresses the context

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 _MARKER: Final = "wirebroker"
 _USAGE: Final = (
-    "wirebroker(topics=None, config=None): the test's broker has these topics, name: number of "
-    "partitions or a list of names, and these broker configs"
+    "wirebroker(topics=None, config=None): topics of the test's broker (partition counts by name, "
+    "or a list of names), and its configs"
 )
 # Lines of each broker's log in a failure report.
 _LOG_LINES: Final = 30
@@ -108,11 +108,11 @@ def _wirebroker_anew() -> Iterator[Callable[[Mapping[str, Setting]], Broker]]:
 
     broker = Broker()
 
-    def begin_anew(config: Mapping[str, Setting]) -> Broker:
+    def reset(config: Mapping[str, Setting]) -> Broker:
         broker.reset(config=config)
         return broker
 
-    yield begin_anew
+    yield reset
     broker.close()
 
 
@@ -126,7 +126,7 @@ def wirebroker(
     from wirebroker.config import ConfigError  # noqa: PLC0415 - likewise
 
     try:
-        topics, config = _asked_for(request.node)
+        topics, config = _marker_settings(request.node)
         broker = _wirebroker_anew(config)
         if topics:
             broker.create_topics(topics)
@@ -147,7 +147,7 @@ def wirebroker_factory() -> Iterator[BrokerFactory]:
     factory.close()
 
 
-def _asked_for(item: pytest.Item) -> tuple[dict[str, int], dict[str, Setting]]:
+def _marker_settings(item: pytest.Item) -> tuple[dict[str, int], dict[str, Setting]]:
     """Return the topics and configs of a test's markers; the nearest marker overrides.
 
     Raises:
@@ -173,7 +173,7 @@ def _asked_for(item: pytest.Item) -> tuple[dict[str, int], dict[str, Setting]]:
 def _last_requests(broker: Broker) -> list[str]:
     """Return a line for each request; none if the broker does not respond."""
     try:
-        return [str(each) for each in broker.requests(most=_REQUESTS)]
+        return [str(request) for request in broker.requests(most=_REQUESTS)]
     except (RuntimeError, ConnectionError):
         return []
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.config.sources.environment import settings_from_environment
 from wirebroker.testing.base.arguments import checked
-from wirebroker.testing.broker.broker import Broker, snapshot_place
+from wirebroker.testing.broker.broker import Broker, snapshot_directory
 from wirebroker.testing.broker.life import BrokerLife
 from wirebroker.testing.hosts.container_host import ContainerHost
 from wirebroker.testing.hosts.engine import why_no_engine
@@ -71,7 +71,7 @@ class WirebrokerContainer(Broker):
             directory=None,
             port=port,
             is_child=True,
-            origin=None if snapshot is None else snapshot_place(snapshot),
+            origin=None if snapshot is None else snapshot_directory(snapshot),
             host=self._container,
         )
         self._live(life)

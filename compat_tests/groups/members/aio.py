@@ -31,10 +31,10 @@ class Listener(ConsumerRebalanceListener):
 
     async def on_partitions_revoked(self, revoked: Any) -> None:
         async with self.processing:
-            self.speaker.revoked(one.partition for one in revoked)
+            self.speaker.revoked(topic_partition.partition for topic_partition in revoked)
 
     async def on_partitions_assigned(self, assigned: Any) -> None:
-        self.speaker.assigned(one.partition for one in assigned)
+        self.speaker.assigned(topic_partition.partition for topic_partition in assigned)
 
 
 def make_consumer(settings: Settings) -> AIOKafkaConsumer:
@@ -66,7 +66,9 @@ async def process(consumer: AIOKafkaConsumer, speaker: Speaker, processing: asyn
             except KafkaError as error:
                 speaker.error(error)
             else:
-                speaker.committed({one.partition: offset for one, offset in done.items()})
+                speaker.committed(
+                    {topic_partition.partition: offset for topic_partition, offset in done.items()}
+                )
 
 
 async def run(settings: Settings) -> None:

@@ -43,19 +43,19 @@ class Member:
             [self.topic], on_assign=self.on_assign, on_revoke=self.on_revoke, on_lost=self.on_lost
         )
         while not leave.is_set():
-            got = self.consumer.poll(0.05)
-            if got is None:
+            polled = self.consumer.poll(0.05)
+            if polled is None:
                 self.commit()
-            elif got.error():
-                self.speaker.error(got.error())
+            elif polled.error():
+                self.speaker.error(polled.error())
             else:
-                self.take(got)
+                self.take(polled)
         self.consumer.close()
         self.speaker.left()
 
-    def take(self, got: Any) -> None:
-        self.speaker.record(got.partition(), got.offset())
-        self.done[got.partition()] = got.offset() + 1
+    def take(self, message: Any) -> None:
+        self.speaker.record(message.partition(), message.offset())
+        self.done[message.partition()] = message.offset() + 1
         self.records_done += 1
         if self.records_done % MOST_UNCOMMITTED == 0:
             self.commit()
@@ -74,7 +74,7 @@ class Member:
             self.speaker.committed(done)
 
     def on_assign(self, _: Any, partitions: list[TopicPartition]) -> None:
-        self.speaker.assigned(one.partition for one in partitions)
+        self.speaker.assigned(topic_partition.partition for topic_partition in partitions)
 
     def on_revoke(self, _: Any, partitions: list[TopicPartition]) -> None:
         self.commit()
@@ -84,9 +84,9 @@ class Member:
         self.drop(partitions)
 
     def drop(self, partitions: list[TopicPartition]) -> None:
-        for one in partitions:
-            self.done.pop(one.partition, None)
-        self.speaker.revoked(one.partition for one in partitions)
+        for topic_partition in partitions:
+            self.done.pop(topic_partition.partition, None)
+        self.speaker.revoked(topic_partition.partition for topic_partition in partitions)
 
 
 if __name__ == "__main__":

@@ -75,23 +75,23 @@ class Hosted:
                 raise ValueError(command)
 
     def process(self) -> None:
-        got = self.consumer.poll(0.05)
-        if got is None:
+        polled = self.consumer.poll(0.05)
+        if polled is None:
             return
-        if got.error():
-            self.say(event="error", error=str(got.error()))
+        if polled.error():
+            self.say(event="error", error=str(polled.error()))
             return
-        topic, partition, offset = got.topic(), got.partition(), got.offset()
+        topic, partition, offset = polled.topic(), polled.partition(), polled.offset()
         assert topic is not None
         assert partition is not None
         assert offset is not None
         self.say(event="record", partition=f"{topic}-{partition}", offset=offset)
         self.commit(TopicPartition(topic, partition, offset + 1))
 
-    def commit(self, one: TopicPartition) -> bool:
+    def commit(self, topic_partition: TopicPartition) -> bool:
         """Commit an offset; the result or error becomes an event."""
         try:
-            answers = self.consumer.commit(offsets=[one], asynchronous=False)
+            answers = self.consumer.commit(offsets=[topic_partition], asynchronous=False)
         except KafkaException as error:
             self.say(event="error", error=str(error))
             return False
@@ -102,7 +102,13 @@ class Hosted:
         return True
 
     def say_partitions(self, event: str, partitions: Iterable[TopicPartition]) -> None:
-        self.say(event=event, partitions=[f"{one.topic}-{one.partition}" for one in partitions])
+        self.say(
+            event=event,
+            partitions=[
+                f"{topic_partition.topic}-{topic_partition.partition}"
+                for topic_partition in partitions
+            ],
+        )
 
     def say(self, **event: Any) -> None:
         """Write an event in one call, because members share the pipe."""

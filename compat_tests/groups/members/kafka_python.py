@@ -37,12 +37,12 @@ class Listener(ConsumerRebalanceListener):
         self.done: dict[Any, Any] = {}
 
     def on_partitions_assigned(self, assigned: Any) -> None:
-        self.speaker.assigned(one.partition for one in assigned)
+        self.speaker.assigned(topic_partition.partition for topic_partition in assigned)
 
     def on_partitions_revoked(self, revoked: Any) -> None:
-        for one in revoked:
-            self.done.pop(one, None)
-        self.speaker.revoked(one.partition for one in revoked)
+        for topic_partition in revoked:
+            self.done.pop(topic_partition, None)
+        self.speaker.revoked(topic_partition.partition for topic_partition in revoked)
 
     def on_partitions_lost(self, lost: Any) -> None:
         self.on_partitions_revoked(lost)
@@ -71,7 +71,9 @@ def process(consumer: Any, listener: Listener) -> None:
     if listener.done:
         consumer.commit(listener.done)
         done, listener.done = listener.done, {}
-        listener.speaker.committed({one.partition: to.offset for one, to in done.items()})
+        listener.speaker.committed(
+            {topic_partition.partition: to.offset for topic_partition, to in done.items()}
+        )
 
 
 def run(settings: Settings) -> None:

@@ -72,11 +72,11 @@ class Speaker:
 
 def leave_command() -> threading.Event:
     """Return an event that the command `leave` or the end of standard input sets."""
-    told = threading.Event()
+    is_leaving = threading.Event()
 
     def listen() -> None:
         sys.stdin.readline()
-        told.set()
+        is_leaving.set()
 
     threading.Thread(target=listen, daemon=True).start()
-    return told
+    return is_leaving

@@ -103,8 +103,8 @@ def java_in_realm(visit: Visit) -> Iterator[None]:
 
 
 def _by_python(program: str, visit: Visit) -> tuple[int, str]:
-    asked = (visit.address, visit.topic, visit.service, visit.ca)
-    return run(visit.realm, visit.principal, "-c", program, *asked)
+    arguments = (visit.address, visit.topic, visit.service, visit.ca)
+    return run(visit.realm, visit.principal, "-c", program, *arguments)
 
 
 def _by_kcat(visit: Visit) -> tuple[int, str]:
@@ -116,8 +116,8 @@ def _by_kcat(visit: Visit) -> tuple[int, str]:
 
 def _by_rust(visit: Visit) -> tuple[int, str]:
     settings = {**_of_librdkafka(visit), "bootstrap.servers": visit.address, "log_level": "0"}
-    told = [f"{name}={value}" for name, value in settings.items()]
-    command = [*tools_rust.kerberos_command(), visit.topic, str(_PATIENCE_S), *told]
+    assignments = [f"{name}={value}" for name, value in settings.items()]
+    command = [*tools_rust.kerberos_command(), visit.topic, str(_PATIENCE_S), *assignments]
     return _read(command, {**_with_a_ticket(visit), **tools_rust.kerberos_environment()})
 
 
@@ -147,10 +147,10 @@ def _with_a_ticket(visit: Visit) -> dict[str, str]:
 def _by_java(visit: Visit) -> tuple[int, str]:
     settings = f"max.block.ms=10000\n{visit.as_properties()}"
     file = write(visit.folder, "client.properties", settings)
-    asked = [*("--topic", visit.topic, "--num-records", "1", "--record-size", "3")]
-    asked += ["--throughput", "-1", "--command-config", file]
+    options = [*("--topic", visit.topic, "--num-records", "1", "--record-size", "3")]
+    options += ["--throughput", "-1", "--command-config", file]
     with java_in_realm(visit):
-        status, printed = java.attempt(visit.address, java.PRODUCER_PERFORMANCE, *asked)
+        status, printed = java.attempt(visit.address, java.PRODUCER_PERFORMANCE, *options)
     # It exits with 0 even if it failed to write its record.
     return status or int("Exception" in printed), printed
 
@@ -166,7 +166,7 @@ def _by_node(visit: Visit) -> tuple[int, str]:
 
 
 def _told(visit: Visit) -> str:
-    told = {
+    fields = {
         "address": visit.address,
         "topic": visit.topic,
         "ca": visit.ca,
@@ -177,7 +177,7 @@ def _told(visit: Visit) -> str:
         "keytab": str(keytab_of(visit.realm, visit.principal)),
         "config": str(visit.realm.config),
     }
-    return json.dumps(told)
+    return json.dumps(fields)
 
 
 def _read(command: list[str], environment: Mapping[str, str]) -> tuple[int, str]:

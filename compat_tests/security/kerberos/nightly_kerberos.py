@@ -49,8 +49,8 @@ pytestmark = pytest.mark.long
 
 @pytest.fixture(scope="module")
 def realm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kerberos.Realm]:
-    if why := kerberos.missing():
-        pytest.skip(why)
+    if missing_reason := kerberos.missing():
+        pytest.skip(missing_reason)
     with kerberos.Realm(tmp_path_factory.mktemp("realm")) as running:
         for name in ("alice", "bob/host.example.org", "carol/host.example.org", "outdated"):
             running.add(name)
@@ -82,32 +82,32 @@ def ca_of(listener: str, folder: Path, name: str = OURS) -> str:
 
 @pytest.mark.parametrize("listener", PROTOCOLS)
 @pytest.mark.parametrize(
-    "client", [pytest.param(each, marks=MARKS.get(each, ())) for each in CLIENTS]
+    "client", [pytest.param(name, marks=MARKS.get(name, ())) for name in CLIENTS]
 )
-def test_who_has_a_ticket_writes_and_nobody_else(
+def test_only_clients_with_ticket_can_write(
     kerberized: Secured, realm: kerberos.Realm, tmp_path: Path, client: str, listener: str
 ) -> None:
     topic = topics.create_new(kerberized.bootstrap)
     right, wrong = visits(kerberized, realm, tmp_path, listener, topic)
     status, printed = CLIENTS[client](right)
     assert (status, stored(kerberized, topic)) == (0, 1), printed
-    for each in wrong:
-        status, printed = CLIENTS[client](each)
+    for visit in wrong:
+        status, printed = CLIENTS[client](visit)
         assert (status != 0, stored(kerberized, topic)) == (True, 1), printed
 
 
 @pytest.mark.java
 @pytest.mark.parametrize("listener", PROTOCOLS)
-def test_kafka_streams_counts_with_a_ticket(
+def test_kafka_streams_works_only_with_ticket(
     kerberized: Secured, realm: kerberos.Realm, tmp_path: Path, listener: str
 ) -> None:
     right, wrong = visits(kerberized, realm, tmp_path, listener)
     with java_in_realm(right):
-        for each in wrong:
+        for visit in wrong:
             # Without a ticket it does not start.
-            until = "LoginException" if each.principal == "outdated" else "AuthenticationException"
+            until = "LoginException" if visit.principal == "outdated" else "AuthenticationException"
             counted = count_words(
-                kerberized, each.address, each.as_properties(), tmp_path, until=until
+                kerberized, visit.address, visit.as_properties(), tmp_path, until=until
             )
             assert counted == 0
         assert count_words(kerberized, right.address, right.as_properties(), tmp_path)
@@ -129,21 +129,21 @@ def visits(
 
 
 @pytest.mark.parametrize("principal", ["alice", "bob/host.example.org"])
-def test_kafka_python_writes_as_its_principals_user(
+def test_kafka_python_writes_as_user_of_its_principal(
     kerberized: Secured, realm: kerberos.Realm, principal: str
 ) -> None:
     status, printed = kafka_python(kerberized, realm, principal)
     assert (status, "offset 0" in printed) == (0, True), printed
 
 
-def test_whom_a_rule_makes_somebody_else_may_do_no_more_than_that_one(
+def test_principal_mapped_by_rule_has_rights_of_mapped_user(
     kerberized: Secured, realm: kerberos.Realm
 ) -> None:
     status, printed = kafka_python(kerberized, realm, "carol/host.example.org")
     assert (status, "TopicAuthorizationFailed" in printed) == (1, True), printed
 
 
-def test_a_ticket_for_somebody_else_is_refused(kerberized: Secured, realm: kerberos.Realm) -> None:
+def test_ticket_for_another_service_is_rejected(kerberized: Secured, realm: kerberos.Realm) -> None:
     status, printed = kafka_python(kerberized, realm, "alice", "other")
     assert (status, "offset" in printed) == (1, False), printed
     answer = asyncio.run(first_answer(kerberized, ticket(realm, "other")))
@@ -155,7 +155,9 @@ def test_a_ticket_for_somebody_else_is_refused(kerberized: Secured, realm: kerbe
     )
 
 
-def test_a_message_is_taken_once(kerberized: Secured, realm: kerberos.Realm) -> None:
+def test_replayed_or_invalid_message_is_rejected(
+    kerberized: Secured, realm: kerberos.Realm
+) -> None:
     message = ticket(realm, "kafka")
     first = asyncio.run(first_answer(kerberized, message))
     assert first is not None
@@ -177,15 +179,15 @@ def test_our_verbs_log_in(
     kerberized: Secured, realm: kerberos.Realm, tmp_path: Path, listener: str
 ) -> None:
     address = f"{HOST}:{kerberized.ports[listener]}"
-    asked = ("-m", "wirebroker", "topic", "list", "-b", address, "--client-config")
+    command = ("-m", "wirebroker", "topic", "list", "-b", address, "--client-config")
     ca = ca_of(listener, tmp_path)
     file = java_config(realm, "alice", tmp_path, ca)
-    status, printed = run(realm, "alice", *asked, file)
+    status, printed = run(realm, "alice", *command, file)
     assert status == 0, printed
-    status, printed = run(realm, "alice", *asked, java_config(realm, "outdated", tmp_path, ca))
+    status, printed = run(realm, "alice", *command, java_config(realm, "outdated", tmp_path, ca))
     assert (status, "Kerberos" in printed) == (1, True), printed
     cache = realm.kinit("alice", keytab_of(realm, "alice"))
     by_cache = f'{MODULE} required useTicketCache=true ticketCache="{cache}";'
     Path(file).write_text(settings_text(by_cache, ca))
-    status, printed = run(realm, "alice", *asked, file)
+    status, printed = run(realm, "alice", *command, file)
     assert status == 0, printed

@@ -36,8 +36,8 @@ PROTOCOLS = "PLAINTEXT:PLAINTEXT,INSIDE:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT
 @pytest.fixture
 def realm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[kerberos.Realm]:
     """Run a realm and configure the test's processes for it."""
-    if why := kerberos.missing():
-        pytest.skip(why)
+    if missing_reason := kerberos.missing():
+        pytest.skip(missing_reason)
     with kerberos.Realm(tmp_path / "realm") as running:
         for name, value in running.environment().items():
             monkeypatch.setenv(name, value)
@@ -50,7 +50,7 @@ def realm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[kerberos.
 
 
 def settings(realm: kerberos.Realm) -> dict[str, str]:
-    mine = line(keytab_of(realm, SERVICE), SERVICE)
+    jaas_config = line(keytab_of(realm, SERVICE), SERVICE)
     return {
         "listener.security.protocol.map": PROTOCOLS,
         "inter.broker.listener.name": "INSIDE",
@@ -58,8 +58,8 @@ def settings(realm: kerberos.Realm) -> dict[str, str]:
         "sasl.mechanism.inter.broker.protocol": "GSSAPI",
         "sasl.mechanism.controller.protocol": "GSSAPI",
         "sasl.kerberos.service.name": "kafka",
-        "listener.name.inside.gssapi.sasl.jaas.config": mine,
-        "listener.name.controller.gssapi.sasl.jaas.config": mine,
+        "listener.name.inside.gssapi.sasl.jaas.config": jaas_config,
+        "listener.name.controller.gssapi.sasl.jaas.config": jaas_config,
         "listener.name.controller.sasl.enabled.mechanisms": "GSSAPI",
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": "User:kafka;User:ANONYMOUS",
@@ -71,17 +71,17 @@ def settings(realm: kerberos.Realm) -> dict[str, str]:
 
 def start(cluster: Cluster, *brokers: JavaBroker | MemberBroker) -> None:
     ports = free_ports(2 * len(brokers))
-    for place, broker in enumerate(brokers):
-        broker.port, inside = ports[2 * place : 2 * place + 2]
-        both = f"PLAINTEXT://{HOST}:{broker.port},INSIDE://{HOST}:{inside}"
-        broker.settings |= {"listeners": both, "advertised.listeners": both}
+    for index, broker in enumerate(brokers):
+        broker.port, inside = ports[2 * index : 2 * index + 2]
+        listeners = f"PLAINTEXT://{HOST}:{broker.port},INSIDE://{HOST}:{inside}"
+        broker.settings |= {"listeners": listeners, "advertised.listeners": listeners}
         cluster.brokers[broker.node_id] = broker
         broker.start()
 
 
-def client(cluster: Cluster, **others: str) -> dict[str, Any]:
-    named = {name.replace("_", "."): value for name, value in others.items()}
-    return {"bootstrap.servers": cluster.bootstrap, **named}
+def client(cluster: Cluster, **more_settings: str) -> dict[str, Any]:
+    settings_by_name = {name.replace("_", "."): value for name, value in more_settings.items()}
+    return {"bootstrap.servers": cluster.bootstrap, **settings_by_name}
 
 
 def make_topics(cluster: Cluster, *assignments: list[int]) -> list[str]:
@@ -89,12 +89,12 @@ def make_topics(cluster: Cluster, *assignments: list[int]) -> list[str]:
     count = len(cluster.brokers)
     eventually(lambda: len(admin.list_topics(timeout=10).brokers) == count, timeout_s=WAIT_S)
     topics = [
-        NewTopic("of-" + "-".join(map(str, each)), 1, replica_assignment=[each])
-        for each in assignments
+        NewTopic("of-" + "-".join(map(str, replicas)), 1, replica_assignment=[replicas])
+        for replicas in assignments
     ]
     for future in admin.create_topics(topics, operation_timeout=30).values():
         future.result(WAIT_S)
-    return [each.topic for each in topics]
+    return [topic.topic for topic in topics]
 
 
 def write_to(cluster: Cluster, topics: list[str]) -> None:
@@ -110,14 +110,14 @@ def write_to(cluster: Cluster, topics: list[str]) -> None:
 def read_from(cluster: Cluster, topic: str, count: int) -> list[bytes | None]:
     consumer = Consumer(client(cluster, group_id="g"))
     consumer.assign([TopicPartition(topic, 0, 0)])
-    found = consumer.consume(count, timeout=WAIT_S)
+    messages = consumer.consume(count, timeout=WAIT_S)
     consumer.close()
-    return [each.value() for each in found]
+    return [message.value() for message in messages]
 
 
 @pytest.mark.java
 @pytest.mark.parametrize("controller", ["apache", "wirebroker"])
-def test_each_follows_the_other_by_tickets(
+def test_brokers_replicate_each_other_with_tickets(
     realm: kerberos.Realm, tmp_path: Path, controller: str
 ) -> None:
     realm.add(SERVICE)
@@ -136,9 +136,7 @@ def test_each_follows_the_other_by_tickets(
         cluster.stop()
 
 
-def test_brokers_whose_tickets_have_ended_are_given_others(
-    realm: kerberos.Realm, tmp_path: Path
-) -> None:
+def test_brokers_renew_expired_tickets(realm: kerberos.Realm, tmp_path: Path) -> None:
     realm.add(SERVICE, "-maxlife", f"{LIFE_S} seconds")
     cluster = own_cluster(tmp_path / "cluster", settings(realm))
     try:

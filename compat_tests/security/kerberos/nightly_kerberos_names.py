@@ -23,21 +23,20 @@ _CHANGES = (
 )
 
 
-def rule(chance: random.Random) -> str:
-    if chance.random() < 0.15:
-        return chance.choice(("DEFAULT", "DEFAULTS", "RULE:[x:$1]", "RULE:[1:$1"))
-    change = chance.choice(_CHANGES)
-    letters = chance.choice(("", "", "L", "U", "/L", "/U", "LU"))
-    return (
-        f"RULE:[{chance.choice('0122')}:{chance.choice(_FORMS)}]{chance.choice(_FITS)}{change}"
-        + (letters)
+def rule(rng: random.Random) -> str:
+    if rng.random() < 0.15:
+        return rng.choice(("DEFAULT", "DEFAULTS", "RULE:[x:$1]", "RULE:[1:$1"))
+    change = rng.choice(_CHANGES)
+    letters = rng.choice(("", "", "L", "U", "/L", "/U", "LU"))
+    return f"RULE:[{rng.choice('0122')}:{rng.choice(_FORMS)}]{rng.choice(_FITS)}{change}" + (
+        letters
     )
 
 
-def principal(chance: random.Random) -> str:
-    first, second = chance.choice(_PARTS), chance.choice((*_PARTS, "admin"))
-    realm = chance.choice(("@R", "@OTHER", "@", ""))
-    return chance.choice((first, f"{first}/{second}", f"{first}/{second}/x", f"{first}@x")) + realm
+def principal(rng: random.Random) -> str:
+    first, second = rng.choice(_PARTS), rng.choice((*_PARTS, "admin"))
+    realm = rng.choice(("@R", "@OTHER", "@", ""))
+    return rng.choice((first, f"{first}/{second}", f"{first}/{second}/x", f"{first}@x")) + realm
 
 
 def ours(rules: str, name: str) -> str:
@@ -57,31 +56,35 @@ def has_bad_replacement(rules: str) -> bool:
 
 @pytest.mark.java
 @pytest.mark.long
-def test_rules_give_the_names_that_kafka_gives(request: pytest.FixtureRequest) -> None:
-    chance = random.Random(request.config.option.seed)
-    tried = [
+def test_principal_rules_give_same_names_as_kafka(request: pytest.FixtureRequest) -> None:
+    rng = random.Random(request.config.option.seed)
+    samples = [
         (
-            ";".join(rule(chance) for _ in range(chance.choice((1, 1, 2)))).replace(";admin", "-a"),
-            principal(chance),
+            ";".join(rule(rng) for _ in range(rng.choice((1, 1, 2)))).replace(";admin", "-a"),
+            principal(rng),
         )
         for _ in range(_COUNT)
     ]
     classes = java_programs.compiled("names", _SOURCES)
     done = subprocess.run(
         java_start.command("-Xmx128m", "ShortNames", more_classes=classes),
-        input="".join(f"{rules}\t{name}\n" for rules, name in tried),
+        input="".join(f"{rules}\t{name}\n" for rules, name in samples),
         capture_output=True,
         text=True,
         check=True,
         timeout=60,
     )
-    theirs = done.stdout.splitlines()
-    assert len(theirs) == _COUNT
-    found = [
-        (*each, their, ours(*each))
-        for each, their in zip(tried, theirs, strict=True)
-        if their != ours(*each)
+    kafka_results = done.stdout.splitlines()
+    assert len(kafka_results) == _COUNT
+    differences = [
+        (*rules_and_name, kafka_result, ours(*rules_and_name))
+        for rules_and_name, kafka_result in zip(samples, kafka_results, strict=True)
+        if kafka_result != ours(*rules_and_name)
     ]
     # Kafka reports an invalid replacement when it is used, wirebroker when it is parsed.
-    assert [each for each in found if each[3] != "?" or not has_bad_replacement(each[0])] == []
-    assert {each[:1] for each in theirs} >= {"=", "!", "?"}
+    assert [
+        difference
+        for difference in differences
+        if difference[3] != "?" or not has_bad_replacement(difference[0])
+    ] == []
+    assert {result[:1] for result in kafka_results} >= {"=", "!", "?"}

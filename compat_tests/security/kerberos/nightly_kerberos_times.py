@@ -40,8 +40,8 @@ LIFE_S: Final = 4
 
 @pytest.fixture(scope="module")
 def realm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kerberos.Realm]:
-    if why := kerberos.missing():
-        pytest.skip(why)
+    if missing_reason := kerberos.missing():
+        pytest.skip(missing_reason)
     folder = tmp_path_factory.mktemp("realm")
     with kerberos.Realm(folder, clock_skew_s=SKEW_S) as running:
         for name in ("alice", SERVICE):
@@ -74,7 +74,7 @@ def error_of(kerberized: Secured, message: bytes) -> int | None:
     return None if answer is None else int(answer.error_code)
 
 
-def test_a_message_that_is_older_than_clocks_may_differ_is_refused(
+def test_message_older_than_clock_skew_is_rejected(
     kerberized: Secured, realm: kerberos.Realm
 ) -> None:
     began_s = time.monotonic()
@@ -85,7 +85,7 @@ def test_a_message_that_is_older_than_clocks_may_differ_is_refused(
     assert error_of(kerberized, bytes.fromhex(printed)) == ErrorCode.SASL_AUTHENTICATION_FAILED
 
 
-def test_a_ticket_that_has_ended_is_refused(kerberized: Secured, realm: kerberos.Realm) -> None:
+def test_expired_ticket_is_rejected(kerberized: Secured, realm: kerberos.Realm) -> None:
     began_s = time.monotonic()
     status, printed = with_a_short_ticket(realm, "-c", TICKET, f"kafka@{HOST}")
     assert status == 0, printed
@@ -112,19 +112,19 @@ except BaseException as error:
 """
 
 
-def test_who_has_logged_in_goes_on_when_the_ticket_ends(
+def test_connection_continues_after_its_ticket_expired(
     kerberized: Secured, realm: kerberos.Realm
 ) -> None:
     address = f"{HOST}:{kerberized.ports['TICKETS']}"
-    told = (address, new_topic_name(), str(LIFE_S + SKEW_S + 1))
-    status, printed = with_a_short_ticket(realm, "-c", _BEYOND_THE_TICKET, *told)
+    arguments = (address, new_topic_name(), str(LIFE_S + SKEW_S + 1))
+    status, printed = with_a_short_ticket(realm, "-c", _BEYOND_THE_TICKET, *arguments)
     assert status == 0, printed
     assert "offset 0" in printed
     assert "offset 1" in printed
     assert "refused" in printed
 
 
-def test_who_has_a_new_ticket_logs_in(kerberized: Secured, realm: kerberos.Realm) -> None:
+def test_client_with_new_ticket_logs_in(kerberized: Secured, realm: kerberos.Realm) -> None:
     for _ in range(2):
         status, printed = with_a_short_ticket(realm, "-c", TICKET, f"kafka@{HOST}")
         assert status == 0, printed

@@ -164,17 +164,17 @@ async def answer_to(broker: Secured, token: str) -> tuple[int, bytes]:
 
 
 @pytest.mark.parametrize("what", BELIEVED)
-def test_a_token_is_believed(secured: Secured, what: str) -> None:
+def test_token_is_accepted(secured: Secured, what: str) -> None:
     assert asyncio.run(answer_to(secured, BELIEVED[what]())) == (0, b"")
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_a_token_is_refused(secured: Secured, what: str) -> None:
-    found = asyncio.run(answer_to(secured, REFUSED[what]()))
-    assert found == (0, b'{"status":"invalid_token"}')
+def test_token_is_rejected(secured: Secured, what: str) -> None:
+    answer = asyncio.run(answer_to(secured, REFUSED[what]()))
+    assert answer == (0, b'{"status":"invalid_token"}')
 
 
-def test_no_address_in_a_token_is_asked(secured: Secured, identities: Identities) -> None:
+def test_addresses_in_token_are_not_contacted(secured: Secured, identities: Identities) -> None:
     with web_server() as elsewhere:
         elsewhere.body = keys()
         for name in ("jku", "x5u"):
@@ -201,15 +201,15 @@ def properties(folder: Path, identities: Identities, secret: str = "asked-secret
 
 def asked_for_a_token(identities: Identities) -> tuple[str, bytes]:
     """Return client and scope of the last token request."""
-    asked = identities.tokens.asked[-1]
-    assert (asked.method, asked.path) == ("POST", "/token")
-    kind, _, credentials = asked.headers["Authorization"].partition(" ")
+    request = identities.tokens.asked[-1]
+    assert (request.method, request.path) == ("POST", "/token")
+    kind, _, credentials = request.headers["Authorization"].partition(" ")
     assert kind == "Basic"
-    return base64.b64decode(credentials).decode(), asked.body
+    return base64.b64decode(credentials).decode(), request.body
 
 
 @pytest.mark.java
-def test_javas_client_asks_for_a_token(
+def test_java_client_requests_token(
     secured: Secured, identities: Identities, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", f"-D{ALLOWED}={identities.allowed}")
@@ -217,18 +217,18 @@ def test_javas_client_asks_for_a_token(
     address = f"{HOST}:{secured.secured_port}"
     for token, status in ((signed(), 0), (signed(STRANGER), 1)):
         identities.give(token)
-        found, printed = java.attempt(address, java.TOPICS, "--list", "--command-config", file)
-        assert found == status, printed
+        exit_status, printed = java.attempt(
+            address, java.TOPICS, "--list", "--command-config", file
+        )
+        assert exit_status == status, printed
         assert ("SaslAuthenticationException" in printed) is bool(status)
-        who, what = asked_for_a_token(identities)
-        assert who == "asker:asked-secret"
-        assert b"grant_type=client_credentials" in what
-        assert b"scope=a" in what
+        client_credentials, request_body = asked_for_a_token(identities)
+        assert client_credentials == "asker:asked-secret"
+        assert b"grant_type=client_credentials" in request_body
+        assert b"scope=a" in request_body
 
 
-def test_our_verbs_ask_for_a_token(
-    secured: Secured, identities: Identities, tmp_path: Path
-) -> None:
+def test_verbs_request_token(secured: Secured, identities: Identities, tmp_path: Path) -> None:
     file = properties(tmp_path, identities)
     command = [sys.executable, "-m", "wirebroker", "topic", "list"]
     command += ["-b", f"{HOST}:{secured.secured_port}", "--client-config", file]
@@ -239,12 +239,12 @@ def test_our_verbs_ask_for_a_token(
         )
         assert done.returncode == status, done.stdout + done.stderr
         assert ("invalid_token" in done.stdout + done.stderr) is bool(status)
-        who, what = asked_for_a_token(identities)
-        assert who == "asker:asked-secret"
-        assert b"grant_type=client_credentials" in what
+        client_credentials, request_body = asked_for_a_token(identities)
+        assert client_credentials == "asker:asked-secret"
+        assert b"grant_type=client_credentials" in request_body
 
 
-def test_librdkafka_asks_for_a_token(secured: Secured, identities: Identities) -> None:
+def test_librdkafka_requests_token(secured: Secured, identities: Identities) -> None:
     settings = {
         "bootstrap.servers": f"{HOST}:{secured.secured_port}",
         "security.protocol": "SASL_PLAINTEXT",
@@ -256,16 +256,19 @@ def test_librdkafka_asks_for_a_token(secured: Secured, identities: Identities) -
     }
     identities.give(signed())
     producer = confluent_kafka.Producer(settings)
-    told: list[confluent_kafka.KafkaError | None] = []
-    producer.produce(new_topic_name(), b"one", on_delivery=lambda error, _: told.append(error))
+    delivery_errors: list[confluent_kafka.KafkaError | None] = []
+    producer.produce(
+        new_topic_name(), b"one", on_delivery=lambda error, _: delivery_errors.append(error)
+    )
     assert producer.flush(60) == 0
-    assert told == [None]
+    assert delivery_errors == [None]
     assert asked_for_a_token(identities)[0] == "asker:asked-secret"
     identities.give(signed(STRANGER))
     errors: list[confluent_kafka.KafkaError] = []
     refused = confluent_kafka.Producer({**settings, "error_cb": errors.append})
     eventually(
         lambda: (
-            refused.poll(0.1) is not None and any("invalid_token" in each.str() for each in errors)
+            refused.poll(0.1) is not None
+            and any("invalid_token" in error.str() for error in errors)
         )
     )

@@ -40,16 +40,16 @@ async def shown(clients: Clients) -> dict[str, tuple[Any, ...]]:
     answer = await clients.describe("admin")
     assert answer.error_code == 0
     return {
-        each.token_id: (
-            each.principal_name,
-            each.token_requester_principal_name,
-            each.issue_timestamp,
-            each.expiry_timestamp,
-            each.max_timestamp,
-            each.hmac,
-            [renewer.principal_name for renewer in each.renewers],
+        token.token_id: (
+            token.principal_name,
+            token.token_requester_principal_name,
+            token.issue_timestamp,
+            token.expiry_timestamp,
+            token.max_timestamp,
+            token.hmac,
+            [renewer.principal_name for renewer in token.renewers],
         )
-        for each in answer.tokens
+        for token in answer.tokens
     }
 
 
@@ -71,30 +71,32 @@ async def when_known(ask: Callable[[], Awaitable[Any]]) -> None:
 
 
 @pytest.mark.parametrize("kinds", [("apache", "wirebroker"), ("wirebroker", "apache")])
-def test_tokens_go_with_the_directory(tmp_path: Path, kinds: tuple[str, str]) -> None:
+def test_both_brokers_accept_tokens_stored_in_directory(
+    tmp_path: Path, kinds: tuple[str, str]
+) -> None:
     settings = {
         **SETTINGS,
         "log.dirs": str(tmp_path / "data"),
         # Each broker starts from the other's snapshot.
         "metadata.log.max.record.bytes.between.snapshots": "500",
     }
-    known: dict[str, tuple[Any, ...]] = {}
+    expected: dict[str, tuple[Any, ...]] = {}
 
     async def take_over(kind: str) -> None:
         async with clients_of(brokers[kind]) as clients:
-            assert await shown(clients) == known
-            for token_id, token in known.items():
+            assert await shown(clients) == expected
+            for token_id, token in expected.items():
                 await lets_in(clients, f"by {token_id}", token_id, token[5])
                 await when_known(partial(clients.renew, "bob", token[5], 3_600_000))
             for _ in range(3):
                 await clients.create("alice", renewers=[user("bob")])
-                gone = await clients.create("alice")
-                await when_known(partial(clients.expire, "alice", gone.hmac))
+                expired = await clients.create("alice")
+                await when_known(partial(clients.expire, "alice", expired.hmac))
             async with asyncio.timeout(PATIENCE_S):
-                while gone.token_id in await shown(clients):
+                while expired.token_id in await shown(clients):
                     await pause(0.05)
-            known.clear()
-            known.update(await shown(clients))
+            expected.clear()
+            expected.update(await shown(clients))
 
     brokers = {kind: secured_broker(kind, tmp_path / kind, settings) for kind in kinds}
     for kind in (*kinds, *kinds):
@@ -103,7 +105,7 @@ def test_tokens_go_with_the_directory(tmp_path: Path, kinds: tuple[str, str]) ->
             asyncio.run(take_over(kind))
         finally:
             brokers[kind].stop()
-    assert len(known) == 12
+    assert len(expected) == 12
 
 
 def with_login(node: JavaBroker | MemberBroker, ports: list[int]) -> None:
@@ -123,7 +125,7 @@ def with_login(node: JavaBroker | MemberBroker, ports: list[int]) -> None:
 
 
 @pytest.mark.parametrize("controller", ["apache", "wirebroker"])
-def test_a_token_is_everybodys_whoever_decides(tmp_path: Path, controller: str) -> None:
+def test_all_brokers_accept_token_under_either_controller(tmp_path: Path, controller: str) -> None:
     if controller == "apache":
         cluster = Cluster(tmp_path, settings=SECRET)
         cluster.start_controllers()
@@ -135,8 +137,8 @@ def test_a_token_is_everybodys_whoever_decides(tmp_path: Path, controller: str) 
             1: JavaBroker(cluster, 1),
             2: MemberBroker(cluster, 2),
         }
-        for place, (node_id, broker) in enumerate(brokers.items()):
-            with_login(broker, ports[2 * place : 2 * place + 2])
+        for index, (node_id, broker) in enumerate(brokers.items()):
+            with_login(broker, ports[2 * index : 2 * index + 2])
             cluster.brokers[node_id] = broker
             broker.start()
         asyncio.run(exchange(ports))
@@ -149,11 +151,11 @@ async def exchange(ports: list[int]) -> None:
     async with contextlib.AsyncExitStack() as stack:
         nodes = [await stack.enter_async_context(clients_at(*ports[at : at + 2])) for at in (0, 2)]
         for number, node in enumerate(nodes):
-            made = await node.create("alice", renewers=[user("bob")])
-            assert (made.error_code, made.principal_name) == (0, "alice")
-            for each in nodes:
-                await lets_in(each, f"token {number}", made.token_id, made.hmac)
-                await when_known(partial(each.renew, "bob", made.hmac))
-                refused = await each.expire(f"token {number}", made.hmac)
+            created = await node.create("alice", renewers=[user("bob")])
+            assert (created.error_code, created.principal_name) == (0, "alice")
+            for other_node in nodes:
+                await lets_in(other_node, f"token {number}", created.token_id, created.hmac)
+                await when_known(partial(other_node.renew, "bob", created.hmac))
+                refused = await other_node.expire(f"token {number}", created.hmac)
                 assert refused.error_code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
-            await when_known(partial(nodes[1 - number].expire, "alice", made.hmac))
+            await when_known(partial(nodes[1 - number].expire, "alice", created.hmac))

@@ -90,8 +90,8 @@ class Clients:
         values: dict[str, Any] = {"renewers": [], "max_lifetime_ms": -1, **fields}
         answer = await (await self.of(by)).ask(CREATE, version, values)
         while not answer.error_code:  # Apache Kafka applies it with a delay
-            shown = await self.describe("admin")
-            if answer.token_id in {each.token_id for each in shown.tokens}:
+            description = await self.describe("admin")
+            if answer.token_id in {token.token_id for token in description.tokens}:
                 break
             await pause(0.02)
         return answer
@@ -107,15 +107,17 @@ class Clients:
     async def describe(
         self, by: str, owners: tuple[str, ...] | None = None, version: int = 3
     ) -> Any:
-        named = None if owners is None else [user(each) for each in owners]
-        return await (await self.of(by)).ask(DESCRIBE, version, {"owners": named})
+        owners_field = None if owners is None else [user(owner_name) for owner_name in owners]
+        return await (await self.of(by)).ask(DESCRIBE, version, {"owners": owners_field})
 
-    async def allow(self, who: str, operation: Operation, resource: Resource, name: str) -> None:
+    async def allow(
+        self, user_name: str, operation: Operation, resource: Resource, name: str
+    ) -> None:
         rule = {
             "resource_type": resource,
             "resource_name": name,
             "resource_pattern_type": LITERAL,
-            "principal": f"User:{who}",
+            "principal": f"User:{user_name}",
             "host": "*",
             "operation": operation,
             "permission_type": ALLOW,
@@ -124,17 +126,17 @@ class Clients:
         assert answer.results[0].error_code == 0
 
     async def close(self) -> None:
-        for each in self._open.values():
-            await each.close()
+        for client in self._open.values():
+            await client.close()
 
 
 @contextlib.asynccontextmanager
 async def clients_at(port: int, secured_port: int) -> AsyncIterator[Clients]:
-    made = Clients(port, secured_port)
+    new_clients = Clients(port, secured_port)
     try:
-        yield made
+        yield new_clients
     finally:
-        await made.close()
+        await new_clients.close()
 
 
 def clients_of(broker: Secured) -> contextlib.AbstractAsyncContextManager[Clients]:
@@ -173,19 +175,19 @@ EXPIRED = ErrorCode.DELEGATION_TOKEN_EXPIRED
 NOTHING = ((-1, -1, -1), "", b"")
 
 
-async def test_on_plaintext_nobody_has_tokens(secured: Secured) -> None:
+async def test_plaintext_clients_cannot_use_tokens(secured: Secured) -> None:
     async with clients_of(secured) as clients:
         for version in (1, 2, 3):
-            made = await clients.create("nobody", version)
-            assert told(made)[:2] == (NOT_ALLOWED, "User:ANONYMOUS")
-            assert told(made)[3:] == NOTHING
+            created = await clients.create("nobody", version)
+            assert told(created)[:2] == (NOT_ALLOWED, "User:ANONYMOUS")
+            assert told(created)[3:] == NOTHING
             assert (await clients.describe("nobody", None, version)).error_code == NOT_ALLOWED
         for version in (1, 2):
             for ask in (clients.renew, clients.expire):
                 assert expiry(await ask("nobody", b"x", -1, version)) == (NOT_ALLOWED, -1)
 
 
-async def test_who_may_make_which_tokens_for_how_long(secured: Secured) -> None:
+async def test_token_creation_rights_and_lifetimes(secured: Secured) -> None:
     group = [{"principal_type": "Group", "principal_name": "x"}]
     unknown = ErrorCode.UNKNOWN_SERVER_ERROR
     async with clients_of(secured) as clients:
@@ -201,103 +203,106 @@ async def test_who_may_make_which_tokens_for_how_long(secured: Secured) -> None:
         ):
             assert told(await clients.create("alice", **fields)) == expected
         for fields in (owner("User", "alice"), owner("User", ""), owner("", None)):
-            made = await clients.create("alice", **fields)
-            assert told(made)[:3] == (0, "User:alice", "User:alice")
-            assert (len(made.token_id), len(made.hmac)) == (22, 64)
+            created = await clients.create("alice", **fields)
+            assert told(created)[:3] == (0, "User:alice", "User:alice")
+            assert (len(created.token_id), len(created.hmac)) == (22, 64)
         for owned in ("User:carol", "Group:alice"):
-            made = await clients.create("admin", **owner(*owned.split(":")))
-            assert told(made)[:3] == (0, owned, "User:admin")
+            created = await clients.create("admin", **owner(*owned.split(":")))
+            assert told(created)[:3] == (0, owned, "User:admin")
         for version, lifetime_ms, lasts_ms in (
             (1, -1, 7 * DAY_MS),
             (2, 0, 7 * DAY_MS),
             (3, 8 * DAY_MS, 7 * DAY_MS),
             (3, 60_000, 60_000),
         ):
-            made = await clients.create("bob", version, max_lifetime_ms=lifetime_ms)
-            assert made.max_timestamp_ms - made.issue_timestamp_ms == lasts_ms
-            assert made.expiry_timestamp_ms - made.issue_timestamp_ms == min(lasts_ms, DAY_MS)
+            created = await clients.create("bob", version, max_lifetime_ms=lifetime_ms)
+            assert created.max_timestamp_ms - created.issue_timestamp_ms == lasts_ms
+            assert created.expiry_timestamp_ms - created.issue_timestamp_ms == min(lasts_ms, DAY_MS)
         await clients.allow("alice", Operation.CREATE_TOKENS, Resource.USER, "User:erin")
         await reaches(0, lambda: clients.create("alice", **owner("User", "erin")))
 
 
-async def test_who_may_renew_and_end_tokens(secured: Secured) -> None:
+async def test_token_renewal_and_expiration_rights(secured: Secured) -> None:
     async with clients_of(secured) as clients:
-        made = await clients.create("alice", renewers=[user("bob")])
-        theirs = await clients.create("admin", **owner("User", "carol"))
+        created = await clients.create("alice", renewers=[user("bob")])
+        for_carol = await clients.create("admin", **owner("User", "carol"))
         for version in (1, 2):
             for name, error in (("alice", 0), ("bob", 0), ("admin", MISMATCH)):
-                renewed = await clients.renew(name, made.hmac, 120_000, version)
+                renewed = await clients.renew(name, created.hmac, 120_000, version)
                 assert renewed.error_code == error
         # A requester who created it for another owner may not.
-        assert expiry(await clients.renew("admin", theirs.hmac)) == (MISMATCH, 0)
-        assert expiry(await clients.expire("admin", theirs.hmac)) == (MISMATCH, 0)
+        assert expiry(await clients.renew("admin", for_carol.hmac)) == (MISMATCH, 0)
+        assert expiry(await clients.expire("admin", for_carol.hmac)) == (MISMATCH, 0)
         for wrong in (b"", b"x", bytes(64)):
             assert expiry(await clients.renew("alice", wrong)) == (NOT_FOUND, 0)
             assert expiry(await clients.expire("alice", wrong)) == (NOT_FOUND, 0)
-        assert (await clients.expire("bob", made.hmac, 0, 1)).error_code == 0
-        await reaches(EXPIRED, lambda: clients.renew("alice", made.hmac))
-        assert expiry(await clients.expire("alice", made.hmac, 5)) == (EXPIRED, 0)
-        assert (await clients.expire("alice", made.hmac)).error_code == 0
-        await reaches(NOT_FOUND, lambda: clients.expire("alice", made.hmac))
+        assert (await clients.expire("bob", created.hmac, 0, 1)).error_code == 0
+        await reaches(EXPIRED, lambda: clients.renew("alice", created.hmac))
+        assert expiry(await clients.expire("alice", created.hmac, 5)) == (EXPIRED, 0)
+        assert (await clients.expire("alice", created.hmac)).error_code == 0
+        await reaches(NOT_FOUND, lambda: clients.expire("alice", created.hmac))
 
 
-async def test_who_sees_which_tokens(secured: Secured) -> None:
+async def test_token_description_rights(secured: Secured) -> None:
     async with clients_of(secured) as clients:
-        made = await clients.create("admin", renewers=[user("dave")], **owner("User", "frank"))
+        created = await clients.create("admin", renewers=[user("dave")], **owner("User", "frank"))
 
         async def seen(by: str, *owners: str) -> set[str]:
             answer = await clients.describe(by, owners)
             assert answer.error_code == 0
-            return {each.token_id for each in answer.tokens}
+            return {token.token_id for token in answer.tokens}
 
-        for named in (("frank",), ("dave",), ("nobody", "frank")):
-            assert await seen("admin", *named) == {made.token_id}
-            assert await seen("bob", *named) == set()
+        for owner_names in (("frank",), ("dave",), ("nobody", "frank")):
+            assert await seen("admin", *owner_names) == {created.token_id}
+            assert await seen("bob", *owner_names) == set()
         assert await seen("admin") == set()
         await clients.allow("alice", Operation.DESCRIBE_TOKENS, Resource.USER, "User:frank")
-        await clients.allow("bob", Operation.DESCRIBE, Resource.DELEGATION_TOKEN, made.token_id)
+        await clients.allow("bob", Operation.DESCRIBE, Resource.DELEGATION_TOKEN, created.token_id)
         for name in ("alice", "bob"):
             while not await seen(name, "frank"):
                 await pause(0.02)
         for version in (1, 2, 3):
             (token,) = (await clients.describe("bob", ("frank",), version)).tokens
-            assert (token.hmac, token.expiry_timestamp) == (made.hmac, made.expiry_timestamp_ms)
+            assert (token.hmac, token.expiry_timestamp) == (
+                created.hmac,
+                created.expiry_timestamp_ms,
+            )
             assert token.token_requester_principal_name == ("admin" if version == 3 else "")
-            assert [each.principal_name for each in token.renewers] == ["dave"]
+            assert [renewer.principal_name for renewer in token.renewers] == ["dave"]
 
 
-async def test_who_logs_in_by_token_is_its_owner_and_has_no_others(secured: Secured) -> None:
+async def test_token_login_acts_as_owner_and_cannot_use_other_tokens(secured: Secured) -> None:
     async with clients_of(secured) as clients:
-        made = await clients.create("admin", **owner("User", "alice"))
-        answer = await clients.by_token("by token", made.token_id, made.hmac)
+        created = await clients.create("admin", **owner("User", "alice"))
+        answer = await clients.by_token("by token", created.token_id, created.hmac)
         assert answer.error_code == 0
         assert 0 < answer.session_lifetime_ms <= DAY_MS
         refused = await clients.create("by token")
         assert told(refused) == (NOT_ALLOWED, "User:alice", "User:alice", *NOTHING)
         for ask in (clients.renew, clients.expire):
-            assert expiry(await ask("by token", made.hmac)) == (NOT_ALLOWED, -1)
+            assert expiry(await ask("by token", created.hmac)) == (NOT_ALLOWED, -1)
         assert (await clients.describe("by token")).error_code == NOT_ALLOWED
-        for token_id, hmac in ((made.token_id, b"x"), ("x" * 22, made.hmac)):
+        for token_id, hmac in ((created.token_id, b"x"), ("x" * 22, created.hmac)):
             answer = await clients.by_token(token_id, token_id, hmac)
             assert answer.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
             assert "invalid credentials with SASL mechanism SCRAM-SHA-256" in answer.error_message
 
 
-async def test_a_token_outlives_its_owners_password_and_its_owner(secured: Secured) -> None:
+async def test_token_remains_valid_without_password_of_its_owner(secured: Secured) -> None:
     failed = ErrorCode.SASL_AUTHENTICATION_FAILED
     async with clients_of(secured) as clients:
         admin = await clients.of("admin")
         await add_scram_user(admin, SCRAM, "grace", "first")
         await reaches(0, lambda: clients.by_password("grace", "first"))
-        made = await clients.create("grace")
+        created = await clients.create("grace")
         await add_scram_user(admin, SCRAM, "grace", "second")
         await reaches(failed, lambda: clients.by_password("grace", "first"))
-        assert (await clients.by_token("by token", made.token_id, made.hmac)).error_code == 0
+        assert (await clients.by_token("by token", created.token_id, created.hmac)).error_code == 0
         deletion = {"deletions": [{"name": "grace", "mechanism": 1}], "upsertions": []}
         answer = await admin.ask(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, deletion)
         assert answer.results[0].error_code == 0
         await reaches(failed, lambda: clients.by_password("grace", "second"))
-        assert (await clients.by_token("by token", made.token_id, made.hmac)).error_code == 0
+        assert (await clients.by_token("by token", created.token_id, created.hmac)).error_code == 0
         refused = await clients.create("by token")
         assert told(refused)[:2] == (NOT_ALLOWED, "User:grace")
 
@@ -309,7 +314,7 @@ async def reaches(error: int, ask: Callable[[], Awaitable[Any]]) -> None:
 
 
 @pytest.mark.java
-def test_kafkas_tool_makes_a_token_by_which_javas_clients_log_in(
+def test_java_clients_log_in_with_token_of_kafka_delegation_tokens(
     secured: Secured, tmp_path: Path
 ) -> None:
     files = {name: tmp_path / f"{name}.properties" for name in ("alice", "token", "wrong")}
@@ -328,11 +333,11 @@ def test_kafkas_tool_makes_a_token_by_which_javas_clients_log_in(
 
     login("alice", "PLAIN", "plain.PlainLoginModule", "alice", "alice-secret")
     printed = tool("--create", "--max-life-time-period", "-1", "--renewer-principal", "User:bob")
-    found = re.search(
+    match = re.search(
         r"^(\S{22})\s+(\S+)\s+User:alice\s+User:alice\s+\[User:bob\]", printed, re.MULTILINE
     )
-    assert found, printed
-    token_id, hmac = found.groups()
+    assert match, printed
+    token_id, hmac = match.groups()
     eventually(lambda: token_id in tool("--describe", "--owner-principal", "User:alice"))
     assert "Completed renew operation" in tool(
         "--renew", "--hmac", hmac, "--renew-time-period", "-1"
@@ -353,7 +358,7 @@ def test_kafkas_tool_makes_a_token_by_which_javas_clients_log_in(
     eventually(lambda: list_topics("token")[0] == 1)
 
 
-def test_our_verb_makes_tokens_and_logs_in_by_them(
+def test_token_verb_creates_tokens_that_verbs_log_in_with(
     secured: Secured,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
@@ -362,21 +367,21 @@ def test_our_verb_makes_tokens_and_logs_in_by_them(
     verbs = Verbs(f"{HOST}:{secured.secured_port}", capsys)
     monkeypatch.setenv(PASSWORD_VARIABLE, "alice-secret")
     alice = ("--sasl-user", "alice", "--sasl-mechanism", "PLAIN")
-    made = verbs.json("token", "create", "--renewer", "User:bob", "--lifetime", "1d", *alice)
-    token_id = made["token_id"]
+    created = verbs.json("token", "create", "--renewer", "User:bob", "--lifetime", "1d", *alice)
+    token_id = created["token_id"]
 
     def listed() -> list[str]:
-        return [each["token_id"] for each in verbs.json("token", "list", "User:bob", *alice)]
+        return [token["token_id"] for token in verbs.json("token", "list", "User:bob", *alice)]
 
     eventually(lambda: token_id in listed())
     file = tmp_path / "token.properties"
     file.write_text(
         "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-256\n"
         "sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required "
-        f'username="{token_id}" password="{made["hmac"]}" tokenauth=true;\n'
+        f'username="{token_id}" password="{created["hmac"]}" tokenauth=true;\n'
     )
     assert verbs.do("cluster", "--client-config", str(file)).lines
     renewed = verbs.json("token", "renew", token_id, "--for", "1h", *alice)
-    assert made["issued"] < renewed["expires"] < made["ends"]
+    assert created["issued"] < renewed["expires"] < created["ends"]
     verbs.do("token", "expire", token_id, *alice)
     eventually(lambda: token_id not in listed())

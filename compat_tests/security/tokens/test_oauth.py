@@ -70,19 +70,21 @@ def librdkafka(broker: Secured, scope: str = "kafka") -> dict[str, str]:
 
 def test_librdkafka_logs_in(secured: Secured) -> None:
     producer = confluent_kafka.Producer(librdkafka(secured))
-    told: list[confluent_kafka.KafkaError | None] = []
-    producer.produce(new_topic_name(), b"one", on_delivery=lambda error, _: told.append(error))
+    delivery_errors: list[confluent_kafka.KafkaError | None] = []
+    producer.produce(
+        new_topic_name(), b"one", on_delivery=lambda error, _: delivery_errors.append(error)
+    )
     assert producer.flush(30) == 0
-    assert told == [None]
+    assert delivery_errors == [None]
 
 
-def test_librdkafka_is_refused_without_the_scope(secured: Secured) -> None:
-    told: list[confluent_kafka.KafkaError] = []
-    producer = confluent_kafka.Producer({**librdkafka(secured, "other"), "error_cb": told.append})
+def test_librdkafka_is_rejected_without_scope(secured: Secured) -> None:
+    errors: list[confluent_kafka.KafkaError] = []
+    producer = confluent_kafka.Producer({**librdkafka(secured, "other"), "error_cb": errors.append})
     eventually(
         lambda: (
             producer.poll(0.1) is not None
-            and any("insufficient_scope" in each.str() for each in told)
+            and any("insufficient_scope" in error.str() for error in errors)
         )
     )
 
@@ -91,8 +93,8 @@ class TokenProvider(kafka.net.sasl.oauth.AbstractTokenProvider):
     def token(self) -> str:
         now = SystemClock().now_ms() // 1000
         claims = {"sub": "alice", "iat": now, "exp": now + 300, "scope": ["kafka"]}
-        parts = (json.dumps(each).encode() for each in ({"alg": "none"}, claims))
-        return ".".join(base64.urlsafe_b64encode(each).decode().rstrip("=") for each in parts) + "."
+        parts = (json.dumps(part).encode() for part in ({"alg": "none"}, claims))
+        return ".".join(base64.urlsafe_b64encode(part).decode().rstrip("=") for part in parts) + "."
 
 
 def test_kafka_python_logs_in(secured: Secured) -> None:
@@ -107,7 +109,7 @@ def test_kafka_python_logs_in(secured: Secured) -> None:
 
 
 @pytest.mark.java
-def test_javas_client_logs_in(secured: Secured, tmp_path: Path) -> None:
+def test_java_client_logs_in(secured: Secured, tmp_path: Path) -> None:
     file = tmp_path / "client.properties"
     file.write_text(
         "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=OAUTHBEARER\n"
@@ -119,7 +121,7 @@ def test_javas_client_logs_in(secured: Secured, tmp_path: Path) -> None:
     assert status == 0, printed
 
 
-async def test_a_request_amid_a_login_ends_it(secured: Secured) -> None:
+async def test_request_during_login_closes_connection(secured: Secured) -> None:
     """Apache Kafka first responds without brokers (docs/compatibility.md)."""
     client = await RawClient.connect((HOST, secured.secured_port))
     try:

@@ -63,9 +63,9 @@ class AioDriver:
         )
         await consumer.start()
         try:
-            found = [await consumer.getone() for _ in range(count)]
-            await self._write(target, [(record.value or b"").upper() for record in found])
-            offsets = {TopicPartition(source, 0): found[-1].offset + 1}
+            messages = [await consumer.getone() for _ in range(count)]
+            await self._write(target, [(record.value or b"").upper() for record in messages])
+            offsets = {TopicPartition(source, 0): messages[-1].offset + 1}
             await self._producer.send_offsets_to_transaction(offsets, group)
         finally:
             await consumer.stop()
@@ -86,9 +86,9 @@ class AioDriver:
         self._thread.join()
         self._loop.close()
 
-    def _wait(self, work: Coroutine[Any, Any, Any]) -> Any:
+    def _wait(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         with _telling_fenced():
-            return asyncio.run_coroutine_threadsafe(work, self._loop).result(WAIT_S)
+            return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(WAIT_S)
 
 
 class AioKafka:

@@ -59,9 +59,9 @@ class ConfluentDriver:
         )
         try:
             consumer.subscribe([source])
-            found = confluent.read(consumer, count)
-            self.write(target, [(message.value or b"").upper() for message in found])
-            offset = TopicPartition(source, 0, (found[-1].offset or 0) + 1)
+            messages = confluent.read(consumer, count)
+            self.write(target, [(message.value or b"").upper() for message in messages])
+            offset = TopicPartition(source, 0, (messages[-1].offset or 0) + 1)
             with _telling_fenced():
                 self._producer.send_offsets_to_transaction(
                     [offset], consumer.consumer_group_metadata(), WAIT_S

@@ -41,17 +41,17 @@ class KafkaPythonDriver:
         with _telling_fenced():
             sent = [self._producer.send(topic, value, partition=0) for value in values]
             self._producer.flush(WAIT_S)
-            for one in sent:
-                one.get(WAIT_S)
+            for future in sent:
+                future.get(WAIT_S)
 
     def copy(self, source: str, target: str, group: str, count: int) -> None:
         consumer: Any = KafkaConsumer(
             source, bootstrap_servers=self._bootstrap, group_id=group, **READ_COMMITTED
         )
         try:
-            found = kafka_python.read(consumer, count)
-            self.write(target, [(message.value or b"").upper() for message in found])
-            offset = OffsetAndMetadata((found[-1].offset or 0) + 1, "", -1)
+            messages = kafka_python.read(consumer, count)
+            self.write(target, [(message.value or b"").upper() for message in messages])
+            offset = OffsetAndMetadata((messages[-1].offset or 0) + 1, "", -1)
             offsets = {TopicPartition(source, 0): offset}
             with _telling_fenced():
                 self._producer.send_offsets_to_transaction(offsets, consumer.group_metadata())

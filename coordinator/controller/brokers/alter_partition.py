@@ -48,54 +48,54 @@ def alter_partitions(
     rules = ElectionRules(image, config)
     records = RecordsOfRequest()
     topics: list[dict[str, Any]] = []
-    for wanted in request.topics:
-        topic = image.topics_by_id.get(wanted.topic_id)
+    for requested_topic in request.topics:
+        topic = image.topics_by_id.get(requested_topic.topic_id)
         answers: list[dict[str, Any]] = []
-        for each in wanted.partitions:
-            isr = _wanted_isr(each, version)
-            partition = None if topic is None else topic.partitions.get(each.partition_index)
+        for requested in requested_topic.partitions:
+            isr = _requested_isr(requested, version)
+            partition = None if topic is None else topic.partitions.get(requested.partition_index)
             if topic is None:
-                answers.append(_failure(each, ErrorCode.UNKNOWN_TOPIC_ID))
+                answers.append(_failure(requested, ErrorCode.UNKNOWN_TOPIC_ID))
             elif partition is None:
-                answers.append(_failure(each, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
-            elif (error := _judge(request.broker_id, each, isr, partition, image)) is not None:
-                answers.append(_failure(each, error))
+                answers.append(_failure(requested, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+            elif (error := _judge(request.broker_id, requested, isr, partition, image)) is not None:
+                answers.append(_failure(requested, error))
             else:
-                answers.append(_change(each, isr, topic, partition, rules, records))
+                answers.append(_change(requested, isr, topic, partition, rules, records))
             yield
-        topics.append({"topic_id": wanted.topic_id, "partitions": answers})
+        topics.append({"topic_id": requested_topic.topic_id, "partitions": answers})
     yield
     return ControllerResult({"topics": topics}, records.records)
 
 
-def _wanted_isr(wanted: Any, version: int) -> list[tuple[int, int]]:
+def _requested_isr(requested: Any, version: int) -> list[tuple[int, int]]:
     if version <= _LAST_WITHOUT_EPOCHS:
-        return [(each, _UNKNOWN_EPOCH) for each in wanted.new_isr]
-    return [(each.broker_id, each.broker_epoch) for each in wanted.new_isr_with_epochs]
+        return [(broker_id, _UNKNOWN_EPOCH) for broker_id in requested.new_isr]
+    return [(state.broker_id, state.broker_epoch) for state in requested.new_isr_with_epochs]
 
 
 def _judge(  # noqa: PLR0911 - one error each, in Kafka's order
     leader: int,
-    wanted: Any,
+    requested: Any,
     isr: list[tuple[int, int]],
     partition: PartitionImage,
     image: ClusterImage,
 ) -> ErrorCode | None:
     if (
-        wanted.leader_epoch > partition.leader_epoch
-        or wanted.partition_epoch > partition.partition_epoch
+        requested.leader_epoch > partition.leader_epoch
+        or requested.partition_epoch > partition.partition_epoch
     ):
         return ErrorCode.NOT_CONTROLLER  # another controller is active
-    if wanted.leader_epoch < partition.leader_epoch:
+    if requested.leader_epoch < partition.leader_epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
     if leader != partition.leader:
         return ErrorCode.INVALID_REQUEST
-    if wanted.partition_epoch < partition.partition_epoch:
+    if requested.partition_epoch < partition.partition_epoch:
         return ErrorCode.INVALID_UPDATE_VERSION
-    ids = [each for each, _ in isr]
+    ids = [broker_id for broker_id, _ in isr]
     if len(set(ids)) < len(ids) or not {leader} <= set(ids) <= set(partition.replicas):
         return ErrorCode.INVALID_REQUEST
-    state = wanted.leader_recovery_state
+    state = requested.leader_recovery_state
     if state == RECOVERING and (len(ids) > 1 or partition.leader_recovery_state == RECOVERED):
         return ErrorCode.INVALID_REQUEST
     for broker_id, broker_epoch in isr:
@@ -106,7 +106,7 @@ def _judge(  # noqa: PLR0911 - one error each, in Kafka's order
 
 
 def _change(  # noqa: PLR0917 - what all partitions of a request share comes last
-    wanted: Any,
+    requested: Any,
     isr: list[tuple[int, int]],
     topic: TopicImage,
     partition: PartitionImage,
@@ -118,15 +118,15 @@ def _change(  # noqa: PLR0917 - what all partitions of a request share comes las
         partition,
         rules.of(topic.name),
         rules.active.__contains__,
-        isr=tuple(each for each, _ in isr),
-        recovery_state=wanted.leader_recovery_state,
+        isr=tuple(broker_id for broker_id, _ in isr),
+        recovery_state=requested.leader_recovery_state,
     ).record()
     after = partition
     if record is not None:
         records.add(record)
         after = merge_partition(partition, record.body)
     if after.leader != partition.leader:
-        return _failure(wanted, ErrorCode.NEW_LEADER_ELECTED)
+        return _failure(requested, ErrorCode.NEW_LEADER_ELECTED)
     return {
         "partition_index": partition.index,
         "leader_id": after.leader,
@@ -137,5 +137,5 @@ def _change(  # noqa: PLR0917 - what all partitions of a request share comes las
     }
 
 
-def _failure(wanted: Any, error: ErrorCode) -> dict[str, Any]:
-    return {"partition_index": wanted.partition_index, "error_code": int(error)}
+def _failure(requested: Any, error: ErrorCode) -> dict[str, Any]:
+    return {"partition_index": requested.partition_index, "error_code": int(error)}

@@ -84,10 +84,10 @@ def heartbeat(
         before, request, is_caught_up=is_caught_up, leads_anything=leads, may_stop=may_stop
     )
     records: list[MetadataRecord] = []
-    told, cordoned = _cordoned(broker, request, image)
+    updated_broker, cordoned = _cordoned(broker, request, image)
     # A stopping broker may have become leader of partitions from another one.
     if after is not before or (leads and after is BrokerState.STOPPING):
-        records = yield from _transitions[after](image, config, told)
+        records = yield from _transitions[after](image, config, updated_broker)
     if cordoned is not None and not (before is BrokerState.FENCED and after is BrokerState.SERVING):
         records.append(broker_change(broker, cordoned_log_dirs=cordoned))
     return ControllerResult(_answer(after, is_caught_up=is_caught_up), records)
@@ -97,12 +97,12 @@ def _cordoned(
     broker: BrokerImage, request: Any, image: ClusterImage
 ) -> tuple[BrokerImage, list[bytes] | None]:
     """Return the broker with its reported cordoned directories; and those if they are new."""
-    wanted = request.cordoned_log_dirs
-    if wanted is None or not has_cordoned_directories(image.features):
+    reported = request.cordoned_log_dirs
+    if reported is None or not has_cordoned_directories(image.features):
         return broker, None
-    is_new = set(wanted) != set(broker.cordoned_log_directories or ())
-    told = broker._replace(cordoned_log_directories=tuple(wanted))
-    return told, list(wanted) if is_new else None
+    is_new = set(reported) != set(broker.cordoned_log_directories or ())
+    updated_broker = broker._replace(cordoned_log_directories=tuple(reported))
+    return updated_broker, list(reported) if is_new else None
 
 
 def _answer(state: BrokerState, *, is_caught_up: bool) -> dict[str, Any]:

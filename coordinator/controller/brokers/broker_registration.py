@@ -70,8 +70,8 @@ def register_broker(
     if before is not None and has_session and not is_same and not before.in_controlled_shutdown:
         raise KafkaError(
             ErrorCode.DUPLICATE_BROKER_REGISTRATION,
-            f"Broker {request.broker_id} is registered and alive. If it was restarted just now,"
-            " it will be let in when its last session is over.",
+            f"Broker {request.broker_id} is registered and alive. If it was just restarted,"
+            " it can register when its previous session expires.",
         )
     _check_directories(request, image)
     _check_features(request, image)
@@ -108,21 +108,21 @@ def _registered(request: Any, epoch: int) -> BrokerImage:
 def _check_directories(request: Any, image: ClusterImage) -> None:
     directories = request.log_dirs
     if not directories:
-        raise _invalid("No log directory is named.")
+        raise _invalid("No log directories are given.")
     if len(set(directories)) < len(directories):
-        raise _invalid("A log directory is named twice.")
-    if any(int.from_bytes(each) < _FIRST_DIRECTORY_ID for each in directories):
+        raise _invalid("A log directory is given twice.")
+    if any(int.from_bytes(directory_id) < _FIRST_DIRECTORY_ID for directory_id in directories):
         raise _invalid("A log directory has a reserved id.")
     for other in image.brokers.values():
         shared = set(directories).intersection(other.log_directories)
         if other.node_id != request.broker_id and shared:
-            raise _invalid(f"Broker {other.node_id} has registered the log directory as well.")
+            raise _invalid(f"Broker {other.node_id} has already registered the log directory.")
 
 
 def _check_features(request: Any, image: ClusterImage) -> None:
     supported = {
-        each.name: (each.min_supported_version, each.max_supported_version)
-        for each in request.features
+        feature.name: (feature.min_supported_version, feature.max_supported_version)
+        for feature in request.features
     }
     for name, level in image.features.items():
         lowest, highest = supported.get(name, (0, 0))
@@ -227,7 +227,7 @@ def controller_registration(
         controller_id=node_id,
         incarnation_id=incarnation_id,
         zk_migration_ready=False,
-        end_points=[each._asdict() for each in endpoints],
+        end_points=[endpoint._asdict() for endpoint in endpoints],
         features=feature_ranges(SERVED_FEATURES),
     )
 

@@ -50,9 +50,9 @@ class BrokerSessions:
         """Begin a term: every serving broker gets a session."""
         self._sessions = {}
         self.timers = Timers()
-        for each in image.brokers.values():
-            if not each.fenced and each.node_id != self._own_node_id:
-                self.touch(each.node_id, each.epoch, now_ms)
+        for broker in image.brokers.values():
+            if not broker.fenced and broker.node_id != self._own_node_id:
+                self.touch(broker.node_id, broker.epoch, now_ms)
 
     def is_valid(self, node_id: int, broker_epoch: int, now_ms: int) -> bool:
         """Return whether this incarnation has a current session."""

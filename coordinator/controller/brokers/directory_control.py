@@ -56,24 +56,24 @@ def assign_replicas(request: Any, image: ClusterImage, config: Config) -> Operat
     """
     if not has_directory_assignments(image.features):
         raise KafkaError(
-            ErrorCode.UNSUPPORTED_VERSION, "The cluster's metadata.version knows no directories."
+            ErrorCode.UNSUPPORTED_VERSION, "The cluster's metadata.version has no log directories."
         )
     broker = check_broker_epoch(image, request.broker_id, request.broker_epoch)
     assigning = _Assigning(image, config, broker)
     directories: list[dict[str, Any]] = []
-    for wanted in request.directories:
+    for directory in request.directories:
         topics: list[dict[str, Any]] = []
-        for topic in wanted.topics:
+        for topic in directory.topics:
             partitions: list[dict[str, int]] = []
-            for count, each in enumerate(topic.partitions, 1):
-                index = each.partition_index
-                error = assigning.assign(wanted.id, topic.topic_id, index)
+            for count, partition in enumerate(topic.partitions, 1):
+                index = partition.partition_index
+                error = assigning.assign(directory.id, topic.topic_id, index)
                 partitions.append({"partition_index": index, "error_code": int(error)})
                 if count % _STEP == 0:
                     yield
             topics.append({"topic_id": topic.topic_id, "partitions": partitions})
             yield
-        directories.append({"id": wanted.id, "topics": topics})
+        directories.append({"id": directory.id, "topics": topics})
     yield
     return ControllerResult({"directories": directories}, assigning.records.records)
 
@@ -123,7 +123,7 @@ def _placed(
 
 def newly_failed(broker: BrokerImage, offline: Sequence[bytes]) -> tuple[bytes, ...]:
     """Return the reported offline directories that were online so far."""
-    return tuple(each for each in broker.log_directories if each in set(offline))
+    return tuple(directory for directory in broker.log_directories if directory in set(offline))
 
 
 def directories_failed(
@@ -131,6 +131,6 @@ def directories_failed(
 ) -> Generator[None, None, list[MetadataRecord]]:
     """Remove the replicas in failed directories from every ISR and from leadership."""
     records = yield from leave(image, config, broker.node_id, directories=frozenset(failed))
-    online = [each for each in broker.log_directories if each not in failed]
+    online = [directory for directory in broker.log_directories if directory not in failed]
     # A broker without directories stops; the record cannot express an empty list.
     return [*records, broker_change(broker, log_dirs=online)] if online else records

@@ -106,13 +106,13 @@ def alter_configs(
     Raises:
         KafkaError: POLICY_VIOLATION: too many records; nothing is changed.
     """
-    wanted = resource_counts(request)
+    counts = resource_counts(request)
     records = RecordsOfRequest()
     results: list[Result] = []
     for resource in request.resources:
         error: KafkaError | None = None
         try:
-            check_request(resource, wanted, is_incremental=is_incremental)
+            check_request(resource, counts, is_incremental=is_incremental)
             edit = _edit if is_incremental else _replace
             changed = _changes(resource, edit, image, config, node_id, is_direct=is_direct)
         except KafkaError as failure:
@@ -135,7 +135,7 @@ def altered(resource: Any, error: KafkaError | None) -> Result:
     }
 
 
-def not_for_others(
+def locally_refused_configs(
     request: Any, image: ClusterImage, config: Config, *, node_id: int, is_incremental: bool = True
 ) -> Steps[dict[int, KafkaError]]:
     """Return the errors that the receiving broker finds without the controller, in steps.
@@ -146,9 +146,9 @@ def not_for_others(
     Returns:
         The errors, by the resources' indexes in the request.
     """
-    wanted = resource_counts(request)
+    counts = resource_counts(request)
     refused: dict[int, KafkaError] = {}
-    for place, resource in enumerate(request.resources):
+    for index, resource in enumerate(request.resources):
         yield
         if resource.resource_type == ResourceType.BROKER:
             try:
@@ -156,20 +156,22 @@ def not_for_others(
                 _check_placeholders(resource, config)
                 if not resource.resource_name:
                     continue
-                check_request(resource, wanted, is_incremental=is_incremental)
+                check_request(resource, counts, is_incremental=is_incremental)
                 check_this_broker(resource.resource_name, node_id)
                 before = image.config(ResourceType.BROKER, resource.resource_name)
                 edit = _edit if is_incremental else _replace
                 checked = edit(resource, usable(before, config, is_default=False), _BROKER_KIND)
                 _check_own(resource.resource_name, checked, image, config, node_id)
             except KafkaError as error:
-                refused[place] = without_frames(error)
+                refused[index] = without_frames(error)
     return refused
 
 
 def resource_counts(request: Any) -> Counter[tuple[int, str]]:
     """Return how often a request names each resource."""
-    return Counter((each.resource_type, each.resource_name) for each in request.resources)
+    return Counter(
+        (resource.resource_type, resource.resource_name) for resource in request.resources
+    )
 
 
 def merged_results(
@@ -180,38 +182,38 @@ def merged_results(
     `outcomes` has errors, or None, of locally decided resources by index; `others` has the other
     results.
     """
-    for place, each in enumerate(resources):
-        yield altered(each, outcomes[place]) if place in outcomes else next(others)
+    for index, resource in enumerate(resources):
+        yield altered(resource, outcomes[index]) if index in outcomes else next(others)
 
 
-def check_request(resource: Any, wanted: Counter[tuple[int, str]], *, is_incremental: bool) -> None:
+def check_request(resource: Any, counts: Counter[tuple[int, str]], *, is_incremental: bool) -> None:
     """Check what does not depend on the values of a resource.
 
     Raises:
         KafkaError: INVALID_REQUEST; UNKNOWN_SERVER_ERROR for an unknown operation on a topic.
     """
-    if wanted[resource.resource_type, resource.resource_name] > 1:
+    if counts[resource.resource_type, resource.resource_name] > 1:
         raise _refused("Each resource may appear only once.")
     _check_shape(resource, is_incremental=is_incremental)
 
 
 def _check_shape(resource: Any, *, is_incremental: bool) -> None:
     _check_count(resource)
-    names = [each.name for each in resource.configs]
+    names = [entry.name for entry in resource.configs]
     if len(set(names)) != len(names):
         raise _refused("A config appears more than once.")
     nulls = [
-        each.name
-        for each in resource.configs
-        if each.value is None and not (is_incremental and each.config_operation == DELETE)
+        entry.name
+        for entry in resource.configs
+        if entry.value is None and not (is_incremental and entry.config_operation == DELETE)
     ]
     if nulls:
         raise _refused(f"These configs have no value: {', '.join(nulls)}")
-    for each in resource.configs if is_incremental else ():
-        if not SET <= each.config_operation <= SUBTRACT:
+    for entry in resource.configs if is_incremental else ():
+        if not SET <= entry.config_operation <= SUBTRACT:
             if resource.resource_type == ResourceType.TOPIC:
                 raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as Kafka's controller
-            raise _refused(f"Unknown operation {each.config_operation} on {each.name}.")
+            raise _refused(f"Unknown operation {entry.config_operation} on {entry.name}.")
 
 
 def _changes(
@@ -229,7 +231,7 @@ def _changes(
         case ResourceType.BROKER:
             return _broker_changes(resource, edit, image, config, node_id, is_direct=is_direct)
         case ResourceType.CLIENT_METRICS | ResourceType.GROUP:
-            raise _refused("Configs of client metrics and groups are not served here.")
+            raise _refused("Configs of client metrics and groups are not supported.")
         case _:
             raise _unknown_type(resource)
 
@@ -245,7 +247,7 @@ def _topic_changes(
     before = image.topic_config(name)
     after = edit(resource, before, _TOPIC_KIND)
     if not name:
-        raise _refused("There are no default configs of topics.")
+        raise _refused("Topics have no default configs.")
     check_topic_name(name)
     check_topic_overrides(config, after)
     if name not in image.topics:
@@ -253,9 +255,9 @@ def _topic_changes(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist."
         )
     return [
-        config_record(ResourceType.TOPIC, name, each, after.get(each))
-        for each in _named(resource, before, after)
-        if after.get(each) != before.get(each)
+        config_record(ResourceType.TOPIC, name, key, after.get(key))
+        for key in _config_names(resource, before, after)
+        if after.get(key) != before.get(key)
     ]
 
 
@@ -287,7 +289,7 @@ def _broker_changes(
         refused = checked.keys() - usable(checked, config, is_default=False).keys()
         if refused:
             raise _refused(f"Broker {name} cannot use {', '.join(sorted(refused))}.")
-    named = _named(resource, before, after)
+    named = _config_names(resource, before, after)
     if "cordoned.log.dirs" in named and not has_cordoned_directories(image.features):
         raise KafkaError(
             ErrorCode.INVALID_CONFIG, "cordoned.log.dirs needs a metadata.version of 4.3-IV0."
@@ -296,7 +298,7 @@ def _broker_changes(
         _check_one_minimum(name, after)
     if is_direct:
         _check_uncordoning(before, after)
-    return [config_record(ResourceType.BROKER, name, each, after.get(each)) for each in named]
+    return [config_record(ResourceType.BROKER, name, key, after.get(key)) for key in named]
 
 
 def _check_one_minimum(name: str, after: Mapping[str, str]) -> None:
@@ -324,8 +326,8 @@ def _check_count(resource: Any) -> None:
 
 def _check_placeholders(resource: Any, config: Config) -> None:
     """Refuse references to config providers: clients must not read the broker's files."""
-    for each in resource.configs:
-        refusal = placeholder_refusal(each.name, each.value or "", config)
+    for entry in resource.configs:
+        refusal = placeholder_refusal(entry.name, entry.value or "", config)
         if refusal is not None:
             raise _refused(refusal)
 
@@ -338,14 +340,14 @@ def _check_uncordoning(before: Mapping[str, str], after: Mapping[str, str]) -> N
 
     Source: Kafka's ConfigurationControlManager (KIP-1066).
     """
-    cordoned, wanted = (
-        {each.strip() for each in named.get("cordoned.log.dirs", "").split(",")} - {""}
-        for named in (before, after)
+    cordoned, requested = (
+        {directory.strip() for directory in configs.get("cordoned.log.dirs", "").split(",")} - {""}
+        for configs in (before, after)
     )
-    if not wanted <= cordoned:
+    if not requested <= cordoned:
         raise KafkaError(
             ErrorCode.INVALID_CONFIG,
-            "cordoned.log.dirs takes no further directory at a controller: ask the broker.",
+            "Controllers cannot add to cordoned.log.dirs: send the request to the broker.",
         )
 
 
@@ -381,14 +383,14 @@ def own_configs_after(
 
 def _check_registered(name: str, image: ClusterImage, node_id: int) -> None:
     if not (name.isascii() and name.isdigit() and len(name) <= _MOST_DIGITS):
-        raise _refused(f"A broker is named by a whole number, not by '{name}'.")
+        raise _refused(f"A broker id must be an integer, not '{name}'.")
     if int(name) not in {node_id, *image.brokers, *image.controllers}:
         raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No node with id {name} found.")
 
 
-def _named(resource: Any, before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
+def _config_names(resource: Any, before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
     """Return the configs that a request names, and those that it removes by omission."""
-    names = [each.name for each in resource.configs]
+    names = [entry.name for entry in resource.configs]
     return names + [name for name in before if name not in after and name not in names]
 
 
@@ -399,28 +401,28 @@ def check_this_broker(name: str, node_id: int) -> None:
         KafkaError: INVALID_REQUEST.
     """
     try:
-        asked = int(name)
+        broker_id = int(name)
     except ValueError:
-        raise _refused(f"A broker is named by a whole number, not by '{name}'.") from None
-    if asked != node_id:
-        raise _refused(f"This is node {node_id}; node {name} cannot be asked here.")
+        raise _refused(f"A broker id must be an integer, not '{name}'.") from None
+    if broker_id != node_id:
+        raise _refused(f"This is node {node_id}; send requests for node {name} to it.")
 
 
 def _replace(resource: Any, before: Mapping[str, str], kind: _Kind) -> dict[str, str]:
     del before, kind
-    return {each.name: each.value for each in resource.configs}
+    return {entry.name: entry.value for entry in resource.configs}
 
 
 def _edit(resource: Any, before: Mapping[str, str], kind: _Kind) -> dict[str, str]:
     after = dict(before)
-    for each in resource.configs:
-        match each.config_operation:
-            case _ if each.config_operation == SET:
-                after[each.name] = each.value
-            case _ if each.config_operation == DELETE:
-                after.pop(each.name, None)
+    for entry in resource.configs:
+        match entry.config_operation:
+            case _ if entry.config_operation == SET:
+                after[entry.name] = entry.value
+            case _ if entry.config_operation == DELETE:
+                after.pop(entry.name, None)
             case _:
-                after[each.name] = _edit_list(each, before.get(each.name), kind)
+                after[entry.name] = _edit_list(entry, before.get(entry.name), kind)
     return after
 
 
@@ -429,7 +431,7 @@ def _edit_list(change: Any, before: str | None, kind: _Kind) -> str:
     if not kind.is_list(change.name):
         verb = "append to" if is_append else "subtract from"
         raise KafkaError(
-            ErrorCode.INVALID_CONFIG, f"Nobody can {verb} {change.name}: it is not a list."
+            ErrorCode.INVALID_CONFIG, f"Cannot {verb} {change.name}: it is not a list."
         )
     text = kind.default(change.name) if before is None else before
     items = [item for item in (text or "").split(",") if item]

@@ -41,13 +41,13 @@ _MOST_PARTS: Final = 16
 _STEP: Final = 64
 
 # Maximum of each quota; None: any number, also with a fraction.
-_OF_CLIENTS: Final[Mapping[str, int | None]] = {
+_CLIENT_QUOTAS: Final[Mapping[str, int | None]] = {
     PRODUCER_BYTE_RATE: 2**63 - 1,
     CONSUMER_BYTE_RATE: 2**63 - 1,
     REQUEST_PERCENTAGE: None,
     CONTROLLER_MUTATION_RATE: None,
 }
-_OF_ADDRESSES: Final[Mapping[str, int | None]] = {CONNECTION_CREATION_RATE: 2**31 - 1}
+_IP_QUOTAS: Final[Mapping[str, int | None]] = {CONNECTION_CREATION_RATE: 2**31 - 1}
 # Kafka's text, which tests and tools compare, with its missing space.
 _NO_COMBINATION: Final = (
     "Invalid quota entity combination, IP entity shouldnot be combined with User or ClientId"
@@ -70,7 +70,7 @@ def alter_client_quotas(request: Any, image: ClusterImage) -> Operation[dict[str
         entity = _entity(entry)
         keys = [op.key for op in entry.ops]
         if entity in results or len(set(keys)) < len(keys):
-            results[entity] = _invalid(f"{_shown(entity)}, or a quota of it, is there twice")
+            results[entity] = _invalid(f"{_shown(entity)}, or a quota of it, is given twice")
             continue
         try:
             changes = _changes(entity, entry.ops, image)
@@ -96,7 +96,7 @@ def refused_quotas(request: Any, error: KafkaError) -> Steps[dict[str, Any]]:
 
 def _entity(entry: Any) -> QuotaEntity:
     parts = entry.entity[-_MOST_PARTS:]
-    return entity_of((each.entity_type, each.entity_name) for each in parts)
+    return entity_of((part.entity_type, part.entity_name) for part in parts)
 
 
 def _parts(entity: QuotaEntity) -> list[dict[str, str | None]]:
@@ -117,10 +117,10 @@ def _result(entity: QuotaEntity, error: KafkaError | None) -> dict[str, Any]:
 
 def _changes(entity: QuotaEntity, ops: Any, image: ClusterImage) -> list[MetadataRecord]:
     limits = _limits_of(entity)
-    held = image.client_quotas.get(entity, {})
+    current_quotas = image.client_quotas.get(entity, {})
     records: list[MetadataRecord] = []
     for op in ops:
-        before = held.get(op.key)
+        before = current_quotas.get(op.key)
         if op.remove:
             if before is not None:
                 records.append(quota_record(entity, op.key, None))
@@ -141,13 +141,13 @@ def _limits_of(entity: QuotaEntity) -> Mapping[str, int | None]:
             raise _invalid(f"Empty {kind} not supported")
     names = dict(entity)
     if IP not in names:
-        return _OF_CLIENTS
+        return _CLIENT_QUOTAS
     if len(names) > 1:
         raise _invalid(_NO_COMBINATION)
     address = names[IP]
     if address is not None and normal_address(address) is None:
         raise _invalid(f"{address} is not a valid IP or resolvable host.")
-    return _OF_ADDRESSES
+    return _IP_QUOTAS
 
 
 def _check(key: str, value: float, limits: Mapping[str, int | None]) -> None:
@@ -155,11 +155,11 @@ def _check(key: str, value: float, limits: Mapping[str, int | None]) -> None:
         raise _invalid(f"Invalid configuration key {key}")
     if not value > 0:  # also refuses NaN
         raise _invalid(f"Quota {key} must be greater than 0")
-    most = limits[key]
-    if most is None:
+    maximum = limits[key]
+    if maximum is None:
         return
-    if value > most:
-        kind = "an INT" if most < 1 << 31 else "a LONG"
+    if value > maximum:
+        kind = "an INT" if maximum < 1 << 31 else "a LONG"
         raise _invalid(f"Proposed value for {key} is too large for {kind}.")
     if abs(value % 1.0) > _FRACTION:
         raise _invalid(f"{key} cannot be a fractional value.")

@@ -160,12 +160,12 @@ def clear_elr_records(
     return [
         metadata_record(
             RecordType.CLEAR_ELR,
-            topic_name=each.body.resource_name
-            if each.body.resource_type == ResourceType.TOPIC
+            topic_name=record.body.resource_name
+            if record.body.resource_type == ResourceType.TOPIC
             else "",
         )
-        for each in records
-        if each.type is RecordType.CONFIG and each.body.name == MIN_INSYNC_REPLICAS
+        for record in records
+        if record.type is RecordType.CONFIG and record.body.name == MIN_INSYNC_REPLICAS
     ]
 
 
@@ -190,5 +190,5 @@ def check_features(levels: Mapping[str, int]) -> None:
             raise KafkaError(
                 ErrorCode.UNSUPPORTED_VERSION,
                 f"the cluster has finalized {name} at level {level}; levels {lowest} to {highest}"
-                " can be read here",
+                " are supported",
             )

@@ -62,29 +62,33 @@ def update_features(
     """
     # The last update of a feature counts.
     updates: dict[str, Any] = {}
-    for each in request.feature_updates:
-        updates[each.feature] = each
+    for feature_update in request.feature_updates:
+        updates[feature_update.feature] = feature_update
         yield
-    wanted: dict[str, int] = {}
+    requested_levels: dict[str, int] = {}
     for name, update in updates.items():
-        wanted[name] = update.max_version_level
+        requested_levels[name] = update.max_version_level
         yield
     records: list[MetadataRecord] = []
-    levels = {**image.features, **wanted}
-    for name, level in wanted.items():
+    levels = {**image.features, **requested_levels}
+    for name, level in requested_levels.items():
         _Change(image, node_id, name, level, updates[name].upgrade_type, levels).check()
         yield
         if name != _KRAFT_VERSION:
             records.append(feature_level(name, level))
     yield
-    if wanted.get(ELIGIBLE_LEADER_REPLICAS, 0) > 0:
+    if requested_levels.get(ELIGIBLE_LEADER_REPLICAS, 0) > 0:
         minimum = config.static_int(MIN_INSYNC_REPLICAS)
         records = [*elr_safety_records(image, minimum), *records]
     response: dict[str, Any] = {"error_code": ErrorCode.NONE, "error_message": None}
     if version <= _LAST_RESULTS_VERSION:
         response["results"] = [
-            {"feature": each.feature, "error_code": ErrorCode.NONE, "error_message": "NONE"}
-            for each in request.feature_updates
+            {
+                "feature": feature_update.feature,
+                "error_code": ErrorCode.NONE,
+                "error_message": "NONE",
+            }
+            for feature_update in request.feature_updates
         ]
     return ControllerResult(response, [] if request.validate_only else records)
 
@@ -151,9 +155,9 @@ class _Change:
             yield "The controller does not support the given upgrade type."
         if level < 0:
             yield "A feature version cannot be less than 0."
-        for who, (lowest, highest) in self._supported():
+        for node, (lowest, highest) in self._supported():
             if not lowest <= level <= highest:
-                yield _not_supported(who, lowest, highest)
+                yield _not_supported(node, lowest, highest)
         if level < present and self._kind == UpgradeType.UPGRADE:
             yield (
                 "Can't downgrade the version of this feature without setting the upgrade type to"
@@ -164,7 +168,7 @@ class _Change:
         if name not in READABLE_FEATURES:
             yield f"Feature {name} not found."
         if name == _KRAFT_VERSION and level != present:
-            yield "The voters of this quorum are static, and stay so."
+            yield "The quorum's voters are static and cannot become dynamic."
         needed = _NEEDS.get(name, 0) if level else 0
         if self._proposed.get(METADATA_VERSION, 0) < needed:
             yield (
@@ -183,8 +187,8 @@ class _Change:
                 yield f"Controller {node_id}", features.get(name, (0, 0))
 
 
-def _not_supported(who: str, lowest: int, highest: int) -> str:
+def _not_supported(node: str, lowest: int, highest: int) -> str:
     if highest == 0:
-        return f"{who} does not support this feature."
+        return f"{node} does not support this feature."
     levels = str(lowest) if lowest == highest else f"{lowest}-{highest}"
-    return f"{who} only supports versions {levels}"
+    return f"{node} only supports versions {levels}"

@@ -137,15 +137,18 @@ class BrokerImage(NamedTuple):
 def endpoints_of(listeners: Iterable[Any]) -> dict[str, Endpoint]:
     """Return the listeners of a registration request or record, by name."""
     return {
-        each.name: Endpoint(each.name, each.host, each.port, each.security_protocol)
-        for each in listeners
+        listener.name: Endpoint(
+            listener.name, listener.host, listener.port, listener.security_protocol
+        )
+        for listener in listeners
     }
 
 
 def ranges_of(features: Iterable[Any]) -> dict[str, tuple[int, int]]:
     """Return the supported feature levels of a registration, by name."""
     return {
-        each.name: (each.min_supported_version, each.max_supported_version) for each in features
+        feature.name: (feature.min_supported_version, feature.max_supported_version)
+        for feature in features
     }
 
 
@@ -198,12 +201,12 @@ class ClusterImage:
 
     def scram_users(self) -> dict[str, dict[int, ScramKeys]]:
         """Return all SCRAM users, by name and mechanism."""
-        found: dict[str, dict[int, ScramKeys]] = {}
+        users: dict[str, dict[int, ScramKeys]] = {}
         for record in self.others.values():
             if record.type is RecordType.USER_SCRAM_CREDENTIAL:
                 body = record.body
-                found.setdefault(body.name, {})[body.mechanism] = scram_keys(body)
-        return found
+                users.setdefault(body.name, {})[body.mechanism] = scram_keys(body)
+        return users
 
     def delegation_token(self, token_id: str) -> DelegationToken | None:
         """Return a delegation token, possibly expired, or None."""

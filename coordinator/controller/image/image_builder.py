@@ -37,9 +37,9 @@ from wirebroker.coordinator.controller.image.image_change import (
 )
 from wirebroker.coordinator.controller.image.image_records import (
     broker_of,
-    kept_key,
     merge_broker,
     merge_partition,
+    other_record_key,
     partition_of,
 )
 from wirebroker.coordinator.controller.image.persistent_map import MapEdit
@@ -111,8 +111,8 @@ class ImageBuilder:
         if self._transaction is not None:
             if kind is RecordType.END_TRANSACTION:
                 pending, self._transaction = self._transaction, None
-                for each in pending:
-                    self.apply(each)
+                for pending_record in pending:
+                    self.apply(pending_record)
             elif kind is RecordType.ABORT_TRANSACTION:
                 self._transaction = None
             else:
@@ -289,7 +289,7 @@ class ImageBuilder:
 
     def _apply_quota(self, record: MetadataRecord) -> None:
         body = record.body
-        entity = entity_of((each.entity_type, each.entity_name) for each in body.entity)
+        entity = entity_of((part.entity_type, part.entity_name) for part in body.entity)
         if self._quotas is None:
             self._quotas = MapEdit(self._base.client_quotas)
         values = dict(self._quotas.get(entity) or {})
@@ -342,7 +342,7 @@ class ImageBuilder:
     def _keep(self, record: MetadataRecord) -> None:
         if self._others is None:
             self._others = MapEdit(self._base.others)
-        key, is_removal = kept_key(record)
+        key, is_removal = other_record_key(record)
         if key[0] == "scram":
             self._count_form(self._others.get(key), None if is_removal else record)
         if is_removal:
@@ -352,7 +352,9 @@ class ImageBuilder:
 
     def _count_form(self, before: MetadataRecord | None, after: MetadataRecord | None) -> None:
         if self._scram_forms is None:  # there are only two or three forms
-            self._scram_forms = {key: dict(each) for key, each in self._base.scram_forms.items()}
+            self._scram_forms = {
+                mechanism: dict(counts) for mechanism, counts in self._base.scram_forms.items()
+            }
         for record, change in ((before, -1), (after, 1)):
             form = None if record is None else form_of(scram_keys(record.body))
             if record is not None and form is not None:

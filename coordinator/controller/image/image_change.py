@@ -116,9 +116,9 @@ def compare_images(before: ClusterImage, after: ClusterImage) -> Steps[ImageChan
         topic for topic in before.topics.values() if topic.topic_id not in after.topics_by_id
     ]
     for topic in after.topics.values():
-        known = before.topics_by_id.get(topic.topic_id)
-        if known is not topic:
-            change.topics[topic.topic_id] = yield from _topic_change(known, topic)
+        old_topic = before.topics_by_id.get(topic.topic_id)
+        if old_topic is not topic:
+            change.topics[topic.topic_id] = yield from _topic_change(old_topic, topic)
             yield
     for key in (*before.configs, *(key for key in after.configs if key not in before.configs)):
         old, new = before.configs.get(key, NO_CONFIGS), after.configs.get(key, NO_CONFIGS)
@@ -131,7 +131,10 @@ def compare_images(before: ClusterImage, after: ClusterImage) -> Steps[ImageChan
     if before.acls is not after.acls:
         change.acls = {
             acl_id: AclChange(before.acls.get(acl_id), after.acls.get(acl_id))
-            for acl_id in (*before.acls, *(each for each in after.acls if each not in before.acls))
+            for acl_id in (
+                *before.acls,
+                *(acl_id for acl_id in after.acls if acl_id not in before.acls),
+            )
             if before.acls.get(acl_id) != after.acls.get(acl_id)
         }
     if before.client_quotas is not after.client_quotas:
@@ -148,7 +151,7 @@ def _topic_change(before: TopicImage | None, after: TopicImage) -> Steps[TopicCh
     for count, partition in enumerate(after.partitions.values(), 1):
         if count % _STEP == 0:
             yield
-        held = None if before is None else before.partitions.get(partition.index)
-        if held is not partition:
-            partitions[partition.index] = PartitionChange(held, partition)
+        old_partition = None if before is None else before.partitions.get(partition.index)
+        if old_partition is not partition:
+            partitions[partition.index] = PartitionChange(old_partition, partition)
     return TopicChange(after.name, after.topic_id, before is None, partitions)

@@ -54,7 +54,7 @@ def merge_partition(before: PartitionImage, body: Any) -> PartitionImage:
     if body.replicas is not None:
         placed = dict(zip(replicas, directories, strict=True))
         replicas = tuple(body.replicas)
-        directories = tuple(placed.get(each, UNASSIGNED_DIRECTORY) for each in replicas)
+        directories = tuple(placed.get(replica, UNASSIGNED_DIRECTORY) for replica in replicas)
     if body.directories:
         directories = tuple(body.directories)
     has_leader = body.leader != NO_LEADER_CHANGE
@@ -114,7 +114,7 @@ def merge_broker(before: BrokerImage, body: Any) -> BrokerImage:
     return after
 
 
-def kept_key(record: MetadataRecord) -> tuple[tuple[Hashable, ...], bool]:
+def other_record_key(record: MetadataRecord) -> tuple[tuple[Hashable, ...], bool]:
     """Return the key under which the image stores a record, and whether the record removes it."""
     kinds, body = RecordType, record.body
     key: tuple[Hashable, ...]

@@ -33,13 +33,13 @@ _BUCKET = 32
 _STEP = 1024
 
 
-class _Gone:
+class _Deleted:
     """The mark of a removed entry."""
 
     __slots__ = ()
 
 
-_GONE: Final = _Gone()
+_DELETED: Final = _Deleted()
 
 
 class PersistentMap(Mapping[Key, Value]):
@@ -54,7 +54,7 @@ class PersistentMap(Mapping[Key, Value]):
         # _mask + 1 buckets, a power of two. Each entry has its position in _order.
         self._buckets: list[dict[Key, tuple[int, Value]]] = [{} for _ in range(count)]
         self._mask = count - 1
-        self._order: list[list[Key | _Gone]] = []
+        self._order: list[list[Key | _Deleted]] = []
         self._length = 0
         # Length of _order, including removed entries.
         self._end = 0
@@ -66,7 +66,7 @@ class PersistentMap(Mapping[Key, Value]):
             buckets[hash(key) & mask][key] = (position, value)
             if position % _STEP == _STEP - 1:
                 yield
-        keys: list[Key | _Gone] = list(entries)
+        keys: list[Key | _Deleted] = list(entries)
         self._order = [keys[start : start + _CHUNK] for start in range(0, len(keys), _CHUNK)]
         self._length = self._end = len(keys)
 
@@ -87,10 +87,10 @@ class PersistentMap(Mapping[Key, Value]):
     def __iter__(self) -> Iterator[Key]:
         for chunk in self._order:
             for key in chunk:
-                if not isinstance(key, _Gone):
+                if not isinstance(key, _Deleted):
                     yield key
 
-    def updated(self, changes: Mapping[Key, Value | _Gone]) -> Steps[PersistentMap[Key, Value]]:
+    def updated(self, changes: Mapping[Key, Value | _Deleted]) -> Steps[PersistentMap[Key, Value]]:
         """Return the map after these changes."""
         after: PersistentMap[Key, Value] = PersistentMap(0)
         after._mask = self._mask
@@ -114,11 +114,13 @@ class PersistentMap(Mapping[Key, Value]):
             return anew
         return after
 
-    def _change(self, key: Key, value: Value | _Gone, shared: list[list[Key | _Gone]]) -> None:
+    def _change(
+        self, key: Key, value: Value | _Deleted, shared: list[list[Key | _Deleted]]
+    ) -> None:
         """Change an entry of a new map without changing chunks in `shared`."""
         bucket = self._buckets[hash(key) & self._mask]
         before = bucket.get(key)
-        if isinstance(value, _Gone):
+        if isinstance(value, _Deleted):
             if before is not None:
                 del bucket[key]
                 position = before[0]
@@ -134,7 +136,7 @@ class PersistentMap(Mapping[Key, Value]):
             self._end += 1
             self._length += 1
 
-    def _own_chunk(self, number: int, shared: list[list[Key | _Gone]]) -> list[Key | _Gone]:
+    def _own_chunk(self, number: int, shared: list[list[Key | _Deleted]]) -> list[Key | _Deleted]:
         chunk = self._order[number]
         if number < len(shared) and chunk is shared[number]:
             chunk = self._order[number] = list(chunk)
@@ -159,7 +161,7 @@ class MapEdit(Mapping[Key, Value]):
         # Either a copied dict, or a large map with changes.
         self._base = base if isinstance(base, PersistentMap) else None
         self._small: dict[Key, Value] = {} if self._base is not None else dict(base)
-        self._changes: dict[Key, Value | _Gone] = {}
+        self._changes: dict[Key, Value | _Deleted] = {}
 
     def __getitem__(self, key: Key) -> Value:
         value = self.get(key)
@@ -174,7 +176,7 @@ class MapEdit(Mapping[Key, Value]):
         value = self._changes.get(key)
         if value is None:
             return self._base.get(key, default)
-        return default if isinstance(value, _Gone) else value
+        return default if isinstance(value, _Deleted) else value
 
     def __contains__(self, key: object) -> bool:
         return self.get(key) is not None  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
@@ -201,7 +203,7 @@ class MapEdit(Mapping[Key, Value]):
         if self._base is None:
             self._small.pop(key, None)
         elif key in self._base:
-            self._changes[key] = _GONE
+            self._changes[key] = _DELETED
         else:
             self._changes.pop(key, None)
 

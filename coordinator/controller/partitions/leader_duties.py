@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 MOST_ELECTED: Final = 1_000
 
 
-def give_back(config: Config, image: ClusterImage, _moment: Moment) -> Operation[int]:
+def give_back(config: Config, image: ClusterImage, _now: Moment) -> Operation[int]:
     """Make preferred replicas in the ISR leaders; return how many leaderships move."""
     rules = ElectionRules(image, config)
     moved = 0
@@ -54,7 +54,7 @@ def give_back(config: Config, image: ClusterImage, _moment: Moment) -> Operation
     return ControllerResult(moved, records)
 
 
-def elect_uncleanly(config: Config, image: ClusterImage, _moment: Moment) -> Operation[int]:
+def elect_uncleanly(config: Config, image: ClusterImage, _now: Moment) -> Operation[int]:
     """Elect any replica for partitions without a leader, where allowed; return how many.
 
     This covers changes of the config; changes of brokers trigger such elections themselves.

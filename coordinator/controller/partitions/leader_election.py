@@ -53,8 +53,10 @@ class ElectionRules:
         self._has_elr = has_eligible_leader_replicas(image.features)
         # Cache, since each partition needs them.
         self._topics: dict[str, TopicRules] = {}
-        self.active = {each.node_id for each in image.brokers.values() if each.is_active}
-        self._directories = {each.node_id: each.log_directories for each in image.brokers.values()}
+        self.active = {broker.node_id for broker in image.brokers.values() if broker.is_active}
+        self._directories = {
+            broker.node_id: broker.log_directories for broker in image.brokers.values()
+        }
 
     def of(self, topic: str) -> TopicRules:
         """Return the rules of a topic for automatic elections."""
@@ -130,7 +132,7 @@ def leaving(
         partition,
         rules.of(topic.name),
         rules.active.__contains__,
-        tuple([each for each in partition.isr if each != broker]),
+        tuple([replica for replica in partition.isr if replica != broker]),
         broker if is_unclean else NO_LEADER,
     )
 
@@ -179,7 +181,7 @@ def elect_leaders(
     """
     if request.election_type not in {PREFERRED, UNCLEAN}:
         raise KafkaError(
-            ErrorCode.INVALID_REQUEST, f"There is no election type {request.election_type}."
+            ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}."
         )
     wishes: Iterable[tuple[str, Iterable[int]]]
     is_everything = request.topic_partitions is None
@@ -197,13 +199,13 @@ def elect_leaders(
 
 
 class _Elections:
-    __slots__ = ("_image", "_looked_at", "_rules", "_type", "records")
+    __slots__ = ("_checked_count", "_image", "_rules", "_type", "records")
 
     def __init__(self, image: ClusterImage, config: Config, election_type: int) -> None:
         self._image = image
         self._rules = ElectionRules(image, config)
         self._type = election_type
-        self._looked_at = 0
+        self._checked_count = 0
         self.records = RecordsOfRequest()
 
     def hold(
@@ -222,8 +224,8 @@ class _Elections:
                         "error_message": error.message if error else None,
                     }
                 )
-            self._looked_at += 1
-            if self._looked_at % _SLICE == 0:
+            self._checked_count += 1
+            if self._checked_count % _SLICE == 0:
                 yield
         return results
 
@@ -239,7 +241,8 @@ class _Elections:
             is_unclean and partition.leader != NO_LEADER
         ):
             return KafkaError(
-                ErrorCode.ELECTION_NOT_NEEDED, f"Partition {name}-{index} has the wanted leader."
+                ErrorCode.ELECTION_NOT_NEEDED,
+                f"Partition {name}-{index} does not need an election.",
             )
         election = Election.UNCLEAN if is_unclean else Election.PREFERRED
         rules = self._rules.of(name)._replace(election=election)
@@ -252,4 +255,4 @@ class _Elections:
             code = ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
         else:
             code = ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
-        return KafkaError(code, f"No replica of partition {name}-{index} may take over.")
+        return KafkaError(code, f"No replica of partition {name}-{index} can become leader.")

@@ -79,8 +79,8 @@ class Assignment(NamedTuple):
 
         If more are removed than added, all that stay must be in sync.
         """
-        replicas = tuple(each for each in self.replicas if each not in self.removing)
-        in_sync = tuple(each for each in isr if each not in self.removing)
+        replicas = tuple(replica for replica in self.replicas if replica not in self.removing)
+        in_sync = tuple(replica for replica in isr if replica not in self.removing)
         awaited = replicas if len(self.adding) < len(self.removing) else self.adding
         if not replicas or not in_sync or not set(awaited) <= set(in_sync):
             return self, isr
@@ -131,7 +131,7 @@ class PartitionDraft:
         before = self._partition
         assignment, isr = self._settled()
         replicas = before.replicas if assignment is None else assignment.replicas
-        isr = tuple([each for each in isr if each in replicas])
+        isr = tuple([replica for replica in isr if replica in replicas])
         has_elr = self._rules.has_elr
         eligible = self._eligible(isr, replicas)
         recovery_state = self._recovery_state
@@ -144,7 +144,7 @@ class PartitionDraft:
                 eligible = ()
             elif leader in eligible:
                 isr = (leader,)
-                eligible = tuple(each for each in eligible if each != leader)
+                eligible = tuple(replica for replica in eligible if replica != leader)
         if isr and not has_elr:
             eligible = ()  # left from when the feature was enabled
         if assignment is not None:
@@ -185,7 +185,7 @@ class PartitionDraft:
             placed = {**assignment.directories, **placed}
             fields["replicas"] = list(assignment.replicas)
             fields["directories"] = [
-                placed.get(each, UNASSIGNED_DIRECTORY) for each in assignment.replicas
+                placed.get(replica, UNASSIGNED_DIRECTORY) for replica in assignment.replicas
             ]
             if not set(before.replicas) <= set(assignment.replicas):
                 fields["leader"] = leader
@@ -219,20 +219,20 @@ class PartitionDraft:
         before = self._partition
         election, may_lead = self._rules.election, self._can_lead
         complete = isr or eligible
-        wishes = (before.leader, *replicas)
+        candidates = (before.leader, *replicas)
         if election is Election.PREFERRED:
-            wishes = (replicas[0], *wishes)
-        for each in wishes:
-            if each in complete and may_lead(each):
-                return each, False
+            candidates = (replicas[0], *candidates)
+        for candidate in candidates:
+            if candidate in complete and may_lead(candidate):
+                return candidate, False
         if self._rules.has_elr and not complete and len(before.last_known_elr) == 1:
             [last_known] = before.last_known_elr
             if last_known in replicas and may_lead(last_known):
                 return last_known, True
         if election is Election.UNCLEAN:
-            for each in replicas:
-                if may_lead(each):
-                    return each, True
+            for candidate in replicas:
+                if may_lead(candidate):
+                    return candidate, True
         return NO_LEADER, False
 
     def _can_lead(self, replica: int) -> bool:

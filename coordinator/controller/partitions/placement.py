@@ -36,7 +36,7 @@ class Placer:
             KafkaError: INVALID_REPLICATION_FACTOR: too few brokers.
         """
         racks: dict[str, _Rack] = {}
-        usable = [each for _, each in sorted(image.brokers.items()) if each.takes_replicas]
+        usable = [broker for _, broker in sorted(image.brokers.items()) if broker.takes_replicas]
         for broker in usable:
             rack = racks.setdefault(broker.rack or "", _Rack([], []))
             (rack.active if broker.is_active else rack.idle).append(broker.node_id)
@@ -84,7 +84,7 @@ class _Rack(NamedTuple):
 
 def new_partition(image: ClusterImage, index: int, replicas: Sequence[int]) -> PartitionImage:
     """Return a new partition with all active replicas, at least one, in sync."""
-    isr = tuple(each for each in replicas if image.brokers[each].is_active)
+    isr = tuple(replica for replica in replicas if image.brokers[replica].is_active)
     return PartitionImage(
         index=index,
         replicas=tuple(replicas),
@@ -92,7 +92,7 @@ def new_partition(image: ClusterImage, index: int, replicas: Sequence[int]) -> P
         leader=isr[0],
         leader_epoch=0,
         partition_epoch=0,
-        directories=tuple(directory_for(image, each) for each in replicas),
+        directories=tuple(directory_for(image, replica) for replica in replicas),
     )
 
 
@@ -130,7 +130,7 @@ def check_manual_assignment(
             " but this is not consistent with previous partitions, which have"
             f" {replication_factor} replica(s)."
         )
-    if not any(image.brokers[each].is_active for each in replicas):
+    if not any(image.brokers[broker].is_active for broker in replicas):
         raise _refused(
             f"All brokers in the manual assignment of partition {partition} are fenced or"
             " shutting down."

@@ -61,22 +61,22 @@ def alter_reassignments(
 def list_reassignments(request: Any, image: ClusterImage) -> Operation[dict[str, Any]]:
     """List moves in progress of the requested partitions."""
     if request.topics is None:
-        wishes = ((topic.name, tuple(topic.partitions)) for topic in image.topics.values())
+        requested = ((topic.name, tuple(topic.partitions)) for topic in image.topics.values())
     else:
-        wishes = ((topic.name, tuple(topic.partition_indexes)) for topic in request.topics)
+        requested = ((topic.name, tuple(topic.partition_indexes)) for topic in request.topics)
     topics: list[dict[str, Any]] = []
-    looked_at = 0
-    for name, indexes in wishes:
-        found: list[dict[str, Any]] = []
+    checked_count = 0
+    for name, indexes in requested:
+        partitions: list[dict[str, Any]] = []
         for index in indexes:
             partition = image.partition(name, index)
             if partition is not None and _is_moving(partition):
-                found.append(_ongoing(partition))
-            looked_at += 1
-            if looked_at % _SLICE == 0:
+                partitions.append(_ongoing(partition))
+            checked_count += 1
+            if checked_count % _SLICE == 0:
                 yield
-        if found:
-            topics.append({"name": name, "partitions": found})
+        if partitions:
+            topics.append({"name": name, "partitions": partitions})
         yield
     return ControllerResult({"error_message": None, "topics": topics})
 
@@ -115,16 +115,19 @@ class _Moves:
             raise KafkaError(unknown, f"Unable to find partition {name}:{index}.")
         rules = self._rules.of(name)
         if target.replicas is None:
-            assignment, isr = _taken_back(partition)
+            assignment, isr = _canceled(partition)
             if not isr:
                 if rules.election is not Election.UNCLEAN:
                     raise KafkaError(
                         ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                        f"None of the replicas that {name}-{index} would go back to is in sync.",
+                        f"None of the previous replicas of {name}-{index} is in sync.",
                     )
                 isr = assignment.replicas[:1]  # may lack records
         else:
-            assignment, isr = self._wanted(name, partition, target.replicas), partition.isr
+            assignment, isr = (
+                self._target_assignment(name, partition, target.replicas),
+                partition.isr,
+            )
         record = PartitionDraft(
             topic.topic_id,
             partition,
@@ -136,7 +139,9 @@ class _Moves:
         if record is not None:
             self.records.add(record)
 
-    def _wanted(self, name: str, partition: PartitionImage, replicas: list[int]) -> Assignment:
+    def _target_assignment(
+        self, name: str, partition: PartitionImage, replicas: list[int]
+    ) -> Assignment:
         image, index = self._image, partition.index
         check_manual_assignment(image, replicas, partition=index, replication_factor=None)
         staying = len(set(partition.replicas) - set(partition.removing_replicas))
@@ -147,11 +152,11 @@ class _Moves:
             )
         removing = tuple(sorted(set(partition.replicas) - set(replicas)))
         adding = tuple(sorted(set(replicas) - set(partition.replicas)))
-        directories = {each: directory_for(image, each) for each in adding}
+        directories = {replica: directory_for(image, replica) for replica in adding}
         return Assignment((*replicas, *removing), removing, adding, directories)
 
 
-def _taken_back(partition: PartitionImage) -> tuple[Assignment, tuple[int, ...]]:
+def _canceled(partition: PartitionImage) -> tuple[Assignment, tuple[int, ...]]:
     """Return the assignment and ISR of a moving partition without its new replicas.
 
     Raises:
@@ -160,13 +165,13 @@ def _taken_back(partition: PartitionImage) -> tuple[Assignment, tuple[int, ...]]
     if not _is_moving(partition):
         raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
     adding = partition.adding_replicas
-    replicas = tuple(each for each in partition.replicas if each not in adding)
+    replicas = tuple(replica for replica in partition.replicas if replica not in adding)
     if not replicas:
         raise KafkaError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            "The partition has only replicas that come, so it cannot go back.",
+            "Cannot cancel: the partition has only replicas that are being added.",
         )
-    isr = tuple(each for each in partition.isr if each not in adding)
+    isr = tuple(replica for replica in partition.isr if replica not in adding)
     return Assignment(replicas), isr
 
 

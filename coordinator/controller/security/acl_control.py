@@ -63,16 +63,16 @@ def create_acls(
     _check_authorizer(config)
     records = RecordsOfRequest()
     results: list[dict[str, Any]] = []
-    begun: set[AclEntry] = set()
-    for count, asked in enumerate(request.creations, 1):
-        entry = creation_of(asked)
+    added: set[AclEntry] = set()
+    for count, creation in enumerate(request.creations, 1):
+        entry = creation_of(creation)
         try:
             _check(entry, image.features)
         except KafkaError as error:
             results.append(_failure(error))
         else:
-            if entry not in image.acl_ids and entry not in begun:
-                begun.add(entry)
+            if entry not in image.acl_ids and entry not in added:
+                added.add(entry)
                 records.add(acl_record(new_uuid(), entry))
             results.append({})
         if count % _STEP == 0:
@@ -94,26 +94,28 @@ def delete_acls(request: Any, image: ClusterImage, config: Config) -> Operation[
             if too many rules match.
     """
     _check_authorizer(config)
-    gone: set[bytes] = set()
+    deleted_ids: set[bytes] = set()
     matches = 0
     results: list[dict[str, Any]] = []
-    for asked in request.filters:
-        wanted = filter_of(asked)
+    for requested in request.filters:
+        acl_filter = filter_of(requested)
         matching: list[dict[str, Any]] = []
         for count, (acl_id, entry) in enumerate(image.acls.items(), 1):
-            if wanted.fits(entry):
+            if acl_filter.fits(entry):
                 matching.append({**entry._asdict(), "error_message": None})
-                gone.add(acl_id)
+                deleted_ids.add(acl_id)
                 matches += 1  # several filters may match one rule
                 if matches > MAX_RECORDS:
                     raise _invalid(
-                        f"More than {MAX_RECORDS} ACLs would go with one request; split it."
+                        f"The request would delete more than {MAX_RECORDS} ACLs; split it."
                     )
             if count % _STEP == 0:
                 yield
         results.append({"error_message": None, "matching_acls": matching})
         yield
-    records = [metadata_record(RecordType.REMOVE_ACCESS_CONTROL_ENTRY, id=each) for each in gone]
+    records = [
+        metadata_record(RecordType.REMOVE_ACCESS_CONTROL_ENTRY, id=acl_id) for acl_id in deleted_ids
+    ]
     return ControllerResult({"filter_results": results}, records)
 
 
@@ -136,7 +138,7 @@ def _check(entry: AclEntry, features: Mapping[str, int]) -> None:
     if entry.resource_type == ANY:
         raise _invalid("Invalid resourceType ANY")
     if has_unknown(entry):  # at a controller listener, where no broker has checked it
-        raise _invalid("An ACL has an unknown number")
+        raise _invalid("An ACL has an unknown enum value")
     if entry.pattern_type not in {LITERAL, PREFIXED}:
         raise _invalid(f"Invalid patternType {PATTERN_TYPES[entry.pattern_type]}")
     if entry.operation == ANY:

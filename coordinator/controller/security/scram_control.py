@@ -38,13 +38,13 @@ def alter_scram_users(request: Any, image: ClusterImage) -> Operation[dict[str, 
         KafkaError: POLICY_VIOLATION, for the whole request, if it is too large.
     """
     changes: dict[str, MetadataRecord | KafkaError] = {}
-    for count, each in enumerate((*request.deletions, *request.upsertions), 1):
+    for count, alteration in enumerate((*request.deletions, *request.upsertions), 1):
         is_deletion = count <= len(request.deletions)
-        before = changes.get(each.name)
+        before = changes.get(alteration.name)
         if before is None:
-            changes[each.name] = _change(each, image, is_deletion=is_deletion)
+            changes[alteration.name] = _change(alteration, image, is_deletion=is_deletion)
         elif not isinstance(before, KafkaError):
-            changes[each.name] = KafkaError(
+            changes[alteration.name] = KafkaError(
                 ErrorCode.DUPLICATE_RESOURCE,
                 "A user credential cannot be altered twice in the same request",
             )
@@ -60,7 +60,9 @@ def alter_scram_users(request: Any, image: ClusterImage) -> Operation[dict[str, 
 
 def refused_scram_users(request: Any, error: KafkaError) -> Steps[dict[str, Any]]:
     """Return the response to a request that fails as a whole, in steps."""
-    users = dict.fromkeys(each.name for each in (*request.deletions, *request.upsertions))
+    users = dict.fromkeys(
+        alteration.name for alteration in (*request.deletions, *request.upsertions)
+    )
     return {"results": (yield from collected(_result(user, error) for user in users))}
 
 
@@ -78,18 +80,25 @@ def _result(user: str, change: MetadataRecord | KafkaError) -> dict[str, Any]:
     return {"user": user, "error_code": ErrorCode.NONE, "error_message": None}
 
 
-def _change(each: Any, image: ClusterImage, *, is_deletion: bool) -> MetadataRecord | KafkaError:
-    name, mechanism = each.name, each.mechanism
+def _change(
+    alteration: Any, image: ClusterImage, *, is_deletion: bool
+) -> MetadataRecord | KafkaError:
+    name, mechanism = alteration.name, alteration.mechanism
     if not name:
         return KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
     if mechanism not in SCRAM_MECHANISMS:
         return KafkaError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
     if is_deletion:
         return _removal(name, mechanism, image)
-    if not LEAST_ITERATIONS <= each.iterations <= MOST_ITERATIONS:
-        what = "few" if each.iterations < LEAST_ITERATIONS else "many"
-        return KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, f"Too {what} iterations")
-    keys = keys_of(mechanism, each.salted_password, salt=each.salt, iterations=each.iterations)
+    if not LEAST_ITERATIONS <= alteration.iterations <= MOST_ITERATIONS:
+        quantity = "few" if alteration.iterations < LEAST_ITERATIONS else "many"
+        return KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, f"Too {quantity} iterations")
+    keys = keys_of(
+        mechanism,
+        alteration.salted_password,
+        salt=alteration.salt,
+        iterations=alteration.iterations,
+    )
     return scram_user_record(name, mechanism, keys)
 
 

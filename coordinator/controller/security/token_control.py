@@ -46,7 +46,7 @@ SECRET_KEY: Final = "delegation.token.secret.key"  # noqa: S105 - the setting's 
 _USER: Final = "User"
 _TIMES: Final = ("issue_timestamp_ms", "expiry_timestamp_ms", "max_timestamp_ms")
 _NO_TIME: Final = -1  # for refused clients; 0 where tokens are disabled
-_OF_TOKENS: Final = (ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED, ErrorCode.UNSUPPORTED_VERSION)
+_TOKEN_ERRORS: Final = (ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED, ErrorCode.UNSUPPORTED_VERSION)
 # First level with token records (3.6-IV2).
 _FIRST_LEVEL: Final = 14
 _LATEST_MS: Final = (1 << 63) - 1
@@ -86,15 +86,15 @@ def create_token(
     owner, requester = owner_of(request, asker), principal_text(asker)
     owner_text = principal_text(owner)
     try:
-        _check_asker(asker)
+        _check_requester(asker)
         _check_renewers(request)
-        renewers = tuple(f"{_USER}:{each.principal_name}" for each in request.renewers)
+        renewers = tuple(f"{_USER}:{renewer.principal_name}" for renewer in request.renewers)
         secret = _secret(image, config)
         _check_size(owner_text, *renewers)
         yield from _check_count(requester, image, config)
     except KafkaError as error:
         refused = refused_token(owner, asker, error.code)
-        if error.code in _OF_TOKENS:
+        if error.code in _TOKEN_ERRORS:
             refused |= dict.fromkeys(_TIMES, 0)
         return ControllerResult(refused)
     longest_ms = config.int("delegation.token.max.lifetime.ms")
@@ -122,7 +122,7 @@ def renew_token(
     Raises:
         KafkaError: The request is refused.
     """
-    token = yield from _token_of_asker(request, image, config, asker)
+    token = yield from _token_of_requester(request, image, config, asker)
     if token.has_expired(now_ms):
         raise KafkaError(ErrorCode.DELEGATION_TOKEN_EXPIRED)
     more_ms = config.int("delegation.token.expiry.time.ms")
@@ -139,7 +139,7 @@ def expire_token(
     Raises:
         KafkaError: The request is refused.
     """
-    token = yield from _token_of_asker(request, image, config, asker)
+    token = yield from _token_of_requester(request, image, config, asker)
     if request.expiry_time_period_ms < 0:
         answer = {"error_code": int(ErrorCode.NONE), "expiry_timestamp_ms": now_ms}
         return ControllerResult(answer, [_removal(token)])
@@ -148,16 +148,16 @@ def expire_token(
     return _expiring(token, _after(now_ms, request.expiry_time_period_ms))
 
 
-def remove_expired(image: ClusterImage, moment: Moment) -> Operation[list[DelegationToken]]:
+def remove_expired(image: ClusterImage, now: Moment) -> Operation[list[DelegationToken]]:
     """Remove expired tokens, at most MAX_RECORDS, and return them."""
-    gone: list[DelegationToken] = []
+    expired: list[DelegationToken] = []
     for count, token in enumerate(image.delegation_tokens(), 1):
-        if token.has_expired(moment.wall_ms) and len(gone) < MAX_RECORDS:
-            gone.append(token)
+        if token.has_expired(now.wall_ms) and len(expired) < MAX_RECORDS:
+            expired.append(token)
         if count % _STEP == 0:
             yield
     yield
-    return ControllerResult(gone, [_removal(each) for each in gone])
+    return ControllerResult(expired, [_removal(token) for token in expired])
 
 
 def refused_token(owner: Principal, requester: Principal, error: ErrorCode) -> dict[str, Any]:
@@ -209,7 +209,7 @@ def _secret(image: ClusterImage, config: Config) -> str:
     return secret
 
 
-def _check_asker(asker: Principal) -> None:
+def _check_requester(asker: Principal) -> None:
     if asker.is_by_token:
         raise KafkaError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
 
@@ -218,28 +218,28 @@ def _check_renewers(request: Any) -> None:
     # A request may name millions, too many to check without a yield.
     if len(request.renewers) > _MOST_NAME_BYTES // len(f"{_USER}:"):
         raise KafkaError(ErrorCode.POLICY_VIOLATION)
-    if any(each.principal_type != _USER for each in request.renewers):
+    if any(renewer.principal_type != _USER for renewer in request.renewers):
         raise KafkaError(ErrorCode.INVALID_PRINCIPAL_TYPE)
 
 
 def _check_size(*principals: str) -> None:
-    lengths = [len(each.encode()) for each in principals]
+    lengths = [len(principal.encode()) for principal in principals]
     # A single name may still be too long for a record's string.
     if sum(lengths) > _MOST_NAME_BYTES or max(lengths) > LONGEST_STRING_BYTES:
         raise KafkaError(ErrorCode.POLICY_VIOLATION)
 
 
 def _check_count(requester: str, image: ClusterImage, config: Config) -> Steps[None]:
-    left = config.int("wirebroker.delegation.tokens")
+    remaining = config.int("wirebroker.delegation.tokens")
     for count, token in enumerate(image.delegation_tokens(), 1):
-        left -= token.requester == requester
+        remaining -= token.requester == requester
         if count % _STEP == 0:
             yield
-    if left <= 0:
+    if remaining <= 0:
         raise KafkaError(ErrorCode.POLICY_VIOLATION)
 
 
-def _token_of_asker(
+def _token_of_requester(
     request: Any, image: ClusterImage, config: Config, asker: Principal
 ) -> Steps[DelegationToken]:
     """Return the token of the request's HMAC, if the client may change it.
@@ -247,19 +247,19 @@ def _token_of_asker(
     Raises:
         KafkaError: It may not, or there is no such token.
     """
-    _check_asker(asker)
+    _check_requester(asker)
     secret = _secret(image, config)
-    found: DelegationToken | None = None
+    requested: DelegationToken | None = None
     for count, token in enumerate(image.delegation_tokens(), 1):
         if are_same(token_hmac(secret, token.token_id), request.hmac):
-            found = token
+            requested = token
         if count % _STEP == 0:
             yield
-    if found is None:
+    if requested is None:
         raise KafkaError(ErrorCode.DELEGATION_TOKEN_NOT_FOUND)
-    if not found.may_be_renewed_by(principal_text(asker)):
+    if not requested.may_be_renewed_by(principal_text(asker)):
         raise KafkaError(ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH)
-    return found
+    return requested
 
 
 def _expiring(token: DelegationToken, expiry_ms: int) -> ControllerResult[dict[str, Any]]:

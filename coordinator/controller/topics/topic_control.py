@@ -90,7 +90,7 @@ def create_topics(
         if count > 1:
             results.append(_failure(_invalid_request("Duplicate topic name."), name=name))
         elif name == CLUSTER_METADATA_TOPIC:
-            refusal = _invalid_request(f"Nobody may create the internal topic {name}.")
+            refusal = _invalid_request(f"Clients cannot create the internal topic {name}.")
             results.append(_failure(refusal, name=name))
     records = [] if request.validate_only else creation.records.records
     return ControllerResult(results, records)
@@ -174,16 +174,16 @@ class _Creation:
         if other is not None and has_collision_characters(name):
             raise KafkaError(
                 ErrorCode.INVALID_TOPIC_EXCEPTION,
-                f"Topic '{name}' would collide with the topic '{other}': '.' and '_' are one"
-                " character in the names of metrics.",
+                f"Topic '{name}' would collide with the topic '{other}': metric names do not"
+                " distinguish '.' and '_'.",
             )
-        nulls = [each.name for each in topic.configs if each.value is None]
+        nulls = [entry.name for entry in topic.configs if entry.value is None]
         if nulls:
             raise KafkaError(
                 ErrorCode.INVALID_CONFIG,
                 f"Topic configs without a value: {','.join(nulls)}",
             )
-        overrides = {each.name: each.value for each in topic.configs}
+        overrides = {entry.name: entry.value for entry in topic.configs}
         if overrides:
             check_topic_overrides(self._config, overrides)
         return overrides

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.quotas.mutation_quota import MutationCharge
 
 # First version with TOPIC_DELETION_DISABLED.
-_KNOWS_DISABLED = 3
+_FIRST_DISABLED_ERROR_VERSION = 3
 # Topics between two yields.
 _SLICE = 64
 
 # A requested topic: its name, or None and its id.
-_Wish = tuple[str | None, bytes]
+_RequestedTopic = tuple[str | None, bytes]
 
 
 def delete_topics(
@@ -41,10 +41,12 @@ def delete_topics(
             INVALID_REQUEST), POLICY_VIOLATION if there are too many.
     """
     if not config.bool("delete.topic.enable"):
-        known = version >= _KNOWS_DISABLED
-        raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED if known else ErrorCode.INVALID_REQUEST)
+        client_knows_error = version >= _FIRST_DISABLED_ERROR_VERSION
+        raise KafkaError(
+            ErrorCode.TOPIC_DELETION_DISABLED if client_knows_error else ErrorCode.INVALID_REQUEST
+        )
     deletion = _Deletion(image)
-    yield from deletion.sort((yield from collected(_wishes(request))))
+    yield from deletion.sort((yield from collected(_requested_topics(request))))
     records = RecordsOfRequest()
     for count, (topic_id, name) in enumerate(deletion.found.items(), 1):
         error: KafkaError | None = None
@@ -63,11 +65,11 @@ def delete_topics(
 
 def refused_deletions(request: Any, error: KafkaError) -> Steps[dict[str, Any]]:
     """Return the response to a request that fails as a whole, in steps."""
-    refused = (_response(*wish, error) for wish in _wishes(request))
+    refused = (_response(*requested_topic, error) for requested_topic in _requested_topics(request))
     return {"responses": (yield from collected(refused))}
 
 
-def _wishes(request: Any) -> Iterator[_Wish]:
+def _requested_topics(request: Any) -> Iterator[_RequestedTopic]:
     for name in request.topic_names:
         yield name, ZERO_UUID
     for topic in request.topics:
@@ -83,19 +85,19 @@ class _Deletion:
         self.found: dict[bytes, str] = {}  # id -> name
         self.responses: list[dict[str, Any]] = []
 
-    def sort(self, wishes: list[_Wish]) -> Steps[None]:
+    def sort(self, requested_topics: list[_RequestedTopic]) -> Steps[None]:
         """Refuse duplicates, then look up ids, then names."""
-        counts: dict[_Wish, int] = {}
-        for wish in wishes:
-            if self._is_well_formed(*wish):
-                counts[wish] = counts.get(wish, 0) + 1
+        counts: dict[_RequestedTopic, int] = {}
+        for requested_topic in requested_topics:
+            if self._is_well_formed(*requested_topic):
+                counts[requested_topic] = counts.get(requested_topic, 0) + 1
             yield
         for (name, topic_id), count in counts.items():
             if count > 1:
                 if name is None:
                     self._refused_ids.add(topic_id)
-                what = "id" if name is None else "name"
-                self._refuse(name, topic_id, f"Duplicate topic {what}.")
+                kind = "id" if name is None else "name"
+                self._refuse(name, topic_id, f"Duplicate topic {kind}.")
             yield
         for (name, topic_id), count in counts.items():
             if count == 1 and name is None:
@@ -131,7 +133,7 @@ class _Deletion:
         elif topic.topic_id in self.found or topic.topic_id in self._refused_ids:
             self.found.pop(topic.topic_id, None)
             self._refused_ids.add(topic.topic_id)
-            self._refuse(name, topic.topic_id, "The topic is given by its id as well.")
+            self._refuse(name, topic.topic_id, "The topic is also given by its id.")
         else:
             self.found[topic.topic_id] = name
 

@@ -148,7 +148,7 @@ class ClassicGroup:
     @property
     def rebalance_timeout_ms(self) -> int:
         """The longest rebalance timeout of the members."""
-        return max((each.rebalance_timeout_ms for each in self.members.values()), default=0)
+        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def is_in(self, *states: GroupState) -> bool:
         """Return whether the group is in one of the states."""
@@ -172,8 +172,12 @@ class ClassicGroup:
     def select_protocol(self) -> str:
         """Return the protocol with most votes among those that all members support."""
         count = len(self.members)
-        candidates = {name for name, known in self.protocol_counts.items() if known == count}
-        votes = Counter(each.vote(candidates) for each in self.members.values())
+        candidates = {
+            name
+            for name, supporter_count in self.protocol_counts.items()
+            if supporter_count == count
+        }
+        votes = Counter(member.vote(candidates) for member in self.members.values())
         return max(votes, key=lambda name: votes[name])
 
     def validate_member(self, member_id: str, group_instance_id: str | None) -> None:
@@ -224,7 +228,7 @@ class ClassicGroup:
         is_known = self.is_consumer_group and self.subscribed_topics is not None
         return OffsetExpiry() if is_known and self._state is GroupState.STABLE else None
 
-    def admit_commit(self, body: Any, timers: Timers, moment: Moment) -> None:
+    def admit_commit(self, body: Any, timers: Timers, now: Moment) -> None:
         """Refuse a commit by a client that does not own the partitions; else extend its session.
 
         Raises:
@@ -245,7 +249,7 @@ class ClassicGroup:
         if state is GroupState.COMPLETING_REBALANCE:
             raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
         if state is not GroupState.EMPTY:
-            expect_heartbeat(timers, self.group_id, self.members[body.member_id], moment)
+            expect_heartbeat(timers, self.group_id, self.members[body.member_id], now)
 
     def check_transactional_commit(self, body: Any) -> None:
         """Refuse a transactional commit by a client that does not own the partitions.
@@ -371,13 +375,13 @@ class ClassicGroup:
         self._awaiting_join_count += (token is not None) - (member.awaiting_join is not None)
         member.awaiting_join = token
 
-    def elect_leader_who_joined(self) -> bool:
+    def elect_joined_leader(self) -> bool:
         """Make a member that has joined the leader; return False if there is none."""
         if self.leader is None:
             return False
         if self.members[self.leader].awaiting_join is not None:
             return True
-        joined = (each for each in self.members.values() if each.awaiting_join is not None)
+        joined = (member for member in self.members.values() if member.awaiting_join is not None)
         candidate = next(joined, None)
         if candidate is not None:
             self.leader = candidate.member_id
@@ -439,7 +443,7 @@ class ClassicGroup:
         is_creation = value.generation == self.generation and not value.members
         if is_creation and self._state is GroupState.PREPARING_REBALANCE:
             return
-        known = self.members
+        previous_members = self.members
         self.members = {}
         self.static_members = {}
         self.protocol_counts.clear()
@@ -449,8 +453,8 @@ class ClassicGroup:
         self.protocol_type = value.protocol_type or None
         self.protocol = value.protocol
         self.leader = value.leader
-        for each in value.members:
-            self._adopt_member(each, known.get(each.member_id))
+        for recorded_member in value.members:
+            self._adopt_member(recorded_member, previous_members.get(recorded_member.member_id))
         state = GroupState.STABLE if self.members else GroupState.EMPTY
         if state is not self._state:
             self.previous_state = self._state
@@ -458,10 +462,10 @@ class ClassicGroup:
         self.state_timestamp_ms = value.current_state_timestamp
         self.subscribed_topics = self._subscribed_topics()
 
-    def _adopt_member(self, recorded: Any, known: Member | None) -> None:
+    def _adopt_member(self, recorded: Any, previous: Member | None) -> None:
         protocols: Protocols = ((self.protocol or "", recorded.subscription),)
-        if known is not None and protocols[0] in known.protocols:
-            protocols = known.protocols
+        if previous is not None and protocols[0] in previous.protocols:
+            protocols = previous.protocols
         member = Member(
             recorded.member_id,
             group_instance_id=recorded.group_instance_id,
@@ -472,10 +476,10 @@ class ClassicGroup:
             protocols=protocols,
             assignment=recorded.assignment,
         )
-        if known is not None:
-            member.is_new = known.is_new
-            member.awaiting_sync = known.awaiting_sync
-            self.await_join(member, known.awaiting_join)
+        if previous is not None:
+            member.is_new = previous.is_new
+            member.awaiting_sync = previous.awaiting_sync
+            self.await_join(member, previous.awaiting_join)
         self.members[member.member_id] = member
         self._count_protocols(protocols, 1)
         if member.group_instance_id is not None:
@@ -489,44 +493,53 @@ class ClassicGroup:
         if self.protocol is None:
             return None
         protocol = self.protocol
-        return subscribed_topics_of(each.metadata(protocol) for each in self.members.values())
+        return subscribed_topics_of(member.metadata(protocol) for member in self.members.values())
 
     def check(self) -> None:
         """Assert the invariants."""
-        waiting = [each for each in self.members.values() if each.awaiting_join is not None]
-        assert self._awaiting_join_count == len(waiting), "members that wait are counted"
+        waiting = [member for member in self.members.values() if member.awaiting_join is not None]
+        assert self._awaiting_join_count == len(waiting), "waiting members are counted"
         assert self.leader is None or self.leader in self.members, "the leader is a member"
         static = {
-            each.group_instance_id: each.member_id
-            for each in self.members.values()
-            if each.group_instance_id is not None
+            member.group_instance_id: member.member_id
+            for member in self.members.values()
+            if member.group_instance_id is not None
         }
         assert self.static_members == static, "a static instance has one member"
-        assert not self.pending_joins & self.members.keys(), "a pending member is no member"
-        assert self.pending_syncs <= self.members.keys(), "only members are waited for"
-        assert bool(self.members) <= (self._state is not GroupState.EMPTY), "Empty is empty"
+        assert not self.pending_joins & self.members.keys(), "pending members are not members"
+        assert self.pending_syncs <= self.members.keys(), "only members have pending syncs"
+        assert bool(self.members) <= (self._state is not GroupState.EMPTY), (
+            "an Empty group has no members"
+        )
         if self.is_in(GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
             assert self.protocol is not None, "a protocol is chosen"
             assert self.members, "a generation has members"
-            assert self.protocol_counts[self.protocol] == len(self.members), "all know it"
+            assert self.protocol_counts[self.protocol] == len(self.members), (
+                "all members support it"
+            )
         if self.is_unrecorded:
-            assert self._state is GroupState.EMPTY, "only that nobody is left may go unrecorded"
+            assert self._state is GroupState.EMPTY, "only an Empty group may be unrecorded"
         elif self.is_in(GroupState.EMPTY, GroupState.STABLE) and self.recorded is not None:
             self._check_record(decode_group_metadata(self.recorded))
 
     def _check_record(self, value: Any) -> None:
-        said = (value.generation, value.protocol_type or None, value.protocol, value.leader)
-        assert said == (self.generation, self.protocol_type, self.protocol, self.leader)
+        recorded_state = (
+            value.generation,
+            value.protocol_type or None,
+            value.protocol,
+            value.leader,
+        )
+        assert recorded_state == (self.generation, self.protocol_type, self.protocol, self.leader)
         assert self.state_timestamp_ms == value.current_state_timestamp
-        members = {each.member_id: each for each in value.members}
+        members = {member.member_id: member for member in value.members}
         assert members.keys() == self.members.keys(), "all members are recorded"
-        for each in self.members.values():
-            recorded = members[each.member_id]
-            assert each.assignment == recorded.assignment
-            assert each.group_instance_id == recorded.group_instance_id
-            assert each.metadata(self.protocol or "") == recorded.subscription
-            assert each.session_timeout_ms == recorded.session_timeout
-            assert each.rebalance_timeout_ms == _rebalance_timeout_ms(recorded)
+        for member in self.members.values():
+            recorded = members[member.member_id]
+            assert member.assignment == recorded.assignment
+            assert member.group_instance_id == recorded.group_instance_id
+            assert member.metadata(self.protocol or "") == recorded.subscription
+            assert member.session_timeout_ms == recorded.session_timeout
+            assert member.rebalance_timeout_ms == _rebalance_timeout_ms(recorded)
 
 
 def _rebalance_timeout_ms(recorded: Any) -> int:

@@ -79,9 +79,9 @@ class Member:
 
 def protocols_of(requested: Iterable[Any]) -> Protocols:
     """Return the protocols of a JoinGroup request; the last metadata of a name counts."""
-    return tuple({each.name: each.metadata for each in requested}.items())
+    return tuple({protocol.name: protocol.metadata for protocol in requested}.items())
 
 
 def assigned(assignments: Sequence[Any]) -> dict[str, bytes]:
     """Return the assignments of a SyncGroup request, by member id."""
-    return {each.member_id: each.assignment for each in assignments}
+    return {assignment.member_id: assignment.assignment for assignment in assignments}

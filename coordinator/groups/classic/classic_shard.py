@@ -8,8 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from wirebroker.coordinator.groups.classic.classic_group import ClassicGroup
     from wirebroker.coordinator.groups.group import Group
     from wirebroker.coordinator.groups.settings import GroupSettings
@@ -22,7 +20,10 @@ class ClassicShard(Protocol):
     groups: dict[str, Group]
     settings: GroupSettings
     timers: Timers
-    new_uuid: Callable[[], str]
+
+    def new_uuid(self) -> str:
+        """Return a new id of a member."""
+        ...
 
     def classic(self, group_id: str) -> ClassicGroup | None:
         """Return a classic group; None if there is none, or one of another kind."""

@@ -60,9 +60,9 @@ def sync_key(group_id: str) -> PhaseKey:
 
 
 def expect_heartbeat(
-    timers: Timers, group_id: str, member: Member, moment: Moment, timeout_ms: int | None = None
+    timers: Timers, group_id: str, member: Member, now: Moment, timeout_ms: int | None = None
 ) -> None:
     """Restart a member's session, with its session timeout by default."""
     wait_ms = member.session_timeout_ms if timeout_ms is None else timeout_ms
     event = SessionExpiry(group_id, member.member_id)
-    timers.set(event, moment.monotonic_ms + wait_ms, event)
+    timers.set(event, now.monotonic_ms + wait_ms, event)

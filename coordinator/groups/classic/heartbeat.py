@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.groups.classic.classic_shard import ClassicShard
 
 
-def heartbeat(shard: ClassicShard, body: Any, token: Token, moment: Moment) -> Outcome:
+def heartbeat(shard: ClassicShard, body: Any, token: Token, now: Moment) -> Outcome:
     """Handle a Heartbeat request.
 
     Raises:
@@ -29,7 +29,7 @@ def heartbeat(shard: ClassicShard, body: Any, token: Token, moment: Moment) -> O
     if body.generation_id != group.generation:
         raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
     member = group.members[body.member_id]
-    expect_heartbeat(shard.timers, group.group_id, member, moment)
+    expect_heartbeat(shard.timers, group.group_id, member, now)
     must_rejoin = group.is_in(GroupState.PREPARING_REBALANCE)
     outcome = Outcome()
     error = ErrorCode.REBALANCE_IN_PROGRESS if must_rejoin else ErrorCode.NONE

@@ -70,29 +70,29 @@ class Join(NamedTuple):
         return cls(body, version, client_id, client_host, protocols, timeout_ms)
 
 
-def join(shard: ClassicShard, request: Join, token: Token, moment: Moment) -> Outcome:
+def join(shard: ClassicShard, request: Join, token: Token, now: Moment) -> Outcome:
     """Handle a JoinGroup request whose group id and session timeout are valid."""
     request = request._replace(token=token)
     body = request.body
-    known = shard.groups.get(body.group_id)
-    if isinstance(known, ClassicGroup):
-        return _join_group(shard, known, request, moment)
-    if known is not None and not _may_become_classic(known):
+    existing = shard.groups.get(body.group_id)
+    if isinstance(existing, ClassicGroup):
+        return _join_group(shard, existing, request, now)
+    if existing is not None and not _may_become_classic(existing):
         return _refuse(request.token, "", ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     if body.member_id:
         return _refuse(request.token, body.member_id, ErrorCode.UNKNOWN_MEMBER_ID)
-    group = ClassicGroup(body.group_id, timestamp_ms=moment.wall_ms)
-    return _create(shard, group, request, moment)
+    group = ClassicGroup(body.group_id, timestamp_ms=now.wall_ms)
+    return _create(shard, group, request, now)
 
 
-def _create(shard: ClassicShard, group: ClassicGroup, request: Join, moment: Moment) -> Outcome:
+def _create(shard: ClassicShard, group: ClassicGroup, request: Join, now: Moment) -> Outcome:
     record = creation_record(group)
     former = shard.groups.get(group.group_id)
     shard.groups[group.group_id] = group
-    outcome = _join_group(shard, group, request, moment)
+    outcome = _join_group(shard, group, request, now)
     assert not outcome.records, "the first join phase has a delay"
 
-    def on_failure(error: ErrorCode, _moment: Moment) -> Outcome:
+    def on_failure(error: ErrorCode, _now: Moment) -> Outcome:
         group.cancel_timers(shard.timers)
         if former is None:
             del shard.groups[group.group_id]
@@ -108,7 +108,7 @@ def _may_become_classic(group: Group) -> bool:
     return group.group_type is GroupType.CONSUMER and group.is_empty
 
 
-def _join_group(shard: ClassicShard, group: ClassicGroup, request: Join, moment: Moment) -> Outcome:
+def _join_group(shard: ClassicShard, group: ClassicGroup, request: Join, now: Moment) -> Outcome:
     member_id: str = request.body.member_id
     if not _has_room(shard, group, member_id):
         group.remove(member_id)
@@ -117,13 +117,13 @@ def _join_group(shard: ClassicShard, group: ClassicGroup, request: Join, moment:
     if not group.supports(request.body.protocol_type, request.protocols):
         return _refuse(request.token, member_id, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     if not member_id:
-        return _join_without_id(shard, group, request, moment)
+        return _join_without_id(shard, group, request, now)
     if member_id in group.pending_joins:
         if request.body.group_instance_id is not None:
             # Kafka fails an assertion: it assigns such ids to dynamic members only.
             return _refuse(request.token, "", ErrorCode.UNKNOWN_SERVER_ERROR)
-        return _add(shard, group, request, member_id, moment)
-    return _rejoin(shard, group, request, moment)
+        return _add(shard, group, request, member_id, now)
+    return _rejoin(shard, group, request, now)
 
 
 def _has_room(shard: ClassicShard, group: ClassicGroup, member_id: str) -> bool:
@@ -148,7 +148,7 @@ def shortened(client_id: str) -> str:
 
 
 def _join_without_id(
-    shard: ClassicShard, group: ClassicGroup, request: Join, moment: Moment
+    shard: ClassicShard, group: ClassicGroup, request: Join, now: Moment
 ) -> Outcome:
     body = request.body
     instance: str | None = body.group_instance_id
@@ -156,13 +156,13 @@ def _join_without_id(
     new_id = f"{shortened(named)}-{shard.new_uuid()}"
     if instance is not None:
         if instance in group.static_members:
-            return _replace_static_member(shard, group, request, new_id, moment)
-        return _add(shard, group, request, new_id, moment)
+            return _replace_static_member(shard, group, request, new_id, now)
+        return _add(shard, group, request, new_id, now)
     if request.version < FIRST_MEMBER_ID_VERSION:
-        return _add(shard, group, request, new_id, moment)
+        return _add(shard, group, request, new_id, now)
     group.pending_joins.add(new_id)
     event = SessionExpiry(group.group_id, new_id)
-    shard.timers.set(event, moment.monotonic_ms + body.session_timeout_ms, event)
+    shard.timers.set(event, now.monotonic_ms + body.session_timeout_ms, event)
     return _refuse(request.token, new_id, ErrorCode.MEMBER_ID_REQUIRED)
 
 
@@ -171,7 +171,7 @@ def _add(
     group: ClassicGroup,
     request: Join,
     member_id: str,
-    moment: Moment,
+    now: Moment,
 ) -> Outcome:
     body = request.body
     member = Member(
@@ -189,11 +189,11 @@ def _add(
     group.add(member, protocol_type=body.protocol_type, awaiting_join=request.token)
     # It sends no heartbeats while it waits, and may be lost unnoticed.
     wait_ms = NEW_MEMBER_JOIN_TIMEOUT_MS
-    expect_heartbeat(shard.timers, group.group_id, member, moment, wait_ms)
-    return rebalance.rebalance_or_complete(shard, group, moment)
+    expect_heartbeat(shard.timers, group.group_id, member, now, wait_ms)
+    return rebalance.rebalance_or_complete(shard, group, now)
 
 
-def _rejoin(shard: ClassicShard, group: ClassicGroup, request: Join, moment: Moment) -> Outcome:
+def _rejoin(shard: ClassicShard, group: ClassicGroup, request: Join, now: Moment) -> Outcome:
     body = request.body
     try:
         group.validate_member(body.member_id, body.group_instance_id)
@@ -203,10 +203,10 @@ def _rejoin(shard: ClassicShard, group: ClassicGroup, request: Join, moment: Mom
     is_same = member.protocols == request.protocols
     if group.is_in(GroupState.COMPLETING_REBALANCE) and is_same:
         # The response may have been lost.
-        return _tell_generation(group, member, request.token)
+        return _answer_generation(group, member, request.token)
     if group.is_in(GroupState.STABLE) and is_same and group.leader != member.member_id:
         # A leader rejoins to cause a new assignment.
-        return _tell_generation(group, member, request.token)
+        return _answer_generation(group, member, request.token)
     outcome = Outcome()
     if member.awaiting_join is not None:
         # A retry; Kafka would never respond to the first request.
@@ -219,7 +219,7 @@ def _rejoin(shard: ClassicShard, group: ClassicGroup, request: Join, moment: Mom
         session_timeout_ms=body.session_timeout_ms,
         awaiting_join=request.token,
     )
-    return outcome.then(rebalance.rebalance_or_complete(shard, group, moment))
+    return outcome.then(rebalance.rebalance_or_complete(shard, group, now))
 
 
 def _replace_static_member(
@@ -227,7 +227,7 @@ def _replace_static_member(
     group: ClassicGroup,
     request: Join,
     new_id: str,
-    moment: Moment,
+    now: Moment,
 ) -> Outcome:
     """Handle the JoinGroup of a static member's new incarnation (KIP-345)."""
     body = request.body
@@ -236,7 +236,7 @@ def _replace_static_member(
     # In Stable there are no waiters that a failed append would lose.
     outcome = _fence(former)
     member = group.replace_static_member(body.group_instance_id, new_id)
-    expect_heartbeat(shard.timers, group.group_id, member, moment)
+    expect_heartbeat(shard.timers, group.group_id, member, now)
     group.update(
         member,
         protocols=request.protocols,
@@ -246,11 +246,11 @@ def _replace_static_member(
     )
     if group.is_in(GroupState.COMPLETING_REBALANCE):
         # The leader may already be assigning to the former id.
-        return outcome.then(rebalance.prepare(shard, group, moment))
+        return outcome.then(rebalance.prepare(shard, group, now))
     if not group.is_in(GroupState.STABLE):
-        return outcome.then(rebalance.complete_join_if_all_joined(shard, group, moment))
+        return outcome.then(rebalance.complete_join_if_all_joined(shard, group, now))
     if group.protocol != group.select_protocol():
-        return outcome.then(rebalance.rebalance_or_complete(shard, group, moment))
+        return outcome.then(rebalance.rebalance_or_complete(shard, group, now))
     group.await_join(member, None)
     outcome.records.append(group_record(group, protocol=group.protocol))
     response = rebalance.join_response(group, member)
@@ -260,7 +260,7 @@ def _replace_static_member(
         response |= {"leader": former_leader, "members": []}
     outcome.answer(request.token, response)
 
-    def on_failure(error: ErrorCode, moment: Moment) -> Outcome:
+    def on_failure(error: ErrorCode, now: Moment) -> Outcome:
         group.update(
             group.members[new_id],
             protocols=former.protocols,
@@ -270,7 +270,7 @@ def _replace_static_member(
         )
         restored = group.replace_static_member(body.group_instance_id, former.member_id)
         shard.timers.cancel(SessionExpiry(group.group_id, new_id))
-        expect_heartbeat(shard.timers, group.group_id, restored, moment)
+        expect_heartbeat(shard.timers, group.group_id, restored, now)
         failed = Outcome()
         failed.answer(
             request.token,
@@ -299,7 +299,7 @@ def _fence(member: Member) -> Outcome:
     return outcome
 
 
-def _tell_generation(group: ClassicGroup, member: Member, token: Token) -> Outcome:
+def _answer_generation(group: ClassicGroup, member: Member, token: Token) -> Outcome:
     outcome = Outcome()
     outcome.answer(token, rebalance.join_response(group, member))
     return outcome

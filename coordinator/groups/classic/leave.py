@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def leave(
-    shard: ClassicShard, group_id: str, identities: Sequence[Any], token: Token, moment: Moment
+    shard: ClassicShard, group_id: str, identities: Sequence[Any], token: Token, now: Moment
 ) -> Outcome:
     """Remove members; `identities` have member_id and group_instance_id.
 
@@ -49,7 +49,7 @@ def leave(
             response["error_code"] = error.code
         responses.append(response)
     if has_left:
-        outcome = outcome.then(_follow(shard, group, moment))
+        outcome = outcome.then(_follow(shard, group, now))
     outcome.answer(token, {"members": responses})
     return outcome
 
@@ -60,16 +60,16 @@ def _remove(shard: ClassicShard, group: ClassicGroup, identity: Any) -> Outcome:
         static_id = group.static_members.get(identity.group_instance_id)
         if static_id is None:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
-        return rebalance.let_go(shard, group, static_id)
+        return rebalance.free_gradually(shard, group, static_id)
     if member_id in group.pending_joins:
         group.remove(member_id)
         shard.timers.cancel(SessionExpiry(group.group_id, member_id))
         return Outcome()
     group.validate_member(member_id, identity.group_instance_id)
-    return rebalance.let_go(shard, group, member_id)
+    return rebalance.free_gradually(shard, group, member_id)
 
 
-def _follow(shard: ClassicShard, group: ClassicGroup, moment: Moment) -> Outcome:
+def _follow(shard: ClassicShard, group: ClassicGroup, now: Moment) -> Outcome:
     if group.is_in(GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
-        return rebalance.prepare(shard, group, moment)
-    return rebalance.complete_join_if_all_joined(shard, group, moment)
+        return rebalance.prepare(shard, group, now)
+    return rebalance.complete_join_if_all_joined(shard, group, now)

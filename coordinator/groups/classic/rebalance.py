@@ -40,22 +40,22 @@ logger = logging.getLogger(__name__)
 # -- beginning -------------------------------------------------------------------------------
 
 
-def rebalance_or_complete(shard: ClassicShard, group: ClassicGroup, moment: Moment) -> Outcome:
+def rebalance_or_complete(shard: ClassicShard, group: ClassicGroup, now: Moment) -> Outcome:
     """Begin a rebalance, or end its join phase if all have joined."""
     if group.can_rebalance:
-        return prepare(shard, group, moment)
-    return complete_join_if_all_joined(shard, group, moment)
+        return prepare(shard, group, now)
+    return complete_join_if_all_joined(shard, group, now)
 
 
-def prepare(shard: ClassicShard, group: ClassicGroup, moment: Moment) -> Outcome:
+def prepare(shard: ClassicShard, group: ClassicGroup, now: Moment) -> Outcome:
     """Begin a rebalance; members that wait for an assignment must rejoin."""
     outcome = Outcome()
     if group.is_in(GroupState.COMPLETING_REBALANCE):
-        answer_syncs_with_error(shard, group, ErrorCode.REBALANCE_IN_PROGRESS, outcome, moment)
+        answer_syncs_with_error(shard, group, ErrorCode.REBALANCE_IN_PROGRESS, outcome, now)
     group.pending_syncs.clear()
     shard.timers.cancel(sync_key(group.group_id))
     is_initial = group.is_in(GroupState.EMPTY)
-    group.transition(GroupState.PREPARING_REBALANCE, timestamp_ms=moment.wall_ms)
+    group.transition(GroupState.PREPARING_REBALANCE, timestamp_ms=now.wall_ms)
     logger.info(
         "group %s prepares a rebalance after generation %d (%s)",
         group.group_id,
@@ -66,16 +66,16 @@ def prepare(shard: ClassicShard, group: ClassicGroup, moment: Moment) -> Outcome
         delay_ms = shard.settings.initial_rebalance_delay_ms
         remaining_ms = max(group.rebalance_timeout_ms - delay_ms, 0)
         event = InitialDelay(group.group_id, delay_ms, remaining_ms)
-        shard.timers.set(join_key(group.group_id), moment.monotonic_ms + delay_ms, event)
+        shard.timers.set(join_key(group.group_id), now.monotonic_ms + delay_ms, event)
         return outcome
     if group.have_all_joined:
-        return outcome.then(complete_join(shard, group, moment))
-    _await_joins(shard, group, moment)
+        return outcome.then(complete_join(shard, group, now))
+    _await_joins(shard, group, now)
     return outcome
 
 
 def answer_syncs_with_error(
-    shard: ClassicShard, group: ClassicGroup, error: ErrorCode, outcome: Outcome, moment: Moment
+    shard: ClassicShard, group: ClassicGroup, error: ErrorCode, outcome: Outcome, now: Moment
 ) -> None:
     """Remove all assignments, and respond to waiting members with an error."""
     assert group.is_in(GroupState.COMPLETING_REBALANCE), group.state
@@ -84,49 +84,47 @@ def answer_syncs_with_error(
         if member.awaiting_sync is not None:
             outcome.answer(member.awaiting_sync, {"error_code": error})
             member.awaiting_sync = None
-            expect_heartbeat(shard.timers, group.group_id, member, moment)
+            expect_heartbeat(shard.timers, group.group_id, member, now)
 
 
 # -- the end of the join phase ---------------------------------------------------------------
 
 
-def complete_join_if_all_joined(
-    shard: ClassicShard, group: ClassicGroup, moment: Moment
-) -> Outcome:
+def complete_join_if_all_joined(shard: ClassicShard, group: ClassicGroup, now: Moment) -> Outcome:
     """End the join phase if all have joined; a new group's initial delay must pass."""
     is_prepared = group.is_in(GroupState.PREPARING_REBALANCE)
     if is_prepared and group.previous_state is not GroupState.EMPTY and group.have_all_joined:
-        return complete_join(shard, group, moment)
+        return complete_join(shard, group, now)
     return Outcome()
 
 
-def complete_join(shard: ClassicShard, group: ClassicGroup, moment: Moment) -> Outcome:
+def complete_join(shard: ClassicShard, group: ClassicGroup, now: Moment) -> Outcome:
     """End the join phase: remove missing dynamic members, respond to the others."""
     shard.timers.cancel(join_key(group.group_id))
-    missing = [each for each in group.members.values() if each.awaiting_join is None]
+    missing = [member for member in group.members.values() if member.awaiting_join is None]
     for member in missing:
         # Static members stay until their sessions end (KIP-345).
         if member.group_instance_id is None:
             group.remove(member.member_id)
             shard.timers.cancel(SessionExpiry(group.group_id, member.member_id))
     if not group.members:
-        return _become_empty(group, moment)
-    if not group.elect_leader_who_joined():
+        return _become_empty(group, now)
+    if not group.elect_joined_leader():
         # No member has rejoined: wait for expiry or a join.
-        _await_joins(shard, group, moment)
+        _await_joins(shard, group, now)
         return Outcome()
-    group.begin_generation(timestamp_ms=moment.wall_ms)
+    group.begin_generation(timestamp_ms=now.wall_ms)
     outcome = Outcome()
     for member in group.members.values():
         token = member.awaiting_join
         if token is not None:
             outcome.answer(token, join_response(group, member))
             group.await_join(member, None)
-        expect_heartbeat(shard.timers, group.group_id, member, moment)
+        expect_heartbeat(shard.timers, group.group_id, member, now)
         member.is_new = False
         group.pending_syncs.add(member.member_id)
     event = SyncTimeout(group.group_id, group.generation)
-    at_ms = moment.monotonic_ms + group.rebalance_timeout_ms
+    at_ms = now.monotonic_ms + group.rebalance_timeout_ms
     shard.timers.set(sync_key(group.group_id), at_ms, event)
     logger.info(
         "group %s is in generation %d with %d members (%s)",
@@ -138,16 +136,16 @@ def complete_join(shard: ClassicShard, group: ClassicGroup, moment: Moment) -> O
     return outcome
 
 
-def _become_empty(group: ClassicGroup, moment: Moment) -> Outcome:
+def _become_empty(group: ClassicGroup, now: Moment) -> Outcome:
     record = group_record(
         group,
         generation=next_generation(group.generation),
         protocol=None,
-        timestamp_ms=moment.wall_ms,
+        timestamp_ms=now.wall_ms,
     )
 
-    def on_failure(_error: ErrorCode, _moment: Moment) -> Outcome:
-        group.become_empty_unrecorded(timestamp_ms=moment.wall_ms)
+    def on_failure(_error: ErrorCode, _now: Moment) -> Outcome:
+        group.become_empty_unrecorded(timestamp_ms=now.wall_ms)
         return Outcome()
 
     return Outcome([record], on_failure=on_failure)
@@ -172,18 +170,18 @@ def members_for_leader(group: ClassicGroup) -> list[dict[str, Any]]:
     assert protocol is not None, "a generation has a protocol"
     return [
         {
-            "member_id": each.member_id,
-            "group_instance_id": each.group_instance_id,
-            "metadata": each.metadata(protocol),
+            "member_id": member.member_id,
+            "group_instance_id": member.group_instance_id,
+            "metadata": member.metadata(protocol),
         }
-        for each in group.members.values()
+        for member in group.members.values()
     ]
 
 
 # -- removed members -------------------------------------------------------------------------
 
 
-def let_go(shard: ClassicShard, group: ClassicGroup, member_id: str) -> Outcome:
+def free_gradually(shard: ClassicShard, group: ClassicGroup, member_id: str) -> Outcome:
     """Remove a member; its waiters get UNKNOWN_MEMBER_ID."""
     outcome = Outcome()
     member = group.members[member_id]
@@ -197,7 +195,7 @@ def let_go(shard: ClassicShard, group: ClassicGroup, member_id: str) -> Outcome:
     return outcome
 
 
-def on_session_expiry(shard: ClassicShard, event: SessionExpiry, moment: Moment) -> Outcome:
+def on_session_expiry(shard: ClassicShard, event: SessionExpiry, now: Moment) -> Outcome:
     """Remove a silent member, or a pending one."""
     group = shard.classic(event.group_id)
     if group is None:
@@ -217,48 +215,48 @@ def on_session_expiry(shard: ClassicShard, event: SessionExpiry, moment: Moment)
             member.member_id,
             member.session_timeout_ms,
         )
-        outcome = let_go(shard, group, member.member_id)
-    return outcome.then(_go_on_without(shard, group, moment, was_member=member is not None))
+        outcome = free_gradually(shard, group, member.member_id)
+    return outcome.then(_continue_rebalance(shard, group, now, was_member=member is not None))
 
 
-def _go_on_without(
-    shard: ClassicShard, group: ClassicGroup, moment: Moment, *, was_member: bool
+def _continue_rebalance(
+    shard: ClassicShard, group: ClassicGroup, now: Moment, *, was_member: bool
 ) -> Outcome:
     """Rebalance after a removal, or end the join phase that waited for the member."""
     if was_member and group.is_in(GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
-        return prepare(shard, group, moment)
+        return prepare(shard, group, now)
     if group.is_in(GroupState.PREPARING_REBALANCE) and group.have_all_joined:
-        return complete_join(shard, group, moment)
+        return complete_join(shard, group, now)
     return Outcome()
 
 
 # -- timers ----------------------------------------------------------------------------------
 
 
-def on_join_timeout(shard: ClassicShard, event: JoinTimeout, moment: Moment) -> Outcome:
+def on_join_timeout(shard: ClassicShard, event: JoinTimeout, now: Moment) -> Outcome:
     """End the join phase with the present members."""
     group = shard.classic(event.group_id)
     if group is None or not group.is_in(GroupState.PREPARING_REBALANCE):
         return Outcome()
-    return complete_join(shard, group, moment)
+    return complete_join(shard, group, now)
 
 
-def on_initial_delay(shard: ClassicShard, event: InitialDelay, moment: Moment) -> Outcome:
+def on_initial_delay(shard: ClassicShard, event: InitialDelay, now: Moment) -> Outcome:
     """End a new group's join phase, or extend the delay after new members."""
     group = shard.classic(event.group_id)
     if group is None or not group.is_in(GroupState.PREPARING_REBALANCE):
         return Outcome()
     if not group.has_new_member or event.remaining_ms == 0:
-        return complete_join(shard, group, moment)
+        return complete_join(shard, group, now)
     group.has_new_member = False
     delay_ms = min(shard.settings.initial_rebalance_delay_ms, event.remaining_ms)
     remaining_ms = max(event.remaining_ms - event.delay_ms, 0)
     extended = InitialDelay(group.group_id, delay_ms, remaining_ms)
-    shard.timers.set(join_key(group.group_id), moment.monotonic_ms + delay_ms, extended)
+    shard.timers.set(join_key(group.group_id), now.monotonic_ms + delay_ms, extended)
     return Outcome()
 
 
-def on_sync_timeout(shard: ClassicShard, event: SyncTimeout, moment: Moment) -> Outcome:
+def on_sync_timeout(shard: ClassicShard, event: SyncTimeout, now: Moment) -> Outcome:
     """Remove the members of this generation that sent no SyncGroup."""
     group = shard.classic(event.group_id)
     if group is None or group.generation != event.generation or not group.pending_syncs:
@@ -267,24 +265,24 @@ def on_sync_timeout(shard: ClassicShard, event: SyncTimeout, moment: Moment) -> 
         return Outcome()
     outcome = Outcome()
     for member_id in sorted(group.pending_syncs):
-        outcome = outcome.then(let_go(shard, group, member_id))
-    return outcome.then(prepare(shard, group, moment))
+        outcome = outcome.then(free_gradually(shard, group, member_id))
+    return outcome.then(prepare(shard, group, now))
 
 
-def on_loaded(shard: ClassicShard, moment: Moment) -> Outcome:
+def on_loaded(shard: ClassicShard, now: Moment) -> Outcome:
     """Begin to serve loaded classic groups, with new sessions."""
     outcome = Outcome()
     for group in tuple(shard.groups.values()):
         if not isinstance(group, ClassicGroup):
             continue
         for member in group.members.values():
-            expect_heartbeat(shard.timers, group.group_id, member, moment)
+            expect_heartbeat(shard.timers, group.group_id, member, now)
         if len(group.members) > shard.settings.max_size:
             # The limit was lowered; members may commit before they must rejoin.
-            outcome = outcome.then(prepare(shard, group, moment))
+            outcome = outcome.then(prepare(shard, group, now))
     return outcome
 
 
-def _await_joins(shard: ClassicShard, group: ClassicGroup, moment: Moment) -> None:
-    at_ms = moment.monotonic_ms + group.rebalance_timeout_ms
+def _await_joins(shard: ClassicShard, group: ClassicGroup, now: Moment) -> None:
+    at_ms = now.monotonic_ms + group.rebalance_timeout_ms
     shard.timers.set(join_key(group.group_id), at_ms, JoinTimeout(group.group_id))

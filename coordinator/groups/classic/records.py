@@ -28,18 +28,18 @@ def group_record(
     assert protocol is not None or not group.members, "members have a protocol"
     members = [
         {
-            "member_id": each.member_id,
-            "group_instance_id": each.group_instance_id,
-            "client_id": each.client_id,
-            "client_host": each.client_host,
-            "rebalance_timeout": each.rebalance_timeout_ms,
-            "session_timeout": each.session_timeout_ms,
-            "subscription": each.metadata(protocol or ""),
+            "member_id": member.member_id,
+            "group_instance_id": member.group_instance_id,
+            "client_id": member.client_id,
+            "client_host": member.client_host,
+            "rebalance_timeout": member.rebalance_timeout_ms,
+            "session_timeout": member.session_timeout_ms,
+            "subscription": member.metadata(protocol or ""),
             "assignment": (
-                each.assignment if assignments is None else assignments.get(each.member_id, b"")
+                member.assignment if assignments is None else assignments.get(member.member_id, b"")
             ),
         }
-        for each in group.members.values()
+        for member in group.members.values()
     ]
     return group_metadata_record(
         group.group_id,

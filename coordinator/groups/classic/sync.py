@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.groups.classic.classic_shard import ClassicShard
 
 
-def sync(shard: ClassicShard, body: Any, token: Token, moment: Moment) -> Outcome:
+def sync(shard: ClassicShard, body: Any, token: Token, now: Moment) -> Outcome:
     """Handle a SyncGroup request.
 
     Raises:
@@ -50,41 +50,41 @@ def sync(shard: ClassicShard, body: Any, token: Token, moment: Moment) -> Outcom
     member.awaiting_sync = token
     if group.leader != member.member_id:
         return outcome
-    return outcome.then(_assign(shard, group, assigned(body.assignments), moment))
+    return outcome.then(_assign(shard, group, assigned(body.assignments), now))
 
 
 def _validate(group: ClassicGroup, body: Any) -> None:
     group.validate_member(body.member_id, body.group_instance_id)
     if body.generation_id != group.generation:
         raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
-    for said, known in (
+    for requested, current in (
         (body.protocol_type, group.protocol_type),
         (body.protocol_name, group.protocol),
     ):
-        if said is not None and known is not None and said != known:
+        if requested is not None and current is not None and requested != current:
             raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
 
 
 def _assign(
-    shard: ClassicShard, group: ClassicGroup, assignments: dict[str, bytes], moment: Moment
+    shard: ClassicShard, group: ClassicGroup, assignments: dict[str, bytes], now: Moment
 ) -> Outcome:
     """Record the leader's assignment; other members get an empty one."""
     record = group_record(group, protocol=group.protocol, assignments=assignments)
-    waiting = [each for each in group.members.values() if each.awaiting_sync is not None]
+    waiting = [member for member in group.members.values() if member.awaiting_sync is not None]
     outcome = Outcome([record])
     for member in waiting:
         assignment = assignments.get(member.member_id, b"")
         outcome.answer(member.awaiting_sync, _response(group, assignment))
         member.awaiting_sync = None
         # The session was suspended while it waited.
-        expect_heartbeat(shard.timers, group.group_id, member, moment)
+        expect_heartbeat(shard.timers, group.group_id, member, now)
 
-    def on_failure(error: ErrorCode, moment: Moment) -> Outcome:
+    def on_failure(error: ErrorCode, now: Moment) -> Outcome:
         failed = Outcome()
         for member, answer in zip(waiting, outcome.answers, strict=True):
             group.members[member.member_id].awaiting_sync = answer.token
-        rebalance.answer_syncs_with_error(shard, group, error, failed, moment)
-        return failed.then(rebalance.rebalance_or_complete(shard, group, moment))
+        rebalance.answer_syncs_with_error(shard, group, error, failed, now)
+        return failed.then(rebalance.rebalance_or_complete(shard, group, now))
 
     outcome.on_failure = on_failure
     return outcome

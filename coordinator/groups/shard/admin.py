@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 FIRST_NOT_FOUND_VERSION: Final = 6
 
 
-def filter_words(asked: Iterable[str]) -> Steps[frozenset[str]]:
+def filter_words(requested: Iterable[str]) -> Steps[frozenset[str]]:
     """Return the words of a ListGroups filter in lower case, in steps."""
     words: set[str] = set()
-    for word in asked:
+    for word in requested:
         words.add(word.lower().strip())
         yield
     return frozenset(words)
@@ -61,8 +61,8 @@ def describe(shard: GroupShard, group_id: str, *, version: int) -> dict[str, Any
         if version >= FIRST_NOT_FOUND_VERSION:
             answer["error_code"] = ErrorCode.GROUP_ID_NOT_FOUND
             is_other = group_id in shard.groups
-            what = "is not a classic group" if is_other else "not found"
-            answer["error_message"] = shortened(f"Group {group_id} {what}.")
+            reason = "is not a classic group" if is_other else "not found"
+            answer["error_message"] = shortened(f"Group {group_id} {reason}.")
         return answer
     protocol = group.protocol if group.is_in(GroupState.STABLE) else None
     return {
@@ -77,14 +77,14 @@ def describe(shard: GroupShard, group_id: str, *, version: int) -> dict[str, Any
 def _members(group: ClassicGroup, protocol: str | None) -> list[dict[str, Any]]:
     return [
         {
-            "member_id": each.member_id,
-            "group_instance_id": each.group_instance_id,
-            "client_id": each.client_id,
-            "client_host": each.client_host,
-            "member_metadata": b"" if protocol is None else each.metadata(protocol),
-            "member_assignment": each.assignment,
+            "member_id": member.member_id,
+            "group_instance_id": member.group_instance_id,
+            "client_id": member.client_id,
+            "client_host": member.client_host,
+            "member_metadata": b"" if protocol is None else member.metadata(protocol),
+            "member_assignment": member.assignment,
         }
-        for each in group.members.values()
+        for member in group.members.values()
     ]
 
 

@@ -50,10 +50,12 @@ def sweep_deleted_topics(shard: GroupShard, deleted: Mapping[str, bytes]) -> Ite
     """Delete the offsets of deleted topics; `deleted` maps names to ids."""
     for group_id in list({**shard.offsets.by_group, **shard.offsets.pending.open}):
         for suffixes in _steps(shard, group_id):
-            yield Outcome(_of_deleted(shard, group_id, suffixes, deleted), is_atomic=False)
+            yield Outcome(
+                _deleted_topic_offsets(shard, group_id, suffixes, deleted), is_atomic=False
+            )
 
 
-def _of_deleted(
+def _deleted_topic_offsets(
     shard: GroupShard, group_id: str, suffixes: list[bytes], deleted: Mapping[str, bytes]
 ) -> list[CoordinatorRecord]:
     prefix = group_prefix(group_id)

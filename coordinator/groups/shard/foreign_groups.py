@@ -69,13 +69,13 @@ class ForeignGroup:
         del topic
         return False
 
-    def admit_commit(self, body: Any, timers: Timers, moment: Moment) -> None:
+    def admit_commit(self, body: Any, timers: Timers, now: Moment) -> None:
         """Refuse all commits except an administrator's to a group without members.
 
         Raises:
             KafkaError: GROUP_ID_NOT_FOUND for a share group, UNKNOWN_MEMBER_ID.
         """
-        del timers, moment
+        del timers, now
         self._check_has_offsets()
         if self.members or body.generation_id_or_member_epoch >= 0:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
@@ -139,8 +139,8 @@ def replay(groups: dict[str, Group], kind: int, key: bytes, value: bytes | None)
         return None
     group_id, position = _read_string(key, 2)
     member_id = None if of_members is None else _read_string(key, position)[0]
-    known = groups.get(group_id)
-    group = known if isinstance(known, ForeignGroup) else None
+    existing = groups.get(group_id)
+    group = existing if isinstance(existing, ForeignGroup) else None
     if value is None:
         if group is not None and member_id is None:
             del groups[group_id]
@@ -152,7 +152,7 @@ def replay(groups: dict[str, Group], kind: int, key: bytes, value: bytes | None)
         group = groups[group_id] = ForeignGroup(group_id, group_type)
     if member_id is not None:
         group.members.add(member_id)
-    return None if known is None or known is group else known
+    return None if existing is None or existing is group else existing
 
 
 def _read_string(key: bytes, position: int) -> tuple[str, int]:

@@ -51,10 +51,10 @@ class DetachedOffsets(NamedTuple):
     def of(cls, shard: HasOffsets, group_id: str) -> DetachedOffsets:
         """Copy a group's offsets (about 10 ns each: values are shared)."""
         detached = cls(GroupOffsets())
-        known = shard.offsets.by_group.get(group_id)
-        if known is not None:
-            detached.offsets.by_group[group_id] = dict(known)
-            detached.offsets.count = len(known)
+        committed = shard.offsets.by_group.get(group_id)
+        if committed is not None:
+            detached.offsets.by_group[group_id] = dict(committed)
+            detached.offsets.count = len(committed)
         unstable = shard.offsets.pending.open.get(group_id)
         if unstable is not None:
             # Only the partitions matter, not their producers.
@@ -76,7 +76,7 @@ class Commit(NamedTuple):
     topics: Sequence[tuple[str, bytes, Sequence[Any]]]
 
 
-def commit(shard: GroupShard, request: Commit, token: Token, moment: Moment) -> Outcome:
+def commit(shard: GroupShard, request: Commit, token: Token, now: Moment) -> Outcome:
     """Handle an OffsetCommit request.
 
     Raises:
@@ -85,7 +85,7 @@ def commit(shard: GroupShard, request: Commit, token: Token, moment: Moment) -> 
     body = request.body
     group = shard.groups.get(body.group_id)
     if group is not None:
-        group.admit_commit(body, shard.timers, moment)
+        group.admit_commit(body, shard.timers, now)
     elif body.generation_id_or_member_epoch >= 0:
         by_version = request.version >= FIRST_GROUP_NOT_FOUND_VERSION
         code = ErrorCode.GROUP_ID_NOT_FOUND if by_version else ErrorCode.ILLEGAL_GENERATION
@@ -93,19 +93,19 @@ def commit(shard: GroupShard, request: Commit, token: Token, moment: Moment) -> 
     outcome = Outcome()
     answers: list[dict[str, Any]] = []
     retention_ms: int = body.retention_time_ms
-    expire_ms = NO_EXPIRY if retention_ms == NO_RETENTION else _int64(moment.wall_ms + retention_ms)
+    expire_ms = NO_EXPIRY if retention_ms == NO_RETENTION else _int64(now.wall_ms + retention_ms)
     for name, topic_id, partitions in request.topics:
-        answered = add_commits(
+        partition_results = add_commits(
             outcome,
             shard,
             body.group_id,
             name,
             partitions,
-            wall_ms=moment.wall_ms,
+            wall_ms=now.wall_ms,
             expire_ms=expire_ms,
             topic_id=topic_id,
         )
-        answers.append({"name": name, "topic_id": topic_id, "partitions": answered})
+        answers.append({"name": name, "topic_id": topic_id, "partitions": partition_results})
     if not outcome.records:
         shard.make_simple(body.group_id)
     outcome.answer(token, {"topics": answers})
@@ -126,23 +126,23 @@ def add_commits(
     """Add a record for each committed partition of a topic; return their results."""
     limit = shard.settings.offset_metadata_max_bytes
     answers: list[dict[str, Any]] = []
-    for each in partitions:
-        metadata: str = each.committed_metadata or ""
+    for partition in partitions:
+        metadata: str = partition.committed_metadata or ""
         error = ErrorCode.NONE
         if utf16_length(metadata) > limit:
             error = ErrorCode.OFFSET_METADATA_TOO_LARGE
         else:
             committed = CommittedOffset(
-                each.committed_offset,
-                max(each.committed_leader_epoch, NO_LEADER_EPOCH),
+                partition.committed_offset,
+                max(partition.committed_leader_epoch, NO_LEADER_EPOCH),
                 metadata,
                 wall_ms,
                 expire_ms,
                 topic_id,
             )
-            record = offset_commit_record(group_id, topic, each.partition_index, committed)
+            record = offset_commit_record(group_id, topic, partition.partition_index, committed)
             outcome.records.append(record)
-        answers.append({"partition_index": each.partition_index, "error_code": error})
+        answers.append({"partition_index": partition.partition_index, "error_code": error})
     return answers
 
 
@@ -170,17 +170,17 @@ def fetch(
     """
     answers: list[dict[str, Any]] = []
     for name, topic_id, partitions in topics:
-        answered: list[dict[str, Any]] = []
+        partition_results: list[dict[str, Any]] = []
         for index in partitions:
             if is_stable and shard.offsets.is_unstable(group_id, name, index):
-                answered.append(_unstable(index))
+                partition_results.append(_unstable(index))
                 continue
-            found = shard.offsets.find(group_id, name, index)
-            if found is not None and _is_of_another(found.topic_id, topic_id):
+            committed = shard.offsets.find(group_id, name, index)
+            if committed is not None and _is_of_another(committed.topic_id, topic_id):
                 # The topic was recreated since.
-                found = None
-            answered.append(_partition(index, found))
-        answers.append({"name": name, "topic_id": topic_id, "partitions": answered})
+                committed = None
+            partition_results.append(_partition(index, committed))
+        answers.append({"name": name, "topic_id": topic_id, "partitions": partition_results})
     return answers
 
 
@@ -247,8 +247,10 @@ def delete(
     for name, partitions in topics:
         is_read = group.is_subscribed_to(name)
         error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if is_read else ErrorCode.NONE
-        answered = [{"partition_index": index, "error_code": error} for index in partitions]
-        answers.append({"name": name, "partitions": answered})
+        partition_results = [
+            {"partition_index": index, "error_code": error} for index in partitions
+        ]
+        answers.append({"name": name, "partitions": partition_results})
         if is_read:
             continue
         outcome.records += [

@@ -75,14 +75,14 @@ class PendingOffsets:
 
     def check(self) -> None:
         """Assert the invariants."""
-        found: dict[str, dict[bytes, set[int]]] = {}
+        expected: dict[str, dict[bytes, set[int]]] = {}
         for producer_id, groups in self.by_producer.items():
             assert groups
             for group_id, pending in groups.items():
                 assert pending
                 for suffix in pending:
-                    found.setdefault(group_id, {}).setdefault(suffix, set()).add(producer_id)
-        assert found == self.open
+                    expected.setdefault(group_id, {}).setdefault(suffix, set()).add(producer_id)
+        assert expected == self.open
 
     def _overtake(self, group_id: str, suffix: bytes, last: int) -> None:
         for producer_id in self.open.get(group_id, {}).get(suffix, ()):

@@ -1,6 +1,6 @@
 """The state machine of one partition of `__consumer_offsets`: groups and committed offsets.
 
-Other modules have the operations, functions of (shard, request, token, moment):
+Other modules have the operations, functions of (shard, request, token, now):
 
     join  sync  heartbeat  leave       classic groups: membership
     rebalance                          classic groups: shared parts
@@ -52,8 +52,8 @@ class GroupShard:
     """The groups whose ids hash to one partition."""
 
     __slots__ = (
+        "_new_uuid",
         "groups",
-        "new_uuid",
         "offsets",
         "settings",
         "timers",
@@ -61,7 +61,7 @@ class GroupShard:
 
     def __init__(self, settings: GroupSettings, *, new_uuid: Callable[[], str]) -> None:
         self.settings = settings
-        self.new_uuid = new_uuid
+        self._new_uuid = new_uuid
         self.groups: dict[str, Group] = {}
         self.offsets = GroupOffsets()
         self.timers = Timers()
@@ -75,6 +75,10 @@ class GroupShard:
             if isinstance(group, ClassicGroup)
         )
 
+    def new_uuid(self) -> str:
+        """Return a new id of a member."""
+        return self._new_uuid()
+
     def classic(self, group_id: str) -> ClassicGroup | None:
         """Return a classic group; None if there is none, or one of another kind."""
         group = self.groups.get(group_id)
@@ -82,7 +86,7 @@ class GroupShard:
 
     # -- records -----------------------------------------------------------------------------
 
-    def take_over(self, records: Sequence[CoordinatorRecord], producer_id: int) -> None:
+    def apply(self, records: Sequence[CoordinatorRecord], producer_id: int) -> None:
         """Replay appended records."""
         for key, value in records:
             self.replay(key, value, producer_id)
@@ -155,9 +159,9 @@ class GroupShard:
 
     # -- life --------------------------------------------------------------------------------
 
-    def on_loaded(self, moment: Moment) -> Outcome:
+    def on_loaded(self, now: Moment) -> Outcome:
         """Begin to serve the loaded state."""
-        return rebalance.on_loaded(self, moment)
+        return rebalance.on_loaded(self, now)
 
     def on_unloaded(self) -> Outcome:
         """Return NOT_COORDINATOR responses for all waiters."""
@@ -166,9 +170,9 @@ class GroupShard:
             group.answer_unloaded(outcome)
         return outcome
 
-    def on_timer(self, event: Any, moment: Moment) -> Outcome:
+    def on_timer(self, event: Any, now: Moment) -> Outcome:
         """Handle an event from `timers.take_due`."""
-        return _ON_TIMER[type(event)](self, event, moment)
+        return _ON_TIMER[type(event)](self, event, now)
 
     def describe(self) -> str:
         """Return a short description of the contents."""
@@ -177,12 +181,12 @@ class GroupShard:
     def check(self) -> None:
         """Assert the invariants."""
         for group_id, group in self.groups.items():
-            assert group.group_id == group_id, "groups go by their ids"
+            assert group.group_id == group_id, "groups are keyed by their ids"
             group.check()
-        assert self.offsets.by_group.keys() <= self.groups.keys(), "who commits is a group"
+        assert self.offsets.by_group.keys() <= self.groups.keys(), "only groups commit offsets"
         count = sum(map(len, self.offsets.by_group.values()))
         assert self.offsets.count == count, "offsets are counted"
-        assert self.offsets.pending.open.keys() <= self.groups.keys(), "who commits is a group"
+        assert self.offsets.pending.open.keys() <= self.groups.keys(), "only groups commit offsets"
         self.offsets.pending.check()
 
 

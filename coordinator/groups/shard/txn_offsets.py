@@ -35,7 +35,7 @@ class TxnCommit(NamedTuple):
     topics: Sequence[tuple[str, bytes, Sequence[Any]]]
 
 
-def commit(shard: GroupShard, request: TxnCommit, token: Token, moment: Moment) -> Outcome:
+def commit(shard: GroupShard, request: TxnCommit, token: Token, now: Moment) -> Outcome:
     """Handle a TxnOffsetCommit request.
 
     Raises:
@@ -52,16 +52,16 @@ def commit(shard: GroupShard, request: TxnCommit, token: Token, moment: Moment) 
     outcome = Outcome(producer=ProducerEpoch(body.producer_id, body.producer_epoch))
     answers: list[dict[str, Any]] = []
     for name, topic_id, partitions in request.topics:
-        answered = add_commits(
+        partition_results = add_commits(
             outcome,
             shard,
             body.group_id,
             name,
             partitions,
-            wall_ms=moment.wall_ms,
+            wall_ms=now.wall_ms,
             topic_id=topic_id,
         )
-        answers.append({"name": name, "topic_id": topic_id, "partitions": answered})
+        answers.append({"name": name, "topic_id": topic_id, "partitions": partition_results})
     if not outcome.records:
         shard.make_simple(body.group_id)
     outcome.answer(token, {"topics": answers})

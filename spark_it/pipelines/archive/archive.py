@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from wirebroker.pipelines.run.job_run import StopWish
+    from wirebroker.pipelines.run.job_run import StopRequest
 
 _COLUMNS: Final = tuple(COLUMN_TYPES)
 _COMMITTED: Final = {"kafka.isolation.level": "read_committed", "columns": ",".join(_COLUMNS)}
@@ -72,7 +72,7 @@ def archive(
     *,
     skips_lost: bool = False,
     restarts_recreated: bool = False,
-    stop: StopWish | None = None,
+    stop: StopRequest | None = None,
     tell: Callable[[dict[str, Any]], None] | None = None,
     look: Callable[[], None] = lambda: None,
 ) -> int:
@@ -117,7 +117,7 @@ def archive(
 def archived(spark: SparkSession, target: Path) -> DataFrame:
     """Return an archive's records; raise NoArchiveError if there is no archive."""
     if not (target / "records" / "_spark_metadata").is_dir():
-        raise NoArchiveError(f"there is no archive in {target}, or nothing in it yet")
+        raise NoArchiveError(f"there is no archive in {target}, or it is empty")
     # Otherwise Spark converts topic names that look like numbers or dates.
     setting = "spark.sql.sources.partitionColumnTypeInference.enabled"
     before = spark.conf.get(setting)
@@ -157,18 +157,18 @@ def compare(
     )
     key = ["topic", "partition"]
     logged = log.join(functions.broadcast(bounds), key).where(is_there)
-    kept = table.join(functions.broadcast(bounds), key).where(is_there)
-    in_log = {(each.topic, each.partition): each for each in _summaries(logged)}
+    archived_rows = table.join(functions.broadcast(bounds), key).where(is_there)
+    in_log = {(summary.topic, summary.partition): summary for summary in _summaries(logged)}
     return [
-        (each, in_log[each.topic, each.partition])
-        for each in _summaries(kept)
-        if (each.topic, each.partition) in in_log
+        (summary, in_log[summary.topic, summary.partition])
+        for summary in _summaries(archived_rows)
+        if (summary.topic, summary.partition) in in_log
     ]
 
 
 def _summaries(table: DataFrame) -> list[PartitionSummary]:
     checksum = functions.bit_xor(functions.xxhash64(*_CONTENT))
-    found = table.groupBy("topic", "partition").agg(
+    aggregated = table.groupBy("topic", "partition").agg(
         functions.count("*"), functions.min("offset"), functions.max("offset"), checksum
     )
-    return [PartitionSummary(*row) for row in found.orderBy("topic", "partition").collect()]
+    return [PartitionSummary(*row) for row in aggregated.orderBy("topic", "partition").collect()]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from wirebroker.base.clock import Clock
-    from wirebroker.pipelines.run.job_run import StopWish
+    from wirebroker.pipelines.run.job_run import StopRequest
 
 # The data source's error messages within Spark's.
 _LOSS: Final = re.compile(r"DataLossError: (.*?); failOnDataLoss=false")
@@ -37,27 +37,29 @@ _RECREATED: Final = re.compile(r"RecreatedTopicError: (.*? now has \S+\.)")
 class ArchiveJob:
     """Settings of an archive, from its file or flags."""
 
-    path: str = setting("paths", "log directories, comma between")
-    topics: str = setting("text", "a pattern of topics, Python's")
-    target: str = setting("path", "the archive's folder, which keeps how far it goes, too")
-    name: str = setting("text", "the job's name, for what it tells", "archive")
+    path: str = setting("paths", "log directories, separated by commas")
+    topics: str = setting("text", "a Python pattern of topic names")
+    target: str = setting("path", "the archive's folder, also for its progress")
+    name: str = setting("text", "the job's name in its output", "archive")
     lost_records: str = setting(
         "text",
         "if records were deleted before they were archived: end with an error, or skip them",
         "stop",
         ("stop", "skip"),
     )
-    records_per_batch: int = setting("count", "how many offsets make a batch at most", MOST_OFFSETS)
-    patience: float = setting("seconds", "how long it may fail before it gives up", 300.0)
+    records_per_batch: int = setting("count", "the most offsets in a batch", MOST_OFFSETS)
+    patience: float = setting("seconds", "how long to retry before giving up", 300.0)
     recreated_topic: str = setting(*RECREATED_TOPIC)
-    metrics: str | None = setting("path", "a file that a line of JSON is added to each batch", None)
+    metrics: str | None = setting("path", "a file for a line of JSON per batch", None)
     log: str | None = setting(
-        "path", "for what Spark and librdkafka print; none: spark.log in the target", None
+        "path",
+        "a file for the output of Spark and librdkafka; default: spark.log in the target",
+        None,
     )
     spark: dict[str, Any] = setting("table", "settings of Spark", {})
 
 
-def run_archive(spark: SparkSession, job: ArchiveJob, stop: StopWish) -> int:
+def run_archive(spark: SparkSession, job: ArchiveJob, stop: StopRequest) -> int:
     """Update an archive and verify it; return 1 if it differs from the log, else 0.
 
     A requested stop ends the run after the current micro-batch, without verification.
@@ -72,19 +74,19 @@ def run_archive(spark: SparkSession, job: ArchiveJob, stop: StopWish) -> int:
     reporter = Reporter(job.name, metrics, clock, ("batches", "records", "faults"))
     rows = _archive(spark, job, stop, reporter, clock)
     reporter.lost(take_losses(target / "lost"))
-    is_stopped = stop.is_asked
+    is_stopped = stop.is_requested
     has_none = not rows and not (target / "records").exists()
     pairs = [] if is_stopped or has_none else compare_archive(spark, job)
     sys.stdout.write(f"{rows} records archived\n")
     if is_stopped:
-        sys.stdout.write("the end was asked for: the next run goes on, and verifies\n")
-    wrong = tell_pairs(pairs)
+        sys.stdout.write("stopped as requested: the next run continues, and verifies\n")
+    wrong = print_comparison(pairs)
     reporter.summary(verified_partitions=len(pairs), wrong_partitions=wrong)
     return 1 if wrong else 0
 
 
 def _archive(
-    spark: SparkSession, job: ArchiveJob, stop: StopWish, reporter: Reporter, clock: Clock
+    spark: SparkSession, job: ArchiveJob, stop: StopRequest, reporter: Reporter, clock: Clock
 ) -> int:
     rows, got_on = 0, clock.monotonic()
     ticker = WorkTicker(spark.sparkContext, reporter, clock)
@@ -96,7 +98,7 @@ def _archive(
         ticker.begin("the next batch")
 
     target = Path(job.target)
-    while not stop.is_asked:
+    while not stop.is_requested:
         try:
             ticker.begin("the next batch")
             reporter.cleared(clear_broken_start(target / "checkpoint"))
@@ -115,7 +117,7 @@ def _archive(
                 raise  # retries would fail as well
             failing_s, why = clock.monotonic() - got_on, first_line(error)
             if failing_s > job.patience:
-                raise PatienceError(f"no batch was done for {failing_s:.0f} s: {why}") from error
+                raise PatienceError(f"no batch completed for {failing_s:.0f} s: {why}") from error
             reporter.fault(why)
             stop.pause(PAUSE_S)
     return rows
@@ -124,7 +126,7 @@ def _archive(
 def _check_source(error: Exception) -> None:
     lost = _LOSS.search(str(error))
     if lost:
-        raise PipelineError(f'{lost[1]}; lost_records = "skip" goes on without it') from error
+        raise PipelineError(f'{lost[1]}; lost_records = "skip" continues without them') from error
     recreated = _RECREATED.search(str(error))
     if recreated:
         advice = 'recreated_topic = "restart" archives the new one from its beginning'
@@ -139,14 +141,14 @@ def compare_archive(
     return compare(*(spark, job.path, job.topics, Path(job.target)), restarts_recreated=restarts)
 
 
-def tell_pairs(pairs: list[tuple[PartitionSummary, PartitionSummary]]) -> int:
+def print_comparison(pairs: list[tuple[PartitionSummary, PartitionSummary]]) -> int:
     """Print the summary of each partition; return the number of differing ones."""
     wrong = 0
     for archived, logged in pairs:
         is_same = archived == logged
         wrong += not is_same
-        place = f"{archived.topic}-{archived.partition}"
+        partition = f"{archived.topic}-{archived.partition}"
         sys.stdout.write(
-            f"{place}: {archived.told()}{'' if is_same else ' BUT ' + logged.told()}\n"
+            f"{partition}: {archived.told()}{'' if is_same else ' BUT ' + logged.told()}\n"
         )
     return wrong

@@ -37,15 +37,19 @@ def of_the_log(
         RecreatedTopicError: The archive lacks records of the new topic; not if
             `restarts_recreated`.
     """
-    wish = parse_options({"path": path, "subscribePattern": topics}, is_stream=False)
-    ids = topic_ids(LogDirectories(wish.directories).find(wish.wants))
-    known: dict[str, list[str]] = {}
-    for each in _archived_topics(table):
-        known.setdefault(each.topic, []).append(each.topic_id)
-    for topic, found in known.items():
-        now = ids.get(topic, UNKNOWN)
-        if now not in found and UNKNOWN not in (now, *found) and not restarts_recreated:
-            raise recreated(topic, ", ".join(found), now, "Name another archive for it.")
+    options = parse_options({"path": path, "subscribePattern": topics}, is_stream=False)
+    ids = topic_ids(LogDirectories(options.directories).find(options.wants))
+    archived_ids: dict[str, list[str]] = {}
+    for row in _archived_topics(table):
+        archived_ids.setdefault(row.topic, []).append(row.topic_id)
+    for topic, old_ids in archived_ids.items():
+        current_id = ids.get(topic, UNKNOWN)
+        if (
+            current_id not in old_ids
+            and UNKNOWN not in (current_id, *old_ids)
+            and not restarts_recreated
+        ):
+            raise recreated(topic, ", ".join(old_ids), current_id, "Use another archive for it.")
     of_log = spark.createDataFrame(list(ids.items()), "topic string, logId string")
     joined = table.join(functions.broadcast(of_log), "topic", "left")
     return joined.where("topicId IS NULL OR logId IS NULL OR topicId = logId").drop("logId")
@@ -58,33 +62,33 @@ def of_chosen_ids(table: DataFrame, chosen: Collection[str]) -> DataFrame:
         RecreatedTopicError: The archive has several ids of a topic, and none is chosen.
         PipelineError: No record has one of the chosen ids.
     """
-    known: dict[str, list[_ArchivedTopic]] = {}
-    for each in _archived_topics(table):
-        known.setdefault(each.topic, []).append(each)
-    missing = set(chosen) - {each.topic_id for found in known.values() for each in found}
+    rows_by_topic: dict[str, list[_ArchivedTopic]] = {}
+    for row in _archived_topics(table):
+        rows_by_topic.setdefault(row.topic, []).append(row)
+    missing = set(chosen) - {row.topic_id for rows in rows_by_topic.values() for row in rows}
     if missing:
         raise PipelineError(f"topic_ids: no record of the archive has the topic id {min(missing)}")
     left_out = functions.lit(False)
-    for topic, found in known.items():
-        if sum(each.topic_id != UNKNOWN for each in found) < 2:
+    for topic, rows in rows_by_topic.items():
+        if sum(row.topic_id != UNKNOWN for row in rows) < 2:
             continue
-        wanted = [each.topic_id for each in found if each.topic_id in chosen]
-        if not wanted:
-            raise _several(topic, found)
-        given = functions.coalesce("topicId", functions.lit(UNKNOWN))
-        left_out |= (functions.col("topic") == topic) & ~given.isin(wanted)
+        chosen_ids = [row.topic_id for row in rows if row.topic_id in chosen]
+        if not chosen_ids:
+            raise _several(topic, rows)
+        id_column = functions.coalesce("topicId", functions.lit(UNKNOWN))
+        left_out |= (functions.col("topic") == topic) & ~id_column.isin(chosen_ids)
     return table.where(~left_out)
 
 
-def _several(topic: str, found: Collection[_ArchivedTopic]) -> RecreatedTopicError:
-    told = ", ".join(f"{each.topic_id} ({each.records} records)" for each in found)
+def _several(topic: str, rows: Collection[_ArchivedTopic]) -> RecreatedTopicError:
+    ids_text = ", ".join(f"{row.topic_id} ({row.records} records)" for row in rows)
     return RecreatedTopicError(
-        f"topic {topic} was recreated while it was archived, so offsets are in the archive twice: "
-        f"the archive has the topic ids {told}. Name the one to restore: topic_ids, --topic-ids"
+        f"topic {topic} was recreated while it was archived, so the archive has offsets twice: "
+        f"it has the topic ids {ids_text}. Choose one to restore with topic_ids or --topic-ids"
     )
 
 
 def _archived_topics(table: DataFrame) -> list[_ArchivedTopic]:
-    given = functions.coalesce("topicId", functions.lit(UNKNOWN))
-    counted = table.groupBy("topic", given.alias("id")).agg(functions.count("*"))
+    id_column = functions.coalesce("topicId", functions.lit(UNKNOWN))
+    counted = table.groupBy("topic", id_column.alias("id")).agg(functions.count("*"))
     return [_ArchivedTopic(*row) for row in counted.orderBy("topic", "id").collect()]

@@ -78,13 +78,13 @@ def restore_to_broker(
             Before the first record, an existing mapping stays.
     """
     table = of_chosen_ids(archived(spark, target), topic_ids)
-    found = table.groupBy(*_PLACE).agg(
+    aggregated = table.groupBy(*_PLACE).agg(
         functions.count("*"),
         functions.min("offset"),
         functions.max("offset"),
         functions.min(functions.unix_millis("timestamp")),
     )
-    spans = [ArchivedSpan(*row) for row in found.orderBy(*_PLACE).collect()]
+    spans = [ArchivedSpan(*row) for row in aggregated.orderBy(*_PLACE).collect()]
     check_spans(spans, may_map=mapping is not None)
     if mapping is not None:
         _check_writable(mapping)
@@ -121,15 +121,17 @@ def _line(span: ArchivedSpan, run: OffsetRun) -> str:
 def check_spans(spans: Iterable[ArchivedSpan], *, may_map: bool) -> None:
     """Raise PipelineError if records cannot be restored unchanged."""
     for span in spans:
-        place = f"{span.topic}-{span.partition}"
+        partition = f"{span.topic}-{span.partition}"
         # -1 means no timestamp, and librdkafka replaces 0 with the current time.
         if span.first_timestamp <= 0:
-            raise PipelineError(f"{place} has records without a time, which cannot be kept so")
+            raise PipelineError(
+                f"{partition} has records without a timestamp: they would get the current time"
+            )
         if not may_map and (span.first_offset or span.last_offset + 1 != span.records):
             raise PipelineError(
-                f"{place} has {span.records} records at offsets {span.first_offset} to "
-                f"{span.last_offset}: a broker would count them from 0, without gaps. --map FILE "
-                "has it do so, and writes which is which; --into FOLDER keeps them"
+                f"{partition} has {span.records} records at offsets {span.first_offset} to "
+                f"{span.last_offset}: a broker would number them from 0, without gaps. --map FILE "
+                "allows this and writes the new offsets; --into FOLDER keeps the old ones"
             )
 
 
@@ -142,20 +144,22 @@ def _check_writable(mapping: Path) -> None:
 
 
 def _prepare_topics(kafka: dict[str, str], spans: Iterable[ArchivedSpan]) -> None:
-    wanted: dict[str, int] = {}
+    partition_counts: dict[str, int] = {}
     for span in spans:
-        wanted[span.topic] = max(wanted.get(span.topic, 0), span.partition + 1)
-    check_writes(kafka, wanted)
+        partition_counts[span.topic] = max(partition_counts.get(span.topic, 0), span.partition + 1)
+    check_writes(kafka, partition_counts)
     missing: list[NewTopic] = []
-    for topic, count in wanted.items():
+    for topic, count in partition_counts.items():
         with Positions(kafka, "none", topic, "") as positions:
-            there = positions.partition_count(topic)
-            if not there:
+            existing_count = positions.partition_count(topic)
+            if not existing_count:
                 missing.append(NewTopic(topic, count, config={"retention.ms": "-1"}))
-            elif there < count:
-                raise PipelineError(f"topic {topic} has {there} partitions, the archive {count}")
-            elif any(positions.end_of(number) for number in range(there)):
-                raise PipelineError(f"topic {topic} is not empty: its offsets would be others")
+            elif existing_count < count:
+                raise PipelineError(
+                    f"topic {topic} has {existing_count} partitions, the archive {count}"
+                )
+            elif any(positions.end_of(number) for number in range(existing_count)):
+                raise PipelineError(f"topic {topic} is not empty: records would get other offsets")
     create_topics(kafka, missing, may_be_there=False)
 
 
@@ -164,8 +168,8 @@ class _Sender:
 
     def __init__(self, kafka: dict[str, str], span: ArchivedSpan) -> None:
         self._span = span
-        ours = {"enable.idempotence": True, "linger.ms": 20, "message.max.bytes": _MOST_BYTES}
-        self._producer = Producer({**ours, **kafka})
+        defaults = {"enable.idempotence": True, "linger.ms": 20, "message.max.bytes": _MOST_BYTES}
+        self._producer = Producer({**defaults, **kafka})
         self._acknowledged = 0
         self._fault: Exception | None = None
         self.runs: list[OffsetRun] = []
@@ -216,11 +220,13 @@ class _Sender:
     def _on_delivery(self, error: Any, message: Any) -> None:
         if self._fault is not None:
             return
-        place = f"{self._span.topic}-{self._span.partition}"
+        partition = f"{self._span.topic}-{self._span.partition}"
         if error is not None:
             self._fault = KafkaException(error)
         elif message.offset() != self._acknowledged:
-            self._fault = PipelineError(f"somebody else writes to {place}: delete it, begin again")
+            self._fault = PipelineError(
+                f"another producer writes to {partition}: delete it, restart"
+            )
         elif message.timestamp()[0] != TIMESTAMP_CREATE_TIME:
-            self._fault = PipelineError(f"{place} has message.timestamp.type=LogAppendTime")
+            self._fault = PipelineError(f"{partition} has message.timestamp.type=LogAppendTime")
         self._acknowledged += 1

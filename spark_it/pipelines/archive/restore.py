@@ -50,13 +50,15 @@ def restore(
         FolderExistsError: A folder exists; earlier partitions were written.
     """
     table = of_chosen_ids(archived(spark, target), topic_ids)
-    places = table.select("topic", "partition").distinct().orderBy("topic", "partition").collect()
-    for topic, partition in places:
+    partitions = (
+        table.select("topic", "partition").distinct().orderBy("topic", "partition").collect()
+    )
+    for topic, partition in partitions:
         directory = into / f"{topic}-{partition}"
         if directory.exists():
-            raise FolderExistsError(f"{directory} is there already; name another folder")
-        mine = (table.topic == topic) & (table.partition == partition)
-        rows = table.where(mine).orderBy("offset").selectExpr(*COLUMNS)
+            raise FolderExistsError(f"{directory} already exists; use another folder")
+        of_partition = (table.topic == topic) & (table.partition == partition)
+        rows = table.where(of_partition).orderBy("offset").selectExpr(*COLUMNS)
         writer = _PartitionWriter(str(directory))
         for row in rows.toLocalIterator():
             writer.add(record_of(row))

@@ -21,18 +21,20 @@ class RestoreJob:
     """Settings of a restore, from its file or flags."""
 
     target: str = setting("path", "the archive's folder")
-    into: str | None = setting("path", "a folder for partitions' logs; what is there is kept", None)
+    into: str | None = setting("path", "a folder for partitions' logs; existing ones stay", None)
     map: str | None = setting(
-        "path", "for a broker: let it give other offsets; a file for which are which", None
+        "path", "for a broker: allow other offsets; a file for old and new ones", None
     )
     topic_ids: str = setting(
-        "text", "topic ids to restore of topics that were recreated, separated by commas", ""
+        "text", "topic ids to restore of recreated topics, separated by commas", ""
     )
     kafka: dict[str, Any] = setting(
-        "table", "a broker instead of a folder: settings of librdkafka", {}
+        "table", "a broker instead of a folder: librdkafka settings", {}
     )
     log: str | None = setting(
-        "path", "for what Spark and librdkafka print; none: spark.log in the target", None
+        "path",
+        "a file for the output of Spark and librdkafka; default: spark.log in the target",
+        None,
     )
     spark: dict[str, Any] = setting("table", "settings of Spark", {})
 
@@ -45,11 +47,11 @@ def restore_settings(file: Path, job: RestoreJob) -> dict[str, str]:
     """
     if bool(job.kafka) == (job.into is not None):
         raise JobFileError(
-            "give one place: a folder (--into, or into in the file), or a broker (--bootstrap, "
+            "give either a folder (--into, or into in the file) or a broker (--bootstrap, "
             "or [kafka])"
         )
     if job.map is not None and not job.kafka:
-        raise JobFileError("map is for a broker: a folder keeps its offsets")
+        raise JobFileError("map needs a broker: a folder keeps the offsets")
     return kafka_settings_if_any(file, job.kafka)
 
 
@@ -61,15 +63,15 @@ def run_restore(spark: SparkSession, job: RestoreJob, kafka: dict[str, str]) -> 
         PipelineError: As `restore_to_broker`; or writing failed.
     """
     target = Path(job.target)
-    ids = [each.strip() for each in job.topic_ids.split(",") if each.strip()]
-    places = (
+    ids = [topic_id.strip() for topic_id in job.topic_ids.split(",") if topic_id.strip()]
+    restored = (
         restore_to_broker(spark, target, kafka, None if job.map is None else Path(job.map), ids)
         if job.into is None
         else restore(spark, target, Path(job.into), ids)
     )
     try:
-        for place, count in places:
-            sys.stdout.write(f"{place}: {count} records\n")
+        for partition, count in restored:
+            sys.stdout.write(f"{partition}: {count} records\n")
     except OSError as error:
         raise PipelineError(str(error)) from error
     return 0

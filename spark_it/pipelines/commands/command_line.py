@@ -15,8 +15,8 @@ from wirebroker.pipelines.archive.archive import NoArchiveError
 from wirebroker.pipelines.archive.archive_job import (
     ArchiveJob,
     compare_archive,
+    print_comparison,
     run_archive,
-    tell_pairs,
 )
 from wirebroker.pipelines.archive.restore import FolderExistsError
 from wirebroker.pipelines.archive.restore_job import RestoreJob, restore_settings, run_restore
@@ -26,7 +26,7 @@ from wirebroker.pipelines.job.file_or_flags import add_settings, settings_of
 from wirebroker.pipelines.job.job_file import kafka_settings_if_any
 from wirebroker.pipelines.job.noise_file import NOISE_FILE, noise_in
 from wirebroker.pipelines.quality.quality_job import QualityJob, run_quality
-from wirebroker.pipelines.run.job_run import StopWish
+from wirebroker.pipelines.run.job_run import StopRequest
 from wirebroker.pipelines.source.source_table import check_topics
 from wirebroker.pipelines.spark.spark_start import running_spark
 from wirebroker.segments.errors import OptionError, RecreatedTopicError
@@ -42,7 +42,7 @@ def main() -> int:
     options = _arguments()
     try:
         if options.pipeline in JOBS:
-            run_job(options.pipeline, options.file, stop=StopWish())
+            run_job(options.pipeline, options.file, stop=StopRequest())
             return 0
         return _run_on_directories(options)
     except (
@@ -76,8 +76,8 @@ def _run_on_directories(options: argparse.Namespace) -> int:
         check_topics(job.path, job.topics)
     with _spark(job.name, job.spark, _log_of(options, job)) as spark:
         if options.pipeline == "verify":
-            return 1 if tell_pairs(compare_archive(spark, job)) else 0
-        stop = StopWish()
+            return 1 if print_comparison(compare_archive(spark, job)) else 0
+        stop = StopRequest()
         # After Spark's start, which sets a handler.
         stop.heed_signals()
         return run_archive(spark, job, stop)
@@ -103,18 +103,18 @@ def _log_of(options: argparse.Namespace, job: ArchiveJob | RestoreJob) -> Path |
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="wirebroker pipeline", description=__doc__)
     verbs = parser.add_subparsers(dest="pipeline", required=True)
-    sentence = "bring an archive in Parquet up to date with topics, and verify it"
+    sentence = "update a Parquet archive of topics, and verify it"
     add_settings(verbs.add_parser("archive", help=sentence, description=sentence), ArchiveJob)
-    sentence = "compare an archive with the log, as far as both go"
+    sentence = "compare an archive with the log, where both have records"
     verb = verbs.add_parser("verify", help=sentence, description=sentence)
     add_settings(verb, ArchiveJob, ("path", "topics", "target", "log"))
     add_jobs(verbs)
-    sentence = "tell rates, gaps, duplicates, skew and lag of topics"
+    sentence = "report rates, gaps, duplicates, skew and lag of topics"
     verb = verbs.add_parser("quality", help=sentence, description=sentence)
     add_settings(verb, QualityJob)
-    verb.add_argument("--bootstrap", help="a broker, to tell the lag of groups")
-    sentence = "bring an archive's records back: as partitions' logs, or into a running broker"
+    verb.add_argument("--bootstrap", help="a broker, to report the lag of groups")
+    sentence = "restore an archive as partitions' logs, or into a running broker"
     verb = verbs.add_parser("restore", help=sentence, description=sentence)
     add_settings(verb, RestoreJob)
-    verb.add_argument("--bootstrap", help="a broker instead; its topics must be empty, or are made")
+    verb.add_argument("--bootstrap", help="a broker instead; its topics must be empty or missing")
     return parser.parse_args()

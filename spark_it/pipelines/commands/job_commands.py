@@ -16,7 +16,7 @@ from wirebroker.pipelines.job.job_file import described, kafka_settings, load_jo
 from wirebroker.pipelines.job.job_folder import JobFolder
 from wirebroker.pipelines.job.noise_file import NOISE_FILE, noise_in
 from wirebroker.pipelines.replay.replay import Replay, ReplayJob
-from wirebroker.pipelines.run.job_run import JobRun, StopWish
+from wirebroker.pipelines.run.job_run import JobRun, StopRequest
 from wirebroker.pipelines.run.reporter import Reporter
 from wirebroker.pipelines.run.work_ticker import WorkTicker
 from wirebroker.pipelines.source.source_table import packages_for
@@ -41,15 +41,15 @@ class JobKind(NamedTuple):
 
 JOBS: Final = {
     "ingest": JobKind(
-        "bring files of JSON, CSV or Avro into a topic, each row once", IngestJob, Ingest
+        "load JSON, CSV or Avro files into a topic, each row exactly once", IngestJob, Ingest
     ),
     "replay": JobKind(
-        "send a topic's records through a function into another topic, each once",
+        "send a topic's records through a function into another topic, exactly once",
         ReplayJob,
         Replay,
     ),
     "windows": JobKind(
-        "add a topic's values up by windows of event time, joined with a table",
+        "aggregate a topic's values by event-time window, joined with a table",
         WindowsJob,
         Windows,
     ),
@@ -69,7 +69,7 @@ def add_jobs(verbs: argparse._SubParsersAction[Any]) -> None:
         verb.add_argument("file", type=Path, help="the job's file")
 
 
-def run_job(kind: str, file: Path, *, stop: StopWish, spark: SparkSession | None = None) -> Any:
+def run_job(kind: str, file: Path, *, stop: StopRequest, spark: SparkSession | None = None) -> Any:
     """Run a job to its end; return its summary.
 
     Args:
@@ -118,12 +118,12 @@ def run_job(kind: str, file: Path, *, stop: StopWish, spark: SparkSession | None
                 clock=clock,
             )
             run.run(work.start)
-            return reporter.summary(**work.told_at_end())
+            return reporter.summary(**work.summary_fields())
 
 
 @contextmanager
 def _session(
-    job: Any, packages: dict[str, str], log: Path, stop: StopWish
+    job: Any, packages: dict[str, str], log: Path, stop: StopRequest
 ) -> Iterator[SparkSession]:
     """Start Spark; from then on signals request the job's end."""
     with noise_in(log), running_spark(job.name, packages | job.spark) as spark:

@@ -80,9 +80,9 @@ class ExactlyOnce:
                 raise
             raise explained from error
         return BatchSent(
-            sum(each.records for each in sent),
-            sum(each.sent_bytes for each in sent),
-            sum(each.was_sent for each in sent),
+            sum(result.records for result in sent),
+            sum(result.sent_bytes for result in sent),
+            sum(result.was_sent for result in sent),
         )
 
     def close(self) -> None:
@@ -113,9 +113,9 @@ def exactly_once(
         RightError: The login lacks a right.
         PipelineError: The broker refuses or cannot be reached.
     """
-    for what, text in (("topic", topic), ("name", name)):
+    for parameter, text in (("topic", topic), ("name", name)):
         if not isinstance(text, str) or not text:
-            raise JobFileError(f"exactly_once: {what} = {text!r} is no name")
+            raise JobFileError(f"exactly_once: {parameter} = {text!r} is not a name")
     settings = kafka_settings(Path("exactly_once"), dict(kafka))
     target = Target(settings, name, topic, "", partitions)
     folder = folder_of(str(checkpoint))

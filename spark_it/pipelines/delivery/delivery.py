@@ -20,7 +20,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import NewTopic
 from pyspark import TaskContext
 
-from wirebroker.pipelines.delivery.positions import NOWHERE, WAIT_S, KeptPositions, Positions
+from wirebroker.pipelines.delivery.positions import NOWHERE, WAIT_S, CachedPositions, Positions
 from wirebroker.pipelines.delivery.rights import (
     Right,
     RightError,
@@ -31,8 +31,8 @@ from wirebroker.pipelines.delivery.rights import (
 )
 from wirebroker.pipelines.delivery.slice_sender import (
     SENT_COLUMNS,
+    SliceOptions,
     SliceSent,
-    SliceWish,
     end_open_transaction,
     lost_position,
     send_slice,
@@ -74,36 +74,38 @@ class Delivery:
     def __init__(self, target: Target, checkpoint: JobFolder) -> None:
         self._target = target
         self._checkpoint = checkpoint
-        self._positions = KeptPositions()
+        self._positions = CachedPositions()
 
     def close(self) -> None:
         """Disconnect."""
         self._positions.close()
 
-    def plan(self, batch: int, more: Callable[[], dict[str, Any]] = dict) -> BatchPlan:
+    def plan(self, batch: int, extra_values: Callable[[], dict[str, Any]] = dict) -> BatchPlan:
         """Return a batch's plan, which repeated attempts reuse.
 
-        `more` returns additional values for a new plan.
+        `extra_values` returns additional values for a new plan.
 
         Raises:
             PositionError: Positions and checkpoint do not match.
             KafkaException: A request failed.
         """
         target = self._target
-        known = self._checkpoint.find(batch)
+        saved_plan = self._checkpoint.find(batch)
         of = (target.kafka, target.job, target.topic, self._checkpoint.identity)
-        if known is not None:
+        if saved_plan is not None:
             # A stable read would wait for a transaction that an interrupted attempt left open.
             with Positions(*of, stable=False) as positions:
-                self._check(positions.read(range(known.partitions)), known, sent_before=1)
-            return known
+                self._check(positions.read(range(saved_plan.partitions)), saved_plan, sent_before=1)
+            return saved_plan
         with self._positions.lend(*of) as positions:
             partitions = positions.partition_count(target.topic)
             dead = positions.partition_count(target.dead_letters) if target.dead_letters else 0
-            plan = BatchPlan(batch, partitions, dead, more())
-            found = positions.read(range(partitions))
-            missing = {number: batch for number, place in found.items() if place == NOWHERE}
-            self._check(found | missing, plan, sent_before=0)
+            plan = BatchPlan(batch, partitions, dead, extra_values())
+            slice_positions = positions.read(range(partitions))
+            missing = {
+                number: batch for number, position in slice_positions.items() if position == NOWHERE
+            }
+            self._check(slice_positions | missing, plan, sent_before=0)
             if missing:
                 positions.write(missing)
         self._checkpoint.keep(plan)
@@ -124,7 +126,7 @@ class Delivery:
             slices = range(positions.partition_count(target.topic))
             positions.read(slices)  # refuses positions of another checkpoint
             for number in slices:
-                end_open_transaction(SliceWish(*of, last), number)
+                end_open_transaction(SliceOptions(*of, last), number)
             positions.write(dict.fromkeys(slices, last + 1))
 
     def send(
@@ -138,18 +140,18 @@ class Delivery:
             PySparkException: A task failed; repeat the batch.
         """
         target = self._target
-        wish = SliceWish(
+        settings = SliceOptions(
             target.kafka, target.job, target.topic, self._checkpoint.identity, plan.batch
         )
         slices = placed.repartitionById(plan.partitions, "slice")
         sent = slices.sortWithinPartitions(*SOURCE_ORDER).mapInArrow(
-            _Sender(wish, read), SENT_COLUMNS
+            _Sender(settings, read), SENT_COLUMNS
         )
         return [SliceSent(*row) for row in sent.collect()]
 
-    def _check(self, found: dict[int, int], plan: BatchPlan, *, sent_before: int) -> None:
+    def _check(self, slice_positions: dict[int, int], plan: BatchPlan, *, sent_before: int) -> None:
         job, topic = self._target.job, self._target.topic
-        for number, position in found.items():
+        for number, position in slice_positions.items():
             if position == NOWHERE:
                 raise lost_position(job, topic, number)
             # One ahead: the slice was sent before the interruption. None is behind, because Spark
@@ -157,19 +159,19 @@ class Delivery:
             if not plan.batch <= position <= plan.batch + sent_before:
                 raise PositionError(
                     f"group {job} is at batch {position} of {topic} (slice {number}), the "
-                    f"checkpoint at {plan.batch}: one of the two was set back"
+                    f"checkpoint at {plan.batch}: one of them was reset"
                 )
 
 
 # One for each Spark worker, which sends one slice at a time.
-_positions: Final = KeptPositions()
+_positions: Final = CachedPositions()
 
 
 class _Sender:
     """The Spark task that sends a slice."""
 
-    def __init__(self, wish: SliceWish, read: ReadTopic | None) -> None:
-        self._wish = wish
+    def __init__(self, settings: SliceOptions, read: ReadTopic | None) -> None:
+        self._arguments = settings
         self._read = read
 
     def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
@@ -178,9 +180,11 @@ class _Sender:
         if self._read is not None:
             # A shuffle precedes slices, so Spark has read the whole batch.
             self._read.check()
-        wish, rows = self._wish, from_batches(batches)
-        with _positions.lend(wish.kafka, wish.job, wish.topic, wish.identity) as positions:
-            sent = send_slice(wish, context.partitionId(), rows, positions)
+        settings, rows = self._arguments, from_batches(batches)
+        with _positions.lend(
+            settings.kafka, settings.job, settings.topic, settings.identity
+        ) as positions:
+            sent = send_slice(settings, context.partitionId(), rows, positions)
         yield pyarrow.RecordBatch.from_pylist([sent._asdict()])
 
 
@@ -191,29 +195,29 @@ def make_topics(target: Target, sources: Iterable[str] = ()) -> None:
         RightError: A right is missing.
         PipelineError: The broker refuses or cannot be reached, or a source does not exist.
     """
-    wanted = {target.topic: target.partitions}
+    partition_counts = {target.topic: target.partitions}
     if target.dead_letters:
-        wanted[target.dead_letters] = 1
+        partition_counts[target.dead_letters] = 1
     try:
-        missing = _missing_topics(target, wanted, sources)
+        missing = _missing_topics(target, partition_counts, sources)
         check_rights(target)
         if missing:
-            new = [NewTopic(name, wanted[name]) for name in missing]
+            new = [NewTopic(name, partition_counts[name]) for name in missing]
             create_topics(target.kafka, new, may_be_there=True)
             check_rights(target)  # of the created topics
     except KafkaException as error:
-        told, address = error.args[0].str(), target.kafka["bootstrap.servers"]
-        raise PipelineError(f"[kafka], bootstrap.servers {address}: {told}") from error
+        message, address = error.args[0].str(), target.kafka["bootstrap.servers"]
+        raise PipelineError(f"[kafka], bootstrap.servers {address}: {message}") from error
 
 
-def _missing_topics(target: Target, wanted: Iterable[str], sources: Iterable[str]) -> list[str]:
+def _missing_topics(target: Target, topics: Iterable[str], sources: Iterable[str]) -> list[str]:
     with Positions(target.kafka, target.job, target.topic, "") as positions:
         for name in sources:
             if not positions.partition_count(name):
-                known = [each for each in positions.topics() if each not in wanted]
-                raise JobFileError(f"there is no topic {name}{like(name, known)}")
+                existing = [topic for topic in positions.topics() if topic not in topics]
+                raise JobFileError(f"there is no topic {name}{like(name, existing)}")
         try:
-            return [name for name in wanted if not positions.partition_count(name)]
+            return [name for name in topics if not positions.partition_count(name)]
         except RightError:
             check_rights(target)  # raises an error with more details, if possible
             raise
@@ -236,11 +240,11 @@ def create_topics(kafka: Mapping[str, str], topics: list[NewTopic], *, may_be_th
             if is_refusal(error.args[0]):
                 raise error_of([Right("create", "topic", name)], kafka) from error
             if not may_be_there or error.args[0].name() != "TOPIC_ALREADY_EXISTS":
-                raise PipelineError(f"topic {name} could not be made: {error}") from error
+                raise PipelineError(f"topic {name} could not be created: {error}") from error
 
 
 def folder_of(text: str) -> Path:
     """Return a checkpoint's path; raise PipelineError for a URL."""
     if "://" in text:
-        raise PipelineError(f"checkpoint {text}: a path, on a disk that outlives the run")
+        raise PipelineError(f"checkpoint {text}: use a path on a disk that outlives the run")
     return Path(text)

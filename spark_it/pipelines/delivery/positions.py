@@ -68,19 +68,19 @@ class Positions:
             PositionError: A position belongs to another checkpoint.
             KafkaException: A request failed.
         """
-        places = [TopicPartition(self._topic, number) for number in slices]
-        found: dict[int, int] = {}
-        for each in self._consumer.committed(places, timeout=WAIT_S):
-            if each.error is not None:
-                raise KafkaException(each.error)
-            found[each.partition] = each.offset if each.offset >= 0 else NOWHERE
-            if each.offset >= 0 and each.metadata != self._identity:
+        partitions = [TopicPartition(self._topic, number) for number in slices]
+        positions: dict[int, int] = {}
+        for partition in self._consumer.committed(partitions, timeout=WAIT_S):
+            if partition.error is not None:
+                raise KafkaException(partition.error)
+            positions[partition.partition] = partition.offset if partition.offset >= 0 else NOWHERE
+            if partition.offset >= 0 and partition.metadata != self._identity:
                 raise PositionError(
-                    f"group {self._job} has positions of another checkpoint: was this one made "
-                    f"anew, or has another job the name? Use another name, or delete the group "
-                    f"if what it sent to {self._topic} may be sent again"
+                    f"group {self._job} has positions of another checkpoint: this one is new, "
+                    f"or another job has the same name. Use another name, or delete the group "
+                    f"if its records in {self._topic} may be sent again"
                 )
-        return found
+        return positions
 
     def write(self, positions: Mapping[int, int]) -> None:
         """Commit positions outside a transaction."""
@@ -116,17 +116,17 @@ class Positions:
             PipelineError: The broker returns another error for it.
             KafkaException: No broker responds.
         """
-        found = self._consumer.list_topics(topic, timeout=WAIT_S).topics[topic]
-        if found.error is not None and not found.partitions:
-            if found.error.name() == "UNKNOWN_TOPIC_OR_PART":
+        metadata = self._consumer.list_topics(topic, timeout=WAIT_S).topics[topic]
+        if metadata.error is not None and not metadata.partitions:
+            if metadata.error.name() == "UNKNOWN_TOPIC_OR_PART":
                 return 0
-            if is_refusal(found.error):
+            if is_refusal(metadata.error):
                 raise error_of([Right("describe", "topic", topic)], self._kafka)
-            raise PipelineError(f"topic {topic}: {found.error.str()}")
-        return len(found.partitions)
+            raise PipelineError(f"topic {topic}: {metadata.error.str()}")
+        return len(metadata.partitions)
 
 
-class KeptPositions:
+class CachedPositions:
     """A client for positions that is reused until an error occurs or another job needs it.
 
     A new librdkafka client looks for its coordinator before it is connected, and retries after
@@ -134,7 +134,7 @@ class KeptPositions:
     """
 
     def __init__(self) -> None:
-        self._wish: tuple[Mapping[str, str], str, str, str] | None = None
+        self._arguments: tuple[Mapping[str, str], str, str, str] | None = None
         self._positions: Positions | None = None
 
     @contextmanager
@@ -142,10 +142,10 @@ class KeptPositions:
         self, kafka: Mapping[str, str], job: str, topic: str, identity: str
     ) -> Iterator[Positions]:
         """Lend a job's positions; arguments as for `Positions`."""
-        wish = (kafka, job, topic, identity)
-        if self._positions is None or self._wish != wish:
+        arguments = (kafka, job, topic, identity)
+        if self._positions is None or self._arguments != arguments:
             self.close()
-            self._wish, self._positions = wish, Positions(*wish)
+            self._arguments, self._positions = arguments, Positions(*arguments)
         try:
             yield self._positions
         except BaseException:
@@ -170,6 +170,16 @@ def end_offsets(kafka: Mapping[str, str], topic: str) -> dict[str, int]:
 
 def _for_consumers(kafka: Mapping[str, str]) -> dict[str, str]:
     """Remove producers' settings, about which consumers log warnings."""
-    ours = ("linger.", "batch.", "compression.", "acks", "message.", "transaction.", "queue.")
-    kept = {name: value for name, value in kafka.items() if not name.startswith(ours)}
-    return {"allow.auto.create.topics": "false", **kept}
+    producer_prefixes = (
+        "linger.",
+        "batch.",
+        "compression.",
+        "acks",
+        "message.",
+        "transaction.",
+        "queue.",
+    )
+    settings = {
+        name: value for name, value in kafka.items() if not name.startswith(producer_prefixes)
+    }
+    return {"allow.auto.create.topics": "false", **settings}

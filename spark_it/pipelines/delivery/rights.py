@@ -90,10 +90,11 @@ class Right(NamedTuple):
             user: The login's name, or "".
         """
         principal = f"User:{user or 'NAME'}"
-        these = "*" if self.is_prefixed else ""
+        wildcard = "*" if self.is_prefixed else ""
         prefixed = " --prefixed" if self.is_prefixed else ""
         return (
-            f"the login of [{table}] may not {self.operation} {self.resource} {self.name}{these}: "
+            f"the login of [{table}] may not {self.operation} {self.resource} "
+            f"{self.name}{wildcard}: "
             f"wirebroker acl create --allow {principal} --operation {self.operation} "
             f"--{self.resource} {self.name}{prefixed}"
         )
@@ -102,7 +103,7 @@ class Right(NamedTuple):
 def error_of(rights: Iterable[Right], kafka: Mapping[str, str]) -> RightError:
     """Return an error that the login of [kafka] lacks rights."""
     user = kafka.get("sasl.username", "")
-    return RightError("\n".join(each.told("kafka", user) for each in rights))
+    return RightError("\n".join(right.told("kafka", user) for right in rights))
 
 
 def is_refusal(error: KafkaError) -> bool:
@@ -154,27 +155,31 @@ def refusal_of(
 
 
 def _missing(target: Delivered) -> list[Right]:
-    wanted: dict[str, tuple[str, ...]] = {target.topic: ("read", "write")}
+    required: dict[str, tuple[str, ...]] = {target.topic: ("read", "write")}
     if target.dead_letters:
-        wanted[target.dead_letters] = ("write",)
+        required[target.dead_letters] = ("write",)
     admin = quiet_admin(target.kafka)
     groups = admin.describe_consumer_groups(
         [target.job], include_authorized_operations=True, request_timeout=_WAIT_S
     )
-    missing = _missing_of_topics(admin, wanted)
+    missing = _missing_of_topics(admin, required)
     if "read" not in _allowed(groups[target.job]):
         missing.append(Right("read", "group", target.job))
     return missing
 
 
-def _missing_of_topics(admin: AdminClient, wanted: Mapping[str, tuple[str, ...]]) -> list[Right]:
-    asked = admin.describe_topics(
-        TopicCollection(list(wanted)), include_authorized_operations=True, request_timeout=_WAIT_S
+def _missing_of_topics(admin: AdminClient, required: Mapping[str, tuple[str, ...]]) -> list[Right]:
+    futures = admin.describe_topics(
+        TopicCollection(list(required)), include_authorized_operations=True, request_timeout=_WAIT_S
     )
     missing: list[Right] = []
-    for name, future in asked.items():
+    for name, future in futures.items():
         allowed = _allowed(future)
-        missing += (Right(each, "topic", name) for each in wanted[name] if each not in allowed)
+        missing += (
+            Right(operation, "topic", name)
+            for operation in required[name]
+            if operation not in allowed
+        )
     return missing
 
 
@@ -189,9 +194,9 @@ def _allowed(future: Any) -> frozenset[str]:
     This happens while Apache Kafka starts, or if the topic is missing.
     """
     try:
-        told: list[AclOperation] = future.result().authorized_operations
+        operations: list[AclOperation] = future.result().authorized_operations
     except KafkaException as error:
         return frozenset() if is_refusal(error.args[0]) else _USED
-    if not told or AclOperation.ALL in told:
+    if not operations or AclOperation.ALL in operations:
         return _USED
-    return frozenset(each.name.lower() for each in told)
+    return frozenset(operation.name.lower() for operation in operations)

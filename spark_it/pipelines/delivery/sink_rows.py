@@ -43,33 +43,33 @@ _TYPES: Final = {
 
 def check_columns(schema: StructType) -> None:
     """Raise JobFileError unless a table has a value, and only these columns and types."""
-    types = {each.name: each.dataType.simpleString() for each in schema}
-    for name, found in types.items():
+    types = {field.name: field.dataType.simpleString() for field in schema}
+    for name, type_name in types.items():
         if name not in _TYPES:
             raise JobFileError(
-                f"column {name} is none of {', '.join(_TYPES)}{like(name, _TYPES)}; a row's "
-                "columns go into one value, as to_json(struct(*)) AS value"
+                f"column {name} is not one of {', '.join(_TYPES)}{like(name, _TYPES)}; a row's "
+                "columns go into one value, such as to_json(struct(*)) AS value"
             )
-        if found not in _TYPES[name][0]:
-            raise JobFileError(f"column {name} is {found}, not {' or '.join(_TYPES[name][0])}")
+        if type_name not in _TYPES[name][0]:
+            raise JobFileError(f"column {name} is {type_name}, not {' or '.join(_TYPES[name][0])}")
     if "value" not in types:
         raise JobFileError("column value is missing")
 
 
 def placed_rows(table: DataFrame, topic: str, plan: BatchPlan) -> DataFrame:
     """Return the placed rows of a table with checked columns."""
-    types = {each.name: each.dataType.simpleString() for each in table.schema}
+    types = {field.name: field.dataType.simpleString() for field in table.schema}
     columns = [_column(name, types.get(name)).alias(name) for name in _TYPES]
     return table.select(*columns).mapInArrow(PlacingTask(_SinkPlacer(topic, plan).rows), COLUMNS)
 
 
-def _column(name: str, found: str | None) -> functions.Column:
-    wanted = _TYPES[name][1]
-    if found is None:
-        return functions.lit(None).cast(wanted or _TYPES[name][0][0])
-    if name == "timestamp" and found != wanted:
+def _column(name: str, type_name: str | None) -> functions.Column:
+    cast_type = _TYPES[name][1]
+    if type_name is None:
+        return functions.lit(None).cast(cast_type or _TYPES[name][0][0])
+    if name == "timestamp" and type_name != cast_type:
         return functions.unix_millis(functions.col(name).cast("timestamp"))
-    return functions.col(name).cast(wanted) if wanted else functions.col(name)
+    return functions.col(name).cast(cast_type) if cast_type else functions.col(name)
 
 
 class _SinkPlacer:
@@ -86,11 +86,15 @@ class _SinkPlacer:
         assert context is not None
         source = f"{context.partitionId():08d}"
         columns = [batch.column(name).to_pylist() for name in _TYPES]
-        for key, value, given, headers, timestamp in zip(*columns, strict=True):
-            partition = partition_of(key, value, "", self._count) if given is None else given
+        for key, value, requested_partition, headers, timestamp in zip(*columns, strict=True):
+            partition = (
+                partition_of(key, value, "", self._count)
+                if requested_partition is None
+                else requested_partition
+            )
             if not 0 <= partition < self._count:
                 raise PipelineError(
-                    f"partition {partition} is not there: {self._topic} has {self._count}"
+                    f"there is no partition {partition}: {self._topic} has {self._count}"
                 )
             self._line += 1
             yield PlacedRow(

@@ -28,7 +28,7 @@ _TRANSACTION_MS: Final = 300_000
 _POLLED_EVERY: Final = 1_000
 
 
-class SliceWish(NamedTuple):
+class SliceOptions(NamedTuple):
     """Parameters that the slices of a batch share.
 
     Attributes:
@@ -70,7 +70,7 @@ SENT_COLUMNS: Final = (
 
 
 def send_slice(
-    wish: SliceWish, number: int, rows: Iterable[PlacedRow], positions: Positions
+    settings: SliceOptions, number: int, rows: Iterable[PlacedRow], positions: Positions
 ) -> SliceSent:
     """Send a slice unless its position shows that it was sent.
 
@@ -78,16 +78,16 @@ def send_slice(
         PositionError: The slice has no position, or one of another checkpoint.
         KafkaException: A request failed; all or nothing is sent, so retry.
     """
-    producer = end_open_transaction(wish, number)
+    producer = end_open_transaction(settings, number)
     position = positions.read([number])[number]
-    if position > wish.batch:
+    if position > settings.batch:
         return SliceSent(number, 0, 0, 0, was_sent=True)
     if position == NOWHERE:
-        raise lost_position(wish.job, wish.topic, number)
+        raise lost_position(settings.job, settings.topic, number)
     producer.begin_transaction()
     try:
         sent = _produce(producer, number, rows)
-        offsets = positions.offsets({number: wish.batch + 1})
+        offsets = positions.offsets({number: settings.batch + 1})
         producer.send_offsets_to_transaction(offsets, positions.group(), WAIT_S)
         producer.commit_transaction(_DELIVERY_MS / 1000)
     except KafkaException as error:
@@ -96,7 +96,7 @@ def send_slice(
     return sent
 
 
-def end_open_transaction(wish: SliceWish, number: int) -> Producer:
+def end_open_transaction(settings: SliceOptions, number: int) -> Producer:
     """Return a slice's producer; fence an earlier attempt and abort its open transaction."""
     producer = Producer(
         {
@@ -104,8 +104,8 @@ def end_open_transaction(wish: SliceWish, number: int) -> Producer:
             "message.timeout.ms": _DELIVERY_MS,
             "socket.timeout.ms": REQUEST_MS,
             "linger.ms": 20,
-            **wish.kafka,
-            "transactional.id": f"{wish.job}.{wish.topic}.{number}",
+            **settings.kafka,
+            "transactional.id": f"{settings.job}.{settings.topic}.{number}",
         }
     )
     producer.init_transactions(WAIT_S)
@@ -116,8 +116,8 @@ def lost_position(job: str, topic: str, number: int) -> PositionError:
     """Return the error for a slice without a position in a begun batch."""
     return PositionError(
         f"group {job} has no position for slice {number} of {topic}, and part of the batch may "
-        f"have been sent: the group was deleted, or its offsets expired while the job was broken "
-        f"off (offsets.retention.minutes). See what {topic} has, then go on with a new name and "
+        f"have been sent: the group was deleted, or its offsets expired while the job was "
+        f"stopped (offsets.retention.minutes). Check {topic}, then continue with a new name and "
         f"checkpoint"
     )
 
@@ -138,12 +138,19 @@ def _produce(producer: Producer, number: int, rows: Iterable[PlacedRow]) -> Slic
 
 
 def _produce_one(producer: Producer, row: PlacedRow) -> None:
-    more: dict[str, Any] = {} if row.timestamp is None else {"timestamp": row.timestamp}
-    headers = [(each["key"], each["value"]) for each in row.headers or ()]
+    timestamp_argument: dict[str, Any] = (
+        {} if row.timestamp is None else {"timestamp": row.timestamp}
+    )
+    headers = [(header["key"], header["value"]) for header in row.headers or ()]
     while True:
         try:
             producer.produce(
-                row.topic, row.value, row.key, partition=row.partition, headers=headers, **more
+                row.topic,
+                row.value,
+                row.key,
+                partition=row.partition,
+                headers=headers,
+                **timestamp_argument,
             )
         except BufferError:
             # The queue is full.

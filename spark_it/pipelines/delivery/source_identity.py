@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
 
     from wirebroker.pipelines.job.job_folder import JobFolder
-    from wirebroker.pipelines.source.source_table import SourceWish
+    from wirebroker.pipelines.source.source_table import SourceOptions
 
 _NO_ID: Final = bytes(16)
 
@@ -51,7 +51,7 @@ class ReadTopic(NamedTuple):
             SourceChangedError: The batch may contain records of the new topic at old offsets.
             KafkaException: A request failed.
         """
-        now = ids_at_broker(_kept_admin(tuple(self.kafka.items())), [self.topic])
+        now = ids_at_broker(_cached_admin(tuple(self.kafka.items())), [self.topic])
         if now.get(self.topic, self.topic_id) != self.topic_id:
             raise SourceChangedError(
                 f"topic {self.topic} was recreated while it was read: topic id {self.topic_id}, "
@@ -70,7 +70,7 @@ class SourceIdentity:
     """
 
     def __init__(
-        self, source: SourceWish, kafka: Mapping[str, str], folder: JobFolder, *, restarts: bool
+        self, source: SourceOptions, kafka: Mapping[str, str], folder: JobFolder, *, restarts: bool
     ) -> None:
         self._topic = source.topics[0]
         self._path = source.path
@@ -86,14 +86,14 @@ class SourceIdentity:
             RecreatedTopicError: The topic was recreated, and the job does not restart.
             KafkaException: A request failed.
         """
-        known, now = self._folder.source_id, self._current()
-        if not known and now:
-            self._folder.take_source(now)
-        if not (known and now) or known == now:
+        saved_id, current_id = self._folder.source_id, self._current()
+        if not saved_id and current_id:
+            self._folder.take_source(current_id)
+        if not (saved_id and current_id) or saved_id == current_id:
             return ""
         if self._restarts:
-            return now
-        raise self._error(known, now)
+            return current_id
+        raise self._error(saved_id, current_id)
 
     def check(self) -> None:
         """Check that the topic is still the one that the query reads.
@@ -107,25 +107,25 @@ class SourceIdentity:
 
     def read_topic(self) -> ReadTopic | None:
         """Return the topic that a batch reads; None if unknown, or for log directories."""
-        known = self._folder.source_id
-        if self._path or not known:
+        saved_id = self._folder.source_id
+        if self._path or not saved_id:
             return None
-        return ReadTopic(dict(self._kafka), self._topic, known)
+        return ReadTopic(dict(self._kafka), self._topic, saved_id)
 
-    def told(self, now: str) -> str:
+    def told(self, current_id: str) -> str:
         """Return the message that the topic was recreated with this id."""
-        known = self._folder.source_id
-        return f"topic {self._topic} was recreated: topic id {known}, now {now}"
+        saved_id = self._folder.source_id
+        return f"topic {self._topic} was recreated: topic id {saved_id}, now {current_id}"
 
-    def _error(self, known: str, now: str) -> Exception:
+    def _error(self, saved_id: str, current_id: str) -> Exception:
         advice = 'recreated_topic = "restart" reads the new one from its beginning.'
-        return recreated(self._topic, known, now, advice)
+        return recreated(self._topic, saved_id, current_id, advice)
 
     def _current(self) -> str:
         """Return the topic's current id; "" if the topic is missing or its id unknown."""
         if self._path:
-            places = LogDirectories(tuple(self._path.split(","))).find(self._is_read)
-            return topic_ids(places).get(self._topic, "")
+            folders = LogDirectories(tuple(self._path.split(","))).find(self._is_read)
+            return topic_ids(folders).get(self._topic, "")
         return ids_at_broker(self._client(), [self._topic]).get(self._topic, "")
 
     def _is_read(self, topic: str, _: int) -> bool:
@@ -138,16 +138,16 @@ class SourceIdentity:
 
 
 @lru_cache(maxsize=1)
-def _kept_admin(settings: tuple[tuple[str, str], ...]) -> AdminClient:
+def _cached_admin(settings: tuple[tuple[str, str], ...]) -> AdminClient:
     """Return a worker's client."""
     return quiet_admin(dict(settings))
 
 
 def ids_at_broker(admin: AdminClient, topics: Collection[str]) -> dict[str, str]:
     """Return the ids of topics at a broker, as Kafka writes them."""
-    asked = admin.describe_topics(TopicCollection(list(topics)), request_timeout=WAIT_S)
-    found: dict[str, str] = {}
-    for topic, future in asked.items():
+    futures = admin.describe_topics(TopicCollection(list(topics)), request_timeout=WAIT_S)
+    ids: dict[str, str] = {}
+    for topic, future in futures.items():
         try:
             uuid = future.result().topic_id
         except KafkaException as error:
@@ -157,5 +157,5 @@ def ids_at_broker(admin: AdminClient, topics: Collection[str]) -> dict[str, str]
         halves = (uuid.get_most_significant_bits(), uuid.get_least_significant_bits())
         topic_id = b"".join(half.to_bytes(8, signed=True) for half in halves)
         if topic_id != _NO_ID:
-            found[topic] = uuid_text(topic_id)
-    return found
+            ids[topic] = uuid_text(topic_id)
+    return ids

@@ -89,8 +89,8 @@ class CsvSplitter:
             end = line.find(_QUOTE, end + 2)
         self._quoted_bytes += (len(line) if end < 0 else end) - position
         if self._quoted_bytes > MOST_QUOTED_BYTES:
-            place = f"the quoted field that begins in line {self._quote_line}"
-            self._too_long = f"{place} is longer than {MOST_QUOTED_BYTES >> 20} MiB"
+            quoted_field = f"the quoted field that begins in line {self._quote_line}"
+            self._too_long = f"{quoted_field} is longer than {MOST_QUOTED_BYTES >> 20} MiB"
         if end < 0:
             return -1
         self._is_quoted = False

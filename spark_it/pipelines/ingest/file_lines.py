@@ -82,10 +82,10 @@ def _sized_lines(file: BufferedIOBase) -> Iterator[tuple[TextLine, int]]:
     cut: TextLine | None = None
     cut_bytes = 0
     while chunk := _next_chunk(file):
-        found = (rest + chunk).splitlines(keepends=True)
+        lines = (rest + chunk).splitlines(keepends=True)
         # It may continue, or end with a CR whose LF is in the next chunk.
-        rest = b"" if found[-1].endswith(b"\n") else found.pop()
-        for content in found:
+        rest = b"" if lines[-1].endswith(b"\n") else lines.pop()
+        for content in lines:
             if cut is None:
                 yield TextLine(content), len(content)
             else:
@@ -94,9 +94,9 @@ def _sized_lines(file: BufferedIOBase) -> Iterator[tuple[TextLine, int]]:
         if cut is not None or len(rest) > MOST_LINE_BYTES:
             if cut is None:
                 cut, cut_bytes = TextLine(rest[:MOST_LINE_BYTES], is_cut=True), 0
-            kept = rest[-1:] if rest.endswith(b"\r") else b""
-            cut_bytes += len(rest) - len(kept)
-            rest = kept
+            carriage_return = rest[-1:] if rest.endswith(b"\r") else b""
+            cut_bytes += len(rest) - len(carriage_return)
+            rest = carriage_return
     if cut is not None:
         yield cut, cut_bytes + len(rest)
     elif rest:

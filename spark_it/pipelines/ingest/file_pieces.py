@@ -18,7 +18,7 @@ _MOST_PIECE_BYTES: Final = 128 << 20
 _OPEN_BYTES: Final = 4 << 20
 
 
-class FoundFile(NamedTuple):
+class SourceFile(NamedTuple):
     """A file of a batch.
 
     Attributes:
@@ -41,19 +41,19 @@ class FilePiece(NamedTuple):
     end: int | None
 
 
-def pieces_of(files: Iterable[FoundFile], *, format_name: str, cores: int) -> list[FilePiece]:
+def pieces_of(files: Iterable[SourceFile], *, format_name: str, cores: int) -> list[FilePiece]:
     """Return the pieces of files, for tasks from 0; `cores` tasks run at a time."""
-    found = list(files)
-    total = sum(each.size + _OPEN_BYTES for each in found)
-    most = min(_MOST_PIECE_BYTES, max(_OPEN_BYTES, -(-total // cores)))
+    file_list = list(files)
+    total = sum(file.size + _OPEN_BYTES for file in file_list)
+    max_bytes = min(_MOST_PIECE_BYTES, max(_OPEN_BYTES, -(-total // cores)))
     pieces: list[FilePiece] = []
     task = task_bytes = 0
-    for file in found:
-        is_split = format_name == "json" and not is_compressed(file.path) and file.size > most
-        for start in range(0, file.size, most) if is_split else (0,):
-            end = start + most if is_split and start + most < file.size else None
+    for file in file_list:
+        is_split = format_name == "json" and not is_compressed(file.path) and file.size > max_bytes
+        for start in range(0, file.size, max_bytes) if is_split else (0,):
+            end = start + max_bytes if is_split and start + max_bytes < file.size else None
             size = (end or file.size) - start + _OPEN_BYTES
-            if task_bytes and task_bytes + size > most:
+            if task_bytes and task_bytes + size > max_bytes:
                 task, task_bytes = task + 1, 0
             pieces.append(FilePiece(task, file.source, file.path, start, end))
             task_bytes += size

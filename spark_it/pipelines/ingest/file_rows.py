@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     import pyarrow
 
-    from wirebroker.pipelines.ingest.line_rows import PlacingWish
+    from wirebroker.pipelines.ingest.line_rows import PlacingOptions
     from wirebroker.pipelines.job.job_folder import BatchPlan
     from wirebroker.pipelines.rows.placed_rows import PlacedRow
 
@@ -38,15 +38,15 @@ CONTENT_COLUMNS: Final = ("source", "block", "content")
 class FileRows:
     """Placer for the rows of a batch of files."""
 
-    def __init__(self, wish: PlacingWish, plan: BatchPlan) -> None:
-        self._wish = wish
-        self._placer = LinePlacer(wish, plan)
+    def __init__(self, settings: PlacingOptions, plan: BatchPlan) -> None:
+        self._wish = settings
+        self._placer = LinePlacer(settings, plan)
         # Counts over the whole task, so that lines of a block are consecutive.
         self._count = 0
 
     def of_pieces(self, batch: pyarrow.RecordBatch) -> Iterator[PlacedRow]:
         """Return the rows of an Arrow batch with PIECE_COLUMNS."""
-        columns = (batch.column(each).to_pylist() for each in ("source", "path", "start", "end"))
+        columns = (batch.column(name).to_pylist() for name in ("source", "path", "start", "end"))
         for source, path, start, end in zip(*columns, strict=True):
             # Avro containers are compressed inside, whatever the suffix.
             with open_file(Path(path), as_it_is=self._wish.format == "avro") as file:
@@ -94,8 +94,8 @@ class FileRows:
 
         number = 0
         try:
-            for number, found in enumerate(fastavro.reader(file), 1):
-                yield self._placer.place_record(found, Line(b"", source, 0, number))
+            for number, record in enumerate(fastavro.reader(file), 1):
+                yield self._placer.place_record(record, Line(b"", source, 0, number))
         # fastavro raises errors of many classes for damaged files.
         except Exception as error:
             if isinstance(error, OSError) and error.errno is not None:
@@ -103,8 +103,8 @@ class FileRows:
             yield self._damage(Line(b"", source, 0, number + 1), repr(error))
 
     def _damage(self, line: Line, error: str) -> PlacedRow:
-        place = "line" if self._wish.format == "json" else "record"
-        reason = f"the file cannot be read after {place} {line.number - 1}: {error}"
+        unit = "line" if self._wish.format == "json" else "record"
+        reason = f"the file cannot be read after {unit} {line.number - 1}: {error}"
         if self._wish.stops_at_damage:
             raise JobFileError(
                 f"{line.source}: {reason}; damaged_files = 'dead-letter' would continue"

@@ -59,7 +59,11 @@ def hidden_files(source: str) -> Iterator[Path]:
                 continue
             path = Path(directory, name)
             # Spark lists a matching directory, even if hidden.
-            roots = [each for each in (path, *path.parents) if matches.fullmatch(str(each))]
+            roots = [
+                candidate
+                for candidate in (path, *path.parents)
+                if matches.fullmatch(str(candidate))
+            ]
             if roots and any(map(is_hidden, (name, *path.relative_to(roots[-1]).parts[:-1]))):
                 yield path
 
@@ -102,16 +106,16 @@ def _escaped(path: str) -> str:
 
 def _regex_of(pattern: str) -> str:
     depth = 0
-    found: list[str] = []
+    parts: list[str] = []
     for token in _TOKEN.findall(pattern):
         depth += (token == "{") - (token == "}")
         if token == "," and depth:
-            found.append("|")
+            parts.append("|")
         elif token[0] == "[" and len(token) > 1:
             inside = token[1:-1].replace("\\", r"\\")
-            found.append(f"[^{inside[1:]}]" if inside[:1] in ("!", "^") else f"[{inside}]")
+            parts.append(f"[^{inside[1:]}]" if inside[:1] in ("!", "^") else f"[{inside}]")
         elif token[0] == "\\" and len(token) > 1:
-            found.append(re.escape(token[1:]))
+            parts.append(re.escape(token[1:]))
         else:
-            found.append(_AS_REGEX.get(token) or re.escape(token))
-    return "".join(found)
+            parts.append(_AS_REGEX.get(token) or re.escape(token))
+    return "".join(parts)

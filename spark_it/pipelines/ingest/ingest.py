@@ -20,7 +20,7 @@ from urllib.parse import unquote
 from pyspark.sql import DataFrame, functions
 
 from wirebroker.pipelines.ingest.file_lines import is_for_spark
-from wirebroker.pipelines.ingest.file_pieces import FoundFile, pieces_of
+from wirebroker.pipelines.ingest.file_pieces import SourceFile, pieces_of
 from wirebroker.pipelines.ingest.file_rows import (
     CONTENT_COLUMNS,
     PIECE_COLUMNS,
@@ -28,7 +28,7 @@ from wirebroker.pipelines.ingest.file_rows import (
     local_path,
 )
 from wirebroker.pipelines.ingest.hidden_files import HiddenLinks, folder_of, hidden_files
-from wirebroker.pipelines.ingest.line_rows import PlacingWish
+from wirebroker.pipelines.ingest.line_rows import PlacingOptions
 from wirebroker.pipelines.job.errors import JobFileError
 from wirebroker.pipelines.job.job_file import like, setting
 from wirebroker.pipelines.rows.placed_batches import PlacingTask
@@ -56,23 +56,23 @@ _ANY_AGE: Final = "36500d"
 class IngestJob:
     """Settings of an ingest, from its file."""
 
-    name: str = setting("text", "the job's name, and its group's, where positions are kept")
+    name: str = setting("text", "the name of the job and of the group with its positions")
     source: str = setting("path", "a file, a directory or a pattern of them")
-    format: str = setting("text", "what a file holds", "json", _FORMATS)
-    topic: str = setting("text", "the topic for the rows; made if it isn't there")
-    checkpoint: str = setting("path", "a folder of the job's own, kept between runs")
-    kafka: dict[str, Any] = setting("table", "settings of librdkafka; bootstrap.servers at least")
+    format: str = setting("text", "the format of the files", "json", _FORMATS)
+    topic: str = setting("text", "the topic for the rows; created if missing")
+    checkpoint: str = setting("path", "a folder for this job only, kept between runs")
+    kafka: dict[str, Any] = setting("table", "librdkafka settings, at least bootstrap.servers")
     schema: dict[str, Any] = setting("table", "the columns: name = type, in order")
-    key: str = setting("text", "the column that is the record's key; none: no keys", "")
-    timestamp: str = setting("text", "the timestamp column that is the record's time", "")
+    key: str = setting("text", "the column for the record's key; default: no key", "")
+    timestamp: str = setting("text", "the column for the record's timestamp", "")
     value: str = setting(
         "text",
-        "the record's value: the row as JSON, or its line as it was",
+        "the record's value: the row as JSON, or the unchanged line",
         "json",
         ("json", "raw"),
     )
     unknown_fields: str = setting(
-        "text", "fields beyond the schema: a bad row, or left out", "bad", ("bad", "drop")
+        "text", "fields that the schema lacks: a bad row, or dropped", "bad", ("bad", "drop")
     )
     hidden_files: bool = setting(
         "flag", "also read files whose names begin with _ or ., as temporary files do", False
@@ -83,19 +83,19 @@ class IngestJob:
         "dead-letter",
         ("dead-letter", "stop"),
     )
-    delimiter: str = setting("text", "between the cells of CSV", ",")
-    dead_letters: str = setting("text", "the topic for bad rows; empty: TOPIC.dead-letters", "")
-    partitions: int = setting("count", "of the topic, where it is made", 1)
-    most_record_bytes: int = setting("count", "of key and value; more is a bad row", 900_000)
-    files_per_batch: int = setting("count", "how many files make a batch at most", 1_000)
+    delimiter: str = setting("text", "the character between CSV cells", ",")
+    dead_letters: str = setting("text", "the topic for bad rows; default: TOPIC.dead-letters", "")
+    partitions: int = setting("count", "partitions of the topic if it is created", 1)
+    most_record_bytes: int = setting("count", "of key and value; a larger row is bad", 900_000)
+    files_per_batch: int = setting("count", "the most files in a batch", 1_000)
     every: float | None = setting(
-        "seconds", "look for files so often; none: once, to the end", None
+        "seconds", "how often to look for files; default: once, to the end", None
     )
-    patience: float = setting("seconds", "how long it may fail before it gives up", 300.0)
-    metrics: str | None = setting("path", "a file that a line of JSON is added to each batch", None)
+    patience: float = setting("seconds", "how long to retry before giving up", 300.0)
+    metrics: str | None = setting("path", "a file for a line of JSON per batch", None)
     log: str | None = setting(
         "path",
-        "a file for what Spark and librdkafka print; none: spark.log in the checkpoint",
+        "a file for the output of Spark and librdkafka; default: spark.log in the checkpoint",
         None,
     )
     spark: dict[str, Any] = setting("table", "settings of Spark", {})
@@ -111,7 +111,7 @@ class Ingest(Pipeline[IngestJob]):
         Raises:
             JobFileError: The schema is invalid, or a column or the source's folder is missing.
         """
-        wish_of(job, target)
+        placing_settings(job, target)
         is_address = "://" in job.source
         folder = folder_of(job.source)
         if not is_address and not folder.exists():
@@ -152,7 +152,7 @@ class Ingest(Pipeline[IngestJob]):
         sent = self._send(self._placed(files, plan), plan)
         self._reporter.batch(batch, sent, began)
 
-    def told_at_end(self) -> dict[str, Any]:
+    def summary_fields(self) -> dict[str, Any]:
         """Return how many files were skipped by name, and the first."""
         job = self._job
         self._reporter.count(damaged_files=0)
@@ -163,8 +163,8 @@ class Ingest(Pipeline[IngestJob]):
         return {"unread_files": len(unread), **first}
 
     def _placed(self, files: list[tuple[str, int]], plan: BatchPlan) -> DataFrame:
-        rows = FileRows(wish_of(self._job, self._target), plan)
-        own: list[FoundFile] = []
+        rows = FileRows(placing_settings(self._job, self._target), plan)
+        own: list[SourceFile] = []
         sparks: list[str] = []
         for source, size in files:
             path = local_path(source)
@@ -173,13 +173,13 @@ class Ingest(Pipeline[IngestJob]):
                 sparks.append(source)
                 continue
             target = self._links.target_of(path)
-            own.append(FoundFile(source if target == path else target.as_uri(), str(path), size))
+            own.append(SourceFile(source if target == path else target.as_uri(), str(path), size))
         tables = []
         if own or not sparks:
             cores = self._spark.sparkContext.defaultParallelism
             pieces = pieces_of(own, format_name=self._job.format, cores=cores)
             table = self._spark.createDataFrame(pieces, PIECE_COLUMNS)
-            tasks = 1 + max((each.task for each in pieces), default=0)
+            tasks = 1 + max((piece.task for piece in pieces), default=0)
             tables.append(
                 table.repartitionById(tasks, functions.col("task")).mapInArrow(
                     PlacingTask(rows.of_pieces), COLUMNS
@@ -197,7 +197,7 @@ class Ingest(Pipeline[IngestJob]):
         # Only the preceding text shows where a CSV record begins.
         reader = reader.option("wholetext", str(self._job.format == "csv").lower())
         columns = ("_metadata.file_path AS source", "_metadata.file_block_start AS block")
-        table = reader.format(kind).load([_as_path(each) for each in sources])
+        table = reader.format(kind).load([_as_path(source) for source in sources])
         return table.selectExpr(*columns, content).select(*CONTENT_COLUMNS)
 
     _looked = 0.0
@@ -212,24 +212,26 @@ def _as_path(address: str) -> str:
     return re.sub(r"([*?{}\[\]\\])", r"\\\1", unquote(address))
 
 
-def wish_of(job: IngestJob, target: Target) -> PlacingWish:
+def placing_settings(job: IngestJob, target: Target) -> PlacingOptions:
     """Return how lines become rows.
 
     Raises:
         JobFileError: A setting is invalid, or names a column that the schema lacks.
     """
     columns = parse_schema(job.schema)
-    types = {each.name: each.type_name for each in columns}
-    for what, name in (("key", job.key), ("timestamp", job.timestamp)):
+    types = {column.name: column.type_name for column in columns}
+    for option, name in (("key", job.key), ("timestamp", job.timestamp)):
         if name and name not in types:
-            raise JobFileError(f"{what} = {name!r} is no column of [schema]{like(name, types)}")
+            raise JobFileError(
+                f"{option} = {name!r} is not a column of [schema]{like(name, types)}"
+            )
     if job.timestamp and types[job.timestamp] != "timestamp":
         raise JobFileError(f"timestamp = {job.timestamp!r} is {types[job.timestamp]} in [schema]")
     if len(job.delimiter) != 1 or job.delimiter in '"\r\n':
-        raise JobFileError(f"delimiter = {job.delimiter!r} is not one character between cells")
+        raise JobFileError(f"delimiter = {job.delimiter!r} is not a character between cells")
     if job.format == "avro" and job.value == "raw":
         raise JobFileError('value = "raw" is for lines; format = "avro" has none')
-    return PlacingWish(
+    return PlacingOptions(
         format=job.format,
         columns=columns,
         drops_unknown=job.unknown_fields == "drop",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _MOST_DEAD_BYTES: Final = 64 << 10
 
 
-class PlacingWish(NamedTuple):
+class PlacingOptions(NamedTuple):
     """How lines become rows.
 
     Attributes:
@@ -58,11 +58,11 @@ class Line(NamedTuple):
 class LinePlacer:
     """Placer for the lines of one batch."""
 
-    def __init__(self, wish: PlacingWish, plan: BatchPlan) -> None:
-        self._wish = wish
+    def __init__(self, settings: PlacingOptions, plan: BatchPlan) -> None:
+        self._wish = settings
         self._plan = plan
         self._reader = RowReader(
-            wish.columns, drops_unknown=wish.drops_unknown, delimiter=wish.delimiter
+            settings.columns, drops_unknown=settings.drops_unknown, delimiter=settings.delimiter
         )
 
     def place(self, line: Line, fault: str | None = None) -> PlacedRow | None:
@@ -80,47 +80,49 @@ class LinePlacer:
         except BadRowError as error:
             return self.dead(line, str(error))
 
-    def place_record(self, found: Any, line: Line) -> PlacedRow:
+    def place_record(self, record: Any, line: Line) -> PlacedRow:
         """Return the row of an Avro record, or its dead letter."""
         try:
-            if not isinstance(found, dict):
-                raise BadRowError(f"is no record but {type(found).__name__}")
-            return self._placed(self._reader.from_fields(found), line)
+            if not isinstance(record, dict):
+                raise BadRowError(f"is not a record but {type(record).__name__}")
+            return self._placed(self._reader.from_fields(record), line)
         except BadRowError as error:
-            return self.dead(line._replace(content=repr(found).encode()), str(error))
+            return self.dead(line._replace(content=repr(record).encode()), str(error))
 
     def _placed(self, row: dict[str, Any], line: Line) -> PlacedRow:
-        wish = self._wish
+        settings = self._wish
         key = None
-        if wish.key and row[wish.key] is not None:
-            key = text_of(row[wish.key]).encode()
-        value = line.content if wish.is_raw else json_of(row)
+        if settings.key and row[settings.key] is not None:
+            key = text_of(row[settings.key]).encode()
+        value = line.content if settings.is_raw else json_of(row)
         size = len(value) + len(key or b"")
-        if size > wish.most_bytes:
-            raise BadRowError(f"is too large: {size} bytes, most_record_bytes is {wish.most_bytes}")
-        moment = row[wish.timestamp] if wish.timestamp else None
-        timestamp = None if moment is None else milliseconds_of(moment)
+        if size > settings.most_bytes:
+            raise BadRowError(
+                f"is too large: {size} bytes, most_record_bytes is {settings.most_bytes}"
+            )
+        time_value = row[settings.timestamp] if settings.timestamp else None
+        timestamp = None if time_value is None else milliseconds_of(time_value)
         if timestamp is not None and timestamp < 0:
-            raise BadRowError(f"field {wish.timestamp} is before 1970, which no record can be")
+            raise BadRowError(f"field {settings.timestamp} is before 1970, which Kafka refuses")
         if timestamp is not None:
             check_time(timestamp)
         partition = partition_of(key, value, line.source, self._plan.partitions)
         return PlacedRow(
-            partition, *line[1:], wish.topic, partition, key, value, timestamp, headers=[]
+            partition, *line[1:], settings.topic, partition, key, value, timestamp, headers=[]
         )
 
     def dead(self, line: Line, reason: str, *, is_damage: bool = False) -> PlacedRow:
         """Return the dead letter of a line, or of a damaged file."""
-        wish, plan = self._wish, self._plan
+        settings, plan = self._wish, self._plan
         headers = [
             {"key": key, "value": value.encode(errors="replace")}
-            for key, value in (("reason", reason), ("file", line.source), ("job", wish.job))
+            for key, value in (("reason", reason), ("file", line.source), ("job", settings.job))
         ]
         content = line.content[:_MOST_DEAD_BYTES]
         return PlacedRow(
             partition_of(None, content, line.source, plan.partitions),
             *line[1:],
-            wish.dead_letters,
+            settings.dead_letters,
             partition_of(None, content, line.source, plan.dead_partitions),
             None,
             content,

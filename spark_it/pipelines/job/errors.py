@@ -33,6 +33,7 @@ class BadRowError(Exception):
 def first_line(error: Exception) -> str:
     """Return the most useful line of an error: Python's message, else Java's."""
     lines = [line.strip(" :\t") for line in str(error).splitlines()]
-    told = [line for line in lines if _OF_AN_ERROR.match(line)]
-    python = [line for line in told if not line.startswith(("org.", "java."))]
-    return (python[:1] or told[:1] or list(filter(None, lines)) or [repr(error)])[0][:_MOST_TOLD]
+    error_lines = [line for line in lines if _OF_AN_ERROR.match(line)]
+    python = [line for line in error_lines if not line.startswith(("org.", "java."))]
+    candidates = python or error_lines or list(filter(None, lines)) or [repr(error)]
+    return candidates[0][:_MOST_TOLD]

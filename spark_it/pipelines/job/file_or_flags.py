@@ -30,13 +30,13 @@ def add_settings(
     settings = "\n".join(described(kind))
     verb.description = f"{verb.description}\n\nsettings of a file, in TOML:\n{settings}"
     verb.add_argument("file", nargs="?", type=Path, help="the job's file, instead of flags")
-    for each in dataclasses.fields(kind):
-        setting_kind, what = each.metadata["kind"], each.metadata["what"]
-        if setting_kind != "table" and (names is None or each.name in names):
-            flag = f"--{each.name.replace('_', '-')}"
+    for field in dataclasses.fields(kind):
+        setting_kind, description = field.metadata["kind"], field.metadata["what"]
+        if setting_kind != "table" and (names is None or field.name in names):
+            flag = f"--{field.name.replace('_', '-')}"
             convert = _FLAG_TYPES.get(setting_kind, str)
-            choices = each.metadata["choices"] or None
-            verb.add_argument(flag, type=convert, choices=choices, help=what)
+            choices = field.metadata["choices"] or None
+            verb.add_argument(flag, type=convert, choices=choices, help=description)
 
 
 def settings_of(
@@ -47,22 +47,22 @@ def settings_of(
     Raises:
         JobFileError: The file is invalid, flags are given beside it, or a flag is missing.
     """
-    given = {
+    flags = {
         name: value
         for name, value in vars(options).items()
         if name not in _NOT_FLAGS and value is not None
     }
     if options.file is not None:
-        if given:
-            name = next(iter(given)).replace("_", "-")
-            raise JobFileError(f"--{name} stands beside a file: give one of both")
+        if flags:
+            name = next(iter(flags)).replace("_", "-")
+            raise JobFileError(f"--{name} cannot be combined with a file")
         return load_job(options.file, kind)
-    fields = {each.name: each for each in dataclasses.fields(kind)}  # type: ignore[arg-type]
-    for name, one in fields.items():
-        has_default = {one.default, one.default_factory} != {dataclasses.MISSING}
-        if not has_default and name not in given:
-            raise JobFileError(f"--{name} or a file is missing: {one.metadata['what']}")
-    return kind(**{name: value for name, value in given.items() if name in fields}, **tables)
+    fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    for name, field in fields.items():
+        has_default = {field.default, field.default_factory} != {dataclasses.MISSING}
+        if not has_default and name not in flags:
+            raise JobFileError(f"--{name} or a file is missing: {field.metadata['what']}")
+    return kind(**{name: value for name, value in flags.items() if name in fields}, **tables)
 
 
 def _seconds(text: str) -> float:

@@ -29,7 +29,7 @@ Job = TypeVar("Job")
 _KINDS: Final[dict[str, tuple[tuple[type, ...], str]]] = {
     "text": ((str,), "a text"),
     "path": ((str,), "a path"),
-    "paths": ((str,), "paths, comma between"),
+    "paths": ((str,), "paths, separated by commas"),
     "texts": ((list,), "a list of texts"),
     "count": ((int,), "a whole number of at least 1"),
     "seconds": ((int, float), "a number of seconds above 0"),
@@ -39,18 +39,18 @@ _KINDS: Final[dict[str, tuple[tuple[type, ...], str]]] = {
 
 
 def setting(
-    kind: str, what: str, default: Any = dataclasses.MISSING, choices: tuple[str, ...] = ()
+    kind: str, description: str, default: Any = dataclasses.MISSING, choices: tuple[str, ...] = ()
 ) -> Any:
     """Return a field of a job.
 
     Args:
         kind: A key of _KINDS.
-        what: The description for `--help`.
+        description: The description for `--help`.
         default: The default; without one, the setting is required.
         choices: The allowed texts; empty for any.
     """
     assert kind in _KINDS, kind
-    metadata = {"kind": kind, "what": what, "choices": choices}
+    metadata = {"kind": kind, "what": description, "choices": choices}
     if isinstance(default, dict):
         return dataclasses.field(default_factory=lambda: dict(default), metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
@@ -68,56 +68,56 @@ RECREATED_TOPIC: Final = (
 def load_job(path: Path, kind: type[Job]) -> Job:
     """Read a job's file; raise JobFileError if it is missing or invalid."""
     try:
-        given = tomllib.loads(path.read_text(encoding="utf-8"))
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise JobFileError(f"{path} cannot be read: {error}") from error
     except tomllib.TOMLDecodeError as error:
-        raise JobFileError(f"{path} is no TOML: {error}") from error
-    fields = {each.name: each for each in dataclasses.fields(kind)}  # type: ignore[arg-type]
-    for name in given:
+        raise JobFileError(f"{path} is not valid TOML: {error}") from error
+    fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    for name in values:
         if name not in fields:
             raise JobFileError(f"{path}: there is no setting {name}{like(name, fields)}")
-    for name, one in fields.items():
-        is_optional = one.default is not dataclasses.MISSING
-        if not is_optional and one.default_factory is dataclasses.MISSING and name not in given:
-            raise JobFileError(f"{path}: {name} is missing: {one.metadata['what']}")
-    return kind(**{name: _checked(path, fields[name], value) for name, value in given.items()})
+    for name, field in fields.items():
+        is_optional = field.default is not dataclasses.MISSING
+        if not is_optional and field.default_factory is dataclasses.MISSING and name not in values:
+            raise JobFileError(f"{path}: {name} is missing: {field.metadata['what']}")
+    return kind(**{name: _checked(path, fields[name], value) for name, value in values.items()})
 
 
 def described(kind: type) -> Iterator[str]:
     """Return a `--help` line for each setting."""
-    for each in dataclasses.fields(kind):
-        choices = " or ".join(each.metadata["choices"]) or _KINDS[each.metadata["kind"]][1]
-        default = "" if each.default in (dataclasses.MISSING, None, "") else f" [{each.default}]"
-        yield f"  {each.name:<20} {each.metadata['what']}; {choices}{default}"
+    for field in dataclasses.fields(kind):
+        choices = " or ".join(field.metadata["choices"]) or _KINDS[field.metadata["kind"]][1]
+        default = "" if field.default in (dataclasses.MISSING, None, "") else f" [{field.default}]"
+        yield f"  {field.name:<20} {field.metadata['what']}; {choices}{default}"
 
 
-def like(name: str, known: Iterable[str]) -> str:
+def like(name: str, candidates: Iterable[str]) -> str:
     """Return `; did you mean …?` with a similar known name, or ""."""
-    near = get_close_matches(name, list(known), n=1)
-    return f"; did you mean {near[0]}?" if near else ""
+    matches = get_close_matches(name, list(candidates), n=1)
+    return f"; did you mean {matches[0]}?" if matches else ""
 
 
 def _checked(path: Path, field: dataclasses.Field[Any], value: Any) -> Any:
     kind, choices = field.metadata["kind"], field.metadata["choices"]
-    types, told = _KINDS[kind]
+    types, expected = _KINDS[kind]
     is_right = isinstance(value, types) and (kind == "flag" or not isinstance(value, bool))
     if is_right and kind in ("count", "seconds"):
         is_right = value >= 1 if kind == "count" else 0 < value < math.inf
     if is_right and kind == "texts":
-        is_right = all(isinstance(each, str) for each in value)
+        is_right = all(isinstance(text, str) for text in value)
     if value == "":
         if field.default == "":
             return value
         raise JobFileError(f"{path}: {field.name} is empty: {field.metadata['what']}")
     if not is_right:
-        raise JobFileError(f"{path}: {field.name} = {value!r} is not {told}")
+        raise JobFileError(f"{path}: {field.name} = {value!r} is not {expected}")
     if choices and value not in choices:
         hint = like(value, choices)
-        raise JobFileError(f"{path}: {field.name} = {value!r} is none of {choices}{hint}")
+        raise JobFileError(f"{path}: {field.name} = {value!r} is not one of {choices}{hint}")
     folder = path.parent.resolve()
     if kind == "paths":
-        return ",".join(str(folder / each.strip()) for each in value.split(",") if each.strip())
+        return ",".join(str(folder / part.strip()) for part in value.split(",") if part.strip())
     # Spark handles addresses with other schemes, such as s3a://bucket.
     if kind == "path" and "://" not in (path_text := value.removeprefix("file://")):
         return str(folder / path_text)
@@ -131,12 +131,12 @@ def kafka_settings(path: Path, table: dict[str, Any]) -> dict[str, str]:
         JobFileError: bootstrap.servers is missing, or a setting is reserved for the job.
     """
     if "bootstrap.servers" not in table:
-        near = get_close_matches("bootstrap.servers", list(table), n=1)
-        hint = f'; is that what "{near[0]}" is to be?' if near else ""
+        matches = get_close_matches("bootstrap.servers", list(table), n=1)
+        hint = f'; is "{matches[0]}" a typo?' if matches else ""
         raise JobFileError(f'{path}: [kafka] has no "bootstrap.servers"{hint}')
     for name in ("transactional.id", "group.id", "enable.idempotence"):
         if name in table:
-            raise JobFileError(f"{path}: [kafka] {name} is the job's own to set")
+            raise JobFileError(f"{path}: [kafka] {name} is set by the job")
     return {name: _as_text(value) for name, value in table.items()}
 
 

@@ -60,13 +60,13 @@ class JobFolder:
         self._batches = folder / "batches"
         self._batches.mkdir(parents=True, exist_ok=True)
         path = folder / "job.json"
-        mine = {"job": job, "topic": topic}
+        expected = {"job": job, "topic": topic}
         if not path.exists():
-            _write(path, {**mine, "identity": str(uuid.uuid4())})
-        found = parse_json(path.read_text(encoding="utf-8"))
-        self.identity = str(found.pop("identity"))
-        if found != mine:
-            raise PositionError(f"{folder} is the checkpoint of {found}, not of {mine}")
+            _write(path, {**expected, "identity": str(uuid.uuid4())})
+        saved = parse_json(path.read_text(encoding="utf-8"))
+        self.identity = str(saved.pop("identity"))
+        if saved != expected:
+            raise PositionError(f"{folder} is the checkpoint of {saved}, not of {expected}")
 
         self._source = folder / "source.json"
         self._read_source()
@@ -84,19 +84,19 @@ class JobFolder:
 
     def last_begun(self) -> int:
         """Return the number of the last begun batch, or -1."""
-        return max((int(each.name) for each in self._batches.glob("[0-9]*")), default=-1)
+        return max((int(path.name) for path in self._batches.glob("[0-9]*")), default=-1)
 
     def _source_fields(self) -> dict[str, Any]:
-        known = {"topic_id": "", "spark": "spark", "first_batch": 0}
+        fields = {"topic_id": "", "spark": "spark", "first_batch": 0}
         if self._source.exists():
-            known |= parse_json(self._source.read_text(encoding="utf-8"))
-        return known
+            fields |= parse_json(self._source.read_text(encoding="utf-8"))
+        return fields
 
     def _read_source(self) -> None:
-        known = self._source_fields()
-        self.source_id = str(known["topic_id"])
-        self.spark = str(self._folder / str(known["spark"]))
-        self.first_batch = int(known["first_batch"])
+        fields = self._source_fields()
+        self.source_id = str(fields["topic_id"])
+        self.spark = str(self._folder / str(fields["spark"]))
+        self.first_batch = int(fields["first_batch"])
 
     def find(self, batch: int) -> BatchPlan | None:
         """Return the plan of a begun batch, or None."""
@@ -112,12 +112,12 @@ class JobFolder:
 
 
 def _write(path: Path, content: dict[str, Any]) -> None:
-    beside = path.with_name(f".{path.name}.new")
-    with beside.open("w", encoding="utf-8") as file:
+    temporary = path.with_name(f".{path.name}.new")
+    with temporary.open("w", encoding="utf-8") as file:
         json.dump(content, file)
         file.flush()
         os.fsync(file.fileno())
-    beside.replace(path)
+    temporary.replace(path)
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)

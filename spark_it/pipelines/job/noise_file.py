@@ -26,7 +26,7 @@ def noise_in(path: Path) -> Iterator[None]:
     try:
         file = _opened(path)
     except OSError as error:
-        sys.stderr.write(f"Spark prints here, as its log cannot be opened: {error}\n")
+        sys.stderr.write(f"Spark's output follows; its log cannot be opened: {error}\n")
         yield
         return
     sys.stderr.flush()
@@ -37,7 +37,7 @@ def noise_in(path: Path) -> Iterator[None]:
         yield
     except BaseException:
         _lead_back(before)
-        sys.stderr.write(f"{path} has what Spark and librdkafka printed\n")
+        sys.stderr.write(f"the output of Spark and librdkafka is in {path}\n")
         raise
     else:
         _lead_back(before)

@@ -36,18 +36,20 @@ def lags_of(kafka: Mapping[str, str], topics: Collection[str]) -> list[Partition
     """
     admin = _admin(kafka)
     groups = _groups(admin)
-    found: list[PartitionLag] = []
+    lags: list[PartitionLag] = []
     ends: dict[str, dict[str, int]] = {}
     for group in sorted(groups):
-        asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
-        for each in asked[group].result(WAIT_S).topic_partitions:
-            if each.topic not in topics or each.offset < 0:
+        futures = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
+        for committed in futures[group].result(WAIT_S).topic_partitions:
+            if committed.topic not in topics or committed.offset < 0:
                 continue
-            if each.topic not in ends:
-                ends[each.topic] = end_offsets(kafka, each.topic)
-            end = ends[each.topic].get(str(each.partition), 0)
-            found.append(PartitionLag(group, each.topic, each.partition, each.offset, end))
-    return found
+            if committed.topic not in ends:
+                ends[committed.topic] = end_offsets(kafka, committed.topic)
+            end = ends[committed.topic].get(str(committed.partition), 0)
+            lags.append(
+                PartitionLag(group, committed.topic, committed.partition, committed.offset, end)
+            )
+    return lags
 
 
 def check_visible(kafka: Mapping[str, str], topics: Iterable[str]) -> None:
@@ -74,4 +76,4 @@ def _groups(admin: AdminClient) -> list[str]:
     if listed.errors:
         # Otherwise a failed broker's groups would be left out.
         raise KafkaException(listed.errors[0])
-    return [each.group_id for each in listed.valid]
+    return [group.group_id for group in listed.valid]

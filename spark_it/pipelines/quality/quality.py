@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from wirebroker.segments.log_directories import PartitionPlace
+    from wirebroker.segments.log_directories import PartitionFolder
     from wirebroker.storage.checkpoints import TopicPartition
 
 _PLACE: Final = ("topic", "partition")
@@ -77,32 +77,36 @@ def look_at(spark: SparkSession, path: str, topics: str) -> list[PartitionQualit
         OptionError: A directory is missing, or the pattern is invalid.
     """
     options = {"path": path, "subscribePattern": topics, "includeControlRecords": "true"}
-    places = _places(options)
+    partitions = _partition_folders(options)
     spark.dataSource.register(SegmentDataSource)
     table = spark.read.format(SegmentDataSource.name()).options(**options).load()
     counted = _counted(table).join(_resent(table), [*_PLACE], "left").na.fill(0, ["resent"])
     rows = counted.orderBy(*_PLACE).select(*PartitionQuality._fields).collect()
-    empty = [_without_records(*place) for place in places if not place[0].startswith(_OF_KAFKA)]
-    found = {(each.topic, each.partition): each for each in empty}
-    found |= {(each.topic, each.partition): PartitionQuality(*each) for each in rows}
-    return [found[place] for place in sorted(found)]
+    empty = [
+        _without_records(*partition)
+        for partition in partitions
+        if not partition[0].startswith(_OF_KAFKA)
+    ]
+    by_partition = {(row.topic, row.partition): row for row in empty}
+    by_partition |= {(row.topic, row.partition): PartitionQuality(*row) for row in rows}
+    return [by_partition[key] for key in sorted(by_partition)]
 
 
-def topics_there(path: str, topics: str) -> list[str]:
+def existing_topics(path: str, topics: str) -> list[str]:
     """Return the reported topics, except internal ones; raise OptionError as `look_at`."""
-    places = _places({"path": path, "subscribePattern": topics})
-    return sorted({topic for topic, _ in places if not topic.startswith(_OF_KAFKA)})
+    partitions = _partition_folders({"path": path, "subscribePattern": topics})
+    return sorted({topic for topic, _ in partitions if not topic.startswith(_OF_KAFKA)})
 
 
-def topic_ids_there(path: str, topics: str) -> dict[str, str]:
+def existing_topic_ids(path: str, topics: str) -> dict[str, str]:
     """Return these topics' ids, if the directories have them; raise OptionError as `look_at`."""
-    found = topic_ids(_places({"path": path, "subscribePattern": topics}))
-    return {topic: each for topic, each in found.items() if not topic.startswith(_OF_KAFKA)}
+    ids = topic_ids(_partition_folders({"path": path, "subscribePattern": topics}))
+    return {topic: topic_id for topic, topic_id in ids.items() if not topic.startswith(_OF_KAFKA)}
 
 
-def _places(options: Mapping[str, str]) -> dict[TopicPartition, PartitionPlace]:
-    wish = parse_options(options, is_stream=False)
-    return LogDirectories(wish.directories).find(wish.wants)
+def _partition_folders(options: Mapping[str, str]) -> dict[TopicPartition, PartitionFolder]:
+    parsed = parse_options(options, is_stream=False)
+    return LogDirectories(parsed.directories).find(parsed.wants)
 
 
 def _without_records(topic: str, partition: int) -> PartitionQuality:
@@ -110,19 +114,19 @@ def _without_records(topic: str, partition: int) -> PartitionQuality:
 
 
 def _counted(table: DataFrame) -> DataFrame:
-    where = "FILTER (WHERE NOT control)"
+    data_filter = "FILTER (WHERE NOT control)"
     size = "ifnull(length(key), 0) + ifnull(length(value), 0)"
     time = "unix_millis(timestamp)"
-    wanted = {
+    expressions = {
         "records": "count_if(NOT control)",
-        "value_bytes": f"coalesce(sum({size}) {where}, 0)",
-        "first_offset": f"coalesce(min(offset) {where}, -1)",
-        "last_offset": f"coalesce(max(offset) {where}, -1)",
-        "seconds": f"coalesce(max({time}) {where} - min({time}) {where}, 0) / 1000D",
-        "keys": f"count(DISTINCT key) {where}",
+        "value_bytes": f"coalesce(sum({size}) {data_filter}, 0)",
+        "first_offset": f"coalesce(min(offset) {data_filter}, -1)",
+        "last_offset": f"coalesce(max(offset) {data_filter}, -1)",
+        "seconds": f"coalesce(max({time}) {data_filter} - min({time}) {data_filter}, 0) / 1000D",
+        "keys": f"count(DISTINCT key) {data_filter}",
         "keyed": "count_if(NOT control AND key IS NOT NULL)",
     }
-    counts = [functions.expr(text).alias(name) for name, text in wanted.items()]
+    counts = [functions.expr(text).alias(name) for name, text in expressions.items()]
     counted = table.groupBy(*_PLACE).agg(*counts)
     bounds = counted.select(*_PLACE, "first_offset", "last_offset")
     inside = table.where("control").join(functions.broadcast(bounds), [*_PLACE])
@@ -133,5 +137,5 @@ def _counted(table: DataFrame) -> DataFrame:
 
 def _resent(table: DataFrame) -> DataFrame:
     produced = table.where("NOT control AND producerId >= 0")
-    each = produced.groupBy(*_PLACE, "producerId", "producerEpoch", "sequence").count()
-    return each.groupBy(*_PLACE).agg(functions.expr("sum(count - 1)").alias("resent"))
+    counts = produced.groupBy(*_PLACE, "producerId", "producerEpoch", "sequence").count()
+    return counts.groupBy(*_PLACE).agg(functions.expr("sum(count - 1)").alias("resent"))

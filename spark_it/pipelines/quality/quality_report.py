@@ -19,52 +19,65 @@ _TITLES: Final = (
 
 
 def table_of_quality(
-    found: Sequence[PartitionQuality], lags: Sequence[PartitionLag]
+    partitions: Sequence[PartitionQuality], lags: Sequence[PartitionLag]
 ) -> Iterator[str]:
     """Return the report's lines: each topic's skew, table and lag."""
-    for topic in dict.fromkeys(each.topic for each in found):
-        mine = [each for each in found if each.topic == topic]
-        yield f"{topic}: {sum(each.records for each in mine)} records, skew {skew_of(mine):.2f}"
-        yield from _aligned([_TITLES, *(_cells(each, mine) for each in mine)])
-        for behind in lags:
-            if behind.topic == topic:
-                yield f"  group {behind.group}, partition {behind.partition}: lag {behind.lag}"
+    for topic in dict.fromkeys(partition.topic for partition in partitions):
+        topic_partitions = [partition for partition in partitions if partition.topic == topic]
+        records = sum(partition.records for partition in topic_partitions)
+        yield f"{topic}: {records} records, skew {skew_of(topic_partitions):.2f}"
+        yield from _aligned(
+            [_TITLES, *(_cells(partition, topic_partitions) for partition in topic_partitions)]
+        )
+        for lag in lags:
+            if lag.topic == topic:
+                yield f"  group {lag.group}, partition {lag.partition}: lag {lag.lag}"
         yield ""
 
 
 def lines_of_quality(
-    found: Sequence[PartitionQuality], lags: Sequence[PartitionLag]
+    partitions: Sequence[PartitionQuality], lags: Sequence[PartitionLag]
 ) -> Iterator[str]:
     """Return a line of JSON for each partition, topic and lag."""
-    for each in found:
-        more = {"gaps": each.gaps, "repeated_keys": each.keyed - each.keys, "rate": each.rate}
-        yield json.dumps({"kind": "partition", **each._asdict(), **more})
-    for topic in dict.fromkeys(each.topic for each in found):
-        skew = skew_of([each for each in found if each.topic == topic])
+    for partition in partitions:
+        derived = {
+            "gaps": partition.gaps,
+            "repeated_keys": partition.keyed - partition.keys,
+            "rate": partition.rate,
+        }
+        yield json.dumps({"kind": "partition", **partition._asdict(), **derived})
+    for topic in dict.fromkeys(partition.topic for partition in partitions):
+        skew = skew_of([partition for partition in partitions if partition.topic == topic])
         yield json.dumps({"kind": "topic", "topic": topic, "skew": skew})
-    for behind in lags:
-        yield json.dumps({"kind": "lag", **behind._asdict(), "lag": behind.lag})
+    for lag in lags:
+        yield json.dumps({"kind": "lag", **lag._asdict(), "lag": lag.lag})
 
 
 def skew_of(partitions: Sequence[PartitionQuality]) -> float:
     """Return the largest partition's records divided by the mean; 0 without records."""
-    total = sum(each.records for each in partitions)
-    return max(each.records for each in partitions) * len(partitions) / total if total else 0.0
-
-
-def _cells(one: PartitionQuality, all_of_topic: Sequence[PartitionQuality]) -> tuple[str, ...]:
-    most = max(each.records for each in all_of_topic) or 1
+    total = sum(partition.records for partition in partitions)
     return (
-        f"{one.partition}",
-        f"{one.records}",
-        f"{one.value_bytes}",
-        f"{one.first_offset}-{one.last_offset}" if one.records else "-",
-        f"{one.gaps}",
-        f"{one.resent}",
-        f"{one.keys}",
-        f"{one.keyed - one.keys}",
-        f"{one.rate:,.1f}",
-        "#" * round(one.records * _BAR_CHARACTERS / most),
+        max(partition.records for partition in partitions) * len(partitions) / total
+        if total
+        else 0.0
+    )
+
+
+def _cells(
+    partition: PartitionQuality, all_of_topic: Sequence[PartitionQuality]
+) -> tuple[str, ...]:
+    largest = max(other.records for other in all_of_topic) or 1
+    return (
+        f"{partition.partition}",
+        f"{partition.records}",
+        f"{partition.value_bytes}",
+        f"{partition.first_offset}-{partition.last_offset}" if partition.records else "-",
+        f"{partition.gaps}",
+        f"{partition.resent}",
+        f"{partition.keys}",
+        f"{partition.keyed - partition.keys}",
+        f"{partition.rate:,.1f}",
+        "#" * round(partition.records * _BAR_CHARACTERS / largest),
     )
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from wirebroker.pipelines.job.job_folder import BatchPlan
 
 
-class RecordWish(NamedTuple):
+class RecordOptions(NamedTuple):
     """How records become rows.
 
     Attributes:
@@ -42,9 +42,9 @@ class RecordPlacer:
     """Placer for the records of one batch."""
 
     def __init__(
-        self, wish: RecordWish, plan: BatchPlan, function: Callable[[InputRecord], Any]
+        self, settings: RecordOptions, plan: BatchPlan, function: Callable[[InputRecord], Any]
     ) -> None:
-        self._wish = wish
+        self._wish = settings
         self._plan = plan
         self._function = function
 
@@ -53,7 +53,7 @@ class RecordPlacer:
         columns = [batch.column(name).to_pylist() for name in InputRecord._fields]
         for values in zip(*columns, strict=True):
             key, value, headers, *rest = values
-            pairs = [(each["key"], each["value"]) for each in headers or ()]
+            pairs = [(header["key"], header["value"]) for header in headers or ()]
             yield from self.place(InputRecord(key, value, pairs, *rest))
 
     def place(self, record: InputRecord) -> list[PlacedRow]:
@@ -61,15 +61,15 @@ class RecordPlacer:
         try:
             # Copied, because a dead letter needs the original headers.
             returned = self._function(record._replace(headers=list(record.headers)))
-            found = _records_in(returned)
-            return [self._placed(each, record, index) for index, each in enumerate(found)]
+            rows = _records_in(returned)
+            return [self._placed(row, record, index) for index, row in enumerate(rows)]
         # User code may raise anything.
         except Exception as error:
-            place = f"{record.topic}-{record.partition}@{record.offset}"
+            location = f"{record.topic}-{record.partition}@{record.offset}"
             reason = str(error) if isinstance(error, BadRowError) else repr(error)
             if self._wish.stops:
-                raise JobFileError(f"the function fails for {place}: {reason}") from error
-            return [self._dead(record, place, reason)]
+                raise JobFileError(f"the function fails for {location}: {reason}") from error
+            return [self._dead(record, location, reason)]
 
     def _placed(self, row: InputRecord, record: InputRecord, index: int) -> PlacedRow:
         source = _source_of(record)
@@ -78,35 +78,41 @@ class RecordPlacer:
         if not self._wish.keeps_partition:
             partition = partition_of(row.key, row.value, source, count)
         elif partition >= count:
-            raise BadRowError(f"partition {partition} is not there: the topic has {count}")
+            raise BadRowError(f"there is no partition {partition}: the topic has {count}")
         for name, content in (("key", row.key), ("value", row.value)):
             if not isinstance(content, bytes | None):
                 raise BadRowError(f"the {name} returned is {type(content).__name__}, not bytes")
         headers = [{"key": name, "value": content} for name, content in row.headers]
         if not all(
-            is_text(each["key"]) and isinstance(each["value"], bytes | None) for each in headers
+            is_text(header["key"]) and isinstance(header["value"], bytes | None)
+            for header in headers
         ):
             raise BadRowError("the headers returned are not pairs of str and bytes")
         time = row.timestamp
         if not isinstance(time, int) or (not 0 <= time < 1 << 63 and time != record.timestamp):
             raise BadRowError(f"the timestamp returned is {time!r}, not milliseconds since 1970")
         check_time(time)
-        place = (source, record.offset, index)
+        order = (source, record.offset, index)
         return PlacedRow(
-            *(partition, *place, self._wish.topic, partition),
+            *(partition, *order, self._wish.topic, partition),
             *(row.key, row.value, row.timestamp, headers),
         )
 
-    def _dead(self, record: InputRecord, place: str, reason: str) -> PlacedRow:
-        wish, plan = self._wish, self._plan
+    def _dead(self, record: InputRecord, location: str, reason: str) -> PlacedRow:
+        settings, plan = self._wish, self._plan
         time = str(record.timestamp)
-        told = (("reason", reason), ("job", wish.job), ("place", place), ("timestamp", time))
+        texts = (
+            ("reason", reason),
+            ("job", settings.job),
+            ("place", location),
+            ("timestamp", time),
+        )
         headers = [{"key": name, "value": content} for name, content in record.headers]
-        headers += [{"key": name, "value": text.encode(errors="replace")} for name, text in told]
+        headers += [{"key": name, "value": text.encode(errors="replace")} for name, text in texts]
         source = _source_of(record)
         return PlacedRow(
             partition_of(record.key, record.value, source, plan.partitions),
-            *(source, record.offset, 0, wish.dead_letters),
+            *(source, record.offset, 0, settings.dead_letters),
             partition_of(record.key, record.value, source, plan.dead_partitions),
             # No timestamp: retention would soon delete an old one.
             *(record.key, record.value, None, headers),
@@ -121,11 +127,11 @@ def _source_of(record: InputRecord) -> str:
 def _records_in(returned: Any) -> list[InputRecord]:
     if returned is None:
         return []
-    found = [returned] if isinstance(returned, InputRecord) else returned
-    if not isinstance(found, list | tuple) or not all(
-        isinstance(each, InputRecord) for each in found
+    records = [returned] if isinstance(returned, InputRecord) else returned
+    if not isinstance(records, list | tuple) or not all(
+        isinstance(record, InputRecord) for record in records
     ):
         raise BadRowError(
-            f"the function returned {type(returned).__name__}: None, the record, or a list of them"
+            f"the function returned {type(returned).__name__}, not None, a record or a list of them"
         )
-    return list(found)
+    return list(records)

@@ -17,13 +17,13 @@ from pyspark import cloudpickle
 
 from wirebroker.pipelines.job.errors import JobFileError
 from wirebroker.pipelines.job.job_file import RECREATED_TOPIC, setting
-from wirebroker.pipelines.replay.record_rows import RecordPlacer, RecordWish
+from wirebroker.pipelines.replay.record_rows import RecordOptions, RecordPlacer
 from wirebroker.pipelines.replay.user_function import load_function
 from wirebroker.pipelines.rows.placed_batches import PlacingTask
 from wirebroker.pipelines.rows.placed_rows import COLUMNS
 from wirebroker.pipelines.run.pipeline import Pipeline
 from wirebroker.pipelines.source.source_table import (
-    SourceWish,
+    SourceOptions,
     check_source,
     milliseconds_at,
     stream_of,
@@ -45,39 +45,39 @@ _INPUT = "key, value, headers, topic, partition, offset, unix_millis(timestamp) 
 class ReplayJob:
     """Settings of a replay, from its file."""
 
-    name: str = setting("text", "the job's name, and its group's, where positions are kept")
-    source: str = setting("text", "the topic that is read")
-    topic: str = setting("text", "the topic for what the function returns; made if it isn't there")
-    checkpoint: str = setting("path", "a folder of the job's own, kept between runs")
-    kafka: dict[str, Any] = setting("table", "settings of librdkafka; bootstrap.servers at least")
-    function: str = setting("path", "FILE.py:NAME of the function; none: records as they are", "")
+    name: str = setting("text", "the name of the job and of the group with its positions")
+    source: str = setting("text", "the topic to read")
+    topic: str = setting("text", "the topic for the function's results; created if missing")
+    checkpoint: str = setting("path", "a folder for this job only, kept between runs")
+    kafka: dict[str, Any] = setting("table", "librdkafka settings, at least bootstrap.servers")
+    function: str = setting("path", "FILE.py:NAME of the function; default: unchanged records", "")
     start: str = setting(
-        "text", "the earliest timestamp, ISO 8601; none: from the first record", ""
+        "text", "the earliest timestamp, ISO 8601; default: from the first record", ""
     )
-    end: str = setting("text", "the timestamp that is too late; none: to the end", "")
+    end: str = setting("text", "the timestamp to stop before; default: to the end", "")
     path: str = setting("paths", "log directories to read instead of the broker", "")
     partition_by: str = setting(
         "text", "a record's partition: by its key, or as in the source", "key", ("key", "source")
     )
     on_error: str = setting(
         "text",
-        "what the function raises for: dead letters, or the end",
+        "if the function raises: write a dead letter, or stop",
         "dead-letter",
         ("dead-letter", "stop"),
     )
-    dead_letters: str = setting("text", "the topic for them; empty: TOPIC.dead-letters", "")
-    partitions: int = setting("count", "of the topic, where it is made", 1)
-    records_per_batch: int = setting("count", "how many offsets make a batch at most", 1_000_000)
+    dead_letters: str = setting("text", "the dead letters' topic; default: TOPIC.dead-letters", "")
+    partitions: int = setting("count", "partitions of the topic if it is created", 1)
+    records_per_batch: int = setting("count", "the most offsets in a batch", 1_000_000)
     every: float | None = setting(
-        "seconds", "look for records so often; none: once, to the end", None
+        "seconds", "how often to look for records; default: once, to the end", None
     )
-    patience: float = setting("seconds", "how long it may fail before it gives up", 300.0)
+    patience: float = setting("seconds", "how long to retry before giving up", 300.0)
     recreated_topic: str = setting(*RECREATED_TOPIC)
-    metrics: str | None = setting("path", "a file that a line of JSON is added to each batch", None)
+    metrics: str | None = setting("path", "a file for a line of JSON per batch", None)
     reader: dict[str, Any] = setting("table", "more options of Spark's reader", {})
     log: str | None = setting(
         "path",
-        "a file for what Spark and librdkafka print; none: spark.log in the checkpoint",
+        "a file for the output of Spark and librdkafka; default: spark.log in the checkpoint",
         None,
     )
     spark: dict[str, Any] = setting("table", "settings of Spark", {})
@@ -97,15 +97,15 @@ class Replay(Pipeline[ReplayJob]):
         if start is not None and end is not None and start >= end:
             raise JobFileError(f"start = {job.start!r} is not before end = {job.end!r}")
         if job.source in (target.topic, target.dead_letters):
-            raise JobFileError(f"source = {job.source!r} is a topic that the job writes to, too")
+            raise JobFileError(f"source = {job.source!r} is also a topic that the job writes to")
         load_function(job.function)
         check_source(Replay.source_of(job, target))
 
     @staticmethod
-    def source_of(job: ReplayJob, target: Target) -> SourceWish:
+    def source_of(job: ReplayJob, target: Target) -> SourceOptions:
         """Return the records' source."""
         bootstrap = target.kafka["bootstrap.servers"]
-        return SourceWish(bootstrap, job.path, job.reader, (job.source,))
+        return SourceOptions(bootstrap, job.path, job.reader, (job.source,))
 
     def start(self, handle: Callable[[DataFrame, int], None]) -> StreamingQuery:
         """Start the query."""
@@ -115,26 +115,26 @@ class Replay(Pipeline[ReplayJob]):
             self.source_of(job, self._target),
             job.source,
             start_ms=milliseconds_at("start", job.start),
-            most=job.records_per_batch,
+            max_offsets=job.records_per_batch,
         ).selectExpr(*_INPUT.split(", "))
         for name, sign in (("start", ">="), ("end", "<")):
-            moment = milliseconds_at(name, getattr(job, name))
+            bound_ms = milliseconds_at(name, getattr(job, name))
             # Producers set timestamps, so earlier ones may follow the first match.
-            table = table if moment is None else table.where(f"timestamp {sign} {moment}")
+            table = table if bound_ms is None else table.where(f"timestamp {sign} {bound_ms}")
         return self._stream(table, handle)
 
     def handle(self, table: DataFrame, batch: int) -> None:
         """Send the function's results for a batch to Kafka, exactly once."""
         began = self._clock.monotonic()
         plan = self._delivery.plan(batch)
-        wish = RecordWish(
+        settings = RecordOptions(
             self._target.topic,
             self._target.dead_letters,
             self._target.job,
             keeps_partition=self._job.partition_by == "source",
             stops=self._job.on_error == "stop",
         )
-        placer = RecordPlacer(wish, plan, self._function)
+        placer = RecordPlacer(settings, plan, self._function)
         placed = table.mapInArrow(PlacingTask(placer.rows), COLUMNS)
         self._reporter.batch(batch, self._send(placed, plan), began)
 

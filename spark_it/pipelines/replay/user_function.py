@@ -51,19 +51,21 @@ def load_function(text: str) -> Callable[[InputRecord], Any]:
     """
     if not text:
         return unchanged
-    place, _, name = text.rpartition(":")
-    path = Path(place)
-    if not place or not path.is_file():
-        raise JobFileError(f"function = {text!r}: there is no file {place!r}; FILE.py:NAME")
+    file_name, _, name = text.rpartition(":")
+    path = Path(file_name)
+    if not file_name or not path.is_file():
+        raise JobFileError(
+            f"function = {text!r}: there is no file {file_name!r}; write FILE.py:NAME"
+        )
     specification = importlib.util.spec_from_file_location(f"_job_{path.stem}", path)
     if specification is None or specification.loader is None:
-        raise JobFileError(f"function = {text!r}: {place} is no file of Python")
+        raise JobFileError(f"function = {text!r}: {file_name} is not a Python file")
     module = importlib.util.module_from_spec(specification)
     try:
         specification.loader.exec_module(module)
     # User code may raise anything.
     except Exception as error:
-        raise JobFileError(f"function = {text!r}: {place} raises {error!r}") from error
+        raise JobFileError(f"function = {text!r}: {file_name} raises {error!r}") from error
     function = getattr(module, name, None)
     if not callable(function):
         raise JobFileError(f"function = {text!r}: no function {name}{like(name, vars(module))}")

@@ -36,8 +36,8 @@ _ROWS_A_BATCH: Final = 5_000
 class PlacingTask:
     """A Spark task that converts Arrow batches to placed rows."""
 
-    def __init__(self, place: Callable[[pyarrow.RecordBatch], Iterator[PlacedRow]]) -> None:
-        self._place = place
+    def __init__(self, place_rows: Callable[[pyarrow.RecordBatch], Iterator[PlacedRow]]) -> None:
+        self._place = place_rows
 
     def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         return _to_batches(row for batch in batches for row in self._place(batch))

@@ -62,24 +62,24 @@ class Column(NamedTuple):
 def parse_schema(table: Mapping[str, Any]) -> tuple[Column, ...]:
     """Return a schema's columns; raise JobFileError if it is empty or a type is invalid."""
     if not table:
-        raise JobFileError("[schema] has no columns: name = type, one a line")
+        raise JobFileError("[schema] has no columns: name = type, one per line")
     return tuple(_column(name, text) for name, text in table.items())
 
 
 def _column(name: str, text: Any) -> Column:
     if not isinstance(text, str):
-        raise JobFileError(f"[schema] {name} = {text!r} is no type: types are texts")
+        raise JobFileError(f"[schema] {name} = {text!r} is not a type: types are texts")
     type_name = text.removesuffix("?").strip()
     is_optional = text.endswith("?")
-    found = _DECIMAL.fullmatch(type_name)
-    if found:
-        digits, scale = int(found[1]), int(found[2])
+    match = _DECIMAL.fullmatch(type_name)
+    if match:
+        digits, scale = int(match[1]), int(match[2])
         if not 1 <= digits <= _MOST_DIGITS or scale > digits:
-            raise JobFileError(f"[schema] {name}: {type_name} has from 1 to 38 digits in all")
+            raise JobFileError(f"[schema] {name}: {type_name} must have 1 to 38 digits in all")
         return Column(name, "decimal", is_optional, (digits, scale))
     if type_name not in _READERS:
-        known = [*_READERS, "decimal(10,2)"]
-        raise JobFileError(f"[schema] {name}: no type {type_name}{like(type_name, known)}")
+        type_names = [*_READERS, "decimal(10,2)"]
+        raise JobFileError(f"[schema] {name}: no type {type_name}{like(type_name, type_names)}")
     return Column(name, type_name, is_optional)
 
 
@@ -89,7 +89,7 @@ class RowReader:
     def __init__(
         self, columns: Sequence[Column], *, drops_unknown: bool = False, delimiter: str = ","
     ) -> None:
-        self._columns = {each.name: each for each in columns}
+        self._columns = {column.name: column for column in columns}
         self._drops_unknown = drops_unknown
         self._delimiter = delimiter
         self._header = [_as_title(name) for name in self._columns]
@@ -98,12 +98,12 @@ class RowReader:
     def from_json(self, line: bytes) -> dict[str, Any]:
         """Return a JSON line's values by column; raise BadRowError if it does not match."""
         try:
-            found = parse_json(_text(line), fields=_fields, fraction=Decimal)
+            parsed = parse_json(_text(line), fields=_fields, fraction=Decimal)
         except (ValueError, InvalidOperation) as error:
-            raise BadRowError(f"is no JSON: {error}") from error
-        if not isinstance(found, dict):
-            raise BadRowError(f"is no JSON object but {type(found).__name__}")
-        return self.from_fields(found)
+            raise BadRowError(f"is not valid JSON: {error}") from error
+        if not isinstance(parsed, dict):
+            raise BadRowError(f"is not a JSON object but {type(parsed).__name__}")
+        return self.from_fields(parsed)
 
     def from_csv(self, line: bytes) -> dict[str, Any] | None:
         """Return a CSV line's values by column, or None for a header; raise BadRowError."""
@@ -115,7 +115,7 @@ class RowReader:
         if len(cells) != len(self._columns):
             raise BadRowError(f"has {len(cells)} cells, the schema {len(self._columns)} columns")
         if _as_title(cells[0]) in self._header:
-            titles = [_as_title(each) for each in cells]
+            titles = [_as_title(cell) for cell in cells]
             if titles == self._header:
                 return None
             if sorted(titles) == sorted(self._header):
@@ -125,14 +125,14 @@ class RowReader:
             for (name, column), cell in zip(self._columns.items(), cells, strict=True)
         }
 
-    def from_fields(self, found: Mapping[str, Any]) -> dict[str, Any]:
+    def from_fields(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         """Return a parsed row's values by column; raise BadRowError if it does not match."""
         if not self._drops_unknown:
-            for name in found:
+            for name in fields:
                 if name not in self._columns:
                     hint = like(name, self._columns)
                     raise BadRowError(f"field {name} is not in the schema{hint}")
-        return {name: _value(each, found.get(name)) for name, each in self._columns.items()}
+        return {name: _value(column, fields.get(name)) for name, column in self._columns.items()}
 
 
 def json_of(row: Mapping[str, Any]) -> bytes:
@@ -176,17 +176,17 @@ def _text(line: bytes) -> str:
     try:
         return line.decode().removeprefix(_BYTE_ORDER_MARK)
     except UnicodeDecodeError as error:
-        raise BadRowError(f"is no UTF-8: {error.reason} at byte {error.start}") from error
+        raise BadRowError(f"is not valid UTF-8: {error.reason} at byte {error.start}") from error
 
 
 def _fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
         names = [name for name, _ in pairs]
         raise BadRowError(
-            f"has field {next(each for each in names if names.count(each) > 1)} twice"
+            f"has field {next(name for name in names if names.count(name) > 1)} twice"
         )
-    return found
+    return fields
 
 
 def _of_cell(column: Column, cell: str) -> Any:
@@ -210,95 +210,93 @@ def _is_plain(number: str) -> bool:
     return number.isascii() and "_" not in number
 
 
-def _value(column: Column, found: Any) -> Any:
-    if found is None:
+def _value(column: Column, raw: Any) -> Any:
+    if raw is None:
         if column.is_optional:
             return None
         raise BadRowError(f"field {column.name} is missing")
-    value = (_decimal if column.type_name == "decimal" else _READERS[column.type_name])(
-        column, found
-    )
+    value = (_decimal if column.type_name == "decimal" else _READERS[column.type_name])(column, raw)
     if value is None:
         kind = column.type_name
-        raise BadRowError(f"field {column.name} is no {kind}: {_shortened(found)}")
+        raise BadRowError(f"field {column.name} is not of type {kind}: {_shortened(raw)}")
     return value
 
 
-def _shortened(found: Any) -> str:
-    text = str(found) if not isinstance(found, str) else repr(found)
+def _shortened(raw: Any) -> str:
+    text = str(raw) if not isinstance(raw, str) else repr(raw)
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def _string(_: Column, found: Any) -> str | None:
-    if isinstance(found, uuid.UUID):
-        return str(found)
-    return found if is_text(found) else None
+def _string(_: Column, raw: Any) -> str | None:
+    if isinstance(raw, uuid.UUID):
+        return str(raw)
+    return raw if is_text(raw) else None
 
 
-def _boolean(_: Column, found: Any) -> bool | None:
-    return found if isinstance(found, bool) else None
+def _boolean(_: Column, raw: Any) -> bool | None:
+    return raw if isinstance(raw, bool) else None
 
 
-def _integer(column: Column, found: Any) -> int | None:
-    if not isinstance(found, int) or isinstance(found, bool):
+def _integer(column: Column, raw: Any) -> int | None:
+    if not isinstance(raw, int) or isinstance(raw, bool):
         return None
     limit = 1 << _BITS[column.type_name]
-    return found if -limit <= found < limit else None
+    return raw if -limit <= raw < limit else None
 
 
-def _double(_: Column, found: Any) -> float | None:
-    if not isinstance(found, int | float | Decimal) or isinstance(found, bool):
+def _double(_: Column, raw: Any) -> float | None:
+    if not isinstance(raw, int | float | Decimal) or isinstance(raw, bool):
         return None
     try:
-        value = float(found)
+        value = float(raw)
     except (OverflowError, ValueError):  # of a Decimal sNaN
         return None
     return value if math.isfinite(value) else None
 
 
-def _decimal(column: Column, found: Any) -> Decimal | None:
-    if not isinstance(found, int | str | Decimal) or isinstance(found, bool):
+def _decimal(column: Column, raw: Any) -> Decimal | None:
+    if not isinstance(raw, int | str | Decimal) or isinstance(raw, bool):
         return None
     digits, scale = column.digits
-    if isinstance(found, str) and not _is_plain(found):
+    if isinstance(raw, str) and not _is_plain(raw):
         return None
     try:
-        given = Decimal(found)
-        if not given.is_finite() or (given and given.adjusted() >= digits - scale):
+        number = Decimal(raw)
+        if not number.is_finite() or (number and number.adjusted() >= digits - scale):
             return None
-        value = given.quantize(Decimal(1).scaleb(-scale), context=_CONTEXT)
+        value = number.quantize(Decimal(1).scaleb(-scale), context=_CONTEXT)
     except InvalidOperation:
         return None
-    return value if value == given else None
+    return value if value == number else None
 
 
-def _date(_: Column, found: Any) -> datetime.date | None:
-    if isinstance(found, datetime.date) and not isinstance(found, datetime.datetime):
-        return found
+def _date(_: Column, raw: Any) -> datetime.date | None:
+    if isinstance(raw, datetime.date) and not isinstance(raw, datetime.datetime):
+        return raw
     try:
-        return datetime.date.fromisoformat(found) if isinstance(found, str) else None
+        return datetime.date.fromisoformat(raw) if isinstance(raw, str) else None
     except ValueError:
         return None
 
 
-def _timestamp(_: Column, found: Any) -> datetime.datetime | None:
+def _timestamp(_: Column, raw: Any) -> datetime.datetime | None:
     try:
-        if isinstance(found, datetime.datetime):
-            return _in_utc(found)
-        if isinstance(found, int) and not isinstance(found, bool):
-            return _EPOCH + datetime.timedelta(milliseconds=found)
+        if isinstance(raw, datetime.datetime):
+            return _in_utc(raw)
+        if isinstance(raw, int) and not isinstance(raw, bool):
+            return _EPOCH + datetime.timedelta(milliseconds=raw)
         # fromisoformat ignores digits after microseconds.
-        if isinstance(found, str) and not _NANOSECONDS.search(found):
-            return _in_utc(datetime.datetime.fromisoformat(found))
+        if isinstance(raw, str) and not _NANOSECONDS.search(raw):
+            return _in_utc(datetime.datetime.fromisoformat(raw))
     except (ValueError, OverflowError):
         pass
     return None
 
 
-def _in_utc(moment: datetime.datetime) -> datetime.datetime:
-    if moment.tzinfo is None:
-        return moment.replace(tzinfo=datetime.UTC)
-    return moment.astimezone(datetime.UTC)
+def _in_utc(timestamp: datetime.datetime) -> datetime.datetime:
+    if timestamp.tzinfo is None:
+        return timestamp.replace(tzinfo=datetime.UTC)
+    return timestamp.astimezone(datetime.UTC)
 
 
 _READERS: Final[dict[str, Callable[[Column, Any], Any]]] = {

@@ -36,7 +36,7 @@ PAUSE_S: Final = 2.0
 _OURS: Final = re.compile(rf"{re.escape(PipelineError.__module__)}\.\w+: (.*)")
 
 
-class StopWish:
+class StopRequest:
     """A request to end the run, from a signal or a caller."""
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class StopWish:
         self._asked.set()
 
     @property
-    def is_asked(self) -> bool:
+    def is_requested(self) -> bool:
         """Whether the end is requested."""
         return self._asked.is_set()
 
@@ -89,7 +89,7 @@ class JobRun:
         ticker: WorkTicker,
         explain: Callable[[Exception], PipelineError | None],
         patience_s: float,
-        stop: StopWish,
+        stop: StopRequest,
         reporter: Reporter,
         clock: Clock,
     ) -> None:
@@ -120,7 +120,7 @@ class JobRun:
             Py4JError, ConnectionError: Spark's process has ended.
         """
         self._got_on = self._clock.monotonic()
-        while not self._stop.is_asked:
+        while not self._stop.is_requested:
             query = None
             try:
                 query = start(self._on_batch)
@@ -153,7 +153,7 @@ class JobRun:
             idle = 0 if query.status["isTriggerActive"] else idle + 1
             # Twice, because the query also looks idle between batches. _on_batch refuses one that
             # begins nevertheless.
-            if self._stop.is_asked and idle > 1:
+            if self._stop.is_requested and idle > 1:
                 return
 
     def _note_batches(self, query: StreamingQuery) -> None:
@@ -169,17 +169,17 @@ class JobRun:
                 self._note(dict(progress))
 
     def _on_batch(self, table: DataFrame, batch: int) -> None:
-        if self._stop.is_asked:
-            raise InterruptedError("the end is asked for: this batch is the next run's")
+        if self._stop.is_requested:
+            raise InterruptedError("a stop is requested: the next run handles this batch")
         self._ticker.begin(f"batch {batch}")
         try:
             self._handle(table, batch)
         except (KafkaException, *OF_SPARK, OSError) as error:
             self._cause = error
             # A retry may succeed (an unreachable broker, a killed task).
-            told = _OURS.search(str(error))
-            if told:
-                self._failure = PipelineError(told[1])
+            match = _OURS.search(str(error))
+            if match:
+                self._failure = PipelineError(match[1])
             elif isinstance(error, ImportError):
                 self._failure = error
             raise
@@ -193,7 +193,7 @@ class JobRun:
     def _consider(self, error: Exception) -> None:
         if self._failure is not None:
             raise self._failure
-        if self._stop.is_asked:
+        if self._stop.is_requested:
             return
         failing_s = self._clock.monotonic() - self._got_on
         cause = self._cause or error
@@ -207,6 +207,6 @@ class JobRun:
         why = first_line(cause)
         self._cause = None
         if failing_s > self._patience_s:
-            raise PatienceError(f"no batch was done for {failing_s:.0f} s: {why}") from error
+            raise PatienceError(f"no batch completed for {failing_s:.0f} s: {why}") from error
         self._reporter.fault(why)
         self._stop.pause(PAUSE_S)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from wirebroker.pipelines.delivery.slice_sender import SliceSent
     from wirebroker.pipelines.job.job_folder import BatchPlan, JobFolder
     from wirebroker.pipelines.run.reporter import Reporter
-    from wirebroker.pipelines.source.source_table import SourceWish
+    from wirebroker.pipelines.source.source_table import SourceOptions
 
 
 class PacedJob(Protocol):
@@ -66,7 +66,7 @@ class Pipeline(Generic[J]):
         )
 
     @staticmethod
-    def source_of(_: Any, __: Target) -> SourceWish | None:
+    def source_of(_: Any, __: Target) -> SourceOptions | None:
         """Return the source of a job that reads a topic, else None."""
         return None
 
@@ -80,7 +80,7 @@ class Pipeline(Generic[J]):
     def look(self) -> None:
         """Prepare new input; called repeatedly while the query runs."""
 
-    def told_at_end(self) -> dict[str, Any]:
+    def summary_fields(self) -> dict[str, Any]:
         """Return additional fields for the summary."""
         return {}
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql.streaming import StreamingQuery
 
-    from wirebroker.pipelines.run.job_run import StopWish
+    from wirebroker.pipelines.run.job_run import StopRequest
 
 _LOOK_S: Final = 0.25
 
@@ -33,14 +33,14 @@ class QueryWatch:
     def __init__(
         self,
         query: StreamingQuery,
-        stop: StopWish | None,
+        stop: StopRequest | None,
         tell: Callable[[dict[str, Any]], None] | None,
         look: Callable[[], None] = lambda: None,
     ) -> None:
         self.rows = 0
         self._query = query
         self._stop = stop
-        self._tell = tell
+        self._report = tell
         self._look = look
         # Idle reports have the number of the next batch, so the time is needed as well.
         self._noted = (-1, "")
@@ -61,7 +61,7 @@ class QueryWatch:
                 self._look()
                 if asked_at is not None and self._noted > asked_at:
                     self._query.stop()
-                elif asked_at is None and self._stop is not None and self._stop.is_asked:
+                elif asked_at is None and self._stop is not None and self._stop.is_requested:
                     asked_at = self._noted
         except Exception as cause:
             try:
@@ -73,10 +73,10 @@ class QueryWatch:
 
     def _note(self) -> None:
         for progress in self._query.recentProgress:
-            place = (int(progress["batchId"]), str(progress["timestamp"]))
-            if place <= self._noted:
+            key = (int(progress["batchId"]), str(progress["timestamp"]))
+            if key <= self._noted:
                 continue
-            self._noted = place
+            self._noted = key
             self.rows += progress["numInputRows"]
-            if self._tell is not None and progress["numInputRows"]:
-                self._tell(dict(progress))
+            if self._report is not None and progress["numInputRows"]:
+                self._report(dict(progress))

@@ -45,23 +45,23 @@ class Reporter:
         if metrics is not None:
             metrics.parent.mkdir(parents=True, exist_ok=True)
 
-    def batch(self, batch: int, sent: Iterable[SliceSent], began: float, **more: Any) -> None:
+    def batch(self, batch: int, sent: Iterable[SliceSent], began: float, **extra: Any) -> None:
         """Report a batch that began at this monotonic time."""
         slices = list(sent)
         counts = {
-            "records": sum(each.records for each in slices),
-            "dead_letters": sum(each.dead_letters for each in slices),
-            "bytes": sum(each.sent_bytes for each in slices),
-            "slices_sent_before": sum(each.was_sent for each in slices),
+            "records": sum(result.records for result in slices),
+            "dead_letters": sum(result.dead_letters for result in slices),
+            "bytes": sum(result.sent_bytes for result in slices),
+            "slices_sent_before": sum(result.was_sent for result in slices),
         }
-        damaged = sum(each.damaged_files for each in slices)
+        damaged = sum(result.damaged_files for result in slices)
         if damaged:
             counts["damaged_files"] = damaged
         self.count(batches=1, **counts)
         seconds = self._clock.monotonic() - began
         rate = counts["records"] / seconds if seconds else 0.0
         self._write(
-            "batch", batch=batch, **counts, seconds=round(seconds, 3), rate=round(rate), **more
+            "batch", batch=batch, **counts, seconds=round(seconds, 3), rate=round(rate), **extra
         )
         dead = f", {counts['dead_letters']} dead letters" if counts["dead_letters"] else ""
         dead += f", {damaged} damaged files" if damaged else ""
@@ -90,16 +90,16 @@ class Reporter:
         """Report how many files a batch contains."""
         self._say(f"batch {batch}: {files} files found, {size:,} bytes")
 
-    def work(self, what: str, seconds: float, tasks: tuple[int, int]) -> None:
+    def work(self, activity: str, seconds: float, tasks: tuple[int, int]) -> None:
         """Report how many of Spark's tasks are complete."""
         done, count = tasks
-        self._say(f"{what}: at work for {seconds:.0f} s, {done} of {count} tasks are done")
+        self._say(f"{activity}: running for {seconds:.0f} s, {done} of {count} tasks are done")
 
     def fault(self, why: str) -> None:
         """Report that the query failed and restarts."""
         self._totals["faults"] += 1
         self._write("fault", why=why)
-        self._say(f"failed, starts again: {why}")
+        self._say(f"failed, restarting: {why}")
 
     def cleared(self, files: int) -> None:
         """Report the number of removed temporary files (broken_start.py)."""
@@ -109,22 +109,26 @@ class Reporter:
 
     def lost(self, ranges: Sequence[LostRange]) -> None:
         """Report and count lost offsets of the source."""
-        gone = [each for each in ranges if each.from_offset == each.end_offset]
-        offsets = sum(each.end_offset - each.from_offset for each in ranges)
-        self.count(lost_offsets=offsets, lost_partitions=len(gone))
+        deleted = [
+            lost_range for lost_range in ranges if lost_range.from_offset == lost_range.end_offset
+        ]
+        offsets = sum(lost_range.end_offset - lost_range.from_offset for lost_range in ranges)
+        self.count(lost_offsets=offsets, lost_partitions=len(deleted))
         for topic, partition, start, end in ranges:
             self._write("loss", topic=topic, partition=partition, start=start, end=end)
-            what = f"offsets {start} to {end - 1} are" if end > start else f"all from {start} on is"
-            self._say(f"{topic}-{partition}: {what} gone; skipped")
+            description = (
+                f"offsets {start} to {end - 1} are" if end > start else f"all from {start} are"
+            )
+            self._say(f"{topic}-{partition}: {description} gone; skipped")
 
-    def summary(self, **more: Any) -> dict[str, Any]:
+    def summary(self, **extra: Any) -> dict[str, Any]:
         """Report and return the run's totals."""
         seconds = self._clock.monotonic() - self._began
-        found = {**self._totals, "seconds": round(seconds, 3), **more}
-        self._write("summary", **found)
-        told = ", ".join(f"{name} {value}" for name, value in found.items())
-        self._say(f"done: {told}")
-        return found
+        totals = {**self._totals, "seconds": round(seconds, 3), **extra}
+        self._write("summary", **totals)
+        text = ", ".join(f"{name} {value}" for name, value in totals.items())
+        self._say(f"done: {text}")
+        return totals
 
     def _write(self, kind: str, **fields: Any) -> None:
         if self._metrics is None:
@@ -138,7 +142,7 @@ class Reporter:
         except OSError as error:
             # Records matter more than metrics: the job continues.
             self._is_torn = True
-            self._say(f"a line for {self._metrics} is lost: {error}")
+            self._say(f"a line of {self._metrics} is lost: {error}")
 
     def _say(self, text: str) -> None:
         sys.stdout.write(f"{self._job}: {text}\n")

@@ -21,13 +21,13 @@ class WorkTicker:
         self._reporter = reporter
         self._clock = clock
         self._began: float | None = None
-        self._told = 0.0
-        self._what = ""
+        self._reported_at = 0.0
+        self._activity = ""
 
-    def begin(self, what: str) -> None:
+    def begin(self, activity: str) -> None:
         """Note that work begins."""
-        self._what = what
-        self._told = self._began = self._clock.monotonic()
+        self._activity = activity
+        self._reported_at = self._began = self._clock.monotonic()
 
     def end(self) -> None:
         """Note that work has ended."""
@@ -36,13 +36,15 @@ class WorkTicker:
     def look(self) -> None:
         """Print a line if it is due; called repeatedly."""
         began, now = self._began, self._clock.monotonic()
-        if began is not None and now - self._told >= _EVERY_S:
-            self._told = now
-            self._reporter.work(self._what, now - began, self._tasks())
+        if began is not None and now - self._reported_at >= _EVERY_S:
+            self._reported_at = now
+            self._reporter.work(self._activity, now - began, self._tasks())
 
     def _tasks(self) -> tuple[int, int]:
         """Return how many tasks of active stages are complete, and their number."""
         tracker = self._context.statusTracker()
-        stages = [tracker.getStageInfo(each) for each in tracker.getActiveStageIds()]
-        known = [each for each in stages if each is not None]
-        return sum(each.numCompletedTasks for each in known), sum(each.numTasks for each in known)
+        stages = [tracker.getStageInfo(stage_id) for stage_id in tracker.getActiveStageIds()]
+        available = [stage for stage in stages if stage is not None]
+        return sum(stage.numCompletedTasks for stage in available), sum(
+            stage.numTasks for stage in available
+        )

@@ -53,21 +53,21 @@ _REFUSAL: Final = re.compile(
 )
 
 
-def check_reader(path: str, given: Mapping[str, Any]) -> None:
+def check_reader(path: str, reader_options: Mapping[str, Any]) -> None:
     """Check the options in a table [reader]; raise JobFileError."""
     own = {name.lower() for name in _OF_THE_JOB}
-    for name in given:
+    for name in reader_options:
         if name.lower() in own:
-            raise JobFileError(f"[reader] {name} is the job's own to set")
+            raise JobFileError(f"[reader] {name} is set by the job")
     if path:
-        known = {"path": path, "subscribe": "a", **texts_of(given)}
+        options = {"path": path, "subscribe": "a", **texts_of(reader_options)}
         try:
-            parse_options(known, is_stream=True)
+            parse_options(options, is_stream=True)
         except OptionError as error:
             raise JobFileError(f"[reader] {error}") from error
         return
     names = {name.lower(): name for name in _OF_THE_CONNECTOR}
-    for name in given:
+    for name in reader_options:
         if name.lower() not in names and not name.lower().startswith(_OF_A_CLIENT):
             raise JobFileError(
                 f"[reader] there is no option {name}{like(name, names.values())}; "
@@ -85,12 +85,12 @@ def texts_of(options: Mapping[str, Any]) -> dict[str, str]:
 
 def of_a_client(options: Mapping[str, Any]) -> dict[str, str]:
     """Return the options for Kafka's client."""
-    found = texts_of(options)
-    return {name: value for name, value in found.items() if name.lower().startswith(_OF_A_CLIENT)}
+    texts = texts_of(options)
+    return {name: value for name, value in texts.items() if name.lower().startswith(_OF_A_CLIENT)}
 
 
 def refusal_in(error: Exception) -> str | None:
     """Return why Spark rejects an option, or None for other errors."""
     # Java's exception classes appear only in the stack trace.
-    found = _REFUSAL.search(f"{error}\n{getattr(error, '_stackTrace', '')}")
-    return found[1].strip() if found else None
+    match = _REFUSAL.search(f"{error}\n{getattr(error, '_stackTrace', '')}")
+    return match[1].strip() if match else None

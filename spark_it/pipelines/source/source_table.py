@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _CONNECTOR: Final = "org.apache.spark:spark-sql-kafka-0-10_2.13"
 
 
-class SourceWish(NamedTuple):
+class SourceOptions(NamedTuple):
     """Where topics are read.
 
     Attributes:
@@ -46,54 +46,59 @@ class SourceWish(NamedTuple):
         return () if self.path else self.topics
 
 
-def check_source(wish: SourceWish) -> None:
+def check_source(source: SourceOptions) -> None:
     """Check a path and options before Spark starts, for short messages.
 
     Raises:
         JobFileError: A directory or topic is missing, or an option is invalid.
     """
-    check_reader(wish.path, wish.options)
-    if not wish.path:
+    check_reader(source.path, source.options)
+    if not source.path:
         return
     try:
-        directories = LogDirectories(tuple(wish.path.split(",")))
-        places = directories.find(lambda *_: True)
+        directories = LogDirectories(tuple(source.path.split(",")))
+        folders = directories.find(lambda *_: True)
     except OptionError as error:
-        raise JobFileError(f"path = {wish.path!r}: {error}") from error
-    known = {topic for topic, _ in places}
-    for name in wish.topics:
-        if name not in known:
-            raise JobFileError(f"there is no topic {name} in {wish.path}{like(name, known)}")
+        raise JobFileError(f"path = {source.path!r}: {error}") from error
+    topics = {topic for topic, _ in folders}
+    for name in source.topics:
+        if name not in topics:
+            raise JobFileError(f"there is no topic {name} in {source.path}{like(name, topics)}")
 
 
 def stream_of(
-    spark: SparkSession, wish: SourceWish, topic: str, *, start_ms: int | None, most: int
+    spark: SparkSession,
+    source: SourceOptions,
+    topic: str,
+    *,
+    start_ms: int | None,
+    max_offsets: int,
 ) -> DataFrame:
     """Return a stream of a topic's committed records, with headers.
 
     Args:
         spark: The session.
-        wish: The source.
+        source: The source.
         topic: A topic of it.
         start_ms: The earliest timestamp, ms since 1970.
-        most: The limit of offsets in a batch.
+        max_offsets: The limit of offsets in a batch.
     """
-    reader = spark.readStream.format(_format(spark, wish)).options(**_options(wish, topic))
+    reader = spark.readStream.format(_format(spark, source)).options(**_options(source, topic))
     if start_ms is None:
         reader = reader.option("startingOffsets", "earliest")
     else:
         reader = reader.option("startingTimestamp", str(start_ms))
         reader = reader.option("startingOffsetsByTimestampStrategy", "latest")
-    reader = reader.option("maxOffsetsPerTrigger", str(most))
-    return reader.options(**texts_of(wish.options)).load()
+    reader = reader.option("maxOffsetsPerTrigger", str(max_offsets))
+    return reader.options(**texts_of(source.options)).load()
 
 
 def table_of(
-    spark: SparkSession, wish: SourceWish, topic: str, *, ends: Mapping[str, int]
+    spark: SparkSession, source: SourceOptions, topic: str, *, ends: Mapping[str, int]
 ) -> DataFrame:
     """Return a topic's committed records as a table, up to the end offset of each partition."""
-    reader = spark.read.format(_format(spark, wish)).options(**_options(wish, topic))
-    reader = reader.options(**of_a_client(wish.options)).option("startingOffsets", "earliest")
+    reader = spark.read.format(_format(spark, source)).options(**_options(source, topic))
+    reader = reader.options(**of_a_client(source.options)).option("startingOffsets", "earliest")
     # Compaction removes records.
     reader = reader.option("failOnDataLoss", "false")
     return reader.option("endingOffsets", json.dumps({topic: dict(ends)})).load()
@@ -106,16 +111,16 @@ def check_topics(path: str, pattern: str) -> None:
         OptionError: A directory is missing, or the pattern is invalid.
         JobFileError: No topic matches.
     """
-    wish = parse_options({"path": path, "subscribePattern": pattern}, is_stream=False)
-    directories = LogDirectories(wish.directories)
-    if not directories.find(wish.wants):
-        known = {topic for topic, _ in directories.find(lambda *_: True)}
-        raise JobFileError(f"no topic in {path} matches {pattern!r}{like(pattern, known)}")
+    options = parse_options({"path": path, "subscribePattern": pattern}, is_stream=False)
+    directories = LogDirectories(options.directories)
+    if not directories.find(options.wants):
+        topics = {topic for topic, _ in directories.find(lambda *_: True)}
+        raise JobFileError(f"no topic in {path} matches {pattern!r}{like(pattern, topics)}")
 
 
-def packages_for(wish: SourceWish, settings: Mapping[str, Any]) -> dict[str, str]:
+def packages_for(source: SourceOptions, settings: Mapping[str, Any]) -> dict[str, str]:
     """Return the settings with which Spark downloads the connector, if needed."""
-    if wish.path or "spark.jars" in settings or "spark.jars.packages" in settings:
+    if source.path or "spark.jars" in settings or "spark.jars.packages" in settings:
         return {}
     return {"spark.jars.packages": f"{_CONNECTOR}:{pyspark.__version__}"}
 
@@ -125,22 +130,24 @@ def milliseconds_at(name: str, text: str) -> int | None:
     if not text:
         return None
     try:
-        moment = datetime.datetime.fromisoformat(text)
+        time = datetime.datetime.fromisoformat(text)
     except ValueError as error:
-        raise JobFileError(f"{name} = {text!r} is no moment, as 2026-01-31T12:00:00Z is") from error
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=datetime.UTC)
-    return int(moment.timestamp() * 1000)
+        raise JobFileError(f"{name} = {text!r} is not a time like 2026-01-31T12:00:00Z") from error
+    if time.tzinfo is None:
+        time = time.replace(tzinfo=datetime.UTC)
+    return int(time.timestamp() * 1000)
 
 
-def _format(spark: SparkSession, wish: SourceWish) -> str:
-    if not wish.path:
+def _format(spark: SparkSession, source: SourceOptions) -> str:
+    if not source.path:
         return "kafka"
     spark.dataSource.register(SegmentDataSource)
     return SegmentDataSource.name()
 
 
-def _options(wish: SourceWish, topic: str) -> dict[str, str]:
-    place = {"path": wish.path} if wish.path else {"kafka.bootstrap.servers": wish.bootstrap}
+def _options(source: SourceOptions, topic: str) -> dict[str, str]:
+    address = (
+        {"path": source.path} if source.path else {"kafka.bootstrap.servers": source.bootstrap}
+    )
     common = {"kafka.isolation.level": "read_committed", "includeHeaders": "true"}
-    return {**place, "subscribe": topic, **common}
+    return {**address, "subscribe": topic, **common}

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 def clear_broken_start(checkpoint: Path) -> int:
     """Remove temporary plans from a checkpoint without batches; return their number."""
     offsets = checkpoint / "offsets"
-    found = list(offsets.iterdir()) if offsets.is_dir() else []
+    plans = list(offsets.iterdir()) if offsets.is_dir() else []
     # Other files are plans, or not Spark's.
-    if not all(each.name.startswith(".") and ".tmp" in each.name for each in found):
+    if not all(plan.name.startswith(".") and ".tmp" in plan.name for plan in plans):
         return 0
-    for each in found:
-        each.unlink()
-    return len(found)
+    for plan in plans:
+        plan.unlink()
+    return len(plans)

@@ -49,17 +49,17 @@ def start_spark(name: str, settings: Mapping[str, Any]) -> SparkSession:
     """
     # Another Python might lack these modules.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    ours = {
+    defaults = {
         "spark.app.name": name,
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
         # Each is a task and state on disk in each batch; Spark's 200 would dominate a small batch.
         "spark.sql.shuffle.partitions": "16",
     }
-    wanted = texts_of(ours | dict(settings))
-    start_java(wanted)
+    options = texts_of(defaults | dict(settings))
+    start_java(options)
     builder = SparkSession.builder
-    for key, value in wanted.items():
+    for key, value in options.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel(str(settings.get("spark.log.level", "ERROR")))

@@ -34,13 +34,13 @@ _FETCH_HELP: Final = (
 
 def reason_in(lines: Iterable[str], error: Exception) -> str:
     """Return why Java did not start, from its output and PySpark's error."""
-    said = [line.strip() for line in lines if line.strip()]
-    of_java = [line for line in said if _NO_JAVA.search(line)]
-    if of_java or not said:
+    output_lines = [line.strip() for line in lines if line.strip()]
+    of_java = [line for line in output_lines if _NO_JAVA.search(line)]
+    if of_java or not output_lines:
         return f"{_JAVA}: {of_java[0] if of_java else error}"
-    of_ivy = [found[1] for found in map(_OF_IVY.fullmatch, said) if found]
-    reasons = [each for each in dict.fromkeys(of_ivy) if _UNUSED_REPOSITORY not in each]
+    of_ivy = [match[1] for match in map(_OF_IVY.fullmatch, output_lines) if match]
+    reasons = [reason for reason in dict.fromkeys(of_ivy) if _UNUSED_REPOSITORY not in reason]
     if reasons:
         return f"Ivy: {'; '.join(reasons[:_MOST_REASONS])}. {_FETCH_HELP}"
-    thrown = [line.removeprefix(_EXCEPTION) for line in said if line.startswith(_EXCEPTION)]
-    return "; ".join(thrown[:1] or said[-_LAST_LINES:])
+    thrown = [line.removeprefix(_EXCEPTION) for line in output_lines if line.startswith(_EXCEPTION)]
+    return "; ".join(thrown[:1] or output_lines[-_LAST_LINES:])

@@ -55,11 +55,11 @@ class ParsingTask:
 
     def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         reader = RowReader(self._columns, drops_unknown=True)
-        fields = [(each.name, _arrow_type(each)) for each in self._columns]
+        fields = [(column.name, _arrow_type(column)) for column in self._columns]
         watermark = pyarrow.scalar(task_late_watermark(), pyarrow.int64())
         for batch in batches:
             values = batch.column("value").to_pylist()
-            rows = pyarrow.array([_row(reader, each) for each in values], pyarrow.struct(fields))
+            rows = pyarrow.array([_row(reader, value) for value in values], pyarrow.struct(fields))
             watermarks = pyarrow.repeat(watermark, len(values))
             columns = [batch.column("key"), batch.column("time_ms"), watermarks, rows]
             yield pyarrow.RecordBatch.from_arrays(columns, _NAMES)

@@ -27,7 +27,7 @@ def quoted(name: str) -> str:
 
 def sql_schema(columns: Iterable[Column]) -> str:
     """Return columns as the DDL of a struct with nullable fields."""
-    return ", ".join(f"{quoted(each.name)}: {_sql_type(each)}" for each in columns)
+    return ", ".join(f"{quoted(column.name)}: {_sql_type(column)}" for column in columns)
 
 
 def _sql_type(column: Column) -> str:

@@ -24,7 +24,7 @@ from wirebroker.pipelines.rows.placed_rows import COLUMNS
 from wirebroker.pipelines.rows.typed_rows import parse_schema
 from wirebroker.pipelines.run.pipeline import Pipeline
 from wirebroker.pipelines.source.source_table import (
-    SourceWish,
+    SourceOptions,
     check_source,
     stream_of,
     table_of,
@@ -55,34 +55,34 @@ _ROW: Final = "__row"
 class WindowsJob:
     """Settings of a windows job, from its file."""
 
-    name: str = setting("text", "the job's name, and its group's, where positions are kept")
-    source: str = setting("text", "the topic that is read; values are JSON")
-    topic: str = setting("text", "the topic for closed windows; made if it isn't there")
-    checkpoint: str = setting("path", "a folder of the job's own, kept between runs")
-    kafka: dict[str, Any] = setting("table", "settings of librdkafka; bootstrap.servers at least")
+    name: str = setting("text", "the name of the job and of the group with its positions")
+    source: str = setting("text", "the topic to read; values are JSON")
+    topic: str = setting("text", "the topic for closed windows; created if missing")
+    checkpoint: str = setting("path", "a folder for this job only, kept between runs")
+    kafka: dict[str, Any] = setting("table", "librdkafka settings, at least bootstrap.servers")
     schema: dict[str, Any] = setting("table", "the columns of a value: name = type")
-    key: str = setting("text", "the column that rows are grouped by, and the windows' key")
-    time: str = setting("text", "the column of the event time; none: the record's timestamp", "")
-    window: str = setting("text", "how long a window is", "1 minute")
-    slide: str = setting("text", "from one window's start to the next one's; none: its length", "")
-    delay: str = setting("text", "how late rows may come, by event time", "1 minute")
-    columns: dict[str, Any] = setting("table", "what is told of a window: name = SQL aggregate")
-    table: str = setting("text", "a compacted topic, joined by its records' keys; none: none", "")
+    key: str = setting("text", "the column to group rows by, also the windows' key")
+    time: str = setting("text", "the column of the event time; default: the record's timestamp", "")
+    window: str = setting("text", "the length of a window", "1 minute")
+    slide: str = setting("text", "the time between window starts; default: the length", "")
+    delay: str = setting("text", "how late rows may arrive, in event time", "1 minute")
+    columns: dict[str, Any] = setting("table", "the results of a window: name = SQL aggregate")
+    table: str = setting("text", "a compacted topic to join by its records' keys", "")
     table_schema: dict[str, Any] = setting("table", "the columns of its values: name = type", {})
-    parquet: str | None = setting("path", "a folder for the windows as well, batch by batch", None)
+    parquet: str | None = setting("path", "a folder for each batch's windows as well", None)
     path: str = setting("paths", "log directories to read instead of the broker", "")
-    partitions: int = setting("count", "of the topic, where it is made", 1)
-    records_per_batch: int = setting("count", "how many offsets make a batch at most", 1_000_000)
+    partitions: int = setting("count", "partitions of the topic if it is created", 1)
+    records_per_batch: int = setting("count", "the most offsets in a batch", 1_000_000)
     every: float | None = setting(
-        "seconds", "look for records so often; none: once, to the end", None
+        "seconds", "how often to look for records; default: once, to the end", None
     )
-    patience: float = setting("seconds", "how long it may fail before it gives up", 300.0)
+    patience: float = setting("seconds", "how long to retry before giving up", 300.0)
     recreated_topic: str = setting(*RECREATED_TOPIC)
-    metrics: str | None = setting("path", "a file that a line of JSON is added to each batch", None)
+    metrics: str | None = setting("path", "a file for a line of JSON per batch", None)
     reader: dict[str, Any] = setting("table", "more options of Spark's reader", {})
     log: str | None = setting(
         "path",
-        "a file for what Spark and librdkafka print; none: spark.log in the checkpoint",
+        "a file for the output of Spark and librdkafka; default: spark.log in the checkpoint",
         None,
     )
     spark: dict[str, Any] = setting("table", "settings of Spark", {})
@@ -98,31 +98,33 @@ class Windows(Pipeline[WindowsJob]):
         Raises:
             JobFileError: A column is missing or duplicate, or the source is invalid.
         """
-        types = {each.name: each.type_name for each in parse_schema(job.schema)}
+        types = {column.name: column.type_name for column in parse_schema(job.schema)}
         if job.key not in types:
-            raise JobFileError(f"key = {job.key!r} is no column of [schema]")
+            raise JobFileError(f"key = {job.key!r} is not a column of [schema]")
         if job.time and types.get(job.time) != "timestamp":
-            raise JobFileError(f"time = {job.time!r} is no timestamp of [schema]")
-        if not job.columns or not all(isinstance(each, str) for each in job.columns.values()):
-            raise JobFileError('[columns] is empty: name = "sum(price)", one a line')
-        joined = [each.name for each in parse_schema(job.table_schema)] if job.table else []
+            raise JobFileError(f"time = {job.time!r} is not a timestamp of [schema]")
+        if not job.columns or not all(
+            isinstance(expression, str) for expression in job.columns.values()
+        ):
+            raise JobFileError('[columns] is empty: name = "sum(price)", one per line')
+        joined = [column.name for column in parse_schema(job.table_schema)] if job.table else []
         # Spark and Parquet ignore case.
-        names = [each.lower() for each in (*_OWN, job.key, *job.columns, *joined)]
-        twice = {each for each in names if names.count(each) > 1}
+        names = [name.lower() for name in (*_OWN, job.key, *job.columns, *joined)]
+        twice = {name for name in names if names.count(name) > 1}
         if twice:
             raise JobFileError(f"a window would have {', '.join(sorted(twice))} twice")
         hidden = {_TIME, _WINDOW, _ROW}.intersection(map(str.lower, (*types, *names)))
         if hidden:
-            raise JobFileError(f"{', '.join(sorted(hidden))} is no name for a column of yours")
+            raise JobFileError(f"a column cannot have the name {', '.join(sorted(hidden))}")
         if target.topic in (job.source, job.table):
-            raise JobFileError(f"topic = {target.topic!r} is a topic that the job reads, too")
+            raise JobFileError(f"topic = {target.topic!r} is also a topic that the job reads")
         check_source(Windows.source_of(job, target))
 
     @staticmethod
-    def source_of(job: WindowsJob, target: Target) -> SourceWish:
+    def source_of(job: WindowsJob, target: Target) -> SourceOptions:
         """Return the records' source."""
         topics = (job.source, job.table) if job.table else (job.source,)
-        return SourceWish(target.kafka["bootstrap.servers"], job.path, job.reader, topics)
+        return SourceOptions(target.kafka["bootstrap.servers"], job.path, job.reader, topics)
 
     def start(self, handle: Callable[[DataFrame, int], None]) -> StreamingQuery:
         """Start the query.
@@ -132,7 +134,7 @@ class Windows(Pipeline[WindowsJob]):
         """
         job = self._job
         records = stream_of(
-            self._spark, self._source, job.source, start_ms=None, most=job.records_per_batch
+            self._spark, self._source, job.source, start_ms=None, max_offsets=job.records_per_batch
         )
         try:
             windows = self._windows(records)
@@ -200,15 +202,15 @@ class Windows(Pipeline[WindowsJob]):
         grouped = timed.withWatermark(_TIME, job.delay).groupBy(
             functions.window(_TIME, *lengths).alias(_WINDOW), quoted(job.key)
         )
-        told = [functions.expr(text).alias(name) for name, text in job.columns.items()]
-        return grouped.agg(*told).select(
+        aggregates = [functions.expr(text).alias(name) for name, text in job.columns.items()]
+        return grouped.agg(*aggregates).select(
             functions.col(f"{_WINDOW}.start").alias(_OWN[0]),
             functions.col(f"{_WINDOW}.end").alias(_OWN[1]),
             *map(quoted, (job.key, *job.columns)),
         )
 
     @property
-    def _source(self) -> SourceWish:
+    def _source(self) -> SourceOptions:
         return self.source_of(self._job, self._target)
 
     def _table_ends(self) -> dict[str, Any]:
@@ -229,5 +231,5 @@ class Windows(Pipeline[WindowsJob]):
             functions.col("key").cast("string").alias("_key"), functions.col("row").alias(_ROW)
         )
         key = windows[quoted(job.key)].cast("string")
-        found = windows.join(side, key == side["_key"], "left")
-        return found.select(*(windows[quoted(each)] for each in windows.columns), f"{_ROW}.*")
+        joined = windows.join(side, key == side["_key"], "left")
+        return joined.select(*(windows[quoted(name)] for name in windows.columns), f"{_ROW}.*")

@@ -61,7 +61,7 @@ class SparseIndex:
     def sanity_check(self) -> str | None:
         """Return the file's damage, or None."""
         if self.file.size() % self.entry_bytes:
-            return f"its {self.file.size()} bytes are no multiple of {self.entry_bytes}"
+            return f"its {self.file.size()} bytes are not a multiple of {self.entry_bytes}"
         count = self.entry_count
         if count:
             first, last = self._read(0), self._read(count - 1)

@@ -80,15 +80,15 @@ class TransactionIndex:
         Raises:
             KafkaError: UNKNOWN_SERVER_ERROR: an entry has another version.
         """
-        found: list[AbortedTransaction] = []
+        transactions: list[AbortedTransaction] = []
         if not self.entry_count:
-            return AbortedSearch(found, is_complete=False)
+            return AbortedSearch(transactions, is_complete=False)
         for entry in self._read_from(self._first_slot(fetch_offset)):
             if entry.first_offset < up_to_offset:
-                found.append(entry)
+                transactions.append(entry)
             if entry.last_stable_offset >= up_to_offset:
-                return AbortedSearch(found, is_complete=True)
-        return AbortedSearch(found, is_complete=False)
+                return AbortedSearch(transactions, is_complete=True)
+        return AbortedSearch(transactions, is_complete=False)
 
     def write_entries(self, entries: Iterable[AbortedTransaction]) -> None:
         """Write entries after the last one, without counting them.
@@ -112,15 +112,15 @@ class TransactionIndex:
     def sanity_check(self, base_offset: int) -> str | None:
         """Return the file's damage, or None."""
         if self.file.size() % ENTRY_BYTES:
-            return f"its {self.file.size()} bytes are no multiple of {ENTRY_BYTES}"
+            return f"its {self.file.size()} bytes are not a multiple of {ENTRY_BYTES}"
         last_offset = base_offset - 1
         stable_offset = -1
         try:
             for entry in self:
                 if entry.last_offset <= last_offset or entry.last_stable_offset < stable_offset:
-                    return f"its entries do not rise at {entry}"
+                    return f"its entries do not ascend at {entry}"
                 if not 0 <= entry.first_offset < entry.last_offset:
-                    return f"it has the entry {entry}"
+                    return f"it has the invalid entry {entry}"
                 last_offset, stable_offset = entry.last_offset, entry.last_stable_offset
         except KafkaError as error:
             return error.message
@@ -149,11 +149,11 @@ class TransactionIndex:
     def _read_from(self, slot: int) -> Iterator[AbortedTransaction]:
         count = self.entry_count
         while slot < count:
-            wanted = min(_CHUNK_ENTRIES, count - slot)
-            data = self.file.read_at(slot * ENTRY_BYTES, wanted * ENTRY_BYTES)
+            chunk_count = min(_CHUNK_ENTRIES, count - slot)
+            data = self.file.read_at(slot * ENTRY_BYTES, chunk_count * ENTRY_BYTES)
             for position in range(0, len(data) - ENTRY_BYTES + 1, ENTRY_BYTES):
                 yield _unpack(data, position)
-            slot += wanted
+            slot += chunk_count
 
 
 def encode_entries(entries: Iterable[AbortedTransaction]) -> bytes:

@@ -125,7 +125,7 @@ def fenced(producer_id: int, producer_epoch: int, entry: ProducerEntry) -> Kafka
     """Return the error for an epoch below the known one."""
     return KafkaError(
         ErrorCode.INVALID_PRODUCER_EPOCH,
-        f"Producer {producer_id} has epoch {entry.producer_epoch} here, this one is "
+        f"Producer {producer_id} has epoch {entry.producer_epoch}, the request has "
         f"{producer_epoch}",
     )
 

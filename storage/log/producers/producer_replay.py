@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 # Producer id -> fields of its latest headers.
 Recent: TypeAlias = "dict[int, deque[tuple[int, ...]]]"
 # Batches with these flags are applied in order.
-TELLING_FLAGS: Final = CONTROL_FLAG | TRANSACTIONAL_FLAG
+SPECIAL_BATCH_FLAGS: Final = CONTROL_FLAG | TRANSACTIONAL_FLAG
 # Small batches are read in bulk; of large ones only the headers.
 _WALK_BYTES: Final = 256 * 1024
 _HOP_BYTES: Final = 4 * 1024
@@ -93,8 +93,8 @@ class ProducerReplay:
 
     def finish(self, end_offset: int) -> None:
         """Apply the remaining batches; set the state's end offset."""
-        for kept in self.recent.values():
-            for fields in kept:
+        for recent_batches in self.recent.values():
+            for fields in recent_batches:
                 self._append(fields)
         self.recent.clear()
         self._state.end_offset = end_offset
@@ -124,15 +124,15 @@ class ProducerReplay:
                 raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"the batch at {position} is cut off")
             producer_id = fields[9]
             if producer_id >= 0:
-                if fields[5] & TELLING_FLAGS:
+                if fields[5] & SPECIAL_BATCH_FLAGS:
                     header = BatchHeader._make(fields)
                     batch = file.read_at(position, size) if header.is_control else b""
                     self.apply(header, batch)
                 else:
-                    kept = recent.get(producer_id)
-                    if kept is None:
-                        kept = recent[producer_id] = deque(maxlen=BATCHES_KEPT)
-                    kept.append(fields)
+                    recent_batches = recent.get(producer_id)
+                    if recent_batches is None:
+                        recent_batches = recent[producer_id] = deque(maxlen=BATCHES_KEPT)
+                    recent_batches.append(fields)
             if fields[0] + fields[6] + 1 >= end_offset:
                 return  # before recovery, other bytes may follow
             position += size

@@ -70,7 +70,7 @@ def decode_snapshot(content: bytes) -> list[SnapshotRow]:
         CorruptSnapshotError: It is too short, has another version, or its CRC differs.
     """
     if len(content) < _HEAD.size:
-        raise CorruptSnapshotError(f"{len(content)} bytes are too few")
+        raise CorruptSnapshotError(f"{len(content)} bytes are too short")
     version, crc, count = _HEAD.unpack_from(content)
     if version != _VERSION:
         raise CorruptSnapshotError(f"version {version} is not known")

@@ -61,7 +61,7 @@ class ProducerSnapshots:
         Raises:
             OSError: The disk failed.
         """
-        self._files.write_whole(self.path(offset), encode_snapshot(rows), sync=False)
+        self._files.write_file(self.path(offset), encode_snapshot(rows), sync=False)
         if offset not in self.offsets:
             insort(self.offsets, offset)
         self.unsynced.append(offset)
@@ -74,9 +74,9 @@ class ProducerSnapshots:
             OSError: The disk failed.
         """
         try:
-            return decode_snapshot(self._files.read_whole(self.path(offset)))
+            return decode_snapshot(self._files.read_file(self.path(offset)))
         except (CorruptSnapshotError, FileNotFoundError) as error:
-            _log.warning("%s is of no use, replaying instead: %s", self.path(offset), error)
+            _log.warning("%s is unusable, replaying the log instead: %s", self.path(offset), error)
             return None
 
     def newest_first(self, end_offset: int) -> list[int]:

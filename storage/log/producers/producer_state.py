@@ -188,7 +188,7 @@ class ProducerState:
         if entry.current_txn_first_offset >= 0 and not header.attributes & TRANSACTIONAL_FLAG:
             raise KafkaError(
                 ErrorCode.INVALID_TXN_STATE,
-                f"Producer {producer_id} has an open transaction, the batch is not in it",
+                f"Producer {producer_id} has an open transaction, but the batch is not in it",
             )
         return None
 
@@ -229,7 +229,7 @@ class ProducerState:
         if coordinator_epoch < entry.coordinator_epoch:
             raise KafkaError(
                 ErrorCode.TRANSACTION_COORDINATOR_FENCED,
-                f"Producer {producer_id} was last ended by coordinator epoch "
+                f"Producer {producer_id} had its last marker from coordinator epoch "
                 f"{entry.coordinator_epoch}, this one has {coordinator_epoch}",
             )
 

@@ -90,8 +90,8 @@ class Segment(SegmentFiles):
 
     __slots__ = (
         "_first_batch_timestamp",
-        "_found_max_timestamp",
         "_is_new",
+        "_max_timestamp",
         "_memo",
         "_size",
         "_tail",
@@ -104,7 +104,7 @@ class Segment(SegmentFiles):
         self.created_ms = created_ms
         self._size = -1  # unknown, like None below
         self._tail: IndexTail | None = None
-        self._found_max_timestamp: int | None = None
+        self._max_timestamp: int | None = None
         self._first_batch_timestamp: int | None = None
         self._memo: dict[int, tuple[int, int]] = {}  # offset -> (position, batch size or 0)
         self._is_new = False
@@ -117,7 +117,7 @@ class Segment(SegmentFiles):
         closed; after a crash, recovery truncates it.
         """
         for suffix in SEGMENT_SUFFIXES:
-            self._files.make_way(segment_path(self._directory, self.base_offset, suffix))
+            self._files.remove_obstacle(segment_path(self._directory, self.base_offset, suffix))
         if settings is not None and settings.preallocate:
             self.log.reserve(settings.segment_bytes)
         else:
@@ -140,11 +140,11 @@ class Segment(SegmentFiles):
     def known_max_timestamp(self) -> int | None:
         """Return `max_timestamp` if that needs no file, or None; safe in a thread."""
         tail = self._tail
-        return self._found_max_timestamp if tail is None else tail.max_timestamp
+        return self._max_timestamp if tail is None else tail.max_timestamp
 
     def note_max_timestamp(self, timestamp: int) -> None:
         """Store the result of a search in `detached_closed`."""
-        self._found_max_timestamp = timestamp
+        self._max_timestamp = timestamp
 
     @property
     def offset_of_max_timestamp(self) -> int:
@@ -215,7 +215,7 @@ class Segment(SegmentFiles):
                 if aborted:
                     self.transaction_index.write_entries(aborted)
             except OSError as error:
-                self._take_back(position, error)
+                self._undo_write(position, error)
                 raise
         return SegmentWrite(
             position,
@@ -291,10 +291,10 @@ class Segment(SegmentFiles):
         if memo and memo[1]:
             position, size = memo
         else:
-            found = self.position_for_offset(offset, may_block=may_block)
-            if found is None:
+            first_batch = self.position_for_offset(offset, may_block=may_block)
+            if first_batch is None:
                 return None
-            position, size = found[0], found[1].length + OVERHEAD_BYTES
+            position, size = first_batch[0], first_batch[1].length + OVERHEAD_BYTES
         if min_one and max_bytes < size:
             max_bytes = size
         return FileSlice(self.log, position, max(0, min(max_bytes, end_position - position)))
@@ -334,14 +334,14 @@ class Segment(SegmentFiles):
 
         If the segment is empty afterwards, the owner sets `created_ms`.
         """
-        found = self.position_for_offset(offset)
+        first_batch = self.position_for_offset(offset)
         self._memo.clear()
         self.offset_index.truncate_to_offset(offset)
         self.time_index.truncate_to_offset(offset)
         self.transaction_index.truncate_to_offset(offset)
-        if found is not None:
-            self.log.truncate(found[0])
-            self._size = found[0]
+        if first_batch is not None:
+            self.log.truncate(first_batch[0])
+            self._size = first_batch[0]
         if self._size == 0:
             self._first_batch_timestamp = None
         self._tail = self._scan_tail()
@@ -428,7 +428,7 @@ class Segment(SegmentFiles):
         self.finish()
         self.close_files()
 
-    def _take_back(self, position: int, error: OSError) -> None:
+    def _undo_write(self, position: int, error: OSError) -> None:
         try:
             self.log.truncate(position)
             self.offset_index.cut_uncounted()

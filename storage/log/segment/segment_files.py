@@ -106,7 +106,7 @@ class SegmentFiles:
             return
         if content:
             file.close()
-            self._files.write_whole(file.path, content)
+            self._files.write_file(file.path, content)
         else:
             file.unlink()
         self._transaction_index = None  # it refers to the old file
@@ -141,10 +141,10 @@ class SegmentFiles:
         for file in self._known_files():
             file.close()
 
-    def let_go(self) -> None:
+    def free_gradually(self) -> None:
         """Release the files, whose directory is to be removed."""
         for file in self._known_files():
-            file.let_go()
+            file.free_gradually()
 
     def relocate(self, directory: str) -> None:
         """Follow a rename of the directory; open files stay open."""
@@ -152,7 +152,7 @@ class SegmentFiles:
         for file in self._known_files():
             file.path = f"{directory}/{file.path.rpartition('/')[2]}"
 
-    def look_under(self, suffix: str) -> None:
+    def use_directory(self, suffix: str) -> None:
         """Append a suffix to the paths without renaming the files."""
         for file in self.all_files():
             file.path += suffix

@@ -30,7 +30,7 @@ from wirebroker.storage.log.index.index_tail import IndexTail, empty_tail
 from wirebroker.storage.log.index.offset_index import OFFSET_ENTRY
 from wirebroker.storage.log.index.time_index import TIME_ENTRY
 from wirebroker.storage.log.producers.producer_entry import BATCHES_KEPT
-from wirebroker.storage.log.producers.producer_replay import TELLING_FLAGS
+from wirebroker.storage.log.producers.producer_replay import SPECIAL_BATCH_FLAGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -146,14 +146,14 @@ def check_log(
                 raise _corrupt(f"{first_offset} to {last_offset} are not from {next_offset}")
             if last_offset > last_possible:
                 raise _corrupt(f"offset {last_offset} is too far from the base offset")
-            if recent is None or fields[2] != last_epoch or fields[5] & TELLING_FLAGS:
+            if recent is None or fields[2] != last_epoch or fields[5] & SPECIAL_BATCH_FLAGS:
                 last_epoch = fields[2]
                 on_batch(BatchHeader._make(fields), batch)
             elif fields[9] >= 0:
-                kept = recent.get(fields[9])
-                if kept is None:
-                    kept = recent[fields[9]] = deque(maxlen=BATCHES_KEPT)
-                kept.append(fields)
+                recent_batches = recent.get(fields[9])
+                if recent_batches is None:
+                    recent_batches = recent[fields[9]] = deque(maxlen=BATCHES_KEPT)
+                recent_batches.append(fields)
             if fields[8] > max_timestamp:
                 max_timestamp, timestamp_offset = fields[8], last_offset
             if bytes_since_entry > index_interval_bytes:

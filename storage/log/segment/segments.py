@@ -86,6 +86,6 @@ class Segments:
         """Replace neighboring segments by one with the base offset of the first."""
         first = bisect_left(self._base_offsets, new.base_offset)
         last = first + len(old)
-        assert self._segments[first:last] == list(old), f"{old} are not all there"
+        assert self._segments[first:last] == list(old), f"some of {old} are missing"
         self._segments[first:last] = [new]
         self._base_offsets[first:last] = [new.base_offset]

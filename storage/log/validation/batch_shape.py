@@ -146,7 +146,7 @@ def _explain_shape(records: memoryview) -> RefusedBatchError:
     elif records[MAGIC_AT] > MAGIC:
         code, reason = ErrorCode.CORRUPT_MESSAGE, f"a batch has the magic {records[MAGIC_AT]}"
     elif length + OVERHEAD_BYTES > available:
-        code, reason = ErrorCode.INVALID_RECORD, "there is no whole record batch"
+        code, reason = ErrorCode.INVALID_RECORD, "there is no complete record batch"
     else:
         magic = records[MAGIC_AT]
         code, reason = ErrorCode.INVALID_RECORD, f"message format {magic} is not accepted"
@@ -164,7 +164,7 @@ def _refuse_shape(error: KafkaError, records: memoryview) -> RefusedBatchError:
     length = LENGTH.unpack_from(records, LENGTH_AT)[0]
     if length + OVERHEAD_BYTES > len(records):
         return RefusedBatchError(
-            ErrorCode.INVALID_RECORD, "there is no whole record batch", is_request_fault=True
+            ErrorCode.INVALID_RECORD, "there is no complete record batch", is_request_fault=True
         )
     return RefusedBatchError(ErrorCode.CORRUPT_MESSAGE, error.message or "", is_request_fault=True)
 
@@ -177,14 +177,14 @@ def _only_batch(records: memoryview, size: int) -> memoryview:
     """
     rest = records[size:]
     if size > len(records):
-        refusal = (ErrorCode.INVALID_RECORD, "there is no whole record batch")
+        refusal = (ErrorCode.INVALID_RECORD, "there is no complete record batch")
     elif len(rest) < OVERHEAD_BYTES:
         return records[:size]
     else:
         length = LENGTH.unpack_from(rest, LENGTH_AT)[0]
         has_magic = len(rest) >= MAGIC_END
         if length < SMALLEST_LENGTH or (has_magic and rest[MAGIC_AT] > MAGIC):
-            refusal = (ErrorCode.CORRUPT_MESSAGE, "what follows the first batch is no batch")
+            refusal = (ErrorCode.CORRUPT_MESSAGE, "the bytes after the first batch are not a batch")
         elif has_magic and length > LARGEST_LENGTH:
             raise _too_long(length)
         elif not has_magic or len(rest) < length + OVERHEAD_BYTES:

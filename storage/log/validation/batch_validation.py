@@ -54,11 +54,11 @@ class BatchValidator:
     __slots__ = (
         "_after_max_ms",
         "_before_max_ms",
+        "_checked",
+        "_checks_all_records",
         "_is_compacted",
         "_is_walked_at_once",
         "_log_append_time",
-        "_looked_into",
-        "_looks_into_all",
         "_records",
         "_target",
         "_walks_all",
@@ -76,12 +76,12 @@ class BatchValidator:
         self._target: Compression | None = Compression.of(settings)  # None: the producer's codec
         codec = self._target and self._target.codec
         self._records = RecordValidator(settings, codec, directory)
-        self._looks_into_all = (
+        self._checks_all_records = (
             self._log_append_time or self._is_compacted or self._target is not None
         )
-        self._is_walked_at_once = walks_all and not self._looks_into_all
+        self._is_walked_at_once = walks_all and not self._checks_all_records
         # A plain batch with these attributes needs record validation.
-        self._looked_into = LOG_APPEND_TIME_FLAG | (CODEC_MASK if walks_all else 0)
+        self._checked = LOG_APPEND_TIME_FLAG | (CODEC_MASK if walks_all else 0)
 
     def validate(
         self,
@@ -107,15 +107,15 @@ class BatchValidator:
         """
         header = checked_header(records, self._is_walked_at_once and walked is None)
         if header is None:
-            records, header = self._look_closely(records, request_version)
+            records, header = self._check_records(records, request_version)
             return self._walk_and_restamp(records, header, now_ms, is_brief=is_brief, walked=walked)
         if request_version < 7:
             check_codec(header, request_version)
         if len(records) > self.max_message_bytes:
             raise self._too_large(len(records))
         if (
-            self._looks_into_all
-            or header.attributes & self._looked_into
+            self._checks_all_records
+            or header.attributes & self._checked
             or header.max_timestamp - now_ms > self._after_max_ms
             or now_ms - header.base_timestamp > self._before_max_ms
             or walked is not None
@@ -154,7 +154,7 @@ class BatchValidator:
         """Return whether a batch with these attributes is stored in another codec."""
         return self._target is not None and self._target.codec != attributes & CODEC_MASK
 
-    def _look_closely(
+    def _check_records(
         self, records: memoryview, request_version: int
     ) -> tuple[memoryview, BatchHeader]:
         """Do steps 1 to 3 in order, to find the first fault."""

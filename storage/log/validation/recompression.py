@@ -78,7 +78,7 @@ def recompress(
     ):
         raise RefusedBatchError(
             ErrorCode.UNKNOWN_SERVER_ERROR,
-            f"producer {header.producer_id} names no epoch or no sequence",
+            f"producer {header.producer_id} has no epoch or no sequence",
         )
     result = bytearray(batch[:HEADER_BYTES])
     packing = packer(target.codec, target.level, size=unpacked_bytes)
@@ -98,5 +98,6 @@ def _check_size(result: bytearray, max_bytes: int) -> None:
     if len(result) > max_bytes:
         raise RefusedBatchError(
             ErrorCode.MESSAGE_TOO_LARGE,
-            f"recompressed it has {len(result)} bytes or more, max.message.bytes is {max_bytes}",
+            f"the recompressed batch has {len(result)} bytes or more, max.message.bytes is"
+            f" {max_bytes}",
         )

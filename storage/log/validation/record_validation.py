@@ -20,8 +20,8 @@ from wirebroker.codecs.records.batch import NO_TIMESTAMP
 from wirebroker.codecs.records.compression import MAX_DECOMPRESSED_BYTES, unpack
 from wirebroker.codecs.records.layout import HEADER_BYTES, LOG_APPEND_TIME_FLAG
 from wirebroker.codecs.records.walk import IS_QUICK, LONG_MAX, LONG_MIN, MAX_REFUSED, RecordWalker
-from wirebroker.storage.brief_work import TakesLongError
 from wirebroker.storage.log.validation.batch_shape import RecordError, RefusedBatchError
+from wirebroker.storage.long_work import TakesLongError
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -120,7 +120,7 @@ class RecordValidator:
         is_stamped = bool(header.attributes & LOG_APPEND_TIME_FLAG)
         earliest, latest = self._bounds(header, now_ms)
         codec = header.codec
-        if self._is_packed_anew(codec) and not is_stamped:
+        if self._is_recompressed(codec) and not is_stamped:
             earliest = max(earliest, NO_TIMESTAMP)  # `judge` distinguishes the two causes
         walker = RecordWalker(
             header.record_count,
@@ -202,7 +202,7 @@ class RecordValidator:
         if header.attributes & LOG_APPEND_TIME_FLAG:
             self._judge_stamped(header, now_ms)
         if walked.refused_count:
-            if self._is_packed_anew(header.codec):
+            if self._is_recompressed(header.codec):
                 walked = self._within_bounds(header, walked, now_ms)
             errors = [
                 RecordError(index, self._reason(index, timestamp, now_ms))
@@ -218,7 +218,7 @@ class RecordValidator:
         earliest = max(now_ms - self._before_max_ms, LONG_MIN)
         return earliest, min(now_ms + self._after_max_ms, LONG_MAX)
 
-    def _is_packed_anew(self, codec: Codec) -> bool:
+    def _is_recompressed(self, codec: Codec) -> bool:
         return self._codec is not None and self._codec is not codec
 
     def _within_bounds(self, header: BatchHeader, walked: Walked, now_ms: int) -> Walked:
@@ -229,7 +229,9 @@ class RecordValidator:
                 fails on such records, after the validation of single records.
         """
         earliest, _ = self._bounds(header, now_ms)
-        faulty = [each for each in walked.refused if not _is_before_all_time(each[1], earliest)]
+        faulty = [
+            refusal for refusal in walked.refused if not _is_before_all_time(refusal[1], earliest)
+        ]
         if not faulty:
             raise _before_all_time()
         return walked._replace(
@@ -247,7 +249,7 @@ class RecordValidator:
             )
         elif stamp - now_ms > self._after_max_ms or now_ms - stamp > self._before_max_ms:
             reason = None
-        elif stamp < NO_TIMESTAMP and self._is_packed_anew(header.codec):
+        elif stamp < NO_TIMESTAMP and self._is_recompressed(header.codec):
             raise _before_all_time()
         else:
             return
@@ -307,12 +309,12 @@ def _refused_records(
         text = "One or more records have been rejected due to invalid timestamp"
     else:
         code = ErrorCode.INVALID_RECORD
-        shown = ", ".join(
-            f"RecordError(batchIndex={each.batch_index}, message='{each.message}')"
-            for each in errors[:_MOST_SHOWN]
+        shown_errors = ", ".join(
+            f"RecordError(batchIndex={error.batch_index}, message='{error.message}')"
+            for error in errors[:_MOST_SHOWN]
         )
         text = (
             f"One or more records have been rejected due to {count} record errors in total, and"
-            f" only showing the first three errors at most: [{shown}]"
+            f" only showing the first three errors at most: [{shown_errors}]"
         )
     return RefusedBatchError(code, text, record_errors=tuple(errors))

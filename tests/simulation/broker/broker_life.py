@@ -40,8 +40,8 @@ class _Socket:
 class SimulatedServer(Server):
     def _bind(self) -> list[tuple[ListenerConfig, socket.socket]]:
         return [
-            (each, _Socket())  # type: ignore[misc]
-            for each in listeners_of(self.config)
+            (listener, _Socket())  # type: ignore[misc]
+            for listener in listeners_of(self.config)
         ]
 
 

@@ -19,7 +19,7 @@ def subscription(topic: str) -> bytes:
 
 
 def assignment(topic: str, partitions: Sequence[int]) -> bytes:
-    indexes = b"".join(_INT32.pack(each) for each in partitions)
+    indexes = b"".join(_INT32.pack(partition) for partition in partitions)
     count = _INT32.pack(len(partitions))
     return bytes(2) + _INT32.pack(1) + _name(topic) + count + indexes + _INT32.pack(-1)
 

@@ -104,12 +104,12 @@ class Transfer:
     async def _read(
         self, group: str, positions: Mapping[int, int]
     ) -> tuple[list[Source], dict[int, int]]:
-        asked = {(TOPIC, index): position for index, position in positions.items()}
+        fetch_offsets = {(TOPIC, index): position for index, position in positions.items()}
         sources: list[Source] = []
         offsets: dict[int, int] = {}
-        for found in await self.producer.fetch(asked, max_wait_ms=_FETCH_WAIT_MS):
-            index = found.partition_index
-            records = committed_records_in(found) if found.records else []
+        for partition in await self.producer.fetch(fetch_offsets, max_wait_ms=_FETCH_WAIT_MS):
+            index = partition.partition_index
+            records = committed_records_in(partition) if partition.records else []
             new = [offset for offset, _ in records if offset >= positions[index]][:_MOST_RECORDS]
             if new:
                 sources += [Source(group, index, offset) for offset in new]

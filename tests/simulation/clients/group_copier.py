@@ -158,12 +158,15 @@ class GroupCopier(Member):
             await self._beat()
             try:
                 answer = await self._ask(ApiKey.OFFSET_FETCH, OFFSET_FETCH_VERSION, request)
-                partitions = [each for topic in answer.topics for each in topic.partitions]
-                errors = {answer.error_code, *(each.error_code for each in partitions)}
+                partitions = [
+                    partition for topic in answer.topics for partition in topic.partitions
+                ]
+                errors = {answer.error_code, *(partition.error_code for partition in partitions)}
                 errors.discard(ErrorCode.NONE)
                 if not errors:
                     return {
-                        each.partition_index: max(0, each.committed_offset) for each in partitions
+                        partition.partition_index: max(0, partition.committed_offset)
+                        for partition in partitions
                     }
                 for error in errors - _NOT_YET:
                     await self._check(error)

@@ -202,14 +202,14 @@ class Member:
     async def _consume(self) -> None:
         clock = self.process.loop
         self._positions = await self._committed() if self.owned else {}
-        due = clock.time() + self.habits.heartbeat_interval_s
+        next_heartbeat_s = clock.time() + self.habits.heartbeat_interval_s
         while not self._is_told_to_leave:
             try:
-                if clock.time() >= due:
-                    due = clock.time() + self.habits.heartbeat_interval_s
+                if clock.time() >= next_heartbeat_s:
+                    next_heartbeat_s = clock.time() + self.habits.heartbeat_interval_s
                     await self._heartbeat()
                 if not self.owned:
-                    await pause(max(0.0, due - clock.time()))
+                    await pause(max(0.0, next_heartbeat_s - clock.time()))
                 elif await self._process():
                     await self._commit()
             except LinkLostError:
@@ -235,7 +235,10 @@ class Member:
                 continue
             await self._check(of_group.error_code)
             partitions = of_group.topics[0].partitions
-            return {each.partition_index: max(0, each.committed_offset) for each in partitions}
+            return {
+                partition.partition_index: max(0, partition.committed_offset)
+                for partition in partitions
+            }
 
     async def _process(self) -> bool:
         if self._leader is None or self._leader.is_closed:
@@ -280,7 +283,7 @@ class Member:
             except LinkLostError:
                 await pause(_BACKOFF_S)
                 continue
-            errors = {each.error_code for each in answer.topics[0].partitions}
+            errors = {partition.error_code for partition in answer.topics[0].partitions}
             (error,) = errors
             if error == ErrorCode.NONE:
                 return
@@ -351,10 +354,10 @@ class Member:
             except LinkLostError:
                 await pause(_BACKOFF_S)
                 continue
-            found = answer.coordinators[0] if version >= 4 else answer
-            if found.error_code == ErrorCode.NONE:
+            coordinator = answer.coordinators[0] if version >= 4 else answer
+            if coordinator.error_code == ErrorCode.NONE:
                 return link
-            assert found.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE, found
+            assert coordinator.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE, coordinator
             await pause(_BACKOFF_S)
 
     def _instance(self) -> dict[str, str]:

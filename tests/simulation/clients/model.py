@@ -63,14 +63,16 @@ class Model:
         self._processed: dict[tuple[str, int], tuple[int, set[int]]] = {}
         self.counts: dict[str, int] = {}
 
-    def count(self, what: str) -> None:
-        self.counts[what] = self.counts.get(what, 0) + 1
+    def count(self, name: str) -> None:
+        self.counts[name] = self.counts.get(name, 0) + 1
 
     # -- records -----------------------------------------------------------------------------
 
     def holds(self, partition: int, offset: int, value: bytes) -> None:
-        known = self._values.setdefault((partition, offset), value)
-        assert known == value, f"offset {offset} of {partition} held {known!r}, now {value!r}"
+        first_value = self._values.setdefault((partition, offset), value)
+        assert first_value == value, (
+            f"offset {offset} of {partition} held {first_value!r}, now {value!r}"
+        )
 
     def processed(self, group: str, partition: int, offset: int) -> None:
         following, beyond = self._processed.get((group, partition), (0, set()))
@@ -121,7 +123,7 @@ class Model:
                 commit = exchange.note[index]
                 if commit not in register.uncertain:
                     continue  # a later one is certain
-                place = register.uncertain.index(commit)
+                position = register.uncertain.index(commit)
                 if partition.error_code != ErrorCode.NONE:
                     register.uncertain.remove(commit)
                     continue
@@ -130,7 +132,7 @@ class Model:
                     f"{_group(exchange)}: the committed offset of {index} goes back from "
                     f"{register.certain} to {commit.offset}"
                 )
-                register.settle(commit.offset, after=register.uncertain[place + 1 :])
+                register.settle(commit.offset, after=register.uncertain[position + 1 :])
 
     def _fetched(self, exchange: Exchange, answer: Any) -> None:
         of_group = answer.groups[0] if exchange.version >= 8 else answer
@@ -149,7 +151,7 @@ class Model:
                 )
                 register = self._register(exchange, index)
                 if register.version == version:
-                    after = [each for each in register.uncertain if each not in uncertain]
+                    after = [commit for commit in register.uncertain if commit not in uncertain]
                     register.settle(offset, after=after)
 
     def _assigned(self, exchange: Exchange, answer: Any) -> None:
@@ -157,9 +159,10 @@ class Model:
         group, generation = request["group_id"], request["generation_id"]
         owner = request.get("group_instance_id") or request["member_id"]
         assignment = read_assignment(answer.assignment)
-        known = self._assignments.setdefault((group, generation, owner), assignment)
-        assert known == assignment, (
-            f"{group}: {owner} owned {known} in generation {generation}, now {assignment}"
+        first_assignment = self._assignments.setdefault((group, generation, owner), assignment)
+        assert first_assignment == assignment, (
+            f"{group}: {owner} owned {first_assignment} in generation {generation}, "
+            f"now {assignment}"
         )
         owners = self._owners.setdefault((group, generation), {})
         for partition in assignment:

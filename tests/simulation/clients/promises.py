@@ -64,25 +64,27 @@ class Promises:
         )
         self._committed[group, partition] = offset
 
-    def check_seen(self, seen: Sequence[bytes]) -> None:
+    def check_seen(self, values: Sequence[bytes]) -> None:
         """Check what a read_committed reader sees of one partition at any time."""
-        for value in seen:
+        for value in values:
             assert self._is_commit.get(_number_of(value)), f"{value!r} was never to be committed"
 
-    def check_all(self, targets: Sequence[Sequence[bytes]], wanted: Iterable[Source]) -> int:
-        """Check all partitions of the target at the end; return the number of wanted records.
+    def check_all(self, targets: Sequence[Sequence[bytes]], sources: Iterable[Source]) -> int:
+        """Check all partitions of the target at the end; return the number of expected records.
 
         Args:
             targets: The values in each partition.
-            wanted: The values that each must contain once.
+            sources: The values that each must contain once.
         """
-        expected = Counter(wanted)
+        expected = Counter(sources)
         for index, values in enumerate(targets):
             self.check_seen(values)
-            found = Counter(map(_source_of, values))
-            lost, more = expected - found, found - expected
+            actual = Counter(map(_source_of, values))
+            lost, duplicates = expected - actual, actual - expected
             assert not lost, f"{len(lost)} records are lost in {index}: {list(lost)[:3]}"
-            assert not more, f"{len(more)} records are there twice in {index}: {list(more)[:3]}"
+            assert not duplicates, (
+                f"{len(duplicates)} records are there twice in {index}: {list(duplicates)[:3]}"
+            )
             parts: dict[int, list[bytes]] = {}
             for value in values:
                 parts.setdefault(_number_of(value), []).append(value)

@@ -89,7 +89,7 @@ class StockConsumer:
         self._link: Link | None = None
 
     def values(self, partition: int) -> list[bytes]:
-        return [each.value for each in self._positions[partition].seen]
+        return [record.value for record in self._positions[partition].seen]
 
     async def run(self) -> None:
         while True:
@@ -143,37 +143,37 @@ class StockConsumer:
 
     async def _check(self, index: int, position: _Position) -> None:
         """Fetch the end offset of the last record's epoch, and compare it with the position."""
-        asked = {
+        requested = {
             "partition": index,
             "current_leader_epoch": position.leader_epoch,
             "leader_epoch": position.last_epoch,
         }
-        request = {"replica_id": -1, "topics": [{"topic": self._topic, "partitions": [asked]}]}
+        request = {"replica_id": -1, "topics": [{"topic": self._topic, "partitions": [requested]}]}
         answer = await self._ask(ApiKey.OFFSET_FOR_LEADER_EPOCH, _EPOCHS_VERSION, request)
-        found = answer.topics[0].partitions[0]
-        if not self._knows(found.error_code):
+        result = answer.topics[0].partitions[0]
+        if not self._knows(result.error_code):
             return
-        if found.leader_epoch < 0 or found.end_offset < 0:
+        if result.leader_epoch < 0 or result.end_offset < 0:
             position.is_reset = True
-        elif found.end_offset < len(position.seen):
+        elif result.end_offset < len(position.seen):
             self._model.count("consumers told of a loss")
-            position.go_back(found.end_offset, found.leader_epoch)
+            position.go_back(result.end_offset, result.leader_epoch)
         else:
             position.is_checked = True
 
     async def _reset(self, index: int, position: _Position) -> None:
-        asked = {
+        requested = {
             "partition_index": index,
             "current_leader_epoch": position.leader_epoch,
             "timestamp": _EARLIEST,
         }
-        request = {"replica_id": -1, "topics": [{"name": self._topic, "partitions": [asked]}]}
+        request = {"replica_id": -1, "topics": [{"name": self._topic, "partitions": [requested]}]}
         answer = await self._ask(ApiKey.LIST_OFFSETS, _LIST_OFFSETS_VERSION, request)
-        found = answer.topics[0].partitions[0]
-        if self._knows(found.error_code):
-            assert found.offset == 0, "nothing is ever deleted here"
+        result = answer.topics[0].partitions[0]
+        if self._knows(result.error_code):
+            assert result.offset == 0, "nothing is ever deleted here"
             self._model.count("consumers that begin anew")
-            position.go_back(0, found.leader_epoch)
+            position.go_back(0, result.leader_epoch)
             position.is_reset = False
 
     async def _fetch(self) -> None:
@@ -183,26 +183,26 @@ class StockConsumer:
             if position.is_checked and not position.is_reset
         }
         for epoch in {position.leader_epoch for position in ready.values()}:
-            asked = {
+            offsets = {
                 (self._topic, index): len(position.seen)
                 for index, position in ready.items()
                 if position.leader_epoch == epoch
             }
             request = fetch_request(
-                asked,
+                offsets,
                 max_wait_ms=_FETCH_WAIT_MS,
                 current_leader_epoch=epoch,
                 last_fetched_epoch=_UNKNOWN,
             )
             answer = await self._ask(ApiKey.FETCH, FETCH_VERSION, request)
-            for found in answer.responses[0].partitions:
-                self._take(ready[found.partition_index], found)
+            for partition in answer.responses[0].partitions:
+                self._take(ready[partition.partition_index], partition)
 
-    def _take(self, position: _Position, found: Any) -> None:
-        if not self._knows(found.error_code, expected={ErrorCode.OFFSET_OUT_OF_RANGE}):
-            position.is_reset |= found.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+    def _take(self, position: _Position, partition: Any) -> None:
+        if not self._knows(partition.error_code, expected={ErrorCode.OFFSET_OUT_OF_RANGE}):
+            position.is_reset |= partition.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
             return
-        view = memoryview(found.records or b"")
+        view = memoryview(partition.records or b"")
         for start, header in iterate_batches(view):
             for record in iterate_records(view[start : start + header.size], header):
                 if record.offset < len(position.seen):

@@ -56,11 +56,13 @@ class TargetReader:
     async def _read(self, index: int) -> bool:
         """Read once; return whether no record, decided or not, was left."""
         position = self._positions[index]
-        (found,) = await self._client.fetch({(TARGET, index): position}, isolation=_READ_COMMITTED)
-        if not found.records:
-            return bool(position == found.high_watermark)
-        values = [value for _, value in committed_records_in(found)]
+        (partition,) = await self._client.fetch(
+            {(TARGET, index): position}, isolation=_READ_COMMITTED
+        )
+        if not partition.records:
+            return bool(position == partition.high_watermark)
+        values = [value for _, value in committed_records_in(partition)]
         self._promises.check_seen(values)
         self.seen[index] += values
-        self._positions[index] = end_of_records(found.records)
+        self._positions[index] = end_of_records(partition.records)
         return False

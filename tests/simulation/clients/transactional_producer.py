@@ -145,7 +145,7 @@ class Producer(Client):
         """Use the finalized transaction.version; some clients support only the first."""
         request = {"client_software_name": "simulation", "client_software_version": "1"}
         answer = await self.ask(ApiKey.API_VERSIONS, request)
-        levels = {each.name: each.max_version_level for each in answer.finalized_features}
+        levels = {feature.name: feature.max_version_level for feature in answer.finalized_features}
         is_new = levels.get(TRANSACTION_VERSION, 0) >= 2 and self._random.random() < 0.8
         self._id.versions = NEW_AGE if is_new else self._random.choice(OLD_AGES)
 

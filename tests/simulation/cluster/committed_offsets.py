@@ -38,28 +38,35 @@ class CommittedOffsets:
 
     def least(self, group: str, epoch: int) -> int:
         """Return the smallest offset that a coordinator of an epoch may return now."""
-        known = self._known.get(group, {})
-        return max((known[each] for each in known if each <= epoch), default=NOTHING)
+        offsets_by_epoch = self._known.get(group, {})
+        return max(
+            (
+                offsets_by_epoch[known_epoch]
+                for known_epoch in offsets_by_epoch
+                if known_epoch <= epoch
+            ),
+            default=NOTHING,
+        )
 
     def committed(self, group: str, offset: int, epoch: int) -> None:
         self.commits += 1
         self._count(group, offset, epoch)
 
-    def fetched(self, group: str, offset: int, epoch: int, least: int) -> None:
-        """Check a fetched offset; `least` is the minimum at the time of the request."""
+    def fetched(self, group: str, offset: int, epoch: int, minimum: int) -> None:
+        """Check a fetched offset; `minimum` is the bound at the time of the request."""
         self.fetches += 1
-        self._check("was answered for", group, offset, epoch, least)
+        self._check("was answered for", group, offset, epoch, minimum)
         self._count(group, offset, epoch)
 
     def is_held(self, group: str, offset: int, epoch: int) -> None:
         self.held += 1
         self._check("is held for", group, offset, epoch, self.least(group, epoch))
 
-    def _check(self, what: str, group: str, offset: int, epoch: int, least: int) -> None:
-        where = f"in leader epoch {epoch}"
-        assert offset >= least, f"{offset} {what} {group} {where}, {least} was committed"
-        assert offset <= self._asked.get(group, NOTHING), f"{offset} {what} {group}: who asked?"
+    def _check(self, action: str, group: str, offset: int, epoch: int, minimum: int) -> None:
+        context = f"in leader epoch {epoch}"
+        assert offset >= minimum, f"{offset} {action} {group} {context}, {minimum} was committed"
+        assert offset <= self._asked.get(group, NOTHING), f"{offset} {action} {group}: who asked?"
 
     def _count(self, group: str, offset: int, epoch: int) -> None:
-        known = self._known.setdefault(group, {})
-        known[epoch] = max(offset, known.get(epoch, NOTHING))
+        offsets_by_epoch = self._known.setdefault(group, {})
+        offsets_by_epoch[epoch] = max(offset, offsets_by_epoch.get(epoch, NOTHING))

@@ -54,12 +54,12 @@ class CoordinatingMember(Member):
 
     def held(self, groups: Iterable[str]) -> dict[str, int]:
         """Return the committed offset for t-0 of each group loaded here, or -1."""
-        found: dict[str, int] = {}
+        offsets: dict[str, int] = {}
         for group in groups:
             try:
                 engine = self.groups._partitions.at(self.groups.partition_for(group))
             except KafkaError:
                 continue  # not coordinated here, or still loading
             commit = engine.machine.offsets.find(group, "t", 0)
-            found[group] = -1 if commit is None else commit.offset
-        return found
+            offsets[group] = -1 if commit is None else commit.offset
+        return offsets

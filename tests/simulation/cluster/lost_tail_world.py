@@ -82,18 +82,18 @@ class LostTailWorld(ReplicaWorld):
     def note_states(self) -> None:
         """Update the complete replicas from the current metadata."""
         topic = self.cluster.image.topics.get(self.topic)
-        for each in () if topic is None else topic.partitions.values():
-            in_sync = set(each.isr) - self._dead
-            if len(each.isr) < _MIN_ISR:
-                in_sync |= self._complete[each.index]
-            self._complete[each.index] = in_sync
+        for partition in () if topic is None else topic.partitions.values():
+            in_sync = set(partition.isr) - self._dead
+            if len(partition.isr) < _MIN_ISR:
+                in_sync |= self._complete[partition.index]
+            self._complete[partition.index] = in_sync
 
     def _misfortune(self) -> None:
         for task in self._busy.values():
             if task.done():
                 task.result()
         self._busy = {node: task for node, task in self._busy.items() if not task.done()}
-        able = [each for each in self.node_ids if each not in self._busy]
+        able = [node for node in self.node_ids if node not in self._busy]
         choice = self.random.random()
         if choice < 0.6 and able:
             node_id = self.random.choice(able)
@@ -112,26 +112,26 @@ class LostTailWorld(ReplicaWorld):
 
     def _may_die(self, node_id: int) -> bool:
         """Return whether each partition has another complete replica that stays in the ISR."""
-        return all(each - {node_id} - self._leaving for each in self._complete.values())
+        return all(replicas - {node_id} - self._leaving for replicas in self._complete.values())
 
     def _may_stop(self, node_id: int) -> bool:
         """Return whether no ISR that is large enough without the node has only dead members.
 
         The controller may not have noticed these deaths yet.
         """
-        others = [set(self.state(each).isr) - {node_id} for each in self._complete]
-        return all(len(each) < _MIN_ISR or each - self._dead for each in others)
+        remaining_isrs = [set(self.state(index).isr) - {node_id} for index in self._complete]
+        return all(len(isr) < _MIN_ISR or isr - self._dead for isr in remaining_isrs)
 
     async def _die(self, node_id: int) -> None:
         self.deaths += 1
         self._dead.add(node_id)
-        for each in self._complete.values():
-            each.discard(node_id)
+        for replicas in self._complete.values():
+            replicas.discard(node_id)
         self._bury(node_id)
         await pause(self.random.choice([0.0, 0.5, 3.0]))
         self.cluster.fence(node_id)
         if self.random.random() < 0.8:
-            self.lost_tails += any(self.state(each).isr in {(), (node_id,)} for each in (0, 1))
+            self.lost_tails += any(self.state(index).isr in {(), (node_id,)} for index in (0, 1))
             self.disks[node_id] = crash(self.disks[node_id], CrashKind.SYNCED, self.random)
         await pause(self.random.choice([0.0, 0.5, 5.0]))
         await self._start(node_id)
@@ -161,8 +161,8 @@ class LostTailWorld(ReplicaWorld):
         body = {"topics": [topic], "timeout_ms": 1000, "validate_only": True}
         frame = encode_request(ApiKey.CREATE_TOPICS, 7, body)
         decoded = decode_request(ApiKey.CREATE_TOPICS, 7, frame)
-        asked = ControllerRequest(ApiKey.CREATE_TOPICS, 7, decoded)
-        answer = await Cluster.handle(self.cluster, asked)  # without network faults
+        request = ControllerRequest(ApiKey.CREATE_TOPICS, 7, decoded)
+        answer = await Cluster.handle(self.cluster, request)  # without network faults
         (created,) = answer["topics"]
         assert not created.get("error_code"), f"cannot be created: {created}"
         self.creations += 1

@@ -45,10 +45,12 @@ class _OffsetClient:
         done, _ = await asyncio.wait([task], timeout=_PATIENCE_S)
         if not done or task.cancelled():
             return None
-        found = task.result().coordinators[0]
-        assert found.error_code in {ErrorCode.NONE, ErrorCode.COORDINATOR_NOT_AVAILABLE}, found
+        coordinator = task.result().coordinators[0]
+        assert coordinator.error_code in {ErrorCode.NONE, ErrorCode.COORDINATOR_NOT_AVAILABLE}, (
+            coordinator
+        )
         await pause(world.delay_s())
-        return world.member(found.node_id)
+        return world.member(coordinator.node_id)
 
 
 class Committer(_OffsetClient):
@@ -68,7 +70,7 @@ class Committer(_OffsetClient):
             tasks = [process.spawn(self._commit(member, offset)) for _ in range(copies)]
             is_hasty = world.random.random() < _HASTY
             done, _ = await asyncio.wait(tasks, timeout=0.0 if is_hasty else _PATIENCE_S)
-            if any(not each.cancelled() and each.result() for each in done) or is_hasty:
+            if any(not task.cancelled() and task.result() for task in done) or is_hasty:
                 offset += 1
 
     async def _commit(self, member: CoordinatingMember, offset: int) -> bool:
@@ -108,7 +110,7 @@ class Inquirer(_OffsetClient):
         world, group = self.world, self.group
         world.look_at(member)
         epoch = member.epoch_for(group)
-        least = -1 if epoch is None else world.committed.least(group, epoch)
+        minimum = -1 if epoch is None else world.committed.least(group, epoch)
         version = world.random.choice(_FETCH_VERSIONS)
         topics = [{"name": "t", "partition_indexes": [0]}]
         body: dict[str, Any] = {"group_id": group, "topics": topics}
@@ -122,8 +124,8 @@ class Inquirer(_OffsetClient):
         world.count(ApiKey.OFFSET_FETCH, error)
         if error:
             return False
-        (found,) = of_group.topics[0].partitions
-        assert found.error_code == ErrorCode.NONE, found
+        (partition,) = of_group.topics[0].partitions
+        assert partition.error_code == ErrorCode.NONE, partition
         assert epoch is not None, "who answers is a coordinator"
-        world.committed.fetched(group, found.committed_offset, epoch, least)
+        world.committed.fetched(group, partition.committed_offset, epoch, minimum)
         return True

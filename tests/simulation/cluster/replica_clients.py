@@ -91,8 +91,8 @@ class Reader:
     def _take(self, answer: Any) -> None:
         for topic in answer.responses:
             for row in topic.partitions:
-                where = f"offset {self._position} of {self._index}"
-                assert row.error_code != ErrorCode.OFFSET_OUT_OF_RANGE, f"{where} is gone again"
+                location = f"offset {self._position} of {self._index}"
+                assert row.error_code != ErrorCode.OFFSET_OUT_OF_RANGE, f"{location} is gone again"
                 for offset, value in values_at(bytes(row.records or b"")).items():
                     before = self.seen.setdefault(offset, value)
                     assert before == value, f"offset {offset}, which was read, has changed"

@@ -68,12 +68,12 @@ class ReplicaWorld:
         self.freezes = 0
         self.node_ids = range(1, 1 + self.random.choice([3, 3, 4, 5]))
         self.clocks = {
-            each: SkewedClock(
+            node_id: SkewedClock(
                 self.loop,
                 rate=self.random.choice([1.0, 1.0, 0.7, 1.4]),
                 ahead_ms=self.random.choice([0, 0, -86_400_000, 3_600_000]),
             )
-            for each in self.node_ids
+            for node_id in self.node_ids
         }
         self.readers = [Reader(self, index) for index in range(_PARTITIONS)]
         self.cluster = StormyCluster(self, self.node_ids)
@@ -87,8 +87,8 @@ class ReplicaWorld:
     def delay_s(self) -> float:
         return self.slowest_s * self.random.random() ** 3
 
-    def may_pass(self, one: int, other: int) -> bool:
-        return frozenset((one, other)) not in self.blocked
+    def may_pass(self, first: int, second: int) -> bool:
+        return frozenset((first, second)) not in self.blocked
 
     def new_files(self, node_id: int) -> SimulatedFiles:
         process = self.processes[node_id]
@@ -122,7 +122,7 @@ class ReplicaWorld:
         for node_id in self.node_ids:
             await self._start(node_id)
         self._create_topics()
-        clients = [self.loop.create_task(each) for each in self._clients()]
+        clients = [self.loop.create_task(client) for client in self._clients()]
         while self.loop.time() < _STORM_S:
             await pause(self.random.uniform(0.1, 2.0))
             self._misfortune()
@@ -139,9 +139,9 @@ class ReplicaWorld:
 
     def _clients(self) -> list[Coroutine[Any, Any, None]]:
         return [
-            each
+            client
             for index in range(_PARTITIONS)
-            for each in (
+            for client in (
                 self._write(index),
                 IdempotentWriter(self, index).run(),
                 self.readers[index].run(),
@@ -188,13 +188,17 @@ class ReplicaWorld:
         else:
             index = self.random.randrange(_PARTITIONS)
             state = self.state(index)
-            able = [each for each in state.isr if each in self.cluster.members]
+            able = [replica_id for replica_id in state.isr if replica_id in self.cluster.members]
             if able:
                 self.cluster.elect(self.random.choice(able), index=index, topic=self.topic)
 
     def _outsiders(self) -> list[int]:
         states = [self.state(index) for index in range(_PARTITIONS)]
-        return [each for each in self.node_ids if all(each not in one.isr for one in states)]
+        return [
+            node_id
+            for node_id in self.node_ids
+            if all(node_id not in state.isr for state in states)
+        ]
 
     async def _die(self, node_id: int) -> None:
         self.deaths += 1
@@ -298,16 +302,16 @@ class ReplicaWorld:
 
     def _replicas(self, index: int) -> list[Any]:
         state = self.state(index)
-        return [self.cluster[each].partition(self.topic, index) for each in state.replicas]
+        return [self.cluster[node_id].partition(self.topic, index) for node_id in state.replicas]
 
     def _is_at_rest(self) -> bool:
         for index in range(_PARTITIONS):
             if len(self.state(index).isr) < 3:
                 return False
-            logs = [each.log for each in self._replicas(index)]
-            if len({each.log_end_offset for each in logs}) > 1:
+            logs = [replica.log for replica in self._replicas(index)]
+            if len({log.log_end_offset for log in logs}) > 1:
                 return False
-            if any(each.high_watermark < each.log_end_offset for each in logs):
+            if any(log.high_watermark < log.log_end_offset for log in logs):
                 return False
         return True
 
@@ -322,16 +326,16 @@ class ReplicaWorld:
         for index in range(_PARTITIONS):
             replicas = self._replicas(index)
             first = stored(replicas[0])
-            for each in replicas:
-                each.check()
-                each.log.check()
-                assert stored(each) == first, "replicas differ"
+            for replica in replicas:
+                replica.check()
+                replica.log.check()
+                assert stored(replica) == first, "replicas differ"
             self._check_records(index, values_at(first))
 
     def _check_records(self, index: int, values: dict[int, bytes | None]) -> None:
         assert len(set(values.values())) == len(values), "a record is there twice"
         for offset, value in self.readers[index].seen.items():
             assert values.get(offset) == value, f"offset {offset}, which was read, has changed"
-        for (where, offset), value in self.acknowledged.items():
-            if where == index:
+        for (partition_index, offset), value in self.acknowledged.items():
+            if partition_index == index:
                 assert values.get(offset) == value, f"offset {offset} is lost"

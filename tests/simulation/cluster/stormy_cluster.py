@@ -142,13 +142,17 @@ class StormyCluster(Cluster):
         super().write(*records)
         self._world.note_states()
         topic = self.image.topics.get(name)
-        for each in () if topic is None else topic.partitions.values():
-            if each.leader >= 0:
-                before = self.leaders.setdefault((each.index, each.leader_epoch), each.leader)
-                assert before == each.leader, "two leaders in one epoch"
+        for partition in () if topic is None else topic.partitions.values():
+            if partition.leader >= 0:
+                before = self.leaders.setdefault(
+                    (partition.index, partition.leader_epoch), partition.leader
+                )
+                assert before == partition.leader, "two leaders in one epoch"
             if name in topics_before:
-                joined = set(each.isr) - set(topics_before[name].partitions[each.index].isr)
-                self._world.upset(each.index, joined)
+                joined = set(partition.isr) - set(
+                    topics_before[name].partitions[partition.index].isr
+                )
+                self._world.upset(partition.index, joined)
 
     def _tell(self, member: Member) -> None:
         world = self._world

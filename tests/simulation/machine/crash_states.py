@@ -78,10 +78,10 @@ def crash(disk: Disk, kind: CrashKind, random: Random) -> Disk:
             _settle_data(node, kind, random)
     if kind in {CrashKind.TORN_SECTORS, CrashKind.TORN_PAGES}:
         _tear_one(after, PAGE if kind is CrashKind.TORN_PAGES else SECTOR, random)
-    moment = random.randrange(after.moment + 1)
+    cutoff = random.randrange(after.moment + 1)
     for node in after.nodes:
         if isinstance(node, Directory):
-            _settle_names(node, kind, moment, random)
+            _settle_names(node, kind, cutoff, random)
         else:
             node.synced = bytes(node.data)
         node.pending.clear()
@@ -109,17 +109,17 @@ def age_epochs(disk: Disk, random: Random) -> None:
             disk.apply(SyncDirectory(directory.number))
 
 
-def _settle_names(directory: Directory, kind: CrashKind, moment: int, random: Random) -> None:
+def _settle_names(directory: Directory, kind: CrashKind, cutoff: int, random: Random) -> None:
     if kind in {CrashKind.SYNCED, CrashKind.DATA}:
-        kept: Iterable[NameChange] = ()
+        surviving: Iterable[NameChange] = ()
     elif kind is CrashKind.JOURNAL:
-        kept = (change for change in directory.pending if change.moment <= moment)
+        surviving = (change for change in directory.pending if change.moment <= cutoff)
     elif kind is CrashKind.REORDERED:
-        kept = directory.pending[: random.randrange(len(directory.pending) + 1)]
+        surviving = directory.pending[: random.randrange(len(directory.pending) + 1)]
     else:
-        kept = directory.pending
+        surviving = directory.pending
     directory.names = dict(directory.synced_names)
-    for change in kept:
+    for change in surviving:
         change_names(directory.names, change)
     directory.synced_names = dict(directory.names)
 
@@ -128,26 +128,26 @@ def _settle_data(inode: Inode, kind: CrashKind, random: Random) -> None:
     pending = inode.pending
     if not pending:
         return
-    kept: list[DataEvent] = []
+    surviving: list[DataEvent] = []
     if kind is CrashKind.JOURNAL:
         count = random.randrange(len(pending) + 1)
-        kept = pending[:count]
+        surviving = pending[:count]
         if count < len(pending):
-            kept += _torn(pending[count], PAGE, random, from_start=True)
+            surviving += _torn(pending[count], PAGE, random, from_start=True)
     elif kind is CrashKind.REORDERED:
         for event in pending:
             luck = random.random()
             if luck < 0.5:
-                kept.append(event)
+                surviving.append(event)
             elif luck < 0.7:
-                kept += _torn(event, SECTOR, random)
+                surviving += _torn(event, SECTOR, random)
     elif kind in {CrashKind.HOLES, CrashKind.SCRAMBLED}:
         _spoil(inode, random, scrambles=kind is CrashKind.SCRAMBLED)
         return
     elif kind not in {CrashKind.SYNCED, CrashKind.NAMES}:
         return  # everything stays
     inode.data = bytearray(inode.synced)
-    for event in kept:
+    for event in surviving:
         change_data(inode.data, event)
 
 

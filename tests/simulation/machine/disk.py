@@ -135,16 +135,16 @@ class Disk:
         return node
 
     def inode(self, path: str) -> Inode:
-        found = self.find(path)
-        if not isinstance(found, Inode):
+        node = self.find(path)
+        if not isinstance(node, Inode):
             raise missing(path)
-        return found
+        return node
 
     def directory(self, path: str) -> Directory:
-        found = self.find(path)
-        if not isinstance(found, Directory):
+        node = self.find(path)
+        if not isinstance(node, Directory):
             raise missing(path)
-        return found
+        return node
 
     def files_in(self, path: str) -> dict[str, bytes]:
         names = self.directory(path).names

@@ -240,13 +240,13 @@ class SimulatedLoop(asyncio.BaseEventLoop):
 
     def resume(self, step: _Step) -> None:
         """Run a kept step; its original handle can still cancel it."""
-        kept = step.handle
+        handle = step.handle
 
         def run() -> None:
-            if kept is None or not kept.cancelled():
+            if handle is None or not handle.cancelled():
                 step()
 
-        super().call_soon(run, context=getattr(kept, "_context", None))
+        super().call_soon(run, context=getattr(handle, "_context", None))
 
     def _step(
         self, callback: Callable[..., Any], args: Any, context: contextvars.Context | None

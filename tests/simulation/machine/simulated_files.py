@@ -89,12 +89,12 @@ class SimulatedFiles(Files):
 
     def list_by_kind(self, path: str) -> tuple[list[str], list[str]]:
         regular: list[str] = []
-        others: list[str] = []
+        directories: list[str] = []
         for name, node in self.disk.directory(path).names.items():
-            (others if isinstance(node, Directory) else regular).append(name)
-        return regular, others
+            (directories if isinstance(node, Directory) else regular).append(name)
+        return regular, directories
 
-    def make_way(self, path: str) -> None:
+    def remove_obstacle(self, path: str) -> None:
         if self.exists(path):
             self.unlink(path)
 
@@ -103,19 +103,21 @@ class SimulatedFiles(Files):
         return [name for name, node in names.items() if isinstance(node, Directory)]
 
     def make_directory(self, path: str) -> None:
-        found = self.disk.root
+        directory = self.disk.root
         for part in filter(None, path.split("/")):
-            if part not in found.names and not self.change(Create(found.number, part, True)):
+            if part not in directory.names and not self.change(
+                Create(directory.number, part, True)
+            ):
                 return
-            node = found.names[part]
+            node = directory.names[part]
             if not isinstance(node, Directory):
                 raise FileExistsError(errno.EEXIST, "it is a file", path)
-            found = node
+            directory = node
 
-    def read_whole(self, path: str) -> bytes:
+    def read_file(self, path: str) -> bytes:
         return bytes(self.disk.inode(path).data)
 
-    def write_whole(self, path: str, content: Buffer, *, sync: bool = True) -> None:
+    def write_file(self, path: str, content: Buffer, *, sync: bool = True) -> None:
         temporary = self.data(path + ".tmp")
         temporary.truncate(0)
         temporary.write_at(0, content)
@@ -144,9 +146,9 @@ class SimulatedFiles(Files):
             self.change(Unlink(directory.number, name))
 
     def remove_tree(self, path: str) -> None:
-        found = self.disk.find(path)
-        if isinstance(found, Directory):
-            for name in list(found.names):
+        node = self.disk.find(path)
+        if isinstance(node, Directory):
+            for name in list(node.names):
                 self.remove_tree(f"{path}/{name}")
         self.unlink(path)
 

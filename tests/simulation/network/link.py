@@ -219,13 +219,13 @@ class Link:
         self._takes_soon = False
         if not host.process.is_alive:
             return
-        taken = self._taken
-        taken += transport.take()
-        if len(taken) >= _LENGTH_BYTES:
-            size = int.from_bytes(taken[:_LENGTH_BYTES]) + _LENGTH_BYTES
-            if len(taken) >= size:
-                data = bytes(taken[:size])
-                del taken[:size]
+        received = self._taken
+        received += transport.take()
+        if len(received) >= _LENGTH_BYTES:
+            size = int.from_bytes(received[:_LENGTH_BYTES]) + _LENGTH_BYTES
+            if len(received) >= size:
+                data = bytes(received[:size])
+                del received[:size]
                 self._answered(data)
         if transport.is_closed and not self.is_closed:
             self._closed_by(host, has_received_all=not transport.incoming)

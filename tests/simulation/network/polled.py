@@ -52,7 +52,7 @@ class PolledTransports:
 
     def look(self) -> None:
         """Schedule a step of the process that serves the ready transports."""
-        if not self._is_due and any(self._ready(each) for each in self._masks):
+        if not self._is_due and any(self._ready(descriptor) for descriptor in self._masks):
             self._is_due = True
             is_held = self._random.random() < _HOLDS
             hold_s = self._random.uniform(0, _LONGEST_HOLD_S) if is_held else 0.0
@@ -82,10 +82,10 @@ class PolledTransports:
     def poll(self, timeout: float | None, maxevents: int, /) -> list[tuple[int, int]]:
         """Return the ready descriptors without waiting."""
         assert timeout == 0
-        found = [(fd, mask) for fd in self._masks if (mask := self._ready(fd))][:maxevents]
-        for fd, _ in found:
+        ready = [(fd, mask) for fd in self._masks if (mask := self._ready(fd))][:maxevents]
+        for fd, _ in ready:
             self._masks[fd] = self._masks.pop(fd)
-        return found
+        return ready
 
     def close(self) -> None:
         """Do nothing: there is nothing to close."""

@@ -73,9 +73,9 @@ class StormyLink(Link):
             self._is_broken = True
             data = data[: random.randrange(len(data))]
             self._later(self.drop, ConnectionResetError("lost on the way back"), after_s=1.0)
-        most = random.choice([1 << 20, 60_000, 7, 1]) if len(data) < 300 else 60_000
+        max_piece = random.choice([1 << 20, 60_000, 7, 1]) if len(data) < 300 else 60_000
         while data:
-            count = random.randint(1, most)
+            count = random.randint(1, max_piece)
             self._here_at = max(self._here_at, self._loop.time()) + self._delay() / 10
             self._loop.call_at(self._here_at, super().send, data[:count])
             data = data[count:]
@@ -109,37 +109,37 @@ class StormyPeer(Peer):
 
     async def dial(self, host: str, port: int, receiver: Receiver) -> Transport:
         await pause(0.02 * self._random.random())
-        mood = self._random.random()
-        self.hangs = mood < 0.05
-        self.refuses = ConnectionRefusedError("refused") if mood > 0.85 else None
+        chance = self._random.random()
+        self.hangs = chance < 0.05
+        self.refuses = ConnectionRefusedError("refused") if chance > 0.85 else None
         return await super().dial(host, port, receiver)
 
     def make_link(self, receiver: Receiver) -> Link:
         return StormyLink(self, receiver, self._random)
 
-    def _echo(self, asked: Asked) -> None:
-        link = asked.link
+    def _echo(self, request: Asked) -> None:
+        link = request.link
         assert isinstance(link, StormyLink)
         link.unanswered += 1
         link.most_unanswered = max(link.most_unanswered, link.unanswered)
-        token = asked.body.auth_bytes
+        token = request.body.auth_bytes
         self.received.add(token)
-        mood = self._random.random()
-        if mood < 0.01:
+        chance = self._random.random()
+        if chance < 0.01:
             return  # hang forever
         link.unanswered -= 1
-        if mood < 0.02:
-            asked.answer_bytes(b"\x00\x00\x01", correlation_id=asked.correlation_id)
-        elif mood < 0.03:
-            asked.answer_bytes(b"", correlation_id=asked.correlation_id + 1)
-        elif mood < 0.04:
-            lie = self._random.choice([-5, 0, 3, 200_001, 2**31 - 1])
-            link.send(lie.to_bytes(4, signed=True) + b"what is this?")
-        elif mood < 0.05:
-            asked.answer({"auth_bytes": token})
-            asked.answer({"auth_bytes": token})
+        if chance < 0.02:
+            request.answer_bytes(b"\x00\x00\x01", correlation_id=request.correlation_id)
+        elif chance < 0.03:
+            request.answer_bytes(b"", correlation_id=request.correlation_id + 1)
+        elif chance < 0.04:
+            wrong_size = self._random.choice([-5, 0, 3, 200_001, 2**31 - 1])
+            link.send(wrong_size.to_bytes(4, signed=True) + b"what is this?")
+        elif chance < 0.05:
+            request.answer({"auth_bytes": token})
+            request.answer({"auth_bytes": token})
         else:
-            asked.answer({"auth_bytes": token})
+            request.answer({"auth_bytes": token})
 
 
 class ClientWorld:
@@ -222,5 +222,5 @@ class ClientWorld:
                 assert link.is_closed, "a connection is left open"
                 assert isinstance(link, StormyLink)
                 assert link.most_unanswered <= SETTINGS.max_in_flight
-        left = asyncio.all_tasks() - {asyncio.current_task()}
-        assert not left, left
+        pending_tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        assert not pending_tasks, pending_tasks

@@ -92,10 +92,12 @@ class PowerLossWorld(World):
         await self._until_rest(self._restless, since=self.loop.time())
         *consumers, late = self._consumers
         for partition in range(self._partition_count):
-            there = late.values(partition)
+            expected = late.values(partition)
             for consumer in consumers:
-                found = consumer.values(partition)
-                assert found == there, f"{consumer.process.name} has another history of {partition}"
+                values = consumer.values(partition)
+                assert values == expected, (
+                    f"{consumer.process.name} has another history of {partition}"
+                )
         self._check_acknowledged(late)
 
     def _restless(self) -> str | None:
@@ -104,10 +106,10 @@ class PowerLossWorld(World):
         return None
 
     def _behind(self, consumer: StockConsumer) -> bool:
-        found, _ = self.host.broker.replicas.find(TOPIC, b"", by_id=False)
+        partitions, _ = self.host.broker.replicas.find(TOPIC, b"", by_id=False)
         return any(
             len(consumer.values(index)) != partition.log.log_end_offset
-            for index, partition in found.items()
+            for index, partition in partitions.items()
         )
 
     def _check_acknowledged(self, late: StockConsumer) -> None:

@@ -88,10 +88,10 @@ class TransactionWorld(World):
 
     def _check_committed(self, exchange: Exchange, answer: Any) -> None:
         assert exchange.version == OFFSET_FETCH_VERSION
-        for each in answer.topics[0].partitions if answer.error_code == ErrorCode.NONE else ():
-            if each.error_code == ErrorCode.NONE:
+        for partition in answer.topics[0].partitions if answer.error_code == ErrorCode.NONE else ():
+            if partition.error_code == ErrorCode.NONE:
                 group = exchange.request["group_id"]
-                self.promises.fetched(group, each.partition_index, each.committed_offset)
+                self.promises.fetched(group, partition.partition_index, partition.committed_offset)
 
     def _count_fences(self, exchange: Exchange, answer: Any) -> None:
         if exchange.key is ApiKey.END_TXN:
@@ -206,19 +206,19 @@ class TransactionWorld(World):
         await self._reading
         process = Process(self.loop, "late reader")
         late = TargetReader(process, self.network, self.promises)
-        seen = await process.spawn(reader.read_all())
-        assert seen == await process.spawn(late.read_all()), "what a reader saw did not stay"
+        read_values = await process.spawn(reader.read_all())
+        assert read_values == await process.spawn(late.read_all()), "what a reader saw did not stay"
         ends = self._source_ends()
-        wanted = [
+        expected_sources = [
             Source(group, partition, offset)
             for group, partition in self._tasks()
             for offset in range(ends[partition])
         ]
-        self.model.counts["records copied"] = self.promises.check_all(seen, wanted)
+        self.model.counts["records copied"] = self.promises.check_all(read_values, expected_sources)
 
     def _tasks(self) -> Iterable[tuple[str, int]]:
         return [(group_of(partition), partition) for partition in range(self._partition_count)]
 
     def _source_ends(self) -> dict[int, int]:
-        found, _ = self.host.broker.replicas.find(TOPIC, b"", by_id=False)
-        return {index: partition.log.log_end_offset for index, partition in found.items()}
+        partitions, _ = self.host.broker.replicas.find(TOPIC, b"", by_id=False)
+        return {index: partition.log.log_end_offset for index, partition in partitions.items()}

@@ -156,12 +156,12 @@ class World:
             errors.close()
             self._end(main)
         if self._failure is not None:
-            found = SimulationError(f"seed {self.seed}: {self._failure!r}")
-            found.add_note(
+            simulation_error = SimulationError(f"seed {self.seed}: {self._failure!r}")
+            simulation_error.add_note(
                 f"repeat it: pytest tests/simulation --seed {self.seed} --budget-scale 0"
             )
-            found.add_note("\n".join(self._tail))
-            raise found from self._failure
+            simulation_error.add_note("\n".join(self._tail))
+            raise simulation_error from self._failure
 
     def _end(self, main: asyncio.Task[None]) -> None:
         main._log_destroy_pending = False  # type: ignore[attr-defined]
@@ -275,8 +275,8 @@ class World:
         """Return why the world is not at rest yet, or None."""
         for group_id in self._groups:
             members = [member for member in self._members if member.group == group_id]
-            found = [shard.classic(group_id) for shard in self.host.broker.groups.shards()]
-            group = next((each for each in found if each is not None), None)
+            candidates = [shard.classic(group_id) for shard in self.host.broker.groups.shards()]
+            group = next((candidate for candidate in candidates if candidate is not None), None)
             if group is None or group.state is not GroupState.STABLE:
                 return f"{group_id} is {group and group.state}"
             if {member.member_id for member in members} != group.members.keys():

@@ -80,7 +80,7 @@ class Broker(abc.ABC):
     @property
     def data_dirs(self) -> list[Path]:
         """All data directories: those of log.dirs if it is set."""
-        return [Path(each) for each in self.settings.get("log.dirs", str(self.data_dir)).split(",")]
+        return [Path(path) for path in self.settings.get("log.dirs", str(self.data_dir)).split(",")]
 
     @property
     def log(self) -> Path:
@@ -178,10 +178,10 @@ class Broker(abc.ABC):
             self._output.close()
             self._output = None
 
-    def _failure(self, what: str) -> BrokerError:
+    def _failure(self, problem: str) -> BrokerError:
         lines = self.log.read_text(errors="replace").splitlines()[-15:]
         return BrokerError(
-            "\n".join([f"{type(self).__name__} {what}; its log {self.log}:", *lines])
+            "\n".join([f"{type(self).__name__} {problem}; its log {self.log}:", *lines])
         )
 
 

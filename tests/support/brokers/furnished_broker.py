@@ -74,7 +74,7 @@ def furnish(client: BlockingClient, partitions: int) -> SampleRequests:
 def _has_coordinators(client: BlockingClient) -> bool:
     for key_type, name in enumerate((GROUP, TRANSACTIONAL_ID)):
         body = {"key_type": key_type, "coordinator_keys": [name]}
-        (found,) = ask(client, ApiKey.FIND_COORDINATOR, 4, body).coordinators
-        if found.error_code:
+        (coordinator,) = ask(client, ApiKey.FIND_COORDINATOR, 4, body).coordinators
+        if coordinator.error_code:
             return False
     return True

@@ -54,7 +54,7 @@ def assert_it_answers(address: tuple[str, int]) -> None:
     client = BlockingClient(address, timeout_s=PATIENCE_S)
     topic = {"name": "t", "num_partitions": 1, "replication_factor": 1}
     request = {"topics": [topic], "timeout_ms": int(PATIENCE_S * 1000)}
-    made = client.ask(ApiKey.CREATE_TOPICS, 7, request)
-    assert [(one.name, one.error_code) for one in made.topics] == [("t", 0)]
+    response = client.ask(ApiKey.CREATE_TOPICS, 7, request)
+    assert [(result.name, result.error_code) for result in response.topics] == [("t", 0)]
     assert client.ask(ApiKey.LIST_GROUPS, 5, {}).error_code == 0
     client.close()

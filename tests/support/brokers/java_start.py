@@ -31,8 +31,8 @@ def options() -> tuple[str, ...]:
     """Return the JVM options for a quick start; class paths must begin with `kafka_path()`."""
     # Java prints the options of this variable, which would change the digest.
     own = {name: value for name, value in os.environ.items() if name != "JAVA_TOOL_OPTIONS"}
-    asked = [tools.java_command(), "-version"]
-    version = subprocess.run(asked, capture_output=True, check=True, env=own)
+    version_command = [tools.java_command(), "-version"]
+    version = subprocess.run(version_command, capture_output=True, check=True, env=own)
     jars = str(tools.kafka_jars()).encode()
     of_this_java = hashlib.sha256(version.stderr + jars).hexdigest()[:12]
     folder = tools._installed(f"kafka-{tools.KAFKA_VERSION}-{of_this_java}", _run_a_broker)

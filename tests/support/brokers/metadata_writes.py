@@ -25,7 +25,7 @@ async def give_remote_storage(server: Server, topic: str) -> None:
         value="true",
     )
 
-    def write(_image: ClusterImage, _moment: Moment) -> Operation[None]:
+    def write(_image: ClusterImage, _now: Moment) -> Operation[None]:
         yield
         return ControllerResult(None, [record])
 

@@ -45,19 +45,19 @@ class OwnTrio:
 
     @property
     def bootstrap(self) -> str:
-        return ",".join(each.bootstrap for each in self.brokers.values())
+        return ",".join(broker.bootstrap for broker in self.brokers.values())
 
     def start(self) -> None:
-        for each in self.brokers.values():
-            each.start()
+        for broker in self.brokers.values():
+            broker.start()
 
     def stop(self) -> None:
         """Stop all, the controller's last; kill those that do not stop."""
-        for each in reversed(self.brokers.values()):
+        for broker in reversed(self.brokers.values()):
             try:
-                each.stop()
+                broker.stop()
             except BrokerError:
-                each.kill9()
+                broker.kill9()
 
     def kill(self, node_id: int) -> None:
         self.brokers[node_id].kill9()

@@ -14,8 +14,8 @@ from wirebroker.api.data.produce import produce
 from wirebroker.base.clock import SystemClock
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.net.dispatch import Dispatcher
-from wirebroker.request.gate import Gate
 from wirebroker.request.handlers import Registry
+from wirebroker.request.request_admission import RequestAdmission
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -52,13 +52,13 @@ class ProduceLine:
     def __init__(self, server: Server, *, has_memory: bool = True) -> None:
         self._broker = broker_of(server)
         self.is_closed = False
-        self.gate = Gate(lambda *_: [b"no"] if self.is_closed else None)
+        self.admission = RequestAdmission(lambda *_: [b"no"] if self.is_closed else None)
         registry = Registry()
         registry.handles_raw(ApiKey.PRODUCE)(self._produce)
         # How many requests took the regular path.
         self._whole_count = 0
         self._has_memory = has_memory
-        self._line = DispatchLine(Dispatcher(self._broker, registry, gate=self.gate))
+        self._line = DispatchLine(Dispatcher(self._broker, registry, admission=self.admission))
         self.short_count = 0
 
     async def exchange(self, frame: bytes) -> bytes:

@@ -244,15 +244,15 @@ class Repeated(NamedTuple):
         return f"Found multiple arguments for option {name}, but you asked for only one"
 
     def words(self, times: int, bootstrap: str, folder: Path, segment: Path) -> list[str]:
-        found: list[str] = []
+        arguments: list[str] = []
         for word in f"{self.command}{f' {self.option}' * times}".split():
             if word == "BOOTSTRAP":
-                found += ["--bootstrap-server", bootstrap]
+                arguments += ["--bootstrap-server", bootstrap]
             elif word in _FILES:
-                found.append(str(folder / word))
+                arguments.append(str(folder / word))
             else:
-                found.append(str(segment) if word == "LOG" else word)
-        return found
+                arguments.append(str(segment) if word == "LOG" else word)
+        return arguments
 
 
 REPEATED: Final = [

@@ -100,8 +100,8 @@ def text_of(steps: list[Step]) -> str:
     lines: list[str] = []
     for step in steps:
         lines += step.comment
-        lines += [f"< {each}" for each in step.read]
-        lines += [f"$ {step.command}", *(f"> {each}" for each in step.said), ""]
+        lines += [f"< {line}" for line in step.read]
+        lines += [f"$ {step.command}", *(f"> {line}" for line in step.said), ""]
     return "\n".join(lines)
 
 
@@ -124,7 +124,7 @@ def played(
         data: DATA.
         patience_s: How long to repeat a read-only command whose output differs.
     """
-    found: list[Step] = []
+    results: list[Step] = []
     for step in steps:
         command = step.command.replace("BOOTSTRAP", f"--bootstrap-server {bootstrap}")
         command = command.replace("DIR", str(folder)).replace("DATA", str(data))
@@ -132,15 +132,15 @@ def played(
         if words[0] == "write":
             text = "\n".join(step.read).replace("DIR", str(folder))
             (folder / words[1]).write_text(f"{text}\n")
-            found.append(step._replace(said=[]))
+            results.append(step._replace(said=[]))
             continue
         deadline = time.monotonic() + (patience_s if _LOOKS & set(words) else 0)
-        said = _said(step, run, words, (folder, data))
-        while differs(step, said) and time.monotonic() < deadline:
+        result = _said(step, run, words, (folder, data))
+        while differs(step, result) and time.monotonic() < deadline:
             time.sleep(_POLL_S)
-            said = _said(step, run, words, (folder, data))
-        found.append(said)
-    return found
+            result = _said(step, run, words, (folder, data))
+        results.append(result)
+    return results
 
 
 def our_scripts(capfd: pytest.CaptureFixture[str]) -> Callable[..., Answer]:
@@ -165,10 +165,10 @@ def _said(
     folders: tuple[Path, Path],
 ) -> Step:
     folder, data = folders
-    answer = run(words[0], words[1:], "".join(f"{each}\n" for each in step.read))
+    answer = run(words[0], words[1:], "".join(f"{line}\n" for line in step.read))
     text = answer.out.replace(str(data), "DATA").replace(str(folder), "DIR")
-    said = [_named(line).rstrip() for line in text.splitlines()]
-    lines = [each for each in said if each and not _LEFT_OUT.match(each)]
+    output_lines = [_named(line).rstrip() for line in text.splitlines()]
+    lines = [line for line in output_lines if line and not _LEFT_OUT.match(line)]
     return step._replace(said=[*lines, f"status {answer.status}"])
 
 
@@ -179,9 +179,9 @@ def _named(line: str) -> str:
 
 
 def differs(recorded: Step, said: Step) -> bool:
-    theirs, ours = list(recorded.said), list(said.said)
+    expected, actual = list(recorded.said), list(said.said)
     if "# any order" in recorded.comment:
-        return sorted(theirs) != sorted(ours)
-    if "# the broker's words" in recorded.comment and theirs and ours:
-        theirs[0], ours[0] = (each[0].partition(" : ")[0] for each in (theirs, ours))
-    return theirs != ours
+        return sorted(expected) != sorted(actual)
+    if "# the broker's words" in recorded.comment and expected and actual:
+        expected[0], actual[0] = (lines[0].partition(" : ")[0] for lines in (expected, actual))
+    return expected != actual

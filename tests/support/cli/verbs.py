@@ -38,9 +38,9 @@ class Verbs:
         return Said(status, *self._capsys.readouterr())
 
     def do(self, *arguments: str) -> Said:
-        said = self.run(*arguments)
-        assert said.status == 0, said
-        return said
+        result = self.run(*arguments)
+        assert result.status == 0, result
+        return result
 
     def feed(self, lines: bytes, *arguments: str) -> Said:
         """Run a verb with this standard input."""

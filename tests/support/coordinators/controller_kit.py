@@ -41,9 +41,9 @@ class InstantController:
         newest = message.versions[-1] if version is None else version
         client = None if self.asker is None else (self.asker, "127.0.0.1")
         request = ControllerRequest(key, newest, message.struct_class(**fields), client=client)
-        moment = Moment(self.now_ms, self.now_ms)
+        now = Moment(self.now_ms, self.now_ms)
         try:
-            result = complete(self.rules.operation(request)(self.image, moment))
+            result = complete(self.rules.operation(request)(self.image, now))
         except KafkaError as error:
             self.records = []
             return in_one_go(refusal(request, error))

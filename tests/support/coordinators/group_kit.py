@@ -170,8 +170,8 @@ class Groups:
             protocol_type=protocol_type,
             protocol_name=protocol,
             assignments=[
-                SimpleNamespace(member_id=each, assignment=assignment)
-                for each, assignment in (assignments or {}).items()
+                SimpleNamespace(member_id=member, assignment=assignment)
+                for member, assignment in (assignments or {}).items()
             ],
         )
         return self._refusable(lambda token: sync(self.shard, body, token, self.moment))
@@ -199,7 +199,7 @@ class Groups:
 
     def leave(self, *members: str | tuple[str, str], group_id: str = "g") -> list[ErrorCode]:
         """Remove members by id or (id, instance id); return the error of each."""
-        pairs = [(each, None) if isinstance(each, str) else each for each in members]
+        pairs = [(member, None) if isinstance(member, str) else member for member in members]
         identities = [SimpleNamespace(member_id=m, group_instance_id=i) for m, i in pairs]
         token = self._refusable(
             lambda token: leave(self.shard, group_id, identities, token, self.moment)
@@ -207,7 +207,7 @@ class Groups:
         answer = self.answers[token]
         if "members" not in answer:
             return [ErrorCode(answer["error_code"])]
-        return [ErrorCode(each.get("error_code", 0)) for each in answer["members"]]
+        return [ErrorCode(result.get("error_code", 0)) for result in answer["members"]]
 
     def commit(
         self,
@@ -231,13 +231,13 @@ class Groups:
             generation_id_or_member_epoch=generation,
             retention_time_ms=retention_ms,
         )
-        asked = SimpleNamespace(
+        requested = SimpleNamespace(
             partition_index=partition,
             committed_offset=offset,
             committed_leader_epoch=3,
             committed_metadata=metadata,
         )
-        request = Commit(body, version, [(topic, topic_id, [asked])])
+        request = Commit(body, version, [(topic, topic_id, [requested])])
         token = self._refusable(lambda token: commit(self.shard, request, token, self.moment))
         answer = self.answers[token]
         if "topics" not in answer:
@@ -245,8 +245,8 @@ class Groups:
         return ErrorCode(answer["topics"][0]["partitions"][0]["error_code"])
 
     def committed(self, topic: str = "t", partition: int = 0, group_id: str = "g") -> int | None:
-        found = self.shard.offsets.find(group_id, topic, partition)
-        return None if found is None else found.offset
+        entry = self.shard.offsets.find(group_id, topic, partition)
+        return None if entry is None else entry.offset
 
     def _refusable(self, operation: Any) -> str:
         token = self.token()
@@ -266,15 +266,15 @@ class Groups:
     def stable(self, count: int = 1, **fields: Any) -> list[str]:
         """Bring a group of dynamic members to Stable; return their ids, the leader first."""
         ids = [self.new_id(**fields) for _ in range(count)]
-        for each in ids:
-            self.join(each, **fields)
+        for member in ids:
+            self.join(member, **fields)
         self.advance(0)
         group = self.group()
         assert group.state == "CompletingRebalance", group.state
         leader = group.leader
         assert leader is not None
-        ids.sort(key=lambda each: each != leader)
-        for each in (*ids[1:], leader):
-            self.sync(each, {m: f"for {m}".encode() for m in ids} if each == leader else None)
+        ids.sort(key=lambda member: member != leader)
+        for member in (*ids[1:], leader):
+            self.sync(member, {m: f"for {m}".encode() for m in ids} if member == leader else None)
         assert group.state == "Stable"
         return ids

@@ -133,8 +133,8 @@ class Transactions:
     def write_markers(self) -> list[WriteMarkers]:
         """Complete and return all pending markers."""
         written, self.markers = self.markers, []
-        for each in written:
-            self.run(lambda _, at, each=each: transaction_end.complete(self.shard, each, at))
+        for effect in written:
+            self.run(lambda _, at, effect=effect: transaction_end.complete(self.shard, effect, at))
         return written
 
     def abort_timed_out(self) -> list[str]:

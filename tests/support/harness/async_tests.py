@@ -69,25 +69,25 @@ def on_a_loop(
 
 
 async def _watched(test: Coroutine[Any, Any, _Result], patience_s: float) -> _Result:
-    ours = asyncio.current_task()
+    current_task = asyncio.current_task()
     task = asyncio.create_task(test, name="test")
     done, _ = await asyncio.wait((task,), timeout=patience_s)
     if not done:
-        where = _stacks(asyncio.all_tasks() - {ours})
-        pytest.fail(f"the test still waits after {patience_s:g} s\n{where}", pytrace=False)
+        stacks = _stacks(asyncio.all_tasks() - {current_task})
+        pytest.fail(f"the test still waits after {patience_s:g} s\n{stacks}", pytrace=False)
     if task.cancelled():
         pytest.fail("the test was cancelled", pytrace=False)
     result = task.result()
     for _ in range(_LAST_TURNS):
-        left = asyncio.all_tasks() - {ours}
-        if not left:
+        remaining = asyncio.all_tasks() - {current_task}
+        if not remaining:
             return result
         await asyncio.sleep(0)  # noqa: TID251 - a turn of the loop is what is meant
-    pytest.fail(f"tasks are left behind:\n{_stacks(left)}", pytrace=False)
+    pytest.fail(f"tasks are left behind:\n{_stacks(remaining)}", pytrace=False)
 
 
 def _stacks(tasks: Iterable[asyncio.Task[Any]]) -> str:
     text = io.StringIO()
-    for task in sorted(tasks, key=lambda each: each.get_name()):
+    for task in sorted(tasks, key=lambda task: task.get_name()):
         task.print_stack(file=text)
     return text.getvalue()

@@ -13,7 +13,7 @@ FINDER = doctest.DocTestFinder(exclude_empty=False, recurse=True)
 
 def examples_of(parts: Iterable[type], name: str) -> list[doctest.DocTest]:
     return [
-        each for part in parts for each in FINDER.find(part, name, module=False) if each.examples
+        test for part in parts for test in FINDER.find(part, name, module=False) if test.examples
     ]
 
 

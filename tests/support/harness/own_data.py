@@ -32,8 +32,8 @@ def refuse_own_data() -> None:
         path = os.fspath(path)
         if not isinstance(path, str) or "data" not in path:
             return
-        place = Path(os.path.abspath(path))  # noqa: PTH100 - nothing is looked at
-        if place == data or data in place.parents:
+        absolute_path = Path(os.path.abspath(path))  # noqa: PTH100 - nothing is looked at
+        if absolute_path == data or data in absolute_path.parents:
             raise AssertionError(
                 f"a test touches {path}, the data of `make run`: give it its own directory"
             )
@@ -51,4 +51,6 @@ def _may_start_elsewhere(event: str, arguments: tuple[Any, ...]) -> bool:
     path = arguments[0]
     if event == "open":
         return isinstance(path, str) and os.sep not in path and arguments[1] is None
-    return any(each >= 0 for each in arguments[_DIRECTORIES.get(event, len(arguments)) :])
+    return any(
+        descriptor >= 0 for descriptor in arguments[_DIRECTORIES.get(event, len(arguments)) :]
+    )

@@ -23,8 +23,8 @@ def pure(name: str, *, package: str = "codecs", twin: str = "_hot") -> Any:
     owner = importlib.import_module(f"wirebroker.{package}")
     parts = [*package.split("."), *name.split(".")]
     path = (ROOT / "wirebroker").joinpath(*parts).with_suffix(".py")
-    room, _, last = name.rpartition(".")
-    inside = f"wirebroker.{package}.{room}" if room else f"wirebroker.{package}"
+    folder, _, last = name.rpartition(".")
+    inside = f"wirebroker.{package}.{folder}" if folder else f"wirebroker.{package}"
     spec = spec_from_file_location(f"{inside}.pure_{last}", path)
     assert spec is not None
     assert spec.loader is not None

@@ -27,23 +27,25 @@ class Recipe(NamedTuple):
 
 
 def recipes(*pages: Path) -> list[Recipe]:
-    found = []
+    collected = []
     for page in pages:
         lines = page.read_text(encoding="utf-8").splitlines()
         starts = [number for number, line in enumerate(lines) if line == "```python"]
         for start in starts:
             end = lines.index("```", start)
             text = "\n".join(lines[start + 1 : end]) + "\n"
-            found.append(Recipe(page.relative_to(ROOT).as_posix(), start + 1, text))
-    return found
+            collected.append(Recipe(page.relative_to(ROOT).as_posix(), start + 1, text))
+    return collected
 
 
 def run_recipe(recipe: Recipe, folder: Path, variables: dict[str, str]) -> None:
     """Run a block as a test file in a folder, with additional environment variables."""
     (folder / "test_recipe.py").write_text(recipe.text)
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--strict-markers", "-q"]
-    ours = ("PYTEST_", "KAFKA_")
-    environment = {name: text for name, text in os.environ.items() if not name.startswith(ours)}
+    excluded_prefixes = ("PYTEST_", "KAFKA_")
+    environment = {
+        name: text for name, text in os.environ.items() if not name.startswith(excluded_prefixes)
+    }
     # The engine here may lack our image; compat_tests/containers tests it.
     environment["DOCKER_HOST"] = "unix:///nowhere/docker.sock"
     done = subprocess.run(

@@ -54,7 +54,7 @@ TOGETHER = {f"spark_it/{name}.py": unit for unit, names in _OF_SPARK.items() for
 # Estimates for the first run: units that would end late, or that build something.
 _FIRST_RUN_SECONDS = {
     # Clients in Rust and Go, which are built, and librdkafka's tests.
-    f"{_GROUP_LIFE}::test_a_group_lives_through_joins_a_leave_a_stop_and_a_kill[rust": 110.0,
+    f"{_GROUP_LIFE}::test_group_survives_joins_leave_stop_and_kill[rust": 110.0,
     "compat_tests/suites/test_suites.py::test_librdkafka": 250.0,
     "compat_tests/groups/test_mixed_groups.py": 90.0,
     "compat_tests/lockstep/": 60.0,
@@ -123,5 +123,5 @@ def seconds_of(unit: str, noted: Mapping[str, float]) -> float:
     """Return a unit's duration from an earlier run, or an estimate."""
     if unit in noted:
         return noted[unit]
-    abouts = (each for start, each in _FIRST_RUN_SECONDS.items() if unit.startswith(start))
-    return next(abouts, _UNKNOWN_SECONDS)
+    estimates = (seconds for start, seconds in _FIRST_RUN_SECONDS.items() if unit.startswith(start))
+    return next(estimates, _UNKNOWN_SECONDS)

@@ -34,8 +34,12 @@ def ended_by_signals() -> Iterator[None]:
     def leave(number: int, _frame: FrameType | None) -> None:
         raise SystemExit(128 + number)
 
-    ending = [each for each in _ENDING if signal.getsignal(each) is not signal.SIG_IGN]
-    earlier = {each: signal.signal(each, leave) for each in ending}
+    ending = [
+        signal_number
+        for signal_number in _ENDING
+        if signal.getsignal(signal_number) is not signal.SIG_IGN
+    ]
+    earlier = {signal_number: signal.signal(signal_number, leave) for signal_number in ending}
     earlier[signal.SIGINT] = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield

@@ -39,10 +39,15 @@ async def ask_http(
     headers: Mapping[str, str] | None = None,
     body: bytes = b"",
 ) -> HttpReply:
-    given = {"Host": "localhost", "Connection": "close", **(headers or {})}
+    all_headers = {"Host": "localhost", "Connection": "close", **(headers or {})}
     if body:
-        given.setdefault("Content-Length", str(len(body)))
-    lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {given[name]}" for name in given), "", ""]
+        all_headers.setdefault("Content-Length", str(len(body)))
+    lines = [
+        f"{method} {path} HTTP/1.1",
+        *(f"{name}: {all_headers[name]}" for name in all_headers),
+        "",
+        "",
+    ]
     replied = await send_http(address, "\r\n".join(lines).encode() + body)
     return parse_reply(replied)
 

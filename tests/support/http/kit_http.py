@@ -10,7 +10,7 @@ from wirebroker.testing.hosts.child_process import ChildProcess
 
 
 def ask_over_http(broker, path, **options):
-    address = broker._life.host._rig
+    address = broker._life.host._controls
     request = urllib.request.Request(f"http://{address}{path}", **options)
     try:
         with urllib.request.urlopen(request) as answer:

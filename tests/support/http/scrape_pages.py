@@ -20,13 +20,13 @@ HTTP = {"wirebroker.http.listeners": "127.0.0.1:0"}
 
 def read_page(text: str) -> Samples:
     """Return the samples of a page; fail on duplicates."""
-    found: Samples = {}
+    samples: Samples = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
-            place = sample.name, tuple(sorted(sample.labels.items()))
-            assert place not in found, f"{place} stands there twice"
-            found[place] = sample.value
-    return found
+            key = sample.name, tuple(sorted(sample.labels.items()))
+            assert key not in samples, f"{key} stands there twice"
+            samples[key] = sample.value
+    return samples
 
 
 async def scrape(server: Server) -> Samples:
@@ -37,4 +37,4 @@ async def scrape(server: Server) -> Samples:
 
 
 def value(samples: Samples, name: str, /, **labels: object) -> float | None:
-    return samples.get((name, tuple(sorted((each, str(labels[each])) for each in labels))))
+    return samples.get((name, tuple(sorted((label, str(labels[label])) for label in labels))))

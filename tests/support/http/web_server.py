@@ -56,16 +56,16 @@ class WebServer:
 
 @contextlib.contextmanager
 def web_server(context: ssl.SSLContext | None = None) -> Iterator[WebServer]:
-    found = WebServer(context)
-    thread = threading.Thread(target=found.server.serve_forever, kwargs={"poll_interval": 0.01})
+    instance = WebServer(context)
+    thread = threading.Thread(target=instance.server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
-        yield found
+        yield instance
     finally:
-        found.ended.set()
-        found.server.shutdown()
+        instance.ended.set()
+        instance.server.shutdown()
         thread.join()
-        found.server.server_close()
+        instance.server.server_close()
 
 
 def _handler(web: WebServer) -> type[BaseHTTPRequestHandler]:

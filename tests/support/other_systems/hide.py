@@ -78,14 +78,14 @@ def _take_away(names_of: dict[types.ModuleType, list[str]]) -> None:
 def _msvcrt() -> types.ModuleType:
     """Return a replacement for Windows' msvcrt, with locks inside this process."""
     module = types.ModuleType("msvcrt")
-    held: set[tuple[int, int]] = set()
+    locked: set[tuple[int, int]] = set()
 
     def locking(descriptor: int, _mode: int, _count: int) -> None:
         status = os.fstat(descriptor)
         file = (status.st_dev, status.st_ino)
-        if file in held:
+        if file in locked:
             raise PermissionError(errno.EACCES, "locked")
-        held.add(file)
+        locked.add(file)
 
     module.locking = locking  # type: ignore[attr-defined]
     module.LK_NBLCK = 2  # type: ignore[attr-defined]

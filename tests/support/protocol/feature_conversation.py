@@ -94,7 +94,7 @@ _MINIMA: Final = [
 
 def hold(ask: Ask) -> list[dict[str, Any]]:
     """Send all requests; return them with their responses."""
-    said: list[dict[str, Any]] = [{"features": _features(ask)}, {"minimum": _minimum(ask)}]
+    steps: list[dict[str, Any]] = [{"features": _features(ask)}, {"minimum": _minimum(ask)}]
     newest = _features(ask)["supported"][METADATA][1]
     for version, updates, is_trial in _UPDATES:
         levels = [
@@ -103,10 +103,10 @@ def hold(ask: Ask) -> list[dict[str, Any]]:
         response = ask(ApiKey.UPDATE_FEATURES, version, _update_request(version, levels, is_trial))
         if not is_trial and _field(response, "error_code") == 0:
             _wait_for_levels(ask, {name: level for name, level, _ in levels if name != QUORUM})
-        said.append(
+        steps.append(
             {
                 "version": version,
-                "updates": [list(each) for each in updates],
+                "updates": [list(update) for update in updates],
                 "validate_only": is_trial,
                 "error_code": int(_field(response, "error_code")),
                 "error_message": _field(response, "error_message"),
@@ -117,14 +117,14 @@ def hold(ask: Ask) -> list[dict[str, Any]]:
     for name, operation, value in _MINIMA:
         change = {"name": _MINIMUM, "config_operation": operation, "value": value}
         response = ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, _resource(name, change))
-        said.append(_config_step(name, change, response))
-    for name, whole in (
+        steps.append(_config_step(name, change, response))
+    for name, config in (
         ("", {"name": "log.cleaner.threads", "value": "1"}),
         ("1", {"name": _MINIMUM, "value": "1"}),
     ):
-        response = ask(ApiKey.ALTER_CONFIGS, 2, _resource(name, dict(whole)))
-        said.append(_config_step(name, dict(whole), response))
-    return said
+        response = ask(ApiKey.ALTER_CONFIGS, 2, _resource(name, dict(config)))
+        steps.append(_config_step(name, dict(config), response))
+    return steps
 
 
 def _wait_for_levels(ask: Ask, levels: dict[str, int]) -> None:
@@ -173,12 +173,15 @@ def _features(ask: Ask) -> dict[str, dict[str, Any]]:
     )
     return {
         "supported": {
-            _field(each, "name"): [_field(each, "min_version"), _field(each, "max_version")]
-            for each in sorted(supported, key=lambda each: str(_field(each, "name")))
+            _field(feature, "name"): [
+                _field(feature, "min_version"),
+                _field(feature, "max_version"),
+            ]
+            for feature in sorted(supported, key=lambda feature: str(_field(feature, "name")))
         },
         "finalized": {
-            _field(each, "name"): _field(each, "max_version_level")
-            for each in sorted(finalized, key=lambda each: str(_field(each, "name")))
+            _field(feature, "name"): _field(feature, "max_version_level")
+            for feature in sorted(finalized, key=lambda feature: str(_field(feature, "name")))
         },
     }
 
@@ -188,7 +191,7 @@ def _minimum(ask: Ask) -> dict[str, str]:
     resource = {"resource_type": _BROKER, "resource_name": "", "configuration_keys": None}
     response = ask(ApiKey.DESCRIBE_CONFIGS, 4, {"resources": [resource]})
     [result] = _field(response, "results")
-    return {_field(each, "name"): _field(each, "value") for each in _field(result, "configs")}
+    return {_field(config, "name"): _field(config, "value") for config in _field(result, "configs")}
 
 
 def _field(struct: Any, name: str) -> Any:
@@ -200,6 +203,6 @@ if __name__ == "__main__":
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("port", type=int, metavar="PORT")
-    said = hold(BlockingClient(("127.0.0.1", parser.parse_args().port)).ask)
-    lines = ",\n".join(f"  {json.dumps(each)}" for each in said)
+    steps = hold(BlockingClient(("127.0.0.1", parser.parse_args().port)).ask)
+    lines = ",\n".join(f"  {json.dumps(step)}" for step in steps)
     sys.stdout.write(f"[\n{lines}\n]\n")

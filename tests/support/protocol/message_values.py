@@ -137,7 +137,7 @@ class ValueMaker:
 
     def _integer(self, field: Field) -> int:
         if self._tame and field.name.endswith("error_code"):
-            return self._random.choice([each for each in ErrorCode if each <= _LAST_ERROR_OF_KIO])
+            return self._random.choice([code for code in ErrorCode if code <= _LAST_ERROR_OF_KIO])
         lowest, highest = INTEGER_RANGES[field.type]
         if self._tame and field.type == "int64" and ("time" in field.name or "_ms" in field.name):
             lowest, highest = 0, YEAR_2100_MS

@@ -21,7 +21,7 @@ def produce_frame(
     version: int, partitions: Mapping[int, bytes], *, correlation_id: int = 0
 ) -> bytes:
     """Return a Produce request without its size."""
-    request = produce_request({("topic", index): each for index, each in partitions.items()})
+    request = produce_request({("topic", index): records for index, records in partitions.items()})
     if version >= 13:
         request["topic_data"][0] |= {"topic_id": _TOPIC_ID}
     return request_frame(

@@ -91,10 +91,10 @@ class RawClient:
     async def is_cut_off(self) -> bool:
         """Wait for the end of the connection; return whether no complete response arrived."""
         try:
-            rest = await self._reader.read()
+            data = await self._reader.read()
         except ConnectionError:
             return True
-        return len(rest) < 4 or len(rest) < 4 + int.from_bytes(rest[:4])
+        return len(data) < 4 or len(data) < 4 + int.from_bytes(data[:4])
 
     async def close(self) -> None:
         self._writer.close()

@@ -19,18 +19,18 @@ class Place(NamedTuple):
     path: tuple[str | int, ...]
 
     def __str__(self) -> str:
-        names = ".".join(each for each in self.path if isinstance(each, str))
+        names = ".".join(part for part in self.path if isinstance(part, str))
         return f"{self.key.name} v{self.version} {names}"
 
 
 def places() -> list[Place]:
     """Return all arrays, each in its last version."""
-    found: dict[tuple[ApiKey, tuple[str | int, ...]], Place] = {}
+    places_by_path: dict[tuple[ApiKey, tuple[str | int, ...]], Place] = {}
     for key in sorted(served_keys(), key=lambda key: key in _LAST):
         for version in versions_of(key):
             for path in arrays_in(SampleRequests(bytes(16)).body(key, version)):
-                found[key, path] = Place(key, version, path)
-    return list(found.values())
+                places_by_path[key, path] = Place(key, version, path)
+    return list(places_by_path.values())
 
 
 def at_or_none(body: dict[str, Any], path: tuple[str | int, ...]) -> Any:

@@ -76,7 +76,9 @@ def fetch_request(
         "isolation_level": isolation_level,
         "session_id": session[0],
         "session_epoch": session[1],
-        "topics": [{**_named(topic), "partitions": asked} for topic, asked in topics.items()],
+        "topics": [
+            {**_named(topic), "partitions": partitions} for topic, partitions in topics.items()
+        ],
         "forgotten_topics_data": [
             {**_named(topic), "partitions": indexes} for topic, indexes in dropped.items()
         ],
@@ -135,8 +137,8 @@ async def produce(
     return result
 
 
-async def fetch(client: RawClient, topic: str, offset: int, *, partition: int = 0, **more: Any):
-    request = fetch_request({(topic, partition): offset}, **more)
+async def fetch(client: RawClient, topic: str, offset: int, *, partition: int = 0, **fields: Any):
+    request = fetch_request({(topic, partition): offset}, **fields)
     answer = await client.ask(ApiKey.FETCH, FETCH_VERSION, request)
     (of_topic,) = answer.responses
     (result,) = of_topic.partitions

@@ -146,6 +146,6 @@ def at(body: Any, path: tuple[str | int, ...]) -> Any:
 
 
 def with_elements(body: dict[str, Any], path: tuple[str | int, ...], elements: list[Any]) -> Any:
-    made = copy.deepcopy(body)
-    at(made, path[:-1])[path[-1]] = elements
-    return made
+    changed = copy.deepcopy(body)
+    at(changed, path[:-1])[path[-1]] = elements
+    return changed

@@ -135,7 +135,7 @@ class TransactionalProducer:
         return [*asks, self.produce(values, timestamp_ms=timestamp_ms)]
 
     def add_partitions(self, topic: str, indexes: Iterable[int]) -> Ask:
-        request = {f"v3_and_below_{name}": each for name, each in self._identity().items()}
+        request = {f"v3_and_below_{name}": value for name, value in self._identity().items()}
         request["v3_and_below_topics"] = [{"name": topic, "partitions": list(indexes)}]
         return Ask(ApiKey.ADD_PARTITIONS_TO_TXN, 3, request)
 
@@ -143,8 +143,10 @@ class TransactionalProducer:
         self, values: Mapping[tuple[str, int], Sequence[bytes]], *, timestamp_ms: int = TIMESTAMP_MS
     ) -> Ask:
         records = {
-            place: self.next_batch(*place, each, timestamp_ms=timestamp_ms)
-            for place, each in values.items()
+            topic_partition: self.next_batch(
+                *topic_partition, partition_values, timestamp_ms=timestamp_ms
+            )
+            for topic_partition, partition_values in values.items()
         }
         request = produce_request(records, transactional_id=self.name)
         return Ask(ApiKey.PRODUCE, self.versions.produce, request)
@@ -212,18 +214,22 @@ def error_of(key: ApiKey, answer: Any) -> int:
     """Return the first error of a response, or 0."""
     match key:
         case ApiKey.PRODUCE:
-            errors = [each.error_code for each in answer.responses[0].partition_responses]
+            errors = [partition.error_code for partition in answer.responses[0].partition_responses]
         case ApiKey.ADD_PARTITIONS_TO_TXN:
             (topic,) = answer.results_by_topic_v3_and_below
-            errors = [each.partition_error_code for each in topic.results_by_partition]
+            errors = [partition.partition_error_code for partition in topic.results_by_partition]
         case ApiKey.TXN_OFFSET_COMMIT:
-            errors = [each.error_code for each in answer.topics[0].partitions]
+            errors = [partition.error_code for partition in answer.topics[0].partitions]
         case ApiKey.OFFSET_FETCH:
             errors = [answer.error_code]
-            errors += [each.error_code for topic in answer.topics for each in topic.partitions]
+            errors += [
+                partition.error_code for topic in answer.topics for partition in topic.partitions
+            ]
         case ApiKey.FETCH:
             errors = [answer.error_code]
-            errors += [each.error_code for topic in answer.responses for each in topic.partitions]
+            errors += [
+                partition.error_code for topic in answer.responses for partition in topic.partitions
+            ]
         case _:
             errors = [answer.error_code]
     return int(next(filter(None, errors), 0))

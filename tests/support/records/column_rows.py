@@ -17,11 +17,11 @@ def rows_of(found: ColumnBuffers) -> list[tuple[Any, ...]]:
     assert found.headers is not None
     names, values = fields_of(found.headers.keys), fields_of(found.headers.values)
     ends = array("i", found.headers.ends)
-    there = [
+    presence = [
         bool(found.headers.validity[row >> 3] >> (row & 7) & 1) for row in range(len(ends) - 1)
     ]
-    assert there == [a < b for a, b in pairwise(ends)]
-    assert there.count(False) == found.headers.null_count
+    assert presence == [a < b for a, b in pairwise(ends)]
+    assert presence.count(False) == found.headers.null_count
     headers = [list(zip(names[a:b], values[a:b], strict=True)) for a, b in pairwise(ends)]
     return list(
         zip(
@@ -38,10 +38,10 @@ def rows_of(found: ColumnBuffers) -> list[tuple[Any, ...]]:
 def fields_of(column: BytesColumn) -> list[bytes | None]:
     ends = array("i", column.ends)
     assert len(ends) == column.row_count + 1
-    there = [column.validity[row >> 3] >> (row & 7) & 1 for row in range(column.row_count)]
-    assert there.count(0) == column.null_count
+    presence = [column.validity[row >> 3] >> (row & 7) & 1 for row in range(column.row_count)]
+    assert presence.count(0) == column.null_count
     assert ends[-1] == len(column.data)
     return [
         bytes(column.data[a:b]) if is_there else None
-        for (a, b), is_there in zip(pairwise(ends), there, strict=True)
+        for (a, b), is_there in zip(pairwise(ends), presence, strict=True)
     ]

@@ -203,8 +203,8 @@ class Member:
         await self.replication.stop()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.replicas.until_settled()
-        for each in self.replicas.directories:
-            each.close(broker_epoch=self.lifecycle.broker_epoch)
+        for directory in self.replicas.directories:
+            directory.close(broker_epoch=self.lifecycle.broker_epoch)
         self.directory.close()
         self.files.close_all()
 
@@ -249,19 +249,21 @@ class Member:
                 ],
             },
         )
-        (found,) = answer.responses[0].partition_responses
-        if found.error_code:
-            raise KafkaError(ErrorCode(found.error_code))
-        return int(found.base_offset)
+        (partition,) = answer.responses[0].partition_responses
+        if partition.error_code:
+            raise KafkaError(ErrorCode(partition.error_code))
+        return int(partition.base_offset)
 
-    def _begin(self, asked: Asked) -> None:
-        task = asyncio.create_task(self._serve(asked))
+    def _begin(self, request: Asked) -> None:
+        task = asyncio.create_task(self._serve(request))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _serve(self, asked: Asked) -> None:
-        frame = memoryview(bytearray(asked.frame))
-        asked.answer_bytes(await self._answer(asked.key, asked.version, frame, asked.position))
+    async def _serve(self, request: Asked) -> None:
+        frame = memoryview(bytearray(request.frame))
+        request.answer_bytes(
+            await self._answer(request.key, request.version, frame, request.position)
+        )
 
     async def _answer(self, key: ApiKey, version: int, frame: memoryview, position: int) -> bytes:
         session = Session(
@@ -272,7 +274,7 @@ class Member:
             local_port=9092,
         )
         request = Request(key, version, 7, "client", frame, position, session)
-        [handler] = [each for each in REGISTRY.handlers() if each.key is key]
+        [handler] = [candidate for candidate in REGISTRY.handlers() if candidate.key is key]
         reply: Any
         if handler.is_raw:
             reply = handler.function(self.broker, request)
@@ -284,8 +286,8 @@ class Member:
         if not handler.is_raw:
             return encode_response(key, version, reply)
         return b"".join(
-            bytes(each) if isinstance(each, bytes | bytearray | memoryview) else each.read()
-            for each in reply
+            bytes(part) if isinstance(part, bytes | bytearray | memoryview) else part.read()
+            for part in reply
         )
 
 
@@ -323,7 +325,7 @@ class Cluster:
         self.decided: list[tuple[int, list[int]]] = []
         self._path = path
         self._new_files = new_files
-        self._peers = Peers(*(PeerAddress(f"node-{each}", 9092) for each in self.node_ids))
+        self._peers = Peers(*(PeerAddress(f"node-{node_id}", 9092) for node_id in self.node_ids))
         self._telling: set[asyncio.Task[None]] = set()
 
     def new_uuid(self) -> bytes:
@@ -396,10 +398,10 @@ class Cluster:
             return in_one_go(refusal(request, error))
         if request.key is ApiKey.ALTER_PARTITION:
             self.decided += [
-                (each["partition_index"], each["isr"])
+                (partition["partition_index"], partition["isr"])
                 for topic in result.response["topics"]
-                for each in topic["partitions"]
-                if "isr" in each
+                for partition in topic["partitions"]
+                if "isr" in partition
             ]
         self.write(*result.records)
         await pause(0)
@@ -437,7 +439,7 @@ class Cluster:
                     leader=replicas[0],
                     leader_epoch=0,
                     partition_epoch=0,
-                    directories=[bytes([each]) * 16 for each in replicas],
+                    directories=[bytes([replica]) * 16 for replica in replicas],
                 )
                 for index, replicas in enumerate(assignments)
             ),
@@ -461,9 +463,9 @@ class Cluster:
         self.write(metadata_record(RecordType.PARTITION_CHANGE, **change))
 
     def state(self, index: int = 0, topic: str = "t") -> PartitionImage:
-        found = self.image.partition(topic, index)
-        assert found is not None
-        return found
+        partition = self.image.partition(topic, index)
+        assert partition is not None
+        return partition
 
     def leader(self, index: int = 0) -> Member:
         return self.members[self.state(index).leader]
@@ -476,10 +478,10 @@ def stored(partition: Partition, end: int | None = None) -> bytes:
     pieces: list[bytes] = []
     offset = log.log_start_offset
     while offset < end:
-        found = log.read(offset, 1, up_to_offset=end, min_one=True).slice
-        if found is None:
+        log_slice = log.read(offset, 1, up_to_offset=end, min_one=True).slice
+        if log_slice is None:
             break
-        piece = bytes(found.read())
+        piece = bytes(log_slice.read())
         pieces.append(piece)
         offset = int.from_bytes(piece[:8]) + int.from_bytes(piece[23:27]) + 1
     return b"".join(pieces)

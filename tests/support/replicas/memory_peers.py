@@ -89,10 +89,10 @@ class Link:
             stop = 4 + int.from_bytes(self._bytes[:4])
             if len(self._bytes) < stop:
                 return
-            asked = Asked(self, bytes(self._bytes[4:stop]))
+            request = Asked(self, bytes(self._bytes[4:stop]))
             del self._bytes[:stop]
-            self.asked.append(asked)
-            asyncio.get_running_loop().call_soon(self.peer.on_asked, asked)
+            self.asked.append(request)
+            asyncio.get_running_loop().call_soon(self.peer.on_asked, request)
 
     def close(self) -> None:
         self.drop(None)
@@ -102,9 +102,9 @@ class Link:
     def send(self, data: bytes, *, piece: int = 1 << 20) -> None:
         """Pass bytes to the client, in pieces of at most `piece`."""
         while data and not self.is_closed:
-            room = self.receiver.get_buffer()
-            count = min(len(room), piece, len(data))
-            room[:count] = data[:count]
+            buffer = self.receiver.get_buffer()
+            count = min(len(buffer), piece, len(data))
+            buffer[:count] = data[:count]
             data = data[count:]
             self.receiver.buffer_updated(count)
 
@@ -159,12 +159,16 @@ class Peer:
         if answer is not None and not asked.link.is_closed:
             answer(asked)
 
-    def _tell_versions(self, asked: Asked) -> None:
+    def _tell_versions(self, request: Asked) -> None:
         keys = [
-            {"api_key": key, "min_version": each.min_version, "max_version": each.max_version}
-            for key, each in self.versions.items()
+            {
+                "api_key": key,
+                "min_version": versions.min_version,
+                "max_version": versions.max_version,
+            }
+            for key, versions in self.versions.items()
         ]
-        asked.answer({"api_keys": keys})
+        request.answer({"api_keys": keys})
 
 
 class Peers:

@@ -18,7 +18,7 @@ from wirebroker.disks.data_directory import DataDirectory
 from wirebroker.replica.group_commit import GroupCommit
 from wirebroker.replica.leader_role import LeaderRole
 from wirebroker.replica.partition import Partition
-from wirebroker.replica.replica_host import ReplicaHost
+from wirebroker.replica.replica_context import ReplicaContext
 from wirebroker.storage.files import Files
 from wirebroker.storage.log.log import Log
 from wirebroker.storage.log_directory import LogDirectory
@@ -56,10 +56,10 @@ class Node:
         self.clock = clock
         self._files = Files()
         self._directory = DataDirectory(LogDirectory.open(str(path), self._files, node_id=node_id))
-        where = self._directory.files.create_partition_directory("t", 0, b"i" * 16)
+        log_directory = self._directory.files.create_partition_directory("t", 0, b"i" * 16)
         settings = {name.replace("_", "."): value for name, value in overrides.items()}
         log = Log(
-            where,
+            log_directory,
             self._files,
             topic="t",
             partition=0,
@@ -68,7 +68,7 @@ class Node:
         )
         load_log(log, recovery_point=0, clean=True, now_ms=0)
         commits = GroupCommit(is_always=False, on_failure=self._disk_failed)
-        host = ReplicaHost(node_id, commits=commits, clock=clock, most_lag_ms=MOST_LAG_MS)
+        host = ReplicaContext(node_id, commits=commits, clock=clock, most_lag_ms=MOST_LAG_MS)
         self.partition = Partition(log, directory=self._directory, host=host)
         self.log = log
         self.late: list[PartitionImage] = []
@@ -92,9 +92,9 @@ class Node:
     def values(self, end: int) -> list[bytes | None]:
         if end <= 0:
             return []
-        found = self.log.read(0, 1 << 30, up_to_offset=self.log.log_end_offset).slice
-        assert found is not None
-        records = memoryview(found.read())
+        log_slice = self.log.read(0, 1 << 30, up_to_offset=self.log.log_end_offset).slice
+        assert log_slice is not None
+        records = memoryview(log_slice.read())
         values = [
             record.value
             for position, header in iterate_batches(records)
@@ -120,7 +120,8 @@ class ReplicaCluster:
     def __init__(self, path: Path, node_ids: tuple[int, ...] = (1, 2, 3), **overrides: str) -> None:
         self.clock = HandClock()
         self.nodes = {
-            each: Node(each, path / str(each), self.clock, **overrides) for each in node_ids
+            node_id: Node(node_id, path / str(node_id), self.clock, **overrides)
+            for node_id in node_ids
         }
         self.image = partition_image(leader=node_ids[0], replicas=node_ids)
         # The values of all records that were ever committed.
@@ -198,9 +199,9 @@ class ReplicaCluster:
             return False
         # One batch per fetch, so that followers lag.
         end_offset = leader.log.log_end_offset
-        found = leader.log.read(offset, 1, up_to_offset=end_offset, min_one=True)
+        fetched = leader.log.read(offset, 1, up_to_offset=end_offset, min_one=True)
         follower.partition.append_as_follower(
-            b"" if found.slice is None else found.slice.read(),
+            b"" if fetched.slice is None else fetched.slice.read(),
             leader_epoch=epoch,
             high_watermark=leader.log.high_watermark,
             log_start_offset=leader.log.log_start_offset,
@@ -233,11 +234,15 @@ class ReplicaCluster:
         for node in self.nodes.values():
             high_watermark = node.log.high_watermark
             assert node.values(high_watermark) == committed[:high_watermark], node.id
-        known = self.acknowledged
-        assert committed[: len(known)] == known[: len(committed)], "what was committed has changed"
-        if len(committed) > len(known):
+        acknowledged = self.acknowledged
+        assert committed[: len(acknowledged)] == acknowledged[: len(committed)], (
+            "what was committed has changed"
+        )
+        if len(committed) > len(acknowledged):
             self.acknowledged = committed
-        known = self.acknowledged
+        acknowledged = self.acknowledged
         # Every possible leader has all committed records.
-        for each in self.image.isr:
-            assert self.nodes[each].values(len(known)) == known, f"{each} lacks what is committed"
+        for node_id in self.image.isr:
+            assert self.nodes[node_id].values(len(acknowledged)) == acknowledged, (
+                f"{node_id} lacks what is committed"
+            )

@@ -154,7 +154,7 @@ class Realm:
     def environment(self, config: Path | None = None) -> dict[str, str]:
         """Return the environment variables of processes that use the realm."""
         path = python_path()
-        paths = [each for each in (path, os.environ.get("PYTHONPATH")) if each]
+        paths = [entry for entry in (path, os.environ.get("PYTHONPATH")) if entry]
         return {
             "KRB5_CONFIG": str(config or self.config),
             "KRB5RCACHEDIR": str(self.folder),

@@ -70,7 +70,7 @@ async def log_in_scram(
 
 def scram_final(mechanism: str, password: str, bare: str, first: str) -> bytes:
     """Return the client's final message, which proves its password."""
-    fields: Mapping[str, str] = dict(each.split("=", 1) for each in first.split(","))
+    fields: Mapping[str, str] = dict(part.split("=", 1) for part in first.split(","))
     number = SCRAM_NUMBERS[mechanism]
     salt = base64.b64decode(fields["s"])
     salted = salted_password(number, password, salt, int(fields["i"]))

@@ -53,15 +53,15 @@ def write(folder: Path, name: str, text: str) -> str:
     return str(path)
 
 
-def tls_configs(folder: Path, **more: str) -> dict[str, str]:
-    """Return configs of a broker with TLS listeners; `_` in the names of `more` means `.`."""
+def tls_configs(folder: Path, **overrides: str) -> dict[str, str]:
+    """Return configs of a broker with TLS listeners; `_` in names of `overrides` means `.`."""
     folder.mkdir(exist_ok=True)
     return {
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": write(folder, "broker.pem", certificate()),
         "ssl.truststore.type": "PEM",
         "ssl.truststore.location": write(folder, "authority.pem", authority().certificate),
-        **{name.replace("_", "."): value for name, value in more.items()},
+        **{name.replace("_", "."): value for name, value in overrides.items()},
     }
 
 

@@ -90,7 +90,7 @@ def committed_records_of(log: Log) -> list[Record]:
     aborted = [entry for segment in log.segments for entry in segment.transaction_index]
     aborted.sort(key=lambda entry: entry.first_offset)
     discarding: set[int] = set()
-    found: list[Record] = []
+    records: list[Record] = []
     for header, batch in batches_of(log):
         while aborted and aborted[0].first_offset <= header.last_offset:
             discarding.add(aborted.pop(0).producer_id)
@@ -99,20 +99,20 @@ def committed_records_of(log: Log) -> list[Record]:
             if record is not None and record.key is not None and record.key[3] == 0:
                 discarding.discard(header.producer_id)
         elif not (header.is_transactional and header.producer_id in discarding):
-            found += iterate_records(batch, header)
-    return found
+            records += iterate_records(batch, header)
+    return records
 
 
 def map_of(records: list[Record]) -> dict[bytes, tuple[int, bytes]]:
     """Return the result of a replay: offset and value of each live key."""
-    found: dict[bytes, tuple[int, bytes]] = {}
+    latest: dict[bytes, tuple[int, bytes]] = {}
     for record in records:
         assert record.key is not None
         if record.value is None:
-            found.pop(record.key, None)
+            latest.pop(record.key, None)
         else:
-            found[record.key] = (record.offset, record.value)
-    return found
+            latest[record.key] = (record.offset, record.value)
+    return latest
 
 
 def append(log: Log, batch: bytearray, *, now_ms: int) -> None:

@@ -74,9 +74,9 @@ class FailingFiles(Files):
         self.check("create", path)
         super().make_directory(path)
 
-    def write_whole(self, path: str, content: Buffer, *, sync: bool = True) -> None:
+    def write_file(self, path: str, content: Buffer, *, sync: bool = True) -> None:
         self.check("write", path)
-        super().write_whole(path, content, sync=sync)
+        super().write_file(path, content, sync=sync)
 
     def sync_directory(self, path: str) -> None:
         self.check("sync", path)

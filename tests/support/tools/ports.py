@@ -31,12 +31,12 @@ _held: list[IO[bytes]] = []
 
 def free_ports(count: int) -> list[int]:
     """Return free ports that no other test process gets."""
-    found: list[int] = []
+    ports: list[int] = []
     for port in _block():
         if _is_free(port):
-            found.append(port)
-        if len(found) == count:
-            return found
+            ports.append(port)
+        if len(ports) == count:
+            return ports
     raise AssertionError("the ports never end")
 
 
@@ -64,9 +64,9 @@ def _block() -> Iterator[int]:
 
 
 def _is_free(port: int) -> bool:
-    with socket.socket() as one:
+    with socket.socket() as sock:
         try:
-            one.bind((HOST, port))
+            sock.bind((HOST, port))
         except OSError:
             return False
     return True

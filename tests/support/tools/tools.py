@@ -99,8 +99,8 @@ def debian_packages(name: str, packages: Sequence[str]) -> Path:
 
 def _java_version(java: str) -> int:
     text = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    found = re.search(r'version "(\d+)', text)
-    return int(found[1]) if found else 0
+    match = re.search(r'version "(\d+)', text)
+    return int(match[1]) if match else 0
 
 
 def _installed(name: str, install: Callable[[Path], None]) -> Path:

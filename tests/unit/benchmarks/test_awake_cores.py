@@ -28,7 +28,7 @@ def test_the_device_is_held_open_within_the_block_and_no_longer(device: Path):
     assert device not in open_files()
 
 
-def test_the_device_is_let_go_when_the_measurement_fails(device: Path):
+def test_device_is_closed_when_the_measurement_fails(device: Path):
     with pytest.raises(RuntimeError, match="broker"), awake_cores(device=device):
         raise RuntimeError("the broker has died")
     assert device not in open_files()
@@ -44,11 +44,11 @@ def test_a_device_that_cannot_be_opened_for_writing_lets_the_cores_sleep(tmp_pat
         assert cores == MAY_SLEEP
 
 
-def test_cores_that_may_sleep_by_request_leave_the_device_alone(device: Path):
-    with awake_cores(wanted=False, device=device) as cores:
+def test_device_is_not_opened_when_sleep_is_requested(device: Path):
+    with awake_cores(enabled=False, device=device) as cores:
         assert cores == MAY_SLEEP
         assert device.read_bytes() == b""
 
 
 def open_files() -> list[Path]:
-    return [each.resolve() for each in Path("/proc/self/fd").iterdir()]
+    return [descriptor.resolve() for descriptor in Path("/proc/self/fd").iterdir()]

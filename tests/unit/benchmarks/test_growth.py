@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from tests.support.brokers.brokers import Broker
 
 
-def series(broker: str = "ours", cost: str = "produce", **rest: object) -> Series:
+def series(broker: str = "ours", cost: str = "produce", **attributes: object) -> Series:
     made = Series("partitions", broker, cost, "us", points={1: 2.0, 10: 20.0})
-    for name, value in rest.items():
+    for name, value in attributes.items():
         setattr(made, name, value)
     return made
 
@@ -88,32 +88,32 @@ def test_a_row_of_cases_that_are_no_sizes_has_no_slope():
     )
 
 
-def test_what_a_broker_could_not_do_stands_behind_what_it_could():
+def test_failure_note_follows_the_measured_points():
     row = table([series(note="then failed: timed out")]).splitlines()[-1]
     assert row == "| produce (us) | ours | 1 → 2.00, 10 → 20.00, then failed: timed out | 1.00 |"
 
 
-def test_a_broker_that_could_do_nothing_has_a_row_all_the_same():
+def test_broker_without_results_still_has_a_row():
     row = table([series(points={}, unit="", note="failed")]).splitlines()[-1]
     assert row == "| produce | ours | failed |  |"
 
 
-def test_what_apache_kafka_cannot_do_is_noted_behind_what_it_could(
+def test_kafka_failure_is_noted_after_its_points(
     monkeypatch: pytest.MonkeyPatch,
 ):
     monkeypatch.setitem(growth_cases.KINDS, "partitions", fails_at_ten)
-    (found,) = growth.measure("partitions", growth.THEIRS, IdleBroker, quick=True)
-    assert found.points == {1: 7.0}
-    assert found.note == "then failed: timed out"
+    (result,) = growth.measure("partitions", growth.THEIRS, IdleBroker, quick=True)
+    assert result.points == {1: 7.0}
+    assert result.note == "then failed: timed out"
 
 
-def test_what_ours_cannot_do_ends_the_benchmark(monkeypatch: pytest.MonkeyPatch):
+def test_wirebroker_failure_aborts_the_benchmark(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(growth_cases.KINDS, "partitions", fails_at_ten)
     with pytest.raises(RuntimeError, match="timed out"):
         growth.measure("partitions", growth.OURS, IdleBroker, quick=True)
 
 
-def test_only_ours_must_not_grow_faster_than_the_size():
+def test_only_wirebroker_must_grow_at_most_linearly():
     steep = {1: 1.0, 10: 100.0}
     assert growth.verdict([series(growth.THEIRS, points=steep)]) == 0
     assert growth.verdict([series(growth.OURS, points=steep)]) == 1

@@ -6,52 +6,52 @@ import time
 
 import pytest
 
-from benchmarks.spark.kept_reads import KeptReads, Pace
-from benchmarks.spark.spark_reads import Read, ReadWish
+from benchmarks.spark.kept_reads import Pace, StoredReads
+from benchmarks.spark.spark_reads import Read, ReadCase
 
-WISH = ReadWish("100 B", 100, 1_000, "lz4")
+WISH = ReadCase("100 B", 100, 1_000, "lz4")
 
 
-def test_pairs_and_topics_outlast_a_run_that_was_ended_within_a_line(tmp_path):
+def test_results_survive_a_run_killed_while_writing_a_line(tmp_path):
     path = tmp_path / "reads.jsonl"
-    kept = KeptReads(path)
-    assert not kept.is_filled(WISH)
-    kept.fill(WISH)
-    kept.add(WISH, Read(4.0, 2.0, 1.0), Read(1.0, 1.0, 0.0), 150.0)
+    reads = StoredReads(path)
+    assert not reads.is_filled(WISH)
+    reads.fill(WISH)
+    reads.add(WISH, Read(4.0, 2.0, 1.0), Read(1.0, 1.0, 0.0), 150.0)
     with path.open("a", encoding="utf-8") as file:
         file.write('{"kind": "pair", "ca')
-    kept = KeptReads(path)
-    assert kept.is_filled(WISH)
-    assert not kept.is_filled(WISH._replace(codec="zstd"))
-    kept.add(WISH, Read(8.0, 2.0, 1.0), Read(1.0, 1.0, 0.0), 160.0)
-    found = KeptReads(path).pairs_of(WISH)
-    assert [each.seconds for each in found.before] == [4.0, 8.0]
-    assert (found.rate_ratio, found.cpu_ratio, found.worker_mb) == (6.0, 3.0, 160.0)
-    assert len(found.loads) == 2
-    assert not KeptReads(path).pairs_of(WISH._replace(records=2_000)).before
+    reads = StoredReads(path)
+    assert reads.is_filled(WISH)
+    assert not reads.is_filled(WISH._replace(codec="zstd"))
+    reads.add(WISH, Read(8.0, 2.0, 1.0), Read(1.0, 1.0, 0.0), 160.0)
+    pairs = StoredReads(path).pairs_of(WISH)
+    assert [read.seconds for read in pairs.before] == [4.0, 8.0]
+    assert (pairs.rate_ratio, pairs.cpu_ratio, pairs.worker_mb) == (6.0, 3.0, 160.0)
+    assert len(pairs.loads) == 2
+    assert not StoredReads(path).pairs_of(WISH._replace(records=2_000)).before
 
 
-def test_a_topic_that_was_deleted_with_its_case_is_made_again_for_more_pairs(tmp_path):
-    kept = KeptReads(tmp_path / "reads.jsonl")
-    kept.fill(WISH)
-    kept.forget(WISH)
-    for each in (kept, KeptReads(tmp_path / "reads.jsonl")):
-        assert not each.is_filled(WISH)
-    kept.fill(WISH)
-    assert KeptReads(tmp_path / "reads.jsonl").is_filled(WISH)
+def test_forgotten_topic_is_refilled_for_more_pairs(tmp_path):
+    reads = StoredReads(tmp_path / "reads.jsonl")
+    reads.fill(WISH)
+    reads.forget(WISH)
+    for loaded in (reads, StoredReads(tmp_path / "reads.jsonl")):
+        assert not loaded.is_filled(WISH)
+    reads.fill(WISH)
+    assert StoredReads(tmp_path / "reads.jsonl").is_filled(WISH)
 
 
 @pytest.mark.parametrize("line", ["{", "[]", "{}", '{"kind": "pair", "case": "a"}', "\udc80"])
-def test_a_file_of_something_else_is_named_with_its_line(tmp_path, line):
+def test_foreign_file_is_refused_naming_the_line(tmp_path, line):
     path = tmp_path / "reads.jsonl"
-    KeptReads(path).fill(WISH)
+    StoredReads(path).fill(WISH)
     with path.open("a", encoding="utf-8", errors="surrogateescape") as file:
         file.write(f"{line}\n")
-    with pytest.raises(SystemExit, match=r"reads\.jsonl, line 2: .*no read"):
-        KeptReads(path)
+    with pytest.raises(SystemExit, match=r"reads\.jsonl, line 2: not a read"):
+        StoredReads(path)
 
 
-def test_a_step_begins_that_will_be_done_in_time_and_the_first_one_always():
+def test_step_starts_only_if_it_fits_the_time_except_the_first():
     pace = Pace(minutes=1)
     assert pace.allows("fill", guess_s=600)
     assert not pace.allows("fill", guess_s=600)

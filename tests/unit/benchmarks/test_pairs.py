@@ -26,8 +26,8 @@ def test_the_bounds_of_one_value_are_the_value():
 def test_the_bounds_leave_out_as_many_values_as_the_sign_test_allows(count: int, rank: int):
     values = [float(number) for number in range(count)]
     random.Random(count).shuffle(values)
-    found = bounded(values)
-    assert (found.low, found.high) == (float(rank), float(count - 1 - rank))
+    bounds = bounded(values)
+    assert (bounds.low, bounds.high) == (float(rank), float(count - 1 - rank))
 
 
 def test_ratios_are_taken_within_pairs_so_that_a_drifting_machine_cancels_out():

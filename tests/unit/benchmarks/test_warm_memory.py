@@ -6,11 +6,11 @@ from benchmarks.measurement.warm_memory import available_bytes, warm_memory
 MIB = 1 << 20
 
 
-def test_as_much_as_is_wanted_is_touched():
+def test_requested_amount_of_memory_is_touched():
     assert warm_memory(3 * MIB + 5) == 3 * MIB
 
 
-def test_what_others_need_is_left_alone(monkeypatch):
+def test_memory_needed_by_others_is_not_touched(monkeypatch):
     monkeypatch.setattr(module, "available_bytes", lambda: (3 << 30) + 2 * MIB)
     assert warm_memory() == 2 * MIB
     monkeypatch.setattr(module, "available_bytes", lambda: 0)

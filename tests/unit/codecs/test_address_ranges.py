@@ -83,7 +83,7 @@ def test_a_range_holds_the_addresses_with_its_prefix(text, hosts):
         ),
     ],
 )
-def test_what_is_no_range_is_refused_in_kafkas_words_and_holds_nobody(text, why):
+def test_invalid_range_is_refused_with_kafkas_message(text, why):
     with pytest.raises(ValueError, match=r"parse|Value") as refused:
         parse_range(text)
     assert str(refused.value).startswith(why)

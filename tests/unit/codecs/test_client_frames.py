@@ -19,7 +19,7 @@ BOTH_ENDS = [
 
 
 @pytest.mark.parametrize(("key", "version"), BOTH_ENDS)
-def test_what_one_side_writes_the_other_reads(key, version):
+def test_encoded_frames_are_decoded_by_the_other_side(key, version):
     head = request_header(key, version, 1234567, b"me")
     assert parse_request_header(head) == (key, version, 1234567, "me", len(head))
     answer = response_header(key, version, 1234567)
@@ -38,12 +38,12 @@ def test_a_header_that_is_cut_off_is_refused(frame):
         parse_response_header(ApiKey.FETCH, 17, frame)
 
 
-def test_no_key_is_both_a_brokers_and_a_controllers_alone():
+def test_broker_and_controller_api_keys_do_not_overlap():
     assert not set(API_VERSIONS) & set(CONTROLLER_API_VERSIONS)
 
 
 @pytest.mark.parametrize("key", SPOKEN_VERSIONS)
-def test_every_version_that_is_spoken_has_a_codec(key):
+def test_every_supported_version_has_a_codec(key):
     # Produce 0 to 2 is advertised and refused (api_keys.py).
     lowest = 3 if key == ApiKey.PRODUCE else SPOKEN_VERSIONS[key].min_version
     spoken = set(range(lowest, SPOKEN_VERSIONS[key].max_version + 1))

@@ -74,7 +74,7 @@ def test_types_without_a_keyword_are_numbers() -> None:
     )
 
 
-def test_a_name_of_blanks_is_escaped() -> None:
+def test_name_of_spaces_is_escaped() -> None:
     assert of((NameOID.COMMON_NAME, " ")) == "CN=\\ "
 
 
@@ -84,7 +84,7 @@ def _der() -> bytes:
 
 
 @given(st.integers(0, 400), st.integers(0, 255))
-def test_what_is_damaged_is_a_name_or_is_refused(place: int, byte: int) -> None:
+def test_damaged_der_gives_a_name_or_is_refused(place: int, byte: int) -> None:
     data = bytearray(_der())
     data[place % len(data)] = byte
     with contextlib.suppress(MalformedFrameError):
@@ -94,13 +94,13 @@ def test_what_is_damaged_is_a_name_or_is_refused(place: int, byte: int) -> None:
 @pytest.mark.parametrize(
     "data", [b"", b"\x30", b"\x30\x84", b"\x30\x84\xff\xff\xff\xff", b"\x02\0"]
 )
-def test_what_is_no_certificate_is_refused(data: bytes) -> None:
+def test_invalid_certificate_is_refused(data: bytes) -> None:
     with pytest.raises(MalformedFrameError):
         subject_of(data)
     assert subject_of(_der()) == "CN=alice"
 
 
-def test_hosts_are_told_apart() -> None:
+def test_different_host_names_are_not_equal() -> None:
     def names(*hosts: str) -> frozenset[bytes]:
         pem = certificate(hosts=hosts)
         return alternative_names_of(ssl.PEM_cert_to_DER_cert(pem[pem.index("-----BEGIN CERT") :]))
@@ -129,7 +129,7 @@ def uses(*, signs: bool, agrees: bool) -> x509.KeyUsage:
     )
 
 
-def test_what_java_takes_for_a_clients_certificate_has_no_fault() -> None:
+def test_certificate_accepted_by_java_for_clients_has_no_error() -> None:
     for extensions in (
         [],
         [(uses(signs=True, agrees=False), True)],
@@ -139,12 +139,12 @@ def test_what_java_takes_for_a_clients_certificate_has_no_fault() -> None:
     assert fault_of_client(made(extensions=[(HOST, True)])) is None
 
 
-def test_a_key_that_may_not_sign_is_no_clients() -> None:
+def test_key_without_signing_usage_is_not_a_client_key() -> None:
     agrees = made(*ALICE, extensions=[(uses(signs=False, agrees=True), True)])
     assert fault_of_client(agrees) == "its key may not be used for digital signatures"
 
 
-def test_a_certificate_without_any_name_is_nobodys() -> None:
+def test_certificate_without_any_name_is_refused() -> None:
     for extensions in ([], [(HOST, False)]):
         fault = fault_of_client(made(extensions=extensions))
-        assert fault == "it has neither a name nor critical alternative ones"
+        assert fault == "it has neither a subject nor critical alternative names"

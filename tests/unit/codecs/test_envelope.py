@@ -36,11 +36,11 @@ def test_a_principal_of_another_version_or_in_another_encoding_is_refused(data):
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "fe80::1"])
-def test_addresses(host):
+def test_client_addresses_round_trip(host):
     assert decode_host(encode_host(host)) == host
 
 
-def test_an_address_that_is_none_is_unknown_or_refused():
+def test_invalid_address_is_unknown_or_refused():
     assert decode_host(encode_host("localhost")) == "0.0.0.0"
     with pytest.raises(MalformedFrameError):
         decode_host(b"12345")
@@ -54,7 +54,7 @@ def test_a_header_is_read_as_it_is_written(key, version):
     assert parse_header(head) == (key, version, 9, "me", len(head))
 
 
-def test_headers_that_are_none_are_refused():
+def test_invalid_envelope_headers_are_refused():
     good = request_header(ApiKey.CREATE_TOPICS, 7, 9, b"me")
     for bad in (
         good[:5],

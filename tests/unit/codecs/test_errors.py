@@ -14,7 +14,7 @@ def test_unknown_code_is_unknown_server_error(code: int):
     assert ErrorCode(code) is ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-def test_text_is_no_error_code():
+def test_text_is_not_an_error_code():
     text: Any = "NONE"
     with pytest.raises(ValueError, match="not a valid ErrorCode"):
         ErrorCode(text)

@@ -7,10 +7,10 @@ from wirebroker.codecs.errors import MalformedFrameError
 from wirebroker.codecs.frames import parse_request_header, response_header
 
 
-def frame(key: int, version: int, client_id: bytes | None, rest: bytes = b"") -> memoryview:
+def frame(key: int, version: int, client_id: bytes | None, tail: bytes = b"") -> memoryview:
     length = -1 if client_id is None else len(client_id)
     header = struct.pack(">hhih", key, version, 77, length)
-    return memoryview(header + (client_id or b"") + rest)
+    return memoryview(header + (client_id or b"") + tail)
 
 
 def test_an_old_version_has_no_tagged_fields() -> None:
@@ -18,7 +18,7 @@ def test_an_old_version_has_no_tagged_fields() -> None:
     assert parsed == (ApiKey.PRODUCE, 8, 77, "me", 12)
 
 
-def test_a_flexible_version_has_tagged_fields_after_a_client_id_of_the_old_form() -> None:
+def test_flexible_header_has_classic_client_id_then_tagged_fields() -> None:
     parsed = parse_request_header(frame(ApiKey.PRODUCE, 9, b"me", b"\x00body"))
     assert parsed == (ApiKey.PRODUCE, 9, 77, "me", 13)
     parsed = parse_request_header(frame(ApiKey.PRODUCE, 9, b"me", b"\x01\x07\x02??body"))
@@ -31,7 +31,7 @@ def test_the_client_id_may_be_null_or_empty(client_id: bytes | None, text: str |
 
 
 @pytest.mark.parametrize("version", [6, 100, 32767])
-def test_of_an_unknown_api_versions_version_nothing_is_read_after_the_client_id(
+def test_unknown_api_versions_version_is_not_read_past_client_id(
     version: int,
 ) -> None:
     parsed = parse_request_header(frame(ApiKey.API_VERSIONS, version, b"new", b"\xff\xff\xff"))
@@ -56,7 +56,7 @@ def test_a_header_that_is_cut_off_is_refused(length: int) -> None:
 
 
 @pytest.mark.parametrize("client_id_length", [-2, -32768, 100, 32767])
-def test_a_client_id_with_a_lying_length_is_refused(client_id_length: int) -> None:
+def test_client_id_with_wrong_length_is_refused(client_id_length: int) -> None:
     with pytest.raises(MalformedFrameError, match="client id"):
         parse_request_header(struct.pack(">hhih", 1, 4, 0, client_id_length) + b"abc")
 
@@ -66,7 +66,7 @@ def test_a_client_id_that_is_not_utf_8_is_refused() -> None:
         parse_request_header(frame(ApiKey.FETCH, 4, b"\xff"))
 
 
-def test_the_answer_has_tagged_fields_where_the_request_has_but_never_for_api_versions() -> None:
+def test_response_header_has_tagged_fields_except_for_api_versions() -> None:
     for key, versions in API_VERSIONS.items():
         for version in range(versions.min_version, versions.max_version + 1):
             flexible = version >= versions.first_flexible and key is not ApiKey.API_VERSIONS

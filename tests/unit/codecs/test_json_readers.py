@@ -63,7 +63,7 @@ READERS: Final[
 
 @pytest.mark.parametrize("content", SPOILED.values(), ids=SPOILED)
 @pytest.mark.parametrize("reader", READERS)
-def test_a_spoiled_file_is_refused_with_a_sentence(reader, content, tmp_path):
+def test_damaged_json_file_is_refused_with_a_clear_message(reader, content, tmp_path):
     path = tmp_path / "quorum-state"
     path.write_bytes(content)
     read, refusal = READERS[reader]
@@ -72,7 +72,7 @@ def test_a_spoiled_file_is_refused_with_a_sentence(reader, content, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["arrays", "objects", "NaN", "infinite", "long", "NULs"])
-def test_a_spoiled_body_of_http_is_a_bad_request(name):
+def test_invalid_json_http_body_is_a_bad_request(name):
     with pytest.raises(HttpError, match="no JSON") as refused:
         HttpRequest("POST", "/", {}, {}, SPOILED[name]).json()
     assert refused.value.status == 400

@@ -24,7 +24,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("text", REFUSED.values(), ids=REFUSED)
-def test_each_text_that_is_no_json_is_a_value_error(text):
+def test_invalid_json_text_is_a_value_error(text):
     with pytest.raises(ValueError, match=r"."):
         parse_json(text)
 
@@ -38,9 +38,9 @@ def test_values_are_those_of_the_text():
 
 @pytest.mark.parametrize("value", [True, None, "1", 1.0, -2, 1 << 31, 10**30, [], {}])
 def test_a_field_of_another_type_or_size_is_no_integer(value):
-    with pytest.raises(ValueError, match="is no integer from -1 to 2147483647"):
+    with pytest.raises(ValueError, match="is not an integer from -1 to 2147483647"):
         json_integer(value, -1, (1 << 31) - 1)
 
 
-def test_the_bounds_of_an_integer_count_as_in_it():
-    assert [json_integer(each, -1, 5) for each in (-1, 0, 5)] == [-1, 0, 5]
+def test_integer_bounds_are_inclusive():
+    assert [json_integer(number, -1, 5) for number in (-1, 0, 5)] == [-1, 0, 5]

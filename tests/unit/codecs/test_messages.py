@@ -110,7 +110,7 @@ def test_fields_that_the_version_lacks_have_their_defaults() -> None:
     assert cluster.topics == []
 
 
-def test_what_is_decoded_keeps_nothing_of_the_frame() -> None:
+def test_decoded_message_holds_no_reference_to_the_frame() -> None:
     frame = bytearray(encode_request(ApiKey.SASL_AUTHENTICATE, 2, {"auth_bytes": b"secret"}))
     value = decode_request(ApiKey.SASL_AUTHENTICATE, 2, memoryview(frame))
     frame[:] = bytes(len(frame))
@@ -119,7 +119,7 @@ def test_what_is_decoded_keeps_nothing_of_the_frame() -> None:
 
 
 @pytest.mark.parametrize("size", [1000, 2 << 20])
-def test_records_are_views_where_that_is_wished_and_copies_elsewhere(size: int) -> None:
+def test_records_are_views_only_when_requested(size: int) -> None:
     records = bytes(range(250)) * (size // 250)
     partition = {"partition_index": 3, "records": records}
     answer = {"responses": [{"partitions": [partition]}]}
@@ -132,7 +132,7 @@ def test_records_are_views_where_that_is_wished_and_copies_elsewhere(size: int) 
     assert copied.records == viewed.records == records
 
 
-def test_a_frame_above_one_mebibyte_is_read_alike() -> None:
+def test_frame_above_one_mebibyte_is_read_the_same_way() -> None:
     topics = [{"name": f"topic-{number:05}", "num_partitions": number} for number in range(60_000)]
     frame = encode_request(ApiKey.CREATE_TOPICS, 7, {"topics": topics})
     assert len(frame) > 1 << 20
@@ -156,8 +156,8 @@ def test_an_unknown_tagged_field_beside_a_known_one_is_stepped_over() -> None:
 
 def test_a_tagged_field_at_its_default_is_not_written() -> None:
     default = encode_request(ApiKey.FETCH, 17, {})
-    given = {"cluster_id": None, "replica_state": {"replica_id": -1, "replica_epoch": -1}}
-    assert encode_request(ApiKey.FETCH, 17, given) == default
+    defaults = {"cluster_id": None, "replica_state": {"replica_id": -1, "replica_epoch": -1}}
+    assert encode_request(ApiKey.FETCH, 17, defaults) == default
 
 
 @pytest.mark.parametrize(
@@ -190,8 +190,12 @@ def test_bytes_after_any_request_are_ignored(key: ApiKey) -> None:
             continue
         data = encode_request(key, version, {})
         decoded = decode_request(key, version, data)
-        more = decode_request(key, version, data + b"\x00kafka-go")
-        assert encode_request(key, version, more) == encode_request(key, version, decoded) == data
+        decoded_extended = decode_request(key, version, data + b"\x00kafka-go")
+        assert (
+            encode_request(key, version, decoded_extended)
+            == encode_request(key, version, decoded)
+            == data
+        )
 
 
 @pytest.mark.parametrize("count", [2**31 - 1, -1, -2, -(2**31), 1000])
@@ -254,12 +258,12 @@ def test_elements_are_counted_over_the_whole_message() -> None:
     [
         ("has no field", {"topix": []}),
         ("has no field", {"topics": [{"nome": "t"}]}),
-        ("no mapping", {"topics": ["t"]}),
+        ("not a mapping", {"topics": ["t"]}),
         ("has no len", {"topics": None}),
         ("not iterable", {"topics": 3}),
         ("encode", {"topics": [{"name": None}]}),
         ("encode", {"topics": [{"name": b"t"}]}),
-        ("longer than", {"topics": [{"name": "t" * 32768}]}),
+        ("too long", {"topics": [{"name": "t" * 32768}]}),
         ("surrogates", {"topics": [{"name": "\ud800"}]}),
         ("format requires", {"topics": [{"name": "t", "error_code": 32768}]}),
         ("not an integer", {"topics": [{"name": "t", "error_code": None}]}),
@@ -268,7 +272,7 @@ def test_elements_are_counted_over_the_whole_message() -> None:
         ("not an integer", {"throttle_time_ms": "1"}),
     ],
 )
-def test_our_own_mistakes_are_assertions(reason: str, value: dict[str, Any]) -> None:
+def test_wrong_arguments_raise_assertion_errors(reason: str, value: dict[str, Any]) -> None:
     with pytest.raises(AssertionError, match=reason):
         encode_response(ApiKey.CREATE_TOPICS, 7, value)
 
@@ -312,7 +316,7 @@ def test_mutable_defaults_are_not_shared() -> None:
     assert second.topics == []
 
 
-def test_a_struct_that_may_be_null_is_null_or_there() -> None:
+def test_nullable_struct_is_none_or_a_struct() -> None:
     key = ApiKey.DESCRIBE_TOPIC_PARTITIONS
     assert decode_request(key, 0, encode_request(key, 0, {})).cursor is None
     cursor = {"topic_name": "t", "partition_index": 3}
@@ -320,7 +324,7 @@ def test_a_struct_that_may_be_null_is_null_or_there() -> None:
     assert value.cursor.as_dict() == cursor
 
 
-def test_versions_without_definition_are_our_mistake() -> None:
+def test_undefined_versions_are_assertion_errors() -> None:
     assert request_message(ApiKey.CREATE_TOPICS).versions == range(2, 8)
     with pytest.raises(AssertionError, match="no version 8"):
         decode_request(ApiKey.CREATE_TOPICS, 8, b"")

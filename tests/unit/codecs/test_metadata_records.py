@@ -125,13 +125,13 @@ def test_an_unknown_field_is_a_type_error() -> None:
 
 
 @pytest.mark.parametrize("value", ["020000", "010600", "017f00", "010205", "01ff0100"])
-def test_what_is_newer_than_we_are_stops_the_replay(value: str) -> None:
+def test_record_newer_than_supported_stops_the_replay(value: str) -> None:
     with pytest.raises(KafkaError) as raised:
         decode_metadata_record(bytes.fromhex(value) + bytes(20))
     assert raised.value.code is ErrorCode.UNSUPPORTED_VERSION
 
 
 @pytest.mark.parametrize("value", ["", "01", "0102", "010200", "01020002ff", "0114000000"])
-def test_bytes_that_are_no_record_are_refused(value: str) -> None:
+def test_malformed_record_bytes_are_refused(value: str) -> None:
     with pytest.raises(MalformedFrameError):
         decode_metadata_record(bytes.fromhex(value))

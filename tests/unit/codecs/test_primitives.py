@@ -154,7 +154,7 @@ def test_a_uuid_is_written_as_22_characters_without_padding() -> None:
 @pytest.mark.parametrize(
     "text", ["", "A" * 21, "A" * 23, "A" * 21 + "+", "A" * 21 + "\n", "ä" * 22]
 )
-def test_what_is_no_uuid_is_refused(text: str) -> None:
+def test_invalid_uuid_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="not a uuid"):
         primitives.uuid_from_text(text)
 

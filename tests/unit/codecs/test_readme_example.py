@@ -21,9 +21,9 @@ SHORT = {
 def blocks() -> list[tuple[bytes, list[int]]]:
     """Return the example's two blocks as bytes, and the byte counts next to them."""
     example = README.read_text(encoding="utf-8").partition("## A worked example")[2]
-    found = re.findall(r"(?:^    .*\n)+", example, re.MULTILINE)
+    code_blocks = re.findall(r"(?:^    .*\n)+", example, re.MULTILINE)
     result: list[tuple[bytes, list[int]]] = []
-    for block in found:
+    for block in code_blocks:
         data = bytearray()
         counts: list[int] = []
         for line in block.splitlines():

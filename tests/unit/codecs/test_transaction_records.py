@@ -52,7 +52,7 @@ def test_a_key_is_read_as_it_was_written(transactional_id):
     assert decode_transaction_key(transaction_key(transactional_id)) == transactional_id
 
 
-def test_a_key_of_another_kind_is_told_apart():
+def test_key_of_another_record_type_is_recognized():
     assert decode_transaction_key(b"\x00\x01\x00\x00") is None
 
 
@@ -132,7 +132,9 @@ def test_a_value_that_is_cut_off_is_refused(length, is_flexible):
 
 def _assert_same(fields, body):
     for name, value in fields.items():
-        found = getattr(body, name)
+        actual = getattr(body, name)
         if name == "transaction_partitions" and value is not None:
-            found = [{"topic": each.topic, "partition_ids": each.partition_ids} for each in found]
-        assert found == value, name
+            actual = [
+                {"topic": entry.topic, "partition_ids": entry.partition_ids} for entry in actual
+            ]
+        assert actual == value, name

@@ -25,7 +25,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "generated"
 
 
-def test_the_modules_are_those_that_the_generator_makes() -> None:
+def test_modules_on_disk_equal_generated_modules() -> None:
     made = {path.name: path.read_text(encoding="utf-8") for path in build.MODULES.glob("*.py")}
     assert made.pop("made_from.py")
     expected = {f"{module_name(s)}.py": module_source(s) for s in definitions.all_schemas()}
@@ -35,7 +35,7 @@ def test_the_modules_are_those_that_the_generator_makes() -> None:
 @pytest.mark.skipif(
     os.environ.get("WIREBROKER_TESTS_EXPECT") == "compiled", reason="a copy is no checkout"
 )
-def test_a_test_run_without_them_says_what_makes_them(tmp_path: Path) -> None:
+def test_run_without_generated_modules_names_the_command(tmp_path: Path) -> None:
     copy = copy_of_the_project(tmp_path / "copy")
     command = [sys.executable, "-m", "pytest", "--collect-only", "-p", "no:cacheprovider"]
     done = subprocess.run(
@@ -45,7 +45,7 @@ def test_a_test_run_without_them_says_what_makes_them(tmp_path: Path) -> None:
     assert "python -m compiling.messages" in done.stderr
 
 
-def test_what_is_current_is_not_made_again(folder: Path) -> None:
+def test_current_modules_are_not_rebuilt(folder: Path) -> None:
     assert build.requirements() == [definitions.KAFKA_PYTHON]
     build.make_modules()
     assert build.requirements() == []
@@ -55,7 +55,7 @@ def test_what_is_current_is_not_made_again(folder: Path) -> None:
     assert note.stat().st_mtime_ns == before
 
 
-def test_what_is_stale_is_made_anew_without_what_was_there(folder: Path) -> None:
+def test_stale_modules_are_rebuilt_from_scratch(folder: Path) -> None:
     folder.mkdir()
     (folder / "made_from.py").write_text('DIGEST = "another"\n', encoding="utf-8")
     (folder / "update_metadata_request.py").touch()
@@ -79,7 +79,7 @@ def test_an_interrupted_build_is_not_current(folder: Path, monkeypatch: pytest.M
     assert not build.are_current()
 
 
-def test_every_module_says_where_it_is_made(folder: Path) -> None:
+def test_every_generated_module_names_its_generator(folder: Path) -> None:
     build.make_modules()
     for path in folder.glob("*.py"):
         text = path.read_text(encoding="utf-8")
@@ -89,9 +89,9 @@ def test_every_module_says_where_it_is_made(folder: Path) -> None:
 @pytest.fixture
 def their_schema(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the file of a copy of kafka-python's definitions, the only one on sys.path."""
-    found = definitions._resources()
+    resources = definitions._resources()
     copy = tmp_path / "site" / definitions._RESOURCES
-    shutil.copytree(found, copy)
+    shutil.copytree(resources, copy)
     monkeypatch.setattr(sys, "path", [str(tmp_path / "site")])
     definitions.kafka_python_schema.cache_clear()
     return copy / "EndTxnRequest.json"

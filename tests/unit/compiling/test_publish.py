@@ -118,7 +118,10 @@ def index(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Index]]:
 
 def state_of(root: Path) -> tuple[str, ...]:
     return (
-        *(git(root, *each) for each in (("rev-parse", "HEAD"), ("tag",), ("status", "-s"))),
+        *(
+            git(root, *arguments)
+            for arguments in (("rev-parse", "HEAD"), ("tag",), ("status", "-s"))
+        ),
         git(root, "worktree", "list"),
         git(root, "ls-remote", "origin"),
     )
@@ -202,9 +205,7 @@ def of_another_version(dist: Path) -> None:
     "change",
     [damaged, incomplete, with_another_file, with_damaged_checksums, of_another_version],
 )
-def test_files_that_are_not_those_of_the_checksums_are_built_again(
-    project, index, monkeypatch, change
-):
+def test_files_with_wrong_checksums_are_rebuilt(project, index, monkeypatch, change):
     monkeypatch.setenv(TOKEN, "pypi-token")
     command = ["--upload", "--date", DATE]
     index.status = 403
@@ -243,7 +244,7 @@ def another_version(root: Path) -> None:
     [
         (uncommitted, [], "", "uncommitted changes: commit or stash"),
         (tagged_before, [], "", "tag v0.2.0 exists at another commit"),
-        (another_version, [], "", "CHANGELOG.md tells of 0.1.0"),
+        (another_version, [], "", "CHANGELOG.md starts with 0.1.0"),
         (nothing, ["--upload"], "", f"needs an API token of the package index in {TOKEN}"),
         (nothing, ["--upload", "--remote", "upstream"], "token", "no git remote upstream"),
     ],

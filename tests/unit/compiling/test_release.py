@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_the_changelog_tells_of_this_version_first():
+def test_changelog_starts_with_the_current_version():
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert check_changelog(text, __version__, final=False)
 
 
-def test_a_part_of_the_changelog_ends_with_the_next_heading():
+def test_changelog_section_ends_at_the_next_heading():
     text = "# Changes\n\n## 0.2.0 (2026-12-01)\nNew.\n\n## 0.1.0 (2026-11-01)\nOld.\n"
     assert check_changelog(text, "0.2.0", final=True) == "New."
 
@@ -31,10 +31,12 @@ def test_a_part_of_the_changelog_ends_with_the_next_heading():
     ("text", "final", "complaint"),
     [
         pytest.param("# Changes\n", False, "no heading", id="no-version"),
-        pytest.param("## 0.1.0 (2026-11-01)\nOld.\n", False, "tells of 0.1.0", id="older"),
-        pytest.param("## 0.2.0 (unreleased)\nNew.\n", True, "has its date", id="no-date"),
-        pytest.param("## 0.2.0\nNew.\n", True, "has its date", id="nothing-instead-of-a-date"),
-        pytest.param("## 0.2.0 (unreleased)\n\n## 0.1.0\nOld.\n", False, "nothing", id="empty"),
+        pytest.param("## 0.1.0 (2026-11-01)\nOld.\n", False, "starts with 0.1.0", id="older"),
+        pytest.param("## 0.2.0 (unreleased)\nNew.\n", True, "needs its date", id="no-date"),
+        pytest.param("## 0.2.0\nNew.\n", True, "needs its date", id="nothing-instead-of-a-date"),
+        pytest.param(
+            "## 0.2.0 (unreleased)\n\n## 0.1.0\nOld.\n", False, "does not describe", id="empty"
+        ),
     ],
 )
 def test_a_changelog_that_lags_behind_is_refused(text, final, complaint):
@@ -58,8 +60,10 @@ def test_pythons_of_each_abi_are_found_once(tmp_path):
     fake_python(first, "python3.97", "pypy 3 97 0 pypy397")
     fake_python(first, "python3.96", "cpython 3 96 0 cpython-396-somewhere", status=1)
     fake_python(first, "python3.99-config", "cpython 3 99 0 cpython-399-somewhere")
-    found = interpreters([first, second, tmp_path / "not-there"])
-    assert [each.path for each in found if each.version >= (3, 90, 0)] == [first / "python3.98"]
-    assert not [each for each in found if each.version < (3, 11, 0)]
-    own = [each for each in found if each.abi == sysconfig.get_config_var("SOABI")]
-    assert [each.version for each in own] == [tuple(sys.version_info[:3])] * len(own)
+    pythons = interpreters([first, second, tmp_path / "not-there"])
+    assert [python.path for python in pythons if python.version >= (3, 90, 0)] == [
+        first / "python3.98"
+    ]
+    assert not [python for python in pythons if python.version < (3, 11, 0)]
+    own = [python for python in pythons if python.abi == sysconfig.get_config_var("SOABI")]
+    assert [python.version for python in own] == [tuple(sys.version_info[:3])] * len(own)

@@ -7,8 +7,8 @@ import os
 import pytest
 
 from compiling import run
+from compiling.build_choice import VARIABLE
 from compiling.tree import ROOT
-from compiling.wish import VARIABLE
 
 FOLDER = ROOT / ".venv" / "of-a-test"
 
@@ -27,13 +27,13 @@ def start(monkeypatch, capsys):
 
     monkeypatch.setattr(os, "execve", execve)
 
-    def started(*, is_current, missing=None, more=()):
+    def started(*, is_current, missing=None, extra_arguments=()):
         monkeypatch.setattr(run, "is_current", lambda _: is_current)
         monkeypatch.setattr(run, "what_is_missing", lambda: missing)
         with pytest.raises(BecameError) as became:
-            run.main(FOLDER, ["serve", "--port", "0", *more])
+            run.main(FOLDER, ["serve", "--port", "0", *extra_arguments])
         arguments, environment = became.value.args
-        assert arguments[1:] == ["-P", "-m", "wirebroker", "serve", "--port", "0", *more]
+        assert arguments[1:] == ["-P", "-m", "wirebroker", "serve", "--port", "0", *extra_arguments]
         return environment, capsys.readouterr().err
 
     return started
@@ -60,19 +60,19 @@ def test_without_a_compiler_one_line_says_what_to_install(start):
     assert "cc is not installed" in printed
 
 
-def test_the_variable_asks_for_plain_python(start, monkeypatch):
+def test_environment_variable_selects_plain_python(start, monkeypatch):
     monkeypatch.setenv(VARIABLE, "0")
     environment, printed = start(is_current=True)
     assert "PYTHONPATH" not in environment
     assert "plain Python" in printed
 
 
-def test_http_is_served_on_loopback_unless_a_file_or_the_environment_configures_it(
-    start, monkeypatch
-):
+def test_http_listens_on_loopback_unless_configured_otherwise(start, monkeypatch):
     name = "KAFKA_WIREBROKER_HTTP_LISTENERS"
-    given = [start(is_current=True)[0].get(name)]
-    given.append(start(is_current=True, more=["--config", "server.properties"])[0].get(name))
+    listeners = [start(is_current=True)[0].get(name)]
+    listeners.append(
+        start(is_current=True, extra_arguments=["--config", "server.properties"])[0].get(name)
+    )
     monkeypatch.setenv(name, "127.0.0.1:1")
-    given.append(start(is_current=True)[0].get(name))
-    assert given == ["127.0.0.1:9404", None, "127.0.0.1:1"]
+    listeners.append(start(is_current=True)[0].get(name))
+    assert listeners == ["127.0.0.1:9404", None, "127.0.0.1:1"]

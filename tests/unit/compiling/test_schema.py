@@ -82,9 +82,9 @@ def test_what_json_defines_can_be_written_and_read(version: int) -> None:
 
 
 def test_a_table_is_understood() -> None:
-    thing, empty = parse_table(TABLE)
-    assert (thing.name, thing.number, thing.versions) == ("ThingRecord", 99, Versions(0, 2))
-    name, limits, parts, note, end = thing.body.fields
+    record, empty = parse_table(TABLE)
+    assert (record.name, record.number, record.versions) == ("ThingRecord", 99, Versions(0, 2))
+    name, limits, parts, note, end = record.body.fields
     assert (name.default, limits.is_array, limits.versions.first) == ("a", True, 1)
     assert (parts.versions, parts.is_ignorable) == (Versions(1, 1), True)
     assert parts.struct is not None
@@ -96,7 +96,7 @@ def test_a_table_is_understood() -> None:
     assert empty.body.fields == ()
 
 
-def test_a_table_says_which_versions_are_flexible_and_names_a_struct_again() -> None:
+def test_table_sets_flexible_versions_and_reuses_a_struct() -> None:
     (schema,) = parse_table(
         "ThingRequest 9 1-3 flexible=2+\n"
         "  # The first time.\n"
@@ -110,7 +110,7 @@ def test_a_table_says_which_versions_are_flexible_and_names_a_struct_again() -> 
     assert first.struct == others.struct
 
 
-def test_a_head_with_a_slip_is_refused() -> None:
+def test_malformed_message_header_is_refused() -> None:
     with pytest.raises(SchemaError, match="flexibel"):
         parse_table("ThingRequest 9 1-3 flexibel=2+")
 

@@ -33,10 +33,10 @@ def commit_all(log: Log) -> None:
 
 
 def batch(
-    count: int = 1, *, value: bytes = b"v", timestamp_ms: int = NOW, **more: Any
+    count: int = 1, *, value: bytes = b"v", timestamp_ms: int = NOW, **batch_fields: Any
 ) -> memoryview:
     records = [(b"k", value, ())] * count
-    return memoryview(build_batch(records, timestamp_ms=timestamp_ms, **more))
+    return memoryview(build_batch(records, timestamp_ms=timestamp_ms, **batch_fields))
 
 
 def append(
@@ -45,11 +45,11 @@ def append(
     *,
     leader_epoch: int = 0,
     now_ms: int = NOW,
-    **more: Any,
+    **options: Any,
 ) -> AppendResult:
     if records is None:
         records = batch()
-    result = log.append_as_leader(records, leader_epoch=leader_epoch, now_ms=now_ms, **more)
+    result = log.append_as_leader(records, leader_epoch=leader_epoch, now_ms=now_ms, **options)
     commit_all(log)
     return result
 
@@ -68,5 +68,5 @@ def fields_of(result: AppendResult | None) -> tuple[int, int, int, int, bool]:
 
 def read_all(log: Log, offset: int = 0) -> bytes:
     """Read from `offset` to the end of its segment."""
-    found = log.read(offset, 1 << 20, up_to_offset=log.log_end_offset).slice
-    return b"" if found is None else found.read()
+    file_slice = log.read(offset, 1 << 20, up_to_offset=log.log_end_offset).slice
+    return b"" if file_slice is None else file_slice.read()

@@ -97,7 +97,7 @@ def test_a_failed_write_cuts_the_file_back_and_keeps_its_size(tmp_path, monkeypa
     assert file.read_at(0, 100) == b"older"
 
 
-def test_a_failed_write_that_cannot_be_undone_is_no_shortage(tmp_path, monkeypatch):
+def test_failed_write_that_cannot_be_undone_is_not_disk_full(tmp_path, monkeypatch):
     file = Files().data(f"{tmp_path}/a")
     file.write_at(0, b"old")
     real_pwrite = os.pwrite
@@ -113,18 +113,18 @@ def test_a_failed_write_that_cannot_be_undone_is_no_shortage(tmp_path, monkeypat
     assert caught.value.errno == errno.EIO
 
 
-def test_a_small_file_that_cannot_be_replaced_stays_and_leaves_no_other(tmp_path, monkeypatch):
+def test_failed_replace_keeps_the_file_and_leaves_no_temporary(tmp_path, monkeypatch):
     files = Files()
-    files.write_whole(f"{tmp_path}/a", b"old")
+    files.write_file(f"{tmp_path}/a", b"old")
 
     def full(*_):
         raise OSError(errno.ENOSPC, "disk full")
 
     monkeypatch.setattr(f"{DOOR}.pwritev", full)
     with pytest.raises(OSError, match="disk full"):
-        files.write_whole(f"{tmp_path}/a", b"new")
+        files.write_file(f"{tmp_path}/a", b"new")
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
-    assert files.read_whole(f"{tmp_path}/a") == b"old"
+    assert files.read_file(f"{tmp_path}/a") == b"old"
 
 
 def test_a_file_is_dirty_until_a_sync_that_began_after_its_last_change(tmp_path, monkeypatch):
@@ -237,7 +237,7 @@ def test_the_size_of_a_file_that_is_renamed_meanwhile_is_found(tmp_path, monkeyp
     assert file.size() == 3
 
 
-def test_what_a_disk_does_not_tell_is_not_taken_for_a_file_that_is_gone(tmp_path, monkeypatch):
+def test_stat_error_is_not_taken_for_a_missing_file(tmp_path, monkeypatch):
     files = Files()
     assert files.exists(f"{tmp_path}")
     assert not files.exists(f"{tmp_path}/a")
@@ -299,7 +299,7 @@ def test_a_full_socket_raises_and_does_not_block(tmp_path):
             file.send_to(left.fileno(), 0, 1 << 20)
 
 
-def test_what_was_just_written_is_resident(tmp_path):
+def test_written_pages_are_in_the_page_cache(tmp_path):
     file = Files().data(f"{tmp_path}/a")
     file.write_at(0, bytes(300_000))
     assert file.is_resident(0)
@@ -311,7 +311,7 @@ def test_what_was_just_written_is_resident(tmp_path):
 
 
 @pytest.mark.parametrize("system", ["linux", "another"])
-def test_what_was_dropped_is_there_once_it_is_warmed(tmp_path, monkeypatch, system):
+def test_dropped_pages_are_cached_after_warming(tmp_path, monkeypatch, system):
     monkeypatch.setattr(system_calls, "_sends_anywhere", system == "linux")
     file = Files().data(f"{tmp_path}/a")
     file.write_at(0, bytes(3 << 20))
@@ -323,7 +323,7 @@ def test_what_was_dropped_is_there_once_it_is_warmed(tmp_path, monkeypatch, syst
     file.warm(3 << 20, 10)  # past the end
 
 
-def test_what_is_asked_for_ahead_comes_without_being_waited_for(tmp_path):
+def test_read_ahead_loads_pages_in_the_background(tmp_path):
     file = Files().data(f"{tmp_path}/a")
     file.write_at(0, bytes(1 << 20))
     file.sync()
@@ -334,7 +334,7 @@ def test_what_is_asked_for_ahead_comes_without_being_waited_for(tmp_path):
     assert file.size() == 1 << 20
 
 
-def test_what_has_no_name_any_more_is_warmed_as_well(tmp_path):
+def test_unlinked_file_can_be_warmed(tmp_path):
     file = Files().data(f"{tmp_path}/a")
     file.write_at(0, bytes(1 << 20))
     file.sync()
@@ -344,7 +344,7 @@ def test_what_has_no_name_any_more_is_warmed_as_well(tmp_path):
     assert all(file.is_resident(part, 4096) for part in range(0, 1 << 20, 4096))
 
 
-def test_what_has_lost_its_name_to_another_file_is_warmed_as_well(tmp_path):
+def test_replaced_file_can_be_warmed(tmp_path):
     file = Files().data(f"{tmp_path}/a")
     file.write_at(0, bytes(1 << 20))
     file.sync()
@@ -356,7 +356,7 @@ def test_what_has_lost_its_name_to_another_file_is_warmed_as_well(tmp_path):
 
 
 @pytest.mark.parametrize("missing", ["a", "null"])
-def test_what_is_open_is_warmed_though_no_descriptor_is_left(tmp_path, monkeypatch, missing):
+def test_open_file_is_warmed_without_free_descriptors(tmp_path, monkeypatch, missing):
     file = Files().data(f"{tmp_path}/a")
     file.write_at(0, bytes(1 << 20))
     file.sync()
@@ -373,7 +373,7 @@ def test_what_is_open_is_warmed_though_no_descriptor_is_left(tmp_path, monkeypat
     assert all(file.is_resident(part, 4096) for part in range(0, 1 << 20, 4096))
 
 
-def test_a_cold_page_is_told_from_a_warm_one(tmp_path, monkeypatch):
+def test_uncached_page_is_distinguished_from_cached(tmp_path, monkeypatch):
     file = Files().data(f"{tmp_path}/a")
     file.write_at(0, b"abc")
 
@@ -384,7 +384,7 @@ def test_a_cold_page_is_told_from_a_warm_one(tmp_path, monkeypatch):
     assert not file.is_resident(0)
 
 
-def test_what_lies_in_a_folder_that_goes_is_not_held_open(tmp_path):
+def test_files_of_a_removed_folder_are_closed(tmp_path):
     files = Files()
     files.make_directory(f"{tmp_path}/gone")
     read, other = files.data(f"{tmp_path}/gone/a"), files.data(f"{tmp_path}/gone-not")
@@ -400,9 +400,9 @@ def test_what_lies_in_a_folder_that_goes_is_not_held_open(tmp_path):
 def test_small_files_are_replaced_whole(tmp_path):
     files = Files()
     path = f"{tmp_path}/meta"
-    files.write_whole(path, b"one")
-    files.write_whole(path, b"two", sync=False)
-    assert files.read_whole(path) == b"two"
+    files.write_file(path, b"one")
+    files.write_file(path, b"two", sync=False)
+    assert files.read_file(path) == b"two"
     assert files.list_directory(str(tmp_path)) == ["meta"]
 
 
@@ -411,7 +411,7 @@ def test_directories_are_made_listed_and_removed(tmp_path):
     path = f"{tmp_path}/a/b"
     files.make_directory(path)
     files.make_directory(path)
-    files.write_whole(f"{path}/x", b"")
+    files.write_file(f"{path}/x", b"")
     files.make_directory(f"{path}/sub")
     files.sync_directory(path)
     assert sorted(files.list_directory(path)) == ["sub", "x"]
@@ -459,7 +459,7 @@ def test_a_smaller_bound_holds_from_the_next_file_on(tmp_path):
     files.close_all()
 
 
-def test_what_is_cached_is_read_into_memory(tmp_path):
+def test_cached_data_is_read_into_memory(tmp_path):
     files = Files()
     file = files.data(str(tmp_path / "log"))
     file.write_at(0, b"0123456789")
@@ -474,7 +474,7 @@ def test_what_is_cached_is_read_into_memory(tmp_path):
 @pytest.mark.parametrize(
     ("error", "count", "asked"), [(errno.EAGAIN, 0, 2), (errno.EOPNOTSUPP, 4, 1)]
 )
-def test_what_is_not_cached_is_left_and_read_where_the_file_system_cannot_tell(
+def test_uncached_data_is_skipped_or_read_if_unsupported(
     tmp_path, monkeypatch, error, count, asked
 ):
     files = Files()

@@ -40,7 +40,7 @@ def test_without_a_cluster_id_one_is_drawn(tmp_path):
         ({"cluster_id": uuid_text(bytes(range(16)))}, "belongs to cluster MkU3"),
     ],
 )
-def test_a_directory_of_somebody_else_is_refused_and_unlocked(tmp_path, asked, sentence):
+def test_foreign_directory_is_refused_and_unlocked(tmp_path, asked, sentence):
     open_directory(tmp_path, cluster_id=CLUSTER_ID).close()
     with pytest.raises(LogDirectoryError, match=sentence):
         open_directory(tmp_path, **asked)
@@ -69,7 +69,7 @@ def test_folders_like_partitions_without_an_identity_are_left_alone(tmp_path, na
     (tmp_path / name).mkdir()
     with pytest.raises(LogDirectoryError) as refused:
         open_directory(tmp_path)
-    assert f"no meta.properties but folders named like partitions ({name})" in str(refused.value)
+    assert f"has partition directories ({name}) but no meta.properties" in str(refused.value)
     assert "choose another data directory" in str(refused.value)
     assert [path.name for path in tmp_path.rglob("*")] == [name]
 
@@ -86,7 +86,7 @@ def test_other_folders_and_files_are_no_reason_to_refuse(tmp_path):
     (tmp_path / "notes-1").write_text("")
     directory = open_directory(tmp_path)
     directory.close()
-    assert directory.foreign == ["lost+found"]
+    assert directory.unknown_directories == ["lost+found"]
 
 
 def test_damaged_properties_are_refused(tmp_path):
@@ -136,7 +136,7 @@ def test_a_clean_stop_is_known_once(tmp_path):
     ],
     ids=lambda content: repr(content[:40]),
 )
-def test_a_marker_of_another_age_is_a_clean_stop_all_the_same(tmp_path, content):
+def test_clean_shutdown_marker_of_another_version_counts(tmp_path, content):
     (tmp_path / ".kafka_cleanshutdown").write_bytes(content)
     directory = open_directory(tmp_path)
     assert (directory.was_clean, directory.previous_broker_epoch) == (True, -1)
@@ -169,11 +169,11 @@ def test_partitions_are_listed_by_their_names(tmp_path):
     ]
     assert [path.split("/")[-1][:6] for path in directory.to_delete] == ["gone-3"]
     assert [path.split("/")[-1][:5] for path in directory.strays] == ["stray"]
-    assert [(each.topic, each.partition) for each in directory.futures] == [("moving", 5)]
-    assert directory.foreign == ["lost+found"]
+    assert [(future.topic, future.partition) for future in directory.futures] == [("moving", 5)]
+    assert directory.unknown_directories == ["lost+found"]
 
 
-def test_a_damaged_topic_id_is_told_and_left_to_the_metadata(tmp_path):
+def test_damaged_topic_id_is_logged_and_taken_from_metadata(tmp_path):
     open_directory(tmp_path).close()
     (tmp_path / "t-0").mkdir()
     (tmp_path / "t-0" / "partition.metadata").write_bytes(b"version: 0\ntopic_id: short")
@@ -209,7 +209,7 @@ def test_a_deleted_partition_is_renamed_and_listed_for_removal(tmp_path, topic):
     directory.close()
 
 
-def test_checkpoints_are_kept_apart_and_damaged_ones_are_told(tmp_path):
+def test_damaged_checkpoint_is_logged_and_others_are_read(tmp_path):
     directory = open_directory(tmp_path)
     directory.write_recovery_points({("t", 0): 1})
     directory.write_log_start_offsets({("t", 0): 2})
@@ -232,10 +232,10 @@ def test_many_partitions_are_all_listed(tmp_path):
     directory.close()
     directory = open_directory(tmp_path)
     directory.close()
-    assert sorted(found.partition for found in directory.partitions) == list(range(1_000))
+    assert sorted(partition.partition for partition in directory.partitions) == list(range(1_000))
 
 
-def test_the_marker_of_a_clean_stop_is_gone_for_good_before_anything_is_written(tmp_path):
+def test_clean_shutdown_marker_is_removed_durably_before_writes(tmp_path):
     class Watched(Files):
         __slots__ = ("synced",)
         synced: list[str]

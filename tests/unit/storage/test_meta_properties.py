@@ -29,7 +29,7 @@ def test_what_is_written_is_read_back():
     assert parse_meta_properties(format_meta_properties(properties)) == properties
 
 
-def test_the_liberties_of_java_properties_are_understood():
+def test_java_properties_syntax_variants_are_read():
     text = "! comment\n  node.id : 3\r\nversion 1\ncluster.id = a\\:b\\=c\\ d  \n\nother=\n"
     assert parse_meta_properties(text) == MetaProperties("a:b=c d", 3, bytes(16))
 
@@ -40,12 +40,12 @@ def test_the_liberties_of_java_properties_are_understood():
         ("", "version is None"),
         (RECORDED.replace("version=1", "version=2"), "version is '2'"),
         (RECORDED.replace("node.id=1", ""), "node.id is missing"),
-        (RECORDED.replace("node.id=1", "node.id=one"), "no number"),
-        (RECORDED.replace("node.id=1", "node.id=-1"), "no number"),
+        (RECORDED.replace("node.id=1", "node.id=one"), "not a number"),
+        (RECORDED.replace("node.id=1", "node.id=-1"), "not a number"),
         (RECORDED.replace("cluster.id=", "#"), "cluster.id is missing"),
         (RECORDED.replace("dW2kI4", "?"), "not a uuid"),
     ],
 )
-def test_what_is_missing_or_wrong_is_named(text, problem):
+def test_missing_or_wrong_property_is_named(text, problem):
     with pytest.raises(ValueError, match=problem):
         parse_meta_properties(text)

@@ -72,13 +72,13 @@ def check_goes_on(open_log, count: int) -> None:
     log.close(clean=False)
     again = open_log(segment_bytes=200)
     assert again.log_end_offset == count + 6
-    headers = [each for segment in again.segments for _, each in segment.iterate_headers()]
-    assert [each.base_offset for each in headers] == list(range(count + 6))
+    headers = [header for segment in again.segments for _, header in segment.iterate_headers()]
+    assert [header.base_offset for header in headers] == list(range(count + 6))
 
 
 @pytest.mark.parametrize("odd", ODD)
 @pytest.mark.parametrize("clean", [True, False])
-def test_odd_files_are_no_segments(open_log, tmp_path, odd, clean):
+def test_irregular_files_are_not_segments(open_log, tmp_path, odd, clean):
     log = open_log(segment_bytes=200)
     for _ in range(3):
         append(log)
@@ -96,7 +96,7 @@ def test_odd_files_are_no_segments(open_log, tmp_path, odd, clean):
 
 @pytest.mark.parametrize("odd", ODD)
 @pytest.mark.parametrize("suffix", ["index", "timeindex", "txnindex"])
-def test_odd_indexes_are_built_again(open_log, tmp_path, odd, suffix):
+def test_irregular_index_files_are_rebuilt(open_log, tmp_path, odd, suffix):
     log = open_log(segment_bytes=200)
     for _ in range(5):
         append(log)
@@ -184,8 +184,8 @@ def test_a_start_passes_over_odd_entries_of_a_data_directory(tmp_path, odd):
         odd(path / name)
     (path / "real-0").mkdir()
     opened = LogDirectory.open(str(path), files, node_id=1)
-    found = {partition.path.rpartition("/")[2] for partition in opened.partitions}
-    assert found == {"real-0", *(["t-5"] if odd is directory else [])}
+    folders = {partition.path.rpartition("/")[2] for partition in opened.partitions}
+    assert folders == {"real-0", *(["t-5"] if odd is directory else [])}
     opened.close()
 
 
@@ -199,7 +199,7 @@ def test_a_start_passes_over_odd_entries_of_a_data_directory(tmp_path, odd):
         "replication-offset-checkpoint",
     ],
 )
-def test_odd_small_files_neither_block_a_start_nor_are_written_through(tmp_path, odd, name):
+def test_irregular_small_files_neither_block_nor_are_followed(tmp_path, odd, name):
     files = Files()
     path = tmp_path / "data"
     LogDirectory.open(str(path), files, node_id=1).close()
@@ -219,7 +219,7 @@ def test_odd_small_files_neither_block_a_start_nor_are_written_through(tmp_path,
 
 
 @pytest.mark.parametrize("odd", ODD)
-def test_an_odd_identity_is_not_replaced(tmp_path, odd):
+def test_irregular_meta_properties_file_is_not_replaced(tmp_path, odd):
     path = tmp_path / "data"
     path.mkdir()
     odd(path / "meta.properties")
@@ -227,5 +227,5 @@ def test_an_odd_identity_is_not_replaced(tmp_path, odd):
         LogDirectory.open(str(path), Files(), node_id=1).close()
         assert not (tmp_path / OUTSIDE).exists()
         return
-    with pytest.raises(LogDirectoryError, match="is no regular file"):
+    with pytest.raises(LogDirectoryError, match="is not a regular file"):
         LogDirectory.open(str(path), Files(), node_id=1)

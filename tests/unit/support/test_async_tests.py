@@ -10,10 +10,10 @@ from tests.support.harness.async_tests import on_a_loop
 from wirebroker.net.loop_watch import PolledLoop
 
 
-async def test_a_test_runs_on_the_loop_that_the_broker_has(tmp_path, request):
+async def test_runs_on_the_broker_event_loop(tmp_path, request):
     assert isinstance(asyncio.get_running_loop(), PolledLoop)
     assert tmp_path.is_dir()
-    assert request.node.name == "test_a_test_runs_on_the_loop_that_the_broker_has"
+    assert request.node.name == "test_runs_on_the_broker_event_loop"
 
 
 def test_a_client_runs_on_asyncio_s_own_loop():
@@ -23,7 +23,7 @@ def test_a_client_runs_on_asyncio_s_own_loop():
     assert on_a_loop(client(), is_brokers=False) == "_UnixSelectorEventLoop"
 
 
-def test_what_a_test_raises_comes_out():
+def test_exception_of_a_test_is_reported():
     async def fails() -> None:
         raise ValueError("mine")
 
@@ -31,7 +31,7 @@ def test_what_a_test_raises_comes_out():
         on_a_loop(fails())
 
 
-def test_a_test_that_waits_too_long_is_told_with_all_that_waits():
+def test_timeout_lists_all_waiting_tasks():
     async def helper() -> None:
         await asyncio.get_running_loop().create_future()
 
@@ -45,7 +45,7 @@ def test_a_test_that_waits_too_long_is_told_with_all_that_waits():
     assert "in waits" in str(raised.value)
 
 
-def test_a_task_that_is_left_behind_is_named():
+def test_leaked_task_is_named():
     tasks = []
 
     async def forgotten() -> None:
@@ -65,7 +65,7 @@ async def _wait_behind(began: asyncio.Event) -> None:
     await asyncio.wait_for(asyncio.Event().wait(), 60)
 
 
-def test_a_task_that_ends_a_moment_later_is_not_left_behind():
+def test_task_that_ends_shortly_after_is_not_a_leak():
     tasks = []
 
     async def leaves() -> None:

@@ -32,7 +32,11 @@ def of_files(count: int, *, tests: int = 1) -> list[str]:
 
 
 def run(
-    tmp_path: Path, *, fails: dict[str, int], failed: Sequence[str] = of_files(1), ended: int = 1
+    tmp_path: Path,
+    *,
+    fails: dict[str, int],
+    failed: Sequence[str] = of_files(1),
+    exit_status: int = 1,
 ) -> tuple[int, list[str], str]:
     """Run .ci/run with `fails` as the failures per target; return status and targets."""
     (tmp_path / ".ci").mkdir()
@@ -42,7 +46,7 @@ def run(
     make.write_text(MAKE)
     make.chmod(make.stat().st_mode | stat.S_IXUSR)
     (tmp_path / "failed").write_text(json.dumps(dict.fromkeys(failed, True), indent=2))
-    (tmp_path / "ended").write_text(str(ended))
+    (tmp_path / "ended").write_text(str(exit_status))
     for target, count in fails.items():
         (tmp_path / f"fails-{target}").write_text(str(count))
     environment = {**os.environ, "PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}
@@ -53,7 +57,7 @@ def run(
     return done.returncode, (tmp_path / "made.txt").read_text().splitlines(), done.stdout
 
 
-def test_everything_is_made_once_if_nothing_fails(tmp_path):
+def test_every_target_runs_once_if_nothing_fails(tmp_path):
     status, made, printed = run(tmp_path, fails={})
     assert status == 0
     parts = ["lint", "compiled", "types", "test-compiled", "test-all"]
@@ -63,7 +67,7 @@ def test_everything_is_made_once_if_nothing_fails(tmp_path):
 
 
 @pytest.mark.parametrize("part", ["test-all", "test-compiled"])
-def test_a_few_tests_that_fail_are_tried_again_and_named(tmp_path, part):
+def test_few_failed_tests_are_retried_and_named(tmp_path, part):
     failed = of_files(5)
     status, made, printed = run(tmp_path, fails={part: 1}, failed=failed)
     assert status == 0
@@ -71,28 +75,28 @@ def test_a_few_tests_that_fail_are_tried_again_and_named(tmp_path, part):
     assert [name for name in failed if name in printed] == failed
 
 
-def test_many_tests_of_one_file_are_tried_again(tmp_path):
+def test_many_failed_tests_of_one_file_are_retried(tmp_path):
     """A failed fixture makes all tests of its file fail."""
     failed = [*of_files(5, tests=8), "tests/test_1.py::TestIt::test_it[a::b-/c:d]"]
     assert run(tmp_path, fails={"test-all": 1}, failed=failed)[0] == 0
 
 
 @pytest.mark.parametrize("part", ["test-all", "test-compiled"])
-def test_what_fails_twice_has_failed(tmp_path, part):
+def test_tests_that_fail_twice_fail_the_run(tmp_path, part):
     assert run(tmp_path, fails={part: 2})[0] == 1
 
 
 @pytest.mark.parametrize(("files", "ended"), [(6, 1), (1, 2), (1, 3)])
-def test_what_fails_in_many_files_and_a_run_that_broke_off_are_not_tried_again(
-    tmp_path, files, ended
-):
-    status, made, _ = run(tmp_path, fails={"test-all": 1}, failed=of_files(files), ended=ended)
+def test_failures_in_many_files_and_aborted_runs_are_not_retried(tmp_path, files, ended):
+    status, made, _ = run(
+        tmp_path, fails={"test-all": 1}, failed=of_files(files), exit_status=ended
+    )
     assert status == 1
     assert [line for line in made if "test-all" in line] == ["make test-all"]
 
 
 @pytest.mark.parametrize("part", ["lint", "compiled", "types"])
-def test_what_is_no_test_fails_at_once(tmp_path, part):
+def test_failed_target_without_tests_is_not_retried(tmp_path, part):
     status, _, printed = run(tmp_path, fails={part: 1, "test-all": 1})
     assert status == 1
     assert f"== {part}: FAILED" in printed

@@ -24,20 +24,20 @@ def item(*names):
     ("asked", "left"), [((), 1), (("long",), 2), (("long", "nightly"), 4)], ids=str
 )
 def test_long_and_nightly_tests_run_when_they_are_asked_for(asked, left):
-    gone = []
+    deselected_items = []
 
     def deselected(*, items):
-        gone.extend(items)
+        deselected_items.extend(items)
 
     config = SimpleNamespace(
         getoption=lambda name: name in asked, hook=SimpleNamespace(pytest_deselected=deselected)
     )
     items = [item("java"), item("long"), item("nightly", "java"), item("long", "nightly")]
     conftest.pytest_collection_modifyitems(config, items)  # type: ignore[arg-type]  # so much
-    assert (len(items), len(gone)) == (left, 4 - left)
+    assert (len(items), len(deselected_items)) == (left, 4 - left)
 
 
-def test_what_the_compiled_run_leaves_out_is_there():
+def test_paths_excluded_from_the_compiled_run_exist():
     makefile = (_ROOT / "Makefile").read_text(encoding="utf-8")
     left_out = re.findall(r"\$\(addprefix --ignore=(\S+/),([^)]+)\)", makefile)
     paths = [folder + name for folder, names in left_out for name in names.split()]
@@ -45,11 +45,11 @@ def test_what_the_compiled_run_leaves_out_is_there():
     assert [path for path in paths if not (_ROOT / path).exists()] == []
 
 
-def test_what_workers_are_given_together_or_apart_is_there():
+def test_paths_in_the_scheduling_tables_exist():
     assert [path for path in (*APART, *TOGETHER) if not (_ROOT / path).is_file()] == []
 
 
-def test_what_tests_start_keeps_its_compiled_modules(tmp_path):
+def test_subprocesses_of_tests_use_compiled_modules(tmp_path):
     """Otherwise each broker and verb would recompile its modules: half its CPU time."""
     lines = (_ROOT / "Makefile").read_text(encoding="utf-8").splitlines()
     switch = [line for line in lines if "BYTECODE" in line]

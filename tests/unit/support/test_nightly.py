@@ -25,7 +25,7 @@ def run(tmp_path, capsys):
     return run_them
 
 
-def test_a_table_tells_what_each_step_gave(run):
+def test_table_shows_the_result_of_each_step(run):
     status, printed = run(steps=(step("first", _GOES), step("second", "raise SystemExit(3)")))
     assert status == 1
     rows = [line for line in printed.splitlines() if line.startswith("| ")]
@@ -34,7 +34,7 @@ def test_a_table_tells_what_each_step_gave(run):
     assert rows[3].startswith("| second | FAILED, ")
 
 
-def test_a_run_goes_on_with_what_has_not_passed(run, tmp_path):
+def test_rerun_skips_steps_that_have_passed(run, tmp_path):
     note = tmp_path / "note"
     steps = (
         step("first", f"open({str(note)!r}, 'a').write('1')"),
@@ -51,7 +51,7 @@ def test_a_run_goes_on_with_what_has_not_passed(run, tmp_path):
     assert note.read_text() == "122"
 
 
-def test_a_step_that_is_named_runs_alone_and_again(run, tmp_path):
+def test_named_step_runs_alone_even_if_it_passed(run, tmp_path):
     note = tmp_path / "note"
     steps = tuple(step(name, f"open({str(note)!r}, 'a').write({name!r})") for name in ("a", "b"))
     assert run("b", steps=steps)[0] == 0
@@ -59,24 +59,24 @@ def test_a_step_that_is_named_runs_alone_and_again(run, tmp_path):
     assert note.read_text() == "bb"
 
 
-def test_what_a_step_gave_is_what_its_tests_say_or_its_last_line():
+def test_step_result_is_its_test_summary_or_last_output_line():
     printed = ["", "  logs: seeds 1 to 9, 700 points: {}", "noise", "== 3 passed in 4.0s =="]
     assert gave_of(printed) == ["logs: seeds 1 to 9, 700 points: {}", "== 3 passed in 4.0s =="]
     assert gave_of(["one", "Traceback: torn", ""]) == ["Traceback: torn"]
 
 
-def test_the_list_has_the_minutes_below_each_other(run):
+def test_step_list_aligns_the_minutes(run):
     printed = run("--list", steps=nightly.STEPS)[1]
     assert len({line.index(" min  ") for line in printed.splitlines()}) == 1
 
 
 def test_every_step_is_a_module_with_a_name_of_its_own():
-    names = [one.name for one in nightly.STEPS]
+    names = [step.name for step in nightly.STEPS]
     assert len(set(names)) == len(names)
-    for one in nightly.STEPS:
-        parts = one.command[0].split(".")
+    for step in nightly.STEPS:
+        parts = step.command[0].split(".")
         if parts[0] == "pytest":
             folders = ("tests/", "compat_tests", "spark_it")
-            paths = [each for each in one.command if each.startswith(folders)]
+            paths = [argument for argument in step.command if argument.startswith(folders)]
             assert paths
             assert all((nightly.ROOT / path).exists() for path in paths)

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.parametrize("path", ["data", "./data/meta.properties", "tests/../data/x", "absolute"])
-def test_the_data_of_make_run_is_out_of_reach(path, monkeypatch):
+def test_data_directory_of_make_run_is_protected(path, monkeypatch):
     monkeypatch.chdir(ROOT)
     target = str(ROOT / "data" / ".lock") if path == "absolute" else path
     with pytest.raises(AssertionError, match="give it its own directory"):
@@ -25,7 +25,7 @@ def test_the_data_of_make_run_is_out_of_reach(path, monkeypatch):
         os.scandir(target)
 
 
-def test_other_directories_of_that_name_are_free(tmp_path):
+def test_other_directories_of_that_name_are_not_protected(tmp_path):
     (tmp_path / "data").mkdir()
     assert list((tmp_path / "data").iterdir()) == []
 

@@ -10,12 +10,12 @@ from tests.support.harness.project_files import ROOT
 from tests.support.tools.ports import HOST, free_port, free_ports
 
 
-def test_a_port_is_not_given_again_at_once():
+def test_port_is_not_reused_immediately():
     ports = [free_port() for _ in range(20)]
     assert len(set(ports)) == 20
 
 
-def test_outgoing_connections_are_given_others():
+def test_outgoing_connections_use_other_ports():
     with (
         socket.create_server((HOST, 0)) as server,
         socket.create_connection(server.getsockname()) as client,
@@ -23,13 +23,13 @@ def test_outgoing_connections_are_given_others():
         assert client.getsockname()[1] > max(free_ports(50))
 
 
-def test_a_port_that_somebody_listens_on_is_left_out():
+def test_port_in_use_is_skipped():
     first, *_ = free_ports(1)
     with socket.create_server((HOST, first + 1)):
         assert free_port() != first + 1
 
 
-def test_another_process_is_given_others():
+def test_other_process_gets_different_ports():
     command = "from tests.support.tools.ports import free_ports; print(*free_ports(50))"
     done = subprocess.run(
         [sys.executable, "-c", command], cwd=ROOT, capture_output=True, text=True, check=True

@@ -32,7 +32,7 @@ def test_a_worker_begins_with_the_longest_of_its_kind(is_for_cores, first):
     assert choose(seconds, seconds, is_for_cores=is_for_cores) == first
 
 
-def test_who_has_no_more_of_his_own_takes_the_longest_of_the_others():
+def test_worker_without_units_of_its_kind_takes_the_longest_other():
     seconds = {"compat_tests/a.py": 50, "compat_tests/b.py": 60}
     assert choose(seconds, seconds, is_for_cores=True) == "compat_tests/b.py"
 

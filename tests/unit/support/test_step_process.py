@@ -70,7 +70,7 @@ def begin(program: str, *arguments: str) -> subprocess.Popen[bytes]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_run_that_is_ended_ends_its_step_and_what_that_has_started(
+def test_terminated_run_kills_its_step_and_its_children(
     tmp_path: Path, pipe: Path, run: list[subprocess.Popen[bytes]], number: signal.Signals
 ):
     run.append(begin(_NIGHTLY, _STEP, str(tmp_path)))
@@ -84,9 +84,7 @@ def test_a_run_that_is_ended_ends_its_step_and_what_that_has_started(
     assert not (tmp_path / "first.json").exists()
 
 
-def test_a_step_that_does_not_end_when_it_is_told_to_is_killed(
-    pipe: Path, run: list[subprocess.Popen[bytes]]
-):
+def test_step_that_ignores_sigterm_is_killed(pipe: Path, run: list[subprocess.Popen[bytes]]):
     run.append(begin(_IMPATIENT, _CHILD, str(pipe)))
     with pipe.open(encoding="ascii") as child:
         assert child.readline() == "begun\n"

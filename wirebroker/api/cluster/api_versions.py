@@ -37,31 +37,31 @@ FIRST_NAMED_CLIENT = 3
 _CLIENT_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
-@handles_raw(ApiKey.API_VERSIONS, needs=(), cost=Cost.BOUNDED)
+@handles_raw(ApiKey.API_VERSIONS, permissions=(), cost=Cost.BOUNDED)
 def api_versions(broker: Broker, request: Request) -> Reply:
     """Return all keys with handlers."""
-    here = (broker.cluster_id, broker.node_id)
-    return answer_versions(request, registered_keys(), broker.metadata.image, here)
+    own_ids = (broker.cluster_id, broker.node_id)
+    return answer_versions(request, registered_keys(), broker.metadata.image, own_ids)
 
 
 def answer_versions(
     request: Request,
     keys: Iterable[ApiKey],
     image: ClusterImage,
-    here: tuple[str, int] | None = None,
+    own_ids: tuple[str, int] | None = None,
 ) -> Reply:
     """Return these keys, and the features of an image.
 
-    A client must mean the cluster and node ids `here`, unless that is None.
+    A client must mean the cluster and node ids `own_ids`, unless that is None.
     """
     version = request.version
-    wanted = parse_api_versions(request.frame, request.position, version)
+    body = parse_api_versions(request.frame, request.position, version)
     if version >= FIRST_NAMED_CLIENT:
-        error = _error_of(wanted, here)
+        error = _error_of(body, own_ids)
         if error:
             return [encode_api_versions(version, api_keys=(), error_code=error)]
-        request.session.client_software_name = wanted.client_software_name
-        request.session.client_software_version = wanted.client_software_version
+        request.session.client_software_name = body.client_software_name
+        request.session.client_software_version = body.client_software_version
     return [
         encode_api_versions(
             version,
@@ -76,11 +76,11 @@ def answer_versions(
     ]
 
 
-def _error_of(wanted: ApiVersionsRequest, here: tuple[str, int] | None) -> ErrorCode:
-    software = (wanted.client_software_name, wanted.client_software_version)
-    has_cluster, has_node = wanted.cluster_id is not None, wanted.node_id != ANY_NODE
+def _error_of(body: ApiVersionsRequest, own_ids: tuple[str, int] | None) -> ErrorCode:
+    software = (body.client_software_name, body.client_software_version)
+    has_cluster, has_node = body.cluster_id is not None, body.node_id != ANY_NODE
     if not all(map(_CLIENT_NAME.fullmatch, software)) or has_cluster != has_node:
         return ErrorCode.INVALID_REQUEST
-    if here is not None and has_cluster and (wanted.cluster_id, wanted.node_id) != here:
+    if own_ids is not None and has_cluster and (body.cluster_id, body.node_id) != own_ids:
         return ErrorCode.REBOOTSTRAP_REQUIRED
     return ErrorCode.NONE

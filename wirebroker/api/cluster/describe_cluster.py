@@ -15,14 +15,14 @@ from wirebroker.api.topics.authorized_operations import ALL_ON_CLUSTER, NOT_ASKE
 from wirebroker.api.topics.metadata import advertised, any_live_broker
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.request.handlers import Cost
-from wirebroker.request.needs import DESCRIBE_CLUSTER
+from wirebroker.request.permissions import DESCRIBE_CLUSTER
 
 if TYPE_CHECKING:
     from wirebroker.api.broker import Broker
     from wirebroker.request.request import Request
 
 
-@handles(ApiKey.DESCRIBE_CLUSTER, needs=(DESCRIBE_CLUSTER,), cost=Cost.BOUNDED)
+@handles(ApiKey.DESCRIBE_CLUSTER, permissions=(DESCRIBE_CLUSTER,), cost=Cost.BOUNDED)
 def describe_cluster(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
     """Describe the cluster from the committed image."""
     if body.endpoint_type != BROKERS:
@@ -31,17 +31,17 @@ def describe_cluster(broker: Broker, request: Request, body: Any) -> dict[str, A
         {"broker_id": node_id, "host": host, "port": port, "rack": rack, "is_fenced": False}
         for node_id, host, port, rack in advertised(broker, request.session)
     ]
-    known = {each["broker_id"] for each in brokers}
+    broker_ids = {entry["broker_id"] for entry in brokers}
     controller_id = any_live_broker(broker.metadata.image, broker.node_id)
     if body.include_fenced_brokers:
         brokers += _fenced(broker, request)
-    asked = body.include_cluster_authorized_operations
+    includes_operations = body.include_cluster_authorized_operations
     return {
         "endpoint_type": BROKERS,
         "cluster_id": broker.cluster_id,
-        "controller_id": controller_id if controller_id in known else -1,
+        "controller_id": controller_id if controller_id in broker_ids else -1,
         "brokers": brokers,
-        "cluster_authorized_operations": ALL_ON_CLUSTER if asked else NOT_ASKED,
+        "cluster_authorized_operations": ALL_ON_CLUSTER if includes_operations else NOT_ASKED,
     }
 
 

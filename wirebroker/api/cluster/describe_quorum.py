@@ -14,7 +14,7 @@ from wirebroker.api.forwarding import forward
 from wirebroker.api.registry import forwarded, handles
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.request.handlers import Cost
-from wirebroker.request.needs import DESCRIBE_CLUSTER
+from wirebroker.request.permissions import DESCRIBE_CLUSTER
 
 if TYPE_CHECKING:
     from wirebroker.api.broker import Broker
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @forwarded
-@handles(ApiKey.DESCRIBE_QUORUM, needs=(DESCRIBE_CLUSTER,), cost=Cost.CONTROLLER)
+@handles(ApiKey.DESCRIBE_QUORUM, permissions=(DESCRIBE_CLUSTER,), cost=Cost.CONTROLLER)
 async def describe_quorum(broker: Broker, request: Request, body: Any) -> Any:
     """Describe the quorum as its leader sees it."""
     return await forward(broker, request, body)

@@ -14,21 +14,21 @@ CONTROLLERS: Final = 2
 _NAMES: Final = {BROKERS: "BROKER", CONTROLLERS: "CONTROLLER"}
 
 
-def wrong_endpoint(asked: int, version: int, *, served: int) -> dict[str, Any]:
-    """Return the error response for an endpoint type (`asked`) other than `served`.
+def wrong_endpoint(requested: int, version: int, *, served: int) -> dict[str, Any]:
+    """Return the error response for an endpoint type (`requested`) other than `served`.
 
     Version 0 has no endpoint types.
     """
-    if asked in _NAMES:
+    if requested in _NAMES:
         error = ErrorCode.MISMATCHED_ENDPOINT_TYPE
         # Kafka's text: its tools' tests compare it.
         message = (
             f"The request was sent to an endpoint of type {_NAMES[served]}, but we wanted an"
-            f" endpoint of type {_NAMES[asked]}"
+            f" endpoint of type {_NAMES[requested]}"
         )
     else:
         error = ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
-        message = f"There is no endpoint type {asked}."
+        message = f"Unknown endpoint type {requested}."
     if version == 0:
         error = ErrorCode.INVALID_REQUEST
     return {"error_code": int(error), "error_message": message, "cluster_id": ""}

@@ -20,7 +20,7 @@ from wirebroker.codecs.primitives import uvarint
 from wirebroker.coordinator.controller.features.feature_control import has_cordoned_directories
 from wirebroker.request.handlers import Cost
 from wirebroker.request.long_requests import decoded
-from wirebroker.request.needs import ALTER_CLUSTER, DESCRIBE_CLUSTER
+from wirebroker.request.permissions import ALTER_CLUSTER, DESCRIBE_CLUSTER
 from wirebroker.request.request import LargeResponse
 
 if TYPE_CHECKING:
@@ -39,17 +39,17 @@ _NO_TAGS: Final = b"\x00"
 _AFTER_TOPICS: Final = {1: 0, 2: 1, 3: 1, 4: 8 + 8 + 1, 5: 8 + 8 + 1 + 1}
 
 
-@handles_raw(ApiKey.DESCRIBE_LOG_DIRS, needs=(DESCRIBE_CLUSTER,), cost=Cost.READS)
+@handles_raw(ApiKey.DESCRIBE_LOG_DIRS, permissions=(DESCRIBE_CLUSTER,), cost=Cost.READS)
 async def describe_log_dirs(broker: Broker, request: Request) -> Reply:
     """Describe all directories, with the requested partitions."""
     version = request.version
     body = await decoded(request)
     slices = Slices(broker.clock)
-    wanted: dict[str, set[int]] | None = None
+    requested: dict[str, set[int]] | None = None
     if body.topics is not None:
-        wanted = {}
+        requested = {}
         for topic in body.topics:
-            wanted.setdefault(topic.topic, set()).update(topic.partitions)
+            requested.setdefault(topic.topic, set()).update(topic.partitions)
             await slices.turn()
     directories = tuple(broker.replicas.directories)
     before = bytes(4 if version < _HAS_ERROR_CODE else 4 + 2)
@@ -59,7 +59,7 @@ async def describe_log_dirs(broker: Broker, request: Request) -> Reply:
         topics: _Topics = {}
         result: dict[str, Any] = {"log_dir": directory.path, "topics": []}
         if directory.is_online:
-            topics = await _topics(broker, directory, wanted, slices)
+            topics = await _topics(broker, directory, requested, slices)
             result["is_cordoned"] = directory.is_cordoned and has_cordoned
         else:
             request.count_error(ErrorCode.KAFKA_STORAGE_ERROR)
@@ -70,13 +70,16 @@ async def describe_log_dirs(broker: Broker, request: Request) -> Reply:
 
 
 async def _topics(
-    broker: Broker, directory: DataDirectory, wanted: Mapping[str, set[int]] | None, slices: Slices
+    broker: Broker,
+    directory: DataDirectory,
+    requested: Mapping[str, set[int]] | None,
+    slices: Slices,
 ) -> _Topics:
     topics: _Topics = {}
-    here = [(each, None, None) for each in tuple(directory.partitions)]
-    for partition, copied, lag in (*here, *broker.replica_moves.of(directory)):
+    current_partitions = [(partition, None, None) for partition in tuple(directory.partitions)]
+    for partition, copied, lag in (*current_partitions, *broker.replica_moves.of(directory)):
         await slices.turn()
-        if wanted is None or partition.index in wanted.get(partition.topic, ()):
+        if requested is None or partition.index in requested.get(partition.topic, ()):
             topics.setdefault(partition.topic, []).append(
                 {
                     "partition_index": partition.index,
@@ -127,7 +130,7 @@ def _count(version: int, count: int) -> bytes:
     return count.to_bytes(4, "big")
 
 
-@handles(ApiKey.ALTER_REPLICA_LOG_DIRS, needs=(ALTER_CLUSTER,), cost=Cost.SLICES)
+@handles(ApiKey.ALTER_REPLICA_LOG_DIRS, permissions=(ALTER_CLUSTER,), cost=Cost.SLICES)
 async def alter_replica_log_dirs(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
     """Start the moves; return an error per partition."""
     del request
@@ -142,5 +145,7 @@ async def alter_replica_log_dirs(broker: Broker, request: Request, body: Any) ->
                 await slices.turn()
             await slices.turn()
         await slices.turn()
-    answered = ({"topic_name": name, "partitions": found} for name, found in results.items())
-    return LargeResponse(results=await slices.run(collected(answered)))
+    topic_results = (
+        {"topic_name": name, "partitions": partitions} for name, partitions in results.items()
+    )
+    return LargeResponse(results=await slices.run(collected(topic_results)))

@@ -14,7 +14,7 @@ from wirebroker.api.forwarding import forward
 from wirebroker.api.registry import forwarded, handles
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.request.handlers import Cost
-from wirebroker.request.needs import ALTER_CLUSTER
+from wirebroker.request.permissions import ALTER_CLUSTER
 
 if TYPE_CHECKING:
     from wirebroker.api.broker import Broker
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 
 @forwarded
-@handles(ApiKey.ADD_RAFT_VOTER, needs=(ALTER_CLUSTER,), cost=Cost.CONTROLLER)
+@handles(ApiKey.ADD_RAFT_VOTER, permissions=(ALTER_CLUSTER,), cost=Cost.CONTROLLER)
 async def add_raft_voter(broker: Broker, request: Request, body: Any) -> Any:
     """Make an observing controller a voter."""
     return await forward(broker, request, body)
 
 
 @forwarded
-@handles(ApiKey.REMOVE_RAFT_VOTER, needs=(ALTER_CLUSTER,), cost=Cost.CONTROLLER)
+@handles(ApiKey.REMOVE_RAFT_VOTER, permissions=(ALTER_CLUSTER,), cost=Cost.CONTROLLER)
 async def remove_raft_voter(broker: Broker, request: Request, body: Any) -> Any:
     """Remove a controller from the voters."""
     return await forward(broker, request, body)

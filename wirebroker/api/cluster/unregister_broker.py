@@ -11,7 +11,7 @@ from wirebroker.api.forwarding import forward
 from wirebroker.api.registry import forwarded, handles
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.request.handlers import Cost
-from wirebroker.request.needs import ALTER_CLUSTER
+from wirebroker.request.permissions import ALTER_CLUSTER
 
 if TYPE_CHECKING:
     from wirebroker.api.broker import Broker
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @forwarded
-@handles(ApiKey.UNREGISTER_BROKER, needs=(ALTER_CLUSTER,), cost=Cost.CONTROLLER)
+@handles(ApiKey.UNREGISTER_BROKER, permissions=(ALTER_CLUSTER,), cost=Cost.CONTROLLER)
 async def unregister_broker(broker: Broker, request: Request, body: Any) -> Any:
     """Remove a broker's registration; a running broker registers again."""
     return await forward(broker, request, body)

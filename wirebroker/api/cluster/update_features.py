@@ -13,7 +13,7 @@ from wirebroker.api.forwarding import forward
 from wirebroker.api.registry import forwarded, handles
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.request.handlers import Cost
-from wirebroker.request.needs import ALTER_CLUSTER
+from wirebroker.request.permissions import ALTER_CLUSTER
 
 if TYPE_CHECKING:
     from wirebroker.api.broker import Broker
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @forwarded
-@handles(ApiKey.UPDATE_FEATURES, needs=(ALTER_CLUSTER,), cost=Cost.CONTROLLER)
+@handles(ApiKey.UPDATE_FEATURES, permissions=(ALTER_CLUSTER,), cost=Cost.CONTROLLER)
 async def update_features(broker: Broker, request: Request, body: Any) -> Any:
     """Change feature levels."""
     return await forward(broker, request, body)

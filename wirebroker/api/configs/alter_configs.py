@@ -11,16 +11,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wirebroker.api.configs.altered_configs import alter_others
+from wirebroker.api.configs.altered_configs import alter_remaining_resources
 from wirebroker.api.configs.config_trial import may_alter, refuse_unusable_keys
 from wirebroker.api.configs.runtime_loggers import change_loggers, names_loggers
 from wirebroker.api.forwarding import elements_of, forward
 from wirebroker.api.registry import forwarded, handles
 from wirebroker.base.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.coordinator.controller.configs.config_control import not_for_others
+from wirebroker.coordinator.controller.configs.config_control import locally_refused_configs
 from wirebroker.request.handlers import Cost
-from wirebroker.request.needs import ALTER_CLUSTER_CONFIGS, ALTER_GROUP_CONFIGS, ALTER_TOPIC_CONFIGS
+from wirebroker.request.permissions import (
+    ALTER_CLUSTER_CONFIGS,
+    ALTER_GROUP_CONFIGS,
+    ALTER_TOPIC_CONFIGS,
+)
 
 if TYPE_CHECKING:
     from wirebroker.api.broker import Broker
@@ -30,7 +34,9 @@ if TYPE_CHECKING:
 
 @forwarded
 @handles(
-    ApiKey.ALTER_CONFIGS, needs=(ALTER_TOPIC_CONFIGS, ALTER_CLUSTER_CONFIGS), cost=Cost.CONTROLLER
+    ApiKey.ALTER_CONFIGS,
+    permissions=(ALTER_TOPIC_CONFIGS, ALTER_CLUSTER_CONFIGS),
+    cost=Cost.CONTROLLER,
 )
 async def alter_configs(broker: Broker, request: Request, body: Any) -> Any:
     """Replace the configs of each resource."""
@@ -40,7 +46,7 @@ async def alter_configs(broker: Broker, request: Request, body: Any) -> Any:
 @forwarded
 @handles(
     ApiKey.INCREMENTAL_ALTER_CONFIGS,
-    needs=(ALTER_TOPIC_CONFIGS, ALTER_CLUSTER_CONFIGS, ALTER_GROUP_CONFIGS),
+    permissions=(ALTER_TOPIC_CONFIGS, ALTER_CLUSTER_CONFIGS, ALTER_GROUP_CONFIGS),
     cost=Cost.CONTROLLER,
 )
 async def incremental_alter_configs(broker: Broker, request: Request, body: Any) -> Any:
@@ -53,7 +59,7 @@ async def _altered(broker: Broker, request: Request, body: Any, *, is_incrementa
     refused = await refuse_unusable_keys(broker, request, body, is_incremental=is_incremental)
     slices = Slices(broker.clock)
     refused |= await slices.run(
-        not_for_others(
+        locally_refused_configs(
             body,
             broker.metadata.image,
             broker.config,
@@ -70,4 +76,4 @@ async def _altered(broker: Broker, request: Request, body: Any, *, is_incrementa
     async def alter() -> list[Any]:
         return elements_of(await forward(broker, request, body), "responses")
 
-    return await alter_others(body, outcomes, alter, slices)
+    return await alter_remaining_resources(body, outcomes, alter, slices)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from wirebroker.codecs.errors import KafkaError
 
 
-async def alter_others(
+async def alter_remaining_resources(
     body: Any,
     outcomes: Mapping[int, KafkaError | None],
     alter: Callable[[], Awaitable[list[Any]]],
@@ -28,8 +28,8 @@ async def alter_others(
         alter: Alters the remaining resources; returns their results in order.
         slices: For the response.
     """
-    wanted = list(body.resources)
-    body.resources = [each for place, each in enumerate(wanted) if place not in outcomes]
-    answered = await alter() if body.resources else []
-    responses = collected(merged_results(wanted, outcomes, iter(answered)))
+    resources = list(body.resources)
+    body.resources = [resource for index, resource in enumerate(resources) if index not in outcomes]
+    results = await alter() if body.resources else []
+    responses = collected(merged_results(resources, outcomes, iter(results)))
     return {"responses": await slices.run(responses)}

@@ -16,7 +16,7 @@ from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.quotas.quota_entity import CLIENT_ID, IP, USER
 from wirebroker.request.handlers import Cost
-from wirebroker.request.needs import ALTER_CLUSTER_CONFIGS, DESCRIBE_CLUSTER_CONFIGS
+from wirebroker.request.permissions import ALTER_CLUSTER_CONFIGS, DESCRIBE_CLUSTER_CONFIGS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,25 +31,25 @@ _MATCHES: Final = {_EXACT: "EXACT", _DEFAULT: "DEFAULT", _ANY: "SPECIFIED"}
 
 
 @forwarded
-@handles(ApiKey.ALTER_CLIENT_QUOTAS, needs=(ALTER_CLUSTER_CONFIGS,), cost=Cost.CONTROLLER)
+@handles(ApiKey.ALTER_CLIENT_QUOTAS, permissions=(ALTER_CLUSTER_CONFIGS,), cost=Cost.CONTROLLER)
 async def alter_client_quotas(broker: Broker, request: Request, body: Any) -> Any:
     """Change client quotas."""
     return await forward(broker, request, body)
 
 
-@handles(ApiKey.DESCRIBE_CLIENT_QUOTAS, needs=(DESCRIBE_CLUSTER_CONFIGS,), cost=Cost.READS)
+@handles(ApiKey.DESCRIBE_CLIENT_QUOTAS, permissions=(DESCRIBE_CLUSTER_CONFIGS,), cost=Cost.READS)
 async def describe_client_quotas(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
     """Describe the quotas of entities that match a filter."""
     del request
     try:
-        wanted = _filter(body.components)
+        quota_filter = _filter(body.components)
     except KafkaError as error:
         return {"error_code": error.code, "error_message": error.message, "entries": None}
     slices = Slices(broker.clock)
-    found: list[tuple[QuotaEntity, Mapping[str, float]]] = []
+    matches: list[tuple[QuotaEntity, Mapping[str, float]]] = []
     for entity, quotas in broker.metadata.image.client_quotas.items():
-        if _is_wanted(dict(entity), wanted, is_strict=body.strict):
-            found.append((entity, quotas))
+        if _matches(dict(entity), quota_filter, is_strict=body.strict):
+            matches.append((entity, quotas))
         await slices.turn()
     return {
         "error_code": ErrorCode.NONE,
@@ -59,16 +59,16 @@ async def describe_client_quotas(broker: Broker, request: Request, body: Any) ->
                 "entity": [{"entity_type": kind, "entity_name": name} for kind, name in entity],
                 "values": [{"key": key, "value": value} for key, value in values.items()],
             }
-            for entity, values in found
+            for entity, values in matches
         ],
     }
 
 
 def _filter(components: Any) -> _Filter:
     """Return the match type and name by entity type."""
-    wanted: _Filter = {}
-    for each in components:
-        kind = each.entity_type
+    quota_filter: _Filter = {}
+    for component in components:
+        kind = component.entity_type
         if kind not in {USER, CLIENT_ID, IP}:
             code = ErrorCode.UNSUPPORTED_VERSION if kind else ErrorCode.INVALID_REQUEST
             raise KafkaError(
@@ -77,30 +77,30 @@ def _filter(components: Any) -> _Filter:
                 if kind
                 else ("Invalid empty entity type."),
             )
-        if kind in wanted:
+        if kind in quota_filter:
             raise _invalid(f"Entity type {kind} cannot appear more than once in the filter.")
-        if each.match_type not in _MATCHES:
-            raise _invalid(f"Unknown match type {each.match_type}")
-        if (each.match is None) is (each.match_type == _EXACT):
-            name = _MATCHES[each.match_type]
-            raise _invalid(f"MATCH_TYPE_{name} does not go with the match {each.match}")
-        wanted[kind] = (each.match_type, each.match)
-    if IP in wanted and len(wanted) > 1:
+        if component.match_type not in _MATCHES:
+            raise _invalid(f"Unknown match type {component.match_type}")
+        if (component.match is None) is (component.match_type == _EXACT):
+            name = _MATCHES[component.match_type]
+            raise _invalid(f"MATCH_TYPE_{name} is not valid with the match {component.match}")
+        quota_filter[kind] = (component.match_type, component.match)
+    if IP in quota_filter and len(quota_filter) > 1:
         raise _invalid(
             "Invalid entity filter component combination. IP filter component should not be used "
             "with user or clientId filter component."
         )
-    return wanted
+    return quota_filter
 
 
 def _invalid(message: str) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_REQUEST, message)
 
 
-def _is_wanted(entity: Mapping[str, str | None], wanted: _Filter, *, is_strict: bool) -> bool:
-    if is_strict and len(entity) != len(wanted):
+def _matches(entity: Mapping[str, str | None], quota_filter: _Filter, *, is_strict: bool) -> bool:
+    if is_strict and len(entity) != len(quota_filter):
         return False
     return all(
         kind in entity and (match_type == _ANY or entity[kind] == name)
-        for kind, (match_type, name) in wanted.items()
+        for kind, (match_type, name) in quota_filter.items()
     )

@@ -16,14 +16,14 @@ from wirebroker.config.rows.row import ConfigError
 from wirebroker.config.sources.dynamic import usable
 from wirebroker.coordinator.controller.configs.config_control import own_configs_after
 from wirebroker.coordinator.controller.image.cluster_image import ResourceType
-from wirebroker.request.needs import ALTER_CLUSTER_CONFIGS
+from wirebroker.request.permissions import ALTER_CLUSTER_CONFIGS
 
 if TYPE_CHECKING:
     from wirebroker.api.broker import Broker
     from wirebroker.request.request import Request
 
 # Part of names of key configs: ssl.…, listener.name.<listener>.ssl.….
-_OF_KEYS = "ssl."
+_KEY_STORE_PREFIX = "ssl."
 
 
 async def refuse_unusable_keys(
@@ -33,18 +33,18 @@ async def refuse_unusable_keys(
     refused: dict[int, KafkaError] = {}
     slices = Slices(broker.clock)
     own_name = str(broker.node_id)
-    for place, resource in enumerate(body.resources):
+    for index, resource in enumerate(body.resources):
         await slices.turn()
         if (
             resource.resource_type == ResourceType.BROKER
             and resource.resource_name == own_name
-            and any(_OF_KEYS in each.name for each in resource.configs)
+            and any(_KEY_STORE_PREFIX in entry.name for entry in resource.configs)
             and may_alter(broker, request)
         ):
             try:
-                await _try(broker, resource, is_incremental=is_incremental)
+                await _check_keys(broker, resource, is_incremental=is_incremental)
             except ConfigError as error:
-                refused[place] = KafkaError(
+                refused[index] = KafkaError(
                     ErrorCode.INVALID_REQUEST, broker.config.redacted(str(error))
                 )
     return refused
@@ -55,10 +55,10 @@ def may_alter(broker: Broker, request: Request) -> bool:
     authorization = broker.authorization
     if authorization is None:
         return True
-    return authorization.asking_of(request).may(ALTER_CLUSTER_CONFIGS, logs_denied=False)
+    return authorization.access_of(request).may(ALTER_CLUSTER_CONFIGS, logs_denied=False)
 
 
-async def _try(broker: Broker, resource: Any, *, is_incremental: bool) -> None:
+async def _check_keys(broker: Broker, resource: Any, *, is_incremental: bool) -> None:
     image = broker.metadata.image
     own = own_configs_after(resource, image, is_incremental=is_incremental)
     if own is None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from wirebroker.request.request import Reply, Request
 
 
-@handles_raw(ApiKey.DESCRIBE_CONFIGS, needs=NEEDS, cost=Cost.READS)
+@handles_raw(ApiKey.DESCRIBE_CONFIGS, permissions=NEEDS, cost=Cost.READS)
 async def describe_configs(broker: Broker, request: Request) -> Reply:
     """Describe configs of topics, this broker, the cluster default, groups, client metrics."""
     image = broker.metadata.image

@@ -17,13 +17,13 @@ from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.controller.configs.config_control import check_this_broker
 from wirebroker.coordinator.controller.image.cluster_image import ResourceType
 from wirebroker.coordinator.controller.image.topic_names import check_topic_name
+from wirebroker.request.chunked_response import encode_chunked
 from wirebroker.request.long_requests import decoded
-from wirebroker.request.needs import (
+from wirebroker.request.permissions import (
     DESCRIBE_CLUSTER_CONFIGS,
     DESCRIBE_GROUP_CONFIGS,
     DESCRIBE_TOPIC_CONFIGS,
 )
-from wirebroker.request.sliced_answer import encode_sliced_answer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -65,23 +65,23 @@ async def answer_described_configs(node: DescribedNode, request: Request) -> Rep
     if node.authorization is not None:
         from wirebroker.authorization.config_rules import denied_configs  # noqa: PLC0415 - if asked for
 
-        asking = node.authorization.asking_of(request)
-        denied = await Slices(node.clock).run(denied_configs(asking, body))
-    body.resources = await Slices(node.clock).run(_each_once(body.resources))
+        access = node.authorization.access_of(request)
+        denied = await Slices(node.clock).run(denied_configs(access, body))
+    body.resources = await Slices(node.clock).run(_merged_resources(body.resources))
     results = chain(_results(node, body), denied)
-    return await encode_sliced_answer(
+    return await encode_chunked(
         request.key, request.version, "results", results, node.clock, errors=request.errors
     )
 
 
-def _each_once(resources: Iterable[Any]) -> Steps[list[Any]]:
+def _merged_resources(resources: Iterable[Any]) -> Steps[list[Any]]:
     """Merge repeated resources with all their requested configs."""
     merged: dict[tuple[int, str], Any] = {}
-    for each in resources:
-        first = merged.setdefault((each.resource_type, each.resource_name), each)
-        if first is not each and first.configuration_keys:
-            if each.configuration_keys:
-                first.configuration_keys.extend(each.configuration_keys)
+    for resource in resources:
+        first = merged.setdefault((resource.resource_type, resource.resource_name), resource)
+        if first is not resource and first.configuration_keys:
+            if resource.configuration_keys:
+                first.configuration_keys.extend(resource.configuration_keys)
             else:
                 first.configuration_keys = None
         yield
@@ -89,7 +89,7 @@ def _each_once(resources: Iterable[Any]) -> Steps[list[Any]]:
 
 
 def _results(node: DescribedNode, body: Any) -> Iterator[dict[str, Any]]:
-    is_refused = any(each.resource_type not in ResourceType.ALL for each in body.resources)
+    is_refused = any(resource.resource_type not in ResourceType.ALL for resource in body.resources)
     for resource in body.resources:
         result: dict[str, Any] = {
             "error_message": "",
@@ -99,13 +99,13 @@ def _results(node: DescribedNode, body: Any) -> Iterator[dict[str, Any]]:
         }
         try:
             if is_refused:
-                raise _invalid("A resource is of an unknown type.")
+                raise _invalid("Unknown resource type.")
             keys = resource.configuration_keys
-            wanted = frozenset(keys) if keys else None
+            requested_keys = frozenset(keys) if keys else None
             result["configs"] = [
                 config
                 for config in _configs(node, resource, body)
-                if wanted is None or config["name"] in wanted
+                if requested_keys is None or config["name"] in requested_keys
             ]
         except KafkaError as error:
             result["error_code"] = int(error.code)
@@ -122,7 +122,7 @@ def _configs(node: DescribedNode, resource: Any, body: Any) -> list[dict[str, An
             described = _broker(node, name)
         case ResourceType.BROKER_LOGGER:
             if not name:
-                raise _invalid("A broker has to be named.")
+                raise _invalid("A broker id is required.")
             check_this_broker(name, node.node_id)
             return _plain(logger_levels(), source=_LOGGER_CONFIG)
         case ResourceType.CLIENT_METRICS:
@@ -151,7 +151,7 @@ def _broker(node: DescribedNode, name: str) -> list[DescribedConfig]:
 
 def _required(name: str) -> str:
     if not name:
-        raise _invalid("The resource has to be named.")
+        raise _invalid("A resource name is required.")
     return name
 
 

@@ -14,10 +14,10 @@ from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.messages import encode_response
 from wirebroker.coordinator.controller.image.cluster_image import ResourceType
+from wirebroker.request.chunked_response import encode_chunked
 from wirebroker.request.handlers import Cost
 from wirebroker.request.long_requests import decoded
-from wirebroker.request.needs import DESCRIBE_CLUSTER_CONFIGS
-from wirebroker.request.sliced_answer import encode_sliced_answer
+from wirebroker.request.permissions import DESCRIBE_CLUSTER_CONFIGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,25 +27,25 @@ if TYPE_CHECKING:
     from wirebroker.request.request import Reply, Request
 
 
-@handles_raw(ApiKey.LIST_CONFIG_RESOURCES, needs=(DESCRIBE_CLUSTER_CONFIGS,), cost=Cost.READS)
+@handles_raw(ApiKey.LIST_CONFIG_RESOURCES, permissions=(DESCRIBE_CLUSTER_CONFIGS,), cost=Cost.READS)
 async def list_config_resources(broker: Broker, request: Request) -> Reply:
     """List the resources of the committed image."""
     key, version = request.key, request.version
     body = await decoded(request)
     if version == 0:
-        wanted = frozenset({ResourceType.CLIENT_METRICS})
+        resource_types = frozenset({ResourceType.CLIENT_METRICS})
     else:
-        wanted = frozenset[int](body.resource_types) or ResourceType.ALL
-    if not wanted <= ResourceType.ALL:
+        resource_types = frozenset[int](body.resource_types) or ResourceType.ALL
+    if not resource_types <= ResourceType.ALL:
         error = int(ErrorCode.UNSUPPORTED_VERSION)
         return [encode_response(key, version, {"error_code": error}, request.errors)]
     image = broker.metadata.image
     resources = (
         {"resource_name": name, "resource_type": kind}
-        for kind in sorted(wanted)
+        for kind in sorted(resource_types)
         for name in _names(image, kind)
     )
-    return await encode_sliced_answer(
+    return await encode_chunked(
         key, version, "config_resources", resources, broker.clock, has_error_code=True
     )
 
@@ -55,6 +55,6 @@ def _names(image: ClusterImage, kind: int) -> Iterable[str]:
         case ResourceType.TOPIC:
             return image.topics
         case ResourceType.BROKER | ResourceType.BROKER_LOGGER:
-            return [str(each.node_id) for each in image.brokers.values() if not each.fenced]
+            return [str(broker.node_id) for broker in image.brokers.values() if not broker.fenced]
         case _:
-            return [name for each, name in image.configs if each == kind and name]
+            return [name for config_kind, name in image.configs if config_kind == kind and name]

@@ -42,18 +42,18 @@ _NAMES: Final = {number: name for name, number in _LEVELS.items()}
 
 def logger_levels() -> dict[str, str]:
     """Return the effective levels by logger."""
-    found = {
-        name: each.getEffectiveLevel()
-        for name, each in list(logging.root.manager.loggerDict.items())
-        if isinstance(each, logging.Logger)
+    levels = {
+        name: entry.getEffectiveLevel()
+        for name, entry in list(logging.root.manager.loggerDict.items())
+        if isinstance(entry, logging.Logger)
     }
-    found[ROOT] = logging.root.level
-    return {name: _level_name(level) for name, level in sorted(found.items())}
+    levels[ROOT] = logging.root.level
+    return {name: _level_name(level) for name, level in sorted(levels.items())}
 
 
 def names_loggers(body: Any) -> bool:
     """Return whether a request alters loggers."""
-    return any(each.resource_type == ResourceType.BROKER_LOGGER for each in body.resources)
+    return any(resource.resource_type == ResourceType.BROKER_LOGGER for resource in body.resources)
 
 
 def change_loggers(body: Any, node_id: int) -> Steps[dict[int, KafkaError | None]]:
@@ -64,7 +64,7 @@ def change_loggers(body: Any, node_id: int) -> Steps[dict[int, KafkaError | None
     """
     outcomes: dict[int, KafkaError | None] = {}
     counts = resource_counts(body)
-    for place, resource in enumerate(body.resources):
+    for index, resource in enumerate(body.resources):
         yield
         if resource.resource_type != ResourceType.BROKER_LOGGER:
             continue
@@ -73,9 +73,9 @@ def change_loggers(body: Any, node_id: int) -> Steps[dict[int, KafkaError | None
             check_this_broker(resource.resource_name, node_id)
             _check(resource)
         except KafkaError as error:
-            outcomes[place] = without_frames(error)
+            outcomes[index] = without_frames(error)
             continue
-        outcomes[place] = None
+        outcomes[index] = None
         if not body.validate_only:
             _apply(resource)
     return outcomes
@@ -83,31 +83,33 @@ def change_loggers(body: Any, node_id: int) -> Steps[dict[int, KafkaError | None
 
 def _level_name(level: int) -> str:
     """Return a level's name; one in between counts as the lower."""
-    return _NAMES[max((each for each in _NAMES if each <= level), default=_TRACE)]
+    return _NAMES[
+        max((named_level for named_level in _NAMES if named_level <= level), default=_TRACE)
+    ]
 
 
 def _find(name: str) -> logging.Logger | None:
-    found = logging.root if name == ROOT else logging.root.manager.loggerDict.get(name)
-    return found if isinstance(found, logging.Logger) else None
+    entry = logging.root if name == ROOT else logging.root.manager.loggerDict.get(name)
+    return entry if isinstance(entry, logging.Logger) else None
 
 
 def _check(resource: Any) -> None:
     """Refuse an invalid change as a whole."""
-    for each in resource.configs:
-        if each.config_operation not in {SET, DELETE}:
+    for entry in resource.configs:
+        if entry.config_operation not in {SET, DELETE}:
             raise KafkaError(
                 ErrorCode.INVALID_REQUEST,
                 "APPEND and SUBTRACT are not allowed for the BROKER_LOGGER resource",
             )
-        if _find(each.name) is None:
-            raise KafkaError(ErrorCode.INVALID_CONFIG, f"Logger {each.name} does not exist!")
-        if each.config_operation == SET and each.value not in _LEVELS:
+        if _find(entry.name) is None:
+            raise KafkaError(ErrorCode.INVALID_CONFIG, f"Logger {entry.name} does not exist!")
+        if entry.config_operation == SET and entry.value not in _LEVELS:
             raise KafkaError(
                 ErrorCode.INVALID_CONFIG,
-                f"Cannot set the log level of {each.name} to {each.value} as it is not a supported"
-                f" log level. Valid log levels are {', '.join(_LEVELS)}",
+                f"Cannot set the log level of {entry.name} to {entry.value} as it is not a"
+                f" supported log level. Valid log levels are {', '.join(_LEVELS)}",
             )
-        if each.config_operation == DELETE and each.name == ROOT:
+        if entry.config_operation == DELETE and entry.name == ROOT:
             raise KafkaError(
                 ErrorCode.INVALID_REQUEST,
                 "Removing the log level of the root logger is not allowed",
@@ -115,12 +117,12 @@ def _check(resource: Any) -> None:
 
 
 def _apply(resource: Any) -> None:
-    for each in resource.configs:
-        found = _find(each.name)
-        assert found is not None
-        if each.config_operation == DELETE:
-            found.setLevel(logging.NOTSET)
-            logger.warning("unset the log level of %s", each.name)
+    for entry in resource.configs:
+        target = _find(entry.name)
+        assert target is not None
+        if entry.config_operation == DELETE:
+            target.setLevel(logging.NOTSET)
+            logger.warning("unset the log level of %s", entry.name)
         else:
-            found.setLevel(_LEVELS[each.value])
-            logger.warning("updated the log level of %s to %s", each.name, each.value)
+            target.setLevel(_LEVELS[entry.value])
+            logger.warning("updated the log level of %s to %s", entry.name, entry.value)

@@ -11,14 +11,14 @@ from wirebroker.api.controller.registry import handles
 from wirebroker.authorization.described_acls import describe_rules
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.request.handlers import Cost
-from wirebroker.request.needs import DESCRIBE_CLUSTER
+from wirebroker.request.permissions import DESCRIBE_CLUSTER
 
 if TYPE_CHECKING:
     from wirebroker.quorum.controller.quorum_controller import QuorumController
     from wirebroker.request.request import Request
 
 
-@handles(ApiKey.DESCRIBE_ACLS, needs=(DESCRIBE_CLUSTER,), cost=Cost.SLICES)
+@handles(ApiKey.DESCRIBE_ACLS, permissions=(DESCRIBE_CLUSTER,), cost=Cost.SLICES)
 async def describe_acls(
     controller: QuorumController, request: Request, body: Any
 ) -> dict[str, Any]:

@@ -11,23 +11,23 @@ from wirebroker.api.cluster.endpoint_types import CONTROLLERS, wrong_endpoint
 from wirebroker.api.controller.registry import handles
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.request.handlers import Cost
-from wirebroker.request.needs import DESCRIBE_CLUSTER
+from wirebroker.request.permissions import DESCRIBE_CLUSTER
 
 if TYPE_CHECKING:
     from wirebroker.quorum.controller.quorum_controller import QuorumController
     from wirebroker.request.request import Request
 
 
-@handles(ApiKey.DESCRIBE_CLUSTER, needs=(DESCRIBE_CLUSTER,), cost=Cost.BOUNDED)
+@handles(ApiKey.DESCRIBE_CLUSTER, permissions=(DESCRIBE_CLUSTER,), cost=Cost.BOUNDED)
 def describe_cluster(controller: QuorumController, request: Request, body: Any) -> dict[str, Any]:
     """Describe this node, with the request's listener."""
     if body.endpoint_type != CONTROLLERS:
         return wrong_endpoint(body.endpoint_type, request.version, served=CONTROLLERS)
     rules, session = controller.rules, request.session
     host, port = session.local_host, session.local_port
-    for each in controller.endpoints:
-        if each.name == session.listener_name:
-            host, port = each.host, each.port
+    for endpoint in controller.endpoints:
+        if endpoint.name == session.listener_name:
+            host, port = endpoint.host, endpoint.port
     return {
         "endpoint_type": CONTROLLERS,
         "cluster_id": rules.cluster_id,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from wirebroker.request.request import Reply, Request
 
 
-@handles_raw(ApiKey.DESCRIBE_CONFIGS, needs=NEEDS, cost=Cost.READS)
+@handles_raw(ApiKey.DESCRIBE_CONFIGS, permissions=NEEDS, cost=Cost.READS)
 async def describe_configs(controller: QuorumController, request: Request) -> Reply:
     """Describe configs of topics, this controller and the cluster default."""
     rules, image = controller.rules, controller.follower.image

@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
-from wirebroker.api.controller.long_answer import elements_of
+from wirebroker.api.controller.large_responses import elements_of
 from wirebroker.api.controller.registry import handles
 from wirebroker.base.clock import Slices
 from wirebroker.base.threads import coding, in_thread
@@ -29,7 +29,7 @@ from wirebroker.codecs.errors import ErrorCode, KafkaError, MalformedFrameError
 from wirebroker.codecs.messages import decode_request, encode_response
 from wirebroker.coordinator.controller.controller import SERVED_KEYS, ControllerRequest, refusal
 from wirebroker.request.handlers import Cost
-from wirebroker.request.needs import CLUSTER_ACTION
+from wirebroker.request.permissions import CLUSTER_ACTION
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,22 +46,22 @@ _LONGEST_ON_LOOP_BYTES: Final = 64 << 10
 _ELEMENT_BYTES: Final = 1024
 
 
-@handles(ApiKey.ENVELOPE, needs=(CLUSTER_ACTION,), cost=Cost.CONTROLLER)
+@handles(ApiKey.ENVELOPE, permissions=(CLUSTER_ACTION,), cost=Cost.CONTROLLER)
 async def unwrap(controller: QuorumController, request: Request, body: Any) -> dict[str, Any]:
     """Serve the request in an Envelope."""
     try:
         header, asker, client = _forwarded(body)
         inner = await _decode(header, body.request_data)
     except MalformedFrameError as error:
-        LOGGER.warning("a request that %s forwards is refused: %s", request.session.peer, error)
+        LOGGER.warning("refusing a request forwarded by %s: %s", request.session.peer, error)
         return {"error_code": int(ErrorCode.INVALID_REQUEST), "response_data": None}
-    asked = ControllerRequest(header.key, header.version, inner, asker, client)
+    controller_request = ControllerRequest(header.key, header.version, inner, asker, client)
     try:
-        answer = await controller.carry_out(asked)
+        answer = await controller.carry_out(controller_request)
     except KafkaError as error:
         if error.code is ErrorCode.NOT_CONTROLLER:
             return {"error_code": int(error.code), "response_data": None}
-        answer = await Slices(controller.clock).run(refusal(asked, error))
+        answer = await Slices(controller.clock).run(refusal(controller_request, error))
     return {"error_code": 0, "response_data": await _encode(header, answer)}
 
 
@@ -71,7 +71,7 @@ def _forwarded(envelope: Any) -> tuple[Header, Owner, tuple[Principal, str]]:
     principal = decode_principal(envelope.request_principal or b"")
     host = decode_host(envelope.client_host_address)
     if header.key not in SERVED_KEYS and header.key is not ApiKey.DESCRIBE_QUORUM:
-        raise MalformedFrameError(f"{header.key.name} is not to be forwarded")
+        raise MalformedFrameError(f"{header.key.name} cannot be forwarded")
     return header, (principal.name, header.client_id or ""), (principal, host)
 
 

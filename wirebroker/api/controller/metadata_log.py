@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING, Any
 from wirebroker.api.controller.registry import handles
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.request.handlers import Cost
-from wirebroker.request.needs import CLUSTER_ACTION
+from wirebroker.request.permissions import CLUSTER_ACTION
 
 if TYPE_CHECKING:
     from wirebroker.quorum.controller.quorum_controller import QuorumController
     from wirebroker.request.request import Request
 
 
-@handles(ApiKey.FETCH, needs=(CLUSTER_ACTION,), cost=Cost.WAITS)
+@handles(ApiKey.FETCH, permissions=(CLUSTER_ACTION,), cost=Cost.WAITS)
 async def fetch(controller: QuorumController, request: Request, body: Any) -> dict[str, Any]:
     """Return committed records, or wait for them."""
     return await controller.fetches.fetch(request.version, body)
 
 
-@handles(ApiKey.FETCH_SNAPSHOT, needs=(CLUSTER_ACTION,), cost=Cost.THREADS)
+@handles(ApiKey.FETCH_SNAPSHOT, permissions=(CLUSTER_ACTION,), cost=Cost.THREADS)
 async def fetch_snapshot(
     controller: QuorumController, request: Request, body: Any
 ) -> dict[str, Any]:

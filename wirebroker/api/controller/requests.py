@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from wirebroker.api.configs.altered_configs import alter_others
+from wirebroker.api.configs.altered_configs import alter_remaining_resources
 from wirebroker.api.configs.runtime_loggers import change_loggers, names_loggers
-from wirebroker.api.controller.long_answer import as_response
+from wirebroker.api.controller.large_responses import as_response
 from wirebroker.api.controller.registry import handles
 from wirebroker.base.addresses import host_of
 from wirebroker.base.clock import Slices
@@ -19,7 +19,7 @@ from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.coordinator.controller.controller import SERVED_KEYS, ControllerRequest
 from wirebroker.coordinator.controller.security.token_control import not_allowed
 from wirebroker.request.handlers import Cost
-from wirebroker.request.needs import (
+from wirebroker.request.permissions import (
     ALTER_CLUSTER,
     ALTER_CLUSTER_CONFIGS,
     ALTER_TOPIC,
@@ -37,10 +37,10 @@ from wirebroker.request.session import ANONYMOUS
 
 if TYPE_CHECKING:
     from wirebroker.quorum.controller.quorum_controller import QuorumController
-    from wirebroker.request.needs import Need
+    from wirebroker.request.permissions import Permission
     from wirebroker.request.request import Request
 
-_NEEDS: Final[dict[ApiKey, tuple[Need, ...]]] = {
+_NEEDS: Final[dict[ApiKey, tuple[Permission, ...]]] = {
     ApiKey.CREATE_TOPICS: (CREATE_IN_CLUSTER, CREATE_TOPIC, DESCRIBE_TOPIC_CONFIGS),
     ApiKey.DELETE_TOPICS: (DESCRIBE_TOPIC, DELETE_TOPIC),
     ApiKey.ALTER_CONFIGS: (ALTER_TOPIC_CONFIGS, ALTER_CLUSTER_CONFIGS),
@@ -64,7 +64,7 @@ _NEEDS: Final[dict[ApiKey, tuple[Need, ...]]] = {
     ApiKey.RENEW_DELEGATION_TOKEN: (),
     ApiKey.EXPIRE_DELEGATION_TOKEN: (),
 }
-_OF_TOKENS: Final = frozenset(
+_TOKEN_KEYS: Final = frozenset(
     {
         ApiKey.CREATE_DELEGATION_TOKEN,
         ApiKey.RENEW_DELEGATION_TOKEN,
@@ -72,7 +72,7 @@ _OF_TOKENS: Final = frozenset(
     }
 )
 # For requests of brokers.
-_OF_BROKERS: Final = (CLUSTER_ACTION,)
+_BROKER_KEYS: Final = (CLUSTER_ACTION,)
 
 
 async def incremental_alter_configs(
@@ -83,7 +83,7 @@ async def incremental_alter_configs(
     If the client may not alter loggers, the controller's rules refuse them.
     """
     authorization = controller.authorization
-    is_allowed = authorization is None or authorization.asking_of(request).may(
+    is_allowed = authorization is None or authorization.access_of(request).may(
         ALTER_CLUSTER_CONFIGS, logs_denied=False
     )
     if not is_allowed or not names_loggers(body):
@@ -92,10 +92,10 @@ async def incremental_alter_configs(
     outcomes = await slices.run(change_loggers(body, controller.rules.node_id))
 
     async def alter() -> list[Any]:
-        answered: list[Any] = (await carry_out(controller, request, body))["responses"]
-        return answered
+        responses: list[Any] = (await carry_out(controller, request, body))["responses"]
+        return responses
 
-    return await alter_others(body, outcomes, alter, slices)
+    return await alter_remaining_resources(body, outcomes, alter, slices)
 
 
 async def carry_out(controller: QuorumController, request: Request, body: Any) -> dict[str, Any]:
@@ -103,12 +103,14 @@ async def carry_out(controller: QuorumController, request: Request, body: Any) -
     session = request.session
     asker = session.principal.name, request.client_id or ""
     client = (session.principal, host_of(session.peer))
-    if request.key in _OF_TOKENS and session.principal is ANONYMOUS:
+    if request.key in _TOKEN_KEYS and session.principal is ANONYMOUS:
         return not_allowed(request.key, body, session.principal)
-    asked = ControllerRequest(request.key, request.version, body, asker, client, is_direct=True)
-    return as_response(await controller.handle(asked))
+    controller_request = ControllerRequest(
+        request.key, request.version, body, asker, client, is_direct=True
+    )
+    return as_response(await controller.handle(controller_request))
 
 
 for _key in sorted({*SERVED_KEYS, ApiKey.DESCRIBE_QUORUM}):
     _handler = incremental_alter_configs if _key is ApiKey.INCREMENTAL_ALTER_CONFIGS else carry_out
-    handles(_key, needs=_NEEDS.get(_key, _OF_BROKERS), cost=Cost.CONTROLLER)(_handler)
+    handles(_key, permissions=_NEEDS.get(_key, _BROKER_KEYS), cost=Cost.CONTROLLER)(_handler)

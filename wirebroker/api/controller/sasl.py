@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from wirebroker.request.request import Request
 
 
-@handles(ApiKey.SASL_HANDSHAKE, needs=(), cost=Cost.BOUNDED)
+@handles(ApiKey.SASL_HANDSHAKE, permissions=(), cost=Cost.BOUNDED)
 def sasl_handshake(controller: QuorumController, request: Request, body: Any) -> dict[str, Any]:
     """Refuse the request: the client has already passed the guard."""
     del controller, request, body
     return {"error_code": ErrorCode.ILLEGAL_SASL_STATE, "mechanisms": []}
 
 
-@handles(ApiKey.SASL_AUTHENTICATE, needs=(), cost=Cost.BOUNDED)
+@handles(ApiKey.SASL_AUTHENTICATE, permissions=(), cost=Cost.BOUNDED)
 def sasl_authenticate(controller: QuorumController, request: Request, body: Any) -> dict[str, Any]:
     """Refuse the request in the current state."""
     del controller, request, body

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from wirebroker.request.request import Reply, Request
 
 
-@handles_raw(ApiKey.API_VERSIONS, needs=(), cost=Cost.BOUNDED)
+@handles_raw(ApiKey.API_VERSIONS, permissions=(), cost=Cost.BOUNDED)
 def api_versions(controller: QuorumController, request: Request) -> Reply:
     """Return all keys with handlers here."""
     keys = CONTROLLER_REGISTRY.registered_keys()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from wirebroker.api.broker import Broker
 
 
-def absence(
+def missing_partition_error(
     broker: Broker, missing: ErrorCode, index: int, *, name: str = "", topic_id: bytes = ZERO_UUID
 ) -> ErrorCode:
     """Return the error for a partition without a replica here.

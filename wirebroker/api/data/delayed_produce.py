@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.hot.produce_response import PartitionResult  # noqa: TC001 - compiled tuples look for it
 from wirebroker.replica.partition import Partition  # noqa: TC001 - compiled tuples look for it
-from wirebroker.replica.replica_standing import ACKS_ALL
+from wirebroker.replica.replica_state import ACKS_ALL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -57,11 +57,11 @@ class DelayedProduce:
         self._on_done = on_done
         self._waits: set[_Wait] = set()
         waits_for_others = False
-        for each in appended:
-            wait = _Wait(self, each)
+        for append in appended:
+            wait = _Wait(self, append)
             if not wait.is_over(acks):
                 self._waits.add(wait)
-                leading = each.partition.leading
+                leading = append.partition.leading
                 waits_for_others |= (
                     acks == ACKS_ALL and leading is not None and not leading.is_alone
                 )

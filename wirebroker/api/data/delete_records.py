@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
-from wirebroker.api.data.absent_partitions import absence
+from wirebroker.api.data.absent_partitions import missing_partition_error
 from wirebroker.api.registry import handles
 from wirebroker.base.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
@@ -24,7 +24,7 @@ from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.controller.image.topic_names import is_internal
 from wirebroker.disks.data_directory import Checkpoint
 from wirebroker.request.handlers import Cost
-from wirebroker.request.needs import DELETE_TOPIC
+from wirebroker.request.permissions import DELETE_TOPIC
 
 if TYPE_CHECKING:
     from wirebroker.api.broker import Broker
@@ -38,7 +38,7 @@ _NO_LOW_WATERMARK: Final = -1
 _LONGEST_WAIT_S: Final = 120.0
 
 
-@handles(ApiKey.DELETE_RECORDS, needs=(DELETE_TOPIC,), cost=Cost.WAITS)
+@handles(ApiKey.DELETE_RECORDS, permissions=(DELETE_TOPIC,), cost=Cost.WAITS)
 async def delete_records(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
     """Move log start offsets."""
     del request
@@ -47,8 +47,8 @@ async def delete_records(broker: Broker, request: Request, body: Any) -> dict[st
     offsets: dict[str, dict[int, int]] = {}
     for topic in body.topics:
         by_index = offsets[topic.name] = {}
-        for each in topic.partitions:
-            by_index[each.partition_index] = each.offset
+        for requested in topic.partitions:
+            by_index[requested.partition_index] = requested.offset
             await slices.turn()
         await slices.turn()
     moved: dict[DataDirectory, list[dict[str, Any]]] = {}
@@ -63,7 +63,7 @@ async def delete_records(broker: Broker, request: Request, body: Any) -> dict[st
             partition = partitions.get(index)
             try:
                 if partition is None:
-                    absent = absence(broker, missing, index, name=name)
+                    absent = missing_partition_error(broker, missing, index, name=name)
                     raise KafkaError(absent)  # noqa: TRY301 - one place turns errors into codes
                 await partition.until_settled()
                 start_before = partition.log.log_start_offset
@@ -77,8 +77,8 @@ async def delete_records(broker: Broker, request: Request, body: Any) -> dict[st
         topics.append({"name": name, "partitions": answers})
         await slices.turn()
     for directory, answers in moved.items():
-        await _write_down(broker, directory, answers)
-    await _until_followed(deleted, max(0.0, min(body.timeout_ms / 1000, _LONGEST_WAIT_S)))
+        await _write_log_start_offsets(broker, directory, answers)
+    await _wait_for_followers(deleted, max(0.0, min(body.timeout_ms / 1000, _LONGEST_WAIT_S)))
     return {"topics": topics}
 
 
@@ -103,7 +103,7 @@ def _delete(partition: Partition, offset: int) -> int:
     return log.log_start_offset
 
 
-async def _until_followed(
+async def _wait_for_followers(
     deleted: list[tuple[Partition, dict[str, Any]]], timeout_s: float
 ) -> None:
     deadline = asyncio.get_running_loop().time() + timeout_s
@@ -124,7 +124,7 @@ async def _until_followed(
             _refuse(answer, error.code)
 
 
-async def _write_down(
+async def _write_log_start_offsets(
     broker: Broker, directory: DataDirectory, answers: list[dict[str, Any]]
 ) -> None:
     try:

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wirebroker.api.data.absent_partitions import absence
+from wirebroker.api.data.absent_partitions import missing_partition_error
 from wirebroker.api.registry import handles
 from wirebroker.base.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.controller.image.topic_names import check_topic_name
 from wirebroker.request.handlers import Cost
-from wirebroker.request.needs import READ_TOPIC
+from wirebroker.request.permissions import READ_TOPIC
 
 if TYPE_CHECKING:
     from wirebroker.api.broker import Broker
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from wirebroker.request.request import Request
 
 
-@handles(ApiKey.DESCRIBE_PRODUCERS, needs=(READ_TOPIC,), cost=Cost.BOUNDED)
+@handles(ApiKey.DESCRIBE_PRODUCERS, permissions=(READ_TOPIC,), cost=Cost.BOUNDED)
 async def describe_producers(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
     """List the producers in the state of partitions."""
     del request
@@ -37,7 +37,7 @@ async def describe_producers(broker: Broker, request: Request, body: Any) -> dic
                 check_topic_name(topic.name)
                 partition = partitions.get(index)
                 if partition is None:
-                    absent = absence(broker, missing, index, name=topic.name)
+                    absent = missing_partition_error(broker, missing, index, name=topic.name)
                     raise KafkaError(absent)  # noqa: TRY301 - one place turns errors into codes
                 partition.check_readable()
                 answer["active_producers"] = await _producers(partition, slices)

@@ -31,10 +31,10 @@ from wirebroker.request.fetch_sessions import (
     TOPIC_ID_VERSION,
     FetchContext,
     SessionPartition,
-    asked_partitions,
+    requested_partitions,
 )
 from wirebroker.request.handlers import Cost
-from wirebroker.request.needs import CLUSTER_ACTION, READ_TOPIC
+from wirebroker.request.permissions import CLUSTER_ACTION, READ_TOPIC
 from wirebroker.request.session import NO_CLIENT
 from wirebroker.storage.files import ColdPagesError
 
@@ -57,35 +57,35 @@ _MOST_WARMED = 20
 _MANY_PARTITIONS = 1_000
 
 
-@handles_raw(ApiKey.FETCH, needs=(READ_TOPIC, CLUSTER_ACTION), cost=Cost.WAITS)
+@handles_raw(ApiKey.FETCH, permissions=(READ_TOPIC, CLUSTER_ACTION), cost=Cost.WAITS)
 def fetch(broker: Broker, request: Request) -> Reply | Awaitable[Reply]:
     """Return available records, or wait for more."""
     version = request.version
     if len(request.frame) - request.position > _LONGEST_AT_ONCE_BYTES:
         request.keep()
         return _fetch_long(broker, request)
-    wanted = parse_fetch(request.frame, request.position, version)
-    asked = asked_partitions(wanted)
+    body = parse_fetch(request.frame, request.position, version)
+    partitions = requested_partitions(body)
     context = broker.fetch_sessions.context(
-        wanted,
-        asked,
+        body,
+        partitions,
         version=version,
         now_ms=broker.clock.now_ms(),
         owner=request.session,
     )
     if context.session_id:
-        finish(context.resume(wanted, asked))
-    reads = _reads(broker, request, wanted)
+        finish(context.resume(body, partitions))
+    reads = _reads(broker, request, body)
     if len(context.partitions) > _MANY_PARTITIONS:
         return _fetch_many(broker, request, context, reads)
     finish(reads.find(context.partitions))
     try:
         finish(reads.look())
     except ColdPagesError:
-        return _fetch_found(broker, request, context, reads)
+        return _fetch_cold(broker, request, context, reads)
     if reads.is_ready() or request.session.has_ended:
-        if broker.quotas.are_there and _is_too_much(broker, request, reads):
-            return _nothing(version, context)
+        if broker.quotas.are_there and _exceeds_quota(broker, request, reads):
+            return _empty_response(version, context)
         reads.note_sent()
         finish(context.select(reads.results, version=version, now_ms=broker.clock.now_ms()))
         endpoints = _endpoints(broker, request, reads) if reads.has_failed else ()
@@ -98,27 +98,27 @@ def fetch(broker: Broker, request: Request) -> Reply | Awaitable[Reply]:
     return _fetch_later(broker, request, context, reads, wait)
 
 
-def _reads(broker: Broker, request: Request, wanted: FetchRequest) -> PartitionReads:
+def _reads(broker: Broker, request: Request, body: FetchRequest) -> PartitionReads:
     """Return a consumer's or a follower's reads; replica -2 debugs a follower.
 
     A follower without CLUSTER_ACTION reads nothing.
     """
     quotas, authorization, version = broker.quotas, broker.authorization, request.version
-    asking = None if authorization is None else authorization.asking_of(request)
-    request.session.is_follower = wanted.replica_id >= 0
-    if wanted.replica_id >= 0:
+    access = None if authorization is None else authorization.access_of(request)
+    request.session.is_follower = body.replica_id >= 0
+    if body.replica_id >= 0:
         if quotas.are_there:
             request.session.throttle_ms = NO_CLIENT
-        if asking is None or asking.may(CLUSTER_ACTION):
-            return FollowerReads(broker, wanted, version)
-        return PartitionReads(broker, wanted, version, asking.as_nobody())
-    reads = PartitionReads(broker, wanted, version, asking)
+        if access is None or access.may(CLUSTER_ACTION):
+            return FollowerReads(broker, body, version)
+        return PartitionReads(broker, body, version, access.without_user())
+    reads = PartitionReads(broker, body, version, access)
     if quotas.are_there:
-        reads.limit(quotas.most_fetched(request))
+        reads.limit(quotas.max_fetch_bytes(request))
     return reads
 
 
-def _is_too_much(broker: Broker, request: Request, reads: PartitionReads) -> bool:
+def _exceeds_quota(broker: Broker, request: Request, reads: PartitionReads) -> bool:
     """Charge quotas for a response; return whether it must be empty instead."""
     if request.session.throttle_ms == NO_CLIENT:
         return False
@@ -126,7 +126,7 @@ def _is_too_much(broker: Broker, request: Request, reads: PartitionReads) -> boo
     return broker.quotas.is_too_much(request, records_bytes=reads.size, partitions=partitions)
 
 
-def _nothing(version: int, context: FetchContext) -> Reply:
+def _empty_response(version: int, context: FetchContext) -> Reply:
     context.skip()
     return _encode(version, context, ())
 
@@ -134,23 +134,23 @@ def _nothing(version: int, context: FetchContext) -> Reply:
 async def _fetch_long(broker: Broker, request: Request) -> Reply:
     version = request.version
     work = coding(len(request.frame))
-    wanted, asked = await in_thread(work, _parse, request.frame, request.position, version)
+    body, partitions = await in_thread(work, _parse, request.frame, request.position, version)
     context = broker.fetch_sessions.context(
-        wanted,
-        asked,
+        body,
+        partitions,
         version=version,
         now_ms=broker.clock.now_ms(),
         owner=request.session,
     )
-    await Slices(broker.clock).run(context.resume(wanted, asked))
-    return await _fetch_many(broker, request, context, _reads(broker, request, wanted))
+    await Slices(broker.clock).run(context.resume(body, partitions))
+    return await _fetch_many(broker, request, context, _reads(broker, request, body))
 
 
 def _parse(
     frame: memoryview, position: int, version: int
 ) -> tuple[FetchRequest, list[SessionPartition]]:
-    wanted = parse_fetch(frame, position, version)
-    return wanted, asked_partitions(wanted)
+    body = parse_fetch(frame, position, version)
+    return body, requested_partitions(body)
 
 
 async def _fetch_many(
@@ -158,10 +158,10 @@ async def _fetch_many(
 ) -> Reply:
     """Run the first steps of `fetch` in slices."""
     await Slices(broker.clock).run(reads.find(context.partitions))
-    return await _fetch_found(broker, request, context, reads)
+    return await _fetch_cold(broker, request, context, reads)
 
 
-async def _fetch_found(
+async def _fetch_cold(
     broker: Broker, request: Request, context: FetchContext, reads: PartitionReads
 ) -> Reply:
     """Run the next steps of `fetch` without blocking the loop."""
@@ -187,8 +187,8 @@ async def _fetch_later(
         await slices.run(wait.end())
         raise
     await slices.run(wait.end())
-    if broker.quotas.are_there and _is_too_much(broker, request, reads):
-        return _nothing(version, context)
+    if broker.quotas.are_there and _exceeds_quota(broker, request, reads):
+        return _empty_response(version, context)
     reads.note_sent()
     await slices.run(context.select(reads.results, version=version, now_ms=broker.clock.now_ms()))
     endpoints = _endpoints(broker, request, reads) if reads.has_failed else ()
@@ -229,12 +229,12 @@ def _count_errors(request: Request, context: FetchContext, reads: PartitionReads
 def _encode(version: int, context: FetchContext, endpoints: Sequence[NodeEndpoint]) -> Reply:
     topics: list[tuple[str, bytes, list[FetchPartitionResult]]] = []
     by_id = version >= TOPIC_ID_VERSION
-    for asked, result in context.chosen:
+    for requested, result in context.chosen:
         last = topics[-1] if topics else None
-        if last and (last[1] == asked.topic_id if by_id else last[0] == asked.topic):
+        if last and (last[1] == requested.topic_id if by_id else last[0] == requested.topic):
             topics[-1][2].append(result)
         else:
-            topics.append((asked.topic, asked.topic_id, [result]))
+            topics.append((requested.topic, requested.topic_id, [result]))
     return encode_fetch(
         version,
         error_code=context.error,

@@ -42,11 +42,11 @@ class FetchWait:
         "_loop",
         "_missing",
         "_noted",
+        "_notified",
         "_reads",
         "_round",
         "_share",
-        "_wakening",
-        "_woken",
+        "_wakeup",
     )
 
     def __init__(self, reads: PartitionReads) -> None:
@@ -60,24 +60,24 @@ class FetchWait:
         # Partitions with appended bytes that are not visible.
         self._hidden: set[int] = set()
         # Partitions that have called back.
-        self._woken: set[int] = set()
+        self._notified: set[int] = set()
         # Bytes until the next look; 0 looks at any news.
         self._missing = 0
         # The missing bytes when shares were set, and the share; 0: each advance calls back.
         self._round = 0
         self._share = 0
-        self._wakening: asyncio.Future[None] | None = None
+        self._wakeup: asyncio.Future[None] | None = None
 
     def begin(self) -> Steps[None]:
         """Watch all partitions."""
         for number, (_, partition) in enumerate(self._reads.found):
-            callback = partial(self._on_news, number)
+            callback = partial(self._on_change, number)
             self._callbacks.append(callback)
             self._noted.append(0)
             self._note(number)
             self._reads.watch(partition, callback)
             yield
-        self._woken.update(self._reads.grown_meanwhile())
+        self._notified.update(self._reads.appended_bytes())
 
     def end(self) -> Steps[None]:
         """Stop watching."""
@@ -107,8 +107,8 @@ class FetchWait:
             while True:
                 if self._share:
                     self._count_all()
-                woken, self._woken = self._woken, set()
-                if woken and reads.wants_any_news:
+                woken, self._notified = self._notified, set()
+                if woken and reads.wakes_on_any_change:
                     return True
                 for number in woken:
                     has_changed = True
@@ -121,22 +121,22 @@ class FetchWait:
                         before = records_length(reads.results[number][1])
                     sizes[number] = available
                     total += available - before
-                is_over = self._is_over or reads.is_hurried
+                is_over = self._is_over or reads.must_respond_now
                 if is_over or (has_changed and total >= reads.min_bytes):
                     return has_changed
-                if not self._woken:
-                    self._watch_anew(woken)
+                if not self._notified:
+                    self._watch_again(woken)
                     self._wait_for(max(0, reads.min_bytes - total))
-                    self._wakening = self._loop.create_future()
-                    await self._wakening
+                    self._wakeup = self._loop.create_future()
+                    await self._wakeup
         finally:
             timer.cancel()
 
     # -- callbacks ---------------------------------------------------------------------------
 
-    def _watch_anew(self, told: Collection[int]) -> None:
-        if self._reads.is_told_once:
-            for number in told:
+    def _watch_again(self, numbers: Collection[int]) -> None:
+        if self._reads.notifies_once:
+            for number in numbers:
                 self._reads.watch(self._reads.found[number][1], self._callbacks[number])
 
     def _wait_for(self, missing: int) -> None:
@@ -171,18 +171,18 @@ class FetchWait:
             self._hidden.add(number)
         return grown
 
-    def _on_news(self, number: int) -> None:
+    def _on_change(self, number: int) -> None:
         """Count a partition's growth, which may contain hidden bytes."""
-        self._woken.add(number)
+        self._notified.add(number)
         was_hidden = number in self._hidden
         grown = self._note(number)
         self._missing -= grown
         if not grown or was_hidden or self._missing <= 0:
             self._wake()  # also if the partition is lost
         elif self._share:
-            self._share_anew(number)
+            self._recompute_share(number)
 
-    def _share_anew(self, number: int) -> None:
+    def _recompute_share(self, number: int) -> None:
         if self._missing > self._round // 2:
             self._set(number)
             return
@@ -196,9 +196,9 @@ class FetchWait:
         for number in range(len(self._callbacks)):
             grown = self._note(number)
             if grown:
-                self._woken.add(number)
+                self._notified.add(number)
                 self._missing -= grown
 
     def _wake(self) -> None:
-        if self._wakening is not None and not self._wakening.done():
-            self._wakening.set_result(None)
+        if self._wakeup is not None and not self._wakeup.done():
+            self._wakeup.set_result(None)

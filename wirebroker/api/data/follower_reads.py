@@ -46,7 +46,7 @@ class FollowerReads(PartitionReads):
             if sent_bytes:
                 self._quota.count(sent_bytes)
 
-    def grown_meanwhile(self) -> Sequence[int]:
+    def appended_bytes(self) -> Sequence[int]:
         """Return the partitions that have grown since the first read.
 
         Recording progress may commit records, whose waiting requests append in turn (transaction
@@ -60,12 +60,12 @@ class FollowerReads(PartitionReads):
         ]
 
     @property
-    def wants_any_news(self) -> bool:
+    def wakes_on_any_change(self) -> bool:
         """Return whether one byte is enough: only appends call back."""
         return self.min_bytes <= 1 and not self._quota.is_set
 
     @property
-    def is_told_once(self) -> bool:
+    def notifies_once(self) -> bool:
         """Return True: it has to fetch before more is news."""
         return True
 
@@ -89,19 +89,21 @@ class FollowerReads(PartitionReads):
 
     def _read(
         self,
-        asked: SessionPartition,
+        requested: SessionPartition,
         partition: Partition,
         max_bytes: int,
         *,
         min_one: bool,
         may_block: bool,
     ) -> FetchPartitionResult:
-        result = super()._read(asked, partition, max_bytes, min_one=min_one, may_block=may_block)
+        result = super()._read(
+            requested, partition, max_bytes, min_one=min_one, may_block=may_block
+        )
         if self._quota.is_set and self._has_to_wait(partition):
             result.records = b""
         # Only the first read records progress: later ones know no more.
         if not self.results and result.diverging_epoch is None:
-            self._note(partition, asked)
+            self._note(partition, requested)
         return result
 
     def _is_throttled(self, partition: Partition) -> bool:
@@ -113,16 +115,16 @@ class FollowerReads(PartitionReads):
         is_in_sync = leading is not None and self._replica_id in leading.isr
         return not is_in_sync and self._is_throttled(partition) and self._quota.delay_s() > 0
 
-    def _note(self, partition: Partition, asked: SessionPartition) -> None:
+    def _note(self, partition: Partition, requested: SessionPartition) -> None:
         """Record the follower's progress, which may let it join the ISR."""
-        wanted = asked.wanted
+        fetch_partition = requested.wanted
         self._ends[partition] = partition.log.log_end_offset
         may_join = partition.update_follower(
             self._replica_id,
-            fetch_offset=wanted.fetch_offset,
-            log_start_offset=wanted.log_start_offset,
+            fetch_offset=fetch_partition.fetch_offset,
+            log_start_offset=fetch_partition.log_start_offset,
             broker_epoch=self._broker_epoch,
-            current_leader_epoch=max(wanted.current_leader_epoch, -1),
+            current_leader_epoch=max(fetch_partition.current_leader_epoch, -1),
         )
         if may_join:
             self._broker.isr_changes.add(partition, self._replica_id)

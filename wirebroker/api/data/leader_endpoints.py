@@ -21,4 +21,4 @@ def leader_endpoints(
     broker: Broker, session: Session, leaders: Collection[int]
 ) -> list[NodeEndpoint]:
     """Return the addresses of live leaders, by node ids, on the session's listener."""
-    return [each for each in advertised(broker, session) if each[0] in leaders]
+    return [endpoint for endpoint in advertised(broker, session) if endpoint[0] in leaders]

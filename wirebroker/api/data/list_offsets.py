@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from wirebroker.api.data.absent_partitions import absence
+from wirebroker.api.data.absent_partitions import missing_partition_error
 from wirebroker.api.registry import handles
 from wirebroker.base.clock import Slices, finish
 from wirebroker.base.threads import Work, in_thread
@@ -22,10 +22,10 @@ from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.replica.replica_role import UNKNOWN_EPOCH
 from wirebroker.request.handlers import Cost
-from wirebroker.request.needs import DESCRIBE_TOPIC
-from wirebroker.storage.brief_work import TakesLongError
+from wirebroker.request.permissions import DESCRIBE_TOPIC
 from wirebroker.storage.files import ColdPagesError
 from wirebroker.storage.log.search_by_time import DetachedLog, find_quickly, note_searched
+from wirebroker.storage.long_work import TakesLongError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
@@ -68,7 +68,7 @@ _KNOWS_OFFSET_NOT_AVAILABLE = 5
 _PIECE_S = 0.002
 
 
-class _Found(NamedTuple):
+class _ListedOffset(NamedTuple):
     """A result; the defaults mean no such record."""
 
     timestamp: int = -1
@@ -85,7 +85,7 @@ class _Search(NamedTuple):
     replica_id: int
 
 
-@handles(ApiKey.LIST_OFFSETS, needs=(DESCRIBE_TOPIC,), cost=Cost.THREADS)
+@handles(ApiKey.LIST_OFFSETS, permissions=(DESCRIBE_TOPIC,), cost=Cost.THREADS)
 def list_offsets(
     broker: Broker, request: Request, body: Any
 ) -> Mapping[str, Any] | Awaitable[Mapping[str, Any]]:
@@ -123,56 +123,60 @@ class _Answer:
 
     def steps(self) -> Steps[None]:
         """Find all immediate results."""
-        times_asked: dict[tuple[str, int], int] = {}
+        counts: dict[tuple[str, int], int] = {}
         for topic in self._body.topics:
             for partition in topic.partitions:
-                place = (topic.name, partition.partition_index)
-                times_asked[place] = times_asked.get(place, 0) + 1
+                key = (topic.name, partition.partition_index)
+                counts[key] = counts.get(key, 0) + 1
                 yield
             yield
         for topic in self._body.topics:
             partitions, missing = self._broker.replicas.find(topic.name, b"", by_id=False)
             answers: list[dict[str, Any]] = []
             self.response["topics"].append({"name": topic.name, "partitions": answers})
-            for asked in topic.partitions:
-                answer: dict[str, Any] = {"partition_index": asked.partition_index}
-                times = times_asked.pop((topic.name, asked.partition_index), 0)
-                if times == 0:
+            for requested in topic.partitions:
+                answer: dict[str, Any] = {"partition_index": requested.partition_index}
+                count = counts.pop((topic.name, requested.partition_index), 0)
+                if count == 0:
                     yield
                     continue  # a repetition, already in the response
                 answers.append(answer)
                 try:
-                    if times > 1:
+                    if count > 1:
                         raise KafkaError(ErrorCode.INVALID_REQUEST)  # noqa: TRY301 - likewise
-                    _check_timestamp(asked.timestamp, self._version)
-                    partition = partitions.get(asked.partition_index)
+                    _check_timestamp(requested.timestamp, self._version)
+                    partition = partitions.get(requested.partition_index)
                     if partition is None:
-                        index = asked.partition_index
-                        absent = absence(self._broker, missing, index, name=topic.name)
+                        index = requested.partition_index
+                        absent = missing_partition_error(
+                            self._broker, missing, index, name=topic.name
+                        )
                         raise KafkaError(absent)  # noqa: TRY301 - one place makes codes of errors
-                    found = self._look_up(partition, asked, answer)
+                    result = self._look_up(partition, requested, answer)
                 except KafkaError as error:
                     answer["error_code"] = error.code
                 else:
-                    _fill(answer, found, self._version)
+                    _fill(answer, result, self._version)
                 yield
             yield
 
-    def _look_up(self, partition: Partition, asked: Any, answer: dict[str, Any]) -> _Found:
+    def _look_up(
+        self, partition: Partition, requested: Any, answer: dict[str, Any]
+    ) -> _ListedOffset:
         """Return an immediate result, or note a search and return nothing."""
-        found = _look_up(partition, asked, self._body, self._version)
-        if not isinstance(found, int):
-            return found
-        search = _Search(partition, asked.timestamp, found, answer, self._body.replica_id)
+        result = _look_up(partition, requested, self._body, self._version)
+        if not isinstance(result, int):
+            return result
+        search = _Search(partition, requested.timestamp, result, answer, self._body.replica_id)
         try:
-            hit = _find_at_once(search)
+            match = _find_at_once(search)
         except (TakesLongError, ColdPagesError, OSError):
             self.searches.append(search)  # a failing disk fails again
-            return _Found()
-        if hit is None:
+            return _ListedOffset()
+        if match is None:
             _check_end(partition, self._body.replica_id, self._version)
-            return _Found()
-        return _Found(hit.timestamp, hit.offset, hit.leader_epoch)
+            return _ListedOffset()
+        return _ListedOffset(match.timestamp, match.offset, match.leader_epoch)
 
 
 def _check_timestamp(timestamp: int, version: int) -> None:
@@ -198,10 +202,10 @@ def _check_serves(partition: Partition, replica_id: int, epoch: int = UNKNOWN_EP
         partition.check_leader(epoch)
 
 
-def _look_up(partition: Partition, asked: Any, body: Any, version: int) -> _Found | int:
+def _look_up(partition: Partition, requested: Any, body: Any, version: int) -> _ListedOffset | int:
     """Return an immediate result, or the end offset of a search."""
-    timestamp: int = asked.timestamp
-    _check_serves(partition, body.replica_id, asked.current_leader_epoch)
+    timestamp: int = requested.timestamp
+    _check_serves(partition, body.replica_id, requested.current_leader_epoch)
     log = partition.log
     if body.replica_id != _CONSUMER_REPLICA_ID:
         end = log.log_end_offset
@@ -211,12 +215,12 @@ def _look_up(partition: Partition, asked: Any, body: Any, version: int) -> _Foun
         end = log.high_watermark
     if timestamp == LATEST:
         _check_end(partition, body.replica_id, version)
-        return _Found(-1, end, partition.leader_epoch)
+        return _ListedOffset(-1, end, partition.leader_epoch)
     if timestamp in {LATEST_TIERED, EARLIEST_PENDING_UPLOAD}:
         # There is no tiered storage.
-        return _Found()
+        return _ListedOffset()
     if timestamp in {EARLIEST, EARLIEST_LOCAL}:
-        return _Found(-1, *partition.earliest())
+        return _ListedOffset(-1, *partition.earliest())
     return end
 
 
@@ -224,15 +228,15 @@ async def _search(broker: Broker, search: _Search, version: int) -> None:
     partition = search.partition
     try:
         try:
-            found = await _find_in_thread(search, broker.clock)
+            match = await _find_in_thread(search, broker.clock)
         except FileNotFoundError:
             if partition.is_retired:
                 raise
             # Retention or compaction has removed segments meanwhile: search the current ones.
-            found = await _find_in_thread(search, broker.clock)
+            match = await _find_in_thread(search, broker.clock)
         # A new leader may have other records.
         _check_serves(partition, search.replica_id)
-        if found is None:
+        if match is None:
             _check_end(partition, search.replica_id, version)
     except KafkaError as error:
         search.answer["error_code"] = error.code
@@ -246,9 +250,13 @@ async def _search(broker: Broker, search: _Search, version: int) -> None:
             broker.replicas.disk_failed(partition, fault)
             search.answer["error_code"] = ErrorCode.KAFKA_STORAGE_ERROR
     else:
-        if found is not None:
-            note_searched(partition.log, found.offset)
-            _fill(search.answer, _Found(found.timestamp, found.offset, found.leader_epoch), version)
+        if match is not None:
+            note_searched(partition.log, match.offset)
+            _fill(
+                search.answer,
+                _ListedOffset(match.timestamp, match.offset, match.leader_epoch),
+                version,
+            )
 
 
 def _find_at_once(search: _Search) -> TimestampedOffset | None:
@@ -285,8 +293,8 @@ def _take_some(
             return None
 
 
-def _fill(answer: dict[str, Any], found: _Found, version: int) -> None:
-    answer["timestamp"] = found.timestamp
-    answer["offset"] = found.offset
+def _fill(answer: dict[str, Any], result: _ListedOffset, version: int) -> None:
+    answer["timestamp"] = result.timestamp
+    answer["offset"] = result.offset
     if version >= _LEADER_EPOCH_VERSION:
-        answer["leader_epoch"] = found.leader_epoch
+        answer["leader_epoch"] = result.leader_epoch

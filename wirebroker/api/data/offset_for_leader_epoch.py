@@ -9,20 +9,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wirebroker.api.data.absent_partitions import absence
+from wirebroker.api.data.absent_partitions import missing_partition_error
 from wirebroker.api.registry import handles
 from wirebroker.base.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.request.handlers import Cost
-from wirebroker.request.needs import CLUSTER_ACTION, DESCRIBE_TOPIC
+from wirebroker.request.permissions import CLUSTER_ACTION, DESCRIBE_TOPIC
 
 if TYPE_CHECKING:
     from wirebroker.api.broker import Broker
     from wirebroker.request.request import Request
 
 
-@handles(ApiKey.OFFSET_FOR_LEADER_EPOCH, needs=(CLUSTER_ACTION, DESCRIBE_TOPIC), cost=Cost.BOUNDED)
+@handles(
+    ApiKey.OFFSET_FOR_LEADER_EPOCH, permissions=(CLUSTER_ACTION, DESCRIBE_TOPIC), cost=Cost.BOUNDED
+)
 async def offset_for_leader_epoch(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
     """Return the end offsets of the largest epochs up to the requested ones."""
     del request
@@ -31,15 +33,17 @@ async def offset_for_leader_epoch(broker: Broker, request: Request, body: Any) -
     for topic in body.topics:
         partitions, missing = broker.replicas.find(topic.topic, b"", by_id=False)
         answers: list[dict[str, Any]] = []
-        for asked in topic.partitions:
-            answer: dict[str, Any] = {"partition": asked.partition}
+        for requested in topic.partitions:
+            answer: dict[str, Any] = {"partition": requested.partition}
             try:
-                partition = partitions.get(asked.partition)
+                partition = partitions.get(requested.partition)
                 if partition is None:
-                    error = absence(broker, missing, asked.partition, name=topic.topic)
+                    error = missing_partition_error(
+                        broker, missing, requested.partition, name=topic.topic
+                    )
                     raise KafkaError(error)  # noqa: TRY301 - one place turns errors into codes
-                partition.check_leader(asked.current_leader_epoch)
-                epoch, end_offset = partition.end_offset_for_epoch(asked.leader_epoch)
+                partition.check_leader(requested.current_leader_epoch)
+                epoch, end_offset = partition.end_offset_for_epoch(requested.leader_epoch)
                 answer["leader_epoch"] = epoch
                 answer["end_offset"] = end_offset
             except KafkaError as error:

@@ -18,18 +18,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wirebroker.api.data.absent_partitions import absence
+from wirebroker.api.data.absent_partitions import missing_partition_error
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.hot.fetch_response import FetchPartitionResult
 from wirebroker.codecs.primitives import ZERO_UUID
-from wirebroker.replica.nearer_replica import nearer_replica
+from wirebroker.replica.nearest_replica import nearest_replica
 from wirebroker.request.fetch_sessions import (
     TOPIC_ID_VERSION,
     Results,
     SessionPartition,
     records_length,
 )
-from wirebroker.request.needs import READ_TOPIC
+from wirebroker.request.permissions import READ_TOPIC
 from wirebroker.storage.files import FileSlice
 from wirebroker.storage.log.read import aborted_in
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from wirebroker.api.broker import Broker
-    from wirebroker.authorization.access import Asking
+    from wirebroker.authorization.access import RequestAccess
     from wirebroker.base.clock import Steps
     from wirebroker.codecs.hot.fetch import FetchRequest
     from wirebroker.replica.partition import Partition
@@ -51,7 +51,7 @@ _ANY_REPLICA_VERSION = 11
 # The first version that names new leaders (KIP-951), with the errors _MOVED.
 _LEADER_VERSION = 16
 # Not counted as failed reads: faults of the client, or of a disk, which is counted elsewhere.
-_ASKED_IN_VAIN = frozenset(
+_UNCOUNTED_ERRORS = frozenset(
     {
         ErrorCode.FENCED_LEADER_EPOCH,
         ErrorCode.KAFKA_STORAGE_ERROR,
@@ -78,7 +78,7 @@ class PartitionReads:
 
     __slots__ = (
         "_absent",
-        "_asking",
+        "_access",
         "_broker",
         "_by_id",
         "_client_rack",
@@ -96,10 +96,14 @@ class PartitionReads:
     )
 
     def __init__(
-        self, broker: Broker, request: FetchRequest, version: int, asking: Asking | None = None
+        self,
+        broker: Broker,
+        request: FetchRequest,
+        version: int,
+        access: RequestAccess | None = None,
     ) -> None:
         """Prepare the reads; without `asking` the client may read all topics."""
-        self._asking = asking
+        self._access = access
         self._broker = broker
         self._version = version
         self._by_id = version >= TOPIC_ID_VERSION
@@ -122,7 +126,7 @@ class PartitionReads:
         self._max_bytes = min(self._max_bytes, most_bytes)
         self.min_bytes = min(self.min_bytes, self._max_bytes)
 
-    def grown_meanwhile(self) -> Sequence[int]:
+    def appended_bytes(self) -> Sequence[int]:
         """Return the numbers of partitions that may have grown between the read and the watch."""
         return ()  # nothing runs in between, and a consumer's read changes nothing
 
@@ -131,84 +135,84 @@ class PartitionReads:
         by_id = self._by_id
         unknown: Results = []
         find = self._broker.replicas.find
-        for asked in partitions:
-            known, missing = find(asked.topic, asked.topic_id, by_id=by_id)
-            if self._asking is not None and not self._may_read(asked):
-                denied = _failure(asked, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        for requested in partitions:
+            by_index, missing = find(requested.topic, requested.topic_id, by_id=by_id)
+            if self._access is not None and not self._may_read(requested):
+                denied = _failure(requested, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
                 denied.aborted_transactions = ()
-                unknown.append((asked, denied))
+                unknown.append((requested, denied))
                 continue
-            partition = known.get(asked.wanted.index)
-            if by_id and known and not asked.topic:
+            partition = by_index.get(requested.wanted.index)
+            if by_id and by_index and not requested.topic:
                 # Sessions keep the name, which all partitions have.
-                name = next(iter(known.values())).topic
-                asked = SessionPartition(name, asked.topic_id, asked.wanted)  # noqa: PLW2901 - the same, with its name
+                name = next(iter(by_index.values())).topic
+                requested = SessionPartition(name, requested.topic_id, requested.wanted)  # noqa: PLW2901 - the same, with its name
             if (
                 partition is None
                 and by_id
                 and missing == ErrorCode.UNKNOWN_TOPIC_ID
-                and asked.topic
+                and requested.topic
             ):
                 # The session has seen the topic; it was deleted meanwhile and perhaps created
                 # again.
-                partition = find(asked.topic, b"", by_id=False)[0].get(asked.wanted.index)
+                partition = find(requested.topic, b"", by_id=False)[0].get(requested.wanted.index)
                 missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             if partition is None:
-                missing = absence(
+                missing = missing_partition_error(
                     self._broker,
                     missing,
-                    asked.wanted.index,
-                    name=asked.topic,
-                    topic_id=asked.topic_id if by_id else ZERO_UUID,
+                    requested.wanted.index,
+                    name=requested.topic,
+                    topic_id=requested.topic_id if by_id else ZERO_UUID,
                 )
-                result = _failure(asked, missing)
+                result = _failure(requested, missing)
                 result.aborted_transactions = ()
                 is_unnamed = missing == ErrorCode.UNKNOWN_TOPIC_ID
-                (self._absent if is_unnamed else unknown).append((asked, result))
+                (self._absent if is_unnamed else unknown).append((requested, result))
             else:
-                self.found.append((asked, partition))
+                self.found.append((requested, partition))
             yield
         if unknown:
             self._absent += unknown
 
-    def _may_read(self, asked: SessionPartition) -> bool:
-        assert self._asking is not None
-        name = asked.topic
+    def _may_read(self, requested: SessionPartition) -> bool:
+        assert self._access is not None
+        name = requested.topic
         if not name and self._by_id:
-            topic = self._broker.metadata.image.topics_by_id.get(asked.topic_id)
+            topic = self._broker.metadata.image.topics_by_id.get(requested.topic_id)
             if topic is None:
                 return True
             name = topic.name
-        return self._asking.may(READ_TOPIC, name)
+        return self._access.may(READ_TOPIC, name)
 
     def look(self) -> Steps[None]:
         """Read every partition once."""
         results: Results = []
-        left = self._max_bytes
+        remaining_bytes = self._max_bytes
         size = 0
         has_failed = False
-        for asked, partition in self.found:
+        for requested, partition in self.found:
             partition.traffic.fetch_requests += 1
             try:
                 # After the first records the limits are strict.
                 result = self._read(
-                    asked,
+                    requested,
                     partition,
-                    min(asked.wanted.max_bytes, left),
+                    min(requested.wanted.max_bytes, remaining_bytes),
                     min_one=not size,
                     may_block=self.may_block,
                 )
             except KafkaError as error:
                 has_failed = True
-                if error.code not in _ASKED_IN_VAIN:
+                if error.code not in _UNCOUNTED_ERRORS:
                     partition.traffic.failed_fetches += 1
-                result = self._failed(asked, partition, self._code(error.code))
+                result = self._failed(requested, partition, self._code(error.code))
             if result.diverging_epoch is not None or result.preferred_read_replica >= 0:
                 has_failed = True
             length = records_length(result)
             size += length
-            left = max(0, left - length)
-            results.append((asked, result))
+            remaining_bytes = max(0, remaining_bytes - length)
+            results.append((requested, result))
             yield
         if self._absent:
             results += self._absent
@@ -218,11 +222,11 @@ class PartitionReads:
 
     def note_sent(self) -> None:
         """Count the bytes sent to a consumer."""
-        found = self.found
-        if len(found) == 1:
-            found[0][1].traffic.bytes_out += self.size
+        pairs = self.found
+        if len(pairs) == 1:
+            pairs[0][1].traffic.bytes_out += self.size
         elif self.size:
-            for (_, partition), (_, result) in zip(found, self.results):  # noqa: B905 - absent ones come last
+            for (_, partition), (_, result) in zip(pairs, self.results):  # noqa: B905 - absent ones come last
                 partition.traffic.bytes_out += records_length(result)
 
     def is_ready(self) -> bool:
@@ -231,27 +235,27 @@ class PartitionReads:
             self.size >= self.min_bytes
             or self.has_failed
             or self.max_wait_ms <= 0
-            or self.is_hurried
+            or self.must_respond_now
             or not self.found
             or any(map(self._ends_early, range(len(self.found))))
         )
 
     def leaders(self) -> set[int]:
         """Return the node ids of leaders that the results name."""
-        told = [result.current_leader for _, result in self.results]
-        return {leader[0] for leader in told if leader is not None}
+        current_leaders = [result.current_leader for _, result in self.results]
+        return {leader[0] for leader in current_leaders if leader is not None}
 
     @property
-    def is_hurried(self) -> bool:
+    def must_respond_now(self) -> bool:
         """Whether the broker shuts down, so that no request may wait."""
         return self._broker.is_stopping
 
     def available(self, number: int) -> int | None:
         """Return a partition's available bytes; None if the response must not wait."""
-        asked, partition = self.found[number]
+        requested, partition = self.found[number]
         try:
             result = self._read(
-                asked, partition, asked.wanted.max_bytes, min_one=True, may_block=True
+                requested, partition, requested.wanted.max_bytes, min_one=True, may_block=True
             )
         except KafkaError:
             return None
@@ -262,12 +266,12 @@ class PartitionReads:
         return records_length(result)
 
     @property
-    def wants_any_news(self) -> bool:
+    def wakes_on_any_change(self) -> bool:
         """Whether any news completes the wait, so that nothing is counted."""
         return False
 
     @property
-    def is_told_once(self) -> bool:
+    def notifies_once(self) -> bool:
         """Whether `watch` reports only the next growth."""
         return False
 
@@ -297,33 +301,37 @@ class PartitionReads:
 
     def _read(
         self,
-        asked: SessionPartition,
+        requested: SessionPartition,
         partition: Partition,
         max_bytes: int,
         *,
         min_one: bool,
         may_block: bool,
     ) -> FetchPartitionResult:
-        wanted = asked.wanted
-        if self._by_id and asked.topic_id != partition.topic_id:
+        fetch_partition = requested.wanted
+        if self._by_id and requested.topic_id != partition.topic_id:
             raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID)
         # Unlike in ListOffsets, any negative epoch means none.
-        self._admit(partition, max(wanted.current_leader_epoch, -1))
+        self._admit(partition, max(fetch_partition.current_leader_epoch, -1))
         log = partition.log
         result = FetchPartitionResult(
-            wanted.index, 0, log.high_watermark, log.last_stable_offset, log.log_start_offset
+            fetch_partition.index,
+            0,
+            log.high_watermark,
+            log.last_stable_offset,
+            log.log_start_offset,
         )
         result.records = b""
-        if self._client_rack or wanted.last_fetched_epoch >= 0:
-            self._redirect(asked, partition, result)
+        if self._client_rack or fetch_partition.last_fetched_epoch >= 0:
+            self._redirect(requested, partition, result)
             if result.preferred_read_replica >= 0 or result.diverging_epoch is not None:
                 return result
         up_to_offset = self._end(log)
-        if max_bytes < 0 and wanted.fetch_offset < up_to_offset:
+        if max_bytes < 0 and fetch_partition.fetch_offset < up_to_offset:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
         try:
             read = log.read(
-                wanted.fetch_offset,
+                fetch_partition.fetch_offset,
                 max_bytes,
                 up_to_offset=up_to_offset,
                 min_one=min_one,
@@ -336,7 +344,7 @@ class PartitionReads:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR) from error
         if read.slice is not None:
             result.records = read.slice
-        elif max_bytes > 0 and wanted.fetch_offset < up_to_offset:
+        elif max_bytes > 0 and fetch_partition.fetch_offset < up_to_offset:
             # A batch exists but does not fit: as in Kafka, without aborted transactions.
             result.aborted_transactions = None
         return result
@@ -348,21 +356,23 @@ class PartitionReads:
             partition.check_readable(current_leader_epoch)
 
     def _redirect(
-        self, asked: SessionPartition, partition: Partition, result: FetchPartitionResult
+        self, requested: SessionPartition, partition: Partition, result: FetchPartitionResult
     ) -> None:
         """Set a nearer replica or a diverging epoch in the result."""
-        wanted = asked.wanted
+        fetch_partition = requested.wanted
         if self._client_rack and partition.is_leader:
-            result.preferred_read_replica = self._nearer_replica(partition, wanted.fetch_offset)
+            result.preferred_read_replica = self._nearer_replica(
+                partition, fetch_partition.fetch_offset
+            )
             if result.preferred_read_replica >= 0:
                 return
-        if wanted.last_fetched_epoch >= 0:
-            result.diverging_epoch = _divergence(partition, asked)
+        if fetch_partition.last_fetched_epoch >= 0:
+            result.diverging_epoch = _divergence(partition, requested)
 
     def _nearer_replica(self, partition: Partition, fetch_offset: int) -> int:
         if not self._broker.config.optional_str("replica.selector.class"):
             return -1
-        return nearer_replica(
+        return nearest_replica(
             partition,
             self._broker.metadata.image.brokers,
             client_rack=self._client_rack,
@@ -370,9 +380,9 @@ class PartitionReads:
         )
 
     def _failed(
-        self, asked: SessionPartition, partition: Partition, code: ErrorCode
+        self, requested: SessionPartition, partition: Partition, code: ErrorCode
     ) -> FetchPartitionResult:
-        result = _failure(asked, code)
+        result = _failure(requested, code)
         if code in _MOVED and self._version >= _LEADER_VERSION:
             result.current_leader = (partition.leader, partition.leader_epoch)
         return result
@@ -383,16 +393,16 @@ class PartitionReads:
         return code
 
 
-def _failure(asked: SessionPartition, code: ErrorCode) -> FetchPartitionResult:
-    return FetchPartitionResult(asked.wanted.index, code, records=b"")
+def _failure(requested: SessionPartition, code: ErrorCode) -> FetchPartitionResult:
+    return FetchPartitionResult(requested.wanted.index, code, records=b"")
 
 
-def _divergence(partition: Partition, asked: SessionPartition) -> tuple[int, int] | None:
+def _divergence(partition: Partition, requested: SessionPartition) -> tuple[int, int] | None:
     """Return (epoch, end offset) where the fetcher's log diverges, or None."""
-    wanted = asked.wanted
-    epoch, end_offset = partition.end_offset_for_epoch(wanted.last_fetched_epoch)
-    if epoch < 0 or end_offset < 0 or wanted.fetch_offset < partition.log.log_start_offset:
+    fetch_partition = requested.wanted
+    epoch, end_offset = partition.end_offset_for_epoch(fetch_partition.last_fetched_epoch)
+    if epoch < 0 or end_offset < 0 or fetch_partition.fetch_offset < partition.log.log_start_offset:
         raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
-    if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
+    if epoch < fetch_partition.last_fetched_epoch or end_offset < fetch_partition.fetch_offset:
         return epoch, end_offset
     return None

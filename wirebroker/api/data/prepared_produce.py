@@ -3,13 +3,13 @@
 A producer's requests to one topic differ in the correlation id, the partitions and the records; all
 other bytes of requests and responses are the same. `serve` compares them, appends the records, and
 fills in the response. It refuses nothing: any other request takes the full path (produce.py)
-unchanged, and continues after partitions that are already appended (`take_begun`).
+unchanged, and continues after partitions that are already appended (`take_appended`).
 
     request   key, version | correlation id | same ...... | count | index, length, records | no tags
     response  size | correlation id | same ... | index, error 0, offset, time, start | same
 
-A response that waits for followers is deferred (owed_produce.py). A prepared request is valid while
-its partitions' serving epochs are unchanged (`_Place`).
+A response that waits for followers is deferred (deferred_produce.py). A prepared request is valid
+while its partitions' serving epochs are unchanged (`_CachedPartition`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,11 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from wirebroker.api.data.owed_produce import OwedProduce, OwedProduceOfSeveral, ProduceKind
+from wirebroker.api.data.deferred_produce import (
+    DeferredProduce,
+    DeferredProduceOfSeveral,
+    ProduceKind,
+)
 from wirebroker.codecs.errors import KafkaError
 from wirebroker.codecs.hot.produce import FIRST_FLEXIBLE, FIRST_TOPIC_ID, ProduceTopic
 from wirebroker.codecs.hot.produce_response import PartitionResult, encode_produce
@@ -34,9 +38,9 @@ from wirebroker.codecs.records.layout import CODEC_MASK, TRANSACTIONAL_FLAG
 from wirebroker.codecs.records.walk import IS_QUICK
 from wirebroker.net.frames.protocol import frame_answer
 from wirebroker.replica.local_replica import LARGE_APPEND_BYTES, LARGE_WALK_BYTES
-from wirebroker.replica.replica_standing import ACKS_ALL
+from wirebroker.replica.replica_state import ACKS_ALL
 from wirebroker.request.session import Prepared
-from wirebroker.storage.brief_work import TakesLongError
+from wirebroker.storage.long_work import TakesLongError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -45,7 +49,7 @@ if TYPE_CHECKING:
     from wirebroker.codecs.hot.produce import ProduceRequest
     from wirebroker.codecs.hot.repeated_frame import Part
     from wirebroker.replica.partition import Partition
-    from wirebroker.request.owed_answer import OwedAnswer
+    from wirebroker.request.deferred_response import DeferredResponse
     from wirebroker.request.request import Request
     from wirebroker.storage.log.append import AppendResult
 
@@ -55,7 +59,7 @@ _BASE_OFFSET_BYTES: Final = 8
 # Bytes besides records; longer requests are not worth the memory.
 _LONGEST_SAME_BYTES: Final = 4096
 # Per connection, 200 bytes each.
-MOST_PLACES: Final = 4 * MOST_PARTITIONS
+MAX_CACHED_PARTITIONS: Final = 4 * MOST_PARTITIONS
 # Longer frames with several partitions are appended in slices; shorter ones hold the loop for a few
 # milliseconds. Compressed records within the second limit hold it for 15 ms at most.
 _LONGEST_FRAME_BYTES: Final = LARGE_APPEND_BYTES if IS_QUICK else LARGE_WALK_BYTES
@@ -68,7 +72,7 @@ _MARKED_INDEX: Final = 0x55443322
 _MARKED_NUMBERS: Final = _MARKED_INDEX.to_bytes(4) + bytes(2) + _MARK.to_bytes(8) * 3
 
 
-class _Place:
+class _CachedPartition:
     """A partition that took appends immediately in a serving epoch."""
 
     __slots__ = ("partition", "serving_epoch")
@@ -88,10 +92,11 @@ class PreparedProduce(Prepared):
 
     __slots__ = (
         "_acks",
+        "_after",
         "_before",
-        "_behind",
         "_between",
         "_broker",
+        "_cached_partitions",
         "_fill",
         "_has_matched",
         "_head",
@@ -99,7 +104,6 @@ class PreparedProduce(Prepared):
         "_kind",
         "_kinds",
         "_now_ms",
-        "_places",
         "_same",
         "_tail",
         "_topic",
@@ -110,7 +114,7 @@ class PreparedProduce(Prepared):
         self,
         broker: Broker,
         request: Request,
-        wanted: ProduceRequest,
+        body: ProduceRequest,
         *,
         same: bytes,
     ) -> None:
@@ -121,17 +125,17 @@ class PreparedProduce(Prepared):
         self._is_flexible = request.version >= FIRST_FLEXIBLE
         self._head = bytes(request.frame[:HEAD_BYTES])
         self._same = same
-        topic = wanted.topics[0]
+        topic = body.topics[0]
         self._topic = topic.name, topic.topic_id
-        self._acks = wanted.acks
-        self._kind = ProduceKind(broker, request, self._topic, wanted.timeout_ms)
+        self._acks = body.acks
+        self._kind = ProduceKind(broker, request, self._topic, body.timeout_ms)
         # Partitions that a prepared request may name, by index.
-        self._places: dict[int, _Place] = {}
+        self._cached_partitions: dict[int, _CachedPartition] = {}
         # The template for one partition; separate attributes are faster.
         kind = _kind_of(self._version, topic.name, topic.topic_id, 1)
         self._fill = kind.fill
         self._before, self._between = kind.before, kind.between
-        self._tail, self._behind = kind.tail, kind.behind
+        self._tail, self._after = kind.tail, kind.behind
         # Templates by the number of partitions; some 300 bytes each.
         self._kinds: dict[int, AnswerKind] = {}
         # Whether the last frame matched, except for its partitions.
@@ -143,19 +147,19 @@ class PreparedProduce(Prepared):
 
     def learn(self, partitions: Sequence[Partition]) -> None:
         """Accept these partitions in later requests, in their current epochs."""
-        places = self._places
+        cached_partitions = self._cached_partitions
         for partition in partitions:
             index = partition.index
-            if index not in places and len(places) >= MOST_PLACES:
-                del places[next(iter(places))]  # the oldest
-            places[index] = _Place(partition)
+            if index not in cached_partitions and len(cached_partitions) >= MAX_CACHED_PARTITIONS:
+                del cached_partitions[next(iter(cached_partitions))]  # the oldest
+            cached_partitions[index] = _CachedPartition(partition)
 
-    def take_begun(self) -> Mapping[int, AppendResult] | None:
+    def take_appended(self) -> Mapping[int, AppendResult] | None:
         """Return what `serve` appended, by index, before it returned None."""
-        begun, self.begun = self.begun, None
-        return begun
+        appended, self.begun = self.begun, None
+        return appended
 
-    def serve(self, frame: memoryview) -> bytes | OwedAnswer | None:  # noqa: PLR0911 - each is a reason
+    def serve(self, frame: memoryview) -> bytes | DeferredResponse | None:  # noqa: PLR0911 - each is a reason
         """Append a request's records if it is like the prepared one.
 
         Args:
@@ -165,21 +169,21 @@ class PreparedProduce(Prepared):
             The response with its length; None if the request needs the full path.
         """
         self.begun = None
-        found = match(frame, self._head, self._same, self._is_flexible)
-        if found is None:
+        matched = match(frame, self._head, self._same, self._is_flexible)
+        if matched is None:
             self._has_matched = False
             return None
         self._has_matched = True
-        correlation_id, parts = found
+        correlation_id, parts = matched
         if len(parts) > 1:
             return self._serve_several(correlation_id, parts, len(frame))
         index, records, attributes = parts[0]
-        place = self._places.get(index)
-        if place is None or attributes & TRANSACTIONAL_FLAG:
+        cached = self._cached_partitions.get(index)
+        if cached is None or attributes & TRANSACTIONAL_FLAG:
             return None
-        partition = place.partition
-        # `place.serves` inlined, for each small request.
-        if partition.serving_epoch != place.serving_epoch or partition.is_appending:
+        partition = cached.partition
+        # `cached.serves` inlined, for each small request.
+        if partition.serving_epoch != cached.serving_epoch or partition.is_appending:
             return None
         now_ms = self._now_ms()
         is_simple = not attributes & CODEC_MASK and len(records) <= LARGE_WALK_BYTES
@@ -197,17 +201,17 @@ class PreparedProduce(Prepared):
             done.log_append_time_ms,
             done.log_start_offset,
             self._tail,
-            self._behind,
+            self._after,
         )
         if partition.log.high_watermark > done.last_offset or self._acks != ACKS_ALL:
             return answer
-        owed = OwedProduce(self._kind, partition, done, correlation_id, answer)
-        partition.owed.add(owed)
-        return owed
+        deferred = DeferredProduce(self._kind, partition, done, correlation_id, answer)
+        partition.deferred_responses.add(deferred)
+        return deferred
 
     def _serve_several(
         self, correlation_id: int, parts: Sequence[Part], frame_bytes: int
-    ) -> bytes | OwedAnswer | None:
+    ) -> bytes | DeferredResponse | None:
         partitions = self._ready(parts, frame_bytes)
         if partitions is None:
             return None
@@ -222,7 +226,7 @@ class PreparedProduce(Prepared):
         for (index, records, _), partition in zip(parts, partitions, strict=True):
             done = self._append(partition, records, now_ms)
             if done is None:
-                self.begun = {each.index: before for each, before in appended} or None
+                self.begun = {earlier.index: result for earlier, result in appended} or None
                 return None
             appended.append((partition, done))
             fields += (
@@ -237,22 +241,22 @@ class PreparedProduce(Prepared):
         if self._acks == ACKS_ALL:
             for partition, done in appended:
                 if partition.log.high_watermark <= done.last_offset:
-                    return OwedProduceOfSeveral(self._kind, appended, correlation_id, answer)
+                    return DeferredProduceOfSeveral(self._kind, appended, correlation_id, answer)
         return answer
 
     def _ready(self, parts: Sequence[Part], frame_bytes: int) -> list[Partition] | None:
         """Return the partitions of a request; None if it needs the full path or repeats one."""
         if frame_bytes > _LONGEST_FRAME_BYTES:
             return None
-        places = self._places
+        cached_partitions = self._cached_partitions
         partitions: list[Partition] = []
         indexes: set[int] = set()
         for index, _, attributes in parts:
-            place = places.get(index)
+            cached = cached_partitions.get(index)
             if (
-                place is None
+                cached is None
                 or attributes & TRANSACTIONAL_FLAG
-                or not place.serves()
+                or not cached.serves()
                 or (
                     attributes & CODEC_MASK
                     and (
@@ -262,7 +266,7 @@ class PreparedProduce(Prepared):
             ):
                 return None
             indexes.add(index)
-            partitions.append(place.partition)
+            partitions.append(cached.partition)
         return partitions if len(indexes) == len(parts) else None
 
     def _append(
@@ -283,7 +287,7 @@ class PreparedProduce(Prepared):
 def prepare(
     broker: Broker,
     request: Request,
-    wanted: ProduceRequest,
+    body: ProduceRequest,
     partitions: Sequence[Partition],
     last: Prepared | None,
 ) -> PreparedProduce | None:
@@ -292,7 +296,7 @@ def prepare(
     Args:
         broker: The broker.
         request: The request.
-        wanted: Its content: one topic, no transaction, acks other than 0.
+        body: Its content: one topic, no transaction, acks other than 0.
         partitions: All its partitions.
         last: The connection's previous fast path.
 
@@ -303,7 +307,7 @@ def prepare(
         return None
     for partition in partitions:
         if (
-            not partition.takes_at_once(wanted.acks)
+            not partition.takes_at_once(body.acks)
             # It would be stamped in place, and could not take the full path after a refusal.
             or partition.log.settings.message_timestamp_type == "LogAppendTime"
         ):
@@ -312,7 +316,7 @@ def prepare(
     if isinstance(last, PreparedProduce) and last.is_for(request):
         last.learn(partitions)
         return last
-    count_at = _count_at(request, wanted.topics[0].name)
+    count_at = _count_at(request, body.topics[0].name)
     if count_at > _LONGEST_SAME_BYTES:  # the header's tagged fields may be long
         return None
     frame = request.frame
@@ -320,7 +324,7 @@ def prepare(
     is_flexible = request.version >= FIRST_FLEXIBLE
     if match(frame, bytes(frame[:HEAD_BYTES]), same, is_flexible) is None:
         return None
-    prepared = PreparedProduce(broker, request, wanted, same=same)
+    prepared = PreparedProduce(broker, request, body, same=same)
     prepared.learn(partitions)
     return prepared
 

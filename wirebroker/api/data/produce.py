@@ -17,16 +17,16 @@ import asyncio
 from collections.abc import Awaitable, Mapping
 from typing import TYPE_CHECKING
 
-from wirebroker.api.data.absent_partitions import absence
+from wirebroker.api.data.absent_partitions import missing_partition_error
+from wirebroker.api.data.deferred_produce import LEADER_VERSION
 from wirebroker.api.data.delayed_produce import Appended, DelayedProduce, withdraw
 from wirebroker.api.data.leader_endpoints import leader_endpoints
-from wirebroker.api.data.owed_produce import LEADER_VERSION
 from wirebroker.api.data.prepared_produce import PreparedProduce, prepare
 from wirebroker.api.data.produce_checks import (
+    check_first_batches,
     check_partition,
+    has_duplicate_partitions,
     last_of_each,
-    names_one_twice,
-    refuse_at_first_sight,
     refuse_unknown_codecs,
 )
 from wirebroker.api.data.transaction_guards import Refusal, guards_for
@@ -39,18 +39,18 @@ from wirebroker.codecs.hot.produce_response import PartitionResult, encode_produ
 from wirebroker.codecs.records.walk import MAX_REFUSED
 from wirebroker.replica.local_replica import LARGE_APPEND_BYTES
 from wirebroker.request.handlers import Cost
-from wirebroker.request.needs import WRITE_TOPIC, WRITE_TRANSACTIONAL_ID
+from wirebroker.request.permissions import WRITE_TOPIC, WRITE_TRANSACTIONAL_ID
 from wirebroker.request.request import CloseConnectionError
-from wirebroker.storage.brief_work import TakesLongError
 from wirebroker.storage.log.validation.batch_shape import (
     ZSTD_VERSION,
     RefusedBatchError,
 )
+from wirebroker.storage.long_work import TakesLongError
 
 if TYPE_CHECKING:
     from wirebroker.api.broker import Broker
     from wirebroker.api.data.transaction_guards import Guards
-    from wirebroker.authorization.access import Asking
+    from wirebroker.authorization.access import RequestAccess
     from wirebroker.base.clock import Steps
     from wirebroker.codecs.hot.produce import ProduceRequest
     from wirebroker.replica.partition import Partition
@@ -97,9 +97,10 @@ class _Produce:
 
     __slots__ = (
         "_appended",
-        "_begun",
+        "_body",
         "_broker",
         "_delayed",
+        "_fast_appends",
         "_guards",
         "_is_denied",
         "_leaders",
@@ -108,21 +109,20 @@ class _Produce:
         "_record_error_count",
         "_request",
         "_results",
-        "_wanted",
     )
 
     def __init__(
         self,
         broker: Broker,
         request: Request,
-        wanted: ProduceRequest,
-        begun: Mapping[int, AppendResult] | None,
+        body: ProduceRequest,
+        fast_appends: Mapping[int, AppendResult] | None,
     ) -> None:
         self._broker = broker
         # Appends of the fast path, by index (prepared_produce.py).
-        self._begun = begun
+        self._fast_appends = fast_appends
         self._request = request
-        self._wanted = wanted
+        self._body = body
         # Whether denied topics were removed.
         self._is_denied = False
         # For partitions in which a transaction starts.
@@ -141,38 +141,40 @@ class _Produce:
 
     def serve(self) -> Reply | Awaitable[Reply]:
         """Append what is possible immediately; respond unless something has to wait."""
-        wanted = self._wanted
+        body = self._body
         authorization = self._broker.authorization
-        asking = None if authorization is None else authorization.asking_of(self._request)
+        access = None if authorization is None else authorization.access_of(self._request)
         try:
-            refuse_at_first_sight(wanted, asking)
+            check_first_batches(body, access)
             if self._request.version < ZSTD_VERSION:
-                refuse_unknown_codecs(wanted)
+                refuse_unknown_codecs(body)
         except KafkaError as error:
             return self._refuse(error)
-        if names_one_twice(wanted.topics):
-            wanted.topics = last_of_each(wanted.topics)
-        if asking is not None:
-            topics, wanted.topics = wanted.topics, []
+        if has_duplicate_partitions(body.topics):
+            body.topics = last_of_each(body.topics)
+        if access is not None:
+            topics, body.topics = body.topics, []
             if len(topics) > DENIED_AT_ONCE:
                 self._request.keep()
-                return self._serve_allowed_later(asking, topics)
-            self._take_out_denied(asking, topics)
+                return self._serve_allowed_later(access, topics)
+            self._take_out_denied(access, topics)
         return self._serve_allowed()
 
-    async def _serve_allowed_later(self, asking: Asking, topics: list[ProduceTopic]) -> Reply:
+    async def _serve_allowed_later(
+        self, access: RequestAccess, topics: list[ProduceTopic]
+    ) -> Reply:
         slices = Slices(self._broker.clock)
         for first in range(0, len(topics), DENIED_AT_ONCE):
-            self._take_out_denied(asking, topics[first : first + DENIED_AT_ONCE])
+            self._take_out_denied(access, topics[first : first + DENIED_AT_ONCE])
             await slices.turn()
         reply = self._serve_allowed()
         return await reply if isinstance(reply, Awaitable) else reply
 
     def _serve_allowed(self) -> Reply | Awaitable[Reply]:
-        wanted = self._wanted
-        if wanted.transactional_id is not None:
+        body = self._body
+        if body.transactional_id is not None:
             try:
-                guards = guards_for(self._broker, self._request, wanted)
+                guards = guards_for(self._broker, self._request, body)
             except KafkaError as error:
                 return self._refuse(error)
             if not isinstance(guards, Mapping):
@@ -181,17 +183,17 @@ class _Produce:
             self._guards = guards
         return self._serve()
 
-    def _take_out_denied(self, asking: Asking, topics: list[ProduceTopic]) -> None:
+    def _take_out_denied(self, access: RequestAccess, topics: list[ProduceTopic]) -> None:
         """Add errors for denied topics, and keep the others."""
         by_id = self._request.version >= _TOPIC_ID_VERSION
         names = self._broker.metadata.image.topics_by_id
-        allowed = self._wanted.topics
+        allowed = self._body.topics
         for topic in topics:
-            known = names.get(topic.topic_id) if by_id else None
-            name = topic.name if known is None else known.name
+            topic_image = names.get(topic.topic_id) if by_id else None
+            name = topic.name if topic_image is None else topic_image.name
             # The handler refuses unknown ids.
-            is_unknown = by_id and known is None
-            if is_unknown or asking.may(WRITE_TOPIC, name):
+            is_unknown = by_id and topic_image is None
+            if is_unknown or access.may(WRITE_TOPIC, name):
                 allowed.append(topic)
                 continue
             self._is_denied = True
@@ -205,7 +207,7 @@ class _Produce:
         return await reply if isinstance(reply, Awaitable) else reply
 
     def _serve(self) -> Reply | Awaitable[Reply]:
-        topics = self._wanted.topics
+        topics = self._body.topics
         count = len(topics[0].partitions) if len(topics) == 1 else _count_partitions(topics)
         if count > _MANY_PARTITIONS or (count > 1 and len(self._request.frame) > _MANY_BYTES):
             self._request.keep()
@@ -223,14 +225,16 @@ class _Produce:
                     return self._serve_rest(slices, steps)
         if self._delayed:
             # Copy small batches of waiting appends out of the shared memory.
-            kept = self._request.kept
-            self._delayed = [(each, kept(records), done) for each, records, done in self._delayed]
+            copied = self._request.kept
+            self._delayed = [
+                (partition, copied(records), done) for partition, records, done in self._delayed
+            ]
             return self._finish()
         return self._reply_when_committed() if self._must_wait else self._reply()
 
     def _refuse(self, error: KafkaError) -> Reply:
-        topics = self._wanted.topics
-        if names_one_twice(topics):
+        topics = self._body.topics
+        if has_duplicate_partitions(topics):
             topics = last_of_each(topics)
         refused = [
             (topic, [PartitionResult(index, error.code) for index, _ in topic.partitions])
@@ -252,7 +256,7 @@ class _Produce:
         return await self._finish()
 
     def _append_all(self) -> Steps[None]:
-        for topic in self._wanted.topics:
+        for topic in self._body.topics:
             if not topic.partitions:
                 continue
             answers, partitions, missing = self._begin(topic)
@@ -279,22 +283,22 @@ class _Produce:
         partitions = self._plain_partitions()
         topic_id = partitions[0].topic_id if partitions else b""
         if partitions and topic_id == session.last_produced:
-            session.prepared = prepare(self._broker, self._request, self._wanted, partitions, last)
+            session.prepared = prepare(self._broker, self._request, self._body, partitions, last)
         session.last_produced = topic_id
 
     def _plain_partitions(self) -> list[Partition]:
         """Return the partitions if the fast path supports the request, else nothing."""
-        wanted = self._wanted
+        body = self._body
         appended = self._appended
         authorization = self._broker.authorization
         if (
             self._is_denied
             # The fast path bypasses the authorizer, so its decisions must be cacheable.
             or not (authorization is None or authorization.keeps_decisions)
-            or wanted.acks == 0
-            or wanted.transactional_id is not None
-            or len(wanted.topics) != 1
-            or len(wanted.topics[0].partitions) != len(appended)
+            or body.acks == 0
+            or body.transactional_id is not None
+            or len(body.topics) != 1
+            or len(body.topics[0].partitions) != len(appended)
         ):
             return []
         return [partition for partition, _, _ in appended]
@@ -327,20 +331,20 @@ class _Produce:
             by_id = self._request.version >= _TOPIC_ID_VERSION
             broker = self._broker
             result.error_code = (
-                absence(broker, missing, index, topic_id=topic.topic_id)
+                missing_partition_error(broker, missing, index, topic_id=topic.topic_id)
                 if by_id
-                else absence(broker, missing, index, name=topic.name)
+                else missing_partition_error(broker, missing, index, name=topic.name)
             )
             return result
-        if self._begun is not None:
-            begun = self._begun.get(index)
-            if begun is not None:
-                self._note_done(result, begun, partition)
+        if self._fast_appends is not None:
+            fast_append = self._fast_appends.get(index)
+            if fast_append is not None:
+                self._note_done(result, fast_append, partition)
                 return result
         guards = self._guards
         guard = guards.get((partition.topic, index)) if guards else None
         try:
-            checked = check_partition(partition, records, self._request, self._wanted, guard)
+            checked = check_partition(partition, records, self._request, self._body, guard)
             if isinstance(guard, Refusal):
                 result.error_code, result.error_message = guard
                 self._name_leader(result, partition)
@@ -353,12 +357,12 @@ class _Produce:
                 checked, now_ms=self._now_ms, request_version=version, guard=guard
             )
         except TakesLongError:
-            assert records is not None, "there are some to unpack"
+            assert records is not None, "a batch to unpack has records"
             self._delayed.append((partition, records, result))
         except KafkaError as error:
             self._note_error(result, error, partition)
         except OSError as fault:
-            self._note_disk(result, fault, partition)
+            self._note_disk_error(result, fault, partition)
         else:
             self._note_done(result, done, partition)
         return result
@@ -373,7 +377,7 @@ class _Produce:
             now_ms = self._broker.clock.now_ms()
             version = self._request.version
             guard = self._guards.get((partition.topic, partition.index))
-            assert not isinstance(guard, Refusal), "what is refused is not delayed"
+            assert not isinstance(guard, Refusal), "refused batches are not delayed"
             try:
                 done = await partition.append_in_turn(
                     records, now_ms=now_ms, request_version=version, slices=slices, guard=guard
@@ -381,7 +385,7 @@ class _Produce:
             except KafkaError as error:
                 self._note_error(result, error, partition)
             except OSError as fault:
-                self._note_disk(result, fault, partition)
+                self._note_disk_error(result, fault, partition)
             else:
                 self._note_done(result, done, partition)
         if self._must_wait:
@@ -399,11 +403,11 @@ class _Produce:
             if not reply.done():  # not if the client has disconnected
                 reply.set_result(self._reply())
 
-        appended = [Appended(*each) for each in self._appended]
+        appended = [Appended(*fields) for fields in self._appended]
         delayed = DelayedProduce(
             appended,
-            acks=self._wanted.acks,
-            timeout_ms=self._wanted.timeout_ms,
+            acks=self._body.acks,
+            timeout_ms=self._body.timeout_ms,
             deadlines=self._broker.replicas.commits.deadlines,
             on_done=answer,
         )
@@ -422,7 +426,7 @@ class _Produce:
         result.log_start_offset = done.log_start_offset
         end_offset = done.last_offset + 1
         self._appended.append((partition, result, end_offset))
-        acks = self._wanted.acks
+        acks = self._body.acks
         if acks != 0 and partition.acknowledged_offset(acks) < end_offset:
             self._must_wait = True
 
@@ -437,8 +441,8 @@ class _Produce:
             result.log_start_offset = partition.log.log_start_offset
         # As in Kafka, messages are only about single records or malformed batches.
         if isinstance(error, RefusedBatchError) and error.record_errors:
-            left = _MOST_RECORD_ERRORS - self._record_error_count
-            result.record_errors = error.record_errors[:left]
+            remaining = _MOST_RECORD_ERRORS - self._record_error_count
+            result.record_errors = error.record_errors[:remaining]
             result.error_message = error.message
             self._record_error_count += len(result.record_errors)
         self._name_leader(result, partition)
@@ -452,12 +456,14 @@ class _Produce:
             result.current_leader = (partition.leader, partition.leader_epoch)
             self._leaders.add(partition.leader)
 
-    def _note_disk(self, result: PartitionResult, error: OSError, partition: Partition) -> None:
+    def _note_disk_error(
+        self, result: PartitionResult, error: OSError, partition: Partition
+    ) -> None:
         self._broker.replicas.disk_failed(partition, error)
         withdraw(result, ErrorCode.KAFKA_STORAGE_ERROR)
 
     def _reply(self) -> Reply:
-        if self._wanted.acks != 0:
+        if self._body.acks != 0:
             endpoints = (
                 leader_endpoints(self._broker, self._request.session, self._leaders)
                 if self._leaders
@@ -480,13 +486,13 @@ class _Produce:
         return None
 
 
-@handles_raw(ApiKey.PRODUCE, needs=(WRITE_TOPIC, WRITE_TRANSACTIONAL_ID), cost=Cost.SLICES)
+@handles_raw(ApiKey.PRODUCE, permissions=(WRITE_TOPIC, WRITE_TRANSACTIONAL_ID), cost=Cost.SLICES)
 def produce(broker: Broker, request: Request) -> Reply | Awaitable[Reply]:
     """Append the request's records; return a result per partition."""
-    wanted = parse_produce(request.frame, request.position, request.version)
+    body = parse_produce(request.frame, request.position, request.version)
     prepared = request.session.prepared
-    begun = prepared.take_begun() if isinstance(prepared, PreparedProduce) else None
-    produced = _Produce(broker, request, wanted, begun)
+    fast_appends = prepared.take_appended() if isinstance(prepared, PreparedProduce) else None
+    produced = _Produce(broker, request, body, fast_appends)
     reply = produced.serve()
     produced.prepare_next()
     return reply

@@ -24,7 +24,7 @@ from wirebroker.codecs.records.layout import (
     TRANSACTIONAL_FLAG,
 )
 from wirebroker.coordinator.controller.image.topic_names import is_internal
-from wirebroker.request.needs import WRITE_TRANSACTIONAL_ID
+from wirebroker.request.permissions import WRITE_TRANSACTIONAL_ID
 from wirebroker.storage.log.validation.batch_shape import (
     LARGEST_LENGTH,
     SMALLEST_LENGTH,
@@ -35,7 +35,7 @@ from wirebroker.storage.log.validation.batch_shape import (
 )
 
 if TYPE_CHECKING:
-    from wirebroker.authorization.access import Asking
+    from wirebroker.authorization.access import RequestAccess
     from wirebroker.codecs.hot.produce import ProducePartition, ProduceRequest
     from wirebroker.replica.partition import Partition
     from wirebroker.request.request import Request
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 _ADMIN_CLIENT_ID = "__admin_client"
 
 
-def refuse_at_first_sight(wanted: ProduceRequest, asking: Asking | None = None) -> None:
+def check_first_batches(body: ProduceRequest, access: RequestAccess | None = None) -> None:
     """Check the first batch of each partition, up to the first transactional one, as Kafka does.
 
     Without `asking` any transactional id is allowed.
@@ -53,7 +53,7 @@ def refuse_at_first_sight(wanted: ProduceRequest, asking: Asking | None = None) 
     Raises:
         KafkaError: The request is refused as a whole.
     """
-    for topic in wanted.topics:
+    for topic in body.topics:
         for _, records in topic.partitions:
             if records is None:
                 continue
@@ -68,21 +68,21 @@ def refuse_at_first_sight(wanted: ProduceRequest, asking: Asking | None = None) 
                 and magic == MAGIC
                 and length + OVERHEAD_BYTES <= len(records)
             ):
-                transactional_id = wanted.transactional_id
+                transactional_id = body.transactional_id
                 if transactional_id is None or not (
-                    asking is None or asking.may(WRITE_TRANSACTIONAL_ID, transactional_id)
+                    access is None or access.may(WRITE_TRANSACTIONAL_ID, transactional_id)
                 ):
                     raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
                 return
 
 
-def refuse_unknown_codecs(wanted: ProduceRequest) -> None:
+def refuse_unknown_codecs(body: ProduceRequest) -> None:
     """Refuse unknown codecs, as Kafka does when it looks for zstd.
 
     Raises:
         KafkaError: UNKNOWN_SERVER_ERROR for the request as a whole.
     """
-    for topic in wanted.topics:
+    for topic in body.topics:
         for _, records in topic.partitions:
             if records is None or len(records) < HEADER_BYTES:
                 continue
@@ -95,7 +95,7 @@ def refuse_unknown_codecs(wanted: ProduceRequest) -> None:
                 raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
-def names_one_twice(topics: list[ProduceTopic]) -> bool:
+def has_duplicate_partitions(topics: list[ProduceTopic]) -> bool:
     """Return whether a request repeats a partition."""
     if len(topics) == 1 and len(topics[0].partitions) == 1:
         return False  # nearly always
@@ -110,13 +110,13 @@ def names_one_twice(topics: list[ProduceTopic]) -> bool:
 
 def last_of_each(topics: list[ProduceTopic]) -> list[ProduceTopic]:
     """Keep the last entry of each partition, as in Kafka's map."""
-    kept: dict[tuple[str, bytes], dict[int, ProducePartition]] = {}
+    last_entries: dict[tuple[str, bytes], dict[int, ProducePartition]] = {}
     for topic in topics:
-        partitions = kept.setdefault((topic.name, topic.topic_id), {})
-        partitions.update((each[0], each) for each in topic.partitions)
+        partitions = last_entries.setdefault((topic.name, topic.topic_id), {})
+        partitions.update((entry[0], entry) for entry in topic.partitions)
     return [
         ProduceTopic(name, topic_id, list(partitions.values()))
-        for (name, topic_id), partitions in kept.items()
+        for (name, topic_id), partitions in last_entries.items()
     ]
 
 
@@ -124,7 +124,7 @@ def check_partition(
     partition: Partition,
     records: memoryview | None,
     request: Request,
-    wanted: ProduceRequest,
+    body: ProduceRequest,
     guard: VerificationGuard | Refusal | None,
 ) -> memoryview:
     """Check what needs no log; in Kafka ProduceRequest.validateRecords comes first.
@@ -141,13 +141,13 @@ def check_partition(
     if isinstance(guard, Refusal):
         _check_shape(records, request)
         return records
-    if not -1 <= wanted.acks <= 1:
+    if not -1 <= body.acks <= 1:
         _check_shape(records, request)
         raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
     if is_internal(partition.topic) and request.client_id != _ADMIN_CLIENT_ID:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
     partition.check_leader()
-    if wanted.acks == -1:
+    if body.acks == -1:
         partition.check_in_sync()
     return records
 

@@ -40,7 +40,7 @@ _FIRST_GENERIC_ERROR_VERSION = 11
 _FIRST_ADDING_VERSION = 12
 
 # The coordinator is unavailable. NOT_ENOUGH_REPLICAS makes clients retry without any lookup.
-_NOT_NOW = frozenset(
+_RETRIABLE_ERRORS = frozenset(
     {
         ErrorCode.NETWORK_EXCEPTION,
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -62,18 +62,18 @@ Guards = Mapping["TopicPartition", VerificationGuard | Refusal]
 
 
 def guards_for(
-    broker: Broker, request: Request, wanted: ProduceRequest
+    broker: Broker, request: Request, body: ProduceRequest
 ) -> Guards | Awaitable[Guards]:
     """Return guards for the partitions in which a transaction starts, verified if necessary.
 
     Raises:
         KafkaError: INVALID_PRODUCER_ID_MAPPING: the batches are of two producers.
     """
-    assert wanted.transactional_id is not None
+    assert body.transactional_id is not None
     version = request.version
     producers: set[tuple[int, int]] = set()
-    found: dict[TopicPartition, VerificationGuard | Refusal] = {}
-    for topic in wanted.topics:
+    guards: dict[TopicPartition, VerificationGuard | Refusal] = {}
+    for topic in body.topics:
         by_id = version >= FIRST_TOPIC_ID_VERSION
         partitions, _ = broker.replicas.find(topic.name, topic.topic_id, by_id=by_id)
         for index, records in topic.partitions:
@@ -96,50 +96,54 @@ def guards_for(
                     now_ms=broker.clock.now_ms(),
                 )
             except KafkaError as error:
-                found[partition.topic, index] = Refusal(error.code)
+                guards[partition.topic, index] = Refusal(error.code)
             else:
                 if guard is not None:
-                    found[partition.topic, index] = guard
+                    guards[partition.topic, index] = guard
     if len(producers) > 1:
         raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-    asked = frozenset(each for each, guard in found.items() if isinstance(guard, VerificationGuard))
-    if not asked:
-        return found
+    unverified = frozenset(
+        topic_partition
+        for topic_partition, guard in guards.items()
+        if isinstance(guard, VerificationGuard)
+    )
+    if not unverified:
+        return guards
     ((producer_id, epoch),) = producers
-    claim = Claim(wanted.transactional_id, producer_id, epoch, asked)
+    claim = Claim(body.transactional_id, producer_id, epoch, unverified)
     verdict = broker.transaction_verifier.ask(claim, _support(version))
     if isinstance(verdict, Mapping):
-        return _merge(found, verdict, version)
-    return _merge_later(found, verdict, version)
+        return _merge(guards, verdict, version)
+    return _merge_later(guards, verdict, version)
 
 
 async def _merge_later(
-    found: dict[TopicPartition, VerificationGuard | Refusal],
+    guards: dict[TopicPartition, VerificationGuard | Refusal],
     verdict: Awaitable[Mapping[TopicPartition, ErrorCode]],
     version: int,
 ) -> Guards:
-    return _merge(found, await verdict, version)
+    return _merge(guards, await verdict, version)
 
 
 def _merge(
-    found: dict[TopicPartition, VerificationGuard | Refusal],
+    guards: dict[TopicPartition, VerificationGuard | Refusal],
     verdict: Mapping[TopicPartition, ErrorCode],
     version: int,
 ) -> Guards:
     for partition, error in verdict.items():
         if error is not ErrorCode.NONE:
-            found[partition] = _refuse(error, version)
-    return found
+            guards[partition] = _refuse(error, version)
+    return guards
 
 
 def _refuse(error: ErrorCode, version: int) -> Refusal:
     if error is ErrorCode.INVALID_TXN_STATE:
         return Refusal(error, "Partition was not added to the transaction")
     is_concurrent = error is ErrorCode.CONCURRENT_TRANSACTIONS
-    if error in _NOT_NOW or (is_concurrent and version < _FIRST_ADDING_VERSION):
+    if error in _RETRIABLE_ERRORS or (is_concurrent and version < _FIRST_ADDING_VERSION):
         return Refusal(
             ErrorCode.NOT_ENOUGH_REPLICAS,
-            "It cannot be told now whether the partition is in the transaction: " + error.name,
+            "Cannot verify now that the partition is in the transaction: " + error.name,
         )
     return Refusal(error)
 

@@ -16,7 +16,7 @@ from wirebroker.base.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.coordinator.groups.shard import admin as group_admin
 from wirebroker.request.handlers import Cost
-from wirebroker.request.needs import DELETE_GROUP
+from wirebroker.request.permissions import DELETE_GROUP
 
 if TYPE_CHECKING:
     from wirebroker.api.broker import Broker
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from wirebroker.request.request import Request
 
 
-@handles(ApiKey.DELETE_GROUPS, needs=(DELETE_GROUP,), cost=Cost.LOG)
+@handles(ApiKey.DELETE_GROUPS, permissions=(DELETE_GROUP,), cost=Cost.LOG)
 async def delete_groups(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
     """Delete each group once."""
     del request
@@ -42,7 +42,7 @@ async def delete_groups(broker: Broker, request: Request, body: Any) -> dict[str
     return {"results": results}
 
 
-def _delete(group_id: str, shard: GroupShard, token: Any, _moment: Any) -> Outcome:
+def _delete(group_id: str, shard: GroupShard, token: Any, _now: Any) -> Outcome:
     return group_admin.delete_groups(shard, [group_id], token)
 
 

@@ -19,7 +19,7 @@ from wirebroker.codecs.errors import ErrorCode
 from wirebroker.coordinator.groups.shard import admin as group_admin
 from wirebroker.coordinator.outcome import Outcome
 from wirebroker.request.handlers import Cost
-from wirebroker.request.needs import DESCRIBE_GROUP
+from wirebroker.request.permissions import DESCRIBE_GROUP
 
 if TYPE_CHECKING:
     from wirebroker.api.broker import Broker
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 FIRST_OPERATIONS_VERSION = 3
 
 
-@handles(ApiKey.DESCRIBE_GROUPS, needs=(DESCRIBE_GROUP,), cost=Cost.READS)
+@handles(ApiKey.DESCRIBE_GROUPS, permissions=(DESCRIBE_GROUP,), cost=Cost.READS)
 async def describe_groups(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
     """Describe the requested groups."""
     slices = Slices(broker.clock)
@@ -51,7 +51,7 @@ async def describe_groups(broker: Broker, request: Request, body: Any) -> dict[s
     return {"groups": groups}
 
 
-def _describe(group_id: str, version: int, shard: GroupShard, token: Any, _moment: Any) -> Outcome:
+def _describe(group_id: str, version: int, shard: GroupShard, token: Any, _now: Any) -> Outcome:
     outcome = Outcome()
     outcome.answer(token, group_admin.describe(shard, group_id, version=version))
     return outcome

@@ -18,7 +18,7 @@ from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.primitives import uuid_from_text
 from wirebroker.coordinator.groups.partitions import CONSUMER_OFFSETS, TRANSACTION_STATE
 from wirebroker.request.handlers import Cost
-from wirebroker.request.needs import CLUSTER_ACTION, DESCRIBE_GROUP, DESCRIBE_TRANSACTIONAL_ID
+from wirebroker.request.permissions import CLUSTER_ACTION, DESCRIBE_GROUP, DESCRIBE_TRANSACTIONAL_ID
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
@@ -40,7 +40,7 @@ _MESSAGES = {
 }
 
 
-class _Found(NamedTuple):
+class _Coordinator(NamedTuple):
     error: ErrorCode
     node_id: int = -1
     host: str = ""
@@ -49,7 +49,7 @@ class _Found(NamedTuple):
 
 @handles(
     ApiKey.FIND_COORDINATOR,
-    needs=(DESCRIBE_GROUP, DESCRIBE_TRANSACTIONAL_ID, CLUSTER_ACTION),
+    permissions=(DESCRIBE_GROUP, DESCRIBE_TRANSACTIONAL_ID, CLUSTER_ACTION),
     cost=Cost.READS,
 )
 def find_coordinator(
@@ -59,13 +59,13 @@ def find_coordinator(
     if request.version >= FIRST_BATCH_VERSION:
         return _find_several(broker, request, body)
     nodes = _nodes(broker, request)
-    found = _find(broker, request, nodes, body.key_type, body.key)
+    coordinator = _find(broker, request, nodes, body.key_type, body.key)
     return {
-        "error_code": found.error,
-        "error_message": _MESSAGES.get(found.error, "NONE"),
-        "node_id": found.node_id,
-        "host": found.host,
-        "port": found.port,
+        "error_code": coordinator.error,
+        "error_message": _MESSAGES.get(coordinator.error, "NONE"),
+        "node_id": coordinator.node_id,
+        "host": coordinator.host,
+        "port": coordinator.port,
     }
 
 
@@ -74,20 +74,20 @@ async def _find_several(broker: Broker, request: Request, body: Any) -> dict[str
     slices = Slices(broker.clock)
     is_known = body.key_type in {GROUP, TRANSACTION, SHARE}
     nodes = _nodes(broker, request)
-    known: dict[str, dict[str, Any]] = {}
+    by_key: dict[str, dict[str, Any]] = {}
     coordinators: list[dict[str, Any]] = []
     for key in body.coordinator_keys:
-        if key not in known:
-            found = _find(broker, request, nodes, body.key_type, key)
-            known[key] = {
+        if key not in by_key:
+            coordinator = _find(broker, request, nodes, body.key_type, key)
+            by_key[key] = {
                 "key": key,
-                "error_code": found.error,
-                "error_message": _MESSAGES[found.error] if not is_known else "",
-                "node_id": found.node_id,
-                "host": found.host,
-                "port": found.port,
+                "error_code": coordinator.error,
+                "error_message": _MESSAGES[coordinator.error] if not is_known else "",
+                "node_id": coordinator.node_id,
+                "host": coordinator.host,
+                "port": coordinator.port,
             }
-        coordinators.append(known[key])
+        coordinators.append(by_key[key])
         await slices.turn()
     return {"coordinators": coordinators}
 
@@ -103,27 +103,27 @@ def _find(
     nodes: Mapping[int, tuple[str, int]],
     key_type: int,
     key: str,
-) -> _Found:
+) -> _Coordinator:
     if not _is_valid(request.version, key_type, key):
-        return _Found(ErrorCode.INVALID_REQUEST)
+        return _Coordinator(ErrorCode.INVALID_REQUEST)
     if key_type == SHARE:
         # Share groups are not supported.
-        return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return _Coordinator(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     is_group = key_type == GROUP
     coordinator = broker.groups if is_group else broker.transactions
     name = CONSUMER_OFFSETS if is_group else TRANSACTION_STATE
     topic = broker.metadata.image.topics.get(name)
     if topic is None:
         coordinator.create_topic()
-        return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return _Coordinator(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     partition = topic.partitions.get(coordinator.partition_for(key))
     if partition is None or partition.leader not in nodes:
-        return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return _Coordinator(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     node_id = partition.leader
     if is_group and node_id == broker.node_id:
         now = broker.clock.monotonic()
         broker.groups.lookups.add(key, request.session, request.client_id, now)
-    return _Found(ErrorCode.NONE, node_id, *nodes[node_id])
+    return _Coordinator(ErrorCode.NONE, node_id, *nodes[node_id])
 
 
 def _is_valid(version: int, key_type: int, key: str) -> bool:

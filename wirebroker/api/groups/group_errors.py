@@ -33,7 +33,7 @@ async def response_of(
     return result if isinstance(result, Mapping) else await result
 
 
-def given_up_with_peer(request: Request, result: _Result) -> _Result:
+def cancelled_with_connection(request: Request, result: _Result) -> _Result:
     """Drop the response if the client disconnects; its membership does not change."""
     future: Any = result
     if isinstance(future, asyncio.Future):

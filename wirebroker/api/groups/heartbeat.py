@@ -15,7 +15,7 @@ from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.coordinator.groups.classic import heartbeat as group_heartbeat
 from wirebroker.request.handlers import Cost
-from wirebroker.request.needs import READ_GROUP
+from wirebroker.request.permissions import READ_GROUP
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from wirebroker.request.request import Request
 
 
-@handles(ApiKey.HEARTBEAT, needs=(READ_GROUP,), cost=Cost.BOUNDED)
+@handles(ApiKey.HEARTBEAT, permissions=(READ_GROUP,), cost=Cost.BOUNDED)
 def heartbeat(
     broker: Broker, request: Request, body: Any
 ) -> Mapping[str, Any] | Awaitable[Mapping[str, Any]]:
@@ -34,7 +34,7 @@ def heartbeat(
         return error_only(ErrorCode.INVALID_GROUP_ID)
     return broker.groups.submit(
         body.group_id,
-        lambda shard, token, moment: group_heartbeat.heartbeat(shard, body, token, moment),
+        lambda shard, token, now: group_heartbeat.heartbeat(shard, body, token, now),
         on_error=_respond,
     )
 

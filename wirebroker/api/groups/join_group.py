@@ -11,14 +11,14 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from wirebroker.api.groups.group_errors import client_host, given_up_with_peer
+from wirebroker.api.groups.group_errors import cancelled_with_connection, client_host
 from wirebroker.api.registry import handles
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.coordinator.groups.classic.classic_group import ClassicGroup
 from wirebroker.coordinator.groups.classic.join import Join, join, shortened
 from wirebroker.request.handlers import Cost
-from wirebroker.request.needs import READ_GROUP
+from wirebroker.request.permissions import READ_GROUP
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
@@ -37,7 +37,7 @@ MOST_METADATA_BYTES = 4 << 20
 MOST_METADATA_BYTES_OF_ALL = 64 << 20
 
 
-@handles(ApiKey.JOIN_GROUP, needs=(READ_GROUP,), cost=Cost.WAITS)
+@handles(ApiKey.JOIN_GROUP, permissions=(READ_GROUP,), cost=Cost.WAITS)
 def join_group(
     broker: Broker, request: Request, body: Any
 ) -> Mapping[str, Any] | Awaitable[Mapping[str, Any]]:
@@ -51,7 +51,7 @@ def join_group(
     if not lowest <= body.session_timeout_ms <= highest:
         error = ErrorCode.INVALID_SESSION_TIMEOUT
         return respond({"member_id": body.member_id, "error_code": error})
-    error = _lacks_memory(broker, body)
+    error = _memory_error(broker, body)
     if error is not ErrorCode.NONE:
         return respond({"member_id": body.member_id, "error_code": error})
     answer = groups.submit(
@@ -68,16 +68,16 @@ def join_group(
         on_error=lambda error: respond({"error_code": error}),
         finish=respond,
     )
-    return given_up_with_peer(request, answer)
+    return cancelled_with_connection(request, answer)
 
 
-def _lacks_memory(broker: Broker, body: Any) -> ErrorCode:
+def _memory_error(broker: Broker, body: Any) -> ErrorCode:
     """Return the error if a member's metadata exceeds the limits.
 
     Kafka enforces the member's limit when the group's record does not fit into a batch, and limits
     no sum. The sum is computed only for large metadata.
     """
-    size = sum(len(each.name) + len(each.metadata) for each in body.protocols)
+    size = sum(len(protocol.name) + len(protocol.metadata) for protocol in body.protocols)
     if size <= FEW_METADATA_BYTES:
         return ErrorCode.NONE
     if size > MOST_METADATA_BYTES:
@@ -85,8 +85,8 @@ def _lacks_memory(broker: Broker, body: Any) -> ErrorCode:
     shards = tuple(broker.groups.shards())
     # A member that rejoins replaces its metadata.
     added = size - max((_own_bytes(shard, body) for shard in shards), default=0)
-    kept = sum(shard.metadata_bytes for shard in shards)
-    too_much = added > 0 and kept + added > MOST_METADATA_BYTES_OF_ALL
+    stored_bytes = sum(shard.metadata_bytes for shard in shards)
+    too_much = added > 0 and stored_bytes + added > MOST_METADATA_BYTES_OF_ALL
     return ErrorCode.COORDINATOR_NOT_AVAILABLE if too_much else ErrorCode.NONE
 
 
@@ -100,8 +100,8 @@ def _own_bytes(shard: GroupShard, body: Any) -> int:
     return 0 if member is None else sum(len(name) + len(data) for name, data in member.protocols)
 
 
-def _join(request: Join, shard: Any, token: Any, moment: Any) -> Any:
-    return join(shard, request, token, moment)
+def _join(request: Join, shard: Any, token: Any, now: Any) -> Any:
+    return join(shard, request, token, now)
 
 
 def _respond(version: int, answer: dict[str, Any]) -> dict[str, Any]:

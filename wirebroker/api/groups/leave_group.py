@@ -18,7 +18,7 @@ from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.coordinator.groups.classic.leave import leave
 from wirebroker.request.handlers import Cost
-from wirebroker.request.needs import READ_GROUP
+from wirebroker.request.permissions import READ_GROUP
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping, Sequence
@@ -32,7 +32,7 @@ FIRST_BATCH_VERSION = 3
 _AT_ONCE = 250
 
 
-@handles(ApiKey.LEAVE_GROUP, needs=(READ_GROUP,), cost=Cost.LOG)
+@handles(ApiKey.LEAVE_GROUP, permissions=(READ_GROUP,), cost=Cost.LOG)
 def leave_group(
     broker: Broker, request: Request, body: Any
 ) -> Mapping[str, Any] | Awaitable[Mapping[str, Any]]:
@@ -54,10 +54,10 @@ async def _leave_in_parts(
     members: list[Any] = []
     for start in range(0, len(identities), _AT_ONCE):
         part = identities[start : start + _AT_ONCE]
-        left = await response_of(_leave(broker, version, group_id, part))
-        if "members" not in left:
-            return left
-        members += left["members"]
+        response = await response_of(_leave(broker, version, group_id, part))
+        if "members" not in response:
+            return response
+        members += response["members"]
         await next_turn()
     return {"members": members}
 
@@ -68,7 +68,7 @@ def _leave(
     respond = partial(_respond, version)
     return broker.groups.submit(
         group_id,
-        lambda shard, token, moment: leave(shard, group_id, identities, token, moment),
+        lambda shard, token, now: leave(shard, group_id, identities, token, now),
         on_error=lambda error: respond(_failed(identities, error)),
         finish=respond,
     )
@@ -80,11 +80,11 @@ def _failed(identities: Sequence[Any], error: ErrorCode) -> dict[str, Any]:
     # The group does not exist, so it has no members.
     members = [
         {
-            "member_id": each.member_id,
-            "group_instance_id": each.group_instance_id,
+            "member_id": identity.member_id,
+            "group_instance_id": identity.group_instance_id,
             "error_code": error,
         }
-        for each in identities
+        for identity in identities
     ]
     return {"members": members}
 

@@ -17,7 +17,7 @@ from wirebroker.codecs.errors import ErrorCode
 from wirebroker.coordinator.groups.shard import admin as group_admin
 from wirebroker.coordinator.outcome import Outcome
 from wirebroker.request.handlers import Cost
-from wirebroker.request.needs import DESCRIBE_CLUSTER, DESCRIBE_GROUP
+from wirebroker.request.permissions import DESCRIBE_CLUSTER, DESCRIBE_GROUP
 
 if TYPE_CHECKING:
     from wirebroker.api.broker import Broker
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from wirebroker.request.request import Request
 
 
-@handles(ApiKey.LIST_GROUPS, needs=(DESCRIBE_CLUSTER, DESCRIBE_GROUP), cost=Cost.READS)
+@handles(ApiKey.LIST_GROUPS, permissions=(DESCRIBE_CLUSTER, DESCRIBE_GROUP), cost=Cost.READS)
 async def list_groups(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
     """List the groups of all partitions; one that is being loaded fails the request."""
     del request
@@ -34,7 +34,7 @@ async def list_groups(broker: Broker, request: Request, body: Any) -> dict[str, 
     states = await slices.run(group_admin.filter_words(body.states_filter))
     types = await slices.run(group_admin.filter_words(body.types_filter))
 
-    def operation(shard: GroupShard, token: Any, _moment: Any) -> Outcome:
+    def operation(shard: GroupShard, token: Any, _now: Any) -> Outcome:
         outcome = Outcome()
         groups = group_admin.list_groups(shard, states, types)
         outcome.answer(token, {"groups": groups})

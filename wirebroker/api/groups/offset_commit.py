@@ -11,10 +11,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from wirebroker.api.groups.commit_portions import (
+from wirebroker.api.groups.chunked_commit import (
     Topics,
     Valid,
-    commit_portions,
+    chunked_commits,
     merged,
     names_many,
     sort_topics,
@@ -27,7 +27,7 @@ from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.coordinator.groups.shard import offsets as group_offsets
 from wirebroker.coordinator.groups.shard.offsets import Commit
 from wirebroker.request.handlers import Cost
-from wirebroker.request.needs import READ_GROUP, READ_TOPIC
+from wirebroker.request.permissions import READ_GROUP, READ_TOPIC
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 FIRST_TOPIC_ID_VERSION = 10
 
 
-@handles(ApiKey.OFFSET_COMMIT, needs=(READ_GROUP, READ_TOPIC), cost=Cost.LOG)
+@handles(ApiKey.OFFSET_COMMIT, permissions=(READ_GROUP, READ_TOPIC), cost=Cost.LOG)
 def offset_commit(
     broker: Broker, request: Request, body: Any
 ) -> Mapping[str, Any] | Awaitable[Mapping[str, Any]]:
@@ -76,7 +76,7 @@ async def _commit_in_parts(
     slices = Slices(broker.clock)
     valid, refused = await slices.run(sort_topics(broker.metadata.image, body.topics, by_id=by_id))
     topics: Topics = []
-    for part in commit_portions(valid):
+    for part in chunked_commits(valid):
         result = broker.groups.submit(
             body.group_id,
             partial(_commit, Commit(body, version, part)),
@@ -87,8 +87,8 @@ async def _commit_in_parts(
     return await slices.run(_merge(refused, topics, by_id=by_id))
 
 
-def _commit(commit: Commit, shard: GroupShard, token: Token, moment: Moment) -> Outcome:
-    return group_offsets.commit(shard, commit, token, moment)
+def _commit(commit: Commit, shard: GroupShard, token: Token, now: Moment) -> Outcome:
+    return group_offsets.commit(shard, commit, token, now)
 
 
 def _refused(part: Valid, error: ErrorCode) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from wirebroker.api.groups.commit_portions import commit_portions
+from wirebroker.api.groups.chunked_commit import chunked_commits
 from wirebroker.api.groups.group_errors import error_only, response_of
 from wirebroker.api.registry import handles
 from wirebroker.base.clock import Slices, next_turn
@@ -16,7 +16,7 @@ from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.coordinator.groups.shard import offsets as group_offsets
 from wirebroker.request.handlers import Cost
-from wirebroker.request.needs import DELETE_GROUP, READ_TOPIC
+from wirebroker.request.permissions import DELETE_GROUP, READ_TOPIC
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from wirebroker.request.request import Request
 
 
-@handles(ApiKey.OFFSET_DELETE, needs=(DELETE_GROUP, READ_TOPIC), cost=Cost.LOG)
+@handles(ApiKey.OFFSET_DELETE, permissions=(DELETE_GROUP, READ_TOPIC), cost=Cost.LOG)
 async def offset_delete(broker: Broker, request: Request, body: Any) -> Mapping[str, Any]:
     """Delete the offsets of existing partitions."""
     del request
@@ -37,8 +37,8 @@ async def offset_delete(broker: Broker, request: Request, body: Any) -> Mapping[
     if not group_id:
         return error_only(ErrorCode.INVALID_GROUP_ID)
     slices = Slices(broker.clock)
-    valid, answered = await slices.run(_sorted(broker.metadata.image, body.topics))
-    for part in commit_portions(valid) if valid else [[]]:
+    valid, results = await slices.run(_sorted(broker.metadata.image, body.topics))
+    for part in chunked_commits(valid) if valid else [[]]:
         await next_turn()
         answer = await response_of(
             broker.groups.submit(
@@ -50,14 +50,16 @@ async def offset_delete(broker: Broker, request: Request, body: Any) -> Mapping[
         if answer.get("error_code"):
             return answer
         for topic in answer["topics"]:
-            answered.setdefault(topic["name"], []).extend(topic["partitions"])
+            results.setdefault(topic["name"], []).extend(topic["partitions"])
     return {
-        "topics": [{"name": name, "partitions": found} for name, found in answered.items()],
+        "topics": [
+            {"name": name, "partitions": partitions} for name, partitions in results.items()
+        ],
     }
 
 
 def _delete(
-    group_id: str, part: Sequence[tuple[Any, ...]], shard: GroupShard, token: Token, _moment: Moment
+    group_id: str, part: Sequence[tuple[Any, ...]], shard: GroupShard, token: Token, _now: Moment
 ) -> Outcome:
     return group_offsets.delete(shard, group_id, part, token)
 
@@ -65,18 +67,18 @@ def _delete(
 def _sorted(
     image: ClusterImage, topics: Iterable[Any]
 ) -> Steps[tuple[list[tuple[str, list[int]]], dict[str, list[dict[str, Any]]]]]:
-    known: dict[str, list[int]] = {}
+    valid: dict[str, list[int]] = {}
     refused: dict[str, list[dict[str, Any]]] = {}
-    for asked in topics:
-        topic = image.topics.get(asked.name)
-        for each in asked.partitions:
-            index = each.partition_index
+    for requested in topics:
+        topic = image.topics.get(requested.name)
+        for partition in requested.partitions:
+            index = partition.partition_index
             if topic is not None and index in topic.partitions:
-                known.setdefault(asked.name, []).append(index)
+                valid.setdefault(requested.name, []).append(index)
             else:
                 error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                 failed = {"partition_index": index, "error_code": error}
-                refused.setdefault(asked.name, []).append(failed)
+                refused.setdefault(requested.name, []).append(failed)
             yield
         yield
-    return list(known.items()), refused
+    return list(valid.items()), refused

@@ -20,12 +20,12 @@ from wirebroker.base.threads import Work, in_thread
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.primitives import ZERO_UUID
+from wirebroker.coordinator.groups.requested_offsets import merged_groups, merged_topics
 from wirebroker.coordinator.groups.shard import offsets as group_offsets
 from wirebroker.coordinator.groups.shard.offsets import DetachedOffsets
-from wirebroker.coordinator.groups.wishes import merged_groups, merged_topics
 from wirebroker.coordinator.outcome import Outcome
 from wirebroker.request.handlers import Cost
-from wirebroker.request.needs import DESCRIBE_GROUP, DESCRIBE_TOPIC
+from wirebroker.request.permissions import DESCRIBE_GROUP, DESCRIBE_TOPIC
 from wirebroker.request.request import LargeResponse, Request
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ Topics = list[dict[str, Any]]
 Result: TypeAlias = "Response | asyncio.Future[Response]"
 
 
-@handles(ApiKey.OFFSET_FETCH, needs=(DESCRIBE_GROUP, DESCRIBE_TOPIC), cost=Cost.READS)
+@handles(ApiKey.OFFSET_FETCH, permissions=(DESCRIBE_GROUP, DESCRIBE_TOPIC), cost=Cost.READS)
 def offset_fetch(broker: Broker, request: Request, body: Any) -> Response | Awaitable[Response]:
     """Look up the offsets of one or several groups; each group and partition once."""
     version, is_stable = request.version, body.require_stable
@@ -92,12 +92,12 @@ async def _fetch_groups(broker: Broker, version: int, body: Any) -> Response:
     slices = Slices(broker.clock)
     groups: list[Response] = []
     room = MOST_PARTITIONS
-    for each in await slices.run(merged_groups(body.groups)):
+    for requested in await slices.run(merged_groups(body.groups)):
         if room <= 0:
-            groups.append(_refused(each.group_id, ErrorCode.INVALID_REQUEST))
+            groups.append(_refused(requested.group_id, ErrorCode.INVALID_REQUEST))
         else:
             result = _fetch(
-                broker, version, each, _of_several_groups, is_stable=body.require_stable
+                broker, version, requested, _of_several_groups, is_stable=body.require_stable
             )
             group = await _resolve(result, _of_several_groups)
             groups.append(group)
@@ -133,7 +133,7 @@ async def _resolve(result: Result, respond: Callable[[dict[str, Any]], Response]
 def _fetch(
     broker: Broker,
     version: int,
-    wish: Any,
+    requested: Any,
     respond: Callable[[dict[str, Any]], Response],
     *,
     is_stable: bool,
@@ -143,26 +143,26 @@ def _fetch(
     Args:
         broker: The broker.
         version: The request's version.
-        wish: The group with its topics: an element of the request, or the whole.
+        requested: The group with its topics: an element of the request, or the whole.
         respond: Turns a group's offsets into its response.
         is_stable: Omit offsets that an open transaction may change.
     """
-    group_id, topics = wish.group_id, wish.topics
+    group_id, topics = requested.group_id, requested.topics
     image = broker.metadata.image
     find = partial(group_offsets.fetch, is_stable=is_stable)
     by_id = version >= FIRST_TOPIC_ID_VERSION
 
     def look_up(offsets: HasOffsets) -> Topics:
         if topics is None:
-            found = group_offsets.fetch_all(offsets, group_id, is_stable=is_stable)
-            return _named_by_id(image, found, by_id=by_id)
+            fetched = group_offsets.fetch_all(offsets, group_id, is_stable=is_stable)
+            return _named_by_id(image, fetched, by_id=by_id)
         return _of_topics(partial(find, offsets, group_id), image, topics, by_id=by_id)
 
-    def operation(shard: GroupShard, token: Any, _moment: Any) -> Outcome:
+    def operation(shard: GroupShard, token: Any, _now: Any) -> Outcome:
         if topics is None:
             count = len(shard.offsets.by_group.get(group_id, ()))
         else:
-            count = len(topics) + sum(len(each.partition_indexes) for each in topics)
+            count = len(topics) + sum(len(topic.partition_indexes) for topic in topics)
         answer: dict[str, Any] = {"group_id": group_id}
         if count > _AT_ONCE:
             answer[_LOOK_UP] = partial(look_up, DetachedOffsets.of(shard, group_id))
@@ -191,16 +191,18 @@ def _of_topics(
     by_id: bool,
 ) -> Topics:
     if not by_id:
-        return find([(each.name, ZERO_UUID, each.partition_indexes) for each in topics])
-    known: list[tuple[str, bytes, Sequence[int]]] = []
+        return find(
+            [(requested.name, ZERO_UUID, requested.partition_indexes) for requested in topics]
+        )
+    valid: list[tuple[str, bytes, Sequence[int]]] = []
     unknown: Topics = []
-    for each in topics:
-        topic = image.topics_by_id.get(each.topic_id)
+    for requested in topics:
+        topic = image.topics_by_id.get(requested.topic_id)
         if topic is None:
-            unknown.append(_unknown(each))
+            unknown.append(_unknown(requested))
         else:
-            known.append((topic.name, topic.topic_id, each.partition_indexes))
-    return [*find(known), *unknown]
+            valid.append((topic.name, topic.topic_id, requested.partition_indexes))
+    return [*find(valid), *unknown]
 
 
 def _unknown(topic: Any) -> dict[str, Any]:
@@ -223,11 +225,11 @@ def _of_several_groups(group: dict[str, Any]) -> dict[str, Any]:
 
 
 def _of_one_group(
-    version: int, asked: Sequence[Any] | None, group: dict[str, Any]
+    version: int, requested: Sequence[Any] | None, group: dict[str, Any]
 ) -> dict[str, Any]:
     error: ErrorCode = group.get("error_code", ErrorCode.NONE)
     if error and version < FIRST_GROUP_ERROR_VERSION:
-        return {"topics": [_failed(topic, error) for topic in asked or ()]}
+        return {"topics": [_failed(topic, error) for topic in requested or ()]}
     topics = [
         {"name": topic["name"], "partitions": topic["partitions"]} for topic in group["topics"]
     ]

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wirebroker.api.groups.group_errors import error_only, given_up_with_peer
+from wirebroker.api.groups.group_errors import cancelled_with_connection, error_only
 from wirebroker.api.registry import handles
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.coordinator.groups.classic.sync import sync
 from wirebroker.request.handlers import Cost
-from wirebroker.request.needs import READ_GROUP
+from wirebroker.request.permissions import READ_GROUP
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 FIRST_PROTOCOL_VERSION = 5
 
 
-@handles(ApiKey.SYNC_GROUP, needs=(READ_GROUP,), cost=Cost.WAITS)
+@handles(ApiKey.SYNC_GROUP, permissions=(READ_GROUP,), cost=Cost.WAITS)
 def sync_group(
     broker: Broker, request: Request, body: Any
 ) -> Mapping[str, Any] | Awaitable[Mapping[str, Any]]:
@@ -38,7 +38,7 @@ def sync_group(
         return error_only(ErrorCode.INVALID_GROUP_ID)
     answer = broker.groups.submit(
         body.group_id,
-        lambda shard, token, moment: sync(shard, body, token, moment),
+        lambda shard, token, now: sync(shard, body, token, now),
         on_error=error_only,
     )
-    return given_up_with_peer(request, answer)
+    return cancelled_with_connection(request, answer)

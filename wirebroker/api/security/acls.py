@@ -18,7 +18,7 @@ from wirebroker.base.clock import Slices
 from wirebroker.codecs.acls import creation_of, filter_of
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.request.handlers import Cost
-from wirebroker.request.needs import ALTER_CLUSTER, DESCRIBE_CLUSTER
+from wirebroker.request.permissions import ALTER_CLUSTER, DESCRIBE_CLUSTER
 
 if TYPE_CHECKING:
     from wirebroker.api.broker import Broker
@@ -26,23 +26,23 @@ if TYPE_CHECKING:
 
 
 @forwarded
-@handles(ApiKey.CREATE_ACLS, needs=(ALTER_CLUSTER,), cost=Cost.CONTROLLER)
+@handles(ApiKey.CREATE_ACLS, permissions=(ALTER_CLUSTER,), cost=Cost.CONTROLLER)
 async def create_acls(broker: Broker, request: Request, body: Any) -> Any:
     """Add ACLs."""
-    steps = check_each(creation_of(each) for each in body.creations)
+    steps = check_each(creation_of(creation) for creation in body.creations)
     await Slices(broker.clock).run(steps)
     return await forward(broker, request, body)
 
 
 @forwarded
-@handles(ApiKey.DELETE_ACLS, needs=(ALTER_CLUSTER,), cost=Cost.CONTROLLER)
+@handles(ApiKey.DELETE_ACLS, permissions=(ALTER_CLUSTER,), cost=Cost.CONTROLLER)
 async def delete_acls(broker: Broker, request: Request, body: Any) -> Any:
     """Delete ACLs."""
-    await Slices(broker.clock).run(check_each(filter_of(each) for each in body.filters))
+    await Slices(broker.clock).run(check_each(filter_of(acl_filter) for acl_filter in body.filters))
     return await forward(broker, request, body)
 
 
-@handles(ApiKey.DESCRIBE_ACLS, needs=(DESCRIBE_CLUSTER,), cost=Cost.READS)
+@handles(ApiKey.DESCRIBE_ACLS, permissions=(DESCRIBE_CLUSTER,), cost=Cost.READS)
 async def describe_acls(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
     """Describe the ACLs of the committed image, by resource pattern."""
     del request

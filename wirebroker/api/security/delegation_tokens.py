@@ -24,7 +24,7 @@ from wirebroker.codecs.delegation_token import (
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.coordinator.controller.security.token_control import SECRET_KEY, not_allowed
 from wirebroker.request.handlers import Cost
-from wirebroker.request.needs import (
+from wirebroker.request.permissions import (
     CREATE_TOKENS_OF_USER,
     DESCRIBE_DELEGATION_TOKEN,
     DESCRIBE_TOKENS_OF_USER,
@@ -41,21 +41,21 @@ _NOT_ALLOWED: Final = {"error_code": int(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_
 
 
 @forwarded
-@handles(ApiKey.CREATE_DELEGATION_TOKEN, needs=(CREATE_TOKENS_OF_USER,), cost=Cost.CONTROLLER)
+@handles(ApiKey.CREATE_DELEGATION_TOKEN, permissions=(CREATE_TOKENS_OF_USER,), cost=Cost.CONTROLLER)
 async def create_token(broker: Broker, request: Request, body: Any) -> Any:
     """Create a token for the client, or for another user if permitted."""
     return await _forward(broker, request, body)
 
 
 @forwarded
-@handles(ApiKey.RENEW_DELEGATION_TOKEN, needs=(), cost=Cost.CONTROLLER)
+@handles(ApiKey.RENEW_DELEGATION_TOKEN, permissions=(), cost=Cost.CONTROLLER)
 async def renew_token(broker: Broker, request: Request, body: Any) -> Any:
     """Extend a token's expiry."""
     return await _forward(broker, request, body)
 
 
 @forwarded
-@handles(ApiKey.EXPIRE_DELEGATION_TOKEN, needs=(), cost=Cost.CONTROLLER)
+@handles(ApiKey.EXPIRE_DELEGATION_TOKEN, permissions=(), cost=Cost.CONTROLLER)
 async def expire_token(broker: Broker, request: Request, body: Any) -> Any:
     """Expire a token; its logins remain until the expiry that they were given."""
     return await _forward(broker, request, body)
@@ -63,7 +63,7 @@ async def expire_token(broker: Broker, request: Request, body: Any) -> Any:
 
 @handles(
     ApiKey.DESCRIBE_DELEGATION_TOKEN,
-    needs=(DESCRIBE_DELEGATION_TOKEN, DESCRIBE_TOKENS_OF_USER),
+    permissions=(DESCRIBE_DELEGATION_TOKEN, DESCRIBE_TOKENS_OF_USER),
     cost=Cost.READS,
 )
 async def describe_tokens(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
@@ -77,18 +77,18 @@ async def describe_tokens(broker: Broker, request: Request, body: Any) -> dict[s
     owners: set[str] | None = None
     if body.owners is not None:
         owners = set()
-        for each in body.owners:  # may be millions
-            owners.add(f"{each.principal_type}:{each.principal_name}")
+        for owner in body.owners:  # may be millions
+            owners.add(f"{owner.principal_type}:{owner.principal_name}")
             await slices.turn()
-    found: list[dict[str, Any]] = []
+    tokens: list[dict[str, Any]] = []
     if owners != set():
         for token in broker.metadata.image.delegation_tokens():
             concerned = (token.owner, token.requester, *token.renewers)
             is_meant = owners is None or not owners.isdisjoint(concerned)
             if is_meant and _is_shown(broker, request, token):
-                found.append(_described(token, secret))
+                tokens.append(_described(token, secret))
             await slices.turn()
-    return LargeResponse(tokens=found)
+    return LargeResponse(tokens=tokens)
 
 
 async def _forward(broker: Broker, request: Request, body: Any) -> Any:
@@ -106,8 +106,8 @@ def _may_ask(request: Request) -> bool:
 def _is_shown(broker: Broker, request: Request, token: DelegationToken) -> bool:
     if broker.authorization is None or token.concerns(principal_text(request.session.principal)):
         return True
-    asking = broker.authorization.asking_of(request)
-    return asking.may(DESCRIBE_DELEGATION_TOKEN, token.token_id) or asking.may(
+    access = broker.authorization.access_of(request)
+    return access.may(DESCRIBE_DELEGATION_TOKEN, token.token_id) or access.may(
         DESCRIBE_TOKENS_OF_USER, token.owner
     )
 
@@ -121,5 +121,5 @@ def _described(token: DelegationToken, secret: str) -> dict[str, Any]:
         "max_timestamp": token.max_ms,
         "token_id": token.token_id,
         "hmac": token_hmac(secret, token.token_id),
-        "renewers": [principal_fields(principal_of(each), "") for each in token.renewers],
+        "renewers": [principal_fields(principal_of(renewer), "") for renewer in token.renewers],
     }

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from wirebroker.request.request import Request
 
 
-@handles(ApiKey.SASL_HANDSHAKE, needs=(), cost=Cost.BOUNDED)
+@handles(ApiKey.SASL_HANDSHAKE, permissions=(), cost=Cost.BOUNDED)
 def sasl_handshake(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
     """Refuse the request in the current state."""
     del broker, request, body
     return {"error_code": ErrorCode.ILLEGAL_SASL_STATE, "mechanisms": []}
 
 
-@handles(ApiKey.SASL_AUTHENTICATE, needs=(), cost=Cost.BOUNDED)
+@handles(ApiKey.SASL_AUTHENTICATE, permissions=(), cost=Cost.BOUNDED)
 def sasl_authenticate(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
     """Refuse the request in the current state."""
     del broker, request, body

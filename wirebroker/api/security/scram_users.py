@@ -16,7 +16,7 @@ from wirebroker.base.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, shortened
 from wirebroker.request.handlers import Cost
-from wirebroker.request.needs import ALTER_CLUSTER, DESCRIBE_CLUSTER
+from wirebroker.request.permissions import ALTER_CLUSTER, DESCRIBE_CLUSTER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 
 @forwarded
-@handles(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, needs=(ALTER_CLUSTER,), cost=Cost.CONTROLLER)
+@handles(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, permissions=(ALTER_CLUSTER,), cost=Cost.CONTROLLER)
 async def alter_scram_users(broker: Broker, request: Request, body: Any) -> Any:
     """Change SCRAM users."""
     return await forward(broker, request, body)
 
 
-@handles(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, needs=(DESCRIBE_CLUSTER,), cost=Cost.READS)
+@handles(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, permissions=(DESCRIBE_CLUSTER,), cost=Cost.READS)
 async def describe_scram_users(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
     """Describe some users, or all."""
     del request
@@ -46,16 +46,16 @@ async def describe_scram_users(broker: Broker, request: Request, body: Any) -> d
             await slices.turn()
         return {"error_code": ErrorCode.NONE, "error_message": "", "results": results}
     counts: dict[str, int] = {}
-    for each in body.users:
-        counts[each.name] = counts.get(each.name, 0) + 1
+    for user in body.users:
+        counts[user.name] = counts.get(user.name, 0) + 1
     results = []
     for name, count in counts.items():
-        results.append(_wanted(name, users.get(name), is_repeated=count > 1))
+        results.append(_requested_user(name, users.get(name), is_repeated=count > 1))
         await slices.turn()
     return {"error_code": ErrorCode.NONE, "error_message": "", "results": results}
 
 
-def _wanted(
+def _requested_user(
     name: str, credentials: Mapping[int, ScramKeys] | None, *, is_repeated: bool
 ) -> dict[str, Any]:
     if is_repeated:

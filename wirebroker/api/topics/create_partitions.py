@@ -13,7 +13,7 @@ from wirebroker.api.forwarding import forward
 from wirebroker.api.registry import forwarded, handles
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.request.handlers import Cost
-from wirebroker.request.needs import ALTER_TOPIC
+from wirebroker.request.permissions import ALTER_TOPIC
 
 if TYPE_CHECKING:
     from wirebroker.api.broker import Broker
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @forwarded
-@handles(ApiKey.CREATE_PARTITIONS, needs=(ALTER_TOPIC,), cost=Cost.CONTROLLER)
+@handles(ApiKey.CREATE_PARTITIONS, permissions=(ALTER_TOPIC,), cost=Cost.CONTROLLER)
 async def create_partitions(broker: Broker, request: Request, body: Any) -> Any:
     """Add partitions."""
     return await forward(broker, request, body)

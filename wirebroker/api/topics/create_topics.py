@@ -14,10 +14,10 @@ from wirebroker.api.forwarding import elements_of, forward
 from wirebroker.api.registry import forwarded, handles_raw
 from wirebroker.api.topics.topic_log import log_topics
 from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.request.chunked_response import encode_chunked
 from wirebroker.request.handlers import Cost
 from wirebroker.request.long_requests import decoded
-from wirebroker.request.needs import CREATE_IN_CLUSTER, CREATE_TOPIC, DESCRIBE_TOPIC_CONFIGS
-from wirebroker.request.sliced_answer import encode_sliced_answer
+from wirebroker.request.permissions import CREATE_IN_CLUSTER, CREATE_TOPIC, DESCRIBE_TOPIC_CONFIGS
 
 if TYPE_CHECKING:
     from wirebroker.api.broker import Broker
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @forwarded
 @handles_raw(
     ApiKey.CREATE_TOPICS,
-    needs=(CREATE_IN_CLUSTER, CREATE_TOPIC, DESCRIBE_TOPIC_CONFIGS),
+    permissions=(CREATE_IN_CLUSTER, CREATE_TOPIC, DESCRIBE_TOPIC_CONFIGS),
     cost=Cost.CONTROLLER,
 )
 async def create_topics(broker: Broker, request: Request) -> Reply:
@@ -37,6 +37,6 @@ async def create_topics(broker: Broker, request: Request) -> Reply:
     topics = elements_of(answer, "topics")
     if not body.validate_only:
         log_topics("created", topics, request.session)
-    return await encode_sliced_answer(
+    return await encode_chunked(
         ApiKey.CREATE_TOPICS, request.version, "topics", topics, broker.clock, errors=request.errors
     )

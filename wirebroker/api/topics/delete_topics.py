@@ -15,7 +15,7 @@ from wirebroker.api.registry import forwarded, handles
 from wirebroker.api.topics.topic_log import log_topics
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.request.handlers import Cost
-from wirebroker.request.needs import DELETE_TOPIC, DESCRIBE_TOPIC
+from wirebroker.request.permissions import DELETE_TOPIC, DESCRIBE_TOPIC
 
 if TYPE_CHECKING:
     from wirebroker.api.broker import Broker
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @forwarded
-@handles(ApiKey.DELETE_TOPICS, needs=(DESCRIBE_TOPIC, DELETE_TOPIC), cost=Cost.CONTROLLER)
+@handles(ApiKey.DELETE_TOPICS, permissions=(DESCRIBE_TOPIC, DELETE_TOPIC), cost=Cost.CONTROLLER)
 async def delete_topics(broker: Broker, request: Request, body: Any) -> Any:
     """Delete topics; each has its own result."""
     answer = await forward(broker, request, body)

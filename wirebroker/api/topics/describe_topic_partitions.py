@@ -20,14 +20,14 @@ from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.controller.image.cluster_image import NO_LEADER
 from wirebroker.coordinator.controller.image.topic_names import check_topic_name, is_internal
 from wirebroker.request.handlers import Cost
-from wirebroker.request.needs import DESCRIBE_TOPIC
+from wirebroker.request.permissions import DESCRIBE_TOPIC
 from wirebroker.request.request import LargeResponse
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Collection, Iterable, Iterator
 
     from wirebroker.api.broker import Broker
-    from wirebroker.authorization.access import Asking
+    from wirebroker.authorization.access import RequestAccess
     from wirebroker.base.clock import Steps
     from wirebroker.coordinator.controller.image.cluster_image import (
         ClusterImage,
@@ -44,7 +44,7 @@ _RUN: Final = 2048
 _AT_ONCE: Final = 500
 
 
-@handles(ApiKey.DESCRIBE_TOPIC_PARTITIONS, needs=(DESCRIBE_TOPIC,), cost=Cost.READS)
+@handles(ApiKey.DESCRIBE_TOPIC_PARTITIONS, permissions=(DESCRIBE_TOPIC,), cost=Cost.READS)
 def describe_topic_partitions(
     broker: Broker, request: Request, body: Any
 ) -> dict[str, Any] | Awaitable[dict[str, Any]]:
@@ -65,22 +65,22 @@ def _answer(broker: Broker, request: Request, body: Any) -> Steps[dict[str, Any]
     is_everything = not body.topics
     names: Collection[str] = image.topics.keys()
     if not is_everything:
-        names = yield from _each_once(body.topics)
+        names = yield from _distinct_names(body.topics)
     if cursor is not None and (
         cursor.partition_index < 0 or (not is_everything and first not in names)
     ):
         return _refused(body, ErrorCode.INVALID_REQUEST)
-    asking = None
+    access = None
     if broker.authorization is not None:
-        asking = broker.authorization.asking_of(request)
-    shown, denied = yield from _ask(asking, names, are_named=not is_everything)
-    if "" in shown:
+        access = broker.authorization.access_of(request)
+    visible, denied = yield from _split_visible(access, names, are_named=not is_everything)
+    if "" in visible:
         return _refused(body, ErrorCode.UNKNOWN_SERVER_ERROR)  # as in Kafka
     limit = min(
         broker.config.int("max.request.partition.size.limit"), body.response_partition_limit
     )
-    page = _Page(image, request.session.listener_name, asking, limit=max(limit, 1))
-    for count, name in enumerate((yield from _in_order(shown, first)), 1):
+    page = _Page(image, request.session.listener_name, access, limit=max(limit, 1))
+    for count, name in enumerate((yield from _in_order(visible, first)), 1):
         start = cursor.partition_index if cursor is not None and name == first else 0
         if not page.add(name, start):
             break
@@ -94,25 +94,25 @@ def _answer(broker: Broker, request: Request, body: Any) -> Steps[dict[str, Any]
     return {"topics": page.topics, "next_cursor": page.next_cursor}
 
 
-def _ask(
-    asking: Asking | None, names: Iterable[str], *, are_named: bool
+def _split_visible(
+    access: RequestAccess | None, names: Iterable[str], *, are_named: bool
 ) -> Steps[tuple[list[str], list[str]]]:
     """Return visible names and denied ones; denied ones only if the request named them."""
-    if asking is None:
+    if access is None:
         return list(names), []
-    shown: list[str] = []
+    visible: list[str] = []
     denied: list[str] = []
     for count, name in enumerate(names, 1):
-        if asking.may(DESCRIBE_TOPIC, name, logs_denied=are_named):
-            shown.append(name)
+        if access.may(DESCRIBE_TOPIC, name, logs_denied=are_named):
+            visible.append(name)
         elif are_named:
             denied.append(name)
         if count % _STEP == 0:
             yield
-    return shown, denied
+    return visible, denied
 
 
-def _each_once(topics: Iterable[Any]) -> Steps[dict[str, None]]:
+def _distinct_names(topics: Iterable[Any]) -> Steps[dict[str, None]]:
     names: dict[str, None] = {}
     for count, topic in enumerate(topics, 1):
         names[topic.name] = None
@@ -134,9 +134,9 @@ class _Page:
     __slots__ = ("_asking", "_image", "_listener", "_remaining", "next_cursor", "topics")
 
     def __init__(
-        self, image: ClusterImage, listener: str, asking: Asking | None, *, limit: int
+        self, image: ClusterImage, listener: str, access: RequestAccess | None, *, limit: int
     ) -> None:
-        self._asking = asking
+        self._asking = access
         self._image = image
         self._listener = listener
         self._remaining = limit
@@ -183,7 +183,9 @@ class _Page:
             "isr_nodes": list(partition.isr),
             "eligible_leader_replicas": list(partition.eligible_leader_replicas),
             "last_known_elr": list(partition.last_known_elr),
-            "offline_replicas": [each for each in partition.replicas if not self._is_alive(each)],
+            "offline_replicas": [
+                replica for replica in partition.replicas if not self._is_alive(replica)
+            ],
         }
 
     def _is_alive(self, node_id: int) -> bool:

@@ -14,7 +14,7 @@ from wirebroker.api.forwarding import forward
 from wirebroker.api.registry import forwarded, handles
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.request.handlers import Cost
-from wirebroker.request.needs import ALTER_CLUSTER
+from wirebroker.request.permissions import ALTER_CLUSTER
 
 if TYPE_CHECKING:
     from wirebroker.api.broker import Broker
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @forwarded
-@handles(ApiKey.ELECT_LEADERS, needs=(ALTER_CLUSTER,), cost=Cost.CONTROLLER)
+@handles(ApiKey.ELECT_LEADERS, permissions=(ALTER_CLUSTER,), cost=Cost.CONTROLLER)
 async def elect_leaders(broker: Broker, request: Request, body: Any) -> Any:
     """Hold the elections; a refusal is repeated for each partition."""
     return await forward(broker, request, body)

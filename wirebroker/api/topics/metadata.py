@@ -33,7 +33,7 @@ from wirebroker.coordinator.controller.image.cluster_image import TopicImage
 from wirebroker.coordinator.controller.image.topic_names import check_topic_name, is_internal
 from wirebroker.quorum.image.metadata_cache import Variant, encode
 from wirebroker.request.handlers import Cost
-from wirebroker.request.needs import (
+from wirebroker.request.permissions import (
     CREATE_IN_CLUSTER,
     CREATE_TOPIC,
     DESCRIBE_CLUSTER,
@@ -65,27 +65,27 @@ _Element = TopicImage | TopicView
 
 
 @handles_raw(
-    ApiKey.METADATA, needs=(DESCRIBE_TOPIC, CREATE_TOPIC, CREATE_IN_CLUSTER), cost=Cost.SLICES
+    ApiKey.METADATA, permissions=(DESCRIBE_TOPIC, CREATE_TOPIC, CREATE_IN_CLUSTER), cost=Cost.SLICES
 )
 def metadata(broker: Broker, request: Request) -> Reply | Awaitable[Reply]:
     """Return metadata from the committed image."""
     if len(request.frame) - request.position > _LONGEST_AT_ONCE_BYTES:
         request.keep()
         return _serve_long(broker, request)
-    wanted = parse_metadata(request.frame, request.position, request.version)
-    answer = _Answer(broker, request, wanted)
+    body = parse_metadata(request.frame, request.position, request.version)
+    answer = _Answer(broker, request, body)
     if answer.topic_count > _AT_ONCE:
         return answer.answer_in_slices()
-    elements = [each for each in answer.elements() if each is not None]
-    if sum(len(each.partitions) for each in elements) > _AT_ONCE:
+    elements = [element for element in answer.elements() if element is not None]
+    if sum(len(element.partitions) for element in elements) > _AT_ONCE:
         return answer.answer_in_slices()
-    return answer.reply([answer.encode(each) for each in elements])
+    return answer.reply([answer.encode(element) for element in elements])
 
 
 async def _serve_long(broker: Broker, request: Request) -> Reply:
     frame, position, version = request.frame, request.position, request.version
-    wanted = await in_thread(coding(len(frame)), parse_metadata, frame, position, version)
-    return await _Answer(broker, request, wanted).answer_in_slices()
+    body = await in_thread(coding(len(frame)), parse_metadata, frame, position, version)
+    return await _Answer(broker, request, body).answer_in_slices()
 
 
 def any_live_broker(image: ClusterImage, node_id: int) -> int:
@@ -96,12 +96,14 @@ def any_live_broker(image: ClusterImage, node_id: int) -> int:
     own = image.brokers.get(node_id)
     if own is not None and not own.fenced:
         return node_id
-    return min((each.node_id for each in image.brokers.values() if not each.fenced), default=-1)
+    return min(
+        (broker.node_id for broker in image.brokers.values() if not broker.fenced), default=-1
+    )
 
 
 def advertised(broker: Broker, connection: Session) -> list[tuple[int, str, int, str | None]]:
     """Return (id, host, port, rack) of each live broker, as this connection can reach it."""
-    known: list[tuple[int, str, int, str | None]] = []
+    nodes: list[tuple[int, str, int, str | None]] = []
     for node in broker.metadata.image.brokers.values():
         endpoint = node.endpoints.get(connection.listener_name)
         if node.fenced:
@@ -112,25 +114,25 @@ def advertised(broker: Broker, connection: Session) -> list[tuple[int, str, int,
             host, port = endpoint.host, endpoint.port
         else:
             continue
-        known.append((node.node_id, host, port, node.rack))
-    return known
+        nodes.append((node.node_id, host, port, node.rack))
+    return nodes
 
 
 class _Answer:
     """One Metadata request and its response, from one image."""
 
-    __slots__ = ("_asking", "_broker", "_error", "_image", "_request", "_variant", "_wanted")
+    __slots__ = ("_asking", "_body", "_broker", "_error", "_image", "_request", "_variant")
 
-    def __init__(self, broker: Broker, request: Request, wanted: MetadataRequest) -> None:
+    def __init__(self, broker: Broker, request: Request, body: MetadataRequest) -> None:
         authorization = broker.authorization
-        self._asking = None if authorization is None else authorization.asking_of(request)
+        self._asking = None if authorization is None else authorization.access_of(request)
         self._broker = broker
         self._request = request
-        self._wanted = wanted
+        self._body = body
         self._image = broker.metadata.image
         self._variant = Variant(
             request.version,
-            ALL_ON_TOPIC if wanted.include_topic_authorized_operations else NOT_ASKED,
+            ALL_ON_TOPIC if body.include_topic_authorized_operations else NOT_ASKED,
             request.session.listener_name,
         )
         self._error = ErrorCode.NONE
@@ -138,24 +140,24 @@ class _Answer:
     @property
     def topic_count(self) -> int:
         """Upper bound of the number of topics."""
-        wanted = self._wanted.topics
-        return len(self._image.topics) if wanted is None else len(wanted)
+        requested = self._body.topics
+        return len(self._image.topics) if requested is None else len(requested)
 
     def elements(self) -> Iterator[_Element | None]:
         """Yield each requested topic once; start to create missing ones.
 
         None is a hidden topic: it gives the caller a step in a long search.
         """
-        wanted = self._wanted.topics
-        if wanted is None:
-            for each in self._image.topics.values():
-                yield each if self._is_shown(each.name, is_named=False) else None
+        requested = self._body.topics
+        if requested is None:
+            for element in self._image.topics.values():
+                yield element if self._is_shown(element.name, is_named=False) else None
             return
-        ids = [topic_id for topic_id, _ in wanted if topic_id != ZERO_UUID]
-        names = [name for _, name in wanted if name is not None]
-        self._error = self._fault(by_id=bool(ids), is_nameless=len(names) < len(wanted))
+        ids = [topic_id for topic_id, _ in requested if topic_id != ZERO_UUID]
+        names = [name for _, name in requested if name is not None]
+        self._error = self._fault(by_id=bool(ids), is_nameless=len(names) < len(requested))
         if self._error != ErrorCode.NONE:
-            for topic_id, name in wanted:
+            for topic_id, name in requested:
                 yield TopicView(name or "", topic_id, error_code=self._error)
             return
         if ids:
@@ -188,19 +190,19 @@ class _Answer:
 
     def _is_shown(self, name: str, *, is_named: bool = True) -> bool:
         """Return whether the client may see a topic; a denial is logged if the client named it."""
-        asking = self._asking
-        return asking is None or asking.may(DESCRIBE_TOPIC, name, logs_denied=is_named)
+        access = self._asking
+        return access is None or access.may(DESCRIBE_TOPIC, name, logs_denied=is_named)
 
     def _may_create(self, name: str) -> bool:
-        asking = self._asking
+        access = self._asking
         return (
-            asking is None
-            or asking.may(CREATE_IN_CLUSTER, logs_denied=False)
-            or asking.may(CREATE_TOPIC, name)
+            access is None
+            or access.may(CREATE_IN_CLUSTER, logs_denied=False)
+            or access.may(CREATE_TOPIC, name)
         )
 
     def _variant_for(self, name: str) -> Variant:
-        if self._asking is None or not self._wanted.include_topic_authorized_operations:
+        if self._asking is None or not self._body.include_topic_authorized_operations:
             return self._variant
         operations = self._asking.operations(Resource.TOPIC, name)
         return self._variant._replace(authorized_operations=operations)
@@ -212,7 +214,7 @@ class _Answer:
             check_topic_name(name)
         except KafkaError:
             error = ErrorCode.INVALID_TOPIC_EXCEPTION
-        if self._wanted.allow_auto_topic_creation and self._broker.config.bool(
+        if self._body.allow_auto_topic_creation and self._broker.config.bool(
             "auto.create.topics.enable"
         ):
             if not self._may_create(name):
@@ -291,7 +293,7 @@ class _Answer:
         ]
 
     def _cluster_operations(self) -> int:
-        if not self._wanted.include_cluster_authorized_operations:
+        if not self._body.include_cluster_authorized_operations:
             return NOT_ASKED
         if self._asking is None:
             return ALL_ON_CLUSTER

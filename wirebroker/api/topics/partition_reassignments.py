@@ -14,7 +14,7 @@ from wirebroker.api.forwarding import forward
 from wirebroker.api.registry import forwarded, handles
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.request.handlers import Cost
-from wirebroker.request.needs import ALTER_CLUSTER, DESCRIBE_CLUSTER
+from wirebroker.request.permissions import ALTER_CLUSTER, DESCRIBE_CLUSTER
 
 if TYPE_CHECKING:
     from wirebroker.api.broker import Broker
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 
 @forwarded
-@handles(ApiKey.ALTER_PARTITION_REASSIGNMENTS, needs=(ALTER_CLUSTER,), cost=Cost.CONTROLLER)
+@handles(ApiKey.ALTER_PARTITION_REASSIGNMENTS, permissions=(ALTER_CLUSTER,), cost=Cost.CONTROLLER)
 async def alter_partition_reassignments(broker: Broker, request: Request, body: Any) -> Any:
     """Start or cancel reassignments; each partition has its own result."""
     return await forward(broker, request, body)
 
 
 @forwarded
-@handles(ApiKey.LIST_PARTITION_REASSIGNMENTS, needs=(DESCRIBE_CLUSTER,), cost=Cost.CONTROLLER)
+@handles(ApiKey.LIST_PARTITION_REASSIGNMENTS, permissions=(DESCRIBE_CLUSTER,), cost=Cost.CONTROLLER)
 async def list_partition_reassignments(broker: Broker, request: Request, body: Any) -> Any:
     """List ongoing reassignments of the requested partitions."""
     return await forward(broker, request, body)

@@ -9,7 +9,7 @@ import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.api.forwarding import field_of
-from wirebroker.base.wording import few_of
+from wirebroker.base.text import few_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,16 +21,18 @@ logger = logging.getLogger(__name__)
 _MOST_NAMES: Final = 10
 
 
-def log_topics(what: str, results: Iterable[Any], connection: Session) -> None:
+def log_topics(action: str, results: Iterable[Any], connection: Session) -> None:
     """Log the topics that a request has changed.
 
     Args:
-        what: "created" or "deleted".
+        action: "created" or "deleted".
         results: The response's elements.
         connection: The client's session.
     """
-    names = [str(field_of(each, "name")) for each in results if not field_of(each, "error_code")]
+    names = [
+        str(field_of(result, "name")) for result in results if not field_of(result, "error_code")
+    ]
     if names:
         noun = "topic" if len(names) == 1 else f"{len(names)} topics:"
-        shown = few_of(names, _MOST_NAMES)
-        logger.info("%s %s %s, as %s asked", what, noun, shown, connection.peer)
+        listed_names = few_of(names, _MOST_NAMES)
+        logger.info("%s %s %s, requested by %s", action, noun, listed_names, connection.peer)

@@ -11,14 +11,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from wirebroker.api.registry import handles
-from wirebroker.api.transactions.transaction_errors import known_error
+from wirebroker.api.transactions.transaction_errors import error_for_version
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.coordinator.groups.partitions import CONSUMER_OFFSETS
 from wirebroker.coordinator.transactions import partitions as transaction_partitions
 from wirebroker.coordinator.transactions.metadata import TV_0
 from wirebroker.coordinator.transactions.partitions import Claim
 from wirebroker.request.handlers import Cost
-from wirebroker.request.needs import READ_GROUP, WRITE_TRANSACTIONAL_ID
+from wirebroker.request.permissions import READ_GROUP, WRITE_TRANSACTIONAL_ID
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _FIRST_FENCED_VERSION = 2
 
 
-@handles(ApiKey.ADD_OFFSETS_TO_TXN, needs=(WRITE_TRANSACTIONAL_ID, READ_GROUP), cost=Cost.LOG)
+@handles(ApiKey.ADD_OFFSETS_TO_TXN, permissions=(WRITE_TRANSACTIONAL_ID, READ_GROUP), cost=Cost.LOG)
 def add_offsets_to_txn(
     broker: Broker, request: Request, body: Any
 ) -> Response | Awaitable[Response]:
@@ -45,11 +45,11 @@ def add_offsets_to_txn(
         body.transactional_id, body.producer_id, body.producer_epoch, frozenset({partition})
     )
 
-    def operation(shard: TransactionShard, token: Token, moment: Moment) -> Outcome:
-        return transaction_partitions.add(shard, claim, TV_0, token, moment)
+    def operation(shard: TransactionShard, token: Token, now: Moment) -> Outcome:
+        return transaction_partitions.add(shard, claim, TV_0, token, now)
 
     def on_error(error: ErrorCode) -> Response:
-        known = known_error(error, version=version, fenced_from=_FIRST_FENCED_VERSION)
-        return {"error_code": known}
+        error_code = error_for_version(error, version=version, fenced_from=_FIRST_FENCED_VERSION)
+        return {"error_code": error_code}
 
     return broker.transactions.submit(body.transactional_id, operation, on_error=on_error)

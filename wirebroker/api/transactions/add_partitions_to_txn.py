@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from wirebroker.api.groups.group_errors import response_of
 from wirebroker.api.registry import handles
-from wirebroker.api.transactions.transaction_errors import known_error
+from wirebroker.api.transactions.transaction_errors import error_for_version
 from wirebroker.base.clock import Slices, collected, in_one_go, next_turn
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
@@ -25,7 +25,7 @@ from wirebroker.coordinator.transactions import partitions as transaction_partit
 from wirebroker.coordinator.transactions.metadata import EPOCH_BUMP, TV_0
 from wirebroker.coordinator.transactions.partitions import Claim
 from wirebroker.request.handlers import Cost
-from wirebroker.request.needs import CLUSTER_ACTION, WRITE_TOPIC, WRITE_TRANSACTIONAL_ID
+from wirebroker.request.permissions import CLUSTER_ACTION, WRITE_TOPIC, WRITE_TRANSACTIONAL_ID
 
 if TYPE_CHECKING:
     import asyncio
@@ -48,7 +48,7 @@ _AT_ONCE = 500
 
 @handles(
     ApiKey.ADD_PARTITIONS_TO_TXN,
-    needs=(WRITE_TRANSACTIONAL_ID, WRITE_TOPIC, CLUSTER_ACTION),
+    permissions=(WRITE_TRANSACTIONAL_ID, WRITE_TOPIC, CLUSTER_ACTION),
     cost=Cost.LOG,
 )
 def add_partitions_to_txn(
@@ -58,7 +58,7 @@ def add_partitions_to_txn(
     if request.version >= FIRST_BATCH_VERSION:
         return _serve_batch(broker, body)
     topics = body.v3_and_below_topics
-    if len(topics) > _AT_ONCE or sum(len(each.partitions) for each in topics) > _AT_ONCE:
+    if len(topics) > _AT_ONCE or sum(len(topic.partitions) for topic in topics) > _AT_ONCE:
         return _serve_many(broker, request.version, body)
     outcome = in_one_go(_begin(broker, body))
     if not isinstance(outcome, Claim):
@@ -93,24 +93,31 @@ def _begin(broker: Broker, body: Any) -> Steps[Claim | Response]:
 
 def _failed(version: int, topics: Any, error: ErrorCode) -> Steps[Response]:
     """Return the response with one error, or none, for all partitions."""
-    known = known_error(error, version=version, fenced_from=_FIRST_FENCED_VERSION)
-    return {"results_by_topic_v3_and_below": (yield from _same(topics, known))}
+    error_code = error_for_version(error, version=version, fenced_from=_FIRST_FENCED_VERSION)
+    return {"results_by_topic_v3_and_below": (yield from _same(topics, error_code))}
 
 
 async def _serve_batch(broker: Broker, body: Any) -> Response:
     slices = Slices(broker.clock)
     results: list[Response] = []
-    for each in body.transactions:
-        partitions = await slices.run(_partitions(each.topics))
-        claim = Claim(each.transactional_id, each.producer_id, each.producer_epoch, partitions)
-        found = await slices.run(_wrong(broker, claim, each.topics, is_client=False))
-        if not found and each.verify_only:
-            found = await slices.run(_verified(broker, claim, each.topics))
-        elif not found:
+    for transaction in body.transactions:
+        partitions = await slices.run(_partitions(transaction.topics))
+        claim = Claim(
+            transaction.transactional_id,
+            transaction.producer_id,
+            transaction.producer_epoch,
+            partitions,
+        )
+        topic_results = await slices.run(_wrong(broker, claim, transaction.topics, is_client=False))
+        if not topic_results and transaction.verify_only:
+            topic_results = await slices.run(_verified(broker, claim, transaction.topics))
+        elif not topic_results:
             answer = _add(broker, claim, EPOCH_BUMP, lambda error: {"error": error})
             error = (await response_of(answer))["error"]
-            found = await slices.run(_same(each.topics, error))
-        results.append({"transactional_id": each.transactional_id, "topic_results": found})
+            topic_results = await slices.run(_same(transaction.topics, error))
+        results.append(
+            {"transactional_id": transaction.transactional_id, "topic_results": topic_results}
+        )
         await next_turn()
     return {"results_by_transaction": results}
 
@@ -118,8 +125,8 @@ async def _serve_batch(broker: Broker, body: Any) -> Response:
 def _add(
     broker: Broker, claim: Claim, client_version: int, respond: Callable[[ErrorCode], Response]
 ) -> Response | asyncio.Future[Response]:
-    def operation(shard: TransactionShard, token: Token, moment: Moment) -> Outcome:
-        return transaction_partitions.add(shard, claim, client_version, token, moment)
+    def operation(shard: TransactionShard, token: Token, now: Moment) -> Outcome:
+        return transaction_partitions.add(shard, claim, client_version, token, now)
 
     return broker.transactions.submit(
         claim.transactional_id,
@@ -138,7 +145,9 @@ def _verified(broker: Broker, claim: Claim, topics: Iterable[Any]) -> Steps[Topi
     return (yield from _topics(topics, errors.__getitem__))
 
 
-def _wrong(broker: Broker, claim: Claim, asked: Iterable[Any], *, is_client: bool) -> Steps[Topics]:
+def _wrong(
+    broker: Broker, claim: Claim, requested: Iterable[Any], *, is_client: bool
+) -> Steps[Topics]:
     """Return the error response if some partitions cannot be added, else nothing."""
     topics = broker.metadata.image.topics
     wrong: dict[tuple[str, int], ErrorCode] = {}
@@ -151,7 +160,7 @@ def _wrong(broker: Broker, claim: Claim, asked: Iterable[Any], *, is_client: boo
     if not wrong:
         return []
     not_tried = ErrorCode.OPERATION_NOT_ATTEMPTED
-    return (yield from _topics(asked, lambda each: wrong.get(each, not_tried)))
+    return (yield from _topics(requested, lambda partition: wrong.get(partition, not_tried)))
 
 
 def _partitions(topics: Iterable[Any]) -> Steps[frozenset[tuple[str, int]]]:
@@ -166,14 +175,14 @@ def _partitions(topics: Iterable[Any]) -> Steps[frozenset[tuple[str, int]]]:
 
 def _same(topics: Iterable[Any], error: ErrorCode) -> Steps[Topics]:
     """Return one error for all partitions, as in the request."""
-    answered: Topics = []
+    topic_results: Topics = []
     for topic in topics:
         results = yield from collected(
             {"partition_index": index, "partition_error_code": error} for index in topic.partitions
         )
-        answered.append({"name": topic.name, "results_by_partition": results})
+        topic_results.append({"name": topic.name, "results_by_partition": results})
         yield
-    return answered
+    return topic_results
 
 
 def _topics(
@@ -187,12 +196,12 @@ def _topics(
             errors[index] = error_of((topic.name, index))
             yield
         yield
-    answered: Topics = []
+    topic_results: Topics = []
     for name, errors in by_topic.items():
         results = yield from collected(
             {"partition_index": index, "partition_error_code": error}
             for index, error in errors.items()
         )
-        answered.append({"name": name, "results_by_partition": results})
+        topic_results.append({"name": name, "results_by_partition": results})
         yield
-    return answered
+    return topic_results

@@ -13,7 +13,7 @@ from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import KafkaError
 from wirebroker.coordinator.transactions import admin as transaction_admin
 from wirebroker.request.handlers import Cost
-from wirebroker.request.needs import DESCRIBE_TOPIC, DESCRIBE_TRANSACTIONAL_ID
+from wirebroker.request.permissions import DESCRIBE_TOPIC, DESCRIBE_TRANSACTIONAL_ID
 from wirebroker.request.request import LargeResponse
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @handles(
     ApiKey.DESCRIBE_TRANSACTIONS,
-    needs=(DESCRIBE_TRANSACTIONAL_ID, DESCRIBE_TOPIC),
+    permissions=(DESCRIBE_TRANSACTIONAL_ID, DESCRIBE_TOPIC),
     cost=Cost.READS,
 )
 async def describe_transactions(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
@@ -31,9 +31,9 @@ async def describe_transactions(broker: Broker, request: Request, body: Any) -> 
     del request
     slices = Slices(broker.clock)
     states: dict[str, dict[str, Any]] = {}
-    for each in body.transactional_ids:
-        if each not in states:
-            states[each] = await _describe(broker, each, slices)
+    for transactional_id in body.transactional_ids:
+        if transactional_id not in states:
+            states[transactional_id] = await _describe(broker, transactional_id, slices)
         await slices.turn()
     answer = {"transaction_states": list(states.values())}
     return LargeResponse(answer) if len(states) > 1 else answer

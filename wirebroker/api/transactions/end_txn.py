@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from wirebroker.api.groups.group_errors import response_of
 from wirebroker.api.registry import handles
-from wirebroker.api.transactions.transaction_errors import known_error
+from wirebroker.api.transactions.transaction_errors import error_for_version
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.transactions.end import End, end_transaction
 from wirebroker.coordinator.transactions.init import refusal
 from wirebroker.coordinator.transactions.metadata import EPOCH_BUMP, TV_0
 from wirebroker.request.handlers import Cost
-from wirebroker.request.needs import WRITE_TRANSACTIONAL_ID
+from wirebroker.request.permissions import WRITE_TRANSACTIONAL_ID
 
 if TYPE_CHECKING:
     import asyncio
@@ -38,7 +38,7 @@ _FIRST_FENCED_VERSION = 2
 _FIRST_EPOCH_BUMP_VERSION = 5
 
 
-@handles(ApiKey.END_TXN, needs=(WRITE_TRANSACTIONAL_ID,), cost=Cost.LOG)
+@handles(ApiKey.END_TXN, permissions=(WRITE_TRANSACTIONAL_ID,), cost=Cost.LOG)
 def end_txn(broker: Broker, request: Request, body: Any) -> Response | Awaitable[Response]:
     """Commit or abort a transaction."""
     version = request.version
@@ -63,12 +63,12 @@ async def _serve_with_ids(broker: Broker, version: int, end: End) -> Response:
 
 def _serve(broker: Broker, version: int, end: End) -> Response | asyncio.Future[Response]:
     def on_error(error: ErrorCode) -> dict[str, Any]:
-        return refusal(known_error(error, version=version, fenced_from=_FIRST_FENCED_VERSION))
+        return refusal(error_for_version(error, version=version, fenced_from=_FIRST_FENCED_VERSION))
 
     return broker.transactions.submit(
         end.transactional_id, partial(_operate, end), on_error=on_error
     )
 
 
-def _operate(end: End, shard: TransactionShard, token: Token, moment: Moment) -> Outcome:
-    return end_transaction(shard, end, token, moment)
+def _operate(end: End, shard: TransactionShard, token: Token, now: Moment) -> Outcome:
+    return end_transaction(shard, end, token, now)

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from wirebroker.api.groups.group_errors import response_of
 from wirebroker.api.registry import handles
-from wirebroker.api.transactions.transaction_errors import known_error
+from wirebroker.api.transactions.transaction_errors import error_for_version
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.outcome import ProducerEpoch
 from wirebroker.coordinator.transactions.init import Init, check, init_producer_id, refusal
 from wirebroker.request.handlers import Cost
-from wirebroker.request.needs import IDEMPOTENT_WRITE, WRITE_TOPIC, WRITE_TRANSACTIONAL_ID
+from wirebroker.request.permissions import IDEMPOTENT_WRITE, WRITE_TOPIC, WRITE_TRANSACTIONAL_ID
 
 if TYPE_CHECKING:
     import asyncio
@@ -39,7 +39,7 @@ _NO_EPOCH = -1
 
 @handles(
     ApiKey.INIT_PRODUCER_ID,
-    needs=(WRITE_TRANSACTIONAL_ID, IDEMPOTENT_WRITE, WRITE_TOPIC),
+    permissions=(WRITE_TRANSACTIONAL_ID, IDEMPOTENT_WRITE, WRITE_TOPIC),
     cost=Cost.LOG,
 )
 def handle_init_producer_id(
@@ -64,22 +64,22 @@ async def _serve_with_ids(broker: Broker, version: int, body: Any) -> Response:
 def _serve(broker: Broker, version: int, body: Any) -> Response | asyncio.Future[Response]:
     if body.transactional_id is None:
         return {"producer_id": broker.producer_ids.take(), "producer_epoch": 0}
-    known = None
+    client_producer = None
     if body.producer_id != _NO_ID:
-        known = ProducerEpoch(body.producer_id, body.producer_epoch)
-    wanted = Init(body.transactional_id, body.transaction_timeout_ms, known)
+        client_producer = ProducerEpoch(body.producer_id, body.producer_epoch)
+    init = Init(body.transactional_id, body.transaction_timeout_ms, client_producer)
     try:
-        check(wanted, broker.transactions.settings)
+        check(init, broker.transactions.settings)
     except KafkaError as error:
         return refusal(error.code)
     return broker.transactions.submit(
-        wanted.transactional_id,
-        partial(_operate, wanted),
+        init.transactional_id,
+        partial(_operate, init),
         on_error=lambda error: refusal(
-            known_error(error, version=version, fenced_from=_FIRST_FENCED_VERSION)
+            error_for_version(error, version=version, fenced_from=_FIRST_FENCED_VERSION)
         ),
     )
 
 
-def _operate(wanted: Init, shard: TransactionShard, token: Token, moment: Moment) -> Outcome:
-    return init_producer_id(shard, wanted, token, moment)
+def _operate(init: Init, shard: TransactionShard, token: Token, now: Moment) -> Outcome:
+    return init_producer_id(shard, init, token, now)

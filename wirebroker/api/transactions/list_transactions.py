@@ -16,19 +16,19 @@ from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import KafkaError
 from wirebroker.coordinator.transactions.admin import Filters, list_transactions
 from wirebroker.request.handlers import Cost
-from wirebroker.request.needs import DESCRIBE_TRANSACTIONAL_ID
+from wirebroker.request.permissions import DESCRIBE_TRANSACTIONAL_ID
 
 if TYPE_CHECKING:
     from wirebroker.api.broker import Broker
     from wirebroker.request.request import Request
 
 
-@handles(ApiKey.LIST_TRANSACTIONS, needs=(DESCRIBE_TRANSACTIONAL_ID,), cost=Cost.READS)
+@handles(ApiKey.LIST_TRANSACTIONS, permissions=(DESCRIBE_TRANSACTIONAL_ID,), cost=Cost.READS)
 async def handle_list_transactions(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
     """List the transactional ids that pass the filters."""
     del request
     slices = Slices(broker.clock)
-    found: list[dict[str, Any]] = []
+    transactions: list[dict[str, Any]] = []
     text = body.transactional_id_pattern
     try:
         filters = Filters(
@@ -38,7 +38,9 @@ async def handle_list_transactions(broker: Broker, request: Request, body: Any) 
             compile_pattern(text) if text else None,
         )
         for shard in broker.transactions.shards():
-            found += await slices.run(list_transactions(shard, filters, broker.clock.now_ms()))
+            transactions += await slices.run(
+                list_transactions(shard, filters, broker.clock.now_ms())
+            )
     except KafkaError as error:
         return {"error_code": error.code}
-    return {"unknown_state_filters": filters.unknown_states(), "transaction_states": found}
+    return {"unknown_state_filters": filters.unknown_states(), "transaction_states": transactions}

@@ -14,11 +14,11 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from wirebroker.api.groups.commit_portions import (
+from wirebroker.api.groups.chunked_commit import (
     Topics,
     Valid,
     are_many,
-    commit_portions,
+    chunked_commits,
     merged,
     names_many,
     sort_topics,
@@ -35,7 +35,7 @@ from wirebroker.coordinator.groups.shard import txn_offsets as group_txn_offsets
 from wirebroker.coordinator.groups.shard.txn_offsets import TxnCommit
 from wirebroker.coordinator.transactions.partitions import Claim
 from wirebroker.request.handlers import Cost
-from wirebroker.request.needs import READ_GROUP, READ_TOPIC, WRITE_TRANSACTIONAL_ID
+from wirebroker.request.permissions import READ_GROUP, READ_TOPIC, WRITE_TRANSACTIONAL_ID
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -67,7 +67,9 @@ _AS_LOADING = {ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRE
 
 
 @handles(
-    ApiKey.TXN_OFFSET_COMMIT, needs=(WRITE_TRANSACTIONAL_ID, READ_GROUP, READ_TOPIC), cost=Cost.LOG
+    ApiKey.TXN_OFFSET_COMMIT,
+    permissions=(WRITE_TRANSACTIONAL_ID, READ_GROUP, READ_TOPIC),
+    cost=Cost.LOG,
 )
 def txn_offset_commit(
     broker: Broker, request: Request, body: Any
@@ -116,8 +118,8 @@ class _TxnOffsetCommit:
             return self._commit(None)
         verdict = self._broker.transaction_verifier.ask(self._claim(), _support(self._version))
         if isinstance(verdict, Mapping):
-            (found,) = verdict.values()
-            return self._commit(guard) if found is ErrorCode.NONE else self._refuse(found)
+            (error_code,) = verdict.values()
+            return self._commit(guard) if error_code is ErrorCode.NONE else self._refuse(error_code)
         return self._commit_later(guard, verdict)
 
     async def _commit_later(self, guard: VerificationGuard, verdict: Awaitable[Any]) -> Response:
@@ -174,7 +176,7 @@ class _TxnOffsetCommit:
         An error of one part is returned for all, so that the client aborts or repeats the whole.
         """
         topics: Topics = []
-        for part in commit_portions(self._valid):
+        for part in chunked_commits(self._valid):
             answer = self._broker.groups.submit(
                 self._body.group_id,
                 partial(_operate, TxnCommit(self._body, self._version, part)),
@@ -199,16 +201,16 @@ class _TxnOffsetCommit:
         if self._by_id:
             return (yield from self._merged((yield from with_error(self._valid, error))))
         # As in Kafka, for all partitions, even those that do not exist.
-        asked = [(each.name, each.topic_id, each.partitions) for each in self._body.topics]
-        return {"topics": (yield from with_error(asked, error))}
+        requested = [(topic.name, topic.topic_id, topic.partitions) for topic in self._body.topics]
+        return {"topics": (yield from with_error(requested, error))}
 
     def _merged(self, stored: Topics) -> Steps[Response]:
         key = "topic_id" if self._by_id else "name"
         return {"topics": (yield from merged(self._refused, stored, key))}
 
 
-def _operate(commit: TxnCommit, shard: GroupShard, token: Token, moment: Moment) -> Outcome:
-    return group_txn_offsets.commit(shard, commit, token, moment)
+def _operate(commit: TxnCommit, shard: GroupShard, token: Token, now: Moment) -> Outcome:
+    return group_txn_offsets.commit(shard, commit, token, now)
 
 
 def _support(version: int) -> Support:

@@ -29,7 +29,7 @@ def is_protected(config: Config) -> bool:
     Raises:
         ConfigError: A listener cannot be used.
     """
-    protocols = {each.protocol for each in listeners_of(config)}
+    protocols = {listener.protocol for listener in listeners_of(config)}
     return protocols != {"PLAINTEXT"} or bool(config.str(_AUTHORIZER))
 
 
@@ -52,6 +52,6 @@ def controller_login(config: Config, listener_name: str) -> dict[str, str]:
         ),
     }
     if config.str(_AUTHORIZER):
-        others = config.optional_str(_SUPER_USERS)
-        settings[_SUPER_USERS] = ";".join([*([others] if others else []), f"User:{name}"])
+        super_users = config.optional_str(_SUPER_USERS)
+        settings[_SUPER_USERS] = ";".join([*([super_users] if super_users else []), f"User:{name}"])
     return settings

@@ -29,13 +29,13 @@ _CONTROLLER_NAMES: Final = "controller.listener.names"
 _PROTOCOLS: Final = "listener.security.protocol.map"
 # Field of an encoded order: names of secret flags.
 _HIDDEN: Final = "hidden_flags"
-_HERE: Final = "127.0.0.1"
+_LOOPBACK: Final = "127.0.0.1"
 _GREATEST_PORT: Final = 65535
 _MOST_TRIED: Final = 1000
 # Matches addresses that end in host:port.
-_PLACE: Final = re.compile(r"(?:[^:/]+://)?(?P<host>\[[^\]]*\]|[^:/\[\]]*):(?P<port>\d+)")
+_ADDRESS: Final = re.compile(r"(?:[^:/]+://)?(?P<host>\[[^\]]*\]|[^:/\[\]]*):(?P<port>\d+)")
 # Replication factors of the internal topics, with their min.isr.
-_INTERNAL: Final = {
+_INTERNAL_TOPIC_CONFIGS: Final = {
     "offsets.topic.replication.factor": None,
     "transaction.state.log.replication.factor": "transaction.state.log.min.isr",
     "share.coordinator.state.topic.replication.factor": "share.coordinator.state.topic.min.isr",
@@ -55,7 +55,7 @@ class Ports(Protocol):
         ...
 
 
-class Order(NamedTuple):
+class WorkerConfig(NamedTuple):
     """Arguments of a worker process.
 
     Attributes:
@@ -80,7 +80,7 @@ class Order(NamedTuple):
         return json.dumps({**self._asdict(), _HIDDEN: hidden}).encode() + b"\n"
 
     @classmethod
-    def decode(cls, line: bytes) -> Order:
+    def decode(cls, line: bytes) -> WorkerConfig:
         """Decode an encoded order."""
         fields = parse_json(line)
         flags = with_secrets(fields.pop("flags"), fields.pop(_HIDDEN))
@@ -88,12 +88,12 @@ class Order(NamedTuple):
         return order._replace(first_users=tuple(order.first_users))
 
 
-class Orders:
+class WorkerConfigs:
     """Creates the orders of `count` workers.
 
     Args:
         config: The common settings.
-        given: The same without the single-node profile.
+        user_config: The same without the single-node profile.
         flags: Settings of the command line.
         data_directory: Value of --data-dir.
 
@@ -104,7 +104,7 @@ class Orders:
     def __init__(
         self,
         config: Config,
-        given: Config,
+        user_config: Config,
         *,
         count: int,
         flags: Mapping[str, str],
@@ -114,9 +114,9 @@ class Orders:
     ) -> None:
         if is_member(config) or is_controller_alone(config):
             raise StartError(
-                "--workers needs process.roles=broker,controller: the first worker holds the "
+                "--workers needs process.roles=broker,controller: the first worker runs the "
                 "controller of the others",
-                "leave process.roles out, or --workers",
+                "omit process.roles or --workers",
             )
         self._config = config
         self._flags = dict(flags)
@@ -128,126 +128,128 @@ class Orders:
             name.upper() for name in config.list(_CONTROLLER_NAMES) or ("CONTROLLER",)
         }
         named = (*config.list("listeners"), *config.list("wirebroker.http.listeners"))
-        self._taken = {_port_of(each.strip()) for each in named}
+        self._used_ports = {_port_of(item.strip()) for item in named}
         self._controller = ""
         self.directories = WorkerDirectories(config.log_directories)
-        self._shared = self._of_all(given)
+        self._shared = self._shared_settings(user_config)
 
     @property
     def first_node(self) -> int:
         """Node id of worker 1."""
         return self._config.node_id
 
-    def first(self, first_users: Sequence[str] = ()) -> Order:
+    def first(self, first_users: Sequence[str] = ()) -> WorkerConfig:
         """Return the order of worker 1, which runs the controller."""
-        items = [each.strip() for each in self._config.list("listeners")]
+        items = [item.strip() for item in self._config.list("listeners")]
         if not self._names_controller:
             port = _port_of(items[0])
-            behind = self._chosen(_HERE, port + self._count) if port else 0
-            items.append(f"{min(self._controllers)}://{_HERE}:{behind}")
-        items = [self._with_port(each, 0) for each in items]
+            controller_port = self._free_port(_LOOPBACK, port + self._count) if port else 0
+            items.append(f"{min(self._controllers)}://{_LOOPBACK}:{controller_port}")
+        items = [self._with_port(item, 0) for item in items]
         self._controller = next(
-            _reached_at(each) for each in items if _name_of(each) in self._controllers
+            _reached_at(item) for item in items if _name_of(item) in self._controllers
         )
         settings = {"process.roles": "broker,controller", "listeners": ",".join(items)}
         return self._order(1, settings)._replace(first_users=tuple(first_users))
 
-    def member(self, worker: int) -> Order:
+    def member(self, worker: int) -> WorkerConfig:
         """Return the order of another worker; call it after `first`."""
-        behind = worker - 1
+        worker_offset = worker - 1
         settings = {
             "process.roles": "broker",
             "controller.quorum.bootstrap.servers": self._controller,
         }
-        before = self._mine("listeners")
-        listeners = [self._with_port(each, behind) for each in before]
+        before = self._broker_listeners("listeners")
+        listeners = [self._with_port(item, worker_offset) for item in before]
         settings["listeners"] = ",".join(listeners)
-        told = self._mine("advertised.listeners")
-        if told:
+        advertised = self._broker_listeners("advertised.listeners")
+        if advertised:
             changed = {
                 _port_of(old): _port_of(new) for old, new in zip(before, listeners, strict=True)
             }
             settings["advertised.listeners"] = ",".join(
-                _with(each, changed.get(port) or port + behind)
-                if (port := _port_of(each))
-                else each
-                for each in told
+                _with(item, changed.get(port) or port + worker_offset)
+                if (port := _port_of(item))
+                else item
+                for item in advertised
             )
         http = self._config.list("wirebroker.http.listeners")
         if http:
-            places = (self._with_port(each, behind) for each in http)
-            settings["wirebroker.http.listeners"] = ",".join(places)
+            addresses = (self._with_port(item, worker_offset) for item in http)
+            settings["wirebroker.http.listeners"] = ",".join(addresses)
         return self._order(worker, settings)
 
-    def _order(self, worker: int, settings: Mapping[str, str]) -> Order:
+    def _order(self, worker: int, settings: Mapping[str, str]) -> WorkerConfig:
         node_id = self.first_node + worker - 1
         own = {"node.id": str(node_id), "broker.id": str(node_id)}
-        places = self.directories.of(worker)
+        directories = self.directories.of(worker)
         if not self._is_one_directory:
-            own["log.dirs"] = ",".join(places)
+            own["log.dirs"] = ",".join(directories)
         home = self._config.optional_str("metadata.log.dir")
         if home:
             own["metadata.log.dir"] = self.directories.within(home, worker)
         chosen = {**self._shared, **settings, **own}
         provided = [name for name in chosen if self._config.is_provided(name)]
         flags = {**self._flags, **with_secrets(chosen, provided)}
-        one = places[0] if self._is_one_directory else None
-        return Order(worker, node_id, flags, self._file, one)
+        data_directory = directories[0] if self._is_one_directory else None
+        return WorkerConfig(worker, node_id, flags, self._file, data_directory)
 
-    def _of_all(self, given: Config) -> dict[str, str]:
+    def _shared_settings(self, user_config: Config) -> dict[str, str]:
         settings = {_CONTROLLER_NAMES: ",".join(sorted(self._controllers))}
-        settings |= self._controller_protocol(given)
-        for factor, least in _INTERNAL.items():
-            wanted = _number(given, factor) or _MOST_REPLICAS
-            replicas = min(wanted, self._count)
-            settings[factor] = str(replicas)
-            if least is not None:
-                in_sync = _number(given, least) or replicas - (replicas > 1)
-                settings[least] = str(min(in_sync, replicas))
+        settings |= self._controller_protocol(user_config)
+        for factor_name, minimum_name in _INTERNAL_TOPIC_CONFIGS.items():
+            requested = _number(user_config, factor_name) or _MOST_REPLICAS
+            replicas = min(requested, self._count)
+            settings[factor_name] = str(replicas)
+            if minimum_name is not None:
+                in_sync = _number(user_config, minimum_name) or replicas - (replicas > 1)
+                settings[minimum_name] = str(min(in_sync, replicas))
         return settings
 
-    def _controller_protocol(self, given: Config) -> dict[str, str]:
+    def _controller_protocol(self, user_config: Config) -> dict[str, str]:
         """Return the security settings of an added controller listener."""
         protocols = {
             name.strip().upper(): protocol.strip()
             for name, _, protocol in (
-                each.partition(":") for each in given.str(_PROTOCOLS).split(",")
+                item.partition(":") for item in user_config.str(_PROTOCOLS).split(",")
             )
         }
-        ours = min(self._controllers)
+        controller_name = min(self._controllers)
         # Kafka's sample files map it to PLAINTEXT, which admits every local user.
-        is_open = protocols.get(ours, "PLAINTEXT").upper() == "PLAINTEXT"
+        is_open = protocols.get(controller_name, "PLAINTEXT").upper() == "PLAINTEXT"
         has_login = is_open and not self._names_controller and is_protected(self._config)
-        if not has_login and not given.is_set(_PROTOCOLS):
+        if not has_login and not user_config.is_set(_PROTOCOLS):
             return {}  # PLAINTEXT is the default
         for name in sorted(self._controllers):
             protocols.setdefault(name, "PLAINTEXT")
         if has_login:
-            protocols[ours] = "SASL_PLAINTEXT"
-        told = ",".join(f"{name}:{protocol}" for name, protocol in protocols.items())
-        return {_PROTOCOLS: told} | (controller_login(self._config, ours) if has_login else {})
+            protocols[controller_name] = "SASL_PLAINTEXT"
+        protocol_map = ",".join(f"{name}:{protocol}" for name, protocol in protocols.items())
+        return {_PROTOCOLS: protocol_map} | (
+            controller_login(self._config, controller_name) if has_login else {}
+        )
 
     @property
     def _names_controller(self) -> bool:
-        return any(_name_of(each) in self._controllers for each in self._config.list("listeners"))
+        return any(_name_of(item) in self._controllers for item in self._config.list("listeners"))
 
-    def _mine(self, name: str) -> list[str]:
-        items = (each.strip() for each in self._config.list(name))
-        return [each for each in items if _name_of(each) not in self._controllers]
+    def _broker_listeners(self, name: str) -> list[str]:
+        items = (item.strip() for item in self._config.list(name))
+        return [item for item in items if _name_of(item) not in self._controllers]
 
-    def _with_port(self, item: str, behind: int) -> str:
-        """Return an address with the port of the worker `behind` places after the first."""
+    def _with_port(self, item: str, worker_offset: int) -> str:
+        """Return an address with the port of the worker `worker_offset` places after the first."""
         host, port = _host_of(item), _port_of(item)
         if not port:
             return _with(item, self._ports.any_free(host))
-        return _with(item, self._chosen(host, port + behind)) if behind else item
+        return _with(item, self._free_port(host, port + worker_offset)) if worker_offset else item
 
-    def _chosen(self, host: str, port: int) -> int:
+    def _free_port(self, host: str, port: int) -> int:
         """Return the first port from `port` on that is free and not another worker's."""
-        for each in range(port, min(port + _MOST_TRIED, _GREATEST_PORT + 1)):
-            if each not in self._taken and self._ports.is_free(host, each):
-                self._taken.add(each)
-                return each
+        for candidate in range(port, min(port + _MOST_TRIED, _GREATEST_PORT + 1)):
+            if candidate not in self._used_ports and self._ports.is_free(host, candidate):
+                self._used_ports.add(candidate)
+                return candidate
         return self._ports.any_free(host)
 
 
@@ -255,17 +257,17 @@ def _reached_at(listener: str) -> str:
     """Return host:port of a listener for clients on this machine."""
     host = _host_of(listener)
     if host in {"", "0.0.0.0", "::"}:  # noqa: S104 - compared
-        host = _HERE
+        host = _LOOPBACK
     return shown_address(host, _port_of(listener))
 
 
 def _host_of(item: str) -> str:
-    match = _PLACE.fullmatch(item)
+    match = _ADDRESS.fullmatch(item)
     return match["host"].strip("[]") if match else ""
 
 
 def _port_of(item: str) -> int:
-    match = _PLACE.fullmatch(item)
+    match = _ADDRESS.fullmatch(item)
     return int(match["port"]) if match else 0
 
 
@@ -277,6 +279,6 @@ def _name_of(listener: str) -> str:
     return listener.partition("://")[0].strip().upper()
 
 
-def _number(given: Config, name: str) -> int | None:
-    value = given.set_or_default(name) if given.is_set(name) else None
+def _number(user_config: Config, name: str) -> int | None:
+    value = user_config.set_or_default(name) if user_config.is_set(name) else None
     return value if isinstance(value, int) else None

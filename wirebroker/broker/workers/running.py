@@ -21,8 +21,8 @@ from wirebroker.base.clock import SystemClock
 from wirebroker.base.signals import on_signal
 from wirebroker.broker.log_settings import configure_as
 from wirebroker.broker.port_file import PortFile
-from wirebroker.broker.worker_layout import check_fewer, check_is_no_workers
-from wirebroker.broker.workers.orders import Orders
+from wirebroker.broker.worker_layout import check_fewer, check_is_not_worker_directory
+from wirebroker.broker.workers.orders import WorkerConfigs
 from wirebroker.broker.workers.supervisor import NotStartedError, Supervisor
 from wirebroker.broker.workers.worker_process import WorkerProcess
 
@@ -63,37 +63,37 @@ class MachinePorts:
         return _try(host, 0) or 0
 
 
-def run(config: Config, given: Config, asked: Asked) -> int:
+def run(config: Config, user_config: Config, arguments: Asked) -> int:
     """Serve until stopped; return the exit status.
 
     Args:
         config: The common settings.
-        given: The same without the single-node profile.
-        asked: The command line.
+        user_config: The same without the single-node profile.
+        arguments: The command line.
 
     Raises:
         StartError: The workers cannot start.
     """
-    check_is_no_workers(config)
+    check_is_not_worker_directory(config)
     configure_as(config)
-    orders = Orders(
+    orders = WorkerConfigs(
         config,
-        given,
-        count=asked.workers,
-        flags=asked.flags,
-        file=None if asked.file is None else str(asked.file.absolute()),
-        data_directory=asked.data_directory,
+        user_config,
+        count=arguments.workers,
+        flags=arguments.flags,
+        file=None if arguments.file is None else str(arguments.file.absolute()),
+        data_directory=arguments.data_directory,
         ports=MachinePorts(),
     )
-    check_fewer(orders.directories, asked.workers, first_node=orders.first_node)
-    first = orders.first(asked.first_users)
+    check_fewer(orders.directories, arguments.workers, first_node=orders.first_node)
+    first = orders.first(arguments.first_users)
     supervisor = Supervisor(
         first,
-        [orders.member(worker) for worker in range(2, asked.workers + 1)],
+        [orders.member(worker) for worker in range(2, arguments.workers + 1)],
         start=WorkerProcess.start,
         clock=SystemClock(),
     )
-    return asyncio.run(_supervise(supervisor, PortFile(asked.port_file)))
+    return asyncio.run(_supervise(supervisor, PortFile(arguments.port_file)))
 
 
 async def _supervise(supervisor: Supervisor, port_file: PortFile) -> int:
@@ -116,37 +116,37 @@ async def _supervise(supervisor: Supervisor, port_file: PortFile) -> int:
         await asyncio.wait({starting})
         return 0
     try:
-        said = starting.result()
+        ready_lines = starting.result()
     except NotStartedError as error:
         stopping.cancel()
         return error.status
-    lines = joined_lines(said)
-    if len(said) > 1:
+    lines = joined_lines(ready_lines)
+    if len(ready_lines) > 1:
         logger.info(
             "%d workers: more cores are used, but replicas on this one machine do not survive "
             "its loss",
-            len(said),
+            len(ready_lines),
         )
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     sys.stdout.flush()
     port_file.write(int(lines[0].split(" (node ")[0].rpartition(":")[2]))
     await stopping
-    logger.info("stopping %d workers", len(said))
+    logger.info("stopping %d workers", len(ready_lines))
     port_file.remove()
     await supervisor.stop()
     logger.info("stopped")
     return 0
 
 
-def joined_lines(said: Mapping[int, Sequence[str]]) -> list[str]:
+def joined_lines(ready_lines: Mapping[int, Sequence[str]]) -> list[str]:
     """Combine the ready lines of all workers into those of one broker."""
-    first, *more = said[1]
+    first, *further_lines = ready_lines[1]
     lines = [first]
-    for number in sorted(said)[1:]:
-        place = said[number][0].removeprefix(f"{_READY} ").split(", cluster ")[0]
-        lines.append(f"  worker {number} {place})")
-    lines += [line for line in more if not line.startswith(_DATA)]
-    data = [each[-1].removeprefix(_DATA) for _, each in sorted(said.items())]
+    for number in sorted(ready_lines)[1:]:
+        address = ready_lines[number][0].removeprefix(f"{_READY} ").split(", cluster ")[0]
+        lines.append(f"  worker {number} {address})")
+    lines += [line for line in further_lines if not line.startswith(_DATA)]
+    data = [worker_lines[-1].removeprefix(_DATA) for _, worker_lines in sorted(ready_lines.items())]
     return [*lines, f"{_DATA}{', '.join(data)}"]
 
 

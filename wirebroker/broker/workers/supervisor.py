@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from wirebroker.base.clock import Clock
-    from wirebroker.broker.workers.orders import Order
+    from wirebroker.broker.workers.orders import WorkerConfig
 
 logger = logging.getLogger("wirebroker")
 
@@ -61,14 +61,14 @@ class Supervisor:
         clock: Measures how long a worker has run.
     """
 
-    __slots__ = ("_clock", "_first", "_keepers", "_others", "_running", "_start")
+    __slots__ = ("_clock", "_first", "_others", "_restart_tasks", "_running", "_start")
 
     def __init__(
         self,
-        first: Order,
-        others: Sequence[Order],
+        first: WorkerConfig,
+        others: Sequence[WorkerConfig],
         *,
-        start: Callable[[Order], Awaitable[RunningWorker]],
+        start: Callable[[WorkerConfig], Awaitable[RunningWorker]],
         clock: Clock,
     ) -> None:
         self._first = first
@@ -76,7 +76,7 @@ class Supervisor:
         self._start = start
         self._clock = clock
         self._running: dict[int, RunningWorker] = {}
-        self._keepers: list[asyncio.Task[None]] = []
+        self._restart_tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> dict[int, list[str]]:
         """Start all; return the ready lines by worker.
@@ -89,9 +89,9 @@ class Supervisor:
         try:
             lines[1] = await self._begin(self._first)
             # If one fails, the others must finish starting before they are stopped.
-            begun = await asyncio.gather(*map(self._begin, self._others), return_exceptions=True)
-            for order, result in zip(self._others, begun, strict=True):
-                lines[order.worker] = _said(result)
+            results = await asyncio.gather(*map(self._begin, self._others), return_exceptions=True)
+            for order, result in zip(self._others, results, strict=True):
+                lines[order.worker] = _ready_lines(result)
         except BaseException:
             await self.stop()
             raise
@@ -99,37 +99,37 @@ class Supervisor:
 
     async def stop(self) -> None:
         """Stop all, worker 1 last, and wait for their end."""
-        for keeper in self._keepers:
+        for keeper in self._restart_tasks:
             keeper.cancel()
-        if self._keepers:
-            await asyncio.wait(self._keepers)
+        if self._restart_tasks:
+            await asyncio.wait(self._restart_tasks)
         first = self._running.pop(1, None)
-        for each in self._running.values():
-            each.stop()
-        await asyncio.gather(*(each.ended() for each in self._running.values()))
+        for worker in self._running.values():
+            worker.stop()
+        await asyncio.gather(*(worker.ended() for worker in self._running.values()))
         if first is not None:
             first.stop()
             await first.ended()
 
-    async def _begin(self, order: Order) -> list[str]:
+    async def _begin(self, order: WorkerConfig) -> list[str]:
         worker = self._running[order.worker] = await self._start(order)
         lines = await worker.ready_lines()
         if not lines:
             del self._running[order.worker]
             raise NotStartedError(await worker.ended())
         keeper = asyncio.create_task(self._keep(order, worker), name=f"worker {order.worker}")
-        self._keepers.append(keeper)
+        self._restart_tasks.append(keeper)
         return lines
 
-    async def _begin_again(self, order: Order) -> RunningWorker | None:
+    async def _begin_again(self, order: WorkerConfig) -> RunningWorker | None:
         try:
             worker = self._running[order.worker] = await self._start(order)
         except OSError as error:
-            logger.warning("worker %d cannot be started: %s", order.worker, error)
+            logger.warning("cannot start worker %d: %s", order.worker, error)
             return None
         return worker
 
-    async def _keep(self, order: Order, worker: RunningWorker) -> None:
+    async def _keep(self, order: WorkerConfig, worker: RunningWorker) -> None:
         """Restart a worker whenever it ends, until canceled."""
         pause_s = _FIRST_PAUSE_S
         while True:
@@ -138,7 +138,7 @@ class Supervisor:
             if self._clock.monotonic() - began >= _LONG_RUN_S:
                 pause_s = _FIRST_PAUSE_S
             logger.warning(
-                "worker %d (node %d) %s: it is started again in %g s",
+                "worker %d (node %d) %s: restarting it in %g s",
                 order.worker,
                 order.node_id,
                 how_it_ended(status),
@@ -152,7 +152,7 @@ class Supervisor:
             worker = again
 
 
-def _said(result: list[str] | BaseException) -> list[str]:
+def _ready_lines(result: list[str] | BaseException) -> list[str]:
     if isinstance(result, BaseException):
         raise result
     return result

@@ -16,8 +16,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from wirebroker.base.garbage import uncollected
-from wirebroker.broker.workers.orders import Order
+from wirebroker.base.gc_tuning import uncollected
+from wirebroker.broker.workers.orders import WorkerConfig
 from wirebroker.config import ConfigError, StartError
 from wirebroker.config.sources.sources import load_config
 
@@ -26,8 +26,8 @@ _NOT_STARTED: Final = 2
 
 def main() -> int:
     """Serve by the order; return the exit status."""
-    order = Order.decode(sys.stdin.buffer.readline())
-    threading.Thread(target=_stop_when_left, name="supervisor watch", daemon=True).start()
+    order = WorkerConfig.decode(sys.stdin.buffer.readline())
+    threading.Thread(target=_stop_with_supervisor, name="supervisor watch", daemon=True).start()
     try:
         config = load_config(
             file=None if order.file is None else Path(order.file),
@@ -36,8 +36,8 @@ def main() -> int:
             data_directory=order.data_directory,
         )
         with uncollected():
+            from wirebroker.broker.serve_process import run  # noqa: PLC0415
             from wirebroker.broker.server import Server  # noqa: PLC0415 - settings come first
-            from wirebroker.broker.serving import run  # noqa: PLC0415
 
         serve = partial(run, config, process=f"worker {order.worker}")
         if not order.first_users:
@@ -50,7 +50,7 @@ def main() -> int:
         return _NOT_STARTED
 
 
-def _stop_when_left() -> None:
+def _stop_with_supervisor() -> None:
     # Unbuffered: a buffered reader would be locked when the process ends.
     while os.read(0, 1):
         pass

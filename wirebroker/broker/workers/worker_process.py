@@ -10,7 +10,7 @@ from wirebroker.base.python_child import start_module
 if TYPE_CHECKING:
     import asyncio
 
-    from wirebroker.broker.workers.orders import Order
+    from wirebroker.broker.workers.orders import WorkerConfig
 
 # The last of the ready lines (ready_lines.py).
 _LAST_LINE: Final = b"  data: "
@@ -25,7 +25,7 @@ class WorkerProcess:
         self._process = process
 
     @classmethod
-    async def start(cls, order: Order) -> WorkerProcess:
+    async def start(cls, order: WorkerConfig) -> WorkerProcess:
         """Start a process and send it its order.
 
         Raises:
@@ -61,6 +61,6 @@ def how_it_ended(status: int) -> str:
     if status >= 0:
         return f"ended with status {status}"
     try:
-        return f"was ended by {signal.Signals(-status).name}"
+        return f"was killed by {signal.Signals(-status).name}"
     except ValueError:
-        return f"was ended by signal {-status}"
+        return f"was killed by signal {-status}"

@@ -96,27 +96,27 @@ def kafka_acls(
     if [list_, add, remove].count(True) != 1:
         raise click.UsageError("give one of --list, --add and --remove")
     _check(flags, adds=add)
-    for each in (*flags["allowed"], *flags["denied"], *flags["listed"]):
-        if ":" not in each:
+    for principal in (*flags["allowed"], *flags["denied"], *flags["listed"]):
+        if ":" not in principal:
             click.echo(
                 "Error while executing ACL command: expected a string in format"
-                f" principalType:principalName but got {each}"
+                f" principalType:principalName but got {principal}"
             )
             return 1
-    wanted = _wanted(flags)
+    rules = _requested_rules(flags)
 
     async def work(client: KafkaClient, out: Output) -> None:
         if add:
-            await _add(client, out, wanted)
+            await _add(client, out, rules)
         elif remove:
-            await _remove(client, out, wanted, flags, asks=not force)
+            await _remove(client, out, rules, flags, asks=not force)
         else:
             await _list(client, out, flags)
 
     return run_tool(
         flags,
         work,
-        failed=lambda what: f"Error while executing ACL command: {what}",
+        failed=lambda message: f"Error while executing ACL command: {message}",
         to_stderr=False,
     )
 
@@ -135,44 +135,46 @@ def _check(flags: _AclFlags, *, adds: bool) -> None:
         raise click.UsageError("--idempotent needs --producer")
     if flags["consumer"] and not (flags["topics"] and flags["groups"]):
         raise click.UsageError("--consumer needs --topic and --group")
-    for each in flags["operations"]:
-        if _operation(each) not in OPERATIONS:
-            raise click.UsageError(f"there is no operation {each}")
+    for operation in flags["operations"]:
+        if _operation(operation) not in OPERATIONS:
+            raise click.UsageError(f"there is no operation {operation}")
 
 
 def _operation(text: str) -> str:
     """Return the table's word for `DescribeConfigs` or `describe_configs`."""
     lower = text.lower().replace("_", "")
-    return next((each for each in OPERATIONS if each.replace("_", "") == lower), lower)
+    return next(
+        (operation for operation in OPERATIONS if operation.replace("_", "") == lower), lower
+    )
 
 
 def _resources(flags: _AclFlags) -> list[tuple[str, str]]:
-    named = {
+    names_by_kind = {
         "topic": flags["topics"],
         "group": flags["groups"],
         "transactional_id": flags["transactional_ids"],
         "delegation_token": flags["delegation_tokens"],
         "user": flags["users"],
     }
-    found = [(kind, name) for kind, names in named.items() for name in names]
-    return found + ([("cluster", CLUSTER_NAME)] if flags["cluster"] else [])
+    resources = [(kind, name) for kind, names in names_by_kind.items() for name in names]
+    return resources + ([("cluster", CLUSTER_NAME)] if flags["cluster"] else [])
 
 
 def _operations_on(kind: str, flags: _AclFlags) -> list[str]:
-    found: list[str] = []
+    operations: list[str] = []
     if flags["producer"] and kind in {"topic", "transactional_id"}:
-        found += _PRODUCER if kind == "topic" else _PRODUCER[:2]
+        operations += _PRODUCER if kind == "topic" else _PRODUCER[:2]
     if flags["idempotent"] and kind == "cluster":
-        found.append("idempotent_write")
+        operations.append("idempotent_write")
     if flags["consumer"]:
-        found += _CONSUMER.get(kind, ())
+        operations += _CONSUMER.get(kind, ())
     if not (flags["producer"] or flags["consumer"]):
-        found += [_operation(each) for each in flags["operations"]] or ["all"]
-    return list(dict.fromkeys(found))
+        operations += [_operation(operation) for operation in flags["operations"]] or ["all"]
+    return list(dict.fromkeys(operations))
 
 
-def _wanted(flags: _AclFlags) -> list[AccessRule]:
-    who = [
+def _requested_rules(flags: _AclFlags) -> list[AccessRule]:
+    access_entries = [
         (permission, principal, host)
         for permission, principals, hosts in (
             ("allow", flags["allowed"], flags["allowed_hosts"]),
@@ -187,23 +189,23 @@ def _wanted(flags: _AclFlags) -> list[AccessRule]:
     return [
         AccessRule(kind, name, flags["pattern_type"], principal, host, operation, permission)
         for kind, name in resources
-        for permission, principal, host in who
+        for permission, principal, host in access_entries
         for operation in _operations_on(kind, flags)
     ]
 
 
 async def _add(client: KafkaClient, out: Output, rules: list[AccessRule]) -> None:
-    for head, some in _by_resource(rules).items():
+    for head, resource_rules in _by_resource(rules).items():
         out.line(f"Adding ACLs for resource `{head}`: ")
-        _print(out, some)
+        _print(out, resource_rules)
     await create_acls(client, rules)
 
 
 async def _list(client: KafkaClient, out: Output, flags: _AclFlags) -> None:
-    named: list[tuple[str, str | None]] = [*_resources(flags)]
-    found = {
+    resources: list[tuple[str, str | None]] = [*_resources(flags)]
+    all_rules = {
         rule
-        for kind, name in named or [(ANY, None)]
+        for kind, name in resources or [(ANY, None)]
         for rule in await list_acls(
             client,
             RuleFilter(
@@ -216,10 +218,10 @@ async def _list(client: KafkaClient, out: Output, flags: _AclFlags) -> None:
     for principal in flags["listed"] or (None,):
         if principal is not None:
             out.line(f"ACLs for principal `{principal}`")
-        rules = sorted(each for each in found if principal in {None, each.principal})
-        for head, some in _by_resource(rules).items():
+        rules = sorted(rule for rule in all_rules if principal in {None, rule.principal})
+        for head, resource_rules in _by_resource(rules).items():
             out.line(f"Current ACLs for resource `{head}`: ")
-            _print(out, some)
+            _print(out, resource_rules)
 
 
 async def _remove(
@@ -233,35 +235,35 @@ async def _remove(
     resources = _resources(flags)
     if not resources:
         raise ClientError("name a resource: --topic, --group, --cluster, …")
-    filters = [RuleFilter(*each) for each in rules] or [
+    filters = [RuleFilter(*rule) for rule in rules] or [
         RuleFilter(resource_type=kind, resource_name=name, pattern_type=flags["pattern_type"])
         for kind, name in resources
     ]
     if asks:
-        for head, some in _by_resource(rules).items():
+        for head, resource_rules in _by_resource(rules).items():
             out.line(f"Are you sure you want to remove ACLs for `{head}`:")
-            _print(out, some)
+            _print(out, resource_rules)
         if not click.confirm("Remove them", default=False):
             return
-    for each in filters:
-        await delete_acls(client, each)
+    for rule_filter in filters:
+        await delete_acls(client, rule_filter)
 
 
 def _by_resource(rules: Iterable[AccessRule]) -> dict[str, list[AccessRule]]:
-    found: dict[str, list[AccessRule]] = {}
-    for each in rules:
-        pattern = each.pattern_type.upper()
-        kind = each.resource_type.upper()
-        name = f"name={each.resource_name}, patternType={pattern}"
+    by_resource: dict[str, list[AccessRule]] = {}
+    for rule in rules:
+        pattern = rule.pattern_type.upper()
+        kind = rule.resource_type.upper()
+        name = f"name={rule.resource_name}, patternType={pattern}"
         head = f"ResourcePattern(resourceType={kind}, {name})"
-        found.setdefault(head, []).append(each)
-    return found
+        by_resource.setdefault(head, []).append(rule)
+    return by_resource
 
 
 def _print(out: Output, rules: list[AccessRule]) -> None:
-    for each in rules:
+    for rule in rules:
         out.line(
-            f"\t(principal={each.principal}, host={each.host},"
-            f" operation={each.operation.upper()}, permissionType={each.permission.upper()})"
+            f"\t(principal={rule.principal}, host={rule.host},"
+            f" operation={rule.operation.upper()}, permissionType={rule.permission.upper()})"
         )
     out.line("")

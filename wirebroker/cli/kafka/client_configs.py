@@ -57,10 +57,10 @@ def check_entities(entities: Sequence[NamedEntity], *, is_changed: bool) -> None
     Raises:
         click.UsageError: They are not, or an entity to change has no name.
     """
-    kinds = [each.kind for each in entities]
+    kinds = [entity.kind for entity in entities]
     if len(kinds) > 1 and set(kinds) != {"users", "clients"}:
         raise click.UsageError("only users and clients can be named together")
-    if is_changed and any(each.name is None for each in entities):
+    if is_changed and any(entity.name is None for entity in entities):
         raise click.UsageError("an entity name must be specified for every entity type")
 
 
@@ -72,12 +72,12 @@ def check_changes(
     Raises:
         click.UsageError: The changes are invalid for these entities, or not possible together.
     """
-    kinds = [each.kind for each in entities]
+    kinds = [entity.kind for entity in entities]
     logins = {name: text for name, text in changes.items() if name in SCRAM_NUMBERS}
-    known = set(_OF_IPS if kinds == ["ips"] else _OF_USERS)
+    supported = set(_OF_IPS if kinds == ["ips"] else _OF_USERS)
     if kinds == ["users"]:
-        known |= SCRAM_NUMBERS.keys()
-    unknown = sorted(changes.keys() - known)
+        supported |= SCRAM_NUMBERS.keys()
+    unknown = sorted(changes.keys() - supported)
     if unknown:
         raise click.UsageError(f"{', '.join(unknown)} cannot be set of {' and '.join(kinds)}")
     if not logins:
@@ -103,21 +103,21 @@ def _number(name: str, text: str | None) -> float | None:
 def _password(mechanism: str, text: str | None) -> NewPassword | None:
     if text is None:
         return None
-    found = _PASSWORD.fullmatch(text)
-    if found is None:
+    match = _PASSWORD.fullmatch(text)
+    if match is None:
         raise click.UsageError(f"write {mechanism}=[iterations=N,password=PASSWORD]")
-    if not found[2]:
+    if not match[2]:
         raise click.UsageError(f"the password of {mechanism} is empty")
-    said = found[1] or "-1"
+    iterations_text = match[1] or "-1"
     # Limited before it is parsed: this process computes that many hashes.
-    iterations = int(said) if len(said) < 9 else MOST_ITERATIONS + 1
+    iterations = int(iterations_text) if len(iterations_text) < 9 else MOST_ITERATIONS + 1
     if iterations == -1:
         iterations = LEAST_ITERATIONS
     if iterations > MOST_ITERATIONS:
         raise click.UsageError(f"{mechanism} takes {MOST_ITERATIONS} iterations, at most")
     if iterations < LEAST_ITERATIONS:
         raise click.UsageError(f"{mechanism} needs {LEAST_ITERATIONS} iterations, at least")
-    return NewPassword(found[2], iterations)
+    return NewPassword(match[2], iterations)
 
 
 async def alter_client_configs(
@@ -131,23 +131,25 @@ async def alter_client_configs(
     Raises:
         ClientError: They are refused, or a value to remove does not exist.
     """
-    named = entities[0].name or _DEFAULT
+    entity_name = entities[0].name or _DEFAULT
     if changes.quotas:
         entity = _entity(entities)
-        held = {
-            key for each in await list_quotas(client, entity, is_strict=True) for key in each.values
+        existing = {
+            key
+            for entity_quotas in await list_quotas(client, entity, is_strict=True)
+            for key in entity_quotas.values
         }
-        gone = {name for name, value in changes.quotas.items() if value is None}
-        if gone - held:
-            raise ClientError(f"Invalid config(s): {','.join(sorted(gone - held))}")
+        removed = {name for name, value in changes.quotas.items() if value is None}
+        if removed - existing:
+            raise ClientError(f"Invalid config(s): {','.join(sorted(removed - existing))}")
         await alter_quotas(client, entity, changes.quotas)
     else:
-        await alter_user(client, named, changes.logins)
+        await alter_user(client, entity_name, changes.logins)
     kind = entities[0].kind
-    if named == _DEFAULT:
+    if entity_name == _DEFAULT:
         out.line(f"Completed updating default config for {kind} in the cluster.")
     else:
-        out.line(f"Completed updating config for {kind[:-1]} {named}.")
+        out.line(f"Completed updating config for {kind[:-1]} {entity_name}.")
 
 
 async def describe_client_configs(
@@ -160,30 +162,35 @@ async def describe_client_configs(
     """
     from wirebroker.config.rows.texts import text_of  # noqa: PLC0415 - numbers as Java writes them
 
-    any_of = [CLIENT_KINDS[each.kind][0] for each in entities if each.name is None]
+    any_of = [
+        CLIENT_KINDS[named_entity.kind][0] for named_entity in entities if named_entity.name is None
+    ]
     for entity, values in await list_quotas(
         client, _entity(entities), any_of=any_of, is_strict=True
     ):
-        whose = ", ".join(
-            f"{shown} '{entity[kind]}'" if entity[kind] else f"the default {shown}"
-            for kind, shown in CLIENT_KINDS.values()
+        subject = ", ".join(
+            f"{noun} '{entity[kind]}'" if entity[kind] else f"the default {noun}"
+            for kind, noun in CLIENT_KINDS.values()
             if kind in entity
         )
-        what = ", ".join(f"{key}={text_of(value)}" for key, value in values.items())
-        out.line(f"Quota configs for {whose} are {what}")
-    if [each.kind for each in entities] == ["users"] and entities[0].name != _DEFAULT:
+        quotas = ", ".join(f"{key}={text_of(value)}" for key, value in values.items())
+        out.line(f"Quota configs for {subject} are {quotas}")
+    kinds = [named_entity.kind for named_entity in entities]
+    if kinds == ["users"] and entities[0].name != _DEFAULT:
         await _describe_logins(client, out, entities[0].name)
 
 
 async def _describe_logins(client: KafkaClient, out: Output, name: str | None) -> None:
     logins: dict[str, list[str]] = {}
-    for each in await list_users(client, [] if name is None else [name]):
-        logins.setdefault(each.name, []).append(f"{each.mechanism}=iterations={each.iterations}")
+    for login in await list_users(client, [] if name is None else [name]):
+        logins.setdefault(login.name, []).append(f"{login.mechanism}=iterations={login.iterations}")
     for user, texts in logins.items():
         out.line(f"SCRAM credential configs for user-principal '{user}' are {', '.join(texts)}")
 
 
 def _entity(entities: Sequence[NamedEntity]) -> Entity:
     return {
-        CLIENT_KINDS[each.kind][0]: each.name or None for each in entities if each.name is not None
+        CLIENT_KINDS[entity.kind][0]: entity.name or None
+        for entity in entities
+        if entity.name is not None
     }

@@ -56,32 +56,32 @@ def entities_of(
     Raises:
         click.UsageError: No entities, or an invalid combination.
     """
-    found = [NamedEntity(kind, name) for kind, name in named if name is not None]
-    if found and (kinds or names):
+    entities = [NamedEntity(kind, name) for kind, name in named if name is not None]
+    if entities and (kinds or names):
         raise click.UsageError("give --entity-type with --entity-name, or one of the other flags")
     for kind in kinds:
         if kind not in KINDS and kind not in CLIENT_KINDS:
-            known = ", ".join((*KINDS, *CLIENT_KINDS))
-            raise click.UsageError(f"Invalid entity type {kind}: write one of {known}")
+            supported = ", ".join((*KINDS, *CLIENT_KINDS))
+            raise click.UsageError(f"Invalid entity type {kind}: write one of {supported}")
     repeated = [kind for index, kind in enumerate(kinds) if kind in kinds[:index]]
     if repeated:
         raise click.UsageError(f"Duplicate entity type(s) specified: {','.join(repeated)}")
-    if len(names) > len(kinds) and not found:
+    if len(names) > len(kinds) and not entities:
         raise click.UsageError("there are more names of entities than types")
-    found += [
+    entities += [
         NamedEntity(kind, name) for kind, name in zip_longest(kinds, names) if kind is not None
     ]
-    if any(each.kind in CLIENT_KINDS for each in found):
-        check_entities(found, is_changed=is_changed)
+    if any(entity.kind in CLIENT_KINDS for entity in entities):
+        check_entities(entities, is_changed=is_changed)
     else:
-        _check_resource(found, is_changed=is_changed)
-    return found
+        _check_resource(entities, is_changed=is_changed)
+    return entities
 
 
-def _check_resource(found: Sequence[NamedEntity], *, is_changed: bool) -> None:
-    if len(found) != 1:
+def _check_resource(entities: Sequence[NamedEntity], *, is_changed: bool) -> None:
+    if len(entities) != 1:
         raise click.UsageError("name one entity: by --entity-type, --topic, --broker, …")
-    (entity,) = found
+    (entity,) = entities
     if entity.name == DEFAULT and entity.kind != BROKERS:
         raise click.UsageError(f"there are no defaults of {entity.kind}")
     if entity.kind == BROKER_LOGGERS and entity.name is None:
@@ -106,9 +106,9 @@ async def described_entities(
     if entity.kind == BROKERS:
         names = [*map(str, await client.broker_ids()), DEFAULT]
     elif entity.kind == "topics":
-        names = sorted(each.name for each in (await client.metadata()).topics)
+        names = sorted(topic.name for topic in (await client.metadata()).topics)
     elif entity.kind == "groups":
-        names = [each.name for each in await list_groups(client)]
+        names = [group.name for group in await list_groups(client)]
     else:
         raise ClientError("name the subscription by --entity-name")
-    return [NamedEntity(entity.kind, each) for each in names]
+    return [NamedEntity(entity.kind, name) for name in names]

@@ -63,8 +63,8 @@ class _ConfigFlags(ConnectionFlags):
 class _ConfigsCommand(ScriptCommand):
     def whole(self, argument: str) -> str:
         """Treat --entity-default as a name, which keeps its position among the others."""
-        found = super().whole(argument)
-        return f"--entity-name={DEFAULT}" if found == "--entity-default" else found
+        full_name = super().whole(argument)
+        return f"--entity-name={DEFAULT}" if full_name == "--entity-default" else full_name
 
 
 @click.command(cls=_ConfigsCommand)
@@ -131,7 +131,7 @@ def kafka_configs(
     else:
         work = _of_resource(entities, changes if alter else None, everything=flags["everything"])
     return run_tool(
-        flags, work, failed=lambda what: f"Error while executing config command: {what}"
+        flags, work, failed=lambda message: f"Error while executing config command: {message}"
     )
 
 
@@ -173,8 +173,8 @@ def _of_resource(
         if changes is not None:
             await _alter(client, out, entities, changes)
             return
-        for each in await described_entities(client, entities):
-            await _describe(client, out, each, everything=everything)
+        for entity in await described_entities(client, entities):
+            await _describe(client, out, entity, everything=everything)
 
     return work
 
@@ -186,12 +186,12 @@ def _changes(flags: _ConfigFlags) -> dict[str, str | None]:
         raise click.UsageError("--alter needs --add-config, --add-config-file or --delete-config")
     changes: dict[str, str | None] = {**properties_in(flags["added_file"])}
     changes |= _listed(flags["added"] or "")
-    names = [each.strip() for each in ",".join(flags["deleted"]).split(",")]
-    return changes | dict.fromkeys([each for each in names if each])
+    names = [name.strip() for name in ",".join(flags["deleted"]).split(",")]
+    return changes | dict.fromkeys([name for name in names if name])
 
 
 def _listed(text: str) -> dict[str, str]:
-    found: dict[str, str] = {}
+    configs: dict[str, str] = {}
     while text:
         name, equals, rest = text.partition("=")
         if not equals:
@@ -203,8 +203,8 @@ def _listed(text: str) -> dict[str, str]:
             text = text.removeprefix(",")
         else:
             value, _, text = rest.partition(",")
-        found[name.strip()] = value.strip()
-    return found
+        configs[name.strip()] = value.strip()
+    return configs
 
 
 async def _alter(
@@ -212,12 +212,12 @@ async def _alter(
 ) -> None:
     (entity,) = entities
     if entity.kind == BROKER_LOGGERS:
-        known = {
-            each.name for each in await configs_of(client, BROKER_LOGGER, entity.resource_name)
+        logger_names = {
+            logger.name for logger in await configs_of(client, BROKER_LOGGER, entity.resource_name)
         }
-        if changes.keys() - known:
+        if changes.keys() - logger_names:
             raise ClientError(
-                f"Invalid broker logger(s): {','.join(sorted(changes.keys() - known))}"
+                f"Invalid broker logger(s): {','.join(sorted(changes.keys() - logger_names))}"
             )
     await alter_configs(client, KINDS[entity.kind].resource, entity.resource_name, changes)
     if entity.is_default:
@@ -236,23 +236,23 @@ async def _describe(
         is_missing = bool(error.code) or entity.kind == BROKER_LOGGERS
         if entity.kind == BROKERS or not is_missing:
             raise
-        one = entity.kind[:-1]
-        out.line(f"The {one} '{entity.name}' doesn't exist and doesn't have dynamic config.")
+        singular = entity.kind[:-1]
+        out.line(f"The {singular} '{entity.name}' doesn't exist and doesn't have dynamic config.")
         return
     if entity.is_default:
         out.line(f"Default configs for {entity.kind} in the cluster are:")
     else:
-        which = "All" if everything else "Dynamic"
-        out.line(f"{which} configs for {entity.kind[:-1]} {entity.name} are:")
+        scope = "All" if everything else "Dynamic"
+        out.line(f"{scope} configs for {entity.kind[:-1]} {entity.name} are:")
     source = kind.default_source if entity.is_default else kind.source
-    for each in configs:
-        if everything or each.source == source:
-            out.line(_config_line(each))
+    for config in configs:
+        if everything or config.source == source:
+            out.line(_config_line(config))
 
 
 def _config_line(config: ConfigEntry) -> str:
     synonyms = ", ".join(
-        f"{each.source}:{each.name}={_value(each.value)}" for each in config.synonyms
+        f"{synonym.source}:{synonym.name}={_value(synonym.value)}" for synonym in config.synonyms
     )
     sensitive = str(config.is_sensitive).lower()
     value = _value(config.value)

@@ -151,8 +151,8 @@ def kafka_console_consumer(
     file = flags["consumer_config"]
     if file is not None:
         flags["command_config"] = file
-    named = flags["old_consumer_properties"] + flags["command_properties"]
-    properties = client_properties(flags["command_config"], named)
+    property_flags = flags["old_consumer_properties"] + flags["command_properties"]
+    properties = client_properties(flags["command_config"], property_flags)
     formatter = formatter_of(flags["formatter"], _printing(flags))
     session = _Session(flags, properties, formatter, skips_errors=skip_message_on_error)
     status = run_script(flags, session.run, failed=str, to_stderr=True)
@@ -176,18 +176,20 @@ def _check(flags: _ConsumerFlags) -> None:
         if offset.lower() not in _OFFSETS and not offset.isdecimal():
             raise click.UsageError(f"--offset {offset}: write a number, earliest or latest")
     if flags["formatter"] not in FORMATTERS:
-        known = ", ".join(FORMATTERS)
-        raise click.UsageError(f"unknown formatter {flags['formatter']}; there are {known}")
+        supported = ", ".join(FORMATTERS)
+        raise click.UsageError(f"unknown formatter {flags['formatter']}; there are {supported}")
 
 
 def _printing(flags: _ConsumerFlags) -> dict[str, str]:
-    found = properties_in(flags["formatter_config"])
-    found |= pairs_of(flags["old_properties"] + flags["formatter_properties"])
+    properties = properties_in(flags["formatter_config"])
+    properties |= pairs_of(flags["old_properties"] + flags["formatter_properties"])
     classes = {
         "key.deserializer": flags["key_deserializer"],
         "value.deserializer": flags["value_deserializer"],
     }
-    return found | {name: each for name, each in classes.items() if each is not None}
+    return properties | {
+        name: class_name for name, class_name in classes.items() if class_name is not None
+    }
 
 
 class _Session:
@@ -232,51 +234,61 @@ class _Session:
         if topic is not None:
             return [topic]
         is_wanted = topic_filter(self._flags["include"], exclude_internal=True)
-        found = (await client.metadata()).topics
-        names = sorted(each.name for each in found if is_wanted(each.name, each.is_internal))
+        candidates = (await client.metadata()).topics
+        names = sorted(
+            candidate.name
+            for candidate in candidates
+            if is_wanted(candidate.name, candidate.is_internal)
+        )
         if not names:
             raise ClientError(f"no topic matches {self._flags['include']}")
         return names
 
     async def _read(self, client: KafkaClient, topics: list[str]) -> None:
-        places = list(await partitions_of(client, topics, may_create=True))
+        topic_partitions = list(await partitions_of(client, topics, may_create=True))
         if self._group is not None:
             membership = GroupMembership(client, self._group, topics)
             reader = GroupReader(client, membership, self._take)
 
-            async def begin(places: list[TopicPartition]) -> dict[TopicPartition, int]:
-                return await self._begin(client, places)
+            async def begin(topic_partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+                return await self._begin(client, topic_partitions)
 
             await reader.run(begin, None, read_committed=self._read_committed)
             return
-        one = self._flags["partition"]
-        chosen = [each for each in places if one is None or each.partition == one]
+        partition = self._flags["partition"]
+        chosen = [
+            topic_partition
+            for topic_partition in topic_partitions
+            if partition is None or topic_partition.partition == partition
+        ]
         if not chosen:
-            raise ClientError(f"there is no partition {one}: {topics[0]} has {len(places)}")
+            raise ClientError(
+                f"there is no partition {partition}: {topics[0]} has {len(topic_partitions)}"
+            )
         positions = await self._begin(client, chosen)
         await PartitionsReader(
             client, positions, self._take, read_committed=self._read_committed
         ).run()
 
     async def _begin(
-        self, client: KafkaClient, places: list[TopicPartition]
+        self, client: KafkaClient, topic_partitions: list[TopicPartition]
     ) -> dict[TopicPartition, int]:
         offset = self._flags["offset"]
         if offset is not None and offset.lower() not in _OFFSETS:
-            return await clamped(client, dict.fromkeys(places, int(offset)))
+            return await clamped(client, dict.fromkeys(topic_partitions, int(offset)))
         word = offset.lower() if offset else "earliest" if self._is_early else "latest"
-        return await offsets_at(client, dict.fromkeys(places, _OFFSETS[word]))
+        return await offsets_at(client, dict.fromkeys(topic_partitions, _OFFSETS[word]))
 
-    def _take(self, place: TopicPartition, records: list[Record]) -> bool:
-        most = self._flags["max_messages"]
-        if most is not None and most >= 0:
-            del records[most - self.count :]
-        kind = self._timestamp_types[place.topic]
+    def _take(self, topic_partition: TopicPartition, records: list[Record]) -> bool:
+        max_messages = self._flags["max_messages"]
+        if max_messages is not None and max_messages >= 0:
+            del records[max_messages - self.count :]
+        kind = self._timestamp_types[topic_partition.topic]
         lines: list[bytes] = []
         try:
-            for each in records:
+            for record in records:
                 self.count += 1
-                lines += self._lines(place, each, kind)
+                lines += self._lines(topic_partition, record, kind)
         finally:
             assert self._out is not None
             self._out.write(b"".join(lines))
@@ -284,11 +296,11 @@ class _Session:
         if self._deadline is not None and limit_ms is not None:
             now = asyncio.get_running_loop().time()
             self._deadline.reschedule(now + limit_ms / 1000)
-        return self.count != most
+        return self.count != max_messages
 
-    def _lines(self, place: TopicPartition, record: Record, kind: str) -> list[bytes]:
+    def _lines(self, topic_partition: TopicPartition, record: Record, kind: str) -> list[bytes]:
         try:
-            return [self._formatter(place, record, kind)]
+            return [self._formatter(topic_partition, record, kind)]
         except ClientError as error:
             if not self._skips_errors:
                 raise
@@ -304,4 +316,4 @@ async def _timestamp_type(client: KafkaClient, topic: str) -> str:
         if not error.code:
             raise
         return "CreateTime"
-    return next((each.value or "CreateTime" for each in configs), "CreateTime")
+    return next((config.value or "CreateTime" for config in configs), "CreateTime")

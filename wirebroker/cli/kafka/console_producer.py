@@ -139,8 +139,8 @@ def kafka_console_producer(*, sync: bool, **flags: Unpack[_ProducerFlags]) -> in
     file = flags["producer_config"]
     if file is not None:
         flags["command_config"] = file
-    named = flags["old_producer_properties"] + flags["command_properties"]
-    properties = client_properties(flags["command_config"], named)
+    property_flags = flags["old_producer_properties"] + flags["command_properties"]
+    properties = client_properties(flags["command_config"], property_flags)
     codec = flags["compression"] or properties.get("compression.type", "none")
     if codec not in _CODECS:
         raise click.UsageError(f"there is no codec {codec}; write one of {', '.join(_CODECS)}")
@@ -155,7 +155,9 @@ def kafka_console_producer(*, sync: bool, **flags: Unpack[_ProducerFlags]) -> in
         partitioner = Partitioner(writer.partition_count, random.Random())  # noqa: S311
         async for lines in lines_of(sys.stdin.fileno(), as_java=True):
             records, fault = records_of(map(with_replacements, lines), reader.record_of)
-            await writer.write([(partitioner.partition_of(each[0]), each) for each in records])
+            await writer.write(
+                [(partitioner.partition_of(record[0]), record) for record in records]
+            )
             partitioner.turn()
             if fault is not None:
                 raise fault

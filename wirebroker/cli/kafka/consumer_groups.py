@@ -146,8 +146,8 @@ def kafka_consumer_groups(
 ) -> int:
     """List, describe, move and delete consumer groups, as kafka-consumer-groups.sh."""
     del timeout  # all requests wait longer than Kafka's default
-    chosen = [list_, describe, delete, reset_offsets, deletes_offsets]
-    if chosen.count(True) != 1:
+    actions = [list_, describe, delete, reset_offsets, deletes_offsets]
+    if actions.count(True) != 1:
         raise click.UsageError(
             "give one of --list, --describe, --delete, --reset-offsets and --delete-offsets"
         )
@@ -176,14 +176,14 @@ def kafka_consumer_groups(
         if scenario is not None:
             await _reset(client, out, flags, scenario)
             return
-        action = (_list, _describe, _delete, None, _delete_offsets)[chosen.index(True)]
+        action = (_list, _describe, _delete, None, _delete_offsets)[actions.index(True)]
         assert action is not None
         await action(client, out, flags)
 
     return run_script(
         flags,
         work,
-        failed=lambda what: f"\nError: Executing consumer group command failed due to {what}",
+        failed=lambda message: f"\nError: Executing consumer group command failed due to {message}",
     )
 
 
@@ -208,43 +208,43 @@ def _check(
 async def _list(client: KafkaClient, out: Output, flags: _GroupFlags) -> None:
     states = _chosen(flags["state"], _STATES)
     kinds = _chosen(flags["kind"], _TYPES)
-    found = [
-        each
-        for each in await _consumer_groups(client)
-        if (not states or each.state in states) and (not kinds or each.kind in kinds)
+    groups = [
+        group
+        for group in await _consumer_groups(client)
+        if (not states or group.state in states) and (not kinds or group.kind in kinds)
     ]
     titles = ["GROUP", *(["TYPE"] if flags["kind"] is not None else [])]
     titles += ["STATE"] if flags["state"] is not None else []
     if titles == ["GROUP"]:
-        for each in found:
-            out.line(each.name)
+        for group in groups:
+            out.line(group.name)
         return
     rows: list[Sequence[object]] = [list(titles)]
-    for each in found:
-        row: list[object] = [each.name]
-        row += [(each.kind or "").capitalize()] if "TYPE" in titles else []
-        rows.append([*row, *([each.state] if "STATE" in titles else [])])
-    for line in columns(rows, least=20):
+    for group in groups:
+        row: list[object] = [group.name]
+        row += [(group.kind or "").capitalize()] if "TYPE" in titles else []
+        rows.append([*row, *([group.state] if "STATE" in titles else [])])
+    for line in columns(rows, min_width=20):
         out.line(line)
 
 
-def _chosen(text: str | None, known: tuple[str, ...]) -> list[str]:
-    whole = {each.lower(): each for each in known}
-    wanted = [each.strip().lower() for each in (text or "").split(",") if each.strip()]
-    for each in wanted:
-        if each not in whole:
-            raise click.UsageError(f"{each} is not among {', '.join(known)}")
-    return [whole[each] for each in wanted]
+def _chosen(text: str | None, choices: tuple[str, ...]) -> list[str]:
+    by_lower_case = {choice.lower(): choice for choice in choices}
+    requested = [item.strip().lower() for item in (text or "").split(",") if item.strip()]
+    for item in requested:
+        if item not in by_lower_case:
+            raise click.UsageError(f"{item} is not among {', '.join(choices)}")
+    return [by_lower_case[item] for item in requested]
 
 
 async def _consumer_groups(client: KafkaClient) -> list[ListedGroup]:
-    found = await list_groups(client)
-    return [each for each in found if each.kind is None or each.kind in _TYPES]
+    groups = await list_groups(client)
+    return [group for group in groups if group.kind is None or group.kind in _TYPES]
 
 
 async def _names(client: KafkaClient, flags: _GroupFlags) -> list[str]:
     if flags["all_groups"]:
-        return [each.name for each in await _consumer_groups(client)]
+        return [group.name for group in await _consumer_groups(client)]
     return list(dict.fromkeys(flags["groups"]))
 
 
@@ -261,8 +261,8 @@ async def _describe(client: KafkaClient, out: Output, flags: _GroupFlags) -> Non
             if error.code != ErrorCode.GROUP_ID_NOT_FOUND:
                 raise
             # Kafka's tool continues as if there were no error.
-            what = thrown_for(error.code, f"Group {name} not found.")
-            out.line(f"\nError: Executing consumer group command failed due to {what}")
+            message = thrown_for(error.code, f"Group {name} not found.")
+            out.line(f"\nError: Executing consumer group command failed due to {message}")
             return
         for line in lines:
             out.line(line)
@@ -279,7 +279,7 @@ async def _delete(client: KafkaClient, out: Output, flags: _GroupFlags) -> None:
             if not error.code:
                 raise
             failures.append(f"* Group '{name}' could not be deleted due to: {thrown(error)}")
-    names = ", ".join(f"'{each}'" for each in deleted)
+    names = ", ".join(f"'{group}'" for group in deleted)
     if not failures:
         out.line(f"Deletion of requested consumer groups ({names}) was successful.")
         return
@@ -305,21 +305,23 @@ async def _reset(client: KafkaClient, out: Output, flags: _GroupFlags, scenario:
                 f" current state is {state}."
             )
             continue
-        places = await places_of(client, name, flags["topics"], all_topics=flags["all_topics"])
-        goals[name] = await goals_of(client, name, places, scenario)
+        topic_partitions = await places_of(
+            client, name, flags["topics"], all_topics=flags["all_topics"]
+        )
+        goals[name] = await goals_of(client, name, topic_partitions, scenario)
         if flags["execute"] and goals[name]:
             await commit(client, name, goals[name])
     if flags["export"]:
-        for name, each in goals.items():
+        for name, offsets in goals.items():
             prefix = f"{name}," if len(goals) > 1 else ""
-            for place, offset in sorted(each.items()):
-                out.line(f"{prefix}{place.topic},{place.partition},{offset}")
+            for topic_partition, offset in sorted(offsets.items()):
+                out.line(f"{prefix}{topic_partition.topic},{topic_partition.partition},{offset}")
         return
     rows: list[Sequence[object]] = [["GROUP", "TOPIC", "PARTITION", "NEW-OFFSET"]]
     rows += [
-        [name, *place, offset]
-        for name, each in goals.items()
-        for place, offset in sorted(each.items())
+        [name, *topic_partition, offset]
+        for name, offsets in goals.items()
+        for topic_partition, offset in sorted(offsets.items())
     ]
     out.line("")
     for line in columns(rows):
@@ -337,19 +339,22 @@ async def _state(client: KafkaClient, name: str) -> str:
 
 async def _delete_offsets(client: KafkaClient, out: Output, flags: _GroupFlags) -> None:
     for name in await _names(client, flags):
-        places = await places_of(client, name, flags["topics"], all_topics=False)
-        code, codes = await delete_offsets(client, name, places)
+        topic_partitions = await places_of(client, name, flags["topics"], all_topics=False)
+        code, codes = await delete_offsets(client, name, topic_partitions)
         if code:
             out.line(f"\nError: {meaning(code)}")
-            codes = dict.fromkeys(places, code)
+            codes = dict.fromkeys(topic_partitions, code)
         elif any(codes.values()):
             out.line("\nError: Encountered some partition-level error, see the follow-up details.")
         else:
             out.line(f"Request succeeded for deleting offsets from group {name}.")
         rows: list[Sequence[object]] = [["TOPIC", "PARTITION", "STATUS"]]
         rows += [
-            [*place, f"Error: {thrown_for(each)}" if each else "Successful"]
-            for place, each in sorted(codes.items())
+            [
+                *topic_partition,
+                f"Error: {thrown_for(partition_code)}" if partition_code else "Successful",
+            ]
+            for topic_partition, partition_code in sorted(codes.items())
         ]
         out.line("")
         for line in columns(rows):

@@ -45,12 +45,14 @@ def kafka_delete_records(*, file: Path, **flags: Unpack[ScriptFlags]) -> int:
     async def work(client: KafkaClient, out: Output) -> None:
         out.line("Executing records delete operation")
         lines: list[str] = []
-        for place, offset in before.items():
+        for topic_partition, offset in before.items():
             try:
-                starts = await delete_records(client, {place: offset})
-                lines.append(f"partition: {place}\tlow_watermark: {starts[place]}")
+                starts = await delete_records(client, {topic_partition: offset})
+                lines.append(
+                    f"partition: {topic_partition}\tlow_watermark: {starts[topic_partition]}"
+                )
             except ClientError as error:
-                lines.append(f"partition: {place}\terror: {thrown(error)}")
+                lines.append(f"partition: {topic_partition}\terror: {thrown(error)}")
         out.line("Records delete operation completed:")
         for line in lines:
             out.line(line)
@@ -60,13 +62,13 @@ def kafka_delete_records(*, file: Path, **flags: Unpack[ScriptFlags]) -> int:
 
 def _read(file: Path) -> dict[TopicPartition, int]:
     try:
-        found: Any = parse_json(file.read_text(encoding="utf-8"))
-        version = found.get("version", _VERSION)
+        document: Any = parse_json(file.read_text(encoding="utf-8"))
+        version = document.get("version", _VERSION)
         if version != _VERSION:
             raise click.UsageError(f"Not supported version field value {version}")
         rows = [
-            (TopicPartition(each["topic"], each["partition"]), int(each["offset"]))
-            for each in found["partitions"]
+            (TopicPartition(row["topic"], row["partition"]), int(row["offset"]))
+            for row in document["partitions"]
         ]
     except (ValueError, TypeError, AttributeError):
         raise click.UsageError("The input string is not a valid JSON") from None

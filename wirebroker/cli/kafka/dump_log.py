@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from wirebroker.base.wording import lower_camel_case
+from wirebroker.base.text import lower_camel_case
 from wirebroker.cli.kafka.plumbing.script import ScriptCommand, version_flag
 from wirebroker.cli.plumbing.output import Printer
 
@@ -158,7 +158,7 @@ class _Form:
                     f" {row['last_stable_offset']}"
                 )
             case "producer":
-                yield " ".join(f"{lower_camel_case(name)}: {each}" for name, each in row.items())
+                yield " ".join(f"{lower_camel_case(name)}: {value}" for name, value in row.items())
             case _:
                 pass
 
@@ -169,7 +169,7 @@ class _Form:
                 f"offset: {row['offset']} {self._batch['timestamp_type']}: {row['timestamp']}"
                 f" keySize: {row['key_size']} valueSize: {row['value_size']}"
                 f" sequence: {row['sequence']}"
-                f" headerKeys: [{','.join(_text(each['key']) for each in row['headers'])}]"
+                f" headerKeys: [{','.join(_text(header['key']) for header in row['headers'])}]"
             )
         decoded: dict[str, Any] | None = row.get("decoded")
         if self._batch["is_control"] and decoded is not None:

@@ -16,7 +16,7 @@ from wirebroker.cli.kafka.plumbing.script import (
 from wirebroker.cli.kafka.plumbing.topic_filter import topic_filter
 from wirebroker.cli.plumbing.completed_names import TOPIC_NAME
 from wirebroker.client.errors import ClientError
-from wirebroker.client.topics.leaders import TopicPartition, offsets_found
+from wirebroker.client.topics.leaders import TopicPartition, offsets_for_times
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,21 +73,25 @@ def kafka_get_offsets(
     is_wanted = _by_flags(topic, partitions) if rules is None else _by_rules(rules)
 
     async def work(client: KafkaClient, out: Output) -> None:
-        places = sorted(
-            place
-            for each in (await client.metadata()).topics
-            for part in each.partitions
-            if is_wanted(place := TopicPartition(each.name, part.partition_index))
-            and (is_internal_wanted or not each.is_internal)
+        topic_partitions = sorted(
+            topic_partition
+            for topic in (await client.metadata()).topics
+            for part in topic.partitions
+            if is_wanted(topic_partition := TopicPartition(topic.name, part.partition_index))
+            and (is_internal_wanted or not topic.is_internal)
         )
-        if not places:
+        if not topic_partitions:
             raise ClientError("Could not match any topic-partitions with the specified filters")
-        found = await offsets_found(client, dict.fromkeys(places, timestamp))
-        for place in places:
-            if place in found:
-                out.line(f"{place.topic}:{place.partition}:{found[place]}")
+        offsets = await offsets_for_times(client, dict.fromkeys(topic_partitions, timestamp))
+        for topic_partition in topic_partitions:
+            if topic_partition in offsets:
+                out.line(
+                    f"{topic_partition.topic}:{topic_partition.partition}:{offsets[topic_partition]}"
+                )
 
-    return run_script(flags, work, failed=lambda what: f"Error occurred: {what}", to_stderr=True)
+    return run_script(
+        flags, work, failed=lambda message: f"Error occurred: {message}", to_stderr=True
+    )
 
 
 def _timestamp(text: str) -> int:
@@ -104,30 +108,31 @@ def _timestamp(text: str) -> int:
 def _by_flags(topic: str | None, partitions: str | None) -> Callable[[TopicPartition], bool]:
     is_topic = topic_filter(topic)
     texts = None if partitions is None else partitions.split(",")
-    if texts is not None and not all(each.isascii() and each.isdigit() for each in texts):
+    if texts is not None and not all(number.isascii() and number.isdigit() for number in texts):
         raise click.UsageError(f"--partitions {partitions}: write numbers with commas between")
     numbers = None if texts is None else frozenset(map(int, texts))
-    return lambda place: (
-        is_topic(place.topic, False) and (numbers is None or place.partition in numbers)
+    return lambda topic_partition: (
+        is_topic(topic_partition.topic, False)
+        and (numbers is None or topic_partition.partition in numbers)
     )
 
 
 def _by_rules(text: str) -> Callable[[TopicPartition], bool]:
-    rules = [_rule(each) for each in text.split(",")]
-    return lambda place: any(rule(place) for rule in rules)
+    rules = [_rule(rule_text) for rule_text in text.split(",")]
+    return lambda topic_partition: any(rule(topic_partition) for rule in rules)
 
 
 def _rule(text: str) -> Callable[[TopicPartition], bool]:
     """Parse a rule; a range excludes its second number."""
-    found = _RULE.fullmatch(text)
-    if found is None:
+    match = _RULE.fullmatch(text)
+    if match is None:
         raise click.UsageError(f"Invalid rule specification: {text}")
-    name, one, first, behind = found.groups()
+    name, single, first, stop_text = match.groups()
     is_topic = topic_filter(name or None)
-    least = int(one or first or 0)
-    most = least + 1 if one else int(behind) if behind else None
-    return lambda place: (
-        is_topic(place.topic, False)
-        and place.partition >= least
-        and (most is None or place.partition < most)
+    start = int(single or first or 0)
+    stop = start + 1 if single else int(stop_text) if stop_text else None
+    return lambda topic_partition: (
+        is_topic(topic_partition.topic, False)
+        and topic_partition.partition >= start
+        and (stop is None or topic_partition.partition < stop)
     )

@@ -52,7 +52,11 @@ class LineReader:
         self._ignores_errors = is_true(properties, "ignore.error")
         self._count = 0
         used = [self._headers_separator, self._header_separator]
-        used += [each for each in (self._headers_delimiter, self._null) if each is not None]
+        used += [
+            delimiter
+            for delimiter in (self._headers_delimiter, self._null)
+            if delimiter is not None
+        ]
         if len(set(used)) < len(used) or not all(used):
             raise click.UsageError("headers need separators that differ, also from null.marker")
 
@@ -63,28 +67,29 @@ class LineReader:
         key, value = self._cut(line, self._key_separator, "key separator")
         rows: list[tuple[str, bytes | None]] = []
         if headers is not None and headers != self._null:
-            rows = [self._header(each) for each in headers.split(self._headers_separator)]
+            rows = [self._header(pair) for pair in headers.split(self._headers_separator)]
         return self._or_null(key), self._or_null(value), rows
 
     def _cut(self, line: bytes, separator: bytes | None, name: str) -> tuple[bytes | None, bytes]:
         if separator is None:
             return None, line
-        before, found, behind = line.partition(separator)
-        if found:
-            return before, behind
+        before, found_separator, after = line.partition(separator)
+        if found_separator:
+            return before, after
         if self._ignores_errors:
             return None, line
         text = line.decode(errors="replace")
         raise ClientError(f"No {name} found on line number {self._count}: '{text}'")
 
     def _header(self, pair: bytes) -> tuple[str, bytes | None]:
-        name, found, value = pair.partition(self._header_separator)
-        if not found and not self._ignores_errors:
+        name, found_separator, value = pair.partition(self._header_separator)
+        if not found_separator and not self._ignores_errors:
             raise ClientError(
                 f"No header key separator found in pair '{pair.decode(errors='replace')}' on line"
                 f" number {self._count}"
             )
-        return name.decode("utf-8", "surrogateescape"), self._or_null(value) if found else None
+        header_value = self._or_null(value) if found_separator else None
+        return name.decode("utf-8", "surrogateescape"), header_value
 
     def _or_null(self, data: bytes | None) -> bytes | None:
         return None if data == self._null else data

@@ -50,22 +50,22 @@ class Scenario(NamedTuple):
 def moment_ms(text: str) -> int:
     """Parse a date with a time, by default in UTC; raise click.UsageError if it is invalid."""
     try:
-        found = datetime.fromisoformat(text)
+        parsed = datetime.fromisoformat(text)
     except ValueError:
         raise click.UsageError(f"{text} is no time: write 2026-11-22T10:00:00.000") from None
-    if found.tzinfo is None:
-        found = found.replace(tzinfo=UTC)
-    return int(found.timestamp() * 1000)
+    if parsed.tzinfo is None:
+        parsed = parsed.replace(tzinfo=UTC)
+    return int(parsed.timestamp() * 1000)
 
 
 def duration_ms(text: str) -> int:
     """Parse an ISO 8601 duration; raise click.UsageError if it is invalid."""
-    found = _DURATION.fullmatch(text)
-    if found is None or text in {"P", "PT"}:
+    match = _DURATION.fullmatch(text)
+    if match is None or text in {"P", "PT"}:
         raise click.UsageError(f"{text} is no duration: write P1DT2H3M4S")
-    days, hours, minutes, seconds = (float(each or 0) for each in found.groups())
-    whole = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
-    return int(whole.total_seconds() * 1000)
+    days, hours, minutes, seconds = (float(number or 0) for number in match.groups())
+    duration = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+    return int(duration.total_seconds() * 1000)
 
 
 async def places_of(
@@ -74,25 +74,25 @@ async def places_of(
     """Return the partitions of topics, of `topic:0,1`, or of a group's committed offsets."""
     if all_topics:
         return sorted(await committed_of(client, group))
-    places: list[TopicPartition] = []
+    topic_partitions: list[TopicPartition] = []
     for text in topics:
         topic, colon, numbers = text.partition(":")
-        known = list(await partitions_of(client, [topic]))
+        existing = list(await partitions_of(client, [topic]))
         if not colon:
-            places += known
+            topic_partitions += existing
             continue
         for number in numbers.split(","):
             if not number.isdecimal():
                 raise ClientError(f"Invalid partition '{number}' specified in topic arg '{text}'")
-            place = TopicPartition(topic, int(number))
-            if place not in known:
-                raise ClientError(f"The partition {place} does not exist")
-            places.append(place)
-    return places
+            topic_partition = TopicPartition(topic, int(number))
+            if topic_partition not in existing:
+                raise ClientError(f"The partition {topic_partition} does not exist")
+            topic_partitions.append(topic_partition)
+    return topic_partitions
 
 
 async def goals_of(
-    client: KafkaClient, group: str, places: Sequence[TopicPartition], scenario: Scenario
+    client: KafkaClient, group: str, topic_partitions: Sequence[TopicPartition], scenario: Scenario
 ) -> dict[TopicPartition, int]:
     """Return the new offset of each partition.
 
@@ -100,40 +100,49 @@ async def goals_of(
         ClientError: No offset can be shifted, or the file names a missing partition.
     """
     if scenario.timestamp is not None:
-        return await offsets_at(client, dict.fromkeys(places, scenario.timestamp))
+        return await offsets_at(client, dict.fromkeys(topic_partitions, scenario.timestamp))
     if scenario.offset is not None:
-        return await clamped(client, dict.fromkeys(places, scenario.offset))
+        return await clamped(client, dict.fromkeys(topic_partitions, scenario.offset))
     if scenario.file is not None:
         return await clamped(client, _in_file(scenario.file, group))
     committed = await committed_of(client, group)
     if scenario.shift_by is not None:
-        for place in places:
-            if place not in committed:
+        for topic_partition in topic_partitions:
+            if topic_partition not in committed:
                 raise ClientError(
-                    f"Cannot shift offset for partition {place} since there is no current committed"
-                    " offset"
+                    f"Cannot shift offset for partition {topic_partition} since there is no"
+                    " current committed offset"
                 )
-        return await clamped(client, {each: committed[each] + scenario.shift_by for each in places})
+        return await clamped(
+            client,
+            {
+                topic_partition: committed[topic_partition] + scenario.shift_by
+                for topic_partition in topic_partitions
+            },
+        )
     assert scenario.to_current
-    ends = await offsets_at(client, dict.fromkeys(places, LATEST))
-    return {place: committed.get(place, ends[place]) for place in places}
+    ends = await offsets_at(client, dict.fromkeys(topic_partitions, LATEST))
+    return {
+        topic_partition: committed.get(topic_partition, ends[topic_partition])
+        for topic_partition in topic_partitions
+    }
 
 
 def _in_file(file: Path, group: str) -> dict[TopicPartition, int]:
     """Parse `topic,partition,offset`, with an optional group first."""
-    found: dict[TopicPartition, int] = {}
+    offsets: dict[TopicPartition, int] = {}
     with file.open(encoding="utf-8", newline="") as lines:
         for row in csv.reader(lines):
             try:
                 *names, topic, partition, offset = row
                 if names and names != [group]:
                     continue
-                found[TopicPartition(topic, int(partition))] = int(offset)
+                offsets[TopicPartition(topic, int(partition))] = int(offset)
             except ValueError:
                 raise ClientError(
                     f"{file}: {','.join(row)} is not topic,partition,offset"
                 ) from None
-    return found
+    return offsets
 
 
 def scenario_of(
@@ -149,7 +158,7 @@ def scenario_of(
     now_ms: int,
 ) -> Scenario:
     """Return the requested scenario; raise click.UsageError if there is not exactly one."""
-    found = [
+    scenarios = [
         *([Scenario(offset=to_offset)] if to_offset is not None else []),
         *([Scenario(timestamp=moment_ms(to_datetime))] if to_datetime is not None else []),
         *([Scenario(timestamp=now_ms - duration_ms(by_duration))] if by_duration else []),
@@ -159,9 +168,9 @@ def scenario_of(
         *([Scenario(shift_by=shift_by)] if shift_by is not None else []),
         *([Scenario(file=from_file)] if from_file is not None else []),
     ]
-    if len(found) != 1:
+    if len(scenarios) != 1:
         raise click.UsageError(
             "give one of --to-offset, --to-datetime, --by-duration, --to-earliest, --to-latest,"
             " --to-current, --shift-by and --from-file"
         )
-    return found[0]
+    return scenarios[0]

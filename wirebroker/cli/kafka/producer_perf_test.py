@@ -44,15 +44,15 @@ class _ListsCommand(ScriptCommand):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Repeat the flag before each of its values."""
-        whole: list[str] = []
+        full_args: list[str] = []
         flag: str | None = None
-        for each in args:
-            if each.startswith("--"):
-                flag = each if each in _LISTS else None
-                whole += [] if flag else [each]
+        for argument in args:
+            if argument.startswith("--"):
+                flag = argument if argument in _LISTS else None
+                full_args += [] if flag else [argument]
             else:
-                whole += [flag, each] if flag else [each]
-        return super().parse_args(ctx, whole)
+                full_args += [flag, argument] if flag else [argument]
+        return super().parse_args(ctx, full_args)
 
 
 @click.command(cls=_ListsCommand)
@@ -116,20 +116,20 @@ def kafka_producer_perf_test(
     del print_metrics
     if [record_size is not None, payload_file is not None, payload_monotonic].count(True) != 1:
         raise click.UsageError("give one of --record-size, --payload-file, --payload-monotonic")
-    given = client_properties(file, properties)
-    servers = bootstrap_server or given.get("bootstrap.servers")
+    producer_properties = client_properties(file, properties)
+    servers = bootstrap_server or producer_properties.get("bootstrap.servers")
     if servers is None:
         raise click.UsageError("name a broker by --bootstrap-server or bootstrap.servers")
     values, size = _values(record_size, payload_file, payload_delimiter)
-    plan = _plan(topic, num_records, throughput, given, size)
+    plan = _plan(topic, num_records, throughput, producer_properties, size)
 
     async def work(client: KafkaClient, out: Output) -> None:
         meter = LoadMeter(client.clock.monotonic())
-        telling = asyncio.create_task(_tell(client, out, meter, reporting_interval / 1000))
+        report_task = asyncio.create_task(_tell(client, out, meter, reporting_interval / 1000))
         try:
             await LoadWriter(client, plan, meter.add).run(values)
         finally:
-            telling.cancel()
+            report_task.cancel()
         total = meter.total(client.clock.monotonic())
         p50, p95, p99, p999 = map(round, meter.percentiles_ms(*_SHARES))
         out.line(
@@ -143,14 +143,16 @@ def kafka_producer_perf_test(
     return run_script(flags, work, failed=str, to_stderr=True)
 
 
-def _plan(topic: str, count: int, throughput: float, given: dict[str, str], size: int) -> LoadPlan:
+def _plan(
+    topic: str, count: int, throughput: float, producer_properties: dict[str, str], size: int
+) -> LoadPlan:
     def number(name: str, otherwise: int) -> int:
-        text = given.get(name, f"{otherwise}")
+        text = producer_properties.get(name, f"{otherwise}")
         if not text.isdecimal():
             raise click.UsageError(f"{name}={text} is no number")
         return max(1, int(text))
 
-    codec = given.get("compression.type", "none")
+    codec = producer_properties.get("compression.type", "none")
     if codec not in _CODECS:
         raise click.UsageError(f"there is no codec {codec}; write one of {', '.join(_CODECS)}")
     in_flight = number("max.in.flight.requests.per.connection", _DEFAULT_IN_FLIGHT)
@@ -160,7 +162,7 @@ def _plan(topic: str, count: int, throughput: float, given: dict[str, str], size
         max(1, number("batch.size", _DEFAULT_BATCH_BYTES) // size),
         in_flight,
         _CODECS[codec],
-        1 if given.get("acks") == "1" else -1,
+        1 if producer_properties.get("acks") == "1" else -1,
         throughput if throughput > 0 else None,
     )
 
@@ -173,20 +175,20 @@ def _values(size: int | None, file: Path | None, delimiter: str) -> tuple[Iterat
         return itertools.repeat(value), size
     if file is not None:
         between = delimiter.replace("\\n", "\n").replace("\\t", "\t").encode()
-        found = [each for each in file.read_bytes().split(between) if each]
-        if not found:
+        payloads = [payload for payload in file.read_bytes().split(between) if payload]
+        if not payloads:
             raise click.UsageError(f"{file} is empty")
-        chosen: Any = iter(lambda: chance.choice(found), None)
-        return chosen, sum(map(len, found)) // len(found) or 1
+        chosen: Any = iter(lambda: chance.choice(payloads), None)
+        return chosen, sum(map(len, payloads)) // len(payloads) or 1
     return (b"%d" % number for number in itertools.count()), 8
 
 
 async def _tell(client: KafkaClient, out: Output, meter: LoadMeter, interval_s: float) -> None:
     while True:
         await pause(interval_s)
-        seen = meter.window(client.clock.monotonic())
+        figures = meter.window(client.clock.monotonic())
         out.line(
-            f"{seen.records} records sent, {seen.records_per_s:.1f} records/sec"
-            f" ({seen.megabytes_per_s:.2f} MB/sec), {seen.mean_ms:.1f} ms avg latency,"
-            f" {seen.most_ms:.1f} ms max latency."
+            f"{figures.records} records sent, {figures.records_per_s:.1f} records/sec"
+            f" ({figures.megabytes_per_s:.2f} MB/sec), {figures.mean_ms:.1f} ms avg latency,"
+            f" {figures.most_ms:.1f} ms max latency."
         )

@@ -23,7 +23,7 @@ _DEFAULT: Final = "default"
 _MIN_ISR: Final = "min.insync.replicas"
 
 
-class Shown(NamedTuple):
+class TopicSelection(NamedTuple):
     """Filters of what is shown; without any, everything is."""
 
     overrides: bool
@@ -33,19 +33,25 @@ class Shown(NamedTuple):
     at_min_isr: bool
 
 
-async def description_lines(client: KafkaClient, names: Sequence[str], shown: Shown) -> list[str]:
+async def description_lines(
+    client: KafkaClient, names: Sequence[str], selection: TopicSelection
+) -> list[str]:
     """Return the lines that describe topics."""
-    moves = {each.place: each for each in await list_reassignments(client)} if names else {}
-    is_whole = not any(shown)
+    moves = (
+        {reassignment.place: reassignment for reassignment in await list_reassignments(client)}
+        if names
+        else {}
+    )
+    is_whole = not any(selection)
     lines: list[str] = []
     for topic in await topic_details(client, names):
         configs = await configs_of(client, TOPIC, topic.name)
         set_here = ",".join(
-            f"{each.name}={each.value}"
-            for each in in_map_order(configs, lambda config: config.name)
-            if each.source != _DEFAULT
+            f"{config.name}={config.value}"
+            for config in in_map_order(configs, lambda config: config.name)
+            if config.source != _DEFAULT
         )
-        if is_whole or (shown.overrides and set_here):
+        if is_whole or (selection.overrides and set_here):
             replicas = topic.partitions[0].replicas
             move = moves.get(TopicPartition(topic.name, topic.partitions[0].partition))
             factor = len(replicas) - (len(move.adding) if move else 0)
@@ -54,30 +60,33 @@ async def description_lines(client: KafkaClient, names: Sequence[str], shown: Sh
                 f"\tPartitionCount: {len(topic.partitions)}\tReplicationFactor: {factor}"
                 f"\tConfigs: {set_here}"
             )
-        if shown.overrides:
+        if selection.overrides:
             continue
-        least = _least_isr(configs)
-        for each in topic.partitions:
-            move = moves.get(TopicPartition(topic.name, each.partition))
-            if is_whole or _is_shown(each, shown, least, move):
-                lines.append(_partition_line(topic.name, each, move))
+        min_isr = _least_isr(configs)
+        for partition in topic.partitions:
+            move = moves.get(TopicPartition(topic.name, partition.partition))
+            if is_whole or _is_shown(partition, selection, min_isr, move):
+                lines.append(_partition_line(topic.name, partition, move))
     return lines
 
 
 def _least_isr(configs: Sequence[ConfigEntry]) -> int:
-    return next((int(each.value or 1) for each in configs if each.name == _MIN_ISR), 1)
+    return next((int(config.value or 1) for config in configs if config.name == _MIN_ISR), 1)
 
 
 def _is_shown(
-    partition: PartitionDetails, shown: Shown, least_isr: int, move: Reassignment | None
+    partition: PartitionDetails,
+    selection: TopicSelection,
+    least_isr: int,
+    move: Reassignment | None,
 ) -> bool:
-    wanted = len(partition.replicas) - (len(move.adding) if move else 0)
+    expected = len(partition.replicas) - (len(move.adding) if move else 0)
     in_sync = len(partition.isr)
     return (
-        (shown.under_replicated and in_sync < wanted)
-        or (shown.unavailable and partition.leader < 0)
-        or (shown.under_min_isr and in_sync < least_isr)
-        or (shown.at_min_isr and in_sync == least_isr)
+        (selection.under_replicated and in_sync < expected)
+        or (selection.unavailable and partition.leader < 0)
+        or (selection.under_min_isr and in_sync < least_isr)
+        or (selection.at_min_isr and in_sync == least_isr)
     )
 
 

@@ -13,7 +13,7 @@ from wirebroker.cli.kafka.plumbing.script import (
     script_flags,
 )
 from wirebroker.cli.kafka.plumbing.topic_filter import topic_filter
-from wirebroker.cli.kafka.topic_descriptions import Shown, description_lines
+from wirebroker.cli.kafka.topic_descriptions import TopicSelection, description_lines
 from wirebroker.cli.plumbing.completed_names import TOPIC_NAME
 from wirebroker.client.errors import ClientError
 from wirebroker.client.topics.topics import add_partitions, create_topics, delete_topics
@@ -86,12 +86,12 @@ def kafka_topics(
 ) -> int:
     """List, create, change and delete topics, as kafka-topics.sh."""
     del partition_size_limit_per_response  # the broker determines the size of a response
-    chosen = [list_, create, delete, describe, alter]
-    if chosen.count(True) != 1:
+    actions = [list_, create, delete, describe, alter]
+    if actions.count(True) != 1:
         raise click.UsageError("give one of --list, --create, --delete, --describe and --alter")
-    action = (_list, _create, _delete, _describe, _alter)[chosen.index(True)]
+    action = (_list, _create, _delete, _describe, _alter)[actions.index(True)]
     if flags["topic"] is None and (create or delete or alter):
-        raise click.UsageError(f"--{_ACTIONS[chosen.index(True)]} needs --topic")
+        raise click.UsageError(f"--{_ACTIONS[actions.index(True)]} needs --topic")
     if alter and flags["partitions"] is None:
         raise click.UsageError("--alter needs --partitions")
 
@@ -99,13 +99,13 @@ def kafka_topics(
         await action(client, out, flags)
 
     return run_script(
-        flags, work, failed=lambda what: f"Error while executing topic command : {what}"
+        flags, work, failed=lambda message: f"Error while executing topic command : {message}"
     )
 
 
 async def _list(client: KafkaClient, out: Output, flags: _TopicFlags) -> None:
-    for each in await _matching(client, flags):
-        out.line(each)
+    for name in await _matching(client, flags):
+        out.line(name)
 
 
 async def _create(client: KafkaClient, out: Output, flags: _TopicFlags) -> None:
@@ -122,7 +122,7 @@ async def _create(client: KafkaClient, out: Output, flags: _TopicFlags) -> None:
     if factor is not None and not 1 <= factor < 1 << 15:
         raise ClientError("The replication factor must be between 1 and 32767 inclusive")
     assignment = _assignment(flags["replica_assignment"])
-    made = await create_topics(
+    created_topics = await create_topics(
         client,
         {name: count or -1},
         replication_factor=factor or -1,
@@ -130,8 +130,8 @@ async def _create(client: KafkaClient, out: Output, flags: _TopicFlags) -> None:
         assignment=assignment,
         may_exist=flags["if_not_exists"],
     )
-    for each in made:
-        out.line(f"Created topic {each}.")
+    for created_topic in created_topics:
+        out.line(f"Created topic {created_topic}.")
 
 
 async def _alter(client: KafkaClient, out: Output, flags: _TopicFlags) -> None:
@@ -139,7 +139,7 @@ async def _alter(client: KafkaClient, out: Output, flags: _TopicFlags) -> None:
     count = flags["partitions"]
     assert count is not None
     assignment = _assignment(flags["replica_assignment"])
-    counts = {each.name: len(each.partitions) for each in (await client.metadata()).topics}
+    counts = {topic.name: len(topic.partitions) for topic in (await client.metadata()).topics}
     for name in await _matching(client, flags, must_be=not flags["if_exists"]):
         await add_partitions(client, name, count, assignment=assignment[counts[name] :])
 
@@ -158,28 +158,28 @@ async def _describe(client: KafkaClient, out: Output, flags: _TopicFlags) -> Non
         names = await _matching(client, flags, must_be=must_be)
     else:
         names = [
-            each.name
-            for each in (await client.metadata()).topics
-            if uuid_text(each.topic_id) == wanted_id
+            topic.name
+            for topic in (await client.metadata()).topics
+            if uuid_text(topic.topic_id) == wanted_id
         ]
         if not names and not flags["if_exists"]:
             raise ClientError(f"TopicId '{wanted_id}' does not exist as expected")
-    shown = Shown(
+    selection = TopicSelection(
         overrides=flags["topics_with_overrides"],
         under_replicated=flags["under_replicated_partitions"],
         unavailable=flags["unavailable_partitions"],
         under_min_isr=flags["under_min_isr_partitions"],
         at_min_isr=flags["at_min_isr_partitions"],
     )
-    for line in await description_lines(client, names, shown):
+    for line in await description_lines(client, names, selection):
         out.line(line)
 
 
 async def _matching(client: KafkaClient, flags: _TopicFlags, *, must_be: bool = False) -> list[str]:
     text = flags["topic"]
     is_wanted = topic_filter(text, exclude_internal=flags["exclude_internal"])
-    found: list[Any] = (await client.metadata()).topics
-    names = sorted(each.name for each in found if is_wanted(each.name, each.is_internal))
+    topics: list[Any] = (await client.metadata()).topics
+    names = sorted(topic.name for topic in topics if is_wanted(topic.name, topic.is_internal))
     if must_be and not names:
         raise ClientError(f"Topic '{text}' does not exist as expected")
     return names
@@ -202,7 +202,7 @@ def _assignment(text: str | None) -> list[list[int]]:
     if text is None:
         return []
     try:
-        rows = [[int(each) for each in row.split(":")] for row in text.split(",")]
+        rows = [[int(broker_id) for broker_id in row.split(":")] for row in text.split(",")]
     except ValueError:
         raise ClientError(f"{text} is no assignment: write 1:2,2:1") from None
     for row in rows:

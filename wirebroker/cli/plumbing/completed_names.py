@@ -42,38 +42,45 @@ class CompletedName(StringParamType):
         from click.shell_completion import CompletionItem  # noqa: PLC0415 - only for completion
 
         del param
-        whole = [f"{each}{self._end}" for each in self._names(ctx)]
-        return [CompletionItem(each) for each in whole if each.startswith(incomplete)]
+        completions = [f"{name}{self._end}" for name in self._names(ctx)]
+        return [
+            CompletionItem(completion)
+            for completion in completions
+            if completion.startswith(incomplete)
+        ]
 
 
-def _asked(ctx: click.Context, names: Names) -> list[str]:
-    from wirebroker.cli.plumbing.running import asked_quietly  # noqa: PLC0415 - only for completion
+def _queried_names(ctx: click.Context, names: Names) -> list[str]:
+    from wirebroker.cli.plumbing.running import query_quietly  # noqa: PLC0415 - only for completion
 
-    given: dict[str, Any] = {}
-    for each in (ctx.parent, ctx):  # flags of scripts may come before the subcommand
-        given |= {} if each is None else each.params
+    parameters: dict[str, Any] = {}
+    for context in (ctx.parent, ctx):  # flags of scripts may come before the subcommand
+        parameters |= {} if context is None else context.params
     flags = {
-        "bootstrap": given.get("bootstrap") or given.get("bootstrap_server"),
-        "client_config": given.get("client_config") or given.get("command_config"),
+        "bootstrap": parameters.get("bootstrap") or parameters.get("bootstrap_server"),
+        "client_config": parameters.get("client_config") or parameters.get("command_config"),
         "timeout_s": _TIMEOUT_S,
         "output": "table",
-        "tls": bool(given.get("tls")),
-        **{name: given.get(name) for name in ("tls_ca", "tls_cert", "sasl_user", "sasl_mechanism")},
+        "tls": bool(parameters.get("tls")),
+        **{
+            name: parameters.get(name)
+            for name in ("tls_ca", "tls_cert", "sasl_user", "sasl_mechanism")
+        },
     }
     try:
-        return sorted(asked_quietly(cast("ClusterFlags", flags), names))
+        return sorted(query_quietly(cast("ClusterFlags", flags), names))
     except (ClientError, click.UsageError):
         return []  # errors would disturb the user's input
 
 
 async def _topics(client: KafkaClient) -> list[str]:
-    return [each.name for each in (await client.metadata()).topics]
+    return [topic.name for topic in (await client.metadata()).topics]
 
 
 async def _groups(client: KafkaClient) -> list[str]:
     from wirebroker.client.groups.groups import list_groups  # noqa: PLC0415 - only for completion
 
-    return [each.name for each in await list_groups(client)]
+    return [group.name for group in await list_groups(client)]
 
 
 async def _brokers(client: KafkaClient) -> list[str]:
@@ -88,11 +95,11 @@ def _configs(ctx: click.Context) -> list[str]:
 
 
 def _resources(ctx: click.Context) -> list[str]:
-    return _asked(ctx, _brokers if ctx.params.get("kind") == "broker" else _topics)
+    return _queried_names(ctx, _brokers if ctx.params.get("kind") == "broker" else _topics)
 
 
-TOPIC_NAME: Final = CompletedName(lambda ctx: _asked(ctx, _topics))
-GROUP_NAME: Final = CompletedName(lambda ctx: _asked(ctx, _groups))
+TOPIC_NAME: Final = CompletedName(lambda ctx: _queried_names(ctx, _topics))
+GROUP_NAME: Final = CompletedName(lambda ctx: _queried_names(ctx, _groups))
 RESOURCE_NAME: Final = CompletedName(_resources)
 CONFIG_NAME: Final = CompletedName(_configs)
 CONFIG_SETTING: Final = CompletedName(_configs, end="=")

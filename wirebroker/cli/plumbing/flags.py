@@ -20,7 +20,7 @@ _Command = TypeVar("_Command", bound="Callable[..., int]")
 
 _UNITS_MS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _AGO: Final = re.compile(r"-?(\d+)([smhdw])")
-_LASTING: Final = re.compile(r"(0{0,8}[1-9][0-9]{0,8})([smhdw])")
+_DURATION: Final = re.compile(r"(0{0,8}[1-9][0-9]{0,8})([smhdw])")
 
 
 def yes_flag(command: _Command) -> _Command:
@@ -30,9 +30,9 @@ def yes_flag(command: _Command) -> _Command:
     )(command)
 
 
-def dry_run_hint(what: str) -> str:
+def dry_run_hint(effect: str) -> str:
     """Return the line after the output of a dry run."""
-    return f"nothing is changed: this {what}; add --yes to do it"
+    return f"nothing is changed: this {effect}; add --yes to do it"
 
 
 def partition_list(
@@ -42,7 +42,7 @@ def partition_list(
     if text is None:
         return None
     texts = text.split(",")
-    if not all(each.isascii() and each.isdigit() for each in texts):
+    if not all(item.isascii() and item.isdigit() for item in texts):
         raise click.UsageError(f"{text!r} is not a list of numbers: write 0,1,2")
     return list(dict.fromkeys(map(int, texts)))
 
@@ -85,14 +85,14 @@ def duration_ms(
     """Parse a duration such as 30s, 15m, 12h, 7d or 2w (a click callback)."""
     if text is None:
         return None
-    found = _LASTING.fullmatch(text)
-    if found is None:
+    match = _DURATION.fullmatch(text)
+    if match is None:
         raise click.UsageError(f"{text!r} is not a duration: write 30s, 15m, 12h, 7d or 2w")
-    return int(found[1]) * _UNITS_MS[found[2]]
+    return int(match[1]) * _UNITS_MS[match[2]]
 
 
 def chosen_partitions(
-    places: list[TopicPartition], partitions: list[int] | None
+    topic_partitions: list[TopicPartition], partitions: list[int] | None
 ) -> list[TopicPartition]:
     """Return the selected partitions of one topic; None selects all.
 
@@ -100,11 +100,13 @@ def chosen_partitions(
         ClientError: A partition does not exist.
     """
     if partitions is None:
-        return places
-    known = {place.partition: place for place in places}
-    for each in partitions:
-        if each not in known:
+        return topic_partitions
+    by_partition = {
+        topic_partition.partition: topic_partition for topic_partition in topic_partitions
+    }
+    for partition in partitions:
+        if partition not in by_partition:
             raise ClientError(
-                f"there is no partition {each}: the topic has {len(known)}, from 0 on"
+                f"there is no partition {partition}: the topic has {len(by_partition)}, from 0 on"
             )
-    return [known[each] for each in partitions]
+    return [by_partition[partition] for partition in partitions]

@@ -69,15 +69,15 @@ class Output(Printer):
 
             self.line(json.dumps(data, ensure_ascii=False, indent=2))
             return
-        for each in lines:
-            self.line(each)
+        for line in lines:
+            self.line(line)
 
     def table(self, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> list[str]:
         """Return rows as aligned lines below the columns' titles; numbers are right-aligned."""
-        titles = [each.upper().replace("_", "-") for each in columns]
-        cells = [[cell(row[each]) for each in columns] for row in rows]
+        titles = [column.upper().replace("_", "-") for column in columns]
+        cells = [[cell(row[column]) for column in columns] for row in rows]
         widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
-        is_right = [_is_numbers([row[each] for row in rows]) for each in columns]
+        is_right = [_is_numbers([row[column] for row in rows]) for column in columns]
         lines = [
             "  ".join(
                 text.rjust(width) if right else text.ljust(width)
@@ -93,7 +93,7 @@ class Output(Printer):
 
 
 def _is_numbers(values: Sequence[Any]) -> bool:
-    kinds: set[type] = {type(each) for each in values if each is not None}
+    kinds: set[type] = {type(value) for value in values if value is not None}
     return kinds == {int}
 
 

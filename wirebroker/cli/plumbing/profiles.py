@@ -29,9 +29,9 @@ def current_profile() -> str | None:
     Raises:
         click.ClickException: It cannot be read: a verb must not use another cluster instead.
     """
-    named = os.environ.get(_VARIABLE)
-    if named:
-        return named
+    profile_name = os.environ.get(_VARIABLE)
+    if profile_name:
+        return profile_name
     file = f"{_folder_name()}/current"
     try:
         with open(file, encoding="utf-8") as content:  # noqa: PTH123 - see _folder
@@ -44,15 +44,15 @@ def current_profile() -> str | None:
 
 def profile_names() -> list[str]:
     """Return the names of all profiles, sorted."""
-    return sorted(each.stem for each in _profiles().glob(f"*{_SUFFIX}"))
+    return sorted(file.stem for file in _profiles().glob(f"*{_SUFFIX}"))
 
 
 def profile_file(name: str) -> Path:
     """Return the file of an existing profile; raise click.UsageError if there is none."""
     file = _file(name)
     if not file.is_file():
-        known = ", ".join(profile_names()) or "none"
-        raise click.UsageError(f"profile {name} does not exist; existing profiles: {known}")
+        existing = ", ".join(profile_names()) or "none"
+        raise click.UsageError(f"profile {name} does not exist; existing profiles: {existing}")
     return file
 
 

@@ -43,18 +43,20 @@ _FIELDS: Final[dict[str, Writer]] = {
 def writer_of(text: str) -> Writer:
     """Return a function that formats records; raise ValueError for an unknown field or escape."""
     pieces: list[Writer] = []
-    for field, escape, plain, lost in _PIECE.findall(text):
+    for field, escape, plain, lone_sign in _PIECE.findall(text):
         if field:
             if field not in _FIELDS:
                 raise ValueError(f"%{field} is unknown in a format; use {_known()}")
             pieces.append(_FIELDS[field])
-        elif lost:
-            raise ValueError(f"the format ends with a single {lost}")
+        elif lone_sign:
+            raise ValueError(f"the format ends with a single {lone_sign}")
         elif escape and escape not in _ESCAPES:
             raise ValueError(f"\\{escape} is unknown in a format")
         else:
             pieces.append(_constant(_ESCAPES[escape] if escape else plain.encode()))
-    return lambda place, record: b"".join([piece(place, record) for piece in pieces])
+    return lambda topic_partition, record: b"".join(
+        [piece(topic_partition, record) for piece in pieces]
+    )
 
 
 def text_of(text: str) -> bytes:
@@ -67,11 +69,11 @@ def text_of(text: str) -> bytes:
     return b"".join(pieces)
 
 
-def json_line_of(place: TopicPartition, record: Record) -> bytes:
+def json_line_of(topic_partition: TopicPartition, record: Record) -> bytes:
     """Return a record as a line of JSON; bytes that are not UTF-8 become `{"base64": "…"}`."""
     row = {
-        "topic": place.topic,
-        "partition": place.partition,
+        "topic": topic_partition.topic,
+        "partition": topic_partition.partition,
         "offset": record.offset,
         "timestamp": record.timestamp,
         "key": _plain(record.key),
@@ -84,7 +86,7 @@ def json_line_of(place: TopicPartition, record: Record) -> bytes:
 
 
 def _known() -> str:
-    return " ".join(f"%{each}" for each in _FIELDS)
+    return " ".join(f"%{field}" for field in _FIELDS)
 
 
 def _constant(data: bytes) -> Writer:

@@ -116,7 +116,7 @@ def run_verb(
     return 0  # the reader closed the output
 
 
-def asked_quietly(
+def query_quietly(
     flags: ClusterFlags, question: Callable[[KafkaClient], Awaitable[_Answer]]
 ) -> _Answer:
     """Return a cluster's response to a question, without output.
@@ -140,19 +140,19 @@ def _client(flags: ClusterFlags, flag_names: FlagNames) -> KafkaClient:
         flags["client_config"] = from_profile
     settings = client_settings(flags)
     of_file, of_variable = settings.get("bootstrap.servers"), os.environ.get(_VARIABLE)
-    named = flags["bootstrap"] or (
+    bootstrap = flags["bootstrap"] or (
         of_variable or of_file if from_profile else of_file or of_variable
     )
     try:
-        addresses = addresses_of(named or _DEFAULT)
+        addresses = addresses_of(bootstrap or _DEFAULT)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
-    way = way_to_cluster(settings)
+    connection = way_to_cluster(settings)
     return KafkaClient(
         addresses,
         timeout_s=flags["timeout_s"],
-        dialer=way.dialer,
-        handshake=way.handshake,
+        dialer=connection.dialer,
+        handshake=connection.handshake,
         flags=flag_names,
         clock=SystemClock(),
         random=random.Random(),  # noqa: S311 - for pauses
@@ -189,10 +189,10 @@ async def _until_terminated(work: Awaitable[None]) -> int:
 
 def pairs(texts: tuple[str, ...], flag: str) -> dict[str, str]:
     """Parse `key=value` flags; raise click.UsageError if one has no key or equals sign."""
-    found: dict[str, str] = {}
+    parsed: dict[str, str] = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not key:
             raise click.UsageError(f"{flag} {text} cannot be used: write KEY=VALUE")
-        found[key] = value
-    return found
+        parsed[key] = value
+    return parsed

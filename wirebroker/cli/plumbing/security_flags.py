@@ -17,7 +17,7 @@ import click
 from wirebroker.cli.plumbing.file_path import FilePath
 from wirebroker.config.java.jaas import LOGIN_MODULES, PASSWORD_MECHANISMS, quoted
 from wirebroker.net.client.tcp_dialer import TcpDialer
-from wirebroker.security.login.outgoing import Way
+from wirebroker.security.login.outgoing import ConnectionMethod
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -106,22 +106,22 @@ def client_settings(flags: SecurityFlags) -> dict[str, str]:
     return settings
 
 
-def way_to_cluster(settings: Mapping[str, str]) -> Way:
+def way_to_cluster(settings: Mapping[str, str]) -> ConnectionMethod:
     """Return the transport and login for the cluster.
 
     Raises:
         click.UsageError: A setting is invalid.
     """
     if settings.keys() <= _OF_PLAIN_TEXT and settings["security.protocol"] == "PLAINTEXT":
-        return Way(TcpDialer(), None)
+        return ConnectionMethod(TcpDialer(), None)
     # Imported only if needed: it takes a fifth of a short verb's time.
     from wirebroker.client.security.security import client_security  # noqa: PLC0415
     from wirebroker.config.rows.row import ConfigError  # noqa: PLC0415
     from wirebroker.config.sources.sources import local_java_options  # noqa: PLC0415
-    from wirebroker.security.login.outgoing import way_of  # noqa: PLC0415
+    from wirebroker.security.login.outgoing import connection_method  # noqa: PLC0415
 
     try:
-        return way_of(client_security(settings, local_java_options(os.environ)))
+        return connection_method(client_security(settings, local_java_options(os.environ)))
     except ConfigError as error:
         raise click.UsageError(str(error)) from None
 
@@ -136,11 +136,11 @@ def _of_file(path: Path | str | None) -> dict[str, str]:
     from wirebroker.config.sources.sources import without_placeholders  # noqa: PLC0415 - likewise
 
     try:
-        found = parse_properties(Path(path).read_text("latin-1"))
-        return without_placeholders(found, os.environ)
+        properties = parse_properties(Path(path).read_text("latin-1"))
+        return without_placeholders(properties, os.environ)
     except (OSError, ValueError, ConfigError) as error:
-        why = (isinstance(error, OSError) and error.strerror) or error
-        raise click.UsageError(f"--client-config {path} cannot be used: {why}") from None
+        reason = (isinstance(error, OSError) and error.strerror) or error
+        raise click.UsageError(f"--client-config {path} cannot be used: {reason}") from None
 
 
 def _login(user: str, mechanism: str) -> dict[str, str]:

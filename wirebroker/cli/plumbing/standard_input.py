@@ -37,9 +37,9 @@ class LineSplitter:
     def lines_in(self, piece: bytes) -> list[bytes]:
         """Return the lines that end in a piece, without their line ends."""
         if self._as_java:
-            whole = piece.removeprefix(b"\n") if self._has_returned else piece
+            chunk = piece.removeprefix(b"\n") if self._has_returned else piece
             self._has_returned = piece.endswith(b"\r")
-            piece = whole.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+            piece = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         *lines, self.rest = (self.rest + piece).split(b"\n")
         return lines
 

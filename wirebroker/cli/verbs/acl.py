@@ -100,15 +100,15 @@ def _resource_flags(command: _Command) -> _Command:
 
 
 def _resources(flags: _ResourceFlags) -> list[tuple[str, str]]:
-    named = {
+    names_by_kind = {
         "topic": flags["topics"],
         "group": flags["group_names"],
         "transactional_id": flags["transactional_ids"],
         "user": flags["users"],
         "delegation_token": flags["delegation_tokens"],
     }
-    found = [(kind, name) for kind, names in named.items() for name in names]
-    return found + ([("cluster", CLUSTER_NAME)] if flags["of_cluster"] else [])
+    resources = [(kind, name) for kind, names in names_by_kind.items() for name in names]
+    return resources + ([("cluster", CLUSTER_NAME)] if flags["of_cluster"] else [])
 
 
 @click.group()
@@ -138,7 +138,9 @@ class _CreateFlags(_ResourceFlags, ClusterFlags):
     "operations",
     multiple=True,
     required=True,
-    type=click.Choice([each for each in OPERATIONS if each != ANY], case_sensitive=False),
+    type=click.Choice(
+        [operation for operation in OPERATIONS if operation != ANY], case_sensitive=False
+    ),
     help="Operation (repeatable).",
 )
 @click.option(
@@ -161,16 +163,18 @@ def create(
     **flags: Unpack[_CreateFlags],
 ) -> int:
     """Create ACLs, one for each combination of principal, operation, host and resource."""
-    who = [("allow", each) for each in allow] + [("deny", each) for each in deny]
-    if not who:
+    access_entries = [("allow", principal) for principal in allow] + [
+        ("deny", principal) for principal in deny
+    ]
+    if not access_entries:
         raise click.UsageError("give --allow or --deny")
     resources = _resources(flags)
     if not resources:
         raise click.UsageError("name the resources: --topic, --group, --cluster, …")
-    for each in flags["users"]:
-        if ":" not in each and each != "*":  # it would match no user
+    for user in flags["users"]:
+        if ":" not in user and user != "*":  # it would match no user
             raise click.UsageError(
-                f"--user-principal {each!r} is not a principal: write User:{each}"
+                f"--user-principal {user!r} is not a principal: write User:{user}"
             )
     rules = [
         AccessRule(
@@ -183,14 +187,14 @@ def create(
             permission,
         )
         for kind, name in resources
-        for permission, principal in who
+        for permission, principal in access_entries
         for operation in operations
         for host in hosts or (_EVERY_HOST,)
     ]
 
     async def work(client: KafkaClient, out: Output) -> None:
         await create_acls(client, rules)
-        _show(out, {"created": [each._asdict() for each in rules]}, rules)
+        _show(out, {"created": [rule._asdict() for rule in rules]}, rules)
 
     return run_verb(flags, work)
 
@@ -251,8 +255,8 @@ def list_(**flags: Unpack[_FilterFlags]) -> int:
     """List ACLs: all, or those that match the flags."""
 
     async def work(client: KafkaClient, out: Output) -> None:
-        rules = await _found(client, _filters(flags))
-        _show(out, [each._asdict() for each in rules], rules)
+        rules = await _matching_rules(client, _filters(flags))
+        _show(out, [rule._asdict() for rule in rules], rules)
 
     return run_verb(flags, work)
 
@@ -270,19 +274,21 @@ def delete(*, yes: bool, **flags: Unpack[_FilterFlags]) -> int:
     async def work(client: KafkaClient, out: Output) -> None:
         if not yes:
             await check_cluster_rights(client, "alter", "rules cannot be deleted")
-            rules = await _found(client, filters)
-            _show(out, {"would_delete": [each._asdict() for each in rules]}, rules)
+            rules = await _matching_rules(client, filters)
+            _show(out, {"would_delete": [rule._asdict() for rule in rules]}, rules)
             tell(dry_run_hint("would be deleted"))
             return
-        rules = [rule for each in filters for rule in await delete_acls(client, each)]
-        _show(out, {"deleted": [each._asdict() for each in rules]}, rules)
+        rules = [rule for rule_filter in filters for rule in await delete_acls(client, rule_filter)]
+        _show(out, {"deleted": [rule._asdict() for rule in rules]}, rules)
 
     return run_verb(flags, work)
 
 
-async def _found(client: KafkaClient, filters: list[RuleFilter]) -> list[AccessRule]:
-    return sorted({rule for each in filters for rule in await list_acls(client, each)})
+async def _matching_rules(client: KafkaClient, filters: list[RuleFilter]) -> list[AccessRule]:
+    return sorted(
+        {rule for rule_filter in filters for rule in await list_acls(client, rule_filter)}
+    )
 
 
 def _show(out: Output, data: Any, rules: list[AccessRule]) -> None:
-    out.show(data, out.table([each._asdict() for each in rules], _COLUMNS))
+    out.show(data, out.table([rule._asdict() for rule in rules], _COLUMNS))

@@ -150,16 +150,16 @@ def _values(size: int) -> Iterator[bytes]:
     """Yield values endlessly; half of each is compressible."""
     chance = random.Random(1)  # noqa: S311 - the same each time
     half = size // 2
-    some = [chance.randbytes(size - half) + bytes(half) for _ in range(_DIFFERENT_VALUES)]
-    return itertools.cycle(some)
+    values = [chance.randbytes(size - half) + bytes(half) for _ in range(_DIFFERENT_VALUES)]
+    return itertools.cycle(values)
 
 
 class _Run:
-    def __init__(self, client: KafkaClient, what: str, count: int) -> None:
+    def __init__(self, client: KafkaClient, operation: str, count: int) -> None:
         self.meter = LoadMeter(client.clock.monotonic())
         self.rates: list[float] = []
         self._client = client
-        self._what = what
+        self._operation = operation
         self._count = count
         self._tells = sys.stderr.isatty()
 
@@ -170,7 +170,7 @@ class _Run:
             self.note()
             if self._tells:
                 share = self.meter.records / self._count
-                text = f"\r{self._what} {share:4.0%}  {self.rates[-1]:,.0f} records/s "
+                text = f"\r{self._operation} {share:4.0%}  {self.rates[-1]:,.0f} records/s "
                 click.echo(text, err=True, nl=False)
 
     def note(self) -> None:
@@ -184,7 +184,7 @@ class _Run:
             self.note()
         p50, p99 = self.meter.percentiles_ms(0.5, 0.99)
         return {
-            "what": self._what,
+            "what": self._operation,
             "records": figures.records,
             "seconds": round(figures.seconds, 3),
             "records_per_s": round(figures.records_per_s),
@@ -192,7 +192,7 @@ class _Run:
             "p50_ms": round(p50, 1),
             "p99_ms": round(p99, 1),
             "most_ms": round(figures.most_ms, 1),
-            "rates": [round(each) for each in self.rates],
+            "rates": [round(rate) for rate in self.rates],
         }
 
 
@@ -211,17 +211,17 @@ async def _written(client: KafkaClient, plan: LoadPlan, values: Iterator[bytes])
 
 
 async def _read(client: KafkaClient, plan: LoadPlan) -> dict[str, Any]:
-    places = list(await partitions_of(client, [plan.topic]))
-    starts = await offsets_at(client, dict.fromkeys(places, EARLIEST))
-    ends = await offsets_at(client, dict.fromkeys(places, LATEST))
+    topic_partitions = list(await partitions_of(client, [plan.topic]))
+    starts = await offsets_at(client, dict.fromkeys(topic_partitions, EARLIEST))
+    ends = await offsets_at(client, dict.fromkeys(topic_partitions, LATEST))
     run = _Run(client, "read", plan.records)
     last = client.clock.monotonic()
 
-    def take(place: TopicPartition, records: list[Record]) -> bool:
+    def take(topic_partition: TopicPartition, records: list[Record]) -> bool:
         nonlocal last
-        del place
+        del topic_partition
         now = client.clock.monotonic()
-        run.meter.add(len(records), sum(len(each.value or b"") for each in records), now - last)
+        run.meter.add(len(records), sum(len(record.value or b"") for record in records), now - last)
         last = now
         return True
 
@@ -238,6 +238,8 @@ def _show(out: Output, topic: str, rows: list[dict[str, Any]]) -> None:
 def _plot(rates: list[int]) -> str:
     """Draw rates as bars from 0 to the highest; adjacent rates are merged if there are many."""
     step = -(-len(rates) // _PLOT_WIDTH)
-    some = [sum(rates[at : at + step]) / step for at in range(0, len(rates), step)]
-    most = max(some) or 1
-    return "".join(_BARS[min(len(_BARS) - 1, int(each / most * len(_BARS)))] for each in some)
+    averages = [sum(rates[at : at + step]) / step for at in range(0, len(rates), step)]
+    highest = max(averages) or 1
+    return "".join(
+        _BARS[min(len(_BARS) - 1, int(rate / highest * len(_BARS)))] for rate in averages
+    )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from wirebroker.base.wording import counted
+from wirebroker.base.text import counted
 from wirebroker.cli.plumbing.flags import dry_run_hint, yes_flag
 from wirebroker.cli.plumbing.output import tell
 from wirebroker.cli.plumbing.running import ClusterFlags, cluster_flags, run_verb
@@ -16,9 +16,9 @@ from wirebroker.client.checks.dry_runs import (
 )
 from wirebroker.client.cluster.brokers import (
     log_dirs_of,
+    responding_brokers,
     unregister_broker,
     unregister_controller,
-    who_answers,
 )
 from wirebroker.client.cluster.quorum import controller_of
 
@@ -64,7 +64,7 @@ def log_dirs(*, brokers: tuple[int, ...], **flags: Unpack[ClusterFlags]) -> int:
     """Show the data directories of brokers and their usage."""
 
     async def work(client: KafkaClient, out: Output) -> None:
-        rows = [each._asdict() for each in await log_dirs_of(client, brokers)]
+        rows = [directory._asdict() for directory in await log_dirs_of(client, brokers)]
         columns = (
             *("broker_id", "path", "error", "replica_count"),
             *("size_bytes", "usable_bytes", "total_bytes"),
@@ -111,29 +111,34 @@ def unregister_controller_(*, controller_id: int, yes: bool, **flags: Unpack[Clu
             tell(dry_run_hint(f"unregisters controller {controller_id}"))
             return
         await unregister_controller(client, controller_id)
-        gone = [f"controller {controller_id} is no longer registered"]
-        out.show({"controller_id": controller_id}, gone)
+        lines = [f"controller {controller_id} is no longer registered"]
+        out.show({"controller_id": controller_id}, lines)
 
     return run_verb(flags, work)
 
 
 def _show(flags: ClusterFlags) -> int:
     async def work(client: KafkaClient, out: Output) -> None:
-        found = await client.metadata()
-        controller = await controller_of(client, found.controller_id)
+        metadata = await client.metadata()
+        controller = await controller_of(client, metadata.controller_id)
         rows = [
-            {"broker": each.node_id, "host": each.host, "port": each.port, "rack": each.rack}
-            for each in sorted(found.brokers, key=lambda each: each.node_id)
+            {
+                "broker": broker.node_id,
+                "host": broker.host,
+                "port": broker.port,
+                "rack": broker.rack,
+            }
+            for broker in sorted(metadata.brokers, key=lambda broker: broker.node_id)
         ]
         columns = ["broker", "host", "port", "rack"]
         if controller.is_silent:
             # Dead brokers may still be listed: only a controller removes them.
-            answers = await who_answers(client, [each["broker"] for each in rows])
-            rows = [{**each, "answers": answers[each["broker"]]} for each in rows]
+            answers = await responding_brokers(client, [row["broker"] for row in rows])
+            rows = [{**row, "answers": answers[row["broker"]]} for row in rows]
             columns.append("answers")
-        summary = _summary_of(found, controller, rows)
+        summary = _summary_of(metadata, controller, rows)
         lines = [
-            f"{out.title('cluster')} {found.cluster_id}, {_named(controller)}",
+            f"{out.title('cluster')} {metadata.cluster_id}, {_named(controller)}",
             f"{counted(summary['topic_count'], 'topic')},"
             f" {counted(summary['partition_count'], 'partition')}:"
             f" {summary['leaderless_count']} without a leader,"
@@ -149,21 +154,23 @@ def _show(flags: ClusterFlags) -> int:
 def _named(controller: ActiveNode) -> str:
     if controller.problem is None:
         return f"controller {controller.node_id}"
-    what = "no controller responds" if controller.is_silent else "its controller is not known"
-    return f"{what}: {controller.problem}"
+    summary = "no controller responds" if controller.is_silent else "its controller is not known"
+    return f"{summary}: {controller.problem}"
 
 
-def _summary_of(found: Any, controller: ActiveNode, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    partitions = [part for each in found.topics for part in each.partitions]
+def _summary_of(
+    metadata: Any, controller: ActiveNode, rows: list[dict[str, Any]]
+) -> dict[str, Any]:
+    partitions = [part for topic in metadata.topics for part in topic.partitions]
     return {
-        "cluster_id": found.cluster_id,
+        "cluster_id": metadata.cluster_id,
         "controller_id": controller.node_id,
         "controller_problem": controller.problem,
         "brokers": rows,
-        "topic_count": len(found.topics),
+        "topic_count": len(metadata.topics),
         "partition_count": len(partitions),
-        "leaderless_count": sum(each.leader_id < 0 for each in partitions),
+        "leaderless_count": sum(partition.leader_id < 0 for partition in partitions),
         "under_replicated_count": sum(
-            len(each.isr_nodes) < len(each.replica_nodes) for each in partitions
+            len(partition.isr_nodes) < len(partition.replica_nodes) for partition in partitions
         ),
     }

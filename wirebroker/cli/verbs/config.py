@@ -43,16 +43,16 @@ def list_(*, kind: str, name: str, everything: bool, **flags: Unpack[ClusterFlag
     number, resource = _resource(kind, name)
 
     async def work(client: KafkaClient, out: Output) -> None:
-        await _check_that_it_is_there(client, number, resource)
+        await _check_exists(client, number, resource)
         rows = [
             {
-                "name": each.name,
-                "value": each.value,
-                "source": each.source,
-                "is_read_only": each.is_read_only,
+                "name": config.name,
+                "value": config.value,
+                "source": config.source,
+                "is_read_only": config.is_read_only,
             }
-            for each in await configs_of(client, number, resource)
-            if everything or each.is_set or each.source == "file"
+            for config in await configs_of(client, number, resource)
+            if everything or config.is_set or config.source == "file"
         ]
         out.show(rows, out.table(rows, ("name", "value", "source")))
 
@@ -71,7 +71,9 @@ def set_(*, kind: str, name: str, settings: tuple[str, ...], **flags: Unpack[Clu
 
     async def work(client: KafkaClient, out: Output) -> None:
         await _alter(client, number, resource, changes)
-        out.show({"set": changes}, [f"{label(number, resource)}: {each}" for each in settings])
+        out.show(
+            {"set": changes}, [f"{label(number, resource)}: {setting}" for setting in settings]
+        )
 
     return run_verb(flags, work)
 
@@ -87,23 +89,23 @@ def unset(*, kind: str, name: str, keys: tuple[str, ...], **flags: Unpack[Cluste
 
     async def work(client: KafkaClient, out: Output) -> None:
         await _alter(client, number, resource, dict.fromkeys(keys))
-        lines = [f"{label(number, resource)}: {each} is reset to its default" for each in keys]
+        lines = [f"{label(number, resource)}: {key} is reset to its default" for key in keys]
         out.show({"unset": list(keys)}, lines)
 
     return run_verb(flags, work)
 
 
 async def _alter(client: KafkaClient, kind: int, name: str, changes: dict[str, str | None]) -> None:
-    await _check_that_it_is_there(client, kind, name)
-    known = {each.name for each in await configs_of(client, kind, name)}
+    await _check_exists(client, kind, name)
+    config_names = {config.name for config in await configs_of(client, kind, name)}
     for key in changes:
         # Brokers accept unknown names for their plugins; topics have no plugins.
-        if kind == TOPIC and key not in known:
-            raise ClientError(f"topics have no config {key}{did_you_mean(key, known)}")
+        if kind == TOPIC and key not in config_names:
+            raise ClientError(f"topics have no config {key}{did_you_mean(key, config_names)}")
     await alter_configs(client, kind, name, changes)
 
 
-async def _check_that_it_is_there(client: KafkaClient, kind: int, name: str) -> None:
+async def _check_exists(client: KafkaClient, kind: int, name: str) -> None:
     if kind == TOPIC:  # the response for a missing topic is misleading
         await find_topics(client, [name])
 

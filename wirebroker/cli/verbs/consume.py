@@ -120,33 +120,35 @@ def consume(
             "give one of --group and --partition: a group assigns partitions itself"
         )
     writer = _writer(form, as_json=as_json or flags["output"] == "json")
-    where = "start" if from_beginning else "end" if offset is None else offset
+    start = "start" if from_beginning else "end" if offset is None else offset
     read_committed = isolation == "read_committed"
 
     async def work(client: KafkaClient, out: Output) -> None:
-        found = await partitions_of(client, topics)
+        available = await partitions_of(client, topics)
         sink = _Sink(out, writer, count)
 
-        async def positions(places: list[TopicPartition]) -> dict[TopicPartition, int]:
-            return await _positions(client, places, where, from_time)
+        async def positions(topic_partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+            return await _positions(client, topic_partitions, start, from_time)
 
-        async def ends(places: list[TopicPartition]) -> dict[TopicPartition, int]:
-            latest = dict.fromkeys(places, LATEST)
+        async def ends(topic_partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+            latest = dict.fromkeys(topic_partitions, LATEST)
             return await offsets_at(client, latest, read_committed=read_committed)
 
         if group is not None:
             reader = GroupReader(client, GroupMembership(client, group, topics), sink.take)
             await reader.run(positions, ends if exits else None, read_committed=read_committed)
             return
-        places = [
-            place
+        topic_partitions = [
+            topic_partition
             for topic in topics
-            for place in chosen_partitions([each for each in found if each[0] == topic], partitions)
+            for topic_partition in chosen_partitions(
+                [candidate for candidate in available if candidate[0] == topic], partitions
+            )
         ]
-        until = await ends(places) if exits else None
+        until = await ends(topic_partitions) if exits else None
         await PartitionsReader(
             client,
-            await positions(places),
+            await positions(topic_partitions),
             sink.take,
             until=until,
             read_committed=read_committed,
@@ -167,28 +169,34 @@ def _writer(form: str | None, *, as_json: bool) -> Writer:
 
 
 async def _positions(
-    client: KafkaClient, places: list[TopicPartition], where: int | str, from_time: int | None
+    client: KafkaClient,
+    topic_partitions: list[TopicPartition],
+    start: int | str,
+    from_time: int | None,
 ) -> dict[TopicPartition, int]:
     if from_time is not None:
-        return await offsets_at(client, dict.fromkeys(places, from_time))
-    if isinstance(where, str):
-        return await offsets_at(client, dict.fromkeys(places, _WORDS[where]))
-    if where >= 0:
-        return await clamped(client, dict.fromkeys(places, where))
-    ends = await offsets_at(client, dict.fromkeys(places, LATEST))
-    return await clamped(client, {place: ends[place] + where for place in places})
+        return await offsets_at(client, dict.fromkeys(topic_partitions, from_time))
+    if isinstance(start, str):
+        return await offsets_at(client, dict.fromkeys(topic_partitions, _WORDS[start]))
+    if start >= 0:
+        return await clamped(client, dict.fromkeys(topic_partitions, start))
+    ends = await offsets_at(client, dict.fromkeys(topic_partitions, LATEST))
+    return await clamped(
+        client,
+        {topic_partition: ends[topic_partition] + start for topic_partition in topic_partitions},
+    )
 
 
 class _Sink:
-    def __init__(self, out: Output, writer: Writer, most: int | None) -> None:
+    def __init__(self, out: Output, writer: Writer, max_records: int | None) -> None:
         self._out = out
         self._writer = writer
-        self._left = most
+        self._remaining = max_records
 
-    def take(self, place: TopicPartition, records: list[Record]) -> bool:
+    def take(self, topic_partition: TopicPartition, records: list[Record]) -> bool:
         """Print records; return whether more are wanted."""
-        if self._left is not None:
-            del records[self._left :]
-            self._left -= len(records)
-        self._out.write(b"".join([self._writer(place, each) for each in records]))
-        return self._left != 0
+        if self._remaining is not None:
+            del records[self._remaining :]
+            self._remaining -= len(records)
+        self._out.write(b"".join([self._writer(topic_partition, record) for record in records]))
+        return self._remaining != 0

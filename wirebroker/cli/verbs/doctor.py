@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from wirebroker.cli.plumbing.running import FAILED, ClusterFlags, cluster_flags, run_verb
-from wirebroker.client.checks.checkup import CheckupLimits, Weight, ask_all
+from wirebroker.client.checks.health_checks import HealthLimits, Weight, run_checks
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -90,7 +90,7 @@ def doctor(
 
     async def work(client: KafkaClient, out: Output) -> None:
         nonlocal is_sick
-        limits = CheckupLimits(
+        limits = HealthLimits(
             lag,
             free_percent / 100,
             int(skew_s * 1000),
@@ -99,23 +99,24 @@ def doctor(
             metrics_urls,
             slow_ms,
         )
-        found = await ask_all(client, limits)
+        results = await run_checks(client, limits)
         rows: list[dict[str, Any]] = []
         lines: list[str] = []
-        for name, symptoms in found.items():
-            is_sick = is_sick or any(each.weight is not Weight.OPEN for each in symptoms)
+        for name, symptoms in results.items():
+            is_sick = is_sick or any(symptom.weight is not Weight.OPEN for symptom in symptoms)
             if not symptoms:
                 lines.append(f"ok  {name}")
-            for each in symptoms:
+            for symptom in symptoms:
                 lines += [
-                    f"{_SIGNS[each.weight]}  {out.title(name)}: {each.what}",
-                    f"      next: {each.next_step}",
+                    f"{_SIGNS[symptom.weight]}  {out.title(name)}: {symptom.what}",
+                    f"      next: {symptom.next_step}",
                 ]
             rows.append(
                 {
                     "question": name,
                     "symptoms": [
-                        {**each._asdict(), "weight": each.weight.value} for each in symptoms
+                        {**symptom._asdict(), "weight": symptom.weight.value}
+                        for symptom in symptoms
                     ],
                 }
             )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from wirebroker.base.wording import counted
+from wirebroker.base.text import counted
 from wirebroker.cli.plumbing.completed_names import TOPIC_NAME
 from wirebroker.cli.plumbing.flags import chosen_partitions, dry_run_hint, partition_list, yes_flag
 from wirebroker.cli.plumbing.output import tell
@@ -54,8 +54,8 @@ def preferred(
         raise click.UsageError("--partition needs a topic")
 
     async def work(client: KafkaClient, out: Output) -> None:
-        places = list(await _leaders(client, topics, partitions)) if topics else None
-        await _elect(client, out, PREFERRED, places)
+        topic_partitions = list(await _leaders(client, topics, partitions)) if topics else None
+        await _elect(client, out, PREFERRED, topic_partitions)
 
     return run_verb(flags, work)
 
@@ -81,13 +81,13 @@ def unclean(
 
     async def work(client: KafkaClient, out: Output) -> None:
         leaders = await _leaders(client, topics, partitions)
-        lost = [place for place, leader in leaders.items() if leader < 0]
+        leaderless = [topic_partition for topic_partition, leader in leaders.items() if leader < 0]
         if yes:
-            await _elect(client, out, UNCLEAN, lost)
+            await _elect(client, out, UNCLEAN, leaderless)
             return
-        if lost:
+        if leaderless:
             await check_cluster_rights(client, "alter", "leaders cannot be elected")
-        rows = [place._asdict() for place in lost]
+        rows = [topic_partition._asdict() for topic_partition in leaderless]
         out.show({"would_elect": rows}, out.table(rows, ("topic", "partition")))
         tell(dry_run_hint("would elect replicas that may lack records"))
 
@@ -99,35 +99,45 @@ async def _leaders(
 ) -> dict[TopicPartition, int]:
     leaders: dict[TopicPartition, int] = {}
     for topic in (await client.metadata(topics)).topics:
-        found = {
-            TopicPartition(topic.name, each.partition_index): int(each.leader_id)
-            for each in sorted(topic.partitions, key=lambda each: each.partition_index)
+        topic_leaders = {
+            TopicPartition(topic.name, partition.partition_index): int(partition.leader_id)
+            for partition in sorted(
+                topic.partitions, key=lambda partition: partition.partition_index
+            )
         }
-        if not found:
+        if not topic_leaders:
             raise ClientError(f"there is no topic {topic.name}", code=topic.error_code)
-        leaders |= {place: found[place] for place in chosen_partitions(list(found), partitions)}
+        leaders |= {
+            topic_partition: topic_leaders[topic_partition]
+            for topic_partition in chosen_partitions(list(topic_leaders), partitions)
+        }
     return leaders
 
 
 async def _elect(
-    client: KafkaClient, out: Output, kind: int, places: list[TopicPartition] | None
+    client: KafkaClient, out: Output, kind: int, topic_partitions: list[TopicPartition] | None
 ) -> None:
-    found = await elect_leaders(client, kind, places) if places is None or places else []
+    results = (
+        await elect_leaders(client, kind, topic_partitions)
+        if topic_partitions is None or topic_partitions
+        else []
+    )
     rows: list[dict[str, Any]] = [
         {
-            **each.place._asdict(),
-            "elected": not each.code,
-            "message": each.message if each.is_refused else None,
+            **result.place._asdict(),
+            "elected": not result.code,
+            "message": result.message if result.is_refused else None,
         }
-        for each in found
+        for result in results
     ]
-    said = [
-        f"{each.place}: {each.message if each.is_refused else _result(each.code)}" for each in found
+    lines = [
+        f"{result.place}: {result.message if result.is_refused else _result(result.code)}"
+        for result in results
     ]
-    out.show(rows, said or ["every leader is the preferred one"])
-    refused = sum(each.is_refused for each in found)
+    out.show(rows, lines or ["every leader is the preferred one"])
+    refused = sum(result.is_refused for result in results)
     if refused:
-        raise ClientError(f"refused: {refused} of {counted(len(found), 'election')}")
+        raise ClientError(f"refused: {refused} of {counted(len(results), 'election')}")
 
 
 def _result(code: int) -> str:

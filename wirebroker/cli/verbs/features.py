@@ -37,20 +37,20 @@ def list_(**flags: Unpack[ClusterFlags]) -> int:
     """List features with the current level and the levels that the broker supports."""
 
     async def work(client: KafkaClient, out: Output) -> None:
-        rows = [each._asdict() for each in await features_of(client)]
+        rows = [feature._asdict() for feature in await features_of(client)]
         out.show(rows, out.table(rows, ("name", "level", "lowest", "highest")))
 
     return run_verb(flags, work)
 
 
 def _levels(
-    _context: click.Context, _flag: click.Parameter, given: tuple[str, ...]
+    _context: click.Context, _flag: click.Parameter, settings: tuple[str, ...]
 ) -> dict[str, int]:
     levels: dict[str, int] = {}
-    for each in given:
-        name, sign, level = each.partition("=")
+    for setting in settings:
+        name, sign, level = setting.partition("=")
         if not (name and sign and level.isdecimal()) or name in levels:
-            raise click.BadParameter(f"{each}: write NAME=LEVEL, each name once")
+            raise click.BadParameter(f"{setting}: write NAME=LEVEL, each name once")
         levels[name] = int(level)
     return levels
 
@@ -89,14 +89,15 @@ def _update(levels: dict[str, int], kind: int, flags: ClusterFlags, *, is_trial:
     async def work(client: KafkaClient, out: Output) -> None:
         refused = await update_features(client, levels, kind, is_trial=is_trial)
         rows = [
-            {"name": name, "level": levels[name], "refused": why} for name, why in refused.items()
+            {"name": name, "level": levels[name], "refused": reason}
+            for name, reason in refused.items()
         ]
         done = "could have" if is_trial else "has"
         lines = [
-            f"{each['name']} {done} level {each['level']}"
-            if each["refused"] is None
-            else f"{each['name']} is refused: {each['refused']}"
-            for each in rows
+            f"{row['name']} {done} level {row['level']}"
+            if row["refused"] is None
+            else f"{row['name']} is refused: {row['refused']}"
+            for row in rows
         ]
         out.show(rows, lines)
         if any(refused.values()):

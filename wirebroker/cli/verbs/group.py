@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from wirebroker.base.wording import counted
+from wirebroker.base.text import counted
 from wirebroker.cli.plumbing.completed_names import GROUP_NAME, TOPIC_NAME
 from wirebroker.cli.plumbing.flags import (
     chosen_partitions,
@@ -54,7 +54,7 @@ def list_(**flags: Unpack[ClusterFlags]) -> int:
     """List groups."""
 
     async def work(client: KafkaClient, out: Output) -> None:
-        rows = [each._asdict() for each in await list_groups(client)]
+        rows = [group._asdict() for group in await list_groups(client)]
         out.show(rows, out.table(rows, ("name", "state", "kind", "protocol")))
 
     return run_verb(flags, work)
@@ -73,13 +73,20 @@ def describe(*, names: tuple[str, ...], **flags: Unpack[ClusterFlags]) -> int:
         data: list[dict[str, Any]] = []
         lines: list[str] = []
         for name in names:
-            found = await describe_group(client, name)
-            assigned = [place for each in found.members for place in each.partitions]
-            rows = _partition_rows(found, await progress_of(client, name, assigned))
-            data.append(_as_data(found, rows))
-            members = counted(len(found.members), "member")
-            assignor = f", {found.assignor}" if found.assignor else ""
-            lines += [*([""] if lines else []), f"{out.title(name)}  {found.state}, {members}"]
+            description = await describe_group(client, name)
+            assigned = [
+                topic_partition
+                for member in description.members
+                for topic_partition in member.partitions
+            ]
+            rows = _partition_rows(description, await progress_of(client, name, assigned))
+            data.append(_as_data(description, rows))
+            members = counted(len(description.members), "member")
+            assignor = f", {description.assignor}" if description.assignor else ""
+            lines += [
+                *([""] if lines else []),
+                f"{out.title(name)}  {description.state}, {members}",
+            ]
             lines[-1] += assignor
             columns = ("topic", "partition", "committed", "end", "lag", "client", "host")
             lines += out.table(rows, columns) if rows else ["nothing is committed or assigned"]
@@ -89,29 +96,38 @@ def describe(*, names: tuple[str, ...], **flags: Unpack[ClusterFlags]) -> int:
 
 
 def _partition_rows(
-    found: DescribedConsumers, progress: list[GroupProgress]
+    description: DescribedConsumers, progress: list[GroupProgress]
 ) -> list[dict[str, str | int | None]]:
-    owners = {place: member for member in found.members for place in member.partitions}
+    owners = {
+        topic_partition: member
+        for member in description.members
+        for topic_partition in member.partitions
+    }
     return [
         {
-            "topic": each.place.topic,
-            "partition": each.place.partition,
-            "committed": each.committed,
-            "end": each.end,
-            "lag": each.lag,
-            "client": owners[each.place].client_id if each.place in owners else None,
-            "host": owners[each.place].host if each.place in owners else None,
+            "topic": partition_progress.place.topic,
+            "partition": partition_progress.place.partition,
+            "committed": partition_progress.committed,
+            "end": partition_progress.end,
+            "lag": partition_progress.lag,
+            "client": owners[partition_progress.place].client_id
+            if partition_progress.place in owners
+            else None,
+            "host": owners[partition_progress.place].host
+            if partition_progress.place in owners
+            else None,
         }
-        for each in progress
+        for partition_progress in progress
     ]
 
 
-def _as_data(found: DescribedConsumers, rows: list[dict[str, Any]]) -> dict[str, Any]:
+def _as_data(description: DescribedConsumers, rows: list[dict[str, Any]]) -> dict[str, Any]:
     members = [
-        each._asdict() | {"partitions": [place._asdict() for place in each.partitions]}
-        for each in found.members
+        member._asdict()
+        | {"partitions": [topic_partition._asdict() for topic_partition in member.partitions]}
+        for member in description.members
     ]
-    return found._asdict() | {"members": members, "partitions": rows}
+    return description._asdict() | {"members": members, "partitions": rows}
 
 
 @group.command()
@@ -122,16 +138,18 @@ def lag(*, names: tuple[str, ...], **flags: Unpack[ClusterFlags]) -> int:
 
     async def work(client: KafkaClient, out: Output) -> None:
         chosen = names or [
-            each.name for each in await list_groups(client) if each.kind != _WITHOUT_OFFSETS
+            group.name for group in await list_groups(client) if group.kind != _WITHOUT_OFFSETS
         ]
         rows: list[dict[str, Any]] = []
         for name in chosen:
             if names:
                 await describe_group(client, name)  # raises an error if the group does not exist
             by_topic: dict[str, list[int]] = {}
-            for each in await progress_of(client, name):
-                if each.lag is not None:
-                    by_topic.setdefault(each.place.topic, []).append(each.lag)
+            for partition_progress in await progress_of(client, name):
+                if partition_progress.lag is not None:
+                    by_topic.setdefault(partition_progress.place.topic, []).append(
+                        partition_progress.lag
+                    )
             rows += [
                 {
                     "group": name,
@@ -150,7 +168,7 @@ def lag(*, names: tuple[str, ...], **flags: Unpack[ClusterFlags]) -> int:
 # --- seek, delete ---
 
 
-def _place(_context: click.Context, _option: click.Parameter, text: str | None) -> Any:
+def _start_position(_context: click.Context, _option: click.Parameter, text: str | None) -> Any:
     if text is None or text in _WORDS:
         return text
     if not (text.isascii() and text.isdigit()):
@@ -161,7 +179,7 @@ def _place(_context: click.Context, _option: click.Parameter, text: str | None) 
 @group.command()
 @click.argument("name", type=GROUP_NAME, metavar="GROUP")
 @click.option(
-    "--to", "where", callback=_place, metavar="WHERE", help=("Move to start, end, or an offset.")
+    "--to", callback=_start_position, metavar="WHERE", help=("Move to start, end, or an offset.")
 )
 @click.option(
     "--to-time",
@@ -195,7 +213,7 @@ def _place(_context: click.Context, _option: click.Parameter, text: str | None) 
 def seek(
     *,
     name: str,
-    where: int | str | None,
+    to: int | str | None,
     to_time: int | None,
     by: int | None,
     topics: tuple[str, ...],
@@ -207,28 +225,32 @@ def seek(
 
     Its consumers start from there. A missing group is created.
     """
-    if [where is not None, to_time is not None, by is not None].count(True) != 1:
+    if [to is not None, to_time is not None, by is not None].count(True) != 1:
         raise click.UsageError("give one of --to, --to-time and --by")
     if partitions is not None and not topics:
         raise click.UsageError("--partition needs --topic")
 
     async def work(client: KafkaClient, out: Output) -> None:
         committed = await committed_of(client, name)
-        places = await _chosen(client, name, committed, topics, partitions)
+        topic_partitions = await _chosen(client, name, committed, topics, partitions)
         if by is None:
-            target = to_time if to_time is not None else where
+            target = to_time if to_time is not None else to
             assert target is not None
-            goals = await _goals(client, places, target, is_time=to_time is not None)
+            goals = await _goals(client, topic_partitions, target, is_time=to_time is not None)
         else:
-            moved = {place: at + by for place, at in committed.items() if place in places}
+            moved = {
+                topic_partition: offset + by
+                for topic_partition, offset in committed.items()
+                if topic_partition in topic_partitions
+            }
             goals = await clamped(client, moved)
         if yes:
             await commit(client, name, goals)
         else:
             await check_offset_commit(client, name, goals)
         rows = [
-            {**place._asdict(), "committed": committed.get(place), "goal": goal}
-            for place, goal in goals.items()
+            {**topic_partition._asdict(), "committed": committed.get(topic_partition), "goal": goal}
+            for topic_partition, goal in goals.items()
         ]
         data = {"group": name, "done": yes, "partitions": rows}
         out.show(data, out.table(rows, ("topic", "partition", "committed", "goal")))
@@ -250,20 +272,22 @@ async def _chosen(
             raise ClientError(f"group {name} has no committed offsets: name a topic with --topic")
         return list(committed)
     return [
-        place
+        topic_partition
         for topic in topics
-        for place in chosen_partitions(list(await partitions_of(client, [topic])), partitions)
+        for topic_partition in chosen_partitions(
+            list(await partitions_of(client, [topic])), partitions
+        )
     ]
 
 
 async def _goals(
-    client: KafkaClient, places: list[TopicPartition], target: int | str, *, is_time: bool
+    client: KafkaClient, topic_partitions: list[TopicPartition], target: int | str, *, is_time: bool
 ) -> dict[TopicPartition, int]:
     if isinstance(target, str):
-        return await offsets_at(client, dict.fromkeys(places, _WORDS[target]))
+        return await offsets_at(client, dict.fromkeys(topic_partitions, _WORDS[target]))
     if is_time:
-        return await offsets_at(client, dict.fromkeys(places, target))
-    return await clamped(client, dict.fromkeys(places, target))
+        return await offsets_at(client, dict.fromkeys(topic_partitions, target))
+    return await clamped(client, dict.fromkeys(topic_partitions, target))
 
 
 @group.command()
@@ -276,9 +300,9 @@ def delete(*, names: tuple[str, ...], yes: bool, **flags: Unpack[ClusterFlags]) 
     async def work(client: KafkaClient, out: Output) -> None:
         rows: list[dict[str, Any]] = []
         for name in names:
-            found = await describe_group(client, name)
+            description = await describe_group(client, name)
             count = len(await committed_of(client, name))
-            row = {"name": name, "state": found.state, "members": len(found.members)}
+            row = {"name": name, "state": description.state, "members": len(description.members)}
             rows.append(row | {"committed": count})
         if not yes:
             for name in names:

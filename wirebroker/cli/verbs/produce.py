@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from wirebroker.base.wording import counted
+from wirebroker.base.text import counted
 from wirebroker.cli.plumbing.completed_names import TOPIC_NAME
 from wirebroker.cli.plumbing.flags import escaped_text
 from wirebroker.cli.plumbing.running import ClusterFlags, cluster_flags, pairs, run_verb
@@ -98,27 +98,30 @@ def produce(
                 await writer.write(
                     [
                         (
-                            partitioner.partition_of(each[0]) if partition is None else partition,
-                            each,
+                            partitioner.partition_of(record[0]) if partition is None else partition,
+                            record,
                         )
-                        for each in records
+                        for record in records
                     ]
                 )
                 partitioner.turn()
                 if fault is not None:
                     raise fault
         except ClientError as error:
-            count = sum(each.records for each in writer.stored)
+            count = sum(stored_range.records for stored_range in writer.stored)
             before = f"{counted(count, 'record')} before it {'is' if count == 1 else 'are'} stored"
             raise ClientError(f"{error}; {before}") from error
         columns = ("partition", "records", "first_offset", "last_offset")
-        rows = [{name: getattr(each, name) for name in columns} for each in writer.stored]
-        said = [
-            f"{topic}-{each.partition}: {each.records} stored,"
-            f" offsets {each.first_offset} to {each.last_offset}"
-            for each in writer.stored
+        rows = [
+            {name: getattr(stored_range, name) for name in columns}
+            for stored_range in writer.stored
         ]
-        out.show({"topic": topic, "partitions": rows}, said)
+        summary_lines = [
+            f"{topic}-{stored_range.partition}: {stored_range.records} stored,"
+            f" offsets {stored_range.first_offset} to {stored_range.last_offset}"
+            for stored_range in writer.stored
+        ]
+        out.show({"topic": topic, "partitions": rows}, summary_lines)
 
     return run_verb(flags, work)
 
@@ -134,8 +137,8 @@ class _Shape:
         self._count += 1
         if self._separator is None:
             return self._key, line, self._headers
-        key, found, value = line.partition(self._separator)
-        if not found:
+        key, found_separator, value = line.partition(self._separator)
+        if not found_separator:
             text = self._separator.decode()
             raise ClientError(f"line {self._count} has no {text!r} between key and value")
         return key, value, self._headers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from wirebroker.base.wording import counted
+from wirebroker.base.text import counted
 from wirebroker.cli.plumbing.output import Output
 from wirebroker.cli.plumbing.profiles import (
     current_profile,
@@ -36,16 +36,18 @@ def set_(*, name: str, settings: tuple[str, ...]) -> int:
 
     For example bootstrap.servers=kafka:9092 or security.protocol=SSL.
     """
-    found = {}
+    properties = {}
     if name in profile_names():
-        found = parse_properties(profile_file(name).read_text("latin-1"))
-    for each in settings:
-        key, equals, value = each.partition("=")
+        properties = parse_properties(profile_file(name).read_text("latin-1"))
+    for setting in settings:
+        key, equals, value = setting.partition("=")
         if not equals or not key.strip():
-            raise click.UsageError(f"{each} is not a setting: write KEY=VALUE")
-        found[key.strip()] = value.strip()
-    write_profile(name, {key: value for key, value in found.items() if value})
-    click.echo(f"{name}: {counted(len([each for each in found.values() if each]), 'setting')}")
+            raise click.UsageError(f"{setting} is not a setting: write KEY=VALUE")
+        properties[key.strip()] = value.strip()
+    write_profile(name, {key: value for key, value in properties.items() if value})
+    click.echo(
+        f"{name}: {counted(len([value for value in properties.values() if value]), 'setting')}"
+    )
     return 0
 
 
@@ -69,9 +71,9 @@ def show(*, name: str | None) -> int:
         raise click.UsageError(
             "no profile is in use: select one with `wirebroker profile use NAME`"
         )
-    found = parse_properties(profile_file(chosen).read_text("latin-1"))
-    for key, value in sorted(found.items()):
-        click.echo(f"{key}={'(hidden)' if any(each in key for each in _SECRETS) else value}")
+    properties = parse_properties(profile_file(chosen).read_text("latin-1"))
+    for key, value in sorted(properties.items()):
+        click.echo(f"{key}={'(hidden)' if any(secret in key for secret in _SECRETS) else value}")
     return 0
 
 

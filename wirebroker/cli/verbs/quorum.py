@@ -22,25 +22,25 @@ def quorum(**flags: Unpack[ClusterFlags]) -> int:
     """Show the quorum of controllers and its observers."""
 
     async def work(client: KafkaClient, out: Output) -> None:
-        found = await quorum_of(client)
+        description = await quorum_of(client)
         rows = [
             {
-                "node": each.node_id,
-                "role": _role(each.node_id, found.leader_id, is_voter=each.is_voter),
-                "end": each.end_offset,
-                "lag": each.lag,
-                "lag_ms": each.lag_ms,
+                "node": replica.node_id,
+                "role": _role(replica.node_id, description.leader_id, is_voter=replica.is_voter),
+                "end": replica.end_offset,
+                "lag": replica.lag,
+                "lag_ms": replica.lag_ms,
             }
-            for each in found.replicas
+            for replica in description.replicas
         ]
         data = {
-            "leader_id": found.leader_id,
-            "leader_epoch": found.leader_epoch,
-            "high_watermark": found.high_watermark,
+            "leader_id": description.leader_id,
+            "leader_epoch": description.leader_epoch,
+            "high_watermark": description.high_watermark,
             "replicas": rows,
         }
-        head = f"leader {found.leader_id}, epoch {found.leader_epoch}"
-        lines = [f"{out.title('quorum')} {head}, high watermark {found.high_watermark}"]
+        head = f"leader {description.leader_id}, epoch {description.leader_epoch}"
+        lines = [f"{out.title('quorum')} {head}, high watermark {description.high_watermark}"]
         out.show(data, [*lines, *out.table(rows, ("node", "role", "end", "lag", "lag_ms"))])
 
     return run_verb(flags, work)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypedDict, TypeVar
 import click
 
 from wirebroker.cli.plumbing.running import ClusterFlags, cluster_flags, pairs, run_verb
-from wirebroker.client.configs.quotas import Entity, alter_quotas, list_quotas, shown_entity
+from wirebroker.client.configs.quotas import Entity, alter_quotas, entity_text, list_quotas
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,16 +84,19 @@ def quota() -> None:
 @cluster_flags
 def list_(**flags: Unpack[_QuotaFlags]) -> int:
     """List quotas: all, or those of the entities in the flags."""
-    wanted = _entity(flags, is_needed=False)
+    requested_entity = _entity(flags, is_needed=False)
 
     async def work(client: KafkaClient, out: Output) -> None:
-        found = await list_quotas(client, wanted)
+        quotas = await list_quotas(client, requested_entity)
         rows = [
-            {"entity": shown_entity(entity), "quota": key, "value": f"{value:.15g}"}
-            for entity, values in found
+            {"entity": entity_text(entity), "quota": key, "value": f"{value:.15g}"}
+            for entity, values in quotas
             for key, value in sorted(values.items())
         ]
-        out.show([each._asdict() for each in found], out.table(rows, ("entity", "quota", "value")))
+        out.show(
+            [entity_quotas._asdict() for entity_quotas in quotas],
+            out.table(rows, ("entity", "quota", "value")),
+        )
 
     return run_verb(flags, work)
 
@@ -116,7 +119,7 @@ def set_(*, settings: tuple[str, ...], **flags: Unpack[_QuotaFlags]) -> int:
 
     async def work(client: KafkaClient, out: Output) -> None:
         await alter_quotas(client, entity, changes)
-        out.show({"set": changes}, [f"{shown_entity(entity)}: {each}" for each in settings])
+        out.show({"set": changes}, [f"{entity_text(entity)}: {setting}" for setting in settings])
 
     return run_verb(flags, work)
 
@@ -131,7 +134,7 @@ def unset(*, keys: tuple[str, ...], **flags: Unpack[_QuotaFlags]) -> int:
 
     async def work(client: KafkaClient, out: Output) -> None:
         await alter_quotas(client, entity, dict.fromkeys(keys))
-        lines = [f"{shown_entity(entity)}: {each} is removed" for each in keys]
+        lines = [f"{entity_text(entity)}: {key} is removed" for key in keys]
         out.show({"unset": list(keys)}, lines)
 
     return run_verb(flags, work)

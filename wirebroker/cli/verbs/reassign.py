@@ -7,7 +7,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from wirebroker.base.wording import counted
+from wirebroker.base.text import counted
 from wirebroker.cli.plumbing.completed_names import TOPIC_NAME
 from wirebroker.cli.plumbing.flags import dry_run_hint, partition_list, yes_flag
 from wirebroker.cli.plumbing.output import tell
@@ -76,14 +76,16 @@ def plan(
             )
         current = await replicas_of(client, topics)
         try:
-            wanted = planned_replicas(current, brokers or running, count=replicas)
+            planned = planned_replicas(current, brokers or running, count=replicas)
         except ValueError as error:
             raise ClientError(str(error)) from None
         if not out.is_json:
             tell(f"current assignment: {plan_text(current)}")
-            moved = sum(wanted[place] != current[place] for place in current)
+            moved = sum(
+                planned[topic_partition] != current[topic_partition] for topic_partition in current
+            )
             tell(f"changed: {moved} of {counted(len(current), 'partition')}")
-        out.line(plan_text(wanted))
+        out.line(plan_text(planned))
 
     return run_verb(flags, work)
 
@@ -103,14 +105,18 @@ def execute(
     *, file: IO[str], bytes_per_s: int | None, yes: bool, **flags: Unpack[ClusterFlags]
 ) -> int:
     """Start the moves of a plan; without --yes only list them."""
-    wanted = _read(file)
+    goals = _read(file)
 
     async def work(client: KafkaClient, out: Output) -> None:
-        current = await _current(client, wanted)
-        moves = {place: goal for place, goal in wanted.items() if goal != current[place]}
+        current = await _current(client, goals)
+        moves = {
+            topic_partition: goal
+            for topic_partition, goal in goals.items()
+            if goal != current[topic_partition]
+        }
         rows = [
-            {**place._asdict(), "replicas": current[place], "goal": goal}
-            for place, goal in moves.items()
+            {**topic_partition._asdict(), "replicas": current[topic_partition], "goal": goal}
+            for topic_partition, goal in moves.items()
         ]
         if yes:
             if bytes_per_s is not None:
@@ -134,12 +140,12 @@ def list_(**flags: Unpack[ClusterFlags]) -> int:
     async def work(client: KafkaClient, out: Output) -> None:
         rows = [
             {
-                **each.place._asdict(),
-                "replicas": each.replicas,
-                "adding": each.adding,
-                "removing": each.removing,
+                **reassignment.place._asdict(),
+                "replicas": reassignment.replicas,
+                "adding": reassignment.adding,
+                "removing": reassignment.removing,
             }
-            for each in await list_reassignments(client)
+            for reassignment in await list_reassignments(client)
         ]
         columns = ("topic", "partition", "replicas", "adding", "removing")
         out.show(rows, out.table(rows, columns))
@@ -155,25 +161,27 @@ def verify(*, file: IO[str], **flags: Unpack[ClusterFlags]) -> int:
 
     The exit status is 1 until they are done.
     """
-    wanted = _read(file)
+    goals = _read(file)
     is_done = True
 
     async def work(client: KafkaClient, out: Output) -> None:
         nonlocal is_done
-        current = await _current(client, wanted)
-        under_way = {each.place for each in await list_reassignments(client)}
+        current = await _current(client, goals)
+        under_way = {reassignment.place for reassignment in await list_reassignments(client)}
         rows = [
             {
-                **place._asdict(),
-                "replicas": current[place],
+                **topic_partition._asdict(),
+                "replicas": current[topic_partition],
                 "goal": goal,
-                "state": _state(current[place], goal, is_under_way=place in under_way),
+                "state": _state(
+                    current[topic_partition], goal, is_under_way=topic_partition in under_way
+                ),
             }
-            for place, goal in wanted.items()
+            for topic_partition, goal in goals.items()
         ]
-        is_done = all(each["state"] == "done" for each in rows)
+        is_done = all(row["state"] == "done" for row in rows)
         if is_done:
-            await _unthrottle(client, {place.topic for place in wanted})
+            await _unthrottle(client, {topic_partition.topic for topic_partition in goals})
         out.show(
             {"done": is_done, "partitions": rows},
             out.table(rows, ("topic", "partition", "replicas", "goal", "state")),
@@ -189,21 +197,28 @@ def verify(*, file: IO[str], **flags: Unpack[ClusterFlags]) -> int:
 @cluster_flags
 def cancel(*, file: IO[str] | None, yes: bool, **flags: Unpack[ClusterFlags]) -> int:
     """Cancel moves in progress, those of a plan or all; without --yes only list them."""
-    wanted = None if file is None else _read(file)
+    goals = None if file is None else _read(file)
 
     async def work(client: KafkaClient, out: Output) -> None:
-        found = [
-            each
-            for each in await list_reassignments(client)
-            if wanted is None or each.place in wanted
+        reassignments = [
+            reassignment
+            for reassignment in await list_reassignments(client)
+            if goals is None or reassignment.place in goals
         ]
         if yes:
-            await move_replicas(client, {each.place: None for each in found})
-            await _unthrottle(client, {each.place.topic for each in found})
-        elif found:
+            await move_replicas(
+                client, {reassignment.place: None for reassignment in reassignments}
+            )
+            await _unthrottle(client, {reassignment.place.topic for reassignment in reassignments})
+        elif reassignments:
             await check_moves(client, {})
         rows: list[dict[str, Any]] = [
-            {**each.place._asdict(), "replicas": each.replicas, "goal": each.goal} for each in found
+            {
+                **reassignment.place._asdict(),
+                "replicas": reassignment.replicas,
+                "goal": reassignment.goal,
+            }
+            for reassignment in reassignments
         ]
         data = {"done": yes, "partitions": rows}
         out.show(data, out.table(rows, ("topic", "partition", "replicas", "goal")))
@@ -222,13 +237,13 @@ def _read(file: IO[str]) -> dict[TopicPartition, list[int]]:
 
 
 async def _current(
-    client: KafkaClient, wanted: dict[TopicPartition, list[int]]
+    client: KafkaClient, goals: dict[TopicPartition, list[int]]
 ) -> dict[TopicPartition, list[int]]:
-    current = await replicas_of(client, [place.topic for place in wanted])
-    for place in wanted:
-        if place not in current:
-            raise ClientError(f"there is no partition {place}")
-    return {place: current[place] for place in wanted}
+    current = await replicas_of(client, [topic_partition.topic for topic_partition in goals])
+    for topic_partition in goals:
+        if topic_partition not in current:
+            raise ClientError(f"there is no partition {topic_partition}")
+    return {topic_partition: current[topic_partition] for topic_partition in goals}
 
 
 async def _unthrottle(client: KafkaClient, topics: set[str]) -> None:

@@ -69,18 +69,18 @@ def shadow(
                 try:
                     await following.run()
                 finally:
-                    found = following.partitions.values()
-                    reports.append(summary(found, cluster_id=following.cluster_id))
+                    partitions = following.partitions.values()
+                    reports.append(summary(partitions, cluster_id=following.cluster_id))
         except (ConfigError, StartError) as error:
             raise ClientError(str(error)) from None
         finally:
-            for each in reports:
-                rows = each["partitions"]
+            for report in reports:
+                rows = report["partitions"]
                 table = out.table(rows, COLUMNS) if rows else ["no topic matches"]
-                out.show(each, [*table, *remarks(each)])
+                out.show(report, [*table, *remarks(report)])
 
     names = FLAG_NAMES._replace(address="BOOTSTRAP, as HOST:PORT")
     status = run_verb(flags, work, flag_names=names)
     # A backup with mistyped topics must not look successful.
-    is_empty = once and not any(each["partitions"] for each in reports)
+    is_empty = once and not any(report["partitions"] for report in reports)
     return status or int(is_empty or not all(map(is_fine, reports)))

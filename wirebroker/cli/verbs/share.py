@@ -33,7 +33,7 @@ def list_(**flags: Unpack[ClusterFlags]) -> int:
 
     async def work(client: KafkaClient, out: Output) -> None:
         rows = [
-            {"name": each.name, "state": each.state} for each in await list_share_groups(client)
+            {"name": group.name, "state": group.state} for group in await list_share_groups(client)
         ]
         out.show(rows, out.table(rows, ("name", "state")))
 
@@ -50,19 +50,25 @@ def describe(*, names: tuple[str, ...], **flags: Unpack[ClusterFlags]) -> int:
         described: list[dict[str, Any]] = []
         lines: list[str] = []
         for name in names:
-            found = await describe_share_group(client, name)
+            description = await describe_share_group(client, name)
             progress = [
-                {**each.place._asdict(), "start": each.start, "lag": each.lag}
-                for each in await shared_progress_of(client, name)
+                {
+                    **partition_progress.place._asdict(),
+                    "start": partition_progress.start,
+                    "lag": partition_progress.lag,
+                }
+                for partition_progress in await shared_progress_of(client, name)
             ]
             members = [
-                each._asdict() | {"partitions": [f"{place}" for place in each.partitions]}
-                for each in found.members
+                member._asdict()
+                | {"partitions": [f"{topic_partition}" for topic_partition in member.partitions]}
+                for member in description.members
             ]
-            described.append(found._asdict() | {"members": members, "partitions": progress})
+            described.append(description._asdict() | {"members": members, "partitions": progress})
             lines += [""] if lines else []
-            head = f"{found.state}, {found.assignor or 'no assignor'}, epoch {found.epoch}"
-            lines += [f"{out.title(found.name)}  {head}"]
+            assignor = description.assignor or "no assignor"
+            head = f"{description.state}, {assignor}, epoch {description.epoch}"
+            lines += [f"{out.title(description.name)}  {head}"]
             lines += out.table(members, ("member_id", "client_id", "host", "partitions"))
             lines += out.table(progress, ("topic", "partition", "start", "lag"))
         out.show(described, lines)

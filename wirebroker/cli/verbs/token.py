@@ -30,8 +30,8 @@ _COLUMNS: Final = ("token_id", "owner", "requester", "renewers", "issued", "expi
 def _principals(
     _context: click.Context, _option: click.Parameter, texts: tuple[str, ...], /
 ) -> tuple[str, ...]:
-    for each in texts:
-        _check_principal(each)
+    for text in texts:
+        _check_principal(text)
     return texts
 
 
@@ -46,8 +46,8 @@ def _principal(
 def _check_principal(text: str) -> None:
     kind, colon, name = text.partition(":")
     if not kind or not name:
-        wanted = "User:NAME" if colon or not text else f"User:{text}"
-        raise click.UsageError(f"{text!r} is not a principal: write {wanted}")
+        suggestion = "User:NAME" if colon or not text else f"User:{text}"
+        raise click.UsageError(f"{text!r} is not a principal: write {suggestion}")
 
 
 @click.group()
@@ -92,10 +92,10 @@ def create(
     """Create a token and print its id and HMAC: user and password of a login."""
 
     async def work(client: KafkaClient, out: Output) -> None:
-        made = await create_token(
+        token = await create_token(
             client, owner=owner, renewers=renewers, lifetime_ms=_given(lifetime_ms)
         )
-        row = _row(made)
+        row = _row(token)
         lines = [f"{name:<10} {row[name]}" for name in ("token_id", "hmac", "owner", "expires")]
         out.show(row, lines)
 
@@ -110,10 +110,10 @@ def list_(*, owners: tuple[str, ...], hmac: bool, **flags: Unpack[ClusterFlags])
     """List visible tokens: all, or those that the principals own, renew or requested."""
 
     async def work(client: KafkaClient, out: Output) -> None:
-        rows = [_row(each) for each in await list_tokens(client, owners)]
+        rows = [_row(token) for token in await list_tokens(client, owners)]
         if not hmac:
-            for each in rows:
-                del each["hmac"]
+            for row in rows:
+                del row["hmac"]
         out.show(rows, out.table(rows, (*_COLUMNS, "hmac") if hmac else _COLUMNS))
 
     return run_verb(flags, work)
@@ -167,16 +167,16 @@ def _given(period_ms: int | None) -> int:
     return UNSET_MS if period_ms is None else period_ms
 
 
-def _row(found: ListedToken) -> dict[str, Any]:
+def _row(token: ListedToken) -> dict[str, Any]:
     return {
-        "token_id": found.token_id,
-        "owner": found.owner,
-        "requester": found.requester or None,
-        "renewers": found.renewers,
-        "issued": _time(found.issued_ms),
-        "expires": _time(found.expires_ms),
-        "ends": _time(found.ends_ms),
-        "hmac": found.hmac,
+        "token_id": token.token_id,
+        "owner": token.owner,
+        "requester": token.requester or None,
+        "renewers": token.renewers,
+        "issued": _time(token.issued_ms),
+        "expires": _time(token.expires_ms),
+        "ends": _time(token.ends_ms),
+        "hmac": token.hmac,
     }
 
 

@@ -62,20 +62,20 @@ def topic() -> None:
 def list_(*, pattern: str | None, internal: bool, **flags: Unpack[ClusterFlags]) -> int:
     """List topics: all, or those whose name contains a match of REGEX."""
     try:
-        wanted = re.compile(pattern or "")
+        name_pattern = re.compile(pattern or "")
     except re.error as error:
         raise click.UsageError(f"{pattern} is not a regular expression: {error}") from None
 
     async def work(client: KafkaClient, out: Output) -> None:
         rows = [
             {
-                "name": each.name,
-                "partitions": len(each.partitions),
-                "replicas": len(each.partitions[0].replica_nodes) if each.partitions else 0,
-                "is_internal": each.is_internal,
+                "name": topic.name,
+                "partitions": len(topic.partitions),
+                "replicas": len(topic.partitions[0].replica_nodes) if topic.partitions else 0,
+                "is_internal": topic.is_internal,
             }
-            for each in sorted((await client.metadata()).topics, key=lambda each: each.name)
-            if wanted.search(each.name) and (internal or not each.is_internal)
+            for topic in sorted((await client.metadata()).topics, key=lambda topic: topic.name)
+            if name_pattern.search(topic.name) and (internal or not topic.is_internal)
         ]
         out.show(rows, out.table(rows, ("name", "partitions", "replicas")))
 
@@ -92,38 +92,44 @@ def describe(*, names: tuple[str, ...], **flags: Unpack[ClusterFlags]) -> int:
     """Show topics' partitions with their offsets, and the configs that are set."""
 
     async def work(client: KafkaClient, out: Output) -> None:
-        described = [await _described(client, each) for each in await find_topics(client, names)]
+        described = [await _described(client, topic) for topic in await find_topics(client, names)]
         lines: list[str] = []
-        for each in described:
-            lines += ["", *_description(out, each)] if lines else _description(out, each)
+        for description in described:
+            lines += (
+                ["", *_description(out, description)] if lines else _description(out, description)
+            )
         out.show(described, lines)
 
     return run_verb(flags, work)
 
 
-async def _described(client: KafkaClient, found: Any) -> dict[str, Any]:
-    places = [TopicPartition(found.name, each.partition_index) for each in found.partitions]
+async def _described(client: KafkaClient, topic: Any) -> dict[str, Any]:
+    topic_partitions = [
+        TopicPartition(topic.name, partition.partition_index) for partition in topic.partitions
+    ]
     starts, ends, configs = await client.together(
-        offsets_at(client, dict.fromkeys(places, EARLIEST)),
-        offsets_at(client, dict.fromkeys(places, LATEST)),
-        configs_of(client, TOPIC, found.name),
+        offsets_at(client, dict.fromkeys(topic_partitions, EARLIEST)),
+        offsets_at(client, dict.fromkeys(topic_partitions, LATEST)),
+        configs_of(client, TOPIC, topic.name),
     )
     return {
-        "name": found.name,
-        "topic_id": uuid_text(found.topic_id) if found.topic_id != _NO_ID else None,
-        "is_internal": found.is_internal,
-        "configs": {each.name: each.value for each in configs if each.is_set},
+        "name": topic.name,
+        "topic_id": uuid_text(topic.topic_id) if topic.topic_id != _NO_ID else None,
+        "is_internal": topic.is_internal,
+        "configs": {config.name: config.value for config in configs if config.is_set},
         "partitions": [
             {
-                "partition": each.partition_index,
-                "leader": each.leader_id,
-                "epoch": each.leader_epoch,
-                "replicas": list(each.replica_nodes),
-                "isr": list(each.isr_nodes),
-                "start": starts[place],
-                "end": ends[place],
+                "partition": partition.partition_index,
+                "leader": partition.leader_id,
+                "epoch": partition.leader_epoch,
+                "replicas": list(partition.replica_nodes),
+                "isr": list(partition.isr_nodes),
+                "start": starts[topic_partition],
+                "end": ends[topic_partition],
             }
-            for place, each in sorted(zip(places, found.partitions, strict=True))
+            for topic_partition, partition in sorted(
+                zip(topic_partitions, topic.partitions, strict=True)
+            )
         ],
     }
 
@@ -180,15 +186,17 @@ def create(
     settings = pairs(configs, "--config")
 
     async def work(client: KafkaClient, out: Output) -> None:
-        made = await create_topics(
+        created_topics = await create_topics(
             client,
             dict.fromkeys(names, partitions or -1),
             replication_factor=replicas or -1,
             configs=settings,
             may_exist=if_not_exists,
         )
-        lines = [f"{name}: {'created' if name in made else 'already exists'}" for name in names]
-        out.show({"created": made}, lines)
+        lines = [
+            f"{name}: {'created' if name in created_topics else 'already exists'}" for name in names
+        ]
+        out.show({"created": created_topics}, lines)
 
     return run_verb(flags, work)
 
@@ -251,13 +259,13 @@ def delete(*, names: tuple[str, ...], yes: bool, **flags: Unpack[ClusterFlags]) 
     """Delete topics with their records; without --yes only list them."""
 
     async def work(client: KafkaClient, out: Output) -> None:
-        known = await find_topics(client, names)
+        topics = await find_topics(client, names)
         if yes:
             await delete_topics(client, names)
             out.show({"deleted": list(names)}, [f"{name}: deleted" for name in names])
             return
         await check_deletable_topics(client, names)
-        rows = [{"name": each.name, "partitions": len(each.partitions)} for each in known]
+        rows = [{"name": topic.name, "partitions": len(topic.partitions)} for topic in topics]
         out.show({"would_delete": list(names)}, out.table(rows, ("name", "partitions")))
         tell(dry_run_hint("would be deleted"))
 
@@ -303,22 +311,22 @@ def trim(
     """Delete the oldest records of a topic; without --yes only show how many."""
     if [before_offset is not None, before_time is not None, everything].count(True) != 1:
         raise click.UsageError("give one of --before-offset, --before-time and --all")
-    moment = before_time if before_time is not None else LATEST
+    timestamp = before_time if before_time is not None else LATEST
 
     async def work(client: KafkaClient, out: Output) -> None:
-        places = chosen_partitions(list(await partitions_of(client, [name])), partitions)
-        rows = await _trim_rows(client, places, before_offset, moment)
+        topic_partitions = chosen_partitions(list(await partitions_of(client, [name])), partitions)
+        rows = await _trim_rows(client, topic_partitions, before_offset, timestamp)
         if not yes:
-            await check_deletable_records(client, places)
+            await check_deletable_records(client, topic_partitions)
         else:
             before = {
-                place: row["before"]
-                for place, row in zip(places, rows, strict=True)
+                topic_partition: row["before"]
+                for topic_partition, row in zip(topic_partitions, rows, strict=True)
                 if row["records"]
             }
             starts = await delete_records(client, before)
-            for place, row in zip(places, rows, strict=True):
-                row["start"] = starts.get(place, row["start"])
+            for topic_partition, row in zip(topic_partitions, rows, strict=True):
+                row["start"] = starts.get(topic_partition, row["start"])
         out.show({"topic": name, "done": yes, "partitions": rows}, out.table(rows, _TRIM_COLUMNS))
         if not yes:
             tell(dry_run_hint("would be deleted"))
@@ -327,18 +335,18 @@ def trim(
 
 
 async def _trim_rows(
-    client: KafkaClient, places: list[TopicPartition], offset: int | None, moment: int
+    client: KafkaClient, topic_partitions: list[TopicPartition], offset: int | None, timestamp: int
 ) -> list[dict[str, int]]:
-    starts = await offsets_at(client, dict.fromkeys(places, EARLIEST))
-    ends = await offsets_at(client, dict.fromkeys(places, LATEST))
+    starts = await offsets_at(client, dict.fromkeys(topic_partitions, EARLIEST))
+    ends = await offsets_at(client, dict.fromkeys(topic_partitions, LATEST))
     if offset is None:
-        chosen = await offsets_at(client, dict.fromkeys(places, moment))
+        requested_offsets = await offsets_at(client, dict.fromkeys(topic_partitions, timestamp))
     else:
-        chosen = dict.fromkeys(places, offset)
+        requested_offsets = dict.fromkeys(topic_partitions, offset)
     rows: list[dict[str, int]] = []
-    for place in places:
-        start, end = starts[place], ends[place]
-        before = min(max(start, chosen[place]), end)
-        row = {"partition": place.partition, "start": start, "before": before, "end": end}
+    for topic_partition in topic_partitions:
+        start, end = starts[topic_partition], ends[topic_partition]
+        before = min(max(start, requested_offsets[topic_partition]), end)
+        row = {"partition": topic_partition.partition, "start": start, "before": before, "end": end}
         rows.append(row | {"records": before - start})
     return rows

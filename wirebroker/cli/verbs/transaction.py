@@ -46,12 +46,12 @@ def list_(*, states: tuple[str, ...], **flags: Unpack[ClusterFlags]) -> int:
     async def work(client: KafkaClient, out: Output) -> None:
         rows = [
             {
-                "transactional_id": each.transactional_id,
-                "state": each.state,
-                "producer_id": each.producer_id,
-                "coordinator": each.coordinator_id,
+                "transactional_id": transaction.transactional_id,
+                "state": transaction.state,
+                "producer_id": transaction.producer_id,
+                "coordinator": transaction.coordinator_id,
             }
-            for each in await list_transactions(client, states=states)
+            for transaction in await list_transactions(client, states=states)
         ]
         columns = ("transactional_id", "state", "producer_id", "coordinator")
         out.show(rows, out.table(rows, columns))
@@ -66,19 +66,19 @@ def describe(*, transactional_id: str, **flags: Unpack[ClusterFlags]) -> int:
     """Show a transaction: its producer, how long it has been open, and its partitions."""
 
     async def work(client: KafkaClient, out: Output) -> None:
-        found = await describe_transaction(client, transactional_id)
+        description = await describe_transaction(client, transactional_id)
         open_ms = None
-        if found.started_ms is not None:
-            open_ms = max(0, SystemClock().now_ms() - found.started_ms)
-        data = {**found._asdict(), "open_ms": open_ms}
-        head = f"{out.title(found.transactional_id)} {found.state}"
-        producer = f"producer {found.producer_id}, epoch {found.producer_epoch}"
+        if description.started_ms is not None:
+            open_ms = max(0, SystemClock().now_ms() - description.started_ms)
+        data = {**description._asdict(), "open_ms": open_ms}
+        head = f"{out.title(description.transactional_id)} {description.state}"
+        producer = f"producer {description.producer_id}, epoch {description.producer_epoch}"
         lines = [
-            f"{head}, {producer}, coordinator {found.coordinator_id}",
-            f"timeout {found.timeout_ms / 1000:g} s"
+            f"{head}, {producer}, coordinator {description.coordinator_id}",
+            f"timeout {description.timeout_ms / 1000:g} s"
             + ("" if open_ms is None else f", open for {open_ms / 1000:.1f} s"),
         ]
-        out.show(data, [*lines, *(f"  {each}" for each in found.partitions)])
+        out.show(data, [*lines, *(f"  {partition}" for partition in description.partitions)])
 
     return run_verb(flags, work)
 

@@ -38,7 +38,7 @@ def list_(*, names: tuple[str, ...], **flags: Unpack[ClusterFlags]) -> int:
     """List users by mechanism: all, or those named."""
 
     async def work(client: KafkaClient, out: Output) -> None:
-        rows = [each._asdict() for each in await list_users(client, names)]
+        rows = [user._asdict() for user in await list_users(client, names)]
         out.show(rows, out.table(rows, ("name", "mechanism", "iterations")))
 
     return run_verb(flags, work)
@@ -84,12 +84,12 @@ def delete(*, name: str, mechanism: str | None, **flags: Unpack[ClusterFlags]) -
     """Delete a user; existing connections stay."""
 
     async def work(client: KafkaClient, out: Output) -> None:
-        held = [each.mechanism for each in await list_users(client, [name])]
-        wanted = [each for each in held if mechanism in {None, each}]
-        if not wanted:
-            raise ClientError(f"there is no user {name}" + (f" of {mechanism}" if held else ""))
-        await delete_user(client, name, [SCRAM_NUMBERS[each] for each in wanted])
-        out.show({"name": name, "mechanisms": wanted}, [f"user {name} is deleted"])
+        existing = [user.mechanism for user in await list_users(client, [name])]
+        selected = [candidate for candidate in existing if mechanism in {None, candidate}]
+        if not selected:
+            raise ClientError(f"there is no user {name}" + (f" of {mechanism}" if existing else ""))
+        await delete_user(client, name, [SCRAM_NUMBERS[candidate] for candidate in selected])
+        out.show({"name": name, "mechanisms": selected}, [f"user {name} is deleted"])
 
     return run_verb(flags, work)
 

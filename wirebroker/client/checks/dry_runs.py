@@ -27,12 +27,12 @@ _NOT_TOLD: Final = -(1 << 31)
 # First versions with operations.
 _FIRST_OF_TOPICS: Final = 8
 _FIRST_OF_GROUPS: Final = 3
-_ONLY_COMPACTED: Final = "its cleanup.policy is compact; records are deleted only with delete in it"
+_ONLY_COMPACTED: Final = "its cleanup.policy is compact; add delete to it to delete records"
 _AT_REST: Final = frozenset({"Empty", "Dead"})
 
 
 async def check_topic_rights(
-    client: KafkaClient, names: Sequence[str], operation: str, what: str
+    client: KafkaClient, names: Sequence[str], operation: str, action: str
 ) -> None:
     """Check that the user is allowed an operation on topics.
 
@@ -40,37 +40,37 @@ async def check_topic_rights(
         client: The cluster.
         names: The topics.
         operation: A key of OPERATIONS.
-        what: The action in words, such as `deleted`.
+        action: The action in words, such as `deleted`.
 
     Raises:
         ClientError: TOPIC_AUTHORIZATION_FAILED.
     """
 
     def body(version: int) -> dict[str, Any]:
-        asked = {"topics": [{"name": name} for name in names], "allow_auto_topic_creation": False}
+        request = {"topics": [{"name": name} for name in names], "allow_auto_topic_creation": False}
         if version >= _FIRST_OF_TOPICS:
-            asked["include_topic_authorized_operations"] = True
-        return asked
+            request["include_topic_authorized_operations"] = True
+        return request
 
     for topic in (await client.request(ApiKey.METADATA, body)).topics:
         if not _is_allowed(topic, "topic_authorized_operations", operation):
-            check(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"topic {topic.name} cannot be {what}")
+            check(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"topic {topic.name} cannot be {action}")
 
 
-async def check_cluster_rights(client: KafkaClient, operation: str, what: str) -> None:
+async def check_cluster_rights(client: KafkaClient, operation: str, failure: str) -> None:
     """Check that the user is allowed an operation on the cluster.
 
     Args:
         client: The cluster.
         operation: A key of OPERATIONS.
-        what: The failure in words, such as `replicas cannot be moved`.
+        failure: The failure in words, such as `replicas cannot be moved`.
 
     Raises:
         ClientError: CLUSTER_AUTHORIZATION_FAILED.
     """
-    found = await describe_cluster(client, operations=True)
-    if not _is_allowed(found, "cluster_authorized_operations", operation):
-        check(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, what)
+    cluster = await describe_cluster(client, operations=True)
+    if not _is_allowed(cluster, "cluster_authorized_operations", operation):
+        check(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, failure)
 
 
 async def check_deletable_topics(client: KafkaClient, names: Sequence[str]) -> None:
@@ -85,25 +85,27 @@ async def check_deletable_topics(client: KafkaClient, names: Sequence[str]) -> N
             check(ErrorCode.TOPIC_DELETION_DISABLED, f"topic {names[0]} cannot be deleted")
 
 
-async def check_deletable_records(client: KafkaClient, places: Sequence[TopicPartition]) -> None:
+async def check_deletable_records(
+    client: KafkaClient, partitions: Sequence[TopicPartition]
+) -> None:
     """Check that the oldest records of a topic's partitions can be deleted.
 
     Raises:
         ClientError: INVALID_TOPIC_EXCEPTION for an internal topic, POLICY_VIOLATION for a compacted
             one, TOPIC_AUTHORIZATION_FAILED.
     """
-    name = places[0].topic
+    name = partitions[0].topic
     (topic,) = (await client.metadata([name])).topics
     if topic.is_internal:
         check(
             ErrorCode.INVALID_TOPIC_EXCEPTION,
-            f"{places[0]} cannot be trimmed",
-            "Kafka keeps it for itself",
+            f"{partitions[0]} cannot be trimmed",
+            "it is an internal topic",
         )
     await check_topic_rights(client, [name], "delete", "trimmed")
     policies = await _config(client, TOPIC, name, "cleanup.policy")
     if policies is not None and "compact" in policies and "delete" not in policies:
-        check(ErrorCode.POLICY_VIOLATION, f"{places[0]} cannot be trimmed", _ONLY_COMPACTED)
+        check(ErrorCode.POLICY_VIOLATION, f"{partitions[0]} cannot be trimmed", _ONLY_COMPACTED)
 
 
 async def check_group_deletion(client: KafkaClient, name: str) -> None:
@@ -112,13 +114,13 @@ async def check_group_deletion(client: KafkaClient, name: str) -> None:
     Raises:
         ClientError: NON_EMPTY_GROUP, GROUP_AUTHORIZATION_FAILED.
     """
-    what = f"group {name} cannot be deleted"
-    await _check_group_rights(client, name, "delete", what)
-    await _check_idle(client, name, ErrorCode.NON_EMPTY_GROUP, what)
+    failure = f"group {name} cannot be deleted"
+    await _check_group_rights(client, name, "delete", failure)
+    await _check_idle(client, name, ErrorCode.NON_EMPTY_GROUP, failure)
 
 
 async def check_offset_commit(
-    client: KafkaClient, name: str, places: Collection[TopicPartition]
+    client: KafkaClient, name: str, partitions: Collection[TopicPartition]
 ) -> None:
     """Check that offsets can be committed for a group without members.
 
@@ -126,10 +128,12 @@ async def check_offset_commit(
         ClientError: UNKNOWN_MEMBER_ID for a group with members, GROUP_AUTHORIZATION_FAILED,
             TOPIC_AUTHORIZATION_FAILED.
     """
-    what = f"offsets of group {name} cannot be committed"
-    await _check_group_rights(client, name, "read", what)
-    await check_topic_rights(client, sorted({each.topic for each in places}), "read", "read")
-    await _check_idle(client, name, ErrorCode.UNKNOWN_MEMBER_ID, what)
+    failure = f"offsets of group {name} cannot be committed"
+    await _check_group_rights(client, name, "read", failure)
+    await check_topic_rights(
+        client, sorted({partition.topic for partition in partitions}), "read", "read"
+    )
+    await _check_idle(client, name, ErrorCode.UNKNOWN_MEMBER_ID, failure)
 
 
 async def check_broker_unregistration(client: KafkaClient, broker_id: int) -> None:
@@ -138,10 +142,10 @@ async def check_broker_unregistration(client: KafkaClient, broker_id: int) -> No
     Raises:
         ClientError: BROKER_ID_NOT_REGISTERED, CLUSTER_AUTHORIZATION_FAILED.
     """
-    what = f"broker {broker_id} cannot be unregistered"
-    await check_cluster_rights(client, "alter", what)
-    known = await _registered(client)
-    _check_registered(known, [broker_id], ErrorCode.BROKER_ID_NOT_REGISTERED, what)
+    failure = f"broker {broker_id} cannot be unregistered"
+    await check_cluster_rights(client, "alter", failure)
+    registered_ids = await _registered(client)
+    _check_registered(registered_ids, [broker_id], ErrorCode.BROKER_ID_NOT_REGISTERED, failure)
 
 
 async def check_controller_unregistration(client: KafkaClient, controller_id: int) -> None:
@@ -150,10 +154,10 @@ async def check_controller_unregistration(client: KafkaClient, controller_id: in
     Raises:
         ClientError: INVALID_REQUEST for the active controller, CLUSTER_AUTHORIZATION_FAILED.
     """
-    what = f"controller {controller_id} cannot be unregistered"
-    await check_cluster_rights(client, "alter", what)
+    failure = f"controller {controller_id} cannot be unregistered"
+    await check_cluster_rights(client, "alter", failure)
     if (await quorum_of(client)).leader_id == controller_id:
-        check(ErrorCode.INVALID_REQUEST, what, "it is the active controller")
+        check(ErrorCode.INVALID_REQUEST, failure, "it is the active controller")
 
 
 async def check_moves(client: KafkaClient, moves: Mapping[TopicPartition, Collection[int]]) -> None:
@@ -164,48 +168,50 @@ async def check_moves(client: KafkaClient, moves: Mapping[TopicPartition, Collec
             CLUSTER_AUTHORIZATION_FAILED.
     """
     await check_cluster_rights(client, "alter", "replicas cannot be moved")
-    known = await _registered(client)
-    for place, brokers in moves.items():
-        what = f"{place} cannot be moved"
-        _check_registered(known, brokers, ErrorCode.INVALID_REPLICA_ASSIGNMENT, what)
+    registered_ids = await _registered(client)
+    for partition, brokers in moves.items():
+        failure = f"{partition} cannot be moved"
+        _check_registered(registered_ids, brokers, ErrorCode.INVALID_REPLICA_ASSIGNMENT, failure)
 
 
-async def _check_group_rights(client: KafkaClient, name: str, operation: str, what: str) -> None:
+async def _check_group_rights(client: KafkaClient, name: str, operation: str, failure: str) -> None:
     def body(version: int) -> dict[str, Any]:
-        asked: dict[str, Any] = {"groups": [name]}
+        request: dict[str, Any] = {"groups": [name]}
         if version >= _FIRST_OF_GROUPS:
-            asked["include_authorized_operations"] = True
-        return asked
+            request["include_authorized_operations"] = True
+        return request
 
     answer = await client.request_of_coordinator(
         name, ApiKey.DESCRIBE_GROUPS, body, error_of=lambda answer: int(answer.groups[0].error_code)
     )
     if not _is_allowed(answer.groups[0], "authorized_operations", operation):
-        check(ErrorCode.GROUP_AUTHORIZATION_FAILED, what)
+        check(ErrorCode.GROUP_AUTHORIZATION_FAILED, failure)
 
 
-async def _check_idle(client: KafkaClient, name: str, code: int, what: str) -> None:
+async def _check_idle(client: KafkaClient, name: str, code: int, failure: str) -> None:
     """Check that a group has no members, or does not exist."""
     try:
-        found = await describe_group(client, name)
+        group = await describe_group(client, name)
     except ClientError as error:
         if error.code != ErrorCode.GROUP_ID_NOT_FOUND:
             raise
         return
-    if found.state not in _AT_REST:
-        check(code, what)
+    if group.state not in _AT_REST:
+        check(code, failure)
 
 
 async def _registered(client: KafkaClient) -> frozenset[int]:
     """Return the ids of all registered brokers, fenced ones included."""
-    found = await describe_cluster(client, fenced=True)
-    return frozenset(each.broker_id for each in found.brokers)
+    cluster = await describe_cluster(client, fenced=True)
+    return frozenset(broker.broker_id for broker in cluster.brokers)
 
 
-def _check_registered(known: frozenset[int], brokers: Iterable[int], code: int, what: str) -> None:
-    unknown = sorted(set(brokers) - known)
+def _check_registered(
+    registered_ids: frozenset[int], brokers: Iterable[int], code: int, failure: str
+) -> None:
+    unknown = sorted(set(brokers) - registered_ids)
     if unknown:
-        check(code, what, f"broker {unknown[0]} is not registered")
+        check(code, failure, f"broker {unknown[0]} is not registered")
 
 
 async def _config(client: KafkaClient, kind: int, resource: str, name: str) -> str | None:
@@ -216,7 +222,7 @@ async def _config(client: KafkaClient, kind: int, resource: str, name: str) -> s
         if not error.code:
             raise
         return None
-    return next((each.value for each in configs if each.name == name), None)
+    return next((config.value for config in configs if config.name == name), None)
 
 
 def _is_allowed(answer: Any, field: str, operation: str) -> bool:

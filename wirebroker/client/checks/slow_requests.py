@@ -80,7 +80,7 @@ def slow_requests(page: str, slow_ms: float) -> list[SlowRequests]:
 
     Waiting for records and for group members does not count.
     """
-    found: list[SlowRequests] = []
+    slow_apis: list[SlowRequests] = []
     for name, phases in sorted(_by_request(page).items()):
         if name in _WAITING:
             phases["remotetimems"] = 0.0
@@ -88,16 +88,16 @@ def slow_requests(page: str, slow_ms: float) -> list[SlowRequests]:
         if name in _WAITING:
             total = sum(phases.values())
         if total > slow_ms and phases:
-            where, next_step = _PHASES[max(phases, key=phases.__getitem__)]
-            found.append(SlowRequests(name, total, where, next_step))
-    return found
+            phase, next_step = _PHASES[max(phases, key=phases.__getitem__)]
+            slow_apis.append(SlowRequests(name, total, phase, next_step))
+    return slow_apis
 
 
 def _by_request(page: str) -> dict[str, dict[str, float]]:
-    found: dict[str, dict[str, float]] = {}
+    phases_by_request: dict[str, dict[str, float]] = {}
     for phase, name, value in _samples(page):
-        found.setdefault(name, {})[phase] = value
-    return found
+        phases_by_request.setdefault(name, {})[phase] = value
+    return phases_by_request
 
 
 def _samples(page: str) -> Iterator[tuple[str, str, float]]:

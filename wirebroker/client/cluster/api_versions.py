@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from wirebroker.base.wording import camel_case
+from wirebroker.base.text import camel_case
 from wirebroker.client.errors import check
 from wirebroker.codecs.api_keys import API_VERSIONS, CONTROLLER_API_VERSIONS, ApiKey
 
@@ -27,7 +27,7 @@ async def api_versions_of(client: KafkaClient, node_id: int) -> Any:
 
 def version_lines(answer: Any) -> list[str]:
     """Return a line for each API that the node serves or this client knows."""
-    served = {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
+    served = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
     return [
         f"{_name(key)}({key}): {_range(key, served.get(key))}"
         for key in sorted({*served, *map(int, API_VERSIONS), *_TELEMETRY})
@@ -42,12 +42,14 @@ def _range(key: int, served: tuple[int, int] | None) -> str:
     if served is None:
         return "UNSUPPORTED"
     lowest, highest = served
-    shown = f"{lowest}" if lowest == highest else f"{lowest} to {highest}"
-    known = {**CONTROLLER_API_VERSIONS, **API_VERSIONS}.get(ApiKey(key)) if key in _KNOWN else None
-    if known is None:
-        return shown
-    if known.max_version < lowest:
-        return f"{shown} [unusable: node too new]"
-    if highest < known.min_version:
-        return f"{shown} [unusable: node too old]"
-    return f"{shown} [usable: {min(known.max_version, highest)}]"
+    text = f"{lowest}" if lowest == highest else f"{lowest} to {highest}"
+    supported = (
+        {**CONTROLLER_API_VERSIONS, **API_VERSIONS}.get(ApiKey(key)) if key in _KNOWN else None
+    )
+    if supported is None:
+        return text
+    if supported.max_version < lowest:
+        return f"{text} [unusable: node too new]"
+    if highest < supported.min_version:
+        return f"{text} [unusable: node too old]"
+    return f"{text} [usable: {min(supported.max_version, highest)}]"

@@ -36,11 +36,11 @@ class LogDir(NamedTuple):
     usable_bytes: int | None
 
 
-async def who_answers(client: KafkaClient, broker_ids: Iterable[int]) -> dict[int, bool]:
+async def responding_brokers(client: KafkaClient, broker_ids: Iterable[int]) -> dict[int, bool]:
     """Return whether each broker responds to an ApiVersions request."""
-    asked = list(broker_ids)
-    answers = await client.together(*(_answers(client, each) for each in asked))
-    return dict(zip(asked, answers, strict=True))
+    queried = list(broker_ids)
+    answers = await client.together(*(_answers(client, broker_id) for broker_id in queried))
+    return dict(zip(queried, answers, strict=True))
 
 
 async def _answers(client: KafkaClient, broker_id: int) -> bool:
@@ -54,8 +54,12 @@ async def _answers(client: KafkaClient, broker_id: int) -> bool:
 
 async def log_dirs_of(client: KafkaClient, broker_ids: Sequence[int] = ()) -> list[LogDir]:
     """Return the log directories of brokers; without ids, of all running ones."""
-    found = await described_log_dirs(client, broker_ids or await client.broker_ids())
-    return [_log_dir(broker_id, each) for broker_id, results in found.items() for each in results]
+    results_by_broker = await described_log_dirs(client, broker_ids or await client.broker_ids())
+    return [
+        _log_dir(broker_id, result)
+        for broker_id, results in results_by_broker.items()
+        for result in results
+    ]
 
 
 async def described_log_dirs(
@@ -64,18 +68,18 @@ async def described_log_dirs(
     """Return the results of DescribeLogDirsResponses, with all partitions, by broker."""
     answers = await client.together(
         *(
-            client.request_of(each, ApiKey.DESCRIBE_LOG_DIRS, {"topics": None})
-            for each in broker_ids
+            client.request_of(broker_id, ApiKey.DESCRIBE_LOG_DIRS, {"topics": None})
+            for broker_id in broker_ids
         )
     )
-    found: dict[int, list[Any]] = {}
+    results: dict[int, list[Any]] = {}
     for broker_id, answer in zip(broker_ids, answers, strict=True):
         check(
             getattr(answer, "error_code", 0),
             f"cannot read the log directories of broker {broker_id}",
         )
-        found[broker_id] = list(answer.results)
-    return found
+        results[broker_id] = list(answer.results)
+    return results
 
 
 def _log_dir(broker_id: int, result: Any) -> LogDir:

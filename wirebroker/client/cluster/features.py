@@ -44,14 +44,14 @@ async def features_and_epoch(client: KafkaClient) -> tuple[list[Feature], int]:
     """Return the features, and the metadata offset that they are from; -1 if unknown."""
     answer = await client.request(ApiKey.API_VERSIONS, OUR_SOFTWARE)
     check(answer.error_code, "the features cannot be read")
-    supported = {each.name: each for each in answer.supported_features}
-    levels = {each.name: each.max_version_level for each in answer.finalized_features}
-    found: list[Feature] = []
+    supported = {feature.name: feature for feature in answer.supported_features}
+    levels = {feature.name: feature.max_version_level for feature in answer.finalized_features}
+    features: list[Feature] = []
     for name in sorted({*supported, *levels}):
-        each = supported.get(name)
-        lowest, highest = (0, 0) if each is None else (each.min_version, each.max_version)
-        found.append(Feature(name, lowest, highest, levels.get(name, 0)))
-    return found, answer.finalized_features_epoch
+        feature = supported.get(name)
+        lowest, highest = (0, 0) if feature is None else (feature.min_version, feature.max_version)
+        features.append(Feature(name, lowest, highest, levels.get(name, 0)))
+    return features, answer.finalized_features_epoch
 
 
 async def update_features(
@@ -75,14 +75,14 @@ async def update_features(
             change: dict[str, Any] = {"feature": name, "max_version_level": level}
             change |= {"upgrade_type": kind} if version >= 1 else {"allow_downgrade": kind > 1}
             changes.append(change)
-        asked = {"timeout_ms": int(client.timeout_s * 1000), "feature_updates": changes}
-        return asked | ({"validate_only": is_trial} if version >= 1 else {})
+        request = {"timeout_ms": int(client.timeout_s * 1000), "feature_updates": changes}
+        return request | ({"validate_only": is_trial} if version >= 1 else {})
 
     answer = await client.request_of_controller(ApiKey.UPDATE_FEATURES, body)
     check(answer.error_code, "the features cannot be changed", answer.error_message)
     refused = {
-        each.feature: explained(each.error_code, each.error_message)
-        for each in answer.results
-        if each.error_code
+        result.feature: explained(result.error_code, result.error_message)
+        for result in answer.results
+        if result.error_code
     }
     return {name: refused.get(name) for name in levels}

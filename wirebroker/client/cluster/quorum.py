@@ -64,33 +64,35 @@ async def quorum_of(client: KafkaClient) -> DescribedQuorum:
     Raises:
         ClientError: The cluster has none (before KRaft).
     """
-    asked = {"topic_name": _METADATA_TOPIC, "partitions": [{"partition_index": 0}]}
-    answer = await client.request_of_controller(ApiKey.DESCRIBE_QUORUM, {"topics": [asked]})
-    what = "the quorum cannot be described"
-    check(answer.error_code, what, getattr(answer, "error_message", None))
+    topic = {"topic_name": _METADATA_TOPIC, "partitions": [{"partition_index": 0}]}
+    answer = await client.request_of_controller(ApiKey.DESCRIBE_QUORUM, {"topics": [topic]})
+    failure = "the quorum cannot be described"
+    check(answer.error_code, failure, getattr(answer, "error_message", None))
     (partition,) = answer.topics[0].partitions
-    check(partition.error_code, what, getattr(partition, "error_message", None))
+    check(partition.error_code, failure, getattr(partition, "error_message", None))
     leader = _replica_of(partition, partition.leader_id)
-    found = [
-        _told(each, leader, is_voter=is_voter)
+    described_replicas = [
+        _described_replica(replica, leader, is_voter=is_voter)
         for is_voter, replicas in ((True, partition.current_voters), (False, partition.observers))
-        for each in sorted(replicas, key=lambda each: each.replica_id)
+        for replica in sorted(replicas, key=lambda replica: replica.replica_id)
     ]
     now_ms = _UNKNOWN_TIME if leader is None else leader.last_caught_up_timestamp
     return DescribedQuorum(
         partition.leader_id,
         partition.leader_epoch,
         partition.high_watermark,
-        found,
-        _known(now_ms),
+        described_replicas,
+        _time_or_none(now_ms),
         {
-            node.node_id: [f"{each.name}://{each.host}:{each.port}" for each in node.listeners]
+            node.node_id: [
+                f"{listener.name}://{listener.host}:{listener.port}" for listener in node.listeners
+            ]
             for node in getattr(answer, "nodes", ())
         },
     )
 
 
-async def quorum_soon(client: KafkaClient) -> DescribedQuorum:
+async def quorum_with_short_timeout(client: KafkaClient) -> DescribedQuorum:
     """Return the quorum within 5 s, since other output does not depend on it."""
     return await quorum_of(client.within(min(client.timeout_s, _PATIENCE_S)))
 
@@ -117,7 +119,7 @@ async def controller_of(client: KafkaClient, controller_id: int) -> ActiveNode:
         controller_id: The one of Metadata, for clusters before KRaft.
     """
     try:
-        quorum = await quorum_soon(client)
+        quorum = await quorum_with_short_timeout(client)
     except UnservedError:
         return ActiveNode(controller_id)
     except ClientError as error:
@@ -134,10 +136,12 @@ def is_silence(error: ClientError) -> bool:
 
 
 def _replica_of(partition: Any, node_id: int) -> Any:
-    return next((each for each in partition.current_voters if each.replica_id == node_id), None)
+    return next(
+        (replica for replica in partition.current_voters if replica.replica_id == node_id), None
+    )
 
 
-def _told(replica: Any, leader: Any, *, is_voter: bool) -> QuorumReplica:
+def _described_replica(replica: Any, leader: Any, *, is_voter: bool) -> QuorumReplica:
     end = replica.log_end_offset if leader is None else leader.log_end_offset
     now_ms = _UNKNOWN_TIME if leader is None else leader.last_caught_up_timestamp
     caught_up_ms = replica.last_caught_up_timestamp
@@ -149,10 +153,10 @@ def _told(replica: Any, leader: Any, *, is_voter: bool) -> QuorumReplica:
         max(0, end - replica.log_end_offset),
         max(0, now_ms - caught_up_ms) if is_told else None,
         getattr(replica, "replica_directory_id", bytes(16)),
-        _known(replica.last_fetch_timestamp),
-        _known(caught_up_ms),
+        _time_or_none(replica.last_fetch_timestamp),
+        _time_or_none(caught_up_ms),
     )
 
 
-def _known(time_ms: int) -> int | None:
+def _time_or_none(time_ms: int) -> int | None:
     return None if time_ms == _UNKNOWN_TIME else time_ms

@@ -27,19 +27,19 @@ class AddedVoter(NamedTuple):
 async def add_voter(client: KafkaClient, voter: AddedVoter) -> None:
     """Make a controller a voter; return when the other voters have committed that."""
     listeners = [
-        {"name": name, "host": each.host, "port": each.port}
-        for name, each in voter.endpoints.items()
+        {"name": name, "host": endpoint.host, "port": endpoint.port}
+        for name, endpoint in voter.endpoints.items()
     ]
 
     def body(version: int) -> dict[str, Any]:
-        asked = {
+        request = {
             "cluster_id": None,
             "timeout_ms": int(client.timeout_s * 1000),
             "voter_id": voter.node_id,
             "voter_directory_id": voter.directory_id,
             "listeners": listeners,
         }
-        return asked | ({"ack_when_committed": True} if version >= _FIRST_WITH_ACK else {})
+        return request | ({"ack_when_committed": True} if version >= _FIRST_WITH_ACK else {})
 
     answer = await client.request_of_controller(ApiKey.ADD_RAFT_VOTER, body)
     check(answer.error_code, f"controller {voter.node_id} cannot be added", answer.error_message)

@@ -25,7 +25,7 @@ class ReleasedFeature(NamedTuple):
 
     name: str
     since: tuple[int, ...]
-    needs: dict[int, int] = {}  # noqa: RUF012 - a NamedTuple's default
+    permissions: dict[int, int] = {}  # noqa: RUF012 - a NamedTuple's default
 
 
 RELEASED: Final = (
@@ -65,9 +65,14 @@ def release_level(release: str) -> int:
 
 def release_name(level: int) -> str | None:
     """Return the name of a metadata.version level, or None."""
-    return next((name for name, each in METADATA_VERSIONS.items() if each == level), None)
+    return next(
+        (name for name, version_level in METADATA_VERSIONS.items() if version_level == level), None
+    )
 
 
 def levels_of_release(metadata_level: int) -> dict[str, int]:
     """Return the level of each feature that a release sets, in the order of Kafka tools."""
-    return {each.name: sum(since <= metadata_level for since in each.since) for each in RELEASED}
+    return {
+        feature.name: sum(since <= metadata_level for since in feature.since)
+        for feature in RELEASED
+    }

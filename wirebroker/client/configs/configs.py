@@ -93,7 +93,7 @@ async def configs_of(
     keys = None if names is None else list(names)
     resource = {"resource_type": kind, "resource_name": name, "configuration_keys": keys}
     body = {"resources": [resource], "include_synonyms": synonyms}
-    answer = await _ask(client, ApiKey.DESCRIBE_CONFIGS, kind, name, body)
+    answer = await _request(client, ApiKey.DESCRIBE_CONFIGS, kind, name, body)
     (result,) = answer.results
     check(
         result.error_code,
@@ -103,18 +103,18 @@ async def configs_of(
     set_sources = _SET_SOURCES_OF_TOPIC if kind == TOPIC else _SET_SOURCES
     rows = [
         ConfigEntry(
-            each.name,
-            None if each.is_sensitive else each.value,
-            _SOURCES.get(each.config_source, "unknown"),
-            each.config_source in set_sources,
-            each.read_only,
-            each.is_sensitive,
+            config.name,
+            None if config.is_sensitive else config.value,
+            _SOURCES.get(config.config_source, "unknown"),
+            config.config_source in set_sources,
+            config.read_only,
+            config.is_sensitive,
             tuple(
-                ConfigSynonym(_NAMES.get(other.source, "UNKNOWN"), other.name, other.value)
-                for other in each.synonyms
+                ConfigSynonym(_NAMES.get(synonym.source, "UNKNOWN"), synonym.name, synonym.value)
+                for synonym in config.synonyms
             ),
         )
-        for each in result.configs
+        for config in result.configs
     ]
     return sorted(rows)
 
@@ -129,7 +129,7 @@ async def alter_configs(
     ]
     resource = {"resource_type": kind, "resource_name": name, "configs": rows}
     body = {"resources": [resource]}
-    answer = await _ask(client, ApiKey.INCREMENTAL_ALTER_CONFIGS, kind, name, body)
+    answer = await _request(client, ApiKey.INCREMENTAL_ALTER_CONFIGS, kind, name, body)
     (result,) = answer.responses
     check(
         result.error_code,
@@ -151,14 +151,14 @@ def label(kind: int, name: str) -> str:
     return f"broker {name}" if name else "all brokers"
 
 
-async def _ask(
+async def _request(
     client: KafkaClient, key: ApiKey, kind: int, name: str, body: Mapping[str, Any]
 ) -> Any:
     is_change = key is ApiKey.INCREMENTAL_ALTER_CONFIGS
     # The active controller alters configs of any node; everything else only the node itself knows.
-    of_node = {BROKER_LOGGER} if client.asks_controllers and is_change else {BROKER, BROKER_LOGGER}
+    of_node = {BROKER_LOGGER} if client.uses_controllers and is_change else {BROKER, BROKER_LOGGER}
     if kind in of_node and name:
         return await client.request_of(int(name), key, body)
-    if client.asks_controllers:
+    if client.uses_controllers:
         return await client.request_of_controller(key, body)
     return await client.request(key, body)

@@ -28,13 +28,17 @@ class EntityQuotas(NamedTuple):
 
 
 async def list_quotas(
-    client: KafkaClient, wanted: Entity, *, any_of: Iterable[str] = (), is_strict: bool = False
+    client: KafkaClient,
+    entity_parts: Entity,
+    *,
+    any_of: Iterable[str] = (),
+    is_strict: bool = False,
 ) -> list[EntityQuotas]:
     """Return the quotas of all entities that contain the wanted parts.
 
     Args:
         client: The cluster.
-        wanted: Parts of the entity; empty for all.
+        entity_parts: Parts of the entity; empty for all.
         any_of: Kinds that match any name, and the default.
         is_strict: Whether to exclude entities with further parts.
     """
@@ -44,20 +48,20 @@ async def list_quotas(
             "match_type": _DEFAULT if name is None else _EXACT,
             "match": name,
         }
-        for kind, name in wanted.items()
+        for kind, name in entity_parts.items()
     ]
     components += [{"entity_type": kind, "match_type": _ANY, "match": None} for kind in any_of]
     body = {"components": components, "strict": is_strict}
     answer = await client.request(ApiKey.DESCRIBE_CLIENT_QUOTAS, body)
     check(answer.error_code, "quotas cannot be listed", answer.error_message)
-    found = [
+    entity_quotas = [
         EntityQuotas(
-            {each.entity_type: each.entity_name for each in entry.entity},
-            {each.key: each.value for each in entry.values},
+            {part.entity_type: part.entity_name for part in entry.entity},
+            {quota.key: quota.value for quota in entry.values},
         )
         for entry in answer.entries or ()
     ]
-    return sorted(found, key=lambda each: shown_entity(each.entity))
+    return sorted(entity_quotas, key=lambda quotas: entity_text(quotas.entity))
 
 
 async def alter_quotas(
@@ -71,12 +75,12 @@ async def alter_quotas(
     ]
     body = {"entries": [{"entity": parts, "ops": ops}], "validate_only": False}
     answer = await client.request(ApiKey.ALTER_CLIENT_QUOTAS, body)
-    for each in answer.entries:
-        what = f"the quotas of {shown_entity(entity)} cannot be changed"
-        check(each.error_code, what, each.error_message)
+    for entry in answer.entries:
+        failure = f"the quotas of {entity_text(entity)} cannot be changed"
+        check(entry.error_code, failure, entry.error_message)
 
 
-def shown_entity(entity: Entity) -> str:
+def entity_text(entity: Entity) -> str:
     """Return an entity's name for sentences."""
     return ", ".join(
         f"{kind} {'<default>' if name is None else name}" for kind, name in sorted(entity.items())

@@ -34,15 +34,15 @@ def assignment_of(data: bytes) -> list[TopicPartition]:
         return []
 
 
-def assignment_bytes(places: Iterable[TopicPartition]) -> bytes:
+def assignment_bytes(assignment: Iterable[TopicPartition]) -> bytes:
     """Return an encoded assignment."""
     topics: dict[str, list[int]] = {}
-    for place in places:
-        topics.setdefault(place.topic, []).append(place.partition)
+    for partition in assignment:
+        topics.setdefault(partition.topic, []).append(partition.partition)
     rows = [
         _string(topic)
         + _INT32.pack(len(partitions))
-        + b"".join(_INT32.pack(each) for each in partitions)
+        + b"".join(_INT32.pack(index) for index in partitions)
         for topic, partitions in topics.items()
     ]
     return _VERSION_AND_COUNT.pack(_VERSION, len(rows)) + b"".join(rows) + _NO_USER_DATA
@@ -53,18 +53,18 @@ def subscription_of(data: bytes) -> list[str]:
     try:
         _, count = _VERSION_AND_COUNT.unpack_from(data)
         position = _VERSION_AND_COUNT.size
-        found: list[str] = []
+        topics: list[str] = []
         for _ in range(count):
             topic, position = _read_string(data, position)
-            found.append(topic)
+            topics.append(topic)
     except (struct_error, UnicodeDecodeError, ValueError):
         return []
-    return found
+    return topics
 
 
 def subscription_bytes(topics: Iterable[str]) -> bytes:
     """Return an encoded subscription."""
-    names = [_string(each) for each in topics]
+    names = [_string(topic) for topic in topics]
     return _VERSION_AND_COUNT.pack(_VERSION, len(names)) + b"".join(names) + _NO_USER_DATA
 
 
@@ -82,7 +82,7 @@ def _read_string(data: bytes, position: int) -> tuple[str, int]:
 
 
 def _read(data: bytes) -> list[TopicPartition]:
-    found: list[TopicPartition] = []
+    partitions: list[TopicPartition] = []
     _, count = _VERSION_AND_COUNT.unpack_from(data)
     position = _VERSION_AND_COUNT.size
     for _ in range(count):
@@ -92,5 +92,5 @@ def _read(data: bytes) -> list[TopicPartition]:
         for _ in range(number):
             (partition,) = _INT32.unpack_from(data, position)
             position += _INT32.size
-            found.append(TopicPartition(topic, partition))
-    return found
+            partitions.append(TopicPartition(topic, partition))
+    return partitions

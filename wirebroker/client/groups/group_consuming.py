@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from wirebroker.codecs.records.record import Record
 
     # Returns an offset for each partition.
-    Places: TypeAlias = Callable[[list[TopicPartition]], Awaitable[dict[TopicPartition, int]]]
+    OffsetLookup: TypeAlias = Callable[[list[TopicPartition]], Awaitable[dict[TopicPartition, int]]]
 
 # Also the delay until a rebalance is noticed. Java's default is 3 s.
 _HEARTBEAT_S: Final = 1.0
@@ -51,7 +51,9 @@ class GroupReader:
         self._take = take
         self._committed: dict[TopicPartition, int] = {}
 
-    async def run(self, begin: Places, end: Places | None, *, read_committed: bool = False) -> None:
+    async def run(
+        self, begin: OffsetLookup, end: OffsetLookup | None, *, read_committed: bool = False
+    ) -> None:
         """Read until `take` returns False or the end, then leave the group.
 
         Args:
@@ -68,20 +70,24 @@ class GroupReader:
         finally:
             self._membership.abort()
 
-    async def _read_share(self, begin: Places, end: Places | None, *, read_committed: bool) -> bool:
+    async def _read_share(
+        self, begin: OffsetLookup, end: OffsetLookup | None, *, read_committed: bool
+    ) -> bool:
         """Read until the next rebalance; return whether everything is read."""
-        places = await self._membership.join()
+        partitions = await self._membership.join()
         self._committed = {
-            place: offset
-            for place, offset in (await committed_of(self._client, self._membership.group)).items()
-            if place in places
+            partition: offset
+            for partition, offset in (
+                await committed_of(self._client, self._membership.group)
+            ).items()
+            if partition in partitions
         }
-        fresh = [place for place in places if place not in self._committed]
+        fresh = [partition for partition in partitions if partition not in self._committed]
         reader = PartitionsReader(
             self._client,
             self._committed | (await begin(fresh) if fresh else {}),
             self._take,
-            until=None if end is None else await end(places),
+            until=None if end is None else await end(partitions),
             read_committed=read_committed,
         )
         reading = asyncio.create_task(self._read(reader, is_bounded=end is not None))
@@ -91,12 +97,12 @@ class GroupReader:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
             await _ended(tasks)
-            await self._say_goodbye(reader)
+            await self._leave(reader)
             raise
         is_read = reading.done()
-        failures = [each for each in await _ended(tasks) if isinstance(each, ClientError)]
+        failures = [result for result in await _ended(tasks) if isinstance(result, ClientError)]
         if failures or is_read:
-            await self._say_goodbye(reader)
+            await self._leave(reader)
         if failures:
             raise failures[0]
         if not is_read:
@@ -121,11 +127,15 @@ class GroupReader:
 
     async def _commit(self, positions: Mapping[TopicPartition, int]) -> None:
         """Commit changed positions; other members read again what the group refuses."""
-        changed = {place: at for place, at in positions.items() if self._committed.get(place) != at}
+        changed = {
+            partition: offset
+            for partition, offset in positions.items()
+            if self._committed.get(partition) != offset
+        }
         if changed and await self._membership.commit(changed) is None:
             self._committed |= changed
 
-    async def _say_goodbye(self, reader: PartitionsReader) -> None:
+    async def _leave(self, reader: PartitionsReader) -> None:
         if not self._membership.is_member:
             return
         try:
@@ -135,7 +145,7 @@ class GroupReader:
         except TimeoutError:
             group = self._membership.group
             raise ClientError(
-                f"group {group} does not answer: what was read last may be read again"
+                f"group {group} does not respond: the last records may be read again"
             ) from None
 
 

@@ -78,10 +78,10 @@ class GroupMembership:
             ClientError: The group is not a consumer group, or does not support range assignment.
         """
         async for _ in self._client.tries():
-            joined = await self._ask(ApiKey.JOIN_GROUP, self._join_body)
+            joined = await self._request(ApiKey.JOIN_GROUP, self._join_body)
             if joined.error_code == ErrorCode.MEMBER_ID_REQUIRED:
                 self._member_id = joined.member_id
-                joined = await self._ask(ApiKey.JOIN_GROUP, self._join_body)
+                joined = await self._request(ApiKey.JOIN_GROUP, self._join_body)
             if self._is_sent_back(joined.error_code):
                 continue
             check(joined.error_code, f"group {self.group} cannot be joined")
@@ -89,12 +89,12 @@ class GroupMembership:
             self._generation = joined.generation_id
             self.is_member = True
             shares = await self._shares(joined) if joined.leader == joined.member_id else {}
-            synced = await self._ask(ApiKey.SYNC_GROUP, self._sync_body(shares))
+            synced = await self._request(ApiKey.SYNC_GROUP, self._sync_body(shares))
             if self._is_sent_back(synced.error_code):
                 continue
-            check(synced.error_code, f"group {self.group} does not share partitions out")
+            check(synced.error_code, f"group {self.group} cannot assign partitions")
             return assignment_of(bytes(synced.assignment))
-        raise ClientError(f"group {self.group} does not come to rest")
+        raise ClientError(f"group {self.group} does not stop rebalancing")
 
     async def goes_on(self) -> bool:
         """Send a heartbeat; return whether the assignment is still valid."""
@@ -103,10 +103,10 @@ class GroupMembership:
             "generation_id": self._generation,
             "member_id": self._member_id,
         }
-        answer = await self._ask(ApiKey.HEARTBEAT, body)
+        answer = await self._request(ApiKey.HEARTBEAT, body)
         if self._is_sent_back(answer.error_code):
             return False
-        check(answer.error_code, f"group {self.group} takes no heartbeat")
+        check(answer.error_code, f"group {self.group} rejects the heartbeat")
         return True
 
     async def commit(self, offsets: Mapping[TopicPartition, int]) -> str | None:
@@ -119,9 +119,9 @@ class GroupMembership:
             ClientError: The coordinator returns another error.
         """
         topics: dict[str, list[dict[str, int]]] = defaultdict(list)
-        for place, offset in offsets.items():
-            row = {"partition_index": place.partition, "committed_offset": offset}
-            topics[place.topic].append(row)
+        for partition, offset in offsets.items():
+            row = {"partition_index": partition.partition, "committed_offset": offset}
+            topics[partition.topic].append(row)
         body = {
             "group_id": self.group,
             "generation_id_or_member_epoch": self._generation,
@@ -145,7 +145,7 @@ class GroupMembership:
         """Leave the group, so that the other members continue immediately."""
         self.is_member = False
         body = {"group_id": self.group, "member_id": self._member_id}
-        await self._ask(ApiKey.LEAVE_GROUP, body, at_most=_LEAVE_OF_ONE)
+        await self._request(ApiKey.LEAVE_GROUP, body, at_most=_LEAVE_OF_ONE)
 
     def _is_sent_back(self, code: int) -> bool:
         if code not in _JOIN_AGAIN:
@@ -154,7 +154,7 @@ class GroupMembership:
             self._member_id = ""
         return True
 
-    async def _ask(self, key: ApiKey, body: Body, *, at_most: int | None = None) -> Any:
+    async def _request(self, key: ApiKey, body: Body, *, at_most: int | None = None) -> Any:
         return await self._client.request_of_coordinator(
             self.group, key, body, error_of=_error_of, at_most=at_most
         )
@@ -173,8 +173,8 @@ class GroupMembership:
     def _sync_body(self, shares: Mapping[str, Sequence[TopicPartition]]) -> Body:
         def body(version: int) -> dict[str, Any]:
             rows = [
-                {"member_id": member, "assignment": assignment_bytes(places)}
-                for member, places in shares.items()
+                {"member_id": member, "assignment": assignment_bytes(partitions)}
+                for member, partitions in shares.items()
             ]
             names = {"protocol_type": _PROTOCOL_TYPE, "protocol_name": _RANGE}
             return {
@@ -188,11 +188,17 @@ class GroupMembership:
 
     async def _shares(self, joined: Any) -> dict[str, list[TopicPartition]]:
         """Assign the partitions, as the leader."""
-        wanted = {each.member_id: subscription_of(bytes(each.metadata)) for each in joined.members}
-        topics = sorted({topic for each in wanted.values() for topic in each})
+        subscriptions = {
+            member.member_id: subscription_of(bytes(member.metadata)) for member in joined.members
+        }
+        topics = sorted(
+            {topic for subscription in subscriptions.values() for topic in subscription}
+        )
         answer = await self._client.metadata(topics)
-        counts = {each.name: len(each.partitions) for each in answer.topics if not each.error_code}
-        return assigned_by_range(wanted, counts)
+        counts = {
+            topic.name: len(topic.partitions) for topic in answer.topics if not topic.error_code
+        }
+        return assigned_by_range(subscriptions, counts)
 
 
 def _error_of(answer: Any) -> int:
@@ -200,5 +206,5 @@ def _error_of(answer: Any) -> int:
 
 
 def _first_error(answer: Any) -> int:
-    codes = [each.error_code for topic in answer.topics for each in topic.partitions]
+    codes = [partition.error_code for topic in answer.topics for partition in topic.partitions]
     return next((int(code) for code in codes if code), 0)

@@ -74,17 +74,17 @@ class GroupProgress(NamedTuple):
 
 async def list_groups(client: KafkaClient) -> list[ListedGroup]:
     """Return the groups of all coordinators, by name."""
-    asked = [
+    requests = [
         client.request_of(broker_id, ApiKey.LIST_GROUPS, {})
         for broker_id in await client.broker_ids()
     ]
-    found: set[ListedGroup] = set()
-    for answer in await client.together(*asked):
+    groups: set[ListedGroup] = set()
+    for answer in await client.together(*requests):
         check(answer.error_code, "groups cannot be listed")
-        for each in answer.groups:
-            state, kind = each.group_state or None, each.group_type or None
-            found.add(ListedGroup(each.group_id, state, kind, each.protocol_type))
-    return sorted(found, key=lambda each: each.name)
+        for group in answer.groups:
+            state, kind = group.group_state or None, group.group_type or None
+            groups.add(ListedGroup(group.group_id, state, kind, group.protocol_type))
+    return sorted(groups, key=lambda group: group.name)
 
 
 async def describe_group(client: KafkaClient, name: str) -> DescribedConsumers:
@@ -105,23 +105,23 @@ async def describe_group(client: KafkaClient, name: str) -> DescribedConsumers:
     if not row.error_code and row.group_state != _DEAD:
         members = [
             GroupMember(
-                each.member_id,
-                each.group_instance_id,
-                each.client_id,
-                each.client_host.removeprefix("/"),
-                assignment_of(each.member_assignment),
+                member.member_id,
+                member.group_instance_id,
+                member.client_id,
+                member.client_host.removeprefix("/"),
+                assignment_of(member.member_assignment),
             )
-            for each in row.members
+            for member in row.members
         ]
         return DescribedConsumers(name, row.group_state, row.protocol_data, members)
-    found = await _describe_new(client, name)
-    if found is None:
-        others = [each.name for each in await list_groups(client)]
+    group = await _describe_new(client, name)
+    if group is None:
+        group_names = [group.name for group in await list_groups(client)]
         raise ClientError(
-            f"there is no group {name}{did_you_mean(name, others)}",
+            f"there is no group {name}{did_you_mean(name, group_names)}",
             code=ErrorCode.GROUP_ID_NOT_FOUND,
         )
-    return found
+    return group
 
 
 async def _describe_new(client: KafkaClient, name: str) -> DescribedConsumers | None:
@@ -141,22 +141,22 @@ async def _describe_new(client: KafkaClient, name: str) -> DescribedConsumers | 
     check(row.error_code, f"group {name} cannot be described", row.error_message)
     members = [
         GroupMember(
-            each.member_id,
-            each.instance_id,
-            each.client_id,
-            each.client_host.removeprefix("/"),
-            _places_of(each.assignment),
-            each.member_epoch,
-            _places_of(each.target_assignment),
+            member.member_id,
+            member.instance_id,
+            member.client_id,
+            member.client_host.removeprefix("/"),
+            _partitions_of(member.assignment),
+            member.member_epoch,
+            _partitions_of(member.target_assignment),
         )
-        for each in row.members
+        for member in row.members
     ]
     return DescribedConsumers(
         name, row.group_state, row.assignor_name, members, row.group_epoch, row.assignment_epoch
     )
 
 
-def _places_of(assignment: Any) -> list[TopicPartition]:
+def _partitions_of(assignment: Any) -> list[TopicPartition]:
     return [
         TopicPartition(topic.topic_name, partition)
         for topic in assignment.topic_partitions
@@ -166,8 +166,8 @@ def _places_of(assignment: Any) -> list[TopicPartition]:
 
 async def committed_of(client: KafkaClient, name: str) -> dict[TopicPartition, int]:
     """Return a group's committed offsets, by partition."""
-    found = await committed_with_epochs(client, name)
-    return {place: offset for place, (offset, _) in found.items()}
+    committed = await committed_with_epochs(client, name)
+    return {partition: offset for partition, (offset, _) in committed.items()}
 
 
 async def committed_with_epochs(
@@ -182,17 +182,19 @@ async def committed_with_epochs(
         at_most=_FETCH_OF_ONE_GROUP,
     )
     check(answer.error_code, f"the offsets of group {name} cannot be read")
-    found: dict[TopicPartition, tuple[int, int | None]] = {}
+    committed: dict[TopicPartition, tuple[int, int | None]] = {}
     for topic in answer.topics:
-        for each in topic.partitions:
-            check(each.error_code, f"the offset of group {name} in {topic.name} cannot be read")
-            if each.committed_offset != _NO_OFFSET:
-                epoch = getattr(each, "committed_leader_epoch", _NO_EPOCH)
-                found[TopicPartition(topic.name, each.partition_index)] = (
-                    each.committed_offset,
+        for partition in topic.partitions:
+            check(
+                partition.error_code, f"the offset of group {name} in {topic.name} cannot be read"
+            )
+            if partition.committed_offset != _NO_OFFSET:
+                epoch = getattr(partition, "committed_leader_epoch", _NO_EPOCH)
+                committed[TopicPartition(topic.name, partition.partition_index)] = (
+                    partition.committed_offset,
                     None if epoch == _NO_EPOCH else epoch,
                 )
-    return dict(sorted(found.items()))
+    return dict(sorted(committed.items()))
 
 
 async def progress_of(
@@ -200,25 +202,28 @@ async def progress_of(
 ) -> list[GroupProgress]:
     """Return a group's progress in partitions that are committed or in `assigned`."""
     committed = await committed_of(client, name)
-    places = sorted({*committed, *assigned})
-    there = await _still_there(client, places)
-    ends = await offsets_at(client, dict.fromkeys(there, LATEST))
-    return [GroupProgress(place, committed.get(place), ends.get(place)) for place in places]
+    partitions = sorted({*committed, *assigned})
+    existing = await _existing(client, partitions)
+    ends = await offsets_at(client, dict.fromkeys(existing, LATEST))
+    return [
+        GroupProgress(partition, committed.get(partition), ends.get(partition))
+        for partition in partitions
+    ]
 
 
-async def _still_there(
-    client: KafkaClient, places: Iterable[TopicPartition]
+async def _existing(
+    client: KafkaClient, partitions: Iterable[TopicPartition]
 ) -> list[TopicPartition]:
     """Return the partitions that were not deleted."""
-    places = list(places)
-    answer = await client.metadata(sorted({place.topic for place in places}))
-    known = {
-        TopicPartition(topic.name, each.partition_index)
+    partitions = list(partitions)
+    answer = await client.metadata(sorted({partition.topic for partition in partitions}))
+    existing = {
+        TopicPartition(topic.name, partition.partition_index)
         for topic in answer.topics
         if not topic.error_code
-        for each in topic.partitions
+        for partition in topic.partitions
     }
-    return [place for place in places if place in known]
+    return [partition for partition in partitions if partition in existing]
 
 
 async def commit(client: KafkaClient, name: str, offsets: Mapping[TopicPartition, int]) -> None:
@@ -228,8 +233,10 @@ async def commit(client: KafkaClient, name: str, offsets: Mapping[TopicPartition
         ClientError: The group has members.
     """
     topics: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for place, offset in offsets.items():
-        topics[place.topic].append({"partition_index": place.partition, "committed_offset": offset})
+    for partition, offset in offsets.items():
+        topics[partition.topic].append(
+            {"partition_index": partition.partition, "committed_offset": offset}
+        )
     body = {
         "group_id": name,
         "topics": [{"name": topic, "partitions": rows} for topic, rows in topics.items()],
@@ -241,7 +248,7 @@ async def commit(client: KafkaClient, name: str, offsets: Mapping[TopicPartition
 
 
 def _first_error(answer: Any) -> int:
-    codes = [each.error_code for topic in answer.topics for each in topic.partitions]
+    codes = [partition.error_code for topic in answer.topics for partition in topic.partitions]
     return next((int(code) for code in codes if code), 0)
 
 
@@ -261,7 +268,7 @@ async def delete_group(client: KafkaClient, name: str) -> None:
 
 
 async def delete_offsets(
-    client: KafkaClient, name: str, places: Iterable[TopicPartition]
+    client: KafkaClient, name: str, partitions: Iterable[TopicPartition]
 ) -> tuple[int, dict[TopicPartition, int]]:
     """Delete a group's committed offsets of partitions.
 
@@ -269,9 +276,11 @@ async def delete_offsets(
         The group's error code; if it is 0, also each partition's.
     """
     topics: dict[str, list[dict[str, int]]] = defaultdict(list)
-    for place in places:
-        topics[place.topic].append({"partition_index": place.partition})
-    rows = [{"name": topic, "partitions": each} for topic, each in topics.items()]
+    for partition in partitions:
+        topics[partition.topic].append({"partition_index": partition.partition})
+    rows = [
+        {"name": topic, "partitions": partition_rows} for topic, partition_rows in topics.items()
+    ]
     answer = await client.request_of_coordinator(
         name,
         ApiKey.OFFSET_DELETE,
@@ -279,7 +288,7 @@ async def delete_offsets(
         error_of=lambda answer: int(answer.error_code),
     )
     return answer.error_code, {
-        TopicPartition(topic.name, each.partition_index): each.error_code
+        TopicPartition(topic.name, partition.partition_index): partition.error_code
         for topic in answer.topics
-        for each in topic.partitions
+        for partition in topic.partitions
     }

@@ -30,10 +30,10 @@ def assigned_by_range(
     shares: dict[str, list[TopicPartition]] = {member: [] for member in subscriptions}
     for topic in sorted({topic for topics in subscriptions.values() for topic in topics}):
         members = sorted(member for member, topics in subscriptions.items() if topic in topics)
-        each, more = divmod(partition_counts.get(topic, 0), len(members))
+        per_member, remainder = divmod(partition_counts.get(topic, 0), len(members))
         first = 0
         for index, member in enumerate(members):
-            last = first + each + (index < more)
+            last = first + per_member + (index < remainder)
             shares[member] += [TopicPartition(topic, number) for number in range(first, last)]
             first = last
     return shares

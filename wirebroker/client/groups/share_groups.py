@@ -53,7 +53,7 @@ class SharedProgress(NamedTuple):
 
 async def list_share_groups(client: KafkaClient) -> list[ListedGroup]:
     """Return the share groups, by name."""
-    return [each for each in await list_groups(client) if each.kind == SHARE]
+    return [group for group in await list_groups(client) if group.kind == SHARE]
 
 
 async def describe_share_group(client: KafkaClient, name: str) -> DescribedShareGroup:
@@ -67,30 +67,30 @@ async def describe_share_group(client: KafkaClient, name: str) -> DescribedShare
     )
     (row,) = answer.groups
     if row.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
-        others = [each.name for each in await list_share_groups(client)]
+        group_names = [group.name for group in await list_share_groups(client)]
         raise ClientError(
-            f"there is no share group {name}{did_you_mean(name, others)}", code=row.error_code
+            f"there is no share group {name}{did_you_mean(name, group_names)}", code=row.error_code
         )
     check(row.error_code, f"share group {name} cannot be described", row.error_message)
     members = [
         ShareMember(
-            each.member_id,
-            each.client_id,
-            each.client_host.removeprefix("/"),
+            member.member_id,
+            member.client_id,
+            member.client_host.removeprefix("/"),
             sorted(
                 TopicPartition(topic.topic_name, partition)
-                for topic in each.assignment.topic_partitions
+                for topic in member.assignment.topic_partitions
                 for partition in topic.partitions
             ),
         )
-        for each in row.members
+        for member in row.members
     ]
     return DescribedShareGroup(name, row.group_state, row.group_epoch, row.assignor_name, members)
 
 
 async def shared_progress_of(client: KafkaClient, name: str) -> list[SharedProgress]:
     """Return a share group's progress in each partition that it has begun."""
-    what = f"the offsets of share group {name} cannot be read"
+    failure = f"the offsets of share group {name} cannot be read"
     answer = await client.request_of_coordinator(
         name,
         ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
@@ -98,20 +98,24 @@ async def shared_progress_of(client: KafkaClient, name: str) -> list[SharedProgr
         error_of=_first_error,
     )
     (row,) = answer.groups
-    check(row.error_code, what, row.error_message)
-    found: list[SharedProgress] = []
+    check(row.error_code, failure, row.error_message)
+    progress: list[SharedProgress] = []
     for topic in row.topics:
-        for each in topic.partitions:
-            check(each.error_code, what, each.error_message)
-            place = TopicPartition(topic.topic_name, each.partition_index)
-            lag = getattr(each, "lag", _UNKNOWN)
-            found.append(SharedProgress(place, _told(each.start_offset), _told(lag)))
-    return sorted(found, key=lambda each: each.place)
+        for partition in topic.partitions:
+            check(partition.error_code, failure, partition.error_message)
+            topic_partition = TopicPartition(topic.topic_name, partition.partition_index)
+            lag = getattr(partition, "lag", _UNKNOWN)
+            progress.append(
+                SharedProgress(
+                    topic_partition, _offset_or_none(partition.start_offset), _offset_or_none(lag)
+                )
+            )
+    return sorted(progress, key=lambda entry: entry.place)
 
 
 def _first_error(answer: Any) -> int:
     return int(answer.groups[0].error_code)
 
 
-def _told(number: int) -> int | None:
+def _offset_or_none(number: int) -> int | None:
     return None if number == _UNKNOWN else number

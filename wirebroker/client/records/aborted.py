@@ -28,7 +28,7 @@ class AbortedFilter:
 
     def begin(self, aborted: Sequence[Any]) -> None:
         """Use a response's aborted transactions (`producer_id`, `first_offset`)."""
-        self._waiting = sorted(aborted, key=lambda each: each.first_offset)
+        self._waiting = sorted(aborted, key=lambda transaction: transaction.first_offset)
 
     def lets_through(self, header: BatchHeader, batch: memoryview) -> bool:
         """Return whether a batch has committed records; call it for each batch in order."""

@@ -80,7 +80,7 @@ class PartitionsReader:
         self._until = until
         self._committed: dict[TopicPartition, AbortedFilter] | None = None
         if read_committed:
-            self._committed = {place: AbortedFilter() for place in positions}
+            self._committed = {partition: AbortedFilter() for partition in positions}
         self._is_done = False
         self._failing_since: float | None = None
 
@@ -90,25 +90,29 @@ class PartitionsReader:
         Raises:
             ClientError: Leaders do not respond, return an error, or send malformed batches.
         """
-        while not self._is_done and (places := self._open()):
+        while not self._is_done and (partitions := self._open()):
             try:
-                topics = sorted({place.topic for place in places})
+                topics = sorted({partition.topic for partition in partitions})
                 leaders = await partitions_of(self._client, topics)
                 by_leader: dict[int, list[TopicPartition]] = defaultdict(list)
-                for place in places:
-                    by_leader[leaders[place]].append(place)
+                for partition in partitions:
+                    by_leader[leaders[partition]].append(partition)
                 await self._read_from(by_leader)
             except ClientError as error:
-                if error.code in _REFUSED or not self._goes_on():
+                if error.code in _REFUSED or not self._may_retry():
                     raise
                 await pause(_AGAIN_S)
 
     def _open(self) -> list[TopicPartition]:
         if self._until is None:
             return list(self.positions)
-        return [place for place, at in self.positions.items() if at < self._until[place]]
+        return [
+            partition
+            for partition, offset in self.positions.items()
+            if offset < self._until[partition]
+        ]
 
-    def _goes_on(self) -> bool:
+    def _may_retry(self) -> bool:
         """Return whether to retry after a failure."""
         now = self._client.clock.monotonic()
         if self._failing_since is None:
@@ -118,8 +122,8 @@ class PartitionsReader:
     async def _read_from(self, by_leader: Mapping[int, list[TopicPartition]]) -> None:
         """Read from several leaders until one is finished or has lost a partition."""
         tasks = [
-            asyncio.create_task(self._follow(leader, places))
-            for leader, places in by_leader.items()
+            asyncio.create_task(self._follow(leader, partitions))
+            for leader, partitions in by_leader.items()
         ]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -130,21 +134,21 @@ class PartitionsReader:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _follow(self, leader: int, places: list[TopicPartition]) -> None:
+    async def _follow(self, leader: int, partitions: list[TopicPartition]) -> None:
         wait_ms = min(_WAIT_MS, int(self._client.timeout_s * 500))
         while not self._is_done:
-            open_places = set(self._open())
-            places = [place for place in places if place in open_places]
-            if not places:
+            open_partitions = set(self._open())
+            partitions = [partition for partition in partitions if partition in open_partitions]
+            if not partitions:
                 return
             answer = await self._client.request_of(
-                leader, ApiKey.FETCH, self._question(places, wait_ms), at_most=_BY_NAME
+                leader, ApiKey.FETCH, self._fetch_body(partitions, wait_ms), at_most=_BY_NAME
             )
-            check(answer.error_code, "fetching is refused")
+            check(answer.error_code, "records cannot be fetched")
             for topic in answer.responses:
                 for row in topic.partitions:
-                    place = TopicPartition(topic.topic, row.partition_index)
-                    if not await self._took(place, row):
+                    partition = TopicPartition(topic.topic, row.partition_index)
+                    if not await self._accept(partition, row):
                         self._failing_since = None
                         await pause(_AGAIN_S)
                         return
@@ -152,15 +156,15 @@ class PartitionsReader:
                         return
             self._failing_since = None
             # Rotate: the first partition gets a batch of any size.
-            places = [*places[1:], places[0]]
+            partitions = [*partitions[1:], partitions[0]]
 
-    def _question(self, places: list[TopicPartition], wait_ms: int) -> dict[str, Any]:
+    def _fetch_body(self, partitions: list[TopicPartition], wait_ms: int) -> dict[str, Any]:
         topics: dict[str, list[dict[str, int]]] = defaultdict(list)
-        for place in places:
-            topics[place.topic].append(
+        for partition in partitions:
+            topics[partition.topic].append(
                 {
-                    "partition": place.partition,
-                    "fetch_offset": self.positions[place],
+                    "partition": partition.partition,
+                    "fetch_offset": self.positions[partition],
                     "partition_max_bytes": _PARTITION_BYTES,
                 }
             )
@@ -169,16 +173,16 @@ class PartitionsReader:
         isolation = {"isolation_level": int(self._committed is not None)}
         return {"replica_id": -1, **limits, **isolation, "topics": rows}
 
-    async def _took(self, place: TopicPartition, row: Any) -> bool:
+    async def _accept(self, partition: TopicPartition, row: Any) -> bool:
         """Pass on a partition's records; return False if its leader moved."""
         if row.error_code in _MOVED:
             return False
         if row.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-            nearest = await clamped(self._client, {place: self.positions[place]})
+            nearest = await clamped(self._client, {partition: self.positions[partition]})
             self.positions |= nearest
             return True
-        check(row.error_code, f"fetching {place} is refused")
-        aborted = None if self._committed is None else self._committed[place]
+        check(row.error_code, f"{partition} cannot be fetched")
+        aborted = None if self._committed is None else self._committed[partition]
         if aborted is not None:
             aborted.begin(row.aborted_transactions or ())
         try:
@@ -187,21 +191,25 @@ class PartitionsReader:
                 if aborted is not None:
                     is_read = aborted.lets_through(header, batch)
                 records = iterate_records(batch, header) if is_read else iter(())
-                wanted = [each for each in records if self._is_wanted(place, each.offset)]
-                if wanted and not self._is_done:
-                    self._is_done = not self._take(place, wanted)
-                    self.positions[place] = wanted[-1].offset + 1
+                new_records = [
+                    record for record in records if self._is_wanted(partition, record.offset)
+                ]
+                if new_records and not self._is_done:
+                    self._is_done = not self._take(partition, new_records)
+                    self.positions[partition] = new_records[-1].offset + 1
                 if self._is_done:
                     break
-                behind = header.last_offset + 1
+                next_offset = header.last_offset + 1
                 if self._until is not None:  # records after the end are not read
-                    behind = min(behind, self._until[place])
-                self.positions[place] = max(self.positions[place], behind)
+                    next_offset = min(next_offset, self._until[partition])
+                self.positions[partition] = max(self.positions[partition], next_offset)
         except KafkaError as error:
-            raise ClientError(f"{place} at offset {self.positions[place]}: {error}") from error
+            raise ClientError(
+                f"{partition} at offset {self.positions[partition]}: {error}"
+            ) from error
         return True
 
-    def _is_wanted(self, place: TopicPartition, offset: int) -> bool:
-        if offset < self.positions[place]:
+    def _is_wanted(self, partition: TopicPartition, offset: int) -> bool:
+        if offset < self.positions[partition]:
             return False
-        return self._until is None or offset < self._until[place]
+        return self._until is None or offset < self._until[partition]

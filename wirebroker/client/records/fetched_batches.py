@@ -27,6 +27,6 @@ def fetched_batches(data: memoryview) -> Iterator[tuple[BatchHeader, memoryview]
         if end > len(data):
             return
         if batch_crc(data, position, header.size) != header.crc:
-            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "a batch has another checksum")
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "a batch has a wrong checksum")
         yield header, data[position:end]
         position = end

@@ -45,7 +45,7 @@ class LoadMeter:
     @property
     def records(self) -> int:
         """Number of records."""
-        return sum(each[0] for each in self._batches)
+        return sum(batch[0] for batch in self._batches)
 
     def add(self, records: int, size: int, seconds: float) -> None:
         """Count a batch."""
@@ -68,16 +68,16 @@ class LoadMeter:
         if not ordered:
             return [0.0] * len(shares)
         counts = list(accumulate(records for _, records in ordered))
-        return [ordered[bisect_left(counts, each * counts[-1])][0] * 1000 for each in shares]
+        return [ordered[bisect_left(counts, share * counts[-1])][0] * 1000 for share in shares]
 
 
 def _figures(batches: list[tuple[int, int, float]], seconds: float) -> LoadFigures:
-    records = sum(each[0] for each in batches)
-    waited = sum(each[0] * each[2] for each in batches)
+    records = sum(batch[0] for batch in batches)
+    waited = sum(batch[0] * batch[2] for batch in batches)
     return LoadFigures(
         records,
-        sum(each[1] for each in batches),
+        sum(batch[1] for batch in batches),
         seconds,
         waited / records * 1000 if records else 0.0,
-        max((each[2] for each in batches), default=0.0) * 1000,
+        max((batch[2] for batch in batches), default=0.0) * 1000,
     )

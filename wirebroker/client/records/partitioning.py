@@ -18,13 +18,13 @@ _MASK: Final = 0xFFFFFFFF
 def murmur2(data: bytes) -> int:
     """Return a key's hash, 0 to 2**32 - 1."""
     value = _SEED ^ len(data)
-    whole = len(data) & ~3
-    for position in range(0, whole, 4):
+    aligned_length = len(data) & ~3
+    for position in range(0, aligned_length, 4):
         part = int.from_bytes(data[position : position + 4], "little") * _MULTIPLIER & _MASK
         part = (part ^ part >> 24) * _MULTIPLIER & _MASK
         value = value * _MULTIPLIER & _MASK ^ part
-    if len(data) > whole:
-        value = (value ^ int.from_bytes(data[whole:], "little")) * _MULTIPLIER & _MASK
+    if len(data) > aligned_length:
+        value = (value ^ int.from_bytes(data[aligned_length:], "little")) * _MULTIPLIER & _MASK
     value = (value ^ value >> 13) * _MULTIPLIER & _MASK
     return value ^ value >> 15
 

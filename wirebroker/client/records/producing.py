@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from wirebroker.base.wording import counted
+from wirebroker.base.text import counted
 from wirebroker.client.errors import PASSING, ClientError, check
 from wirebroker.client.topics.leaders import partitions_of
 from wirebroker.codecs.api_keys import ApiKey
@@ -64,7 +64,7 @@ class TopicWriter:
     @property
     def stored(self) -> list[Stored]:
         """Acknowledged records, by partition."""
-        return [self._stored[each] for each in sorted(self._stored)]
+        return [self._stored[partition] for partition in sorted(self._stored)]
 
     async def open(self) -> None:
         """Find the topic, which the cluster may create now, and its leaders.
@@ -72,9 +72,9 @@ class TopicWriter:
         Raises:
             ClientError: The topic does not exist.
         """
-        found = await partitions_of(self._client, [self._topic], may_create=True)
-        self._leaders = {place.partition: leader for place, leader in found.items()}
-        self.partition_count = len(found)
+        leaders = await partitions_of(self._client, [self._topic], may_create=True)
+        self._leaders = {partition.partition: leader for partition, leader in leaders.items()}
+        self.partition_count = len(leaders)
 
     async def write(
         self, records: Sequence[tuple[int, BareRecord]], *, timestamp_ms: int | None = None
@@ -93,7 +93,7 @@ class TopicWriter:
             if partition not in self._leaders:
                 raise ClientError(
                     f"there is no partition {partition}: {self._topic} has "
-                    f"{self.partition_count}, from 0",
+                    f"{self.partition_count}, numbered from 0",
                     code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
                 )
         waiting = _batches(records)
@@ -148,7 +148,7 @@ class TopicWriter:
     def _note(self, row: Any, count: int) -> None:
         check(
             row.error_code,
-            f"refused: {counted(count, 'record')} for {self._topic}-{row.index}",
+            f"{counted(count, 'record')} cannot be written to {self._topic}-{row.index}",
             getattr(row, "error_message", None),
         )
         last = row.base_offset + count - 1
@@ -164,14 +164,14 @@ class TopicWriter:
 
 def _batches(records: Sequence[tuple[int, BareRecord]]) -> dict[int, deque[list[BareRecord]]]:
     """Group records into batches by partition, in order."""
-    found: dict[int, deque[list[BareRecord]]] = defaultdict(deque)
+    batches: dict[int, deque[list[BareRecord]]] = defaultdict(deque)
     sizes: dict[int, int] = {}
     for partition, record in records:
         key, value, _ = record
         size = len(key or b"") + len(value or b"") + _RECORD_OVERHEAD_BYTES
         if partition not in sizes or sizes[partition] + size > _BATCH_BYTES:
-            found[partition].append([])
+            batches[partition].append([])
             sizes[partition] = 0
-        found[partition][-1].append(record)
+        batches[partition][-1].append(record)
         sizes[partition] += size
-    return found
+    return batches

@@ -42,7 +42,7 @@ class Elected(NamedTuple):
 
 
 async def elect_leaders(
-    client: KafkaClient, kind: int, places: Iterable[TopicPartition] | None
+    client: KafkaClient, kind: int, partitions: Iterable[TopicPartition] | None
 ) -> list[Elected]:
     """Elect leaders.
 
@@ -50,20 +50,20 @@ async def elect_leaders(
         client: The cluster.
         kind: PREFERRED for the first replica if it is in sync. UNCLEAN for any live replica of a
             partition without a leader, which may lose records.
-        places: The partitions; None for all.
+        partitions: The partitions; None for all.
 
     Returns:
         A result for each partition; with None, only for changed leaders and failures.
     """
     topics: dict[str, list[int]] = {}
-    for place in places or ():
-        topics.setdefault(place.topic, []).append(place.partition)
-    rows = [{"topic": topic, "partitions": each} for topic, each in topics.items()]
+    for partition in partitions or ():
+        topics.setdefault(partition.topic, []).append(partition.partition)
+    rows = [{"topic": topic, "partitions": indexes} for topic, indexes in topics.items()]
 
     def body(version: int) -> dict[str, Any]:
         kinds = {"election_type": kind} if version >= _FIRST_WITH_KINDS else {}
         return kinds | {
-            "topic_partitions": None if places is None else rows,
+            "topic_partitions": None if partitions is None else rows,
             "timeout_ms": int(client.timeout_s * 1000),
         }
 
@@ -71,11 +71,11 @@ async def elect_leaders(
     check(getattr(answer, "error_code", 0), "leaders cannot be elected")
     return sorted(
         Elected(
-            TopicPartition(topic.topic, each.partition_id),
-            each.error_code,
-            explained(each.error_code, each.error_message) if each.error_code else None,
-            each.error_message,
+            TopicPartition(topic.topic, result.partition_id),
+            result.error_code,
+            explained(result.error_code, result.error_message) if result.error_code else None,
+            result.error_message,
         )
         for topic in answer.replica_election_results
-        for each in topic.partition_result
+        for result in topic.partition_result
     )

@@ -38,22 +38,24 @@ async def directories_of(
     client: KafkaClient, replicas: Collection[PlacedReplica]
 ) -> dict[PlacedReplica, ReplicaDirectories]:
     """Return the log directories of replicas."""
-    brokers = sorted({each.broker_id for each in replicas})
-    found = dict.fromkeys(replicas, ReplicaDirectories(None, None))
+    brokers = sorted({replica.broker_id for replica in replicas})
+    directories = dict.fromkeys(replicas, ReplicaDirectories(None, None))
     for broker_id, results in (await described_log_dirs(client, brokers)).items():
         for result in results:
             for topic in result.topics:
                 for log in topic.partitions:
-                    place = TopicPartition(topic.name, log.partition_index)
-                    replica = PlacedReplica(broker_id, place)
-                    if replica in found:
+                    partition = TopicPartition(topic.name, log.partition_index)
+                    replica = PlacedReplica(broker_id, partition)
+                    if replica in directories:
                         field = "future" if log.is_future_key else "current"
-                        found[replica] = found[replica]._replace(**{field: result.log_dir})
-    return found
+                        directories[replica] = directories[replica]._replace(
+                            **{field: result.log_dir}
+                        )
+    return directories
 
 
 async def move_directories(
-    client: KafkaClient, wanted: Mapping[PlacedReplica, str]
+    client: KafkaClient, targets: Mapping[PlacedReplica, str]
 ) -> list[PlacedReplica]:
     """Start moving replicas to other directories.
 
@@ -61,23 +63,23 @@ async def move_directories(
         The replicas that move; the others are not on their brokers yet.
     """
     started: list[PlacedReplica] = []
-    for broker_id in sorted({each.broker_id for each in wanted}):
-        body = {"dirs": _directories(wanted, broker_id)}
+    for broker_id in sorted({replica.broker_id for replica in targets}):
+        body = {"dirs": _directories(targets, broker_id)}
         answer = await client.request_of(broker_id, ApiKey.ALTER_REPLICA_LOG_DIRS, body)
         for topic in answer.results:
-            for each in topic.partitions:
-                place = TopicPartition(topic.topic_name, each.partition_index)
-                replica = PlacedReplica(broker_id, place)
-                if each.error_code == ErrorCode.REPLICA_NOT_AVAILABLE:
+            for partition in topic.partitions:
+                topic_partition = TopicPartition(topic.topic_name, partition.partition_index)
+                replica = PlacedReplica(broker_id, topic_partition)
+                if partition.error_code == ErrorCode.REPLICA_NOT_AVAILABLE:
                     continue
-                check(each.error_code, f"Failed to alter dir for {replica}")
+                check(partition.error_code, f"Failed to alter dir for {replica}")
                 started.append(replica)
     return started
 
 
-def _directories(wanted: Mapping[PlacedReplica, str], broker_id: int) -> list[dict[str, Any]]:
+def _directories(targets: Mapping[PlacedReplica, str], broker_id: int) -> list[dict[str, Any]]:
     paths: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for replica, path in wanted.items():
+    for replica, path in targets.items():
         if replica.broker_id == broker_id:
             paths[path][replica.place.topic].append(replica.place.partition)
     return [

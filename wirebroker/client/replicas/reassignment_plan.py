@@ -14,7 +14,7 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
-from wirebroker.base.wording import counted
+from wirebroker.base.text import counted
 from wirebroker.client.topics.leaders import TopicPartition
 from wirebroker.codecs.json_text import parse_json
 
@@ -42,36 +42,48 @@ def planned_replicas(
     Raises:
         ValueError: A partition would have more replicas than there are brokers.
     """
-    held = Counter(dict.fromkeys(brokers, 0))
-    led: Counter[int] = Counter()
+    replica_counts = Counter(dict.fromkeys(brokers, 0))
+    leader_counts: Counter[int] = Counter()
     for replicas in current.values():
-        held.update(each for each in replicas if each in held)
+        replica_counts.update(broker for broker in replicas if broker in replica_counts)
     planned: dict[TopicPartition, list[int]] = {}
-    for place, replicas in current.items():
-        wanted = len(replicas) if count is None else count
-        if wanted > len(brokers):
+    for partition, replicas in current.items():
+        replica_count = len(replicas) if count is None else count
+        if replica_count > len(brokers):
             raise ValueError(
-                f"{place} cannot have {counted(wanted, 'replica')}"
+                f"{partition} cannot have {counted(replica_count, 'replica')}"
                 f" on {counted(len(brokers), 'broker')}"
             )
-        kept = [each for each in replicas if each in held]
-        while len(kept) > wanted:  # remove from the fullest broker
-            dropped = max(kept, key=lambda each: (held[each], kept.index(each)))
-            kept.remove(dropped)
-            held[dropped] -= 1
-        while len(kept) < wanted:
-            added = min((each for each in brokers if each not in kept), key=lambda each: held[each])
-            kept.append(added)
-            held[added] += 1
-        leader = kept[0] if kept[0] == replicas[0] else min(kept, key=lambda each: led[each])
-        led[leader] += 1
-        planned[place] = [leader, *(each for each in kept if each != leader)]
+        new_replicas = [broker for broker in replicas if broker in replica_counts]
+        while len(new_replicas) > replica_count:  # remove from the fullest broker
+            dropped = max(
+                new_replicas,
+                key=lambda broker: (replica_counts[broker], new_replicas.index(broker)),
+            )
+            new_replicas.remove(dropped)
+            replica_counts[dropped] -= 1
+        while len(new_replicas) < replica_count:
+            added = min(
+                (broker for broker in brokers if broker not in new_replicas),
+                key=lambda broker: replica_counts[broker],
+            )
+            new_replicas.append(added)
+            replica_counts[added] += 1
+        leader = (
+            new_replicas[0]
+            if new_replicas[0] == replicas[0]
+            else min(new_replicas, key=lambda broker: leader_counts[broker])
+        )
+        leader_counts[leader] += 1
+        planned[partition] = [leader, *(broker for broker in new_replicas if broker != leader)]
     return planned
 
 
 def plan_text(plan: Mapping[TopicPartition, Sequence[int]]) -> str:
     """Return a plan in the file format."""
-    rows = [{**place._asdict(), "replicas": list(replicas)} for place, replicas in plan.items()]
+    rows = [
+        {**partition._asdict(), "replicas": list(replicas)} for partition, replicas in plan.items()
+    ]
     return json.dumps({"version": _VERSION, "partitions": rows}, separators=(",", ":"))
 
 
@@ -81,19 +93,19 @@ def plan_directories(text: str) -> dict[tuple[TopicPartition, int], str]:
     Raises:
         ValueError: A partition has a different number of directories and replicas.
     """
-    found: dict[tuple[TopicPartition, int], str] = {}
-    for each in parse_json(text)["partitions"]:
-        place = TopicPartition(each["topic"], each["partition"])
-        directories = each.get("log_dirs", [ANY_DIRECTORY] * len(each["replicas"]))
-        if len(directories) != len(each["replicas"]):
+    planned: dict[tuple[TopicPartition, int], str] = {}
+    for row in parse_json(text)["partitions"]:
+        partition = TopicPartition(row["topic"], row["partition"])
+        directories = row.get("log_dirs", [ANY_DIRECTORY] * len(row["replicas"]))
+        if len(directories) != len(row["replicas"]):
             raise ValueError(
-                f"Size of replicas list {each['replicas']} is different from size of log dirs list"
-                f" {directories} for partition {place}"
+                f"Size of replicas list {row['replicas']} is different from size of log dirs list"
+                f" {directories} for partition {partition}"
             )
-        for broker, directory in zip(each["replicas"], directories, strict=True):
+        for broker, directory in zip(row["replicas"], directories, strict=True):
             if directory != ANY_DIRECTORY:
-                found[place, broker] = directory
-    return found
+                planned[partition, broker] = directory
+    return planned
 
 
 def read_plan(text: str) -> dict[TopicPartition, list[int]]:
@@ -103,21 +115,21 @@ def read_plan(text: str) -> dict[TopicPartition, list[int]]:
         ValueError: The plan is invalid; the message explains it.
     """
     try:
-        found: Any = parse_json(text)
-        if found.get("version", _VERSION) != _VERSION:
-            raise ValueError(f"its version is {found['version']}, which is not {_VERSION}")
+        document: Any = parse_json(text)
+        if document.get("version", _VERSION) != _VERSION:
+            raise ValueError(f"its version is {document['version']}, not {_VERSION}")
         rows = [
-            (TopicPartition(each["topic"], each["partition"]), list(each["replicas"]))
-            for each in found["partitions"]
+            (TopicPartition(row["topic"], row["partition"]), list(row["replicas"]))
+            for row in document["partitions"]
         ]
     except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"it lacks what a plan has: {error}") from None
+        raise ValueError(f"a field is missing or invalid: {error}") from None
     plan: dict[TopicPartition, list[int]] = {}
-    for place, replicas in rows:
-        numbers: list[Any] = [place.partition, *replicas]
-        if not all(isinstance(each, int) and each >= 0 for each in numbers) or not replicas:
-            raise ValueError(f"{place} needs a number, and a list of brokers")
-        if place in plan or len(set(replicas)) < len(replicas):
-            raise ValueError(f"{place} stands there twice, or has a broker twice")
-        plan[place] = replicas
+    for partition, replicas in rows:
+        numbers: list[Any] = [partition.partition, *replicas]
+        if not all(isinstance(number, int) and number >= 0 for number in numbers) or not replicas:
+            raise ValueError(f"{partition} needs a number and a list of brokers")
+        if partition in plan or len(set(replicas)) < len(replicas):
+            raise ValueError(f"{partition} is listed twice, or lists a broker twice")
+        plan[partition] = replicas
     return plan

@@ -27,7 +27,7 @@ class Reassignment(NamedTuple):
     @property
     def goal(self) -> list[int]:
         """The replicas after the move."""
-        return [each for each in self.replicas if each not in self.removing]
+        return [replica for replica in self.replicas if replica not in self.removing]
 
 
 async def list_reassignments(client: KafkaClient) -> list[Reassignment]:
@@ -37,13 +37,13 @@ async def list_reassignments(client: KafkaClient) -> list[Reassignment]:
     check(answer.error_code, "reassignments cannot be listed", answer.error_message)
     return sorted(
         Reassignment(
-            TopicPartition(topic.name, each.partition_index),
-            list(each.replicas),
-            list(each.adding_replicas),
-            list(each.removing_replicas),
+            TopicPartition(topic.name, partition.partition_index),
+            list(partition.replicas),
+            list(partition.adding_replicas),
+            list(partition.removing_replicas),
         )
         for topic in answer.topics
-        for each in topic.partitions
+        for partition in topic.partitions
     )
 
 
@@ -59,11 +59,11 @@ async def move_replicas(
         ClientError: A move is refused; others may have started.
     """
     idle: list[TopicPartition] = []
-    for place, each in (await alter_reassignments(client, replicas)).items():
-        if each.error_code == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS:
-            idle.append(place)
+    for partition, result in (await alter_reassignments(client, replicas)).items():
+        if result.error_code == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS:
+            idle.append(partition)
             continue
-        check(each.error_code, f"{place} cannot be moved", each.error_message)
+        check(result.error_code, f"{partition} cannot be moved", result.error_message)
     return idle
 
 
@@ -81,12 +81,12 @@ async def alter_reassignments(
         keeps_factor: Whether to refuse changes of the replication factor (KIP-860).
     """
     topics: dict[str, list[dict[str, Any]]] = {}
-    for place, wanted in replicas.items():
+    for partition, new_replicas in replicas.items():
         row = {
-            "partition_index": place.partition,
-            "replicas": None if wanted is None else list(wanted),
+            "partition_index": partition.partition,
+            "replicas": None if new_replicas is None else list(new_replicas),
         }
-        topics.setdefault(place.topic, []).append(row)
+        topics.setdefault(partition.topic, []).append(row)
     body: dict[str, Any] = {
         "timeout_ms": int(client.timeout_s * 1000),
         "topics": [{"name": name, "partitions": rows} for name, rows in topics.items()],
@@ -96,9 +96,9 @@ async def alter_reassignments(
     answer = await client.request_of_controller(ApiKey.ALTER_PARTITION_REASSIGNMENTS, body)
     check(answer.error_code, "replicas cannot be moved", answer.error_message)
     return {
-        TopicPartition(topic.name, each.partition_index): each
+        TopicPartition(topic.name, result.partition_index): result
         for topic in answer.responses
-        for each in topic.partitions
+        for result in topic.partitions
     }
 
 
@@ -111,7 +111,7 @@ async def replicas_of(
         ClientError: A topic does not exist.
     """
     return {
-        TopicPartition(topic.name, each.partition_index): list(each.replica_nodes)
+        TopicPartition(topic.name, partition.partition_index): list(partition.replica_nodes)
         for topic in await find_topics(client, list(dict.fromkeys(topics)))
-        for each in sorted(topic.partitions, key=lambda each: each.partition_index)
+        for partition in sorted(topic.partitions, key=lambda partition: partition.partition_index)
     }

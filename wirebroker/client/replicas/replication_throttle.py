@@ -34,13 +34,17 @@ async def throttle(
 ) -> None:
     """Throttle the moves from the current to the new replicas."""
     for topic in _topics(goal):
-        moved = [place for place in goal if place.topic == topic]
-        sources = [f"{each.partition}:{broker}" for each in moved for broker in current[each]]
+        moved = [partition for partition in goal if partition.topic == topic]
+        sources = [
+            f"{partition.partition}:{broker}"
+            for partition in moved
+            for broker in current[partition]
+        ]
         targets = [
-            f"{each.partition}:{broker}"
-            for each in moved
-            for broker in goal[each]
-            if broker not in current[each]
+            f"{partition.partition}:{broker}"
+            for partition in moved
+            for broker in goal[partition]
+            if broker not in current[partition]
         ]
         changes = {_LEADERS: ",".join(sorted(sources)), _FOLLOWERS: ",".join(sorted(targets))}
         await alter_configs(client, TOPIC, topic, changes)
@@ -71,9 +75,16 @@ async def unthrottle(
     return silent
 
 
-def _topics(places: Mapping[TopicPartition, Sequence[int]]) -> list[str]:
-    return sorted({place.topic for place in places})
+def _topics(partitions: Mapping[TopicPartition, Sequence[int]]) -> list[str]:
+    return sorted({partition.topic for partition in partitions})
 
 
-def _brokers(*of: Mapping[TopicPartition, Sequence[int]]) -> list[int]:
-    return sorted({broker for each in of for replicas in each.values() for broker in replicas})
+def _brokers(*assignments: Mapping[TopicPartition, Sequence[int]]) -> list[int]:
+    return sorted(
+        {
+            broker
+            for assignment in assignments
+            for replicas in assignment.values()
+            for broker in replicas
+        }
+    )

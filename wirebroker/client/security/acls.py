@@ -75,15 +75,15 @@ class RuleFilter(NamedTuple):
     permission: str = ANY
 
 
-async def list_acls(client: KafkaClient, wanted: RuleFilter) -> list[AccessRule]:
+async def list_acls(client: KafkaClient, rule_filter: RuleFilter) -> list[AccessRule]:
     """Return the matching ACLs.
 
     Raises:
         ClientError: The cluster has no authorizer.
     """
-    answer = await client.request(ApiKey.DESCRIBE_ACLS, _filter_row(wanted))
+    answer = await client.request(ApiKey.DESCRIBE_ACLS, _filter_row(rule_filter))
     _check(answer.error_code, "ACLs cannot be listed", answer.error_message)
-    return sorted(_rule(each, resource) for resource in answer.resources for each in resource.acls)
+    return sorted(_rule(acl, resource) for resource in answer.resources for acl in resource.acls)
 
 
 async def create_acls(client: KafkaClient, rules: Sequence[AccessRule]) -> None:
@@ -94,51 +94,53 @@ async def create_acls(client: KafkaClient, rules: Sequence[AccessRule]) -> None:
     """
     rows = [
         {
-            "resource_type": RESOURCE_TYPES[each.resource_type],
-            "resource_name": each.resource_name,
-            "resource_pattern_type": PATTERN_TYPES[each.pattern_type],
-            "principal": each.principal,
-            "host": each.host,
-            "operation": OPERATIONS[each.operation],
-            "permission_type": PERMISSIONS[each.permission],
+            "resource_type": RESOURCE_TYPES[rule.resource_type],
+            "resource_name": rule.resource_name,
+            "resource_pattern_type": PATTERN_TYPES[rule.pattern_type],
+            "principal": rule.principal,
+            "host": rule.host,
+            "operation": OPERATIONS[rule.operation],
+            "permission_type": PERMISSIONS[rule.permission],
         }
-        for each in rules
+        for rule in rules
     ]
     answer = await client.request_of_controller(ApiKey.CREATE_ACLS, {"creations": rows})
     for rule, result in zip(rules, answer.results, strict=True):
-        what = f"{rule.principal} on {rule.resource_type} {rule.resource_name} cannot be ruled"
-        _check(result.error_code, what, result.error_message)
+        failure = (
+            f"cannot add the ACL for {rule.principal} on {rule.resource_type} {rule.resource_name}"
+        )
+        _check(result.error_code, failure, result.error_message)
 
 
-async def delete_acls(client: KafkaClient, wanted: RuleFilter) -> list[AccessRule]:
+async def delete_acls(client: KafkaClient, rule_filter: RuleFilter) -> list[AccessRule]:
     """Delete the matching ACLs, and return them."""
-    body = {"filters": [_filter_row(wanted)]}
+    body = {"filters": [_filter_row(rule_filter)]}
     answer = await client.request_of_controller(ApiKey.DELETE_ACLS, body)
     (result,) = answer.filter_results
     _check(result.error_code, "ACLs cannot be deleted", result.error_message)
-    for each in result.matching_acls:
-        _check(each.error_code, "an ACL cannot be deleted", each.error_message)
-    return sorted(_rule(each, each) for each in result.matching_acls)
+    for acl in result.matching_acls:
+        _check(acl.error_code, "an ACL cannot be deleted", acl.error_message)
+    return sorted(_rule(acl, acl) for acl in result.matching_acls)
 
 
-def _check(code: int, what: str, message: str | None) -> None:
+def _check(code: int, failure: str, message: str | None) -> None:
     if code == ErrorCode.SECURITY_DISABLED:
         raise ClientError(
-            f"{what}: the brokers have no authorizer (authorizer.class.name) that would ask them",
+            f"{failure}: no authorizer is configured (authorizer.class.name)",
             code=code,
         )
-    check(code, what, message)
+    check(code, failure, message)
 
 
-def _filter_row(wanted: RuleFilter) -> dict[str, Any]:
+def _filter_row(rule_filter: RuleFilter) -> dict[str, Any]:
     return {
-        "resource_type_filter": RESOURCE_TYPES[wanted.resource_type],
-        "resource_name_filter": wanted.resource_name,
-        "pattern_type_filter": PATTERN_TYPES[wanted.pattern_type],
-        "principal_filter": wanted.principal,
-        "host_filter": wanted.host,
-        "operation": OPERATIONS[wanted.operation],
-        "permission_type": PERMISSIONS[wanted.permission],
+        "resource_type_filter": RESOURCE_TYPES[rule_filter.resource_type],
+        "resource_name_filter": rule_filter.resource_name,
+        "pattern_type_filter": PATTERN_TYPES[rule_filter.pattern_type],
+        "principal_filter": rule_filter.principal,
+        "host_filter": rule_filter.host,
+        "operation": OPERATIONS[rule_filter.operation],
+        "permission_type": PERMISSIONS[rule_filter.permission],
     }
 
 
@@ -156,4 +158,4 @@ def _rule(row: Any, resource: Any) -> AccessRule:
 
 def _word(table: Mapping[str, int], number: int) -> str:
     """Return a number's word; newer brokers may have unknown ones."""
-    return next((word for word, each in table.items() if each == number), f"unknown({number})")
+    return next((word for word, code in table.items() if code == number), f"unknown({number})")

@@ -55,7 +55,7 @@ async def create_token(
         lifetime_ms: Maximum lifetime; the cluster limits it.
     """
     fields: dict[str, Any] = {
-        "renewers": [_principal(each) for each in renewers],
+        "renewers": [_principal(renewer) for renewer in renewers],
         "max_lifetime_ms": lifetime_ms,
     }
 
@@ -63,15 +63,15 @@ async def create_token(
         if owner is None:
             return fields
         if version < _FIRST_WITH_OWNER:
-            raise UnservedError("the broker is too old to make tokens for others (Kafka 3.3)")
+            raise UnservedError("the broker is too old to create tokens for others (Kafka 3.3)")
         return fields | _principal(owner, "owner_")
 
     answer = await client.request(ApiKey.CREATE_DELEGATION_TOKEN, body)
-    check(answer.error_code, "the token cannot be made")
+    check(answer.error_code, "the token cannot be created")
     return ListedToken(
         token_id=answer.token_id,
-        owner=_shown(answer),
-        requester=_shown(answer, "token_requester_"),
+        owner=_principal_text(answer),
+        requester=_principal_text(answer, "token_requester_"),
         renewers=list(renewers),
         issued_ms=answer.issue_timestamp_ms,
         expires_ms=answer.expiry_timestamp_ms,
@@ -82,21 +82,21 @@ async def create_token(
 
 async def list_tokens(client: KafkaClient, owners: Sequence[str] = ()) -> list[ListedToken]:
     """Return the tokens that the user may see, of all or of some owners."""
-    body = {"owners": [_principal(each) for each in owners] or None}
+    body = {"owners": [_principal(owner) for owner in owners] or None}
     answer = await client.request(ApiKey.DESCRIBE_DELEGATION_TOKEN, body)
     check(answer.error_code, "tokens cannot be listed")
     return sorted(
         ListedToken(
-            token_id=each.token_id,
-            owner=_shown(each),
-            requester=_shown(each, "token_requester_"),
-            renewers=[_shown(renewer) for renewer in each.renewers],
-            issued_ms=each.issue_timestamp,
-            expires_ms=each.expiry_timestamp,
-            ends_ms=each.max_timestamp,
-            hmac=base64.b64encode(each.hmac).decode("ascii"),
+            token_id=token.token_id,
+            owner=_principal_text(token),
+            requester=_principal_text(token, "token_requester_"),
+            renewers=[_principal_text(renewer) for renewer in token.renewers],
+            issued_ms=token.issue_timestamp,
+            expires_ms=token.expiry_timestamp,
+            ends_ms=token.max_timestamp,
+            hmac=base64.b64encode(token.hmac).decode("ascii"),
         )
-        for each in answer.tokens
+        for token in answer.tokens
     )
 
 
@@ -130,9 +130,9 @@ async def _move_end(
 
 
 async def _hmac(client: KafkaClient, token_id: str) -> bytes:
-    for each in await list_tokens(client):
-        if each.token_id == token_id:
-            return base64.b64decode(each.hmac)
+    for token in await list_tokens(client):
+        if token.token_id == token_id:
+            return base64.b64decode(token.hmac)
     raise ClientError(f"there is no token {token_id}, or this user may not see it")
 
 
@@ -141,7 +141,7 @@ def _principal(text: str, prefix: str = "") -> dict[str, str]:
     return {f"{prefix}principal_type": kind, f"{prefix}principal_name": name}
 
 
-def _shown(fields: Any, prefix: str = "") -> str:
+def _principal_text(fields: Any, prefix: str = "") -> str:
     """Return a principal; empty if the response's version has none."""
     name = getattr(fields, f"{prefix}principal_name")
     return f"{getattr(fields, f'{prefix}principal_type')}:{name}" if name else ""

@@ -49,10 +49,10 @@ def client_security(
     for name, value in settings.items():
         is_class = name.startswith(("sasl.", "ssl.")) and name.endswith(".class")
         if value and is_class and name not in {HANDLER, RETRIEVER}:
-            raise ConfigError(f"{name} cannot be used: there are no classes of Java's here")
+            raise ConfigError(f"{name} cannot be used: Java classes are not supported")
     protocol = settings.get("security.protocol", "PLAINTEXT").upper()
     if protocol not in PROTOCOLS:
-        raise ConfigError(f"security.protocol can be {', '.join(PROTOCOLS)}")
+        raise ConfigError(f"security.protocol must be one of {', '.join(PROTOCOLS)}")
     tls = login = None
     if protocol.endswith("SSL"):
         tls = client_tls(settings)
@@ -60,7 +60,7 @@ def client_security(
         mechanism = settings.get("sasl.mechanism", "GSSAPI")
         if mechanism not in LOGIN_MECHANISMS:
             served = ", ".join(LOGIN_MECHANISMS)
-            raise ConfigError(f"sasl.mechanism={mechanism} is not served; there are {served}")
+            raise ConfigError(f"sasl.mechanism={mechanism} is not supported; use one of {served}")
         source, options = _login_options(settings, java, mechanism)
         login = login_of(options, mechanism, source, setting=settings.get)
     return OutgoingSecurity(tls=tls, login=login)
@@ -79,8 +79,10 @@ def _login_options(
     section = java.section(_SECTION)
     options = None if section is None else section_options(section.modules, mechanism)
     if section is None or options is None:
-        said = _EXAMPLES.get(mechanism, ' username="NAME" password="PASSWORD"')
-        write = f"for {mechanism} write {LOGIN_MODULES[mechanism]} required{said};"
-        where = f", and so is section {_SECTION} of {java.login_file}" if java.login_file else ""
-        raise ConfigError(f"{_JAAS} is missing{where}: {write}")
+        example = _EXAMPLES.get(mechanism, ' username="NAME" password="PASSWORD"')
+        write = f"for {mechanism} write {LOGIN_MODULES[mechanism]} required{example};"
+        section_hint = (
+            f", and so is section {_SECTION} of {java.login_file}" if java.login_file else ""
+        )
+        raise ConfigError(f"{_JAAS} is missing{section_hint}: {write}")
     return section.source, options

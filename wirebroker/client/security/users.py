@@ -29,19 +29,19 @@ async def list_users(client: KafkaClient, names: Sequence[str] = ()) -> list[Scr
     body = {"users": [{"name": name} for name in dict.fromkeys(names)] or None}
     answer = await client.request(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, body)
     check(answer.error_code, "users cannot be listed", answer.error_message)
-    found: list[ScramUser] = []
-    for each in answer.results:
-        if each.error_code != ErrorCode.RESOURCE_NOT_FOUND:
-            check(each.error_code, f"user {each.user} cannot be shown", each.error_message)
-        found += (
+    users: list[ScramUser] = []
+    for result in answer.results:
+        if result.error_code != ErrorCode.RESOURCE_NOT_FOUND:
+            check(result.error_code, f"user {result.user} cannot be shown", result.error_message)
+        users += (
             ScramUser(
-                each.user,
+                result.user,
                 SCRAM_MECHANISMS.get(info.mechanism, f"unknown({info.mechanism})"),
                 info.iterations,
             )
-            for info in each.credential_infos
+            for info in result.credential_infos
         )
-    return sorted(found)
+    return sorted(users)
 
 
 class NewPassword(NamedTuple):
@@ -94,5 +94,5 @@ async def alter_user(
         upsertions.append(row | hashed)
     body = {"deletions": deletions, "upsertions": upsertions}
     answer = await client.request(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, body)
-    for each in answer.results:
-        check(each.error_code, f"user {each.user} cannot be changed", each.error_message)
+    for result in answer.results:
+        check(result.error_code, f"user {result.user} cannot be changed", result.error_message)

@@ -46,9 +46,9 @@ async def partitions_of(
         ClientError: A topic does not exist, or a partition has no leader.
     """
     return {
-        TopicPartition(topic.name, each.partition_index): each.leader_id
+        TopicPartition(topic.name, partition.partition_index): partition.leader_id
         for topic in await find_topics(client, topics, may_create=may_create)
-        for each in sorted(topic.partitions, key=lambda each: each.partition_index)
+        for partition in sorted(topic.partitions, key=lambda partition: partition.partition_index)
     }
 
 
@@ -68,26 +68,26 @@ async def offsets_at(
     Raises:
         ClientError: A topic does not exist.
     """
-    found = await offsets_found(client, timestamps, read_committed=read_committed)
-    later = [place for place in timestamps if place not in found]
+    offsets = await offsets_for_times(client, timestamps, read_committed=read_committed)
+    later = [partition for partition in timestamps if partition not in offsets]
     if later:
         ends = dict.fromkeys(later, LATEST)
-        found |= await offsets_at(client, ends, read_committed=read_committed)
-    return found
+        offsets |= await offsets_at(client, ends, read_committed=read_committed)
+    return offsets
 
 
-async def offsets_found(
+async def offsets_for_times(
     client: KafkaClient,
     timestamps: Mapping[TopicPartition, int],
     *,
     read_committed: bool = False,
 ) -> dict[TopicPartition, int]:
     """Return the same, without partitions that have no such record."""
-    rows = {place: {"timestamp": timestamp} for place, timestamp in timestamps.items()}
+    rows = {partition: {"timestamp": timestamp} for partition, timestamp in timestamps.items()}
     shared = {"replica_id": -1, "isolation_level": int(read_committed)}
-    answers = await _ask_leaders(client, ApiKey.LIST_OFFSETS, rows, shared)
-    found = {place: int(answer.offset) for place, answer in answers.items()}
-    return {place: offset for place, offset in found.items() if offset != _NO_OFFSET}
+    answers = await _request_leaders(client, ApiKey.LIST_OFFSETS, rows, shared)
+    offsets = {partition: int(answer.offset) for partition, answer in answers.items()}
+    return {partition: offset for partition, offset in offsets.items() if offset != _NO_OFFSET}
 
 
 async def delete_records(
@@ -98,10 +98,10 @@ async def delete_records(
     Raises:
         ClientError: OFFSET_OUT_OF_RANGE, POLICY_VIOLATION for a compacted topic.
     """
-    rows = {place: {"offset": offset} for place, offset in before.items()}
+    rows = {partition: {"offset": offset} for partition, offset in before.items()}
     shared = {"timeout_ms": int(client.timeout_s * 1000)}
-    answers = await _ask_leaders(client, ApiKey.DELETE_RECORDS, rows, shared)
-    return {place: int(answer.low_watermark) for place, answer in answers.items()}
+    answers = await _request_leaders(client, ApiKey.DELETE_RECORDS, rows, shared)
+    return {partition: int(answer.low_watermark) for partition, answer in answers.items()}
 
 
 async def clamped(
@@ -110,48 +110,55 @@ async def clamped(
     """Return the nearest valid offset for each position."""
     starts = await offsets_at(client, dict.fromkeys(positions, EARLIEST))
     ends = await offsets_at(client, dict.fromkeys(positions, LATEST))
-    return {place: min(max(at, starts[place]), ends[place]) for place, at in positions.items()}
+    return {
+        partition: min(max(position, starts[partition]), ends[partition])
+        for partition, position in positions.items()
+    }
 
 
-async def _ask_leaders(
+async def _request_leaders(
     client: KafkaClient,
     key: ApiKey,
     rows: Mapping[TopicPartition, Mapping[str, Any]],
     shared: Mapping[str, Any],
 ) -> dict[TopicPartition, Any]:
     answers: dict[TopicPartition, Any] = {}
-    left = dict(rows)
+    remaining = dict(rows)
     async for _ in client.tries():
-        leaders = await partitions_of(client, sorted({place.topic for place in left}))
+        leaders = await partitions_of(client, sorted({partition.topic for partition in remaining}))
         by_leader: dict[int, list[TopicPartition]] = defaultdict(list)
-        for place in left:
-            by_leader[leaders[place]].append(place)
-        asked = [
-            client.request_of(leader, key, {**shared, "topics": _topics(places, rows)})
-            for leader, places in by_leader.items()
+        for partition in remaining:
+            by_leader[leaders[partition]].append(partition)
+        requests = [
+            client.request_of(leader, key, {**shared, "topics": _topics(partitions, rows)})
+            for leader, partitions in by_leader.items()
         ]
-        for answer in await client.together(*asked):
+        for answer in await client.together(*requests):
             answers |= _answers(answer)
-        left = {place: row for place, row in left.items() if answers[place].error_code in _AGAIN}
-        if not left:
+        remaining = {
+            partition: row
+            for partition, row in remaining.items()
+            if answers[partition].error_code in _AGAIN
+        }
+        if not remaining:
             break
-    for place, answer in answers.items():
-        check(answer.error_code, f"{key.name} of {place} is refused")
-    return {place: answers[place] for place in rows}
+    for partition, answer in answers.items():
+        check(answer.error_code, f"{key.name} for {partition} failed")
+    return {partition: answers[partition] for partition in rows}
 
 
 def _topics(
-    places: Iterable[TopicPartition], rows: Mapping[TopicPartition, Mapping[str, Any]]
+    partitions: Iterable[TopicPartition], rows: Mapping[TopicPartition, Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
     topics: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for place in places:
-        topics[place.topic].append({"partition_index": place.partition, **rows[place]})
-    return [{"name": name, "partitions": partitions} for name, partitions in topics.items()]
+    for partition in partitions:
+        topics[partition.topic].append({"partition_index": partition.partition, **rows[partition]})
+    return [{"name": name, "partitions": partition_rows} for name, partition_rows in topics.items()]
 
 
 def _answers(answer: Any) -> dict[TopicPartition, Any]:
     return {
-        TopicPartition(topic.name, each.partition_index): each
+        TopicPartition(topic.name, partition.partition_index): partition
         for topic in answer.topics
-        for each in topic.partitions
+        for partition in topic.partitions
     }

@@ -45,30 +45,33 @@ async def topic_details(client: KafkaClient, names: Sequence[str]) -> list[Topic
     if not names:
         return []
     brokers = await client.broker_ids()
-    found: dict[str, TopicDetails] = {}
+    topics: dict[str, TopicDetails] = {}
     cursor: dict[str, Any] | None = None
     try:
         while True:
             body = {
-                "topics": [{"name": each} for each in sorted(names)],
+                "topics": [{"name": name} for name in sorted(names)],
                 "response_partition_limit": _MOST_IN_ONE,
                 "cursor": cursor,
             }
             answer = await client.request_of(brokers[0], ApiKey.DESCRIBE_TOPIC_PARTITIONS, body)
             for row in answer.topics:
                 check(row.error_code, f"topic {row.name} cannot be described")
-                known = found.setdefault(row.name, TopicDetails(row.name, row.topic_id, []))
-                known.partitions.extend(_details(each) for each in row.partitions)
+                details = topics.setdefault(row.name, TopicDetails(row.name, row.topic_id, []))
+                details.partitions.extend(_details(partition) for partition in row.partitions)
             if answer.next_cursor is None:
-                return [found[each] for each in names]
-            at = answer.next_cursor
-            cursor = {"topic_name": at.topic_name, "partition_index": at.partition_index}
+                return [topics[name] for name in names]
+            next_cursor = answer.next_cursor
+            cursor = {
+                "topic_name": next_cursor.topic_name,
+                "partition_index": next_cursor.partition_index,
+            }
     except UnservedError:
         return [
             TopicDetails(
                 row.name,
                 row.topic_id,
-                sorted(_details(each) for each in row.partitions),
+                sorted(_details(partition) for partition in row.partitions),
             )
             for row in await find_topics(client, names)
         ]

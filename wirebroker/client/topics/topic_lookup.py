@@ -34,27 +34,27 @@ async def find_topics(
         ClientError: A topic does not exist (UNKNOWN_TOPIC_OR_PARTITION), or has no leader after the
             client's timeout.
     """
-    found: dict[str, Any] = {}
+    topics: dict[str, Any] = {}
     makes_topics = None if may_create else False
-    given_up = client.clock.monotonic()
+    deadline = client.clock.monotonic()
     async for _ in client.tries():
         answer = await client.metadata(names, may_create=may_create)
-        found = {each.name: each for each in answer.topics}
-        missing = [name for name in names if found[name].error_code == _UNKNOWN]
+        topics = {topic.name: topic for topic in answer.topics}
+        missing = [name for name in names if topics[name].error_code == _UNKNOWN]
         if missing and makes_topics is None:
             makes_topics = await _makes_topics(client, answer.brokers)
             if makes_topics is None:
                 makes_topics = True
-                given_up += _CREATION_S
+                deadline += _CREATION_S
             elif makes_topics:
-                given_up += client.timeout_s
-        if missing and (not makes_topics or client.clock.monotonic() >= given_up):
+                deadline += client.timeout_s
+        if missing and (not makes_topics or client.clock.monotonic() >= deadline):
             raise await _no_such_topic(client, missing[0], is_wanted=may_create)
-        if not missing and not any(_is_unsettled(each) for each in found.values()):
+        if not missing and not any(_is_unsettled(topic) for topic in topics.values()):
             break
     for name in names:
-        check(found[name].error_code, f"topic {name} cannot be used")
-    return [found[name] for name in names]
+        check(topics[name].error_code, f"topic {name} cannot be used")
+    return [topics[name] for name in names]
 
 
 async def _makes_topics(client: KafkaClient, brokers: Sequence[Any]) -> bool | None:
@@ -68,13 +68,15 @@ async def _makes_topics(client: KafkaClient, brokers: Sequence[Any]) -> bool | N
         if not error.code:
             raise
         return None
-    return next((each.value == "true" for each in configs if each.name == _MAKES_TOPICS), None)
+    return next(
+        (config.value == "true" for config in configs if config.name == _MAKES_TOPICS), None
+    )
 
 
 async def _no_such_topic(client: KafkaClient, name: str, *, is_wanted: bool) -> ClientError:
     """Return the error; if the topic is wanted, with the command that creates it."""
-    others = [each.name for each in (await client.metadata()).topics]
-    hint = did_you_mean(name, others)
+    topic_names = [topic.name for topic in (await client.metadata()).topics]
+    hint = did_you_mean(name, topic_names)
     if not hint and is_wanted:
         hint = f"; `wirebroker topic create {name}` creates it"
     return ClientError(f"there is no topic {name}{hint}", code=_UNKNOWN)
@@ -82,5 +84,5 @@ async def _no_such_topic(client: KafkaClient, name: str, *, is_wanted: bool) -> 
 
 def _is_unsettled(topic: Any) -> bool:
     return topic.error_code in PASSING or any(
-        each.error_code in PASSING or each.leader_id < 0 for each in topic.partitions
+        partition.error_code in PASSING or partition.leader_id < 0 for partition in topic.partitions
     )

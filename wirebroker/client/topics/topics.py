@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from wirebroker.base.wording import counted
+from wirebroker.base.text import counted
 from wirebroker.client.errors import check
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
@@ -61,23 +61,25 @@ async def create_topics(
     answer = await client.request_of_controller(
         ApiKey.CREATE_TOPICS, {"topics": rows, "timeout_ms": _timeout_ms(client)}
     )
-    found = {each.name: each for each in answer.topics}
-    made: list[str] = []
+    results = {topic.name: topic for topic in answer.topics}
+    created: list[str] = []
     for name in partitions:
-        row = found[name]
+        row = results[name]
         if may_exist and row.error_code == ErrorCode.TOPIC_ALREADY_EXISTS:
             continue
         message = getattr(row, "error_message", None)
         check(row.error_code, f"topic {name} cannot be created", message)
-        made.append(name)
-    await _known(client, made, 1)
-    return made
+        created.append(name)
+    await _await_metadata(client, created, 1)
+    return created
 
 
 async def list_topics(client: KafkaClient) -> dict[str, int]:
     """Return the number of partitions of each topic, without internal topics, by name."""
-    found = [each for each in (await client.metadata()).topics if not each.is_internal]
-    return {each.name: len(each.partitions) for each in sorted(found, key=lambda each: each.name)}
+    topics = [topic for topic in (await client.metadata()).topics if not topic.is_internal]
+    return {
+        topic.name: len(topic.partitions) for topic in sorted(topics, key=lambda topic: topic.name)
+    }
 
 
 async def add_partitions(
@@ -105,7 +107,7 @@ async def add_partitions(
         f"topic {topic} cannot have {counted(count, 'partition')}",
         row.error_message,
     )
-    await _known(client, [topic], count)
+    await _await_metadata(client, [topic], count)
 
 
 async def delete_topics(client: KafkaClient, names: Sequence[str]) -> None:
@@ -122,10 +124,10 @@ async def delete_topics(client: KafkaClient, names: Sequence[str]) -> None:
     for row in answer.responses:
         message: Any = getattr(row, "error_message", None)
         check(row.error_code, f"topic {row.name} cannot be deleted", message)
-    await _known(client, names, 0)
+    await _await_metadata(client, names, 0)
 
 
-async def _known(client: KafkaClient, names: Sequence[str], at_least: int) -> None:
+async def _await_metadata(client: KafkaClient, names: Sequence[str], at_least: int) -> None:
     """Wait until brokers know of a change, which with KRaft is later than the response.
 
     Args:
@@ -136,12 +138,12 @@ async def _known(client: KafkaClient, names: Sequence[str], at_least: int) -> No
     async for _ in client.tries():
         answer = await client.metadata(names)
         if at_least == 0:
-            if all(each.error_code == _UNKNOWN for each in answer.topics):
+            if all(topic.error_code == _UNKNOWN for topic in answer.topics):
                 return
         elif all(
-            len(each.partitions) >= at_least
-            and all(part.leader_id >= 0 for part in each.partitions)
-            for each in answer.topics
+            len(topic.partitions) >= at_least
+            and all(partition.leader_id >= 0 for partition in topic.partitions)
+            for topic in answer.topics
         ):
             return
 

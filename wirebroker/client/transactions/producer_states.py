@@ -38,32 +38,34 @@ class PartitionProducer(NamedTuple):
 
 
 async def producers_of(
-    client: KafkaClient, places: Sequence[TopicPartition], *, broker_id: int | None = None
+    client: KafkaClient, partitions: Sequence[TopicPartition], *, broker_id: int | None = None
 ) -> list[PartitionProducer]:
     """Return the active producers of partitions, as their leaders or one broker know them.
 
     Raises:
         ClientError: A partition does not exist.
     """
-    found: list[PartitionProducer] = []
-    for first in range(0, len(places), _BATCH):
-        batch = places[first : first + _BATCH]
-        for node, asked in (await _nodes(client, batch, broker_id)).items():
-            body = {"topics": [{"name": n, "partition_indexes": p} for n, p in asked.items()]}
+    producers: list[PartitionProducer] = []
+    for first in range(0, len(partitions), _BATCH):
+        batch = partitions[first : first + _BATCH]
+        for node, topics in (await _nodes(client, batch, broker_id)).items():
+            body = {"topics": [{"name": n, "partition_indexes": p} for n, p in topics.items()]}
             answer = await client.request_of(node, ApiKey.DESCRIBE_PRODUCERS, body)
             for topic in answer.topics:
-                for each in topic.partitions:
-                    place = TopicPartition(topic.name, each.partition_index)
-                    what = f"the producers of {place} cannot be described"
-                    check(each.error_code, what, each.error_message)
-                    found += [_state(place, producer) for producer in each.active_producers]
-    return found
+                for partition in topic.partitions:
+                    topic_partition = TopicPartition(topic.name, partition.partition_index)
+                    failure = f"the producers of {topic_partition} cannot be described"
+                    check(partition.error_code, failure, partition.error_message)
+                    producers += [
+                        _state(topic_partition, producer) for producer in partition.active_producers
+                    ]
+    return producers
 
 
-def _state(place: TopicPartition, producer: Any) -> PartitionProducer:
+def _state(partition: TopicPartition, producer: Any) -> PartitionProducer:
     start = producer.current_txn_start_offset
     return PartitionProducer(
-        place,
+        partition,
         producer.producer_id,
         producer.producer_epoch,
         producer.coordinator_epoch,
@@ -74,28 +76,31 @@ def _state(place: TopicPartition, producer: Any) -> PartitionProducer:
 
 
 async def _nodes(
-    client: KafkaClient, places: Iterable[TopicPartition], broker_id: int | None
+    client: KafkaClient, partitions: Iterable[TopicPartition], broker_id: int | None
 ) -> dict[int, dict[str, list[int]]]:
     """Return partitions by topic, by the node to send the request to."""
-    wanted = list(places)
-    leaders = await partitions_of(client, sorted({place.topic for place in wanted}))
+    requested = list(partitions)
+    leaders = await partitions_of(client, sorted({partition.topic for partition in requested}))
     nodes: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for place in wanted:
-        if place not in leaders:
-            raise ClientError(f"there is no partition {place}")
-        node = leaders[place] if broker_id is None else broker_id
-        nodes[node][place.topic].append(place.partition)
+    for partition in requested:
+        if partition not in leaders:
+            raise ClientError(f"there is no partition {partition}")
+        node = leaders[partition] if broker_id is None else broker_id
+        nodes[node][partition.topic].append(partition.partition)
     return nodes
 
 
 async def write_abort_marker(
-    client: KafkaClient, place: TopicPartition, producer: tuple[int, int], coordinator_epoch: int
+    client: KafkaClient,
+    partition: TopicPartition,
+    producer: tuple[int, int],
+    coordinator_epoch: int,
 ) -> None:
     """Abort a transaction in one partition that its coordinator does not know.
 
     Args:
         client: The cluster.
-        place: The partition.
+        partition: The partition.
         producer: The producer's id and epoch.
         coordinator_epoch: The marker's epoch.
     """
@@ -106,14 +111,14 @@ async def write_abort_marker(
                 "producer_id": producer_id,
                 "producer_epoch": producer_epoch,
                 "transaction_result": False,
-                "topics": [{"name": place.topic, "partition_indexes": [place.partition]}],
+                "topics": [{"name": partition.topic, "partition_indexes": [partition.partition]}],
                 "coordinator_epoch": coordinator_epoch,
             }
         ]
     }
-    (node,) = await _nodes(client, [place], None)
+    (node,) = await _nodes(client, [partition], None)
     answer = await client.request_of(node, ApiKey.WRITE_TXN_MARKERS, body)
     for marker in answer.markers:
         for topic in marker.topics:
-            for each in topic.partitions:
-                check(each.error_code, f"the transaction in {place} cannot be aborted")
+            for result in topic.partitions:
+                check(result.error_code, f"the transaction in {partition} cannot be aborted")

@@ -75,35 +75,38 @@ async def list_transactions(
     """
 
     def body(version: int) -> dict[str, Any]:
-        asked: dict[str, Any] = {
+        request: dict[str, Any] = {
             "state_filters": list(states),
             "producer_id_filters": list(producer_ids),
         }
         if longer_than_ms >= 0:
             _check_version(version, _FIRST_WITH_DURATION, "by duration")
-            asked["duration_filter"] = longer_than_ms
+            request["duration_filter"] = longer_than_ms
         if pattern is not None:
             _check_version(version, _FIRST_WITH_PATTERN, "by a pattern")
-            asked["transactional_id_pattern"] = pattern
-        return asked
+            request["transactional_id_pattern"] = pattern
+        return request
 
     broker_ids = await client.broker_ids()
     answers = await client.together(
-        *(client.request_of(each, ApiKey.LIST_TRANSACTIONS, body) for each in broker_ids)
+        *(client.request_of(broker_id, ApiKey.LIST_TRANSACTIONS, body) for broker_id in broker_ids)
     )
-    found: list[ListedTransaction] = []
+    transactions: list[ListedTransaction] = []
     for broker_id, answer in zip(broker_ids, answers, strict=True):
-        check(answer.error_code, f"broker {broker_id} does not list its transactions")
+        check(answer.error_code, f"transactions of broker {broker_id} cannot be listed")
         if answer.unknown_state_filters:
             unknown = ", ".join(answer.unknown_state_filters)
             raise ClientError(f"there is no state {unknown}; write Ongoing, CompleteCommit, …")
-        found += [
+        transactions += [
             ListedTransaction(
-                each.transactional_id, broker_id, each.producer_id, each.transaction_state
+                transaction.transactional_id,
+                broker_id,
+                transaction.producer_id,
+                transaction.transaction_state,
             )
-            for each in answer.transaction_states
+            for transaction in answer.transaction_states
         ]
-    return sorted(found)
+    return sorted(transactions)
 
 
 async def describe_transaction(client: KafkaClient, transactional_id: str) -> DescribedTransaction:
@@ -113,7 +116,7 @@ async def describe_transaction(client: KafkaClient, transactional_id: str) -> De
         ClientError: The id does not exist.
     """
     body = {"transactional_ids": [transactional_id]}
-    what = f"transaction {transactional_id} cannot be described"
+    failure = f"transaction {transactional_id} cannot be described"
     answer: Any = None
     question = {"key": transactional_id, "key_type": _TRANSACTION}
     # As in Kafka's clients; it also creates __transaction_state on its first use.
@@ -121,15 +124,18 @@ async def describe_transaction(client: KafkaClient, transactional_id: str) -> De
     async for _ in client.tries():
         broker_ids = await client.broker_ids()
         answers = await client.together(
-            *(client.request_of(each, ApiKey.DESCRIBE_TRANSACTIONS, body) for each in broker_ids)
+            *(
+                client.request_of(broker_id, ApiKey.DESCRIBE_TRANSACTIONS, body)
+                for broker_id in broker_ids
+            )
         )
         # Other brokers return NOT_COORDINATOR, a loading one COORDINATOR_LOAD_IN_PROGRESS.
-        for broker_id, each in zip(broker_ids, answers, strict=True):
-            (answer,) = each.transaction_states
+        for broker_id, broker_answer in zip(broker_ids, answers, strict=True):
+            (answer,) = broker_answer.transaction_states
             if answer.error_code not in PASSING:
-                return _described(answer, broker_id, what)
-    check(answer.error_code, what)
-    raise AssertionError("what has no error was returned")
+                return _described(answer, broker_id, failure)
+    check(answer.error_code, failure)
+    raise AssertionError("a result without an error was returned")
 
 
 async def abort_transaction(client: KafkaClient, transactional_id: str) -> None:
@@ -140,22 +146,22 @@ async def abort_transaction(client: KafkaClient, transactional_id: str) -> None:
     Raises:
         ClientError: The id does not exist.
     """
-    what = f"transaction {transactional_id} cannot be aborted"
-    found = await describe_transaction(client, transactional_id)
+    failure = f"transaction {transactional_id} cannot be aborted"
+    transaction = await describe_transaction(client, transactional_id)
     body = {
         "transactional_id": transactional_id,
-        "transaction_timeout_ms": found.timeout_ms,
+        "transaction_timeout_ms": transaction.timeout_ms,
         "producer_id": -1,
         "producer_epoch": -1,
     }
     answer: Any = None
     async for _ in client.tries():
         answer = await client.request_of(
-            found.coordinator_id, ApiKey.INIT_PRODUCER_ID, body, at_most=_LAST_INIT_VERSION
+            transaction.coordinator_id, ApiKey.INIT_PRODUCER_ID, body, at_most=_LAST_INIT_VERSION
         )
         if answer.error_code not in {*PASSING, ErrorCode.CONCURRENT_TRANSACTIONS}:
             break
-    check(answer.error_code, what)
+    check(answer.error_code, failure)
 
 
 def _check_version(version: int, first: int, how: str) -> None:
@@ -163,10 +169,10 @@ def _check_version(version: int, first: int, how: str) -> None:
         raise ClientError(f"the brokers are too old to filter transactions {how}")
 
 
-def _described(answer: Any, broker_id: int, what: str) -> DescribedTransaction:
+def _described(answer: Any, broker_id: int, failure: str) -> DescribedTransaction:
     if answer.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
-        raise ClientError(f"{what}: there is none of that id", code=answer.error_code)
-    check(answer.error_code, what)
+        raise ClientError(f"{failure}: there is no such transactional id", code=answer.error_code)
+    check(answer.error_code, failure)
     started_ms = answer.transaction_start_time_ms
     return DescribedTransaction(
         answer.transactional_id,
@@ -178,7 +184,7 @@ def _described(answer: Any, broker_id: int, what: str) -> DescribedTransaction:
         None if started_ms < 0 else started_ms,
         [
             f"{topic.topic}-{index}"
-            for topic in sorted(answer.topics, key=lambda each: each.topic)
+            for topic in sorted(answer.topics, key=lambda topic: topic.topic)
             for index in sorted(topic.partitions)
         ],
     )

@@ -18,31 +18,31 @@ _LAST: Final = 0x10FFFF
 
 
 def _of(text: str) -> Ranges:
-    return united((ord(each), ord(each)) for each in text)
+    return united((ord(character), ord(character)) for character in text)
 
 
 def united(ranges: Iterable[tuple[int, int]]) -> Ranges:
     """Return ranges in order; adjacent ones are merged."""
-    found: Ranges = []
+    merged: Ranges = []
     for first, last in sorted(ranges):
-        if found and first <= found[-1][1] + 1:
-            found[-1] = (found[-1][0], max(found[-1][1], last))
+        if merged and first <= merged[-1][1] + 1:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], last))
         else:
-            found.append((first, last))
-    return found
+            merged.append((first, last))
+    return merged
 
 
 def complement(ranges: Ranges) -> Ranges:
     """Return all other characters."""
-    found: Ranges = []
+    inverse: Ranges = []
     begin = 0
     for first, last in ranges:
         if first > begin:
-            found.append((begin, first - 1))
+            inverse.append((begin, first - 1))
         begin = last + 1
     if begin <= _LAST:
-        found.append((begin, _LAST))
-    return found
+        inverse.append((begin, _LAST))
+    return inverse
 
 
 def intersection(one: Ranges, other: Ranges) -> Ranges:

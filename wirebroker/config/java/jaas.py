@@ -54,22 +54,22 @@ def section_options(modules: Sequence[LoginModule], mechanism: str) -> dict[str,
 
     If several modules have an option, the first one counts.
     """
-    found = [each.options for each in modules if each.name == LOGIN_MODULES[mechanism]]
-    if not found:
+    option_sets = [module.options for module in modules if module.name == LOGIN_MODULES[mechanism]]
+    if not option_sets:
         return None
-    return {name: value for each in reversed(found) for name, value in each.items()}
+    return {name: value for options in reversed(option_sets) for name, value in options.items()}
 
 
 def unknown_mechanism(value: ConfigValue) -> str | None:
     """Return the allowed SASL mechanisms if a config names an unknown one, or None."""
     names = value if isinstance(value, tuple) else (value,)
-    if any(each and each not in LOGIN_MODULES for each in names):
+    if any(name and name not in LOGIN_MODULES for name in names):
         return f"it must be one of {', '.join(LOGIN_MODULES)}"
     return None
 
 
 def quoted(text: str) -> str:
     """Return a value quoted for a JAAS line, without line ends."""
-    for each, escaped in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r")):
-        text = text.replace(each, escaped)
+    for character, escaped in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r")):
+        text = text.replace(character, escaped)
     return f'"{text}"'

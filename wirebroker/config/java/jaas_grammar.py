@@ -128,17 +128,17 @@ class _Tokens:
         end = len(self._text) if self._next is None else self._next.start()
         return len(re.findall(r"\r\n|\r|\n", self._text[:end])) + 1
 
-    def value(self, wanted: str, *, has_single_quotes: bool) -> str:
-        found = self._found()
-        kind = found.lastgroup
+    def value(self, expected: str, *, has_single_quotes: bool) -> str:
+        match = self._current()
+        kind = match.lastgroup
         assert kind is not None, "each alternative of the pattern is a group"
         if kind == "sign" or (kind == "single" and not has_single_quotes):
-            raise ValueError(f"write {wanted} (in double quotes unless it is a word)")
+            raise ValueError(f"write {expected} (in double quotes unless it is a word)")
         self._move()
-        return found[kind] if kind == "word" else _ESCAPE.sub(_unescaped, found[kind])
+        return match[kind] if kind == "word" else _ESCAPE.sub(_unescaped, match[kind])
 
     def skip(self, sign: str) -> bool:
-        is_next = self._found()["sign"] == sign
+        is_next = self._current()["sign"] == sign
         if is_next:
             self._move()
         return is_next
@@ -147,7 +147,7 @@ class _Tokens:
         if not self.skip(sign):
             raise ValueError(f"{sign} is missing")
 
-    def _found(self) -> re.Match[str]:
+    def _current(self) -> re.Match[str]:
         if self._next is None:
             raise ValueError(
                 "it ends too early: end a login module with a semicolon, and quotes on the same "
@@ -156,13 +156,13 @@ class _Tokens:
         return self._next
 
     def _move(self) -> None:
-        found = self._pattern.match(self._text, self._position)
-        while found is not None and found["nothing"] is not None:
-            found = self._pattern.match(self._text, found.end())
-        self._next = found
-        self._position = len(self._text) if found is None else found.end()
+        match = self._pattern.match(self._text, self._position)
+        while match is not None and match["nothing"] is not None:
+            match = self._pattern.match(self._text, match.end())
+        self._next = match
+        self._position = len(self._text) if match is None else match.end()
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    escape = found[1]
+def _unescaped(match: re.Match[str]) -> str:
+    escape = match[1]
     return chr(int(escape, 8)) if escape[0] in "01234567" else _ESCAPES.get(escape, escape)

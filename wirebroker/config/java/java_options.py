@@ -117,8 +117,8 @@ def _login_options(properties: Mapping[str, str], read: Callable[[str], str]) ->
         file = _path(_expanded(file, properties))
         sections = sections_of_file(read(file), lambda value: _expanded(value, properties))
     except (OSError, ValueError) as error:
-        why = (isinstance(error, OSError) and error.strerror) or error
-        return JavaOptions(file, problem=f"{LOGIN_CONFIG}: {file} cannot be used: {why}")
+        reason = (isinstance(error, OSError) and error.strerror) or error
+        return JavaOptions(file, problem=f"{LOGIN_CONFIG}: {file} cannot be used: {reason}")
     return JavaOptions(file, sections)
 
 
@@ -132,10 +132,10 @@ def _path(location: str) -> str:
 
 
 def _expanded(text: str, properties: Mapping[str, str]) -> str:
-    def value_of(found: re.Match[str]) -> str:
-        name = found[1]
+    def value_of(match: re.Match[str]) -> str:
+        name = match[1]
         if name is None:
-            return found[0]
+            return match[0]
         if name == "/":
             return "/"
         if name not in properties:

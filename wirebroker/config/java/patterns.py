@@ -33,7 +33,7 @@ _QUANTIFIER: Final = re.compile(r"(?:[?*+]|\{[0-9]+(?:,[0-9]*)?\})[?+]?")
 _GROUP_NAME: Final = re.compile(r"\?<([a-zA-Z][a-zA-Z0-9]*)>")
 _REFERENCE_NAME: Final = re.compile(r"<([a-zA-Z][a-zA-Z0-9]*)>")
 _FLAGS: Final = re.compile(r"\?([a-zA-Z]*)(?:-([a-zA-Z]*))?([:)])")
-_KEPT_GROUPS: Final = ("?:", "?=", "?!", "?>", "?<=", "?<!")
+_UNCHANGED_GROUPS: Final = ("?:", "?=", "?!", "?>", "?<=", "?<!")
 _NO_LINE_END: Final = written(complement(LINE_ENDS))
 _ANY: Final = r"[\s\S]"
 _LINE_END: Final = f"(?>\\r\\n|{written(united([*LINE_ENDS, (0x0B, 0x0C)]))})"
@@ -80,18 +80,18 @@ class _Translation:
 
     # --- texts ---
 
-    def _refused(self, why: str) -> ValueError:
-        return ValueError(f"{self._text} is not a supported pattern: {why}")
+    def _refused(self, reason: str) -> ValueError:
+        return ValueError(f"{self._text} is not a supported pattern: {reason}")
 
     def _peek(self, length: int = 1) -> str:
         return self._text[self._position : self._position + length]
 
     def _take(self, length: int = 1) -> str:
-        taken = self._peek(length)
-        if len(taken) < length:
+        characters = self._peek(length)
+        if len(characters) < length:
             raise self._refused("it ends too early")
         self._position += length
-        return taken
+        return characters
 
     def _takes(self, text: str) -> bool:
         if self._peek(len(text)) != text:
@@ -100,10 +100,10 @@ class _Translation:
         return True
 
     def _match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        found = pattern.match(self._text, self._position)
-        if found is not None:
-            self._position = found.end()
-        return found
+        match = pattern.match(self._text, self._position)
+        if match is not None:
+            self._position = match.end()
+        return match
 
     # --- sequences and groups ---
 
@@ -118,11 +118,11 @@ class _Translation:
 
     def _takes_flags(self) -> bool:
         """Consume (?i), which applies to the rest of its group, including other alternatives."""
-        found = _FLAGS.match(self._text, self._position + 1) if self._peek(2) == "(?" else None
-        if found is None or found[3] != ")":
+        match = _FLAGS.match(self._text, self._position + 1) if self._peek(2) == "(?" else None
+        if match is None or match[3] != ")":
             return False
-        self._position = found.end()
-        self._set_flags(found[1], found[2] or "")
+        self._position = match.end()
+        self._set_flags(match[1], match[2] or "")
         return True
 
     def _set_flags(self, on: str, off: str) -> None:
@@ -135,10 +135,14 @@ class _Translation:
 
     def _item(self) -> str:
         item = self._group() if self._takes("(") else self._single()
-        found = self._match(_QUANTIFIER)
-        if found is None:
+        quantifier = self._match(_QUANTIFIER)
+        if quantifier is None:
             return item
-        return f"(?:{item}){found.group()}" if not item.startswith("(") else item + found.group()
+        return (
+            f"(?:{item}){quantifier.group()}"
+            if not item.startswith("(")
+            else item + quantifier.group()
+        )
 
     def _group(self) -> str:
         flags = self._is_dot_all, self._is_caseless
@@ -150,9 +154,9 @@ class _Translation:
         return f"{head}{inner})"
 
     def _head(self) -> str:
-        for kept in _KEPT_GROUPS:
-            if self._takes(kept):
-                return f"({kept}"
+        for group_start in _UNCHANGED_GROUPS:
+            if self._takes(group_start):
+                return f"({group_start}"
         name = self._match(_GROUP_NAME)
         if name is not None:
             self._groups += 1
@@ -198,10 +202,10 @@ class _Translation:
         if letter in "123456789":
             return self._reference(letter)
         if letter == "k":
-            found = self._match(_REFERENCE_NAME)
-            if found is None:
+            match = self._match(_REFERENCE_NAME)
+            if match is None:
                 raise self._refused(r"\k has no name")
-            return self._same_as(f"(?P={found[1]})")
+            return self._same_as(f"(?P={match[1]})")
         return written(self._set_of(letter))
 
     def _quoted(self) -> str:
@@ -237,10 +241,10 @@ class _Translation:
         return caseless(ranges) if self._is_caseless else ranges
 
     def _property(self, *, is_negated: bool) -> Ranges:
-        found = self._match(re.compile(r"\{(\w+)\}"))
-        if found is None or found[1] not in BY_NAME:
+        match = self._match(re.compile(r"\{(\w+)\}"))
+        if match is None or match[1] not in BY_NAME:
             raise self._refused(r"\p must name one of " + ", ".join(BY_NAME))
-        ranges = self._cased(BY_NAME[found[1]])
+        ranges = self._cased(BY_NAME[match[1]])
         return complement(ranges) if is_negated else ranges
 
     def _code_of(self, letter: str) -> int:
@@ -259,10 +263,10 @@ class _Translation:
         return ord(letter)
 
     def _number(self, pattern: str, base: int) -> int:
-        found = self._match(re.compile(pattern))
-        if found is None:
+        match = self._match(re.compile(pattern))
+        if match is None:
             raise self._refused("an escape lacks its digits")
-        code = int(found.group().strip("{}"), base)
+        code = int(match.group().strip("{}"), base)
         if code > 0x10FFFF:
             raise self._refused(f"there is no character {code:x}")
         return code
@@ -271,28 +275,28 @@ class _Translation:
 
     def _class(self) -> Ranges:
         is_negated = self._takes("^")
-        whole: Ranges | None = None
+        ranges: Ranges | None = None
         while True:
-            part, is_last = self._part(is_first=whole is None)
-            whole = part if whole is None else intersection(whole, part)
+            part, is_last = self._part(is_first=ranges is None)
+            ranges = part if ranges is None else intersection(ranges, part)
             if is_last:
-                return complement(whole) if is_negated else whole
+                return complement(ranges) if is_negated else ranges
 
     def _part(self, *, is_first: bool) -> tuple[Ranges, bool]:
         """Return the characters up to && or the closing ], and whether it was the ]."""
-        found: Ranges = []
+        ranges: Ranges = []
         is_empty = True
         while True:
             if self._takes("&&"):
                 if is_empty:
                     raise self._refused("&& has nothing on one side")
-                return united(found), False
+                return united(ranges), False
             if self._peek() == "]" and not (is_first and is_empty):
                 if is_empty:
                     raise self._refused("&& has nothing on one side")
                 self._position += 1
-                return united(found), True
-            found += self._class() if self._takes("[") else self._range()
+                return united(ranges), True
+            ranges += self._class() if self._takes("[") else self._range()
             is_empty = False
 
     def _range(self) -> Ranges:

@@ -21,10 +21,10 @@ class JavaReplacement:
         self._pattern = pattern
         pieces: list[str | int] = []
         position = 0
-        for found in _REFERENCE.finditer(text):
-            pieces.append(text[position : found.start()])
-            position = found.end()
-            escaped, digits, name, alone = found.groups()
+        for match in _REFERENCE.finditer(text):
+            pieces.append(text[position : match.start()])
+            position = match.end()
+            escaped, digits, name, alone = match.groups()
             if alone:
                 raise ValueError(f"{text}: {alone} must be escaped or followed by a group")
             if escaped is not None:
@@ -35,7 +35,7 @@ class JavaReplacement:
                 pieces.append(pattern.groupindex[name])
             else:
                 pieces.extend(_group(digits, pattern))
-        self._pieces = tuple(each for each in (*pieces, text[position:]) if each != "")
+        self._pieces = tuple(piece for piece in (*pieces, text[position:]) if piece != "")
 
     def replace(self, text: str, *, only_first: bool = False) -> str:
         """Replace the pattern's matches, from left to right.
@@ -43,19 +43,19 @@ class JavaReplacement:
         After an empty match, Java continues at the next character; Python's `sub` would look for a
         longer match at the same position.
         """
-        done: list[str] = []
-        kept = begin = 0
-        while begin <= len(text) and (found := self._pattern.search(text, begin)) is not None:
-            done += text[kept : found.start()], self._filled(found)
-            kept = found.end()
-            begin = max(kept, found.start() + 1)
+        pieces: list[str] = []
+        copied_end = begin = 0
+        while begin <= len(text) and (match := self._pattern.search(text, begin)) is not None:
+            pieces += text[copied_end : match.start()], self._filled(match)
+            copied_end = match.end()
+            begin = max(copied_end, match.start() + 1)
             if only_first:
                 break
-        return "".join((*done, text[kept:]))
+        return "".join((*pieces, text[copied_end:]))
 
-    def _filled(self, found: re.Match[str]) -> str:
+    def _filled(self, match: re.Match[str]) -> str:
         return "".join(
-            each if isinstance(each, str) else found[each] or "" for each in self._pieces
+            piece if isinstance(piece, str) else match[piece] or "" for piece in self._pieces
         )
 
 

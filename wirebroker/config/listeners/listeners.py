@@ -79,21 +79,23 @@ def listeners_of(config: Config) -> tuple[ListenerConfig, ...]:
     Raises:
         ConfigError: A listener is invalid.
     """
-    found, controller = _all_listeners(config), _controller_names(config)
-    mine = tuple(each for each in found if each.name not in controller)
+    all_listeners, controller = _all_listeners(config), _controller_names(config)
+    broker_listeners = tuple(
+        listener for listener in all_listeners if listener.name not in controller
+    )
     if is_controller_alone(config):
-        if mine:
+        if broker_listeners:
             raise ConfigError(
-                f"listeners: {mine[0].name} is not in controller.listener.names: with "
+                f"listeners: {broker_listeners[0].name} is not in controller.listener.names: with "
                 "process.roles=controller, name it there or remove it"
             )
         return ()
-    if not mine:
+    if not broker_listeners:
         raise ConfigError(
             "listeners has no listener for clients: add one, such as PLAINTEXT://:9092"
         )
-    _check_inter_broker(config, list(mine))
-    return mine
+    _check_inter_broker(config, list(broker_listeners))
+    return broker_listeners
 
 
 def controller_listeners_of(config: Config) -> tuple[ListenerConfig, ...]:
@@ -105,13 +107,15 @@ def controller_listeners_of(config: Config) -> tuple[ListenerConfig, ...]:
     if is_member(config):
         return ()
     controller = _controller_names(config)
-    found = tuple(each for each in _all_listeners(config) if each.name in controller)
-    if not found and is_controller_alone(config):
+    listeners = tuple(
+        listener for listener in _all_listeners(config) if listener.name in controller
+    )
+    if not listeners and is_controller_alone(config):
         raise ConfigError(
             "process.roles=controller needs a listener: add one and name it in "
             "controller.listener.names"
         )
-    return found
+    return listeners
 
 
 def _controller_names(config: Config) -> set[str]:
@@ -124,8 +128,8 @@ def _all_listeners(config: Config) -> tuple[ListenerConfig, ...]:
     controller = _controller_names(config)
     protocols = _protocol_map(config, controller)
     _check_controller(config, controller, addresses, protocols)
-    told = _advertised(config, addresses.keys() - controller, controller)
-    found: list[ListenerConfig] = []
+    advertised = _advertised(config, addresses.keys() - controller, controller)
+    listeners: list[ListenerConfig] = []
     for name, address in addresses.items():
         protocol = _protocol(name, protocols)
         sasl = tls = None
@@ -137,8 +141,8 @@ def _all_listeners(config: Config) -> tuple[ListenerConfig, ...]:
             from wirebroker.config.security.tls import tls_settings  # noqa: PLC0415 - see above
 
             tls = tls_settings(config, name, protocol)
-        found.append(ListenerConfig(name, *address, protocol, told.get(name), sasl, tls))
-    return tuple(found)
+        listeners.append(ListenerConfig(name, *address, protocol, advertised.get(name), sasl, tls))
+    return tuple(listeners)
 
 
 def parse_addresses(config_name: str, items: tuple[str, ...]) -> dict[str, Address]:
@@ -151,8 +155,10 @@ def parse_addresses(config_name: str, items: tuple[str, ...]) -> dict[str, Addre
     for item in items:
         match = _LISTENER.fullmatch(item)
         if match is None:
-            shown = item if item.isprintable() else ascii(item)
-            raise ConfigError(f"{config_name}: {shown} cannot be used: write NAME://host:port")
+            printable_item = item if item.isprintable() else ascii(item)
+            raise ConfigError(
+                f"{config_name}: {printable_item} cannot be used: write NAME://host:port"
+            )
         name, port = match.group(1).upper(), int(match.group(4))
         if not 0 <= port <= 65535:
             raise ConfigError(f"{config_name}: {item} cannot be used: the port must be 0 to 65535")
@@ -175,8 +181,8 @@ def is_auto(config: Config) -> bool:
 def _advertised(config: Config, names: set[str], controller: set[str]) -> dict[str, Address]:
     if is_auto(config):
         return {}
-    told = parse_addresses("advertised.listeners", config.list("advertised.listeners"))
-    for name, address in told.items():
+    advertised = parse_addresses("advertised.listeners", config.list("advertised.listeners"))
+    for name, address in advertised.items():
         if name not in names | controller:
             raise ConfigError(f"advertised.listeners: {name} is not one of listeners")
         if is_wildcard(address.host):
@@ -184,7 +190,7 @@ def _advertised(config: Config, names: set[str], controller: set[str]) -> dict[s
                 f"advertised.listeners: {name} needs an address that clients can reach, "
                 f"not '{address.host}'"
             )
-    return told
+    return advertised
 
 
 def _protocol_map(config: Config, controller: set[str]) -> dict[str, str]:
@@ -237,9 +243,9 @@ def _protocol(name: str, protocols: dict[str, str]) -> str:
 
 def _check_ports(addresses: dict[str, Address]) -> None:
     """Refuse a port of two listeners, unless one is IPv4 and the other IPv6."""
-    taken: dict[int, list[tuple[str, str]]] = {}
+    listeners_by_port: dict[int, list[tuple[str, str]]] = {}
     for name, (host, port) in addresses.items():
-        others = taken.setdefault(port, [])
+        others = listeners_by_port.setdefault(port, [])
         if port and any((":" in other) == (":" in host) for _, other in others):
             raise ConfigError(f"listeners: {others[0][0]} and {name} share port {port}")
         others.append((name, host))
@@ -292,16 +298,16 @@ def opens_tls(config: Config) -> bool:
     return any(protocols.get(name, "").endswith("SSL") for name in names)
 
 
-def _check_inter_broker(config: Config, found: list[ListenerConfig]) -> None:
-    named, by_protocol = "inter.broker.listener.name", "security.inter.broker.protocol"
-    is_named = config.optional_str(named) is not None
+def _check_inter_broker(config: Config, listeners: list[ListenerConfig]) -> None:
+    by_name, by_protocol = "inter.broker.listener.name", "security.inter.broker.protocol"
+    is_named = config.optional_str(by_name) is not None
     if is_named and config.is_set(by_protocol):
-        raise ConfigError(f"{named} and {by_protocol} are both set: give one of them")
-    wanted = inter_broker_listener(config)
-    listener = next((each for each in found if each.name == wanted), None)
+        raise ConfigError(f"{by_name} and {by_protocol} are both set: give one of them")
+    listener_name = inter_broker_listener(config)
+    listener = next((candidate for candidate in listeners if candidate.name == listener_name), None)
     if listener is None and (is_named or config.is_set(by_protocol)):
-        name = named if is_named else by_protocol
-        value = config.str(named) if is_named else wanted
+        name = by_name if is_named else by_protocol
+        value = config.str(by_name) if is_named else listener_name
         raise ConfigError(f"{name}: {value} is not an advertised listener")
     if listener is not None and listener.sasl is not None:
         from wirebroker.config.security.sasl import check_between_brokers  # noqa: PLC0415 - see above

@@ -124,7 +124,7 @@ def kept(why: str, lines: str) -> tuple[ConfigRow, ...]:
             internal: DescribeConfigs shows it only if it is set.
     """
     doc = f"Has no effect in wirebroker: {why}"
-    return tuple(_kept_row(line, doc) for line in lines.splitlines() if line.strip())
+    return tuple(_row_without_effect(line, doc) for line in lines.splitlines() if line.strip())
 
 
 def _row(
@@ -140,27 +140,29 @@ def _row(
     )
 
 
-def _kept_row(line: str, doc: str) -> ConfigRow:
+def _row_without_effect(line: str, doc: str) -> ConfigRow:
     name, kind, default, allowed, level, *marks = line.split()
     assert {*marks} <= {"doubles", "each", "only-each", "class", "asks", "internal"}, line
-    least, dots, most = allowed.partition("..")
+    minimum, dots, maximum = allowed.partition("..")
     type_ = ConfigType[kind.upper()]
     own = OfListener.CLUSTER_WIDE if "each" in marks else OfListener.PER_BROKER
-    there = () if default == "-" else (default,)
+    defaults = () if default == "-" else (default,)
     return ConfigRow(
         name=name,
         type=type_,
         default=None if default == "-" else default.strip('"'),
         doc=doc,
-        at_least=int(least) if dots else None,
-        at_most=int(most) if most else None,
+        at_least=int(minimum) if dots else None,
+        at_most=int(maximum) if maximum else None,
         choices=() if dots or allowed == "-" else tuple(allowed.split(",")),
         mutability=Mutability(level),
         effect=Effect.KEPT,
         of_listener=OfListener.ONLY if "only-each" in marks else own,
         at_most_doubles="doubles" in marks,
         # A list may also be empty: then it names no classes.
-        classes=(*there, *([""] if type_ is ConfigType.LIST else [])) if "class" in marks else None,
+        classes=(*defaults, *([""] if type_ is ConfigType.LIST else []))
+        if "class" in marks
+        else None,
         asks="asks" in marks,
         internal="internal" in marks,
     )

@@ -55,9 +55,9 @@ class SecretText(str):
     @classmethod
     def of(cls, text: str, values: tuple[str, ...]) -> SecretText:
         """Return a text that contains these secret values."""
-        made = cls(text)
-        made.values = values
-        return made
+        secret = cls(text)
+        secret.values = values
+        return secret
 
 
 def with_secrets(settings: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
@@ -178,11 +178,11 @@ class ConfigRow:
             return self._parse_secret(text)
         text = text.strip()
         value = self._read(text)
-        wish = self._number_wish(value) or self._choice_wish(value)
-        if wish is None and self.check is not None:
-            wish = self.check(value)
-        if wish is not None:
-            raise ConfigError(f"{self.name}={self._shown(text)} cannot be used: {wish}")
+        requirement = self._number_wish(value) or self._choice_wish(value)
+        if requirement is None and self.check is not None:
+            requirement = self.check(value)
+        if requirement is not None:
+            raise ConfigError(f"{self.name}={self._shown(text)} cannot be used: {requirement}")
         return value
 
     def _parse_secret(self, text: SecretText) -> ConfigValue:

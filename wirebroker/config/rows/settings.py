@@ -29,7 +29,7 @@ class Settings(Protocol):
         ...
 
     @property
-    def protection_asked(self) -> tuple[_Str, ...]:
+    def protection_requested(self) -> tuple[_Str, ...]:
         """Names of security settings that were given."""
         ...
 

@@ -55,7 +55,7 @@ def counts_by_host(text: str) -> dict[str, int]:
     """
     counts: dict[str, int] = {}
     for item in filter(None, (part.strip() for part in text.split(","))):
-        host, colon, count = (each.strip(_JAVA_BLANKS) for each in item.rpartition(":"))
+        host, colon, count = (part.strip(_JAVA_BLANKS) for part in item.rpartition(":"))
         if not colon or not _HOST.fullmatch(host) or not _WHOLE_NUMBER.fullmatch(count):
             raise ValueError(item)
         number = int(count)

@@ -17,10 +17,10 @@ from wirebroker.config.rows.topic_field import (
     DAY_MS,
     HOUR_MS,
     LONG_MAX,
-    Giver,
+    TopicDefault,
     boolean,
+    broker_default_rows,
     double,
-    giving_rows,
     hours,
     integer,
     items,
@@ -113,8 +113,8 @@ class TopicSettings:
     flush_ms: int = long(
         LONG_MAX,
         "Time after which appended records are flushed to disk.",
-        Giver("log.flush.interval.ms"),
-        Giver(
+        TopicDefault("log.flush.interval.ms"),
+        TopicDefault(
             "log.flush.scheduler.interval.ms",
             default=str(LONG_MAX),
             mutability=Mutability.READ_ONLY,
@@ -253,7 +253,7 @@ class TopicSettings:
     retention_ms: int = long(
         7 * DAY_MS,
         "Age at which segments are deleted; -1 means no limit.",
-        Giver("log.retention.ms"),
+        TopicDefault("log.retention.ms"),
         minutes("log.retention.minutes"),
         hours("log.retention.hours", 168),
         at_least=-1,
@@ -273,14 +273,14 @@ class TopicSettings:
     segment_jitter_ms: int = long(
         0,
         "Random reduction of segment.ms, so that not all logs roll at the same time.",
-        Giver("log.roll.jitter.ms"),
+        TopicDefault("log.roll.jitter.ms"),
         hours("log.roll.jitter.hours", 0, 0),
         at_least=0,
     )
     segment_ms: int = long(
         7 * DAY_MS,
         "Age at which a segment is closed even if it is not full.",
-        Giver("log.roll.ms"),
+        TopicDefault("log.roll.ms"),
         hours("log.roll.hours", 168, 1),
         at_least=1,
     )
@@ -310,6 +310,6 @@ class TopicSettings:
 
 
 TOPIC_ROWS: Final = topic_rows(TopicSettings)
-GIVING_ROWS: Final = giving_rows(TopicSettings)
+GIVING_ROWS: Final = broker_default_rows(TopicSettings)
 # Broker configs in another unit than the topic config they give a default to.
 UNIT_FACTORS: Final = unit_factors(TopicSettings)

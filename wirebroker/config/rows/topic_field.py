@@ -26,7 +26,7 @@ HOUR_MS: Final = 3_600_000
 DAY_MS: Final = 24 * HOUR_MS
 
 
-class Giver(NamedTuple):
+class TopicDefault(NamedTuple):
     """A broker config for a topic config's default that differs from the topic's row.
 
     Attributes:
@@ -43,14 +43,14 @@ class Giver(NamedTuple):
     factor: int = 1
 
 
-def hours(name: str, default: int, at_least: int | None = None) -> Giver:
+def hours(name: str, default: int, at_least: int | None = None) -> TopicDefault:
     """Return a broker config in hours."""
-    return Giver(name, ConfigType.INT, str(default), at_least, Mutability.READ_ONLY, HOUR_MS)
+    return TopicDefault(name, ConfigType.INT, str(default), at_least, Mutability.READ_ONLY, HOUR_MS)
 
 
-def minutes(name: str) -> Giver:
+def minutes(name: str) -> TopicDefault:
     """Return a broker config in minutes that is unset by default."""
-    return Giver(name, ConfigType.INT, None, None, Mutability.READ_ONLY, MINUTE_MS)
+    return TopicDefault(name, ConfigType.INT, None, None, Mutability.READ_ONLY, MINUTE_MS)
 
 
 def _maker(type: ConfigType) -> Callable[..., Any]:  # noqa: A002 - the row's own word
@@ -58,7 +58,7 @@ def _maker(type: ConfigType) -> Callable[..., Any]:  # noqa: A002 - the row's ow
     def make(
         default: ConfigValue,
         doc: str,
-        *givers: str | Giver,
+        *givers: str | TopicDefault,
         at_least: float | None = None,
         **options: Unpack[Options],
     ) -> Any:
@@ -68,7 +68,7 @@ def _maker(type: ConfigType) -> Callable[..., Any]:  # noqa: A002 - the row's ow
             default=text_of(default),
             doc=doc,
             at_least=at_least,
-            synonyms=tuple(each if isinstance(each, str) else each.name for each in givers),
+            synonyms=tuple(giver if isinstance(giver, str) else giver.name for giver in givers),
             **options,
         )
         return field(default=default, metadata={"row": row, "givers": givers})
@@ -87,20 +87,24 @@ items = _maker(ConfigType.LIST)
 def topic_rows(settings: type) -> dict[str, ConfigRow]:
     """Return the rows of the topic configs by name."""
     return {
-        name: replace(each.metadata["row"], name=name)
-        for each in fields(settings)
-        for name in (each.name.replace("_", "."),)
+        name: replace(setting.metadata["row"], name=name)
+        for setting in fields(settings)
+        for name in (setting.name.replace("_", "."),)
     }
 
 
 def unit_factors(settings: type) -> dict[str, int]:
     """Return the factors of broker configs in another unit than their topic config."""
-    return {each.name: each.factor for each in _unlike(settings).values() if each.factor != 1}
+    return {
+        giver.name: giver.factor
+        for giver in _converted_defaults(settings).values()
+        if giver.factor != 1
+    }
 
 
-def giving_rows(settings: type) -> list[ConfigRow]:
+def broker_default_rows(settings: type) -> list[ConfigRow]:
     """Return the rows of the broker configs for topics' defaults."""
-    unlike = _unlike(settings)
+    converted_givers = _converted_defaults(settings)
     rows: list[ConfigRow] = []
     for topic_row in topic_rows(settings).values():
         names = topic_row.synonyms
@@ -113,8 +117,8 @@ def giving_rows(settings: type) -> list[ConfigRow]:
                 synonyms=names if len(names) > 1 else (),
                 mutability=Mutability.CLUSTER_WIDE,
             )
-            if name in unlike:
-                _, type_, default, at_least, mutability, _ = unlike[name]
+            if name in converted_givers:
+                _, type_, default, at_least, mutability, _ = converted_givers[name]
                 row = replace(
                     row, type=type_, default=default, at_least=at_least, mutability=mutability
                 )
@@ -122,6 +126,6 @@ def giving_rows(settings: type) -> list[ConfigRow]:
     return rows
 
 
-def _unlike(settings: type) -> dict[str, Giver]:
-    givers = [giver for each in fields(settings) for giver in each.metadata["givers"]]
-    return {each.name: each for each in givers if isinstance(each, Giver)}
+def _converted_defaults(settings: type) -> dict[str, TopicDefault]:
+    givers = [giver for setting in fields(settings) for giver in setting.metadata["givers"]]
+    return {giver.name: giver for giver in givers if isinstance(giver, TopicDefault)}

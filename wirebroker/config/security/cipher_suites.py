@@ -39,17 +39,19 @@ def suites_for_openssl(
             + ", or none (this disables TLS 1.3)"
         )
     suites = tuple(_of_openssl(name) for name in names if name not in _OF_TLS_13)
-    left = tuple(version for version in versions if (suites if version == "TLSv1.2" else of_tls_13))
-    if not left:
+    remaining = tuple(
+        version for version in versions if (suites if version == "TLSv1.2" else of_tls_13)
+    )
+    if not remaining:
         raise ValueError("no suite belongs to a version in ssl.enabled.protocols")
-    return suites, left
+    return suites, remaining
 
 
 def _of_openssl(name: str) -> str:
-    found = _OF_TLS_12.fullmatch(name)
-    if found is None:
+    match = _OF_TLS_12.fullmatch(name)
+    if match is None:
         raise ValueError(f"the suite {name} is not supported")
-    exchange, signature, aes, bits, mode, digest, *chacha = found.groups()
+    exchange, signature, aes, bits, mode, digest, *chacha = match.groups()
     # With RSA for both, OpenSSL's name contains neither.
     parts = [exchange.rstrip("_"), signature] if exchange else []
     if aes:

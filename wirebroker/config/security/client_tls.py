@@ -46,7 +46,7 @@ def client_tls(settings: Mapping[str, str]) -> TlsSettings:
 
     check_stores({**_TYPES, **settings}.get)
     versions = _items(settings.get("ssl.enabled.protocols", "")) or VERSIONS
-    unknown = [each for each in versions if each not in VERSIONS]
+    unknown = [version for version in versions if version not in VERSIONS]
     if unknown:
         raise ConfigError(
             f"ssl.enabled.protocols: {unknown[0]} is not one of {', '.join(VERSIONS)}"
@@ -68,4 +68,4 @@ def client_tls(settings: Mapping[str, str]) -> TlsSettings:
 
 
 def _items(text: str) -> tuple[str, ...]:
-    return tuple(each.strip() for each in text.split(",") if each.strip())
+    return tuple(item.strip() for item in text.split(",") if item.strip())

@@ -96,10 +96,11 @@ def kerberos_keys(options: Mapping[str, str], service: str | None, name: str) ->
     for option in options:
         if option not in _READ | _OF_NO_USE:
             raise ConfigError(f"{name} cannot be used: unknown option {option}")
-    said = options.get("serviceName")
-    if said and service and said != service:
+    service_name = options.get("serviceName")
+    if service_name and service and service_name != service:
         raise ConfigError(
-            f"{name} has serviceName={said}, but {SERVICE_NAME} is {service}: make them equal"
+            f"{name} has serviceName={service_name}, but {SERVICE_NAME} is {service}: "
+            "make them equal"
         )
     is_by_key = _is_true(options, "useKeyTab")
     if is_by_key and not (options.get("keyTab") and options.get("principal")):
@@ -110,7 +111,7 @@ def kerberos_keys(options: Mapping[str, str], service: str | None, name: str) ->
         principal=options.get("principal", ""),
         keytab=_path(options["keyTab"]) if is_by_key else None,
         ticket_cache=None if is_by_key else _path(options.get("ticketCache", "")) or None,
-        service_name=said or service,
+        service_name=service_name or service,
     )
 
 

@@ -59,7 +59,7 @@ def kerberos_rules(texts: tuple[str, ...]) -> tuple[KerberosRule, ...]:
     Raises:
         ValueError: The text is the end of a sentence.
     """
-    return tuple(_rule(each) for each in texts)
+    return tuple(_rule(text) for text in texts)
 
 
 def user_of(principal: str, rules: tuple[KerberosRule, ...], default_realm: str) -> str:
@@ -68,12 +68,12 @@ def user_of(principal: str, rules: tuple[KerberosRule, ...], default_realm: str)
     Raises:
         NoUserError: No rule applies.
     """
-    found = re.fullmatch(_NAME, principal)
-    if found is None:
+    match = re.fullmatch(_NAME, principal)
+    if match is None:
         if "@" in principal:
             raise NoUserError(f"{principal[:256]!r} is not a Kerberos principal")
         return principal
-    service, host, realm = found.groups()
+    service, host, realm = match.groups()
     parts = [realm, service] if host is None else [realm, service, host]
     for rule in rules:
         name = _applied(rule, parts, default_realm)
@@ -85,23 +85,23 @@ def user_of(principal: str, rules: tuple[KerberosRule, ...], default_realm: str)
 
 
 def _rule(text: str) -> KerberosRule:
-    found = re.fullmatch(_RULE, text)
-    if found is None:
+    match = re.fullmatch(_RULE, text)
+    if match is None:
         raise ValueError(
             f"{text} is not a rule: write RULE:[parts:form](pattern)s/from/to/ or DEFAULT"
         )
-    if found["default"]:
+    if match["default"]:
         return KerberosRule()
-    if int(found["parts"]) >= _MOST_PARTS:
-        raise ValueError(f"{text}: no principal has {found['parts']} parts")
-    pattern = None if found["from"] is None else java_pattern(found["from"])
+    if int(match["parts"]) >= _MOST_PARTS:
+        raise ValueError(f"{text}: no principal has {match['parts']} parts")
+    pattern = None if match["from"] is None else java_pattern(match["from"])
     return KerberosRule(
-        int(found["parts"]),
-        found["form"],
-        None if found["fits"] is None else java_pattern(found["fits"]),
-        None if pattern is None else JavaReplacement(found["to"], pattern),
-        bool(found["all"]),
-        found["letters"] or "",
+        int(match["parts"]),
+        match["form"],
+        None if match["fits"] is None else java_pattern(match["fits"]),
+        None if pattern is None else JavaReplacement(match["to"], pattern),
+        bool(match["all"]),
+        match["letters"] or "",
     )
 
 
@@ -134,12 +134,12 @@ def _filled(form: str, parts: list[str]) -> str:
     pieces: list[str] = []
     position = 0
     while position < len(form):
-        found = _PART.match(form, position)
-        assert found is not None, "it fits anything"
-        position = found.end()
-        pieces.append(found[1])
-        if found[3] is not None:
-            if not found[3] or int(found[3]) >= len(parts):
+        match = _PART.match(form, position)
+        assert match is not None, "it fits anything"
+        position = match.end()
+        pieces.append(match[1])
+        if match[3] is not None:
+            if not match[3] or int(match[3]) >= len(parts):
                 raise NoUserError(f"{form} refers to a part that the principal does not have")
-            pieces.append(parts[int(found[3])])
+            pieces.append(parts[int(match[3])])
     return "".join(pieces)

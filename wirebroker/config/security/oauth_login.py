@@ -101,10 +101,12 @@ def oauth_login(
     Raises:
         ConfigError: The text contains no secret.
     """
-    for each, classes in _CLASSES.items():
-        value = setting(each)
+    for setting_name, classes in _CLASSES.items():
+        value = setting(setting_name)
         if value and value not in classes:
-            raise ConfigError(f"{each}={value} cannot be used: only {', '.join(classes)} can")
+            raise ConfigError(
+                f"{setting_name}={value} cannot be used: only {', '.join(classes)} can"
+            )
     url = str(setting(URL) or "")
     extensions = _extensions(options, name)
     if not url:
@@ -142,19 +144,19 @@ def _number(setting: Callable[[str], ConfigValue], name: str, default: int) -> i
 
 
 def _extensions(options: Mapping[str, str], name: str) -> tuple[tuple[str, str], ...]:
-    found = {
+    extensions = {
         option.removeprefix("extension_"): value
         for option, value in options.items()
         if option.startswith("extension_")
     }
-    for key, value in found.items():
+    for key, value in extensions.items():
         is_text = re.fullmatch(_EXTENSION, key) and re.fullmatch(_EXTENSION_VALUE, value)
-        good = is_text and key != "auth"
-        if not good:
+        is_valid = is_text and key != "auth"
+        if not is_valid:
             raise ConfigError(
                 f"{name} cannot be used: extension_{key} is not a valid extension of OAUTHBEARER"
             )
-    return tuple(found.items())
+    return tuple(extensions.items())
 
 
 def _unsecured(
@@ -162,11 +164,11 @@ def _unsecured(
 ) -> OAuthLogin:
     claims: dict[str, Any] = {}
     for option, value in options.items():
-        found = re.fullmatch(_CLAIM, option)
-        if found is None:
+        match = re.fullmatch(_CLAIM, option)
+        if match is None:
             continue
         try:
-            claims[found[2]] = _claim(found[1], value)
+            claims[match[2]] = _claim(match[1], value)
         except ValueError:
             raise ConfigError(f"{name} cannot be used: {option} is not a number") from None
     subject = options.get("unsecuredLoginPrincipalClaimName", "sub")

@@ -95,7 +95,9 @@ def _login(config: Config, listener: str, mechanism: str) -> Login:
         options,
         mechanism,
         source,
-        setting=lambda each: config.listener_value(listener, each, mechanism=mechanism),
+        setting=lambda setting_name: config.listener_value(
+            listener, setting_name, mechanism=mechanism
+        ),
         allowed=config.list(ALLOWED_URLS),
     )
 

@@ -51,19 +51,19 @@ def principal_rules(text: str) -> tuple[PrincipalRule, ...]:
     position = 0
     text = text.strip()
     while position < len(text):
-        found = _RULE.match(text, position)
-        if found is None:
+        match = _RULE.match(text, position)
+        if match is None:
             raise ValueError(
                 "write RULE:pattern/replacement/ followed by L, U or nothing, or DEFAULT"
             )
-        position = found.end()
-        if found["default"]:
+        position = match.end()
+        if match["default"]:
             rules.append(PrincipalRule())
-        elif found["pattern"] is not None:
-            pattern = java_pattern(found["pattern"])
-            replacement = _with_literal_groups(found["replacement"], pattern.groups)
+        elif match["pattern"] is not None:
+            pattern = java_pattern(match["pattern"])
+            replacement = _with_literal_groups(match["replacement"], pattern.groups)
             rules.append(
-                PrincipalRule(pattern, JavaReplacement(replacement, pattern), found["letters"])
+                PrincipalRule(pattern, JavaReplacement(replacement, pattern), match["letters"])
             )
     return tuple(rules)
 
@@ -85,10 +85,10 @@ def principal_name(rules: tuple[PrincipalRule, ...], subject: str) -> str | None
 def _with_literal_groups(replacement: str, groups: int) -> str:
     """Return a replacement in which references to missing groups are text."""
 
-    def escaped(found: re.Match[str]) -> str:
-        number = int(found[1])
+    def escaped(match: re.Match[str]) -> str:
+        number = int(match[1])
         while number > groups and number >= 10:
             number //= 10
-        return "\\" + found.group() if number > groups else found.group()
+        return "\\" + match.group() if number > groups else match.group()
 
     return _GROUP.sub(escaped, replacement) if groups else replacement

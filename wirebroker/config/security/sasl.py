@@ -93,7 +93,7 @@ def sasl_settings(config: Config, listener: str) -> SaslSettings:
         oauth=oauth,
         kerberos=kerberos,
         reauthentication_ms={
-            each: _reauthentication(config, listener, each) for each in mechanisms
+            mechanism: _reauthentication(config, listener, mechanism) for mechanism in mechanisms
         },
         most_bytes=config.int("sasl.server.max.receive.size"),
         failure_delay_ms=config.int("connection.failed.authentication.delay.ms"),
@@ -124,9 +124,9 @@ def check_between_brokers(config: Config, listener: str, mechanisms: tuple[str, 
     Raises:
         ConfigError: The listener does not offer it.
     """
-    wanted = config.str("sasl.mechanism.inter.broker.protocol")
-    if config.is_set("sasl.mechanism.inter.broker.protocol") and wanted not in mechanisms:
+    mechanism = config.str("sasl.mechanism.inter.broker.protocol")
+    if config.is_set("sasl.mechanism.inter.broker.protocol") and mechanism not in mechanisms:
         raise ConfigError(
-            f"sasl.mechanism.inter.broker.protocol={wanted} cannot be used: {listener}, the "
+            f"sasl.mechanism.inter.broker.protocol={mechanism} cannot be used: {listener}, the "
             f"listener between brokers, offers {', '.join(mechanisms)}"
         )

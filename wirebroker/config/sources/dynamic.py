@@ -75,17 +75,21 @@ def with_usable(
         *_refusals(cluster_wide, config, is_default=True).values(),
         *_refusals(this_broker, config, is_default=False).values(),
     ]
-    wide = usable(cluster_wide, config, is_default=True)
-    own = usable(this_broker, config, is_default=False)
+    usable_cluster_wide = usable(cluster_wide, config, is_default=True)
+    usable_this_broker = usable(this_broker, config, is_default=False)
     nothing: dict[str, str] = {}
-    for for_all, for_this in ((wide, own), (wide, nothing), (nothing, nothing)):
+    for for_all, for_this in (
+        (usable_cluster_wide, usable_this_broker),
+        (usable_cluster_wide, nothing),
+        (nothing, nothing),
+    ):
         try:
-            found = config.with_dynamic(cluster_wide=for_all, this_broker=for_this)
-            listeners_of(found)
+            candidate = config.with_dynamic(cluster_wide=for_all, this_broker=for_this)
+            listeners_of(candidate)
         except ConfigError as error:
             problems.append(config.redacted(str(error)))
         else:
-            return found, problems
+            return candidate, problems
     raise AssertionError("the static configuration was used before")
 
 
@@ -97,9 +101,9 @@ def usable(configs: Mapping[str, str], config: Config, *, is_default: bool) -> d
 
 def placeholder_refusal(name: str, value: str, config: Config) -> str | None:
     """Return why a request cannot set a value with a config provider's placeholder, or None."""
-    found = config.placeholder_in(value)
-    return found and (
-        f"{name}={found} cannot be set by a request: placeholders of config providers are "
+    placeholder = config.placeholder_in(value)
+    return placeholder and (
+        f"{name}={placeholder} cannot be set by a request: placeholders of config providers are "
         "resolved only in the broker's configuration file and environment"
     )
 
@@ -188,14 +192,15 @@ def _check_threads(name: str, old: object, new: object) -> None:
 
 def _check_local_retention(new: Config) -> None:
     settings = new.topic_settings({})
-    for name, whole in (
+    for name, total_retention in (
         ("log.local.retention.ms", settings.retention_ms),
         ("log.local.retention.bytes", settings.retention_bytes),
     ):
         local = new.int(name)
-        if whole >= 0 and local != -2 and (local == -1 or local > whole):
+        if total_retention >= 0 and local != -2 and (local == -1 or local > total_retention):
             raise ConfigError(
-                f"{name}={local} cannot be used: it must not exceed the total retention, {whole}"
+                f"{name}={local} cannot be used: it must not exceed the total retention, "
+                f"{total_retention}"
             )
 
 
@@ -208,8 +213,8 @@ def _check_listeners(old: Config, new: Config) -> tuple[ListenerConfig, ...]:
     before = {listener.name: listener for listener in listeners_of(old)}
     after = listeners_of(new)
     for listener in after:
-        known = before.get(listener.name)
-        if known is not None and known.protocol != listener.protocol:
+        old_listener = before.get(listener.name)
+        if old_listener is not None and old_listener.protocol != listener.protocol:
             raise ConfigError(
                 f"listener.security.protocol.map: the protocol of {listener.name} cannot be "
                 "changed while the broker runs"

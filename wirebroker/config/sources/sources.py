@@ -50,16 +50,16 @@ def load_config(
     Raises:
         ConfigError: The file cannot be read or a setting is invalid.
     """
-    given = {} if file is None else read_properties(file)
-    given |= settings_from_environment(environment)
-    _check_names(given, flags)
-    given |= flags
+    explicit_settings = {} if file is None else read_properties(file)
+    explicit_settings |= settings_from_environment(environment)
+    _check_names(explicit_settings, flags)
+    explicit_settings |= flags
     if data_directory is not None:
-        given["log.dirs"] = data_directory
-    settings = given
+        explicit_settings["log.dirs"] = data_directory
+    settings = explicit_settings
     if file is None and is_one_node:
-        settings = ONE_NODE_PROFILE | given
-        if "log.dir" in given and "log.dirs" not in given:
+        settings = ONE_NODE_PROFILE | explicit_settings
+        if "log.dir" in explicit_settings and "log.dirs" not in explicit_settings:
             del settings["log.dirs"]
     settings = without_placeholders(settings, environment)
     java = local_java_options(environment)
@@ -130,12 +130,12 @@ def _bytes_of(path: str) -> bytes:
     return read_regular(path, _MOST_BYTES)
 
 
-def _check_names(given: Mapping[str, str], flags: Mapping[str, str]) -> None:
+def _check_names(explicit_settings: Mapping[str, str], flags: Mapping[str, str]) -> None:
     """Reject unknown names that other programs cannot use: flags, and names with `wirebroker.`."""
     for name in sorted(flags):
         if not is_known(name):
             raise ConfigError(f"--set {with_hint(name)}: there is no such config")
-    for name in sorted(given):
+    for name in sorted(explicit_settings):
         if name.startswith("wirebroker.") and not is_known(name):
             raise ConfigError(f"{with_hint(name)}: there is no such config")
 
@@ -177,15 +177,15 @@ def _with_address(
     first = next((name for name in addresses if name not in controllers), "PLAINTEXT")
     old_host, old_port = addresses.get(first, ("", 9092))
     new_host = old_host if host is None else host.strip("[]")
-    shown = f"[{new_host}]" if ":" in new_host else new_host
-    replaced = f"{first}://{shown}:{old_port if port is None else port}"
-    others = [item for item in items if not item.upper().startswith(f"{first}://")]
-    changed = {"listeners": ",".join([replaced, *others])}
-    told = settings.get("advertised.listeners")
-    if told is not None and port is not None:
-        same = re.compile(rf"(\s*{re.escape(first)}://.*:){old_port}\s*", re.IGNORECASE)
+    host_text = f"[{new_host}]" if ":" in new_host else new_host
+    replaced = f"{first}://{host_text}:{old_port if port is None else port}"
+    other_items = [item for item in items if not item.upper().startswith(f"{first}://")]
+    changed = {"listeners": ",".join([replaced, *other_items])}
+    advertised = settings.get("advertised.listeners")
+    if advertised is not None and port is not None:
+        old_address = re.compile(rf"(\s*{re.escape(first)}://.*:){old_port}\s*", re.IGNORECASE)
         changed["advertised.listeners"] = ",".join(
-            same.sub(rf"\g<1>{port}", item) if same.fullmatch(item) else item
-            for item in told.split(",")
+            old_address.sub(rf"\g<1>{port}", item) if old_address.fullmatch(item) else item
+            for item in advertised.split(",")
         )
     return changed

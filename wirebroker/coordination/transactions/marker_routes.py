@@ -63,7 +63,7 @@ class MarkerRoutes:
         """Return whether the metadata has no such partition."""
         return self._replicas.image.partition(topic, index) is None
 
-    def here(self, topic: str, index: int) -> Partition | None:
+    def local_partition(self, topic: str, index: int) -> Partition | None:
         """Return the partition if this node leads it and has its log."""
         partitions, _ = self._replicas.find(topic, b"", by_id=False)
         partition = partitions.get(index)

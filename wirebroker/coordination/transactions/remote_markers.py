@@ -49,7 +49,7 @@ class RemoteMarkers:
             )
         except PeerError as error:
             logger.info(
-                "markers of producer %d are sent to node %d again: %s",
+                "resending the markers of producer %d to node %d: %s",
                 marker.producer_id,
                 node_id,
                 error,
@@ -62,7 +62,10 @@ def _request(marker: Marker, partitions: Sequence[TopicPartition]) -> dict[str, 
     indexes: dict[str, list[int]] = {}
     for topic, index in partitions:
         indexes.setdefault(topic, []).append(index)
-    topics = [{"name": name, "partition_indexes": found} for name, found in indexes.items()]
+    topics = [
+        {"name": name, "partition_indexes": partition_indexes}
+        for name, partition_indexes in indexes.items()
+    ]
     return {
         "markers": [
             {

@@ -69,7 +69,7 @@ class RemoteVerification:
             )
         except PeerError as error:
             logger.info(
-                "node %d does not tell about the transaction of %s: %s",
+                "node %d did not verify the transaction of %s: %s",
                 node_id,
                 claim.transactional_id,
                 error,
@@ -89,7 +89,10 @@ def _request(claim: Claim, *, verify_only: bool) -> dict[str, Any]:
                 "producer_id": claim.producer_id,
                 "producer_epoch": claim.producer_epoch,
                 "verify_only": verify_only,
-                "topics": [{"name": name, "partitions": each} for name, each in indexes.items()],
+                "topics": [
+                    {"name": name, "partitions": partition_indexes}
+                    for name, partition_indexes in indexes.items()
+                ],
             }
         ]
     }
@@ -97,20 +100,20 @@ def _request(claim: Claim, *, verify_only: bool) -> dict[str, Any]:
 
 def _errors(claim: Claim, answer: Any) -> dict[TopicPartition, ErrorCode]:
     """Return the errors of the claim's partitions only."""
-    whole = _known(answer.error_code)
-    silent = ErrorCode.NETWORK_EXCEPTION if whole is ErrorCode.NONE else whole
+    request_error = _client_error(answer.error_code)
+    silent = ErrorCode.NETWORK_EXCEPTION if request_error is ErrorCode.NONE else request_error
     errors: dict[tuple[str, int], ErrorCode] = dict.fromkeys(claim.partitions, silent)
     for transaction in answer.results_by_transaction:
         for topic in transaction.topic_results:
-            for each in topic.results_by_partition:
-                where = topic.name, each.partition_index
-                if transaction.transactional_id == claim.transactional_id and where in errors:
-                    errors[where] = _known(each.partition_error_code)
+            for result in topic.results_by_partition:
+                partition = topic.name, result.partition_index
+                if transaction.transactional_id == claim.transactional_id and partition in errors:
+                    errors[partition] = _client_error(result.partition_error_code)
     return errors
 
 
-def _known(code: int) -> ErrorCode:
-    found = ErrorCode(code)
+def _client_error(code: int) -> ErrorCode:
+    error = ErrorCode(code)
     # As in Kafka, the client does not learn that the broker is not authorized.
-    is_denied = found is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    return ErrorCode.INVALID_TXN_STATE if is_denied else found
+    is_denied = error is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    return ErrorCode.INVALID_TXN_STATE if is_denied else error

@@ -153,8 +153,10 @@ class TransactionCoordinator(CoordinatorService[TransactionShard]):
         """Abort timed-out transactions."""
         slices = Slices(self._clock)
         for engine in self._partitions.active():
-            for each in transaction_expiry.timed_out(engine.machine, self._clocks_now()):
-                await self._abort(engine, each)
+            for transactional_id in transaction_expiry.timed_out(
+                engine.machine, self._clocks_now()
+            ):
+                await self._abort(engine, transactional_id)
                 await slices.turn()
 
     async def _abort(self, engine: Engine[TransactionShard], transactional_id: str) -> None:
@@ -164,15 +166,17 @@ class TransactionCoordinator(CoordinatorService[TransactionShard]):
             return
         clocks = self._clocks_now()
 
-        def operation(shard: TransactionShard, _token: Token, moment: Moment) -> Outcome:
-            return transaction_expiry.abort_timed_out(shard, transactional_id, clocks, moment)
+        def operation(shard: TransactionShard, _token: Token, now: Moment) -> Outcome:
+            return transaction_expiry.abort_timed_out(shard, transactional_id, clocks, now)
 
         try:
             engine.run(operation)
         except KafkaError as error:
-            logger.info("%s is not aborted yet: %s", transactional_id, error.code.name)
+            logger.info(
+                "cannot abort the transaction of %s yet: %s", transactional_id, error.code.name
+            )
         else:
-            logger.info("the transaction of %s has taken too long: aborted", transactional_id)
+            logger.info("aborted the transaction of %s: it timed out", transactional_id)
 
     async def expire(self) -> None:
         """Delete unused transactional ids, judged by all clocks."""

@@ -58,7 +58,7 @@ _NOT_READY = frozenset(
 _FINAL = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
 
 
-class _Placed(NamedTuple):
+class _AppendedMarker(NamedTuple):
     """A marker in its partition's log."""
 
     partition: Partition
@@ -114,7 +114,7 @@ class MarkerWriter:
     def _begin(self, engine: Engine[TransactionShard], effect: WriteMarkers) -> None:
         if engine.is_closed:
             return
-        waiting: dict[TopicPartition, _Placed | None] = dict.fromkeys(effect.partitions)
+        waiting: dict[TopicPartition, _AppendedMarker | None] = dict.fromkeys(effect.partitions)
         if len(waiting) <= _FEW:
             self._write_free(effect.marker, waiting)
         if not waiting and (engine.is_closed or _complete(engine, effect)):
@@ -145,26 +145,28 @@ class MarkerWriter:
         Partitions that are not online here are unknown, as in Kafka's handleWriteTxnMarkersRequest.
         """
         slices = Slices(self._clock)
-        placed: dict[TopicPartition, _Placed | ErrorCode] = {}
-        for each in partitions:
-            if not self._routes.is_held(*each):
-                placed[each] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            elif each not in placed:
-                placed[each] = await self._append_in_turn(*each, marker)
+        placed: dict[TopicPartition, _AppendedMarker | ErrorCode] = {}
+        for partition in partitions:
+            if not self._routes.is_held(*partition):
+                placed[partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            elif partition not in placed:
+                placed[partition] = await self._append_in_turn(*partition, marker)
             await slices.turn()
         errors = await self._settle_all(placed)
-        return [errors[each] for each in partitions]
+        return [errors[partition] for partition in partitions]
 
-    def _write_free(self, marker: Marker, waiting: dict[TopicPartition, _Placed | None]) -> None:
+    def _write_free(
+        self, marker: Marker, waiting: dict[TopicPartition, _AppendedMarker | None]
+    ) -> None:
         """Write the markers that need no waiting; remove committed ones from `waiting`."""
         for topic, index in sorted(waiting):  # the same order in every process
-            partition = self._routes.here(topic, index)
+            partition = self._routes.local_partition(topic, index)
             if partition is None:
                 if self._routes.is_deleted(topic, index):
                     del waiting[topic, index]  # no marker is needed
             elif not partition.is_appending:
                 placed = self._append(partition, marker)
-                if not isinstance(placed, _Placed):
+                if not isinstance(placed, _AppendedMarker):
                     continue
                 if partition.log.high_watermark >= placed.end_offset:
                     del waiting[topic, index]
@@ -175,7 +177,7 @@ class MarkerWriter:
         self,
         engine: Engine[TransactionShard],
         effect: WriteMarkers,
-        waiting: dict[TopicPartition, _Placed | None],
+        waiting: dict[TopicPartition, _AppendedMarker | None],
     ) -> None:
         refused: frozenset[ErrorCode] = frozenset()
         backoff_s = _FIRST_BACKOFF_S
@@ -184,15 +186,15 @@ class MarkerWriter:
                 errors = await self._write_round(effect.marker, waiting)
             except Exception:
                 # The root of a task; nothing else would end the transaction.
-                logger.exception("the transaction of %s cannot be ended", effect.transactional_id)
+                logger.exception("cannot end the transaction of %s", effect.transactional_id)
             else:
                 refused |= _FINAL.intersection(errors.values())
                 waiting = {
-                    each: None
-                    for each, error in errors.items()
+                    partition: None
+                    for partition, error in errors.items()
                     if error != ErrorCode.NONE
                     and error not in _FINAL
-                    and not self._routes.is_deleted(*each)
+                    and not self._routes.is_deleted(*partition)
                 }
                 if refused and not waiting:
                     _note_end(effect, refused)
@@ -203,43 +205,45 @@ class MarkerWriter:
             backoff_s = min(2 * backoff_s, _LAST_BACKOFF_S)
 
     async def _write_round(
-        self, marker: Marker, waiting: Mapping[TopicPartition, _Placed | None]
+        self, marker: Marker, waiting: Mapping[TopicPartition, _AppendedMarker | None]
     ) -> dict[TopicPartition, ErrorCode]:
         """Try each partition once at its current leader: first write all, then wait for all."""
         slices = Slices(self._clock)
-        placed: dict[TopicPartition, _Placed | ErrorCode] = {}
+        placed: dict[TopicPartition, _AppendedMarker | ErrorCode] = {}
         elsewhere: dict[int, list[TopicPartition]] = {}
-        for each, known in sorted(waiting.items(), key=lambda item: item[0]):
-            node_id = None if known else self._routes.elsewhere(*each)
+        for partition, earlier in sorted(waiting.items(), key=lambda item: item[0]):
+            node_id = None if earlier else self._routes.elsewhere(*partition)
             if node_id is None:
-                placed[each] = known or await self._append_in_turn(*each, marker)
+                placed[partition] = earlier or await self._append_in_turn(*partition, marker)
             else:
                 # A partition missing from the response is retried.
-                placed[each] = ErrorCode.NETWORK_EXCEPTION
-                elsewhere.setdefault(node_id, []).append(each)
+                placed[partition] = ErrorCode.NETWORK_EXCEPTION
+                elsewhere.setdefault(node_id, []).append(partition)
             await slices.turn()
         send = self._routes.sender.send
-        sending = [send(node_id, marker, each) for node_id, each in elsewhere.items()]
+        sending = [send(node_id, marker, partitions) for node_id, partitions in elsewhere.items()]
         errors, answers = await asyncio.gather(self._settle_all(placed), asyncio.gather(*sending))
         for answer in answers:
-            for each, error in answer.items():
-                if each in errors:
-                    errors[each] = error
+            for partition, error in answer.items():
+                if partition in errors:
+                    errors[partition] = error
                 await slices.turn()
         return errors
 
     async def _settle_all(
-        self, placed: Mapping[TopicPartition, _Placed | ErrorCode]
+        self, placed: Mapping[TopicPartition, _AppendedMarker | ErrorCode]
     ) -> dict[TopicPartition, ErrorCode]:
         slices = Slices(self._clock)
         errors: dict[TopicPartition, ErrorCode] = {}
-        for each, found in placed.items():
-            errors[each] = await self._settle(found)
+        for partition, placed_or_error in placed.items():
+            errors[partition] = await self._settle(placed_or_error)
             await slices.turn()
         return errors
 
-    async def _append_in_turn(self, topic: str, index: int, marker: Marker) -> _Placed | ErrorCode:
-        partition = self._routes.here(topic, index)
+    async def _append_in_turn(
+        self, topic: str, index: int, marker: Marker
+    ) -> _AppendedMarker | ErrorCode:
+        partition = self._routes.local_partition(topic, index)
         if partition is None:
             is_known = not self._routes.is_deleted(topic, index)
             return (
@@ -250,9 +254,9 @@ class MarkerWriter:
         await partition.until_settled()
         return self._append(partition, marker)
 
-    async def _settle(self, placed: _Placed | ErrorCode) -> ErrorCode:
+    async def _settle(self, placed: _AppendedMarker | ErrorCode) -> ErrorCode:
         """Wait until a marker is committed; return its error."""
-        if not isinstance(placed, _Placed):
+        if not isinstance(placed, _AppendedMarker):
             return placed
         try:
             await placed.partition.until_committed(placed.end_offset)
@@ -260,7 +264,7 @@ class MarkerWriter:
             return error.code
         return ErrorCode.NONE
 
-    def _append(self, partition: Partition, marker: Marker) -> _Placed | ErrorCode:
+    def _append(self, partition: Partition, marker: Marker) -> _AppendedMarker | ErrorCode:
         try:
             if partition.topic == CONSUMER_OFFSETS:
                 end_offset = self._groups.end_transaction(partition.index, marker)
@@ -274,14 +278,14 @@ class MarkerWriter:
         except OSError as error:
             self._replicas.disk_failed(partition, error)
             return ErrorCode.KAFKA_STORAGE_ERROR
-        return _Placed(partition, end_offset)
+        return _AppendedMarker(partition, end_offset)
 
 
 def _complete(engine: Engine[TransactionShard], effect: WriteMarkers) -> bool:
     """Record that all markers exist; return whether nothing is left to do."""
 
-    def operation(shard: TransactionShard, _token: Token, moment: Moment) -> Outcome:
-        return transaction_end.complete(shard, effect, moment)
+    def operation(shard: TransactionShard, _token: Token, now: Moment) -> Outcome:
+        return transaction_end.complete(shard, effect, now)
 
     engine.run(operation)
     return not transaction_end.is_due(engine.machine, effect)
@@ -289,7 +293,7 @@ def _complete(engine: Engine[TransactionShard], effect: WriteMarkers) -> bool:
 
 def _note_end(effect: WriteMarkers, errors: Iterable[ErrorCode]) -> None:
     logger.info(
-        "the transaction of %s is not ended by producer epoch %d any more: %s",
+        "the transaction of %s can no longer be ended by producer epoch %d: %s",
         effect.transactional_id,
         effect.marker.producer_epoch,
         ", ".join(sorted(error.name for error in errors)),

@@ -95,7 +95,7 @@ class TransactionVerifier:
             return self._verify(claim, support)
         verdict = self._add(claim)
         if isinstance(verdict, asyncio.Future) or _is_concurrent(verdict):
-            return self._add_patiently(claim, verdict)
+            return self._add_with_retries(claim, verdict)
         return verdict
 
     def _verify(self, claim: Claim, support: Support) -> Verdict:
@@ -104,15 +104,15 @@ class TransactionVerifier:
             errors = transaction_partitions.verify(shard, claim)
         except KafkaError as error:
             errors = dict.fromkeys(claim.partitions, error.code)
-        return {each: _known(error, support) for each, error in errors.items()}
+        return {partition: _client_error(error, support) for partition, error in errors.items()}
 
     def _add(self, claim: Claim) -> Verdict | asyncio.Future[Verdict]:
 
-        def operation(shard: TransactionShard, token: Token, moment: Moment) -> Outcome:
-            return transaction_partitions.add(shard, claim, EPOCH_BUMP, token, moment)
+        def operation(shard: TransactionShard, token: Token, now: Moment) -> Outcome:
+            return transaction_partitions.add(shard, claim, EPOCH_BUMP, token, now)
 
         def verdict(error: ErrorCode) -> dict[Any, Any]:
-            return dict.fromkeys(claim.partitions, _known(error, Support.ADD_PARTITION))
+            return dict.fromkeys(claim.partitions, _client_error(error, Support.ADD_PARTITION))
 
         answer = self._transactions.submit(
             claim.transactional_id,
@@ -126,14 +126,16 @@ class TransactionVerifier:
         verify_only = support is not Support.ADD_PARTITION
         give_up_at = self._clock.monotonic() + self._longest_wait_s
         while True:
-            found = await self._remote.ask(node_id, claim, verify_only=verify_only)
-            errors = {each: _known(error, support) for each, error in found.items()}
+            results = await self._remote.ask(node_id, claim, verify_only=verify_only)
+            errors = {
+                partition: _client_error(error, support) for partition, error in results.items()
+            }
             is_final = verify_only or not _is_concurrent(errors)
             if is_final or self._clock.monotonic() >= give_up_at:
                 return errors
             await pause(self._backoff_s)
 
-    async def _add_patiently(
+    async def _add_with_retries(
         self, claim: Claim, verdict: Verdict | asyncio.Future[Verdict]
     ) -> Verdict:
         give_up_at = self._clock.monotonic() + self._longest_wait_s
@@ -149,7 +151,7 @@ def _is_concurrent(verdict: Verdict) -> bool:
     return ErrorCode.CONCURRENT_TRANSACTIONS in verdict.values()
 
 
-def _known(error: ErrorCode, support: Support) -> ErrorCode:
+def _client_error(error: ErrorCode, support: Support) -> ErrorCode:
     """Translate an error for the producer."""
     if error is ErrorCode.PRODUCER_FENCED:
         return ErrorCode.INVALID_PRODUCER_EPOCH

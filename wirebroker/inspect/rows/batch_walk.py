@@ -69,11 +69,11 @@ class BatchWalk:
 
     def _header_at(self, position: int) -> BatchHeader:
         header = read_batch_header(self._bytes(position, HEADER_BYTES))
-        left = self._end - position
-        if header.size > left:
+        remaining = self._end - position
+        if header.size > remaining:
             raise KafkaError(
                 ErrorCode.CORRUPT_MESSAGE,
-                (f"a batch of {header.size} bytes, but only {left} are left"),
+                (f"a batch of {header.size} bytes, but only {remaining} are left"),
             )
         return header
 
@@ -81,8 +81,8 @@ class BatchWalk:
         """Return up to `length` bytes, fewer only at the end; reads at most one chunk."""
         start = position - self._chunk_position
         if start < 0 or start + length > len(self._chunk):
-            wanted = min(max(length, _CHUNK_BYTES), self._end - position)
-            self._chunk = memoryview(self._file.read_at(position, wanted))
+            read_length = min(max(length, _CHUNK_BYTES), self._end - position)
+            self._chunk = memoryview(self._file.read_at(position, read_length))
             self._chunk_position = position
             start = 0
         return self._chunk[start : start + length]
@@ -107,12 +107,12 @@ class BatchWalk:
         """Return the position of the next batch with a valid checksum, or the end."""
         while position + HEADER_BYTES <= self._end:
             chunk = bytes(self._bytes(position, min(_CHUNK_BYTES, self._end - position)))
-            found = chunk.find(_MAGIC_BYTE, MAGIC_AT)
-            while found >= 0:
-                candidate = position + found - MAGIC_AT
-                if self._is_good(chunk, found - MAGIC_AT, candidate):
+            index = chunk.find(_MAGIC_BYTE, MAGIC_AT)
+            while index >= 0:
+                candidate = position + index - MAGIC_AT
+                if self._is_good(chunk, index - MAGIC_AT, candidate):
                     return candidate
-                found = chunk.find(_MAGIC_BYTE, found + 1)
+                index = chunk.find(_MAGIC_BYTE, index + 1)
             # The next chunk contains headers that extend beyond this one.
             position += max(1, len(chunk) - HEADER_BYTES + 1)
         return self._end

@@ -50,10 +50,10 @@ def decoded(decoder: Decoder, record: Record) -> dict[str, Any] | None:
 def control(record: Record) -> dict[str, Any] | None:
     """Decode a control record: the end of a transaction, or a KRaft one."""
     kind = control_type(record.key)
-    found = decode_control_record(record.key, record.value)
-    if kind is None or found is None:
+    control_record = decode_control_record(record.key, record.value)
+    if kind is None or control_record is None:
         return None
-    fields = plain(found)
+    fields = plain(control_record)
     fields.pop("is_commit", None)  # the type says it
     return {"control_type": kind.name, **fields}
 
@@ -62,13 +62,15 @@ def metadata(record: Record) -> dict[str, Any] | None:
     """Decode a record of the metadata log."""
     if record.value is None:
         return None
-    found = decode_metadata_record(record.value)
-    fields = found.body.as_dict()
-    if found.type is RecordType.USER_SCRAM_CREDENTIAL:
+    metadata_record = decode_metadata_record(record.value)
+    fields = metadata_record.body.as_dict()
+    if metadata_record.type is RecordType.USER_SCRAM_CREDENTIAL:
         fields |= dict.fromkeys(("salt", "stored_key", "server_key"), HIDDEN)
-    elif found.type is RecordType.CONFIG and _is_secret(fields["resource_type"], fields["name"]):
+    elif metadata_record.type is RecordType.CONFIG and _is_secret(
+        fields["resource_type"], fields["name"]
+    ):
         fields["value"] = HIDDEN
-    return {"record_type": found.type.name, "version": found.version, **fields}
+    return {"record_type": metadata_record.type.name, "version": metadata_record.version, **fields}
 
 
 def is_hidden_in(fields: dict[str, Any]) -> bool:
@@ -128,9 +130,9 @@ def plain(value: Any) -> Any:
         return value.as_dict()
     if isinstance(value, tuple) and hasattr(cast("Any", value), "_asdict"):
         fields: dict[str, Any] = cast("Any", value)._asdict()
-        return {name: plain(each) for name, each in fields.items()}
+        return {name: plain(field_value) for name, field_value in fields.items()}
     if isinstance(value, list | tuple):
-        return [plain(each) for each in cast("Sequence[Any]", value)]
+        return [plain(item) for item in cast("Sequence[Any]", value)]
     return value
 
 

@@ -73,56 +73,58 @@ def dump(
     for path in paths:
         size = files.data(path).size()
         yield {"type": "file", "path": path, "size": size}
-        left = options.most
+        remaining = options.most
         for row in _file_rows(files, path, options, on_bytes):
-            if left is not None:
-                if left == 0:
+            if remaining is not None:
+                if remaining == 0:
                     break
-                left -= 1
+                remaining -= 1
             yield row
 
 
-def paths_to_dump(files: ReadOnlyFiles, paths: Iterable[str], wanted: OffsetRange) -> list[str]:
+def paths_to_dump(
+    files: ReadOnlyFiles, paths: Iterable[str], offset_range: OffsetRange
+) -> list[str]:
     """Return the files of paths: themselves, or the supported files in folders.
 
     Raises:
         UnknownFileError: A path does not exist, or its kind is unknown.
         OSError: A folder cannot be read.
     """
-    found: list[str] = []
+    selected: list[str] = []
     for path in paths:
         if files.is_directory(path):
-            found += _files_in(files, path.rstrip("/") or "/", wanted)
+            selected += _files_in(files, path.rstrip("/") or "/", offset_range)
         elif not files.exists(path):
             raise UnknownFileError(f"{path}: there is no such file")
         elif kind_of(path.rpartition("/")[2]) is None:
             raise UnknownFileError(f"{path}: unknown kind of file")
         else:
-            found.append(path)
-    return found
+            selected.append(path)
+    return selected
 
 
-def _files_in(files: ReadOnlyFiles, folder: str, wanted: OffsetRange) -> list[str]:
+def _files_in(files: ReadOnlyFiles, folder: str, offset_range: OffsetRange) -> list[str]:
     names = sorted(files.list_directory(folder))
     bases = sorted(
         base
         for name in names
         if name.endswith(LOG_SUFFIX) and (base := base_offset_of(name)) is not None
     )
-    found = [f"{folder}/{name}" for name in names if _is_wanted(name, bases, wanted)]
+    paths = [f"{folder}/{name}" for name in names if _is_selected(name, bases, offset_range)]
     for name in names:
         if partition_of(name) and files.is_directory(f"{folder}/{name}"):
-            found += _files_in(files, f"{folder}/{name}", wanted)
-    return found
+            paths += _files_in(files, f"{folder}/{name}", offset_range)
+    return paths
 
 
-def _is_wanted(name: str, bases: list[int], wanted: OffsetRange) -> bool:
+def _is_selected(name: str, bases: list[int], offset_range: OffsetRange) -> bool:
     kind = kind_of(name)
     base = base_offset_of(name)
     if kind not in SEGMENT_KINDS or base is None:
         return kind is not None
-    following = next((each for each in bases if each > base), None)
-    return base <= wanted.last and (following is None or following > wanted.first)
+    following = next((candidate for candidate in bases if candidate > base), None)
+    return base <= offset_range.last and (following is None or following > offset_range.first)
 
 
 def _file_rows(
@@ -144,7 +146,7 @@ def _file_rows(
             case FileKind.TRANSACTION_INDEX:
                 yield from transaction_index_rows(files.data(path), options.wanted)
             case FileKind.PRODUCER_SNAPSHOT:
-                yield from producer_snapshot_rows(files.read_whole(path))
+                yield from producer_snapshot_rows(files.read_file(path))
             case _:
                 yield from small_file_rows(files, path, kind)
     except FileNotFoundError:
@@ -165,7 +167,7 @@ def _log_rows(
     partition = partition_of(folder)
     topic = METADATA_TOPIC if kind is FileKind.METADATA_SNAPSHOT else partition and partition.topic
     rows = LogRows(
-        wanted=options.wanted if kind is FileKind.LOG else OffsetRange(),
+        offset_range=options.wanted if kind is FileKind.LOG else OffsetRange(),
         shows_records=options.shows_records,
         opens_compressed=options.opens_compressed,
         decoder=decoder_for(topic),

@@ -51,23 +51,23 @@ def filled_entries(file: DataFile, layout: struct.Struct) -> Iterator[Entry]:
 def filler(file: DataFile, layout: struct.Struct, end: int) -> Iterator[Row]:
     """Check that there are only zeros from `end` on, and that entries are complete."""
     size = file.size()
-    whole = size - size % layout.size
-    for start in range(end, whole, 1 << 20):
-        data = file.read_at(start, min(1 << 20, whole - start))
-        rest = data.lstrip(b"\0")
-        if rest:
-            yield damage("an entry of zeros before others", start + len(data) - len(rest))
+    complete_size = size - size % layout.size
+    for start in range(end, complete_size, 1 << 20):
+        data = file.read_at(start, min(1 << 20, complete_size - start))
+        stripped = data.lstrip(b"\0")
+        if stripped:
+            yield damage("an entry of zeros before others", start + len(data) - len(stripped))
             return
-    if whole < size:
-        yield damage(f"{size} bytes are not a multiple of {layout.size}", whole)
+    if complete_size < size:
+        yield damage(f"{size} bytes are not a multiple of {layout.size}", complete_size)
 
 
-def offset_index_rows(file: DataFile, base_offset: int, wanted: OffsetRange) -> Iterator[Row]:
+def offset_index_rows(file: DataFile, base_offset: int, offset_range: OffsetRange) -> Iterator[Row]:
     """Yield the entries of a `.index`."""
     end = 0
     for position, (relative, log_position) in filled_entries(file, OFFSET_ENTRY):
         end = position + OFFSET_ENTRY.size
-        if wanted.has(base_offset + relative):
+        if offset_range.has(base_offset + relative):
             yield {
                 "type": "offset_index_entry",
                 "offset": base_offset + relative,
@@ -76,12 +76,12 @@ def offset_index_rows(file: DataFile, base_offset: int, wanted: OffsetRange) -> 
     yield from filler(file, OFFSET_ENTRY, end)
 
 
-def time_index_rows(file: DataFile, base_offset: int, wanted: OffsetRange) -> Iterator[Row]:
+def time_index_rows(file: DataFile, base_offset: int, offset_range: OffsetRange) -> Iterator[Row]:
     """Yield the entries of a `.timeindex`."""
     end = 0
     for position, (timestamp, relative) in filled_entries(file, TIME_ENTRY):
         end = position + TIME_ENTRY.size
-        if wanted.has(base_offset + relative):
+        if offset_range.has(base_offset + relative):
             yield {
                 "type": "time_index_entry",
                 "timestamp": timestamp,
@@ -90,10 +90,10 @@ def time_index_rows(file: DataFile, base_offset: int, wanted: OffsetRange) -> It
     yield from filler(file, TIME_ENTRY, end)
 
 
-def transaction_index_rows(file: DataFile, wanted: OffsetRange) -> Iterator[Row]:
+def transaction_index_rows(file: DataFile, offset_range: OffsetRange) -> Iterator[Row]:
     """Yield the entries of a `.txnindex`."""
     for _, (version, producer_id, first, last, stable) in entries(file, ABORTED_ENTRY):
-        if wanted.has(last):
+        if offset_range.has(last):
             yield {
                 "type": "aborted_transaction",
                 "version": version,
@@ -104,8 +104,8 @@ def transaction_index_rows(file: DataFile, wanted: OffsetRange) -> Iterator[Row]
             }
     size = file.size()
     if size % ABORTED_ENTRY.size:
-        place = size - size % ABORTED_ENTRY.size
-        yield damage(f"{size} bytes are not a multiple of {ABORTED_ENTRY.size}", place)
+        position = size - size % ABORTED_ENTRY.size
+        yield damage(f"{size} bytes are not a multiple of {ABORTED_ENTRY.size}", position)
 
 
 def producer_snapshot_rows(content: bytes) -> Iterator[Row]:

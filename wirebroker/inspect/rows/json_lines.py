@@ -31,9 +31,9 @@ def plain_json(value: Any, name: str = "") -> Any:
         return _json_bytes(value, name)
     if isinstance(value, dict):
         fields = cast("dict[str, Any]", value)
-        return {key: plain_json(each, key) for key, each in fields.items()}
+        return {key: plain_json(field_value, key) for key, field_value in fields.items()}
     if isinstance(value, list | tuple):
-        return [plain_json(each, name) for each in cast("Sequence[Any]", value)]
+        return [plain_json(item, name) for item in cast("Sequence[Any]", value)]
     return value
 
 

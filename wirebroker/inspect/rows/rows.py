@@ -47,47 +47,47 @@ class LogRows:
         decoder: Decodes the records of an internal topic.
     """
 
-    __slots__ = ("_decoder", "_opens_compressed", "_shows_records", "_wanted")
+    __slots__ = ("_decoder", "_offset_range", "_opens_compressed", "_shows_records")
 
     def __init__(
         self,
         *,
-        wanted: OffsetRange,
+        offset_range: OffsetRange,
         shows_records: bool,
         opens_compressed: bool,
         decoder: Decoder | None,
     ) -> None:
-        self._wanted = wanted
+        self._offset_range = offset_range
         self._shows_records = shows_records
         self._opens_compressed = opens_compressed
         self._decoder = decoder
 
     def read(self, file: DataFile, position: int, on_bytes: Callable[[int], None]) -> Iterator[Row]:
         """Yield the rows of the batches from `position`, where one starts."""
-        for found in BatchWalk(file, on_bytes=on_bytes).walk(position):
-            if isinstance(found, Damage):
-                yield damage(found.message, found.position, length=found.length)
+        for walked in BatchWalk(file, on_bytes=on_bytes).walk(position):
+            if isinstance(walked, Damage):
+                yield damage(walked.message, walked.position, length=walked.length)
                 continue
-            header = found.header
-            if header.base_offset > self._wanted.last:
+            header = walked.header
+            if header.base_offset > self._offset_range.last:
                 return
-            if header.last_offset < self._wanted.first:
+            if header.last_offset < self._offset_range.first:
                 continue
-            yield batch_row(found)
-            if not found.is_valid_crc:
-                yield damage("the CRC-32C differs", found.position, offset=header.base_offset)
+            yield batch_row(walked)
+            if not walked.is_valid_crc:
+                yield damage("the CRC-32C differs", walked.position, offset=header.base_offset)
             elif self._shows_records and self._opens(header):
-                yield from self._records(found)
+                yield from self._records(walked)
 
     def _opens(self, header: BatchHeader) -> bool:
         return self._opens_compressed or not header.attributes & 0x07
 
-    def _records(self, found: WalkedBatch) -> Iterator[Row]:
-        header = found.header
+    def _records(self, walked: WalkedBatch) -> Iterator[Row]:
+        header = walked.header
         decoder = decoded_records.control if header.is_control else self._decoder
         try:
-            for record in iterate_records(found.batch, header):
-                if not self._wanted.has(record.offset):
+            for record in iterate_records(walked.batch, header):
+                if not self._offset_range.has(record.offset):
                     continue
                 row = record_row(record, header)
                 row["headers"] = [
@@ -102,7 +102,7 @@ class LogRows:
         except KafkaError as error:
             yield damage(
                 f"its records cannot be read: {error.message}",
-                found.position,
+                walked.position,
                 offset=header.base_offset,
             )
 
@@ -127,13 +127,13 @@ def record_row(record: Record, header: BatchHeader) -> Row:
     }
 
 
-def batch_row(found: WalkedBatch) -> Row:
+def batch_row(walked: WalkedBatch) -> Row:
     """Return the row of a batch."""
-    header = found.header
+    header = walked.header
     codec = header.attributes & 0x07
     return {
         "type": "batch",
-        "position": found.position,
+        "position": walked.position,
         "size": header.size,
         "base_offset": header.base_offset,
         "last_offset": header.last_offset,
@@ -141,7 +141,7 @@ def batch_row(found: WalkedBatch) -> Row:
         "leader_epoch": header.leader_epoch,
         "magic": header.magic,
         "crc": header.crc,
-        "is_valid_crc": found.is_valid_crc,
+        "is_valid_crc": walked.is_valid_crc,
         "compression_type": _CODECS.get(codec, str(codec)),
         "timestamp_type": "LogAppendTime" if header.uses_log_append_time else "CreateTime",
         "is_transactional": header.is_transactional,

@@ -34,14 +34,14 @@ def small_file_rows(files: Files, path: str, kind: FileKind) -> Iterator[Row]:
             case FileKind.LEADER_EPOCHS:
                 yield from leader_epoch_rows(files, path)
             case FileKind.PARTITION_METADATA:
-                yield partition_metadata_row(files.read_whole(path))
+                yield partition_metadata_row(files.read_file(path))
             case FileKind.META_PROPERTIES:
-                yield meta_properties_row(files.read_whole(path))
+                yield meta_properties_row(files.read_file(path))
             case FileKind.CLEAN_SHUTDOWN:
-                yield clean_shutdown_row(files.read_whole(path))
+                yield clean_shutdown_row(files.read_file(path))
             case _:
                 assert kind is FileKind.QUORUM_STATE, kind
-                yield quorum_state_row(files.read_whole(path))
+                yield quorum_state_row(files.read_file(path))
     except CheckpointError as error:
         yield damage(str(error).removeprefix(path).lstrip(), 0)
     except ValueError as error:
@@ -82,12 +82,12 @@ def partition_metadata_row(content: bytes) -> Row:
 
 def meta_properties_row(content: bytes) -> Row:
     """Return the row of meta.properties; raises ValueError if it is invalid."""
-    found = parse_meta_properties(content.decode())
+    properties = parse_meta_properties(content.decode())
     return {
         "type": "meta_properties",
-        "cluster_id": found.cluster_id,
-        "node_id": found.node_id,
-        "directory_id": uuid_text(found.directory_id),
+        "cluster_id": properties.cluster_id,
+        "node_id": properties.node_id,
+        "directory_id": uuid_text(properties.directory_id),
     }
 
 
@@ -95,26 +95,26 @@ def clean_shutdown_row(content: bytes) -> Row:
     """Return the row of .kafka_cleanshutdown; raises ValueError if it is invalid."""
     row: Row = {"type": "clean_shutdown", "version": 0, "broker_epoch": -1}
     if content:  # empty before Kafka 3.7
-        found = _json_object(content)
-        if found["version"] != 0:
-            raise ValueError(f"unknown version {found['version']}")
-        row["broker_epoch"] = json_integer(found["brokerEpoch"], -1, MAX_INT64)
+        fields = _json_object(content)
+        if fields["version"] != 0:
+            raise ValueError(f"unknown version {fields['version']}")
+        row["broker_epoch"] = json_integer(fields["brokerEpoch"], -1, MAX_INT64)
     return row
 
 
 def quorum_state_row(content: bytes) -> Row:
     """Return the row of quorum-state, with its field names; raises ValueError if it is invalid."""
-    found = _json_object(content)
-    json_integer(found["leaderEpoch"], 0, MAX_INT32)
-    json_integer(found["data_version"], 0, 1)
-    return {"type": "quorum_state", **found}
+    fields = _json_object(content)
+    json_integer(fields["leaderEpoch"], 0, MAX_INT32)
+    json_integer(fields["data_version"], 0, 1)
+    return {"type": "quorum_state", **fields}
 
 
 def _json_object(content: bytes) -> dict[str, Any]:
-    found = parse_json(content)
-    if not isinstance(found, dict):
+    parsed = parse_json(content)
+    if not isinstance(parsed, dict):
         raise ValueError("it is not a JSON object")  # noqa: TRY004 - damage is a ValueError here
-    return _Fields(cast("dict[str, Any]", found))
+    return _Fields(cast("dict[str, Any]", parsed))
 
 
 class _Fields(dict[str, Any]):

@@ -80,10 +80,10 @@ def timestamp_text(timestamp_ms: int) -> str:
     if timestamp_ms == -1:
         return "-"
     try:
-        moment = _EPOCH + timedelta(milliseconds=timestamp_ms)
+        utc_time = _EPOCH + timedelta(milliseconds=timestamp_ms)
     except OverflowError:
         return str(timestamp_ms)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{timestamp_ms % 1000:03d}Z"
+    return utc_time.strftime("%Y-%m-%dT%H:%M:%S.") + f"{timestamp_ms % 1000:03d}Z"
 
 
 def printable(text: str) -> str:
@@ -91,7 +91,8 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(
-        each if each.isprintable() else each.encode("unicode_escape").decode() for each in text
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in text
     )
 
 
@@ -170,7 +171,7 @@ def _record(row: Row) -> str:
     line = f"{head} key={_value(row['key'])} value={_value(row['value'])}"
     if row["headers"]:
         pairs = ", ".join(
-            f"{_value(each['key'])}={_value(each['value'])}" for each in row["headers"]
+            f"{_value(header['key'])}={_value(header['value'])}" for header in row["headers"]
         )
         line += f" headers={{{pairs}}}"
     return line
@@ -181,7 +182,7 @@ def _fields(row: Row) -> str:
     fields = dict(row)
     kind = fields.pop("type", None) or fields.pop("record_type", None)
     kind = kind or fields.pop("control_type", "")
-    words = [f"{name}={_value(each, name)}" for name, each in fields.items()]
+    words = [f"{name}={_value(value, name)}" for name, value in fields.items()]
     return " ".join([str(kind), *words]).strip()
 
 
@@ -193,9 +194,13 @@ def _value(value: Any, name: str = "") -> str:
         value = cast("dict[str, Any]", value)
         if value.keys() == {"base64"}:
             return f"base64:{value['base64']}"
-        return "{" + " ".join(f"{key}={_value(each)}" for key, each in value.items()) + "}"
+        return (
+            "{"
+            + " ".join(f"{key}={_value(field_value)}" for key, field_value in value.items())
+            + "}"
+        )
     if value.__class__ is list:
-        return "[" + ", ".join(_value(each) for each in value) + "]"
+        return "[" + ", ".join(_value(item) for item in value) + "]"
     if value is None:
         return "null"
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wirebroker.base.wording import counted
+from wirebroker.base.text import counted
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.records.batch import iterate_records
 from wirebroker.inspect.rows import decoded_records
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 _KNOWN_ATTRIBUTES = 0x7F
 
 
-def check_batch(found: WalkedBatch, report: FileReport, decoder: Decoder | None) -> None:
+def check_batch(walked: WalkedBatch, report: FileReport, decoder: Decoder | None) -> None:
     """Check a batch whose checksum is valid; `decoder` decodes each record, if there is one."""
-    header = found.header
-    position, offset = found.position, header.base_offset
+    header = walked.header
+    position, offset = walked.position, header.base_offset
     if header.attributes & ~_KNOWN_ATTRIBUTES:
         report.warning(f"attributes {header.attributes:#x}", position=position, offset=offset)
     if not 0 <= header.record_count <= header.last_offset_delta + 1:
@@ -33,7 +33,7 @@ def check_batch(found: WalkedBatch, report: FileReport, decoder: Decoder | None)
         )
         return
     try:
-        _check_records(found, report, decoded_records.control if header.is_control else decoder)
+        _check_records(walked, report, decoded_records.control if header.is_control else decoder)
     except KafkaError as error:
         message = f"its records cannot be read: {error.message}"
         is_large = error.code is ErrorCode.INVALID_RECORD and "more than" in (error.message or "")
@@ -41,32 +41,32 @@ def check_batch(found: WalkedBatch, report: FileReport, decoder: Decoder | None)
         tell(message, position=position, offset=offset)
 
 
-def _check_records(found: WalkedBatch, report: FileReport, decoder: Decoder | None) -> None:
-    header = found.header
+def _check_records(walked: WalkedBatch, report: FileReport, decoder: Decoder | None) -> None:
+    header = walked.header
     expected = header.base_offset
     max_timestamp = -1
-    for record in iterate_records(found.batch, header):
+    for record in iterate_records(walked.batch, header):
         if not expected <= record.offset <= header.last_offset:
             report.error(
                 f"its record {record.offset} is not from {expected} to {header.last_offset}",
-                position=found.position,
+                position=walked.position,
                 offset=header.base_offset,
             )
             return
         expected = record.offset + 1
         max_timestamp = max(max_timestamp, record.timestamp)
         if decoder is not None:
-            says = decoded_records.decoded(decoder, record)
-            if says is not None and "error" in says:
+            decoded = decoded_records.decoded(decoder, record)
+            if decoded is not None and "error" in decoded:
                 report.error(
-                    f"a record cannot be read: {says['error']}",
-                    position=found.position,
+                    f"a record cannot be read: {decoded['error']}",
+                    position=walked.position,
                     offset=record.offset,
                 )
     if header.record_count and max_timestamp != header.max_timestamp:
         report.warning(
             f"its largest timestamp is {max_timestamp}, its header says {header.max_timestamp}",
-            position=found.position,
+            position=walked.position,
             offset=header.base_offset,
         )
 

@@ -100,17 +100,17 @@ class _Reader:
 
     def offsets(self, name: str) -> dict[TopicPartition, int]:
         """Return a checkpoint's offsets by partition; empty if it is missing or damaged."""
-        found: dict[TopicPartition, int] = {}
+        offsets: dict[TopicPartition, int] = {}
         report = FileReport(f"{self._path}/{name}", self._emit)
         for row in self._rows(name, FileKind.OFFSET_CHECKPOINT):
             key = (row["topic"], row["partition"])
             if row["offset"] < 0 or row["partition"] < 0:
                 report.error(f"{key[0]}-{key[1]} has the offset {row['offset']}")
-            elif key in found:
+            elif key in offsets:
                 report.error(f"{key[0]}-{key[1]} occurs twice")
             else:
-                found[key] = row["offset"]
-        return found
+                offsets[key] = row["offset"]
+        return offsets
 
     def one(self, name: str, kind: FileKind) -> Row | None:
         """Return the row of a file with one row; None if it is missing or damaged."""

@@ -46,10 +46,13 @@ class Finding(NamedTuple):
 
     def as_text(self) -> str:
         """Return it as a line."""
-        places = (("offset", self.offset), ("byte", self.position))
-        where = ", ".join(f"{name} {place}" for name, place in places if place is not None)
-        place = f" ({where})" if where else ""
-        return f"{self.severity.value:<8} {printable(self.path)}{place}: {printable(self.message)}"
+        coordinates = (("offset", self.offset), ("byte", self.position))
+        location = ", ".join(
+            f"{name} {number}" for name, number in coordinates if number is not None
+        )
+        location_text = f" ({location})" if location else ""
+        subject = f"{printable(self.path)}{location_text}"
+        return f"{self.severity.value:<8} {subject}: {printable(self.message)}"
 
 
 class Tally:

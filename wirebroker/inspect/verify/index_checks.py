@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wirebroker.base.wording import counted
+from wirebroker.base.text import counted
 from wirebroker.inspect.rows.index_rows import Entry, filled_entries, filler
 from wirebroker.storage.log.index.offset_index import OFFSET_ENTRY
 from wirebroker.storage.log.index.time_index import TIME_ENTRY

@@ -62,7 +62,7 @@ class LogCheck:
 
     Attributes:
         end_offset: Offset after the last batch; None if unknown (damage, removal).
-        seen_end: Offset after the last valid batch.
+        highest_end: Offset after the last valid batch.
         last_epoch: The last batch's leader epoch.
     """
 
@@ -80,7 +80,7 @@ class LogCheck:
         self._emit = emit
         self._on_bytes = on_bytes
         self.end_offset: int | None = None
-        self.seen_end = 0
+        self.highest_end = 0
         self.last_epoch = -1
 
     def check_segment(self, base_offset: int, next_base: int | None) -> None:
@@ -92,10 +92,10 @@ class LogCheck:
         paths = [
             segment_path(self._facts.folder, base_offset, suffix) for suffix in _SEGMENT_SUFFIXES
         ]
-        held: list[Finding] = []
+        findings: list[Finding] = []
         before = [self._files.identity(path) for path in paths]
         try:
-            _SegmentCheck(self, base_offset, next_base, held.append).run()
+            _SegmentCheck(self, base_offset, next_base, findings.append).run()
             after = [self._files.identity(path) for path in paths]
         except FileNotFoundError:
             after = []
@@ -108,7 +108,7 @@ class LogCheck:
             self.end_offset = None
             self._producers.lose()
             return
-        for finding in held:
+        for finding in findings:
             self._emit(finding)
 
     @property
@@ -169,51 +169,51 @@ class _SegmentCheck:
         file = self._data(LOG_SUFFIX)
         log.producers.aborted.clear()
         start = log.end_offset
-        log.seen_end = max(log.seen_end, self._base_offset)
+        log.highest_end = max(log.highest_end, self._base_offset)
         if start is None:
             log.end_offset = self._base_offset
         elif self._base_offset < start:
             report.error(f"the segment before ends at {start}", offset=self._base_offset)
         elif self._base_offset > start:
-            self._tell_gap(start, self._base_offset, 0)
+            self._report_gap(start, self._base_offset, 0)
         is_whole = True
-        for found in BatchWalk(file, on_bytes=log.on_bytes).walk():
-            if self._is_above_stable(found):
+        for walked in BatchWalk(file, on_bytes=log.on_bytes).walk():
+            if self._is_above_stable(walked):
                 is_whole = False
                 break
-            if isinstance(found, Damage):
-                self._on_damage(found)
+            if isinstance(walked, Damage):
+                self._on_damage(walked)
             else:
-                self._on_batch(found)
+                self._on_batch(walked)
         # A running broker's indexes may have entries for batches appended after the walk began.
         if is_whole and self._stable_offset is None:
             self._finish(file.size())
         file.close()
 
-    def _is_above_stable(self, found: WalkedBatch | Damage) -> bool:
+    def _is_above_stable(self, walked: WalkedBatch | Damage) -> bool:
         if self._stable_offset is None:
             return False
         end = self._log.end_offset or 0
-        if isinstance(found, Damage):
+        if isinstance(walked, Damage):
             return end >= self._stable_offset
-        return found.header.last_offset >= self._stable_offset
+        return walked.header.last_offset >= self._stable_offset
 
-    def _on_damage(self, found: Damage) -> None:
+    def _on_damage(self, damage: Damage) -> None:
         log = self._log
         self._reports[LOG_SUFFIX].error(
-            f"{found.length} bytes are not a batch: {found.message}",
-            position=found.position,
+            f"{damage.length} bytes are not a batch: {damage.message}",
+            position=damage.position,
             offset=log.end_offset,
         )
-        self._offset_index.on_damage(found.position, found.position + found.length)
+        self._offset_index.on_damage(damage.position, damage.position + damage.length)
         self._time_index.on_damage()
         log.producers.lose()
         log.end_offset = None
 
-    def _on_batch(self, found: WalkedBatch) -> None:
-        header, position = found.header, found.position
+    def _on_batch(self, walked: WalkedBatch) -> None:
+        header, position = walked.header, walked.position
         log, report = self._log, self._reports[LOG_SUFFIX]
-        if not found.is_valid_crc:
+        if not walked.is_valid_crc:
             report.error("the CRC-32C differs", position=position, offset=log.end_offset)
             self._offset_index.on_damage(position, position + header.size)
             self._time_index.on_damage()
@@ -222,14 +222,14 @@ class _SegmentCheck:
             return
         self._check_offsets(header, position)
         self._check_epoch(header, position)
-        check_batch(found, report, log.facts.decoder)
+        check_batch(walked, report, log.facts.decoder)
         self._offset_index.on_batch(position, header)
         self._time_index.on_batch(position, header)
         if has_gap_inside(header):
             log.producers.lose()
-        log.producers.on_batch(found, report)
+        log.producers.on_batch(walked, report)
         log.end_offset = max(log.end_offset or 0, header.last_offset + 1)
-        log.seen_end = max(log.seen_end, header.last_offset + 1)
+        log.highest_end = max(log.highest_end, header.last_offset + 1)
         log.last_epoch = max(log.last_epoch, header.leader_epoch)
 
     def _check_offsets(self, header: BatchHeader, position: int) -> None:
@@ -246,13 +246,13 @@ class _SegmentCheck:
         elif expected is not None and first < expected:
             report.error(f"expected offset {expected}", position=position, offset=first)
         elif expected is not None and first > expected:
-            self._tell_gap(expected, first, position)
+            self._report_gap(expected, first, position)
 
-    def _tell_gap(self, expected: int, found: int, position: int) -> None:
+    def _report_gap(self, expected: int, actual: int, position: int) -> None:
         self._log.producers.lose()
         if self._log.facts.is_compacted:
             return
-        message = f"the offsets {expected} to {found - 1} are missing"
+        message = f"the offsets {expected} to {actual - 1} are missing"
         if self._log.facts.is_compacted is None:
             message += " (valid if the topic is or was compacted)"
         else:
@@ -269,7 +269,9 @@ class _SegmentCheck:
                 offset=offset,
             )
         elif epochs is not None and epoch >= 0:
-            index = bisect_right(epochs, (offset, 1 << 62), key=lambda each: (each[1], each[0])) - 1
+            index = (
+                bisect_right(epochs, (offset, 1 << 62), key=lambda entry: (entry[1], entry[0])) - 1
+            )
             if index >= 0 and epochs[index][0] != epoch:
                 report.error(
                     f"leader epoch {epoch}, but the checkpoint has {epochs[index][0]}",

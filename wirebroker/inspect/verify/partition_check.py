@@ -6,7 +6,7 @@ from collections import Counter
 from itertools import zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
-from wirebroker.base.wording import counted
+from wirebroker.base.text import counted
 from wirebroker.codecs.primitives import uuid_text
 from wirebroker.inspect.rows.decoded_records import decoder_for
 from wirebroker.inspect.rows.file_kinds import LEFTOVERS, METADATA_TOPIC, FileKind, kind_of
@@ -85,7 +85,7 @@ class PartitionCheck:
         for base, following in zip_longest(bases, bases[1:]):
             log.check_segment(base, following)
         if bases and not facts.is_running:
-            log.producers.finish(log.seen_end)
+            log.producers.finish(log.highest_end)
         # If segments were removed during the check, the batches are incomplete.
         if not facts.is_running or log.producers.knows_all:
             for finding in self._of_snapshots:
@@ -197,7 +197,7 @@ class PartitionCheck:
         facts = self._facts
         if self._is_metadata or facts.is_running or not bases or log.end_offset is None:
             return
-        end, report = log.seen_end, FileReport(facts.folder, self._emit)
+        end, report = log.highest_end, FileReport(facts.folder, self._emit)
         if facts.recovery_point is not None:
             if facts.recovery_point > end:
                 report.error(f"the recovery point is {facts.recovery_point}, the log ends at {end}")

@@ -70,18 +70,18 @@ class ProducerCheck:
         """Return whether the replay is complete."""
         return self._knows_all and not self._is_lost
 
-    def on_batch(self, found: WalkedBatch, report: FileReport) -> None:
+    def on_batch(self, walked: WalkedBatch, report: FileReport) -> None:
         """Replay a batch."""
-        self.up_to(found.header.base_offset)
-        if found.header.producer_id < 0 or not found.batch:
+        self.up_to(walked.header.base_offset)
+        if walked.header.producer_id < 0 or not walked.batch:
             return
         try:
-            completed = apply_batch(self._state, found.header, found.batch)
+            completed = apply_batch(self._state, walked.header, walked.batch)
         except KafkaError as error:
             report.error(
                 f"a transaction marker cannot be read: {error.message}",
-                position=found.position,
-                offset=found.header.base_offset,
+                position=walked.position,
+                offset=walked.header.base_offset,
             )
             self.lose()
             return
@@ -103,7 +103,7 @@ class ProducerCheck:
     def _read(self, offset: int) -> list[SnapshotRow] | None:
         path = f"{self._folder}/{snapshot_name(offset)}"
         try:
-            return decode_snapshot(self._files.read_whole(path))
+            return decode_snapshot(self._files.read_file(path))
         except FileNotFoundError:
             return None
         except CorruptSnapshotError as error:
@@ -133,19 +133,27 @@ def check_transaction_index(
     missing = set(producers.aborted)
     previous = -1
     for position, (version, *fields) in entries(file, ABORTED_ENTRY):
-        found = AbortedTransaction(*fields)
-        first, last, stable = found.first_offset, found.last_offset, found.last_stable_offset
+        transaction = AbortedTransaction(*fields)
+        first, last, stable = (
+            transaction.first_offset,
+            transaction.last_offset,
+            transaction.last_stable_offset,
+        )
         is_sane = version == 0 and 0 <= first <= last and 0 <= stable <= last + 1
         if not is_sane or not base_offset <= last < end_offset:
-            report.error(f"no aborted transaction of this segment: {found}", position=position)
+            report.error(
+                f"no aborted transaction of this segment: {transaction}", position=position
+            )
         elif last <= previous:
             report.error(f"{last} comes after {previous}", position=position, offset=last)
-        elif producers.knows_all and found not in missing:
-            report.error(f"no marker has {found}", position=position, offset=last)
-        missing.discard(found)
+        elif producers.knows_all and transaction not in missing:
+            report.error(f"no marker has {transaction}", position=position, offset=last)
+        missing.discard(transaction)
         previous = max(previous, last)
     if file.size() % ABORTED_ENTRY.size:
         report.warning(f"{file.size()} bytes are not a multiple of {ABORTED_ENTRY.size}")
     if producers.knows_all:
-        for each in sorted(missing, key=lambda each: each.last_offset):
-            report.error(f"{each} is missing", offset=each.last_offset)
+        for missing_transaction in sorted(missing, key=lambda transaction: transaction.last_offset):
+            report.error(
+                f"{missing_transaction} is missing", offset=missing_transaction.last_offset
+            )

@@ -33,29 +33,29 @@ def check_metadata_snapshot(
     end = -1
     epoch: int | None = None
     try:
-        for found in BatchWalk(files.data(report.path), on_bytes=on_bytes).walk():
-            if isinstance(found, Damage):
-                message = f"{found.length} bytes are not a batch: {found.message}"
-                report.error(message, position=found.position)
+        for walked in BatchWalk(files.data(report.path), on_bytes=on_bytes).walk():
+            if isinstance(walked, Damage):
+                message = f"{walked.length} bytes are not a batch: {walked.message}"
+                report.error(message, position=walked.position)
                 continue
-            header = found.header
-            if not found.is_valid_crc:
-                report.error("the CRC-32C differs", position=found.position)
+            header = walked.header
+            if not walked.is_valid_crc:
+                report.error("the CRC-32C differs", position=walked.position)
                 continue
             if header.base_offset != end and end >= 0:
                 report.error(
-                    f"offset {header.base_offset}, expected {end}", position=found.position
+                    f"offset {header.base_offset}, expected {end}", position=walked.position
                 )
             if epoch not in {None, header.leader_epoch}:
                 report.error(
-                    f"leader epoch {header.leader_epoch} after {epoch}", position=found.position
+                    f"leader epoch {header.leader_epoch} after {epoch}", position=walked.position
                 )
             end, epoch = header.last_offset + 1, header.leader_epoch
-            check_batch(found, report, metadata)
+            check_batch(walked, report, metadata)
             if header.is_control:
-                controls += _controls(found)
+                controls += _controls(walked)
             elif not controls:
-                report.error("records come before the header", position=found.position)
+                report.error("records come before the header", position=walked.position)
     except FileNotFoundError:
         return
     if not controls or not isinstance(controls[0], SnapshotHeader):
@@ -64,11 +64,11 @@ def check_metadata_snapshot(
         report.error("the snapshot's footer is missing")
 
 
-def _controls(found: WalkedBatch) -> list[ControlRecord | None]:
+def _controls(walked: WalkedBatch) -> list[ControlRecord | None]:
     try:
         return [
             decode_control_record(record.key, record.value)
-            for record in iterate_records(found.batch, found.header, max_bytes=MAX_CONTROL_BYTES)
+            for record in iterate_records(walked.batch, walked.header, max_bytes=MAX_CONTROL_BYTES)
         ]
     except KafkaError:
         return []  # check_batch has reported it

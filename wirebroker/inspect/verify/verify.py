@@ -63,7 +63,7 @@ class Verification:
         except UnreadableMetadataError as error:
             report = FileReport(f"{self._directories[0]}/{METADATA_TOPIC}-0", self._emit)
             report.error(f"a start cannot read the metadata log: {error}")
-        self._check_twins(facts)
+        self._check_duplicates(facts)
         for directory in facts:
             self._check_directory_id(directory)
             for folder, name in sorted(directory.partitions.items()):
@@ -71,23 +71,23 @@ class Verification:
             self._check_bootstrap(directory)
 
     def _check_identities(self, facts: list[DirectoryFacts]) -> None:
-        known = [each for each in facts if each.cluster_id is not None]
-        for each in known[1:]:
-            report = FileReport(f"{each.path}/meta.properties", self._emit)
+        identified = [directory for directory in facts if directory.cluster_id is not None]
+        for directory in identified[1:]:
+            report = FileReport(f"{directory.path}/meta.properties", self._emit)
             for name in ("cluster_id", "node_id"):
-                first, other = getattr(known[0], name), getattr(each, name)
+                first, other = getattr(identified[0], name), getattr(directory, name)
                 if first != other:
-                    report.error(f"{name} {other}, but {known[0].path} has {first}")
-            if each.directory_id == known[0].directory_id:
-                report.error(f"{known[0].path} has the same directory id")
+                    report.error(f"{name} {other}, but {identified[0].path} has {first}")
+            if directory.directory_id == identified[0].directory_id:
+                report.error(f"{identified[0].path} has the same directory id")
 
-    def _check_twins(self, facts: list[DirectoryFacts]) -> None:
-        seen: dict[tuple[str, int], str] = {}
+    def _check_duplicates(self, facts: list[DirectoryFacts]) -> None:
+        path_by_partition: dict[tuple[str, int], str] = {}
         for directory in facts:
             for folder, name in directory.partitions.items():
                 if name.aside is not None:
                     continue  # its name may belong to another topic now
-                other = seen.setdefault(name[:2], directory.path)
+                other = path_by_partition.setdefault(name[:2], directory.path)
                 if other != directory.path:
                     report = FileReport(f"{directory.path}/{folder}", self._emit)
                     report.error(f"the partition is also in {other}")

@@ -86,10 +86,10 @@ class JournaledFiles(Files):
         """Count bytes that were read."""
         self._journal.note_read(path, count)
 
-    def write_whole(self, path: str, content: Buffer, *, sync: bool = True) -> None:
+    def write_file(self, path: str, content: Buffer, *, sync: bool = True) -> None:
         """Replace a small file."""
         self.changing(path)
-        super().write_whole(path, content, sync=sync)
+        super().write_file(path, content, sync=sync)
 
     def rename(self, old_path: str, new_path: str) -> None:
         """Rename a file or a directory."""
@@ -119,9 +119,9 @@ class _JournaledFile(DataFile):
         super().write_at(position, buffers)
 
     def read_at(self, position: int, length: int) -> bytes:
-        found = super().read_at(position, length)
-        self._files.was_read(self.path, len(found))
-        return found
+        data = super().read_at(position, length)
+        self._files.was_read(self.path, len(data))
+        return data
 
     def truncate(self, length: int) -> None:
         self._files.changing(self.path)

@@ -56,24 +56,24 @@ class _Contents:
 class OverlayFiles(ReadOnlyFiles):
     """A directory tree with changes in memory; `journal` records each path before a change."""
 
-    __slots__ = ("_changed", "_journal", "_made", "_names", "_seen")
+    __slots__ = ("_changed", "_created_directories", "_journal", "_names", "_originals")
 
     def __init__(self, journal: Journal | None = None) -> None:
         super().__init__()
         self._changed: dict[str, _Contents | None] = {}
         self._names: dict[str, set[str]] = {}  # names in _changed, by folder
-        self._seen: dict[str, _Contents] = {}  # unchanged files, with their size at first use
-        self._made: set[str] = set()  # directories
+        self._originals: dict[str, _Contents] = {}  # unchanged files, with their size at first use
+        self._created_directories: set[str] = set()  # directories
         self._journal = journal
 
     def contents(self, path: str) -> _Contents | None:
         """Return a file's contents, or None without a file."""
         if path in self._changed:
             return self._changed[path]
-        seen = self._seen.get(path)
-        if seen is None and self.is_file(path):
-            seen = self._seen[path] = _Contents(super().data(path))
-        return seen
+        contents = self._originals.get(path)
+        if contents is None and self.is_file(path):
+            contents = self._originals[path] = _Contents(super().data(path))
+        return contents
 
     def changing(self, path: str) -> None:
         """Record the state of a path before a change."""
@@ -88,9 +88,9 @@ class OverlayFiles(ReadOnlyFiles):
     def own(self, path: str) -> _Contents:
         """Return changeable contents, created if necessary."""
         self.changing(path)
-        found = self.contents(path) or _Contents()
-        self._put(path, found)
-        return found
+        contents = self.contents(path) or _Contents()
+        self._put(path, contents)
+        return contents
 
     def _put(self, path: str, contents: _Contents | None) -> None:
         self._changed[path] = contents
@@ -105,7 +105,7 @@ class OverlayFiles(ReadOnlyFiles):
         """Return whether a file or directory exists."""
         if path in self._changed:
             return self._changed[path] is not None
-        return path in self._made or super().exists(path)
+        return path in self._created_directories or super().exists(path)
 
     def list_directory(self, path: str) -> list[str]:
         """Return the names in a directory."""
@@ -113,30 +113,34 @@ class OverlayFiles(ReadOnlyFiles):
         for name in self._names.get(path, ()):
             is_gone = self._changed[f"{path}/{name}"] is None
             (names.discard if is_gone else names.add)(name)
-        names |= {made.rpartition("/")[2] for made in self._made if made.rpartition("/")[0] == path}
+        names |= {
+            directory.rpartition("/")[2]
+            for directory in self._created_directories
+            if directory.rpartition("/")[0] == path
+        }
         return list(names)
 
     def list_by_kind(self, path: str) -> tuple[list[str], list[str]]:
         """Return the names of a directory's regular files, and its other names."""
         regular, others = super().list_by_kind(path) if super().exists(path) else ([], [])
         changed = {name: self._changed[f"{path}/{name}"] for name in self._names.get(path, ())}
-        there = {name for name, contents in changed.items() if contents is not None}
+        existing = {name for name, contents in changed.items() if contents is not None}
         others = [name for name in others if name not in changed]
-        return [*(name for name in regular if name not in changed), *there], others
+        return [*(name for name in regular if name not in changed), *existing], others
 
     def make_directory(self, path: str) -> None:
         """Create a directory."""
         if not super().exists(path):
-            self._made.add(path)
+            self._created_directories.add(path)
 
-    def read_whole(self, path: str) -> bytes:
+    def read_file(self, path: str) -> bytes:
         """Return the contents of a small file."""
         contents = self.contents(path)
         if contents is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         return contents.read(0, contents.size())
 
-    def write_whole(self, path: str, content: Buffer, *, sync: bool = True) -> None:
+    def write_file(self, path: str, content: Buffer, *, sync: bool = True) -> None:
         """Replace a small file."""
         del sync
         self.changing(path)

@@ -68,7 +68,7 @@ class ReadOnlyFiles(Files):
         """Refuse."""
         _refuse(path)
 
-    def write_whole(self, path: str, content: Buffer, *, sync: bool = True) -> None:
+    def write_file(self, path: str, content: Buffer, *, sync: bool = True) -> None:
         """Refuse."""
         _refuse(path)
 

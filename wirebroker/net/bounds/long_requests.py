@@ -1,7 +1,7 @@
 """Limit for long requests that are served at the same time.
 
 Decoding may take 100 times a request's bytes: 1.6 MB that name 400,000 partitions take 200 MiB.
-Requests wait for room, addresses taking turns (fair_line.py); meanwhile only their frames use
+Requests wait for room, addresses taking turns (fair_queue.py); meanwhile only their frames use
 memory, which memory_budget.py limits.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final, NamedTuple
 
-from wirebroker.net.bounds.fair_line import FairLine
+from wirebroker.net.bounds.fair_queue import FairQueue
 
 # Total frame size of the requests being served; a longer request is served alone.
 MOST_BYTES: Final = 2 << 20
@@ -29,7 +29,7 @@ class LongRequests:
     # _next was first in the line, and there is no room for it yet.
 
     def __init__(self) -> None:
-        self._line: FairLine[_Waiting] = FairLine()
+        self._line: FairQueue[_Waiting] = FairQueue()
         self._next: _Waiting | None = None
         self._room = MOST_BYTES
 

@@ -53,7 +53,7 @@ class NotControllersError(CannotConnectError):
     """The addresses belong to brokers instead of controllers."""
 
 
-class Found(NamedTuple):
+class ControllerLookup(NamedTuple):
     """A controller's description of its quorum."""
 
     cluster_id: str
@@ -77,7 +77,7 @@ class ActiveController:
         "_failed",
         "_looking",
         "_make_node",
-        "_more",
+        "_more_addresses",
         "_nodes",
         "_random",
         "_settings",
@@ -98,7 +98,7 @@ class ActiveController:
     ) -> None:
         """Store at least one address; `more` returns addresses of new voters (KIP-853)."""
         assert bootstrap
-        self._more = more
+        self._more_addresses = more
 
         def make_node(address: PeerAddress) -> Node:
             return Node(
@@ -158,14 +158,14 @@ class ActiveController:
                 answer = await node.request(key, body, timeout_s=left_s, at_most=at_most)
                 if not has_error(answer, ErrorCode.NOT_CONTROLLER):
                     return answer
-                what = f"{node.address} is not the active controller"
+                reason = f"{node.address} is not the active controller"
             except (UnsupportedVersionError, AuthenticationFailedError):
                 raise
             except PeerError as error:
                 may_have_arrived = may_have_arrived or error.may_have_arrived
                 if error.may_have_arrived and not is_repeatable:
                     raise
-                what = str(error)
+                reason = str(error)
             if node is not None:
                 self.forget(node.address)
             failures += 1
@@ -173,7 +173,7 @@ class ActiveController:
             if self._clock.monotonic() + delay_s >= deadline:
                 raise RequestTimedOutError(
                     "the controller",
-                    f"no answer to {key.name} within {timeout_s:g} s; last: {what}",
+                    f"no response to {key.name} within {timeout_s:g} s; last error: {reason}",
                     may_have_arrived=may_have_arrived,
                 )
             await pause(delay_s)
@@ -192,8 +192,8 @@ class ActiveController:
                 # Another task may have found it meanwhile.
                 return self._current or await self._look()
         except TimeoutError as error:
-            what = f"nobody has said within {timeout_s:g} s who is active"
-            raise CannotConnectError("the controller", what) from error
+            reason = f"no active controller found within {timeout_s:g} s"
+            raise CannotConnectError("the controller", reason) from error
 
     def learn(self, controller_id: int, address: PeerAddress) -> None:
         """Use the controller that a Fetch response to a follower has named (KIP-853)."""
@@ -230,9 +230,9 @@ class ActiveController:
 
     async def _look(self) -> Node:
         """Ask all known controllers; return the first that is named, see `find`."""
-        asked = dict.fromkeys((*self._controllers, *self._bootstrap, *self._known_elsewhere()))
-        pending = {asyncio.create_task(_ask(self._node(address))) for address in asked}
-        again: Found | None = None
+        addresses = dict.fromkeys((*self._controllers, *self._bootstrap, *self._known_elsewhere()))
+        pending = {asyncio.create_task(_query(self._node(address))) for address in addresses}
+        failed_before: ControllerLookup | None = None
         problems: list[_Problem] = []
         try:
             while pending:
@@ -241,28 +241,28 @@ class ActiveController:
                     if isinstance(answer, _Problem):
                         problems.append(answer)
                     elif answer.addresses[answer.controller_id] == self._failed:
-                        again = answer
+                        failed_before = answer
                     else:
                         return self._found(answer)
         finally:
             for task in pending:
                 task.cancel()
-        if again is not None:
-            return self._found(again)
-        are_brokers = all(each.is_of_a_broker for each in problems)
+        if failed_before is not None:
+            return self._found(failed_before)
+        are_brokers = all(problem.is_of_a_broker for problem in problems)
         failure = NotControllersError if are_brokers else CannotConnectError
-        raise failure("the controller", "; ".join(each.what for each in problems))
+        raise failure("the controller", "; ".join(problem.what for problem in problems))
 
     def _known_elsewhere(self) -> Sequence[PeerAddress]:
-        return () if self._more is None else self._more()[:_MOST_CONTROLLERS]
+        return () if self._more_addresses is None else self._more_addresses()[:_MOST_CONTROLLERS]
 
-    def _found(self, found: Found) -> Node:
-        self.controller_id = found.controller_id
-        self.cluster_id = found.cluster_id
-        active = found.addresses[found.controller_id]
-        self._controllers = (active, *list(found.addresses.values())[:_MOST_CONTROLLERS])
-        known = {*self._controllers, *self._bootstrap, *self._known_elsewhere()}
-        for address in [each for each in self._nodes if each not in known]:
+    def _found(self, result: ControllerLookup) -> Node:
+        self.controller_id = result.controller_id
+        self.cluster_id = result.cluster_id
+        active = result.addresses[result.controller_id]
+        self._controllers = (active, *list(result.addresses.values())[:_MOST_CONTROLLERS])
+        known_addresses = {*self._controllers, *self._bootstrap, *self._known_elsewhere()}
+        for address in [address for address in self._nodes if address not in known_addresses]:
             self._nodes.pop(address).abort()
         self._current = self._node(active)
         return self._current
@@ -277,23 +277,27 @@ class _Problem(NamedTuple):
     is_of_a_broker: bool = False
 
 
-async def _ask(node: Node) -> Found | _Problem:
+async def _query(node: Node) -> ControllerLookup | _Problem:
     """Ask one peer for the active controller."""
     try:
         answer = await node.request(ApiKey.DESCRIBE_CLUSTER, _question, timeout_s=_PROBE_S)
     except PeerError as error:
         return _Problem(str(error))
     if answer.error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE:
-        return _Problem(f"{node.address} is where a broker listens to clients", is_of_a_broker=True)
+        return _Problem(
+            f"{node.address} is a client listener, not a controller listener", is_of_a_broker=True
+        )
     if answer.error_code:
-        why = f"{node.address}: {error_name(answer.error_code)} {answer.error_message or ''}"
-        return _Problem(why)
+        reason = f"{node.address}: {error_name(answer.error_code)} {answer.error_message or ''}"
+        return _Problem(reason)
     if answer.endpoint_type != _CONTROLLERS:
-        return _Problem(f"{node.address}: it tells nothing about controllers")
-    addresses = {each.broker_id: PeerAddress(each.host, each.port) for each in answer.brokers}
+        return _Problem(f"{node.address}: its response does not describe controllers")
+    addresses = {
+        broker.broker_id: PeerAddress(broker.host, broker.port) for broker in answer.brokers
+    }
     if answer.controller_id not in addresses:
         return _Problem(f"{node.address}: no controller is active")
-    return Found(answer.cluster_id, answer.controller_id, addresses)
+    return ControllerLookup(answer.cluster_id, answer.controller_id, addresses)
 
 
 def has_error(answer: Struct, code: ErrorCode) -> bool:
@@ -301,11 +305,13 @@ def has_error(answer: Struct, code: ErrorCode) -> bool:
     for name in answer.FIELD_NAMES:
         value = getattr(answer, name)
         if name == "error_code":
-            found = value == code
+            has_code = value == code
         elif value.__class__ is list:
-            found = any(isinstance(each, Struct) and has_error(each, code) for each in value)
+            has_code = any(
+                isinstance(element, Struct) and has_error(element, code) for element in value
+            )
         else:
-            found = isinstance(value, Struct) and has_error(value, code)
-        if found:
+            has_code = isinstance(value, Struct) and has_error(value, code)
+        if has_code:
             return True
     return False

@@ -31,10 +31,10 @@ from wirebroker.net.client.errors import (
     RequestTimedOutError,
     UnsupportedVersionError,
 )
-from wirebroker.net.client.places import Places
+from wirebroker.net.client.fair_semaphore import FairSemaphore
 from wirebroker.net.client.requests_in_flight import RequestsInFlight
 from wirebroker.net.client.response_frames import ResponseFrames
-from wirebroker.net.client.versions import PeerVersions, ask_versions
+from wirebroker.net.client.versions import PeerVersions, request_versions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -105,7 +105,7 @@ class PeerConnection:
         self._transport: Transport | None = None
         self._versions: PeerVersions | None = None
         self._requests = RequestsInFlight()
-        self._places = Places(settings.max_in_flight)
+        self._places = FairSemaphore(settings.max_in_flight)
         self._watchdog: asyncio.TimerHandle | None = None
         self._watched = 0.0
         self._is_closing = False
@@ -142,11 +142,11 @@ class PeerConnection:
             raise CannotConnectError(error.peer, error.what) from error
         except (OSError, KafkaError, MalformedFrameError) as fault:
             # A timeout, which is an OSError, has no text.
-            what = str(fault) or f"no connection within {settings.connect_timeout_s:g} s"
-            raise CannotConnectError(str(address), what) from fault
+            reason = str(fault) or f"no connection within {settings.connect_timeout_s:g} s"
+            raise CannotConnectError(str(address), reason) from fault
         finally:
             if not connection._is_set_up:
-                connection.abort("it was not set up")
+                connection.abort("setup failed")
         return connection
 
     @property
@@ -186,8 +186,8 @@ class PeerConnection:
         version = self.versions.highest(key, at_most)
         if version is None:
             limit = "" if at_most is None else f" up to {at_most}"
-            what = f"it speaks no version of {key.name} that we speak{limit}"
-            raise UnsupportedVersionError(str(self.address), what)
+            reason = f"no common version of {key.name}{limit}"
+            raise UnsupportedVersionError(str(self.address), reason)
         return version
 
     async def request(
@@ -235,13 +235,13 @@ class PeerConnection:
         if timeout_s is None:
             timeout_s = self._settings.request_timeout_s
         if timeout_s <= 0:  # would end the connection immediately
-            raise RequestTimedOutError(str(self.address), f"no time was left for {key.name}")
+            raise RequestTimedOutError(str(self.address), f"no time left for {key.name}")
         deadline = self._clock.monotonic() + timeout_s
         try:
             await self._places.take(timeout_s)
         except TimeoutError as error:
-            what = f"{key.name} waited behind {self.in_flight} others until its deadline"
-            raise RequestTimedOutError(str(self.address), what) from error
+            reason = f"{key.name} timed out while {self.in_flight} others were in flight"
+            raise RequestTimedOutError(str(self.address), reason) from error
         if not self.is_open:
             self._places.give_back()
             raise self._refusal()
@@ -278,7 +278,7 @@ class PeerConnection:
         except MalformedFrameError as error:
             self._break_off(str(error))
         except OSError as fault:
-            self.abort(f"there is no memory for its answer: {fault}")
+            self.abort(f"cannot allocate memory for the response: {fault}")
         if not self._requests:
             self._become_quiet()
 
@@ -295,15 +295,15 @@ class PeerConnection:
             self._watchdog.cancel()
         self._watched = earliest
         delay_s = max(0.0, earliest - self._clock.monotonic())
-        self._watchdog = self._loop.call_later(delay_s, self._look_at_deadlines)
+        self._watchdog = self._loop.call_later(delay_s, self._check_deadlines)
 
-    def _look_at_deadlines(self) -> None:
+    def _check_deadlines(self) -> None:
         self._watchdog = None
-        what = self._requests.time_out(self._clock.monotonic(), str(self.address))
-        if what is None:
+        reason = self._requests.time_out(self._clock.monotonic(), str(self.address))
+        if reason is None:
             self._watch()
         else:
-            self.abort(what)
+            self.abort(reason)
 
     # --- setup ---
 
@@ -313,12 +313,12 @@ class PeerConnection:
             self._transport = await dialer.dial(host, port, self)
         except (ValueError, OverflowError) as fault:
             # A name that IDNA cannot encode, an empty or overlong label, or an invalid port.
-            what = "that is no address that can be looked up"
-            raise CannotConnectError(str(self.address), what) from fault
+            reason = "invalid host name or port"
+            raise CannotConnectError(str(self.address), reason) from fault
         if self._end is not None:
             self._transport.close()
             raise self._end
-        self._versions = await ask_versions(self.exchange)
+        self._versions = await request_versions(self.exchange)
         if handshake is not None:
             await handshake(self)
         self._is_set_up = True
@@ -340,12 +340,12 @@ class PeerConnection:
 
     def lost(self, error: Exception | None) -> None:
         """Handle the transport's end (called by the transport)."""
-        what = f"the connection was lost: {error}" if error else "it has closed the connection"
-        self._finish(ConnectionLostError(str(self.address), what, may_have_arrived=True))
+        reason = f"the connection was lost: {error}" if error else "the peer closed the connection"
+        self._finish(ConnectionLostError(str(self.address), reason, may_have_arrived=True))
 
-    def _break_off(self, what: str) -> BrokenProtocolError:
+    def _break_off(self, reason: str) -> BrokenProtocolError:
         """Close because of a protocol violation, and return the error."""
-        error = BrokenProtocolError(str(self.address), what, may_have_arrived=True)
+        error = BrokenProtocolError(str(self.address), reason, may_have_arrived=True)
         self._finish(error)
         return error
 
@@ -363,8 +363,8 @@ class PeerConnection:
         self._become_quiet()
 
     def _refusal(self) -> ConnectionLostError:
-        what = "closed by us" if self._end is None else self._end.what
-        return ConnectionLostError(str(self.address), what)
+        reason = "closed by us" if self._end is None else self._end.what
+        return ConnectionLostError(str(self.address), reason)
 
     def _become_quiet(self) -> None:
         if self._quiet is not None and not self._quiet.done():

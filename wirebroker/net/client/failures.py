@@ -13,24 +13,24 @@ if TYPE_CHECKING:
 class FailureLines:
     """Logs the first of successive failures of a kind, and the success after them."""
 
-    __slots__ = ("_level", "_logger", "_success", "_told")
+    __slots__ = ("_last_logged", "_level", "_logger", "_success")
 
     def __init__(self, logger: logging.Logger, success: str, *, level: int = logging.INFO) -> None:
         self._logger: Final = logger
         self._success: Final = success
         self._level: Final = level
-        self._told = ""
+        self._last_logged = ""
 
     def add(self, kind: str, line: str) -> None:
         """Log a failure unless the last one was of the same kind."""
-        if self._told != kind:
-            self._told = kind
+        if self._last_logged != kind:
+            self._last_logged = kind
             self._logger.log(self._level, line)
 
     def end(self) -> None:
         """Log the success if a failure was logged."""
-        if self._told:
-            self._told = ""
+        if self._last_logged:
+            self._last_logged = ""
             self._logger.log(self._level, self._success)
 
 
@@ -48,7 +48,7 @@ class RetryPauses:
         """Count a failure."""
         self._count += 1
 
-    def begin_anew(self) -> None:
+    def reset(self) -> None:
         """Return to the first delay after a partial success."""
         self._count = min(self._count, 1)
 

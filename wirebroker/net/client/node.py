@@ -118,15 +118,15 @@ class Node:
         if connection is not None:
             if self._is_fresh(connection):
                 return connection
-            connection.abort("idle for too long, or its login ends")
+            connection.abort("idle too long, or its login expires")
             self._connection = None
         if self._is_closed:
             raise CannotConnectError(str(self.address), "closed by us")
         now = self._clock.monotonic()
         if self._last_error is not None and now + timeout_s < self._not_before:
-            what = self._last_error.what
+            reason = self._last_error.what
             await pause(timeout_s)
-            raise CannotConnectError(str(self.address), what)
+            raise CannotConnectError(str(self.address), reason)
         if self._attempt is None:
             self._attempt = asyncio.create_task(self._connect())
         done, _ = await asyncio.wait([self._attempt], timeout=max(0.0, timeout_s))

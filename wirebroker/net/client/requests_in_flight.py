@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from wirebroker.codecs.api_keys import ApiKey
 
-_MOST_CORRELATION_ID: Final = 2**31 - 1
+_MAX_CORRELATION_ID: Final = 2**31 - 1
 
 
 class _Request:
@@ -64,7 +64,7 @@ class RequestsInFlight:
 
         `deadline` is monotonic; `waiter` receives the response's body or an error.
         """
-        self._last_correlation_id = (self._last_correlation_id + 1) & _MOST_CORRELATION_ID
+        self._last_correlation_id = (self._last_correlation_id + 1) & _MAX_CORRELATION_ID
         request = _Request(key, version, self._last_correlation_id, deadline, waiter)
         self._requests.append(request)
         return request.correlation_id
@@ -76,12 +76,12 @@ class RequestsInFlight:
             MalformedFrameError: It does not belong to the oldest request.
         """
         if not self._requests:
-            raise MalformedFrameError("an answer came that nobody has asked for")
+            raise MalformedFrameError("unexpected response: no request is in flight")
         request = self._requests[0]
         correlation_id, position = parse_response_header(request.key, request.version, frame)
         if correlation_id != request.correlation_id:
             raise MalformedFrameError(
-                f"the answer to {request.key.name} has correlation id {correlation_id}, not"
+                f"the response to {request.key.name} has correlation id {correlation_id}, not"
                 f" {request.correlation_id}"
             )
         self._requests.popleft()
@@ -94,13 +94,13 @@ class RequestsInFlight:
 
     def time_out(self, now: float, peer: str) -> str | None:
         """Fail one request whose deadline has passed; return a description, or None."""
-        late = next((each for each in self._requests if each.deadline <= now), None)
-        if late is None:
+        expired = next((request for request in self._requests if request.deadline <= now), None)
+        if expired is None:
             return None
-        what = f"no answer to {late.key.name} by its deadline"
-        if not late.waiter.done():
-            late.waiter.set_result(RequestTimedOutError(peer, what, may_have_arrived=True))
-        return what
+        reason = f"no response to {expired.key.name} before its deadline"
+        if not expired.waiter.done():
+            expired.waiter.set_result(RequestTimedOutError(peer, reason, may_have_arrived=True))
+        return reason
 
     def end(self, error: PeerError) -> int:
         """Fail all requests; return their number."""

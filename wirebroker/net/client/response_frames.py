@@ -65,9 +65,9 @@ class ResponseFrames:
                 self._block = self._blocks.take()
                 self._buffer = memoryview(self._block)
         elif self._end == len(self._buffer):
-            rest = self._end - self._start
-            self._buffer[:rest] = self._buffer[self._start : self._end]
-            self._start, self._end = 0, rest
+            unparsed_bytes = self._end - self._start
+            self._buffer[:unparsed_bytes] = self._buffer[self._start : self._end]
+            self._start, self._end = 0, unparsed_bytes
         return self._buffer[self._end :]
 
     def buffer_updated(self, count: int) -> None:
@@ -89,12 +89,12 @@ class ResponseFrames:
                 return None
             large, self._large = self._large, None
             return large.take()
-        here = self._end - self._start
-        if here < 4:
+        unparsed_bytes = self._end - self._start
+        if unparsed_bytes < 4:
             return None
         (length,) = _LENGTH.unpack_from(self._buffer, self._start)
         if not 4 <= length <= self._most_bytes:
-            raise MalformedFrameError(self._why_wrong(length))
+            raise MalformedFrameError(self._length_error(length))
         begin = self._start + 4
         stop = begin + length
         if stop <= self._end:
@@ -109,14 +109,14 @@ class ResponseFrames:
             self._start = self._end = 0
         return None
 
-    def _why_wrong(self, length: int) -> str:
+    def _length_error(self, length: int) -> str:
         """Explain an invalid length, perhaps another protocol's first bytes."""
         start = bytes(self._buffer[self._start : self._start + 4])
         if start == b"HTTP":
-            return "an HTTP server answers there, not a Kafka broker"
+            return "an HTTP server responded, not a Kafka broker"
         if start[:2] == b"\x15\x03":
-            return "a server answers there by TLS"
-        return f"an answer of {length} bytes; at least 4 and at most {self._most_bytes} are taken"
+            return "the server requires TLS"
+        return f"invalid response length: {length} bytes, not 4 to {self._most_bytes}"
 
     def _hand_out(self, block: mmap.mmap, begin: int, stop: int) -> memoryview:
         frame, rest = self._buffer[begin:stop], self._buffer[stop : self._end]

@@ -36,8 +36,8 @@ class Backoff(NamedTuple):
         if failures <= 0:
             return 0.0
         doublings = min(failures - 1, 30)
-        plain_s = min(self.first_s * (1 << doublings), self.most_s)
-        return plain_s * random.uniform(1 - self.jitter, 1 + self.jitter)
+        base_delay_s = min(self.first_s * (1 << doublings), self.most_s)
+        return base_delay_s * random.uniform(1 - self.jitter, 1 + self.jitter)
 
 
 class ClientSettings(NamedTuple):

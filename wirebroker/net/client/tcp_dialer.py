@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, cast
 
-from wirebroker.base.lean_asyncio import give_ssl
+from wirebroker.base.asyncio_without_ssl import give_ssl
 from wirebroker.net.client.polled_transport import PolledTransport, connect
 
 if TYPE_CHECKING:
@@ -49,11 +49,13 @@ class TcpDialer:
                 server_hostname=host,
             )
         except ssl.SSLError as error:
-            said = getattr(error, "verify_message", "") or str(error.reason or error).lower()
-            raise ConnectionError(f"there is no TLS with it: {said.replace('_', ' ')}") from error
+            message = getattr(error, "verify_message", "") or str(error.reason or error).lower()
+            raise ConnectionError(
+                f"the TLS handshake failed: {message.replace('_', ' ')}"
+            ) from error
         except ConnectionError as error:
-            what = str(error) or "it closes the connection when TLS is spoken to it"
-            raise ConnectionError(what) from error
+            reason = str(error) or "it ended the TLS handshake by closing the connection"
+            raise ConnectionError(reason) from error
         return protocol
 
 

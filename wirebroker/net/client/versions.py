@@ -17,7 +17,7 @@ from wirebroker.net.client.errors import error_name
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-_OURS: Final = SPOKEN_VERSIONS[ApiKey.API_VERSIONS].max_version
+_REQUEST_VERSION: Final = SPOKEN_VERSIONS[ApiKey.API_VERSIONS].max_version
 _SOFTWARE: Final = {"client_software_name": "wirebroker", "client_software_version": __version__}
 
 
@@ -34,17 +34,17 @@ class PeerVersions:
 
     def highest(self, key: ApiKey, at_most: int | None = None) -> int | None:
         """Return the highest common version, not above `at_most`, or None."""
-        theirs = self._ranges.get(int(key))
-        if theirs is None:
+        peer_range = self._ranges.get(int(key))
+        if peer_range is None:
             return None
-        ours = SPOKEN_VERSIONS[key]
-        version = min(theirs[1], ours.max_version)
+        supported = SPOKEN_VERSIONS[key]
+        version = min(peer_range[1], supported.max_version)
         if at_most is not None:
             version = min(version, at_most)
-        return version if version >= max(theirs[0], ours.min_version) else None
+        return version if version >= max(peer_range[0], supported.min_version) else None
 
 
-async def ask_versions(
+async def request_versions(
     exchange: Callable[[ApiKey, int, bytes], Awaitable[memoryview]],
 ) -> PeerVersions:
     """Request a peer's versions.
@@ -56,16 +56,16 @@ async def ask_versions(
         KafkaError: The peer returns an error.
         MalformedFrameError: The response is malformed.
     """
-    version = _OURS
+    version = _REQUEST_VERSION
     body = await exchange(ApiKey.API_VERSIONS, version, _request(version))
     if int.from_bytes(body[:2]) == ErrorCode.UNSUPPORTED_VERSION:
-        told = PeerVersions(decode_response(ApiKey.API_VERSIONS, 0, body))
-        version = told.highest(ApiKey.API_VERSIONS) or 0
+        peer_versions = PeerVersions(decode_response(ApiKey.API_VERSIONS, 0, body))
+        version = peer_versions.highest(ApiKey.API_VERSIONS) or 0
         body = await exchange(ApiKey.API_VERSIONS, version, _request(version))
     answer = decode_response(ApiKey.API_VERSIONS, version, body)
     if answer.error_code:
-        what = f"ApiVersions is answered with {error_name(answer.error_code)}"
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, what)
+        reason = f"ApiVersions failed with {error_name(answer.error_code)}"
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, reason)
     return PeerVersions(answer)
 
 

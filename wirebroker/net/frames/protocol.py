@@ -101,8 +101,8 @@ class Protocol:
         """Return the memory to receive into; never empty."""
         if self._large is not None:
             return self._large.room()
-        kept = self.end - self.position
-        return self._area.view[kept:] if kept else self._area.view
+        unparsed_bytes = self.end - self.position
+        return self._area.view[unparsed_bytes:] if unparsed_bytes else self._area.view
 
     def buffer_updated(self, count: int) -> None:
         """Process `count` bytes that were received into the memory of `get_buffer()`."""
@@ -115,13 +115,13 @@ class Protocol:
                 self.position, self.end = 0, len(self._view)
             return
         view = self._area.view
-        kept = self.end - self.position
-        if kept:
-            view[:kept] = self._view[self.position : self.end]
+        unparsed_bytes = self.end - self.position
+        if unparsed_bytes:
+            view[:unparsed_bytes] = self._view[self.position : self.end]
             self.held_bytes = 0
         self._view = view
         self.position = 0
-        self.end = self._area.filled_bytes = kept + count
+        self.end = self._area.filled_bytes = unparsed_bytes + count
 
     def next_frame(self) -> memoryview | None:
         """Return the next complete frame without its length, or None.
@@ -160,13 +160,13 @@ class Protocol:
         """Move unparsed bytes out of the shared area; return held_bytes."""
         if self._large is not None:
             return self.held_bytes
-        rest = self.end - self.position
-        if not rest:
+        unparsed_bytes = self.end - self.position
+        if not unparsed_bytes:
             self._view = _NOTHING
             self.position = self.end = self.held_bytes = 0
         elif not self.held_bytes:
             self._view = memoryview(bytearray(self._view[self.position : self.end]))
-            self.position, self.end, self.held_bytes = 0, rest, rest
+            self.position, self.end, self.held_bytes = 0, unparsed_bytes, unparsed_bytes
         return self.held_bytes
 
     # --- time ---
@@ -199,10 +199,10 @@ class Protocol:
         """Describe how much of the current frame has arrived."""
         if self._large is not None:
             return f"{self._large.received_bytes} of {self._large.frame_bytes} bytes"
-        rest = self.end - self.position
-        if rest < 4:
-            return f"{rest} bytes of its length"
-        return f"{rest - 4} of {_LENGTH.unpack_from(self._view, self.position)[0]} bytes"
+        unparsed_bytes = self.end - self.position
+        if unparsed_bytes < 4:
+            return f"{unparsed_bytes} bytes of its length"
+        return f"{unparsed_bytes - 4} of {_LENGTH.unpack_from(self._view, self.position)[0]} bytes"
 
     # --- internal ---
 

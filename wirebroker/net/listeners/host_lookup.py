@@ -60,7 +60,9 @@ class HostLookup:
             try:
                 address = await in_thread(Work.LOOKUPS, first_address, name)
             except (OSError, UnicodeError) as error:
-                logger.warning("max.connections.per.ip.overrides: %s is unknown: %s", name, error)
+                logger.warning(
+                    "max.connections.per.ip.overrides: cannot resolve %s: %s", name, error
+                )
                 continue
             if self.addresses.get(name) != address:
                 self.addresses[name] = address

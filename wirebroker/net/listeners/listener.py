@@ -42,14 +42,14 @@ def raise_open_file_limit() -> int:
     """Raise this process's limit of open files to the hard limit, and return it."""
     if resource is None:
         return _C_LIBRARY_FILES
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
+    soft_limit, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft_limit != hard_limit:
         try:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard_limit, hard_limit))
         except (OSError, ValueError) as error:
-            logger.warning("the limit of open files stays at %d: %s", soft, error)
-            return soft
-    return hard if hard != resource.RLIM_INFINITY else 2**31 - 1
+            logger.warning("cannot raise the open file limit from %d: %s", soft_limit, error)
+            return soft_limit
+    return hard_limit if hard_limit != resource.RLIM_INFINITY else 2**31 - 1
 
 
 def data_files_within(open_file_limit: int, *, wanted: int) -> int:
@@ -82,10 +82,10 @@ def bind(host: str, port: int, settings: NetworkSettings) -> socket.socket:
         host = "::"
     # As bytes if possible: encoding a str loads tables of 0.5 MB.
     name = (host.encode() if host.isascii() else host) or None
-    found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    candidates = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     # Prefers IPv4 for names such as localhost, as most clients do.
-    found.sort(key=lambda entry: entry[0] != socket.AF_INET)
-    family, _, _, _, address = found[0]
+    candidates.sort(key=lambda entry: entry[0] != socket.AF_INET)
+    family, _, _, _, address = candidates[0]
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
         sock.setblocking(False)
@@ -213,7 +213,7 @@ class Listener:
         self._table.sockets.remove_reader(self._socket.fileno())
         if not self._is_short:
             self._is_short = True
-            logger.error("%s accepts no connections for now: %s", self.name, reason)
+            logger.error("%s stops accepting connections: %s", self.name, reason)
 
     def _go_on(self) -> None:
         self._retry = None

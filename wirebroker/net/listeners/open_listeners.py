@@ -65,10 +65,10 @@ class OpenListeners:
         for listener in self._by_name.values():
             listener.close()
 
-    def close_gone(self, config: Config) -> None:
+    def close_removed(self, config: Config) -> None:
         """Close removed listeners; call it while their authentication settings still exist."""
-        wanted = {listener.name for listener in listeners_of(config)}
-        for name in self._by_name.keys() - wanted:
+        configured = {listener.name for listener in listeners_of(config)}
+        for name in self._by_name.keys() - configured:
             self._by_name.pop(name).close()
             self._table.close_listener(name)
             logger.info("%s is closed", name)
@@ -76,29 +76,37 @@ class OpenListeners:
     async def follow(self, config: Config) -> None:
         """Apply limits, and open new listeners."""
         settings = NetworkSettings.from_config(config, self._hosts.addresses)
-        wanted = listeners_of(config)
+        configured = listeners_of(config)
         self._table.use_settings(settings)
         await self._look_up_hosts(config)
-        for each in wanted:
-            if each.name in self._by_name:
+        for listener in configured:
+            if listener.name in self._by_name:
                 continue
             try:
-                sock = await in_thread(Work.LISTENERS, bind, each.host, each.port, settings)
+                sock = await in_thread(Work.LISTENERS, bind, listener.host, listener.port, settings)
             except OSError as error:
                 logger.error(  # noqa: TRY400 - its trace tells no more
-                    "%s cannot be opened on %s:%d: %s", each.name, each.host, each.port, error
+                    "%s cannot be opened on %s:%d: %s",
+                    listener.name,
+                    listener.host,
+                    listener.port,
+                    error,
                 )
                 continue
             if self._is_closed:  # the broker is stopping
                 sock.close()
                 return
-            opened = self._by_name[each.name] = Listener(self._table, each.name, sock)
+            opened = self._by_name[listener.name] = Listener(self._table, listener.name, sock)
             opened.start()
             logger.info("%s listens on %s:%d", opened.name, opened.host, opened.port)
-            bound = BoundListener(
-                each.name, opened.host, opened.port, each.advertised, is_open=each.is_open
+            bound_listener = BoundListener(
+                listener.name,
+                opened.host,
+                opened.port,
+                listener.advertised,
+                is_open=listener.is_open,
             )
-            warning = open_warning([bound])
+            warning = open_warning([bound_listener])
             if warning is not None:
                 logger.warning("%s", warning)
 

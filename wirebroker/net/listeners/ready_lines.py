@@ -60,11 +60,14 @@ def ready_lines(
         http: Addresses and ports of HTTP.
     """
     first = bound[0]
-    where = shown_address(first.host, first.port)
-    lines = [f"wirebroker ready on {where} (node {node_id}, cluster {cluster_id})"]
+    address = shown_address(first.host, first.port)
+    lines = [f"wirebroker ready on {address} (node {node_id}, cluster {cluster_id})"]
     if len(bound) > 1 or is_everywhere(first.host) or first.advertised is not None:
-        lines += [f"  {each.name}: {_place(each)}; {_advice(each, machine)}" for each in bound]
-    lines += [f"  controller {each.name}: {_place(each)}" for each in controllers]
+        lines += [
+            f"  {listener.name}: {_place(listener)}; {_advice(listener, machine)}"
+            for listener in bound
+        ]
+    lines += [f"  controller {listener.name}: {_place(listener)}" for listener in controllers]
     for host, port in http:
         lines.append(f"  http://{shown_address(host, port)}: /metrics, /ready, /live")
     lines.append(f"  data: {', '.join(directories)}")
@@ -73,17 +76,17 @@ def ready_lines(
 
 def open_warning(bound: Iterable[BoundListener]) -> str | None:
     """Return a warning if unauthenticated clients can connect from other machines."""
-    places = [
-        f"{each.name} ({_place(each)})"
-        for each in bound
-        if each.is_open and not is_loopback(each.host)
+    exposed = [
+        f"{listener.name} ({_place(listener)})"
+        for listener in bound
+        if listener.is_open and not is_loopback(listener.host)
     ]
-    if not places:
+    if not exposed:
         return None
     return (
-        f"{', '.join(places)}: open beyond this machine and unprotected, whoever can connect may "
-        "read, change and delete everything; ask clients who they are (docs/security.md), "
-        "listen at 127.0.0.1 (--host 127.0.0.1), or let only friends reach the port"
+        f"{', '.join(exposed)}: reachable from other machines and unprotected: any client may "
+        "read, change and delete all data; configure authentication (docs/security.md), "
+        "listen on 127.0.0.1 (--host 127.0.0.1), or protect the port with a firewall"
     )
 
 
@@ -113,10 +116,13 @@ def _place(listener: BoundListener) -> str:
 
 
 def _advice(listener: BoundListener, machine: str) -> str:
-    host, port, told = listener.host, listener.port, listener.advertised
-    if told is not None:
-        return f"clients are told {shown_address(told.host, told.port or port)}"
+    host, port, advertised = listener.host, listener.port, listener.advertised
+    if advertised is not None:
+        return f"advertised as {shown_address(advertised.host, advertised.port or port)}"
     if is_everywhere(host):
-        here, elsewhere = shown_address("127.0.0.1", port), shown_address(machine, port)
-        return f"connect to {here} here, {elsewhere} from elsewhere"
+        local_address, remote_address = (
+            shown_address("127.0.0.1", port),
+            shown_address(machine, port),
+        )
+        return f"connect to {local_address} here, {remote_address} from elsewhere"
     return f"connect to {shown_address(host, port)}"

@@ -33,15 +33,15 @@ if TYPE_CHECKING:
     from wirebroker.storage.descriptors import Descriptor
     from wirebroker.storage.files import DataFile
 
-    Then = Callable[[BaseException | None], None]
-    Wish = tuple[DataFile, int, int, Then]
+    OnDone = Callable[[BaseException | None], None]
+    BuildChoice = tuple[DataFile, int, int, OnDone]
 
 logger = logging.getLogger("wirebroker.net")
 
 # Readers beyond this number lose their readahead.
 _MOST_READERS: Final = 64
 # Started jobs of a kind: enough for the threads until the loop's next turn.
-_MOST_BEGUN: Final = 16
+_MAX_RUNNING: Final = 16
 # One thread releases pages: in order, and in one place at a time.
 _MOST_THREADS: Final = {Work.WARMING: Work.WARMING.most_threads, Work.UPKEEP: 1}
 
@@ -61,17 +61,17 @@ class PageWork:
     """Page jobs of one server."""
 
     __slots__ = (
-        "_begun",
+        "_callbacks",
         "_cooling",
+        "_descriptors",
         "_next_number",
-        "_own",
         "_sockets",
         "_threads",
-        "_unwanted",
+        "_to_release",
         "_waiting",
     )
 
-    # _waiting => _begun[WARMING] is full: each job that ends starts the next.
+    # _waiting => _callbacks[WARMING] is full: each job that ends starts the next.
 
     def __init__(self, sockets: Sockets | None = None) -> None:
         """Begin without jobs; without `sockets` only the interpreter's threads are used."""
@@ -79,53 +79,57 @@ class PageWork:
         self._threads: dict[Work, PageThreads] = {}
         self._next_number = 0
         # Callbacks of started jobs, by number.
-        self._begun: dict[Work, dict[int, Then]] = {work: {} for work in _MOST_THREADS}
+        self._callbacks: dict[Work, dict[int, OnDone]] = {work: {} for work in _MOST_THREADS}
         # Each reader waits for one range at a time.
-        self._waiting: OrderedDict[object, Wish] = OrderedDict()
+        self._waiting: OrderedDict[object, BuildChoice] = OrderedDict()
         # Descriptors, last used last. The weak reference does not hold deleted files open.
-        self._own: OrderedDict[object, tuple[weakref.ref[DataFile], Descriptor]] = OrderedDict()
+        self._descriptors: OrderedDict[object, tuple[weakref.ref[DataFile], Descriptor]] = (
+            OrderedDict()
+        )
         # Ranges that wait for the interpreter's one thread.
-        self._unwanted: list[tuple[DataFile, int, int]] = []
+        self._to_release: list[tuple[DataFile, int, int]] = []
         self._cooling: asyncio.Future[None] | None = None
 
-    def bring(self, reader: object, file: DataFile, position: int, length: int, then: Then) -> None:
+    def bring(
+        self, reader: object, file: DataFile, position: int, length: int, on_done: OnDone
+    ) -> None:
         """Load a range for a reader that will continue after it until `leave`.
 
-        `then` is called in a later turn, with the error if any, unless the reader leaves before the
-        job starts.
+        `on_done` is called in a later turn, with the error if any, unless the reader leaves before
+        the job starts.
         """
-        wish = (file, position, length, then)
-        if len(self._begun[Work.WARMING]) >= _MOST_BEGUN:
-            self._waiting[reader] = wish
+        request = (file, position, length, on_done)
+        if len(self._callbacks[Work.WARMING]) >= _MAX_RUNNING:
+            self._waiting[reader] = request
         else:
-            self._bring(reader, wish)
+            self._bring(reader, request)
 
     def give_back(self, file: DataFile, position: int, length: int) -> None:
         """Release a range from memory. This is advice: errors are logged."""
         if self._sockets is not None:
             try:
-                held = file.held()
+                descriptor = file.held()
             except OSError as error:
                 _log_fault(file.path, error)
                 return
-            then = partial(_log_fault, file.path)
-            if self._begin(Work.UPKEEP, held, position, length, then):
+            on_done = partial(_log_fault, file.path)
+            if self._begin(Work.UPKEEP, descriptor, position, length, on_done):
                 return
-        self._unwanted.append((file, position, length))
+        self._to_release.append((file, position, length))
         if self._cooling is None:
             self._cool()
 
     def leave(self, reader: object) -> None:
         """Forget a reader and its waiting job."""
-        self._own.pop(reader, None)
+        self._descriptors.pop(reader, None)
         self._waiting.pop(reader, None)
 
     def close(self) -> None:
         """End the native threads, and drop all callbacks."""
-        self._own.clear()
+        self._descriptors.clear()
         self._waiting.clear()
-        for begun in self._begun.values():
-            begun.clear()
+        for callbacks in self._callbacks.values():
+            callbacks.clear()
         sockets, self._sockets = self._sockets, None
         if sockets is not None:
             for threads in self._threads.values():
@@ -133,58 +137,58 @@ class PageWork:
                 threads.close()
             self._threads.clear()
 
-    def _bring(self, reader: object, wish: Wish) -> None:
-        file, position, length, then = wish
+    def _bring(self, reader: object, request: BuildChoice) -> None:
+        file, position, length, on_done = request
         try:
-            own = self._own_of(reader, file)
-            if own is not None and self._begin(Work.WARMING, own, position, length, then):
+            own = self._descriptor_of(reader, file)
+            if own is not None and self._begin(Work.WARMING, own, position, length, on_done):
                 return
             if own is None:
                 warming = begin_in_thread(Work.WARMING, file.warm, position, length)
             else:
                 warming = begin_in_thread(Work.WARMING, warm_by, own, position, length)
         except (OSError, RuntimeError) as error:  # no descriptor, or no thread could be started
-            asyncio.get_running_loop().call_soon(then, error)
+            asyncio.get_running_loop().call_soon(on_done, error)
             return
         number = self._next_number = self._next_number + 1
-        self._begun[Work.WARMING][number] = then
+        self._callbacks[Work.WARMING][number] = on_done
         warming.add_done_callback(partial(self._on_warmed, number))
 
     def _on_warmed(self, number: int, warming: asyncio.Future[None]) -> None:
         error = warming.exception()
-        then = self._begun[Work.WARMING].pop(number, None)
-        if then is None:  # closed
+        on_done = self._callbacks[Work.WARMING].pop(number, None)
+        if on_done is None:  # closed
             return
         self._go_on()
-        then(error)
+        on_done(error)
 
     def _go_on(self) -> None:
-        while self._waiting and len(self._begun[Work.WARMING]) < _MOST_BEGUN:
+        while self._waiting and len(self._callbacks[Work.WARMING]) < _MAX_RUNNING:
             self._bring(*self._waiting.popitem(last=False))
 
-    def _own_of(self, reader: object, file: DataFile) -> Descriptor | None:
+    def _descriptor_of(self, reader: object, file: DataFile) -> Descriptor | None:
         """Return the descriptor of a reader for a file, or None."""
-        known = self._own.pop(reader, None)
-        own = file.ahead(known[1] if known is not None and known[0]() is file else None)
+        entry = self._descriptors.pop(reader, None)
+        own = file.ahead(entry[1] if entry is not None and entry[0]() is file else None)
         if own is not None:
-            gone = partial(self._on_gone, reader)
-            self._own[reader] = (weakref.ref(file, gone), own)
-            if len(self._own) > _MOST_READERS:
-                self._own.popitem(last=False)
+            callback = partial(self._on_file_deleted, reader)
+            self._descriptors[reader] = (weakref.ref(file, callback), own)
+            if len(self._descriptors) > _MOST_READERS:
+                self._descriptors.popitem(last=False)
         return own
 
-    def _on_gone(self, reader: object, gone: weakref.ref[DataFile]) -> None:
-        known = self._own.get(reader)
-        if known is not None and known[0] is gone:
-            self._own.pop(reader, None)  # a thread may have dropped the last reference
+    def _on_file_deleted(self, reader: object, reference: weakref.ref[DataFile]) -> None:
+        entry = self._descriptors.get(reader)
+        if entry is not None and entry[0] is reference:
+            self._descriptors.pop(reader, None)  # a thread may have dropped the last reference
 
     # --- native threads ---
 
     def _begin(
-        self, work: Work, descriptor: Descriptor, position: int, length: int, then: Then
+        self, work: Work, descriptor: Descriptor, position: int, length: int, on_done: OnDone
     ) -> bool:
         """Start a job in a native thread; return False if none is available."""
-        if self._sockets is None or len(self._begun[work]) >= _MOST_BEGUN:
+        if self._sockets is None or len(self._callbacks[work]) >= _MAX_RUNNING:
             return False
         number = self._next_number = self._next_number + 1
         try:
@@ -192,13 +196,13 @@ class PageWork:
             is_read = work is Work.WARMING
             threads.submit(number, is_read, descriptor.number, position, length)
         except OSError as error:  # no descriptor or thread is available
-            logger.debug("the interpreter's threads do it: %s", error)
+            logger.debug("using Python threads instead: %s", error)
             return False
-        self._begun[work][number] = then
+        self._callbacks[work][number] = on_done
         return True
 
     def _begin_threads(self, work: Work, sockets: Sockets) -> PageThreads:
-        assert _new_threads is not None, "there are sockets only if there are such threads"
+        assert _new_threads is not None, "page threads exist if sockets are given"
         threads = _new_threads(_MOST_THREADS[work])
         # First, because results of unwatched threads would be lost.
         sockets.add_reader(threads.fileno(), partial(self._on_done, work, threads))
@@ -209,13 +213,13 @@ class PageWork:
         loop = asyncio.get_running_loop()
         for number, error in threads.take():
             fault = OSError(error, os.strerror(error)) if error else None
-            loop.call_soon(self._begun[work].pop(number), fault)
+            loop.call_soon(self._callbacks[work].pop(number), fault)
         self._go_on()
 
     # --- threads of the interpreter ---
 
     def _cool(self) -> None:
-        ranges, self._unwanted = self._unwanted, []
+        ranges, self._to_release = self._to_release, []
         self._cooling = begin_in_thread(Work.UPKEEP, _give_back, ranges)
         self._cooling.add_done_callback(self._on_cooled)
 
@@ -223,8 +227,8 @@ class PageWork:
         self._cooling = None
         error = cooling.exception()
         if error is not None:
-            logger.error("pages cannot be given back", exc_info=error)
-        if self._unwanted:
+            logger.error("cannot release cached pages", exc_info=error)
+        if self._to_release:
             self._cool()
 
 
@@ -239,6 +243,6 @@ def _give_back(ranges: list[tuple[DataFile, int, int]]) -> None:
 def _log_fault(path: str, error: BaseException | None) -> None:
     """Log why pages stay; the next access to the file reports it as well."""
     if isinstance(error, FileNotFoundError):
-        logger.debug("%s is gone", path)  # deleted by retention
+        logger.debug("%s was deleted", path)  # deleted by retention
     elif error is not None:
-        logger.warning("pages of %s are not given back: %s", path, error)
+        logger.warning("cannot release cached pages of %s: %s", path, error)

@@ -134,10 +134,10 @@ class Poller:
         "_batch",
         "_epoll",
         "_guest",
-        "_held",
         "_held_until",
         "_is_crowded",
         "_monotonic",
+        "_releasables",
         "_report",
         "_watched",
         "is_batch",
@@ -145,7 +145,7 @@ class Poller:
         "woken_s",
     )
 
-    # _held => is_batch: nothing is held after a batch.
+    # _releasables => is_batch: nothing is held after a batch.
 
     def __init__(
         self,
@@ -170,7 +170,7 @@ class Poller:
         self.is_batch = False
         self.is_ending = False
         self.woken_s = 0.0
-        self._held: list[Held] = []
+        self._releasables: list[Held] = []
         self._held_until = 0.0
         self._batch = 0
         # Others are in the batch, were found ready since, or may be left out of a full batch.
@@ -223,23 +223,23 @@ class Poller:
         watched = self._watched.get(fd)
         if watched is not None and watched.reader is not None:
             watched.reader = None
-            self._left(fd, watched)
+            self._remaining_mask(fd, watched)
 
     def remove_writer(self, fd: int, /) -> None:
         """Stop calling back, if registered."""
         watched = self._watched.get(fd)
         if watched is not None and watched.writer is not None:
             watched.writer = None
-            self._left(fd, watched)
+            self._remaining_mask(fd, watched)
 
     def remove_ender(self, fd: int, /) -> None:
         """Stop calling back, if registered."""
         watched = self._watched.get(fd)
         if watched is not None and watched.ender is not None:
             watched.ender = None
-            self._left(fd, watched)
+            self._remaining_mask(fd, watched)
 
-    def _left(self, fd: int, watched: _Watched) -> None:
+    def _remaining_mask(self, fd: int, watched: _Watched) -> None:
         mask = watched.mask
         if mask:
             self._epoll.modify(fd, mask)
@@ -288,27 +288,27 @@ class Poller:
                         ender()
                 except Exception as error:  # noqa: BLE001 - whatever it is, it is one connection's
                     self._report({"message": "a socket's callback failed", "exception": error})
-                if self._held and self._monotonic() >= self._held_until:
+                if self._releasables and self._monotonic() >= self._held_until:
                     self._release()
-        if self._held:
+        if self._releasables:
             self._release()
         self.is_batch = self.is_ending = False
         self._is_crowded = len(events) >= MOST_EVENTS
         return is_guest_ready
 
-    def hold(self, held: Held) -> None:
+    def hold(self, releasable: Held) -> None:
         """Release an object at the end of this batch; only while `is_batch`."""
-        if not self._held:
+        if not self._releasables:
             self._held_until = self._monotonic() + _LONGEST_HELD_S
-        self._held.append(held)
+        self._releasables.append(releasable)
 
     def _release(self) -> None:
-        released, self._held = self._held, []
-        for held in released:
+        released, self._releasables = self._releasables, []
+        for releasable in released:
             try:
-                held.release()
+                releasable.release()
             except Exception as error:  # noqa: BLE001 - as above
-                self._report({"message": "an answer cannot be sent", "exception": error})
+                self._report({"message": "cannot send a response", "exception": error})
 
 
 def _is_crowd(events: list[tuple[int, int]]) -> bool:

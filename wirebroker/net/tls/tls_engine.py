@@ -38,15 +38,15 @@ BYTES_FOR_IDLE_RECORD: Final = 4 << 10
 _NOTHING: Final = memoryview(b"")
 
 _CAUSES: Final = {
-    "CERTIFICATE_VERIFY_FAILED": "its certificate does not hold",
-    "NO_SHARED_CIPHER": "there is no cipher suite that both sides take",
-    "PEER_DID_NOT_RETURN_A_CERTIFICATE": "it has no certificate, and one is required",
+    "CERTIFICATE_VERIFY_FAILED": "its certificate cannot be verified",
+    "NO_SHARED_CIPHER": "no common cipher suite",
+    "PEER_DID_NOT_RETURN_A_CERTIFICATE": "it sent no certificate, but one is required",
     "SSLV3_ALERT_BAD_CERTIFICATE": "it refuses our certificate",
-    "SSLV3_ALERT_CERTIFICATE_EXPIRED": "our certificate has expired, it says",
+    "SSLV3_ALERT_CERTIFICATE_EXPIRED": "it reports that our certificate has expired",
     "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "it does not trust our certificate",
     "TLSV1_ALERT_UNKNOWN_CA": "it does not trust our certificate",
-    "TLSV1_ALERT_PROTOCOL_VERSION": "there is no version of TLS that both sides take",
-    "UNSUPPORTED_PROTOCOL": "there is no version of TLS that both sides take",
+    "TLSV1_ALERT_PROTOCOL_VERSION": "no common TLS version",
+    "UNSUPPORTED_PROTOCOL": "no common TLS version",
 }
 
 
@@ -106,7 +106,7 @@ class TlsEngine:
         return len(self._waiting) + self._incoming.pending + self._outgoing.pending
 
     @property
-    def said_bytes(self) -> int:
+    def outgoing_bytes(self) -> int:
         """Bytes for the peer."""
         return self._outgoing.pending
 
@@ -202,7 +202,7 @@ class TlsEngine:
         earned, self._data_bytes = divmod(self._data_bytes, BYTES_FOR_IDLE_RECORD)
         self._idle_records = max(0, self._idle_records - earned) + 1
         if self._idle_records > MOST_IDLE_RECORDS:
-            raise TlsFailedError("it sends record after record that carries no data")
+            raise TlsFailedError("it sends too many records without data")
 
     # --- record boundaries ---
 
@@ -268,7 +268,7 @@ class TlsEngine:
             raise TlsFailedError(_cause(error)) from error
         return records[0] if len(records) == 1 else b"".join(records)
 
-    def say_end(self) -> None:
+    def send_close_notify(self) -> None:
         """Create a close_notify record."""
         # It wants the peer's close_notify, which is not awaited.
         with contextlib.suppress(ssl.SSLError):
@@ -277,5 +277,7 @@ class TlsEngine:
 
 def _cause(error: ssl.SSLError) -> str:
     reason = str(error.reason or error)
-    said = getattr(error, "verify_message", "")
-    return _CAUSES.get(reason, reason.lower().replace("_", " ")) + (f" ({said})" if said else "")
+    message = getattr(error, "verify_message", "")
+    return _CAUSES.get(reason, reason.lower().replace("_", " ")) + (
+        f" ({message})" if message else ""
+    )

@@ -80,9 +80,9 @@ class TlsHandshake:
         if self._steps > _MOST_STEPS:
             raise TlsFailedError(f"it sends its handshake in more than {_MOST_STEPS} pieces")
         if has_left:
-            raise ConnectionResetError("it has closed its connection before its turn")
+            raise ConnectionResetError("it closed its connection before its handshake began")
         is_done = self._engine.shake_hands(area)
-        self.has_said = self.has_said or self._engine.said_bytes > 0
+        self.has_said = self.has_said or self._engine.outgoing_bytes > 0
         return is_done
 
     def end(self) -> None:
@@ -108,4 +108,4 @@ def _check_start(start: bytes) -> None:
         return
     if start in _HTTP_STARTS:
         raise TlsFailedError("an HTTP client is talking to a listener with TLS")
-    raise TlsFailedError("it speaks no TLS (security.protocol=PLAINTEXT, to a listener with TLS?)")
+    raise TlsFailedError("it does not use TLS (security.protocol=PLAINTEXT at a TLS listener?)")

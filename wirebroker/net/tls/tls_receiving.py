@@ -89,7 +89,7 @@ class TlsReceiving:
             except BlockingIOError:
                 break
             total += engine.receive(area, buffer[total:])
-            if engine.said_bytes:
+            if engine.outgoing_bytes:
                 self._send_unasked()
             if len(area) < most_bytes:  # there was no more
                 break
@@ -101,8 +101,8 @@ class TlsReceiving:
         Raises:
             OSError: The peer leaves too many unread.
         """
-        if not self._sending.flush() and self._engine.said_bytes > RECORD_BYTES:
-            raise TlsFailedError("it has TLS answer again and again, and does not read that")
+        if not self._sending.flush() and self._engine.outgoing_bytes > RECORD_BYTES:
+            raise TlsFailedError("it requests TLS replies but does not read them")
 
     def is_at_end(self) -> bool:
         """Return whether only the end is unread, decrypting a record if necessary.
@@ -113,12 +113,12 @@ class TlsReceiving:
         engine = self._engine
         if self._ahead or engine.is_at_end:
             return not self._ahead
-        look = memoryview(bytearray(RECORD_BYTES))
-        count = 0 if engine.is_drained else engine.decrypt(look)
+        buffer = memoryview(bytearray(RECORD_BYTES))
+        count = 0 if engine.is_drained else engine.decrypt(buffer)
         if not count and not engine.is_at_end and engine.is_drained:
             with contextlib.suppress(BlockingIOError, InterruptedError):  # nothing has arrived
-                count = engine.receive(self.take(RECORD_BYTES), look)
-        if engine.said_bytes:
+                count = engine.receive(self.take(RECORD_BYTES), buffer)
+        if engine.outgoing_bytes:
             self._send_unasked()
-        self._ahead = bytes(look[:count])
+        self._ahead = bytes(buffer[:count])
         return not count and engine.is_at_end

@@ -18,15 +18,15 @@ _NOTHING: Final = memoryview(b"")
 class TlsSending:
     """The sending half of one connection."""
 
-    __slots__ = ("_carrier", "_engine", "_owed", "_unsent")
+    __slots__ = ("_carrier", "_engine", "_unsent", "_waiting_bytes")
 
-    # _owed > 0 => _unsent encrypts this many bytes that were not reported as sent.
+    # _waiting_bytes > 0 => _unsent encrypts this many bytes that were not reported as sent.
 
     def __init__(self, engine: TlsEngine, carrier: ConnectionTransport) -> None:
         self._engine = engine
         self._carrier = carrier
         self._unsent = _NOTHING
-        self._owed = 0
+        self._waiting_bytes = 0
 
     @property
     def held_bytes(self) -> int:
@@ -39,9 +39,9 @@ class TlsSending:
         return len(self._unsent) > 0
 
     @property
-    def is_owing(self) -> bool:
+    def has_waiting_piece(self) -> bool:
         """Whether the sender must be told the size of a piece."""
-        return self._owed > 0
+        return self._waiting_bytes > 0
 
     def pay(self) -> int:
         """Return the size of the waiting piece if it has been sent, otherwise 0.
@@ -51,8 +51,8 @@ class TlsSending:
         """
         if not self.flush():
             return 0
-        owed, self._owed = self._owed, 0
-        return owed
+        sent_bytes, self._waiting_bytes = self._waiting_bytes, 0
+        return sent_bytes
 
     def send(self, piece: memoryview) -> int:
         """Encrypt a piece; return its size if it was sent completely, otherwise 0.
@@ -65,7 +65,7 @@ class TlsSending:
         self._unsent = memoryview(self._engine.encrypt(piece))
         if self.flush():
             return len(piece)
-        self._owed = len(piece)
+        self._waiting_bytes = len(piece)
         return 0
 
     def flush(self) -> bool:
@@ -78,7 +78,7 @@ class TlsSending:
         while True:
             unsent = self._unsent
             if not unsent:
-                if not engine.said_bytes:
+                if not engine.outgoing_bytes:
                     return True
                 unsent = memoryview(engine.said())
             try:

@@ -148,12 +148,12 @@ class TlsTransport(TlsReadiness):
         handshake = self._handshake
         if self._is_closed or handshake is None:
             return False
-        is_done = is_dear = False
+        is_done = is_costly = False
         try:
             if self._fault is None:
                 area = self._receiving.take(RECORD_BYTES)
                 has_left = bool(area) and not handshake.has_said and self._carrier.is_at_end()
-                is_dear = bool(area) and not has_left
+                is_costly = bool(area) and not has_left
                 is_done = handshake.take(area, has_left=has_left)
         except BlockingIOError:
             pass  # woken without bytes from the peer
@@ -162,7 +162,7 @@ class TlsTransport(TlsReadiness):
         except OSError as fault:
             self._break(fault)
         self._after_step(handshake, is_done=is_done)
-        return is_dear
+        return is_costly
 
     def _after_step(self, handshake: TlsHandshake, *, is_done: bool) -> None:
         """Send the handshake's records, and continue reading."""
@@ -251,7 +251,7 @@ class TlsTransport(TlsReadiness):
         sending = self._sending
         is_short = self._budget is not None and self._budget.is_exceeded
         try:
-            if sending.is_owing:
+            if sending.has_waiting_piece:
                 sent = sending.pay()
             else:
                 most_bytes = PLAIN_BYTES if is_short else PIECE_BYTES
@@ -267,7 +267,7 @@ class TlsTransport(TlsReadiness):
 
     def send_file(self, file: DataFile, position: int, count: int) -> int:
         """Send at most a piece of a file."""
-        if self._sending.is_owing:
+        if self._sending.has_waiting_piece:
             return self.send_piece(b"", has_more=True)
         data = file.read_at(position, min(count, PIECE_BYTES))
         return self.send_piece(data, has_more=True) if data else 0
@@ -309,7 +309,7 @@ class TlsTransport(TlsReadiness):
         if self._handshake is not None:
             self._handshake.cancel()
         elif self._fault is None and not self._sending.has_unsent:
-            self._engine.say_end()
+            self._engine.send_close_notify()
         # Sends close_notify, or the alert of a refusal; the peer may be gone.
         with contextlib.suppress(OSError):
             self._flush()

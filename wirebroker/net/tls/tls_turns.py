@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from wirebroker.net.bounds.fair_line import FairLine
+from wirebroker.net.bounds.fair_queue import FairQueue
 
 if TYPE_CHECKING:
     import asyncio
@@ -37,8 +37,8 @@ class TlsTurns:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self.area = memoryview(bytearray(PIECE_BYTES))
-        self._first: FairLine[Step] = FairLine()
-        self._later: FairLine[Step] = FairLine()
+        self._first: FairQueue[Step] = FairQueue()
+        self._later: FairQueue[Step] = FairQueue()
         self._is_first_next = False
         self._is_scheduled = False
         self._on_room: list[Callable[[], None]] = []

@@ -93,11 +93,11 @@ class BrokerLifecycle:
         """
         self._registration = {
             "cluster_id": cluster_id,
-            "listeners": [each._asdict() for each in endpoints],
+            "listeners": [endpoint._asdict() for endpoint in endpoints],
             "rack": rack,
             "log_dirs": list(log_directories),
         }
-        await self._say_registration(previous_broker_epoch)
+        await self._send_registration(previous_broker_epoch)
 
     async def register_again(self) -> None:
         """Register this incarnation again after it was unregistered.
@@ -105,9 +105,9 @@ class BrokerLifecycle:
         Raises:
             KafkaError: The controller refuses; see register_broker.
         """
-        await self._say_registration(-1)
+        await self._send_registration(-1)
 
-    async def _say_registration(self, previous_broker_epoch: int) -> None:
+    async def _send_registration(self, previous_broker_epoch: int) -> None:
         answer = check_answer(
             await self._channel.ask(
                 ApiKey.BROKER_REGISTRATION,
@@ -157,14 +157,16 @@ class BrokerLifecycle:
                     await pause(_RETRY_S)
         except TimeoutError:
             raise KafkaError(
-                ErrorCode.REQUEST_TIMED_OUT, "the controller has not let this broker go"
+                ErrorCode.REQUEST_TIMED_OUT, "the controller did not approve the shutdown"
             ) from None
 
     def _features(self) -> dict[str, tuple[int, int]]:
         """Return the served features, and finalized ones that are only readable."""
         finalized = self._metadata.image.features
-        kept = {name: READABLE_FEATURES[name] for name in finalized if name in READABLE_FEATURES}
-        return {**SERVED_FEATURES, **kept}
+        readable = {
+            name: READABLE_FEATURES[name] for name in finalized if name in READABLE_FEATURES
+        }
+        return {**SERVED_FEATURES, **readable}
 
     def _cordoned(self) -> dict[str, list[bytes]]:
         """Return the field of cordoned directories, if the cluster supports it."""

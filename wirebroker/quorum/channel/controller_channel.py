@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from wirebroker.quorum.controller.quorum_controller import QuorumController
 
     # Fields by name, or a function that returns them for a version.
-    Asking = Mapping[str, Any] | Callable[[int], Mapping[str, Any]]
+    RequestFields = Mapping[str, Any] | Callable[[int], Mapping[str, Any]]
 
 
 class Requester(NamedTuple):
@@ -49,7 +49,7 @@ class Requester(NamedTuple):
 class ControllerChannel(Protocol):
     """Sends requests to the controller."""
 
-    async def ask(self, key: ApiKey, body: Asking) -> Any:
+    async def ask(self, key: ApiKey, body: RequestFields) -> Any:
         """Send a request of this broker; return the decoded response.
 
         Missing fields in `body` have Kafka's defaults.
@@ -81,7 +81,7 @@ class LocalChannel:
     def __init__(self, controller: QuorumController) -> None:
         self._controller = controller
 
-    async def ask(self, key: ApiKey, body: Asking) -> Any:
+    async def ask(self, key: ApiKey, body: RequestFields) -> Any:
         """Carry out a request of this broker; see ControllerChannel."""
         message = request_message(key)
         version = message.versions[-1]

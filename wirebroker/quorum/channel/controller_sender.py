@@ -45,7 +45,7 @@ class ControllerSender(abc.ABC, Generic[_BatchT]):
     def __init__(self, name: str, *, backoff: Backoff, seed: int) -> None:
         self._name: Final = name
         self._backoff: Final = backoff
-        self._lines: Final = FailureLines(logger, f"{name}: the controller has taken it")
+        self._lines: Final = FailureLines(logger, f"{name}: the controller accepted the request")
         self._pauses: Final = RetryPauses(backoff, seed=seed)
         self._sending: asyncio.Task[None] | None = None
         self._is_stopped = False
@@ -70,35 +70,35 @@ class ControllerSender(abc.ABC, Generic[_BatchT]):
         try:
             while batch := self._next_batch():
                 self._has_more.clear()
-                left = await self._try(batch)
-                self._on_sent(batch, was_answered=left is not None)
-                if left == 0:
+                remaining = await self._try(batch)
+                self._on_sent(batch, was_answered=remaining is not None)
+                if remaining == 0:
                     self._lines.end()
                     self._pauses.end()
                 else:
-                    if left is not None and left < len(batch):
-                        self._pauses.begin_anew()
-                    await self._pause(was_answered=left is not None)
+                    if remaining is not None and remaining < len(batch):
+                        self._pauses.reset()
+                    await self._pause(was_answered=remaining is not None)
         finally:
             self._sending = None
 
     async def _try(self, batch: _BatchT) -> int | None:
         """Send a batch; return how many items to retry, or None without a response."""
-        left: int | None = None
+        remaining: int | None = None
         try:
-            left = await self._send(batch)
-            if left:
-                self._note_failure("refusal", "the controller has not taken all of it")
+            remaining = await self._send(batch)
+            if remaining:
+                self._note_failure("refusal", "the controller refused a part")
         except KafkaError as error:
             self._note_failure(error.code.name, error.message or error.code.name)
         except Exception:  # the root of a task: other items must still be sent
             logger.exception("%s failed", self._name)
             self._note_failure("mistake", "see above")
-        return left
+        return remaining
 
-    def _note_failure(self, kind: str, why: str) -> None:
+    def _note_failure(self, kind: str, reason: str) -> None:
         self._pauses.add()
-        self._lines.add(kind, f"{self._name} is sent again until it is taken: {why}")
+        self._lines.add(kind, f"{self._name} failed, retrying: {reason}")
 
     async def _pause(self, *, was_answered: bool) -> None:
         delay_s = self._pauses.next_s

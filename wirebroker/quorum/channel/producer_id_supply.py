@@ -43,7 +43,7 @@ class ProducerIdSupply:
         """
         producer_id = self._ids.take()
         if producer_id is None:
-            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "no producer id is at hand")
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "no producer id is available")
         return producer_id
 
     async def until_ready(self) -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from wirebroker.base.clock import Clock
     from wirebroker.net.client.active_controller import ActiveController
-    from wirebroker.quorum.channel.controller_channel import Asking, Requester
+    from wirebroker.quorum.channel.controller_channel import Requester, RequestFields
 
 # Kafka's request.timeout.ms; an election takes less.
 TIMEOUT_S: Final = 30.0
@@ -54,9 +54,9 @@ class RemoteChannel:
         self._controllers = controllers
         self._clock = clock
         self._timeout_s = timeout_s
-        self.silence: Callable[[], str | None] = _nothing
+        self.silence: Callable[[], str | None] = _no_body
 
-    async def ask(self, key: ApiKey, body: Asking) -> Any:
+    async def ask(self, key: ApiKey, body: RequestFields) -> Any:
         """Send a request of this broker; return the decoded response.
 
         Raises:
@@ -97,7 +97,7 @@ class RemoteChannel:
         await self._controllers.close()
 
 
-def _nothing() -> None:
+def _no_body() -> None:
     return None
 
 

@@ -104,12 +104,12 @@ class ControllerLog:
 
     def unwatch(self, on_advance: Callable[[], None]) -> None:
         """Remove a callback."""
-        self._watchers = [each for each in self._watchers if each != on_advance]
+        self._watchers = [watcher for watcher in self._watchers if watcher != on_advance]
 
     def append(
         self,
         records: Sequence[ClusterChange],
-        moment: Moment,
+        now: Moment,
         producer: ProducerEpoch | None = None,
         guard: VerificationGuard | None = None,
     ) -> None:
@@ -119,8 +119,8 @@ class ControllerLog:
             KafkaError: KAFKA_STORAGE_ERROR: nothing was appended.
             OSError: The disk failed.
         """
-        del moment, guard  # already encoded
-        assert producer is None, "nobody writes here in a producer's transaction"
+        del now, guard  # already encoded
+        assert producer is None, "producers do not write metadata"
         [change] = records
         if self._failure is not None:
             raise self._failure
@@ -131,7 +131,7 @@ class ControllerLog:
                 raise
             message = f"the metadata log cannot be written now: {error}"
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message) from error
-        self._have_synced(change)
+        self._on_synced(change)
 
     def cut(self, records: Sequence[ClusterChange]) -> Iterator[Sequence[ClusterChange]]:
         """Yield each change on its own."""
@@ -145,14 +145,14 @@ class ControllerLog:
         self._failure = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message)
         self._appended.clear()
         self.on_disk_failure(self.stored.directory, error)
-        self._tell()
+        self._notify()
 
     # The controller's interface
 
     def lead(self, image: ClusterImage) -> ClusterImage:
         """Begin the next epoch; return the image after its first records."""
         led = self.stored.lead(image)
-        self._have_synced(ClusterChange(None, led, ImageChange()))
+        self._on_synced(ClusterChange(None, led, ImageChange()))
         return led
 
     def encode(self, records: list[MetadataRecord]) -> Steps[EncodedBatches]:
@@ -176,7 +176,7 @@ class ControllerLog:
 
     # Committing
 
-    def _have_synced(self, change: ClusterChange) -> None:
+    def _on_synced(self, change: ClusterChange) -> None:
         self._appended.append(change)
         if self._flusher is None:
             self._flusher = asyncio.create_task(self._flush(), name="metadata flusher")
@@ -203,13 +203,13 @@ class ControllerLog:
             change = self._synced[0]
             await self.follower.publish(change.change, change.image)
             self._synced.popleft()
-            self._tell()
+            self._notify()
 
     def _condense(self) -> None:
         if self._may_condense and not self._appended and self._failure is None:
             self.stored.condense(self.follower.image, self.disk_failed)
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         for watcher in tuple(self._watchers):
             watcher()
 

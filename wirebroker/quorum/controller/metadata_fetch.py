@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 Body = dict[str, Any]
 
-_MOST_BYTES: Final = 1 << 20
+_MAX_BYTES: Final = 1 << 20
 # Kafka's followers do not wait longer.
 _LONGEST_WAIT_MS: Final = 30_000
 # First Fetch versions with topic ids, replica state and endpoints.
@@ -82,8 +82,8 @@ class MetadataFetches:
     def stop(self) -> None:
         """Complete all waiting requests, and let no new ones wait."""
         self._is_stopping = True
-        for each in self._waiting:
-            each.set()
+        for event in self._waiting:
+            event.set()
 
     async def fetch(self, version: int, body: Any) -> Body:
         """Serve a Fetch of the metadata log; refuse any other."""
@@ -91,17 +91,19 @@ class MetadataFetches:
             return {"error_code": int(ErrorCode.INCONSISTENT_CLUSTER_ID)}
         if not _is_of_metadata(body.topics, version):
             return {"error_code": int(ErrorCode.INVALID_REQUEST)}
-        asked = body.topics[0].partitions[0]
-        error = self._refusal(asked)
+        requested = body.topics[0].partitions[0]
+        error = self._refusal(requested)
         if error is None and not body.max_wait_ms >= 0:
             error = ErrorCode.INVALID_REQUEST
         if error is not None:
             return self._fetched(version, {"error_code": int(error), "high_watermark": -1})
-        self._note(version, body, asked)
-        place = self._judge(asked)
-        if place is None and self._has_all(asked) and body.max_wait_ms:
-            await self._until_longer(asked.fetch_offset, min(body.max_wait_ms, _LONGEST_WAIT_MS))
-        return self._fetched(version, await self._read(asked, body.max_bytes))
+        self._note(version, body, requested)
+        divergence = self._divergence(requested)
+        if divergence is None and self._has_all(requested) and body.max_wait_ms:
+            await self._until_longer(
+                requested.fetch_offset, min(body.max_wait_ms, _LONGEST_WAIT_MS)
+            )
+        return self._fetched(version, await self._read(requested, body.max_bytes))
 
     async def fetch_snapshot(self, version: int, body: Any) -> Body:
         """Serve a piece of a snapshot."""
@@ -110,13 +112,13 @@ class MetadataFetches:
         if len(body.topics) != 1 or len(body.topics[0].partitions) != 1:
             return {"error_code": int(ErrorCode.INVALID_REQUEST)}
         topic = body.topics[0]
-        asked = topic.partitions[0]
-        if (topic.name, asked.partition) != (CLUSTER_METADATA_TOPIC, 0):
+        requested = topic.partitions[0]
+        if (topic.name, requested.partition) != (CLUSTER_METADATA_TOPIC, 0):
             part: Body = {"error_code": int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)}
         else:
-            part = await self._read_snapshot(asked, body.max_bytes)
+            part = await self._read_snapshot(requested, body.max_bytes)
             part["current_leader"] = self._leader()
-        part["index"] = asked.partition
+        part["index"] = requested.partition
         answer: Body = {"topics": [{"name": topic.name, "partitions": [part]}]}
         if version >= _FIRST_SNAPSHOT_WITH_ENDPOINTS:
             answer["node_endpoints"] = self._node_endpoints()
@@ -124,35 +126,42 @@ class MetadataFetches:
 
     # Fetch
 
-    def _refusal(self, asked: Any) -> ErrorCode | None:
-        if min(asked.current_leader_epoch, asked.fetch_offset, asked.last_fetched_epoch) < 0:
+    def _refusal(self, requested: Any) -> ErrorCode | None:
+        if (
+            min(
+                requested.current_leader_epoch, requested.fetch_offset, requested.last_fetched_epoch
+            )
+            < 0
+        ):
             return ErrorCode.INVALID_REQUEST
-        return self._refuse_epoch(asked.current_leader_epoch)
+        return self._refuse_epoch(requested.current_leader_epoch)
 
     def _refuse_epoch(self, epoch: int) -> ErrorCode | None:
-        ours = self._log.stored.epoch
-        if epoch < ours:
+        current_epoch = self._log.stored.epoch
+        if epoch < current_epoch:
             return ErrorCode.FENCED_LEADER_EPOCH
-        return ErrorCode.UNKNOWN_LEADER_EPOCH if epoch > ours else None
+        return ErrorCode.UNKNOWN_LEADER_EPOCH if epoch > current_epoch else None
 
-    def _judge(self, asked: Any) -> SnapshotId | EpochEnd | None:
+    def _divergence(self, requested: Any) -> SnapshotId | EpochEnd | None:
         return self._log.stored.store.judge(
-            asked.fetch_offset, asked.last_fetched_epoch, self._log.committed_offset
+            requested.fetch_offset, requested.last_fetched_epoch, self._log.committed_offset
         )
 
-    def _has_all(self, asked: Any) -> bool:
+    def _has_all(self, requested: Any) -> bool:
         """Return whether a follower has everything committed, and knows the high watermark."""
         end_offset = self._log.committed_offset
-        return bool(min(asked.fetch_offset, asked.high_watermark) >= end_offset)
+        return bool(min(requested.fetch_offset, requested.high_watermark) >= end_offset)
 
-    def _note(self, version: int, body: Any, asked: Any) -> None:
+    def _note(self, version: int, body: Any, requested: Any) -> None:
         node_id = body.replica_id
         if version >= _FIRST_WITH_STATE:
             node_id = body.replica_state.replica_id
         if node_id >= 0:
-            who = ObserverId(node_id, bytes(asked.replica_directory_id))
+            observer_id = ObserverId(node_id, bytes(requested.replica_directory_id))
             end_offset = self._log.committed_offset
-            self.observers.note(who, asked.fetch_offset, end_offset, self._clock.now_ms())
+            self.observers.note(
+                observer_id, requested.fetch_offset, end_offset, self._clock.now_ms()
+            )
 
     async def _until_longer(self, offset: int, wait_ms: int) -> None:
         """Wait until more than `offset` is committed, at most `wait_ms`."""
@@ -175,21 +184,21 @@ class MetadataFetches:
             self._log.unwatch(on_advance)
             self._waiting.discard(is_over)
 
-    async def _read(self, asked: Any, max_bytes: int) -> Body:
+    async def _read(self, requested: Any, max_bytes: int) -> Body:
         log = self._log
-        place = self._judge(asked)
+        divergence = self._divergence(requested)
         end_offset = log.committed_offset
         part: Body = {
             "high_watermark": end_offset,
             "log_start_offset": log.stored.store.start_offset,
             "current_leader": self._leader(),
         }
-        if isinstance(place, EpochEnd):
-            return part | {"diverging_epoch": place._asdict()}
-        if isinstance(place, SnapshotId):
-            return part | {"snapshot_id": place._asdict()}
-        most = max(0, min(max_bytes, asked.partition_max_bytes or max_bytes, _MOST_BYTES))
-        piece = log.stored.store.slice_from(asked.fetch_offset, end_offset, most)
+        if isinstance(divergence, EpochEnd):
+            return part | {"diverging_epoch": divergence._asdict()}
+        if isinstance(divergence, SnapshotId):
+            return part | {"snapshot_id": divergence._asdict()}
+        byte_limit = max(0, min(max_bytes, requested.partition_max_bytes or max_bytes, _MAX_BYTES))
+        piece = log.stored.store.slice_from(requested.fetch_offset, end_offset, byte_limit)
         if piece is not None:
             part["records"] = await in_thread(Work.WARMING, _read_whole, piece)
         return part
@@ -209,29 +218,29 @@ class MetadataFetches:
 
     # FetchSnapshot
 
-    async def _read_snapshot(self, asked: Any, max_bytes: int) -> Body:
-        error = self._refuse_epoch(asked.current_leader_epoch)
+    async def _read_snapshot(self, requested: Any, max_bytes: int) -> Body:
+        error = self._refuse_epoch(requested.current_leader_epoch)
         if error is not None:
             return {"error_code": int(error)}
         store = self._log.stored.store
-        wanted = SnapshotId(asked.snapshot_id.end_offset, asked.snapshot_id.epoch)
-        if wanted not in store.snapshots:
+        snapshot_id = SnapshotId(requested.snapshot_id.end_offset, requested.snapshot_id.epoch)
+        if snapshot_id not in store.snapshots:
             return {"error_code": int(ErrorCode.SNAPSHOT_NOT_FOUND)}
-        if asked.position < 0:
+        if requested.position < 0:
             return {"error_code": int(ErrorCode.POSITION_OUT_OF_RANGE)}
-        most = max(0, min(max_bytes, _MOST_BYTES))
+        byte_limit = max(0, min(max_bytes, _MAX_BYTES))
         try:
             size, piece = await in_thread(
-                Work.WARMING, store.read_snapshot_part, wanted, asked.position, most
+                Work.WARMING, store.read_snapshot_part, snapshot_id, requested.position, byte_limit
             )
         except FileNotFoundError:  # replaced by a newer one meanwhile
             return {"error_code": int(ErrorCode.SNAPSHOT_NOT_FOUND)}
-        if asked.position >= size:
+        if requested.position >= size:
             return {"error_code": int(ErrorCode.POSITION_OUT_OF_RANGE)}
         return {
-            "snapshot_id": wanted._asdict(),
+            "snapshot_id": snapshot_id._asdict(),
             "size": size,
-            "position": asked.position,
+            "position": requested.position,
             "unaligned_records": piece,
         }
 
@@ -242,14 +251,14 @@ class MetadataFetches:
 
     def _node_endpoints(self) -> list[Body]:
         return [
-            {"node_id": self._node_id, "host": each.host, "port": each.port}
-            for each in self._endpoints[:1]
+            {"node_id": self._node_id, "host": endpoint.host, "port": endpoint.port}
+            for endpoint in self._endpoints[:1]
         ]
 
 
 def _is_of_metadata(topics: Any, version: int) -> bool:
     """Return whether a Fetch is for partition 0 of the metadata topic alone."""
-    if len(topics) != 1 or [each.partition for each in topics[0].partitions] != [0]:
+    if len(topics) != 1 or [partition.partition for partition in topics[0].partitions] != [0]:
         return False
     if version >= _FIRST_WITH_IDS:
         return bool(topics[0].topic_id == TOPIC_ID)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _FORGOTTEN_AFTER_MS: Final = 300_000
 # Enough for hundreds of brokers; then the longest silent one is dropped.
-_MOST_OBSERVERS: Final = 1_000
+_MAX_OBSERVERS: Final = 1_000
 
 
 class ObserverId(NamedTuple):
@@ -60,13 +60,17 @@ class Observers:
         elif before is not None and offset >= before.leader_end_offset:
             caught_up_ms = max(caught_up_ms, before.last_fetch_ms)
         self._observers[observer] = Observer(offset, now_ms, caught_up_ms, leader_end_offset)
-        if len(self._observers) > _MOST_OBSERVERS:
+        if len(self._observers) > _MAX_OBSERVERS:
             del self._observers[next(iter(self._observers))]
 
     def lately(self, now_ms: int) -> Iterator[tuple[ObserverId, Observer]]:
         """Yield the observers that are not forgotten, by node."""
         since_ms = now_ms - _FORGOTTEN_AFTER_MS
-        gone = [each for each, seen in self._observers.items() if seen.last_fetch_ms < since_ms]
-        for each in gone:
-            del self._observers[each]
+        expired = [
+            observer_id
+            for observer_id, observer in self._observers.items()
+            if observer.last_fetch_ms < since_ms
+        ]
+        for observer_id in expired:
+            del self._observers[observer_id]
         yield from sorted(self._observers.items(), key=lambda item: item[0])

@@ -13,7 +13,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from wirebroker.authorization.following import follow_acls, unserved_protection
+from wirebroker.authorization.acl_updates import follow_acls, unserved_protection
 from wirebroker.base.addresses import java_host
 from wirebroker.base.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
@@ -39,7 +39,7 @@ from wirebroker.coordinator.controller.image.cluster_image import (
 )
 from wirebroker.coordinator.controller.image.image_builder import ImageBuilder
 from wirebroker.coordinator.operation import ControllerResult
-from wirebroker.engine.committed_answers import AnswerErrors
+from wirebroker.engine.committed_responses import ResponseErrors
 from wirebroker.engine.stepped_engine import SteppedEngine
 from wirebroker.engine.waiter import AwaitedResponse
 from wirebroker.quorum.controller.controller_log import ControllerLog
@@ -69,7 +69,9 @@ Response = TypeVar("Response")
 
 LOGGER = logging.getLogger(__name__)
 
-_ERRORS: Final = AnswerErrors(resigned=ErrorCode.NOT_CONTROLLER, disk=ErrorCode.KAFKA_STORAGE_ERROR)
+_ERRORS: Final = ResponseErrors(
+    resigned=ErrorCode.NOT_CONTROLLER, disk=ErrorCode.KAFKA_STORAGE_ERROR
+)
 
 
 class QuorumController:
@@ -171,7 +173,7 @@ class QuorumController:
             image = await log.load()
             check_features(image.features)
             if METADATA_VERSION not in image.features and files.exists(bootstrap_path):
-                bootstrap = bootstrap_records(files.read_whole(bootstrap_path))
+                bootstrap = bootstrap_records(files.read_file(bootstrap_path))
                 check_features(bootstrap_levels(bootstrap))
             elif METADATA_VERSION in image.features and log.is_unused:
                 # Kafka 4.4's storage tool writes the feature levels to the first snapshot.
@@ -180,9 +182,12 @@ class QuorumController:
                 bootstrap += first_users
             else:
                 _warn_of_ignored(image, config, first_users)
-            held = ImageBuilder(image).apply_all(bootstrap).build(offset=0, epoch=0)[0]
+            initial_image = ImageBuilder(image).apply_all(bootstrap).build(offset=0, epoch=0)[0]
             check_directory(
-                (*unserved_protection(held, config), *_protecting_configs(held, node_id)),
+                (
+                    *unserved_protection(initial_image, config),
+                    *_protecting_configs(initial_image, node_id),
+                ),
                 log.directory,
                 config,
             )
@@ -195,7 +200,7 @@ class QuorumController:
         is_new = log.is_unused and METADATA_VERSION not in image.features
         if is_new and not files.exists(bootstrap_path):
             level = RELEASES[config.str(RELEASE_VERSION)]
-            files.write_whole(bootstrap_path, encode_bootstrap(clock.now_ms(), level))
+            files.write_file(bootstrap_path, encode_bootstrap(clock.now_ms(), level))
         controller = cls(log, image, clock=clock, rules=rules, endpoints=endpoints)
         await controller._activate(bootstrap)
         return controller
@@ -203,7 +208,7 @@ class QuorumController:
     async def _activate(self, bootstrap: list[MetadataRecord]) -> None:
         """Write the first records of an empty log and the controller's registration."""
         rules = self.rules
-        self._engine.run(lambda machine, _token, moment: machine.on_loaded(moment))
+        self._engine.run(lambda machine, _token, now: machine.on_loaded(now))
         first = partial(_first_records, bootstrap, rules.config)
         registration = controller_registration(rules.node_id, rules.new_uuid(), self.endpoints)
         # One sync for both.
@@ -239,12 +244,12 @@ class QuorumController:
         if self.authorization is None or request.client is None:
             return await self._carry_out(request)
         from wirebroker.authorization.controller_rules import rule_on  # noqa: PLC0415 - if asked for
-        from wirebroker.authorization.ruling import AskedRequest  # noqa: PLC0415 - likewise
+        from wirebroker.authorization.ruling import CheckedRequest  # noqa: PLC0415 - likewise
 
         principal, host = request.client
-        asking = self.authorization.asking_for(principal, java_host(host), request.key)
-        asked = AskedRequest(asking, self.follower.image, request.version, request.body)
-        ruling = await Slices(self._clock).run(rule_on(request, asked))
+        access = self.authorization.access_for(principal, java_host(host), request.key)
+        client_request = CheckedRequest(access, self.follower.image, request.version, request.body)
+        ruling = await Slices(self._clock).run(rule_on(request, client_request))
         if ruling.refusal is not None:
             return dict(ruling.refusal)
         answer = await self._carry_out(request)
@@ -268,7 +273,7 @@ class QuorumController:
         """
         waiter: AwaitedResponse[Response] = AwaitedResponse()
         await self._engine.run_in_steps(
-            lambda machine, token, moment: machine.decide(operation, token, moment), waiter
+            lambda machine, token, now: machine.decide(operation, token, now), waiter
         )
         return await waiter.future
 
@@ -296,10 +301,10 @@ class QuorumController:
         try:
             is_fenced = await self.submit(partial(self.rules.fence, node_id, broker_epoch))
         except KafkaError as error:
-            LOGGER.warning("broker %d could not be fenced: %s", node_id, error)
+            LOGGER.warning("cannot fence broker %d: %s", node_id, error)
             return
         if is_fenced:
-            LOGGER.warning("broker %d is fenced: it was not heard of for too long", node_id)
+            LOGGER.warning("fenced broker %d: its session timed out", node_id)
 
 
 def _protecting_configs(image: ClusterImage, node_id: int) -> tuple[str, ...]:
@@ -313,12 +318,12 @@ def _warn_of_ignored(
 ) -> None:
     """Log the settings for new clusters that have no effect on this one."""
     if first_users:
-        LOGGER.warning("the cluster is not new: users to begin with are passed over")
+        LOGGER.warning("the cluster is not new: ignoring the initial users")
     level, release = image.features[METADATA_VERSION], config.str(RELEASE_VERSION)
     if config.is_set(RELEASE_VERSION) and RELEASES[release] != level:
         LOGGER.warning(
             "the cluster is not new: it keeps metadata.version %d, and %s=%s has no effect; "
-            "`wirebroker features upgrade` raises levels",
+            "run `wirebroker features upgrade` to raise it",
             level,
             RELEASE_VERSION,
             release,
@@ -326,9 +331,9 @@ def _warn_of_ignored(
 
 
 def _first_records(
-    bootstrap: list[MetadataRecord], config: Config, image: ClusterImage, moment: Moment
+    bootstrap: list[MetadataRecord], config: Config, image: ClusterImage, now: Moment
 ) -> Operation[None]:
-    del moment
+    del now
     yield
     records = activation_records(
         image,
@@ -339,7 +344,7 @@ def _first_records(
     return ControllerResult(None, records)
 
 
-def _write(records: list[MetadataRecord], image: ClusterImage, moment: Moment) -> Operation[None]:
-    del image, moment
+def _write(records: list[MetadataRecord], image: ClusterImage, now: Moment) -> Operation[None]:
+    del image, now
     yield
     return ControllerResult(None, records)

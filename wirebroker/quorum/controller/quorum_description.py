@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from wirebroker.quorum.controller.observers import Observer, ObserverId
 
 # The first version with nodes and directories.
-_HAS_NODES = 2
+_FIRST_WITH_NODES = 2
 
 
 class QuorumView(NamedTuple):
@@ -50,12 +50,12 @@ class QuorumView(NamedTuple):
 def describe_quorum(request: ControllerRequest, view: QuorumView) -> Steps[dict[str, Any]]:
     """Describe partition 0 of the metadata log if nothing else is requested; in steps."""
     body = request.body
-    asked = (
-        (topic.topic_name, each.partition_index)
+    requested = (
+        (topic.topic_name, partition.partition_index)
         for topic in body.topics
-        for each in topic.partitions
+        for partition in topic.partitions
     )
-    if list(islice(asked, 2)) != [(CLUSTER_METADATA_TOPIC, 0)]:
+    if list(islice(requested, 2)) != [(CLUSTER_METADATA_TOPIC, 0)]:
         return (yield from _unknown(body))
     return {
         "error_message": "",
@@ -65,7 +65,7 @@ def describe_quorum(request: ControllerRequest, view: QuorumView) -> Steps[dict[
                 "partitions": [_partition(view, request.version)],
             }
         ],
-        "nodes": [_node(view)] if request.version >= _HAS_NODES else [],
+        "nodes": [_node(view)] if request.version >= _FIRST_WITH_NODES else [],
     }
 
 
@@ -78,13 +78,17 @@ def _partition(view: QuorumView, version: int) -> dict[str, Any]:
     }
     observers = [
         {
-            "replica_id": who.node_id,
-            **({"replica_directory_id": who.directory_id} if version >= _HAS_NODES else {}),
-            "log_end_offset": seen.end_offset,
-            "last_fetch_timestamp": seen.last_fetch_ms,
-            "last_caught_up_timestamp": seen.last_caught_up_ms,
+            "replica_id": observer_id.node_id,
+            **(
+                {"replica_directory_id": observer_id.directory_id}
+                if version >= _FIRST_WITH_NODES
+                else {}
+            ),
+            "log_end_offset": observer.end_offset,
+            "last_fetch_timestamp": observer.last_fetch_ms,
+            "last_caught_up_timestamp": observer.last_caught_up_ms,
         }
-        for who, seen in view.observers
+        for observer_id, observer in view.observers
     ]
     return {
         "partition_index": 0,
@@ -99,7 +103,8 @@ def _partition(view: QuorumView, version: int) -> dict[str, Any]:
 
 def _node(view: QuorumView) -> dict[str, Any]:
     listeners = [
-        {"name": each.name, "host": each.host, "port": each.port} for each in view.endpoints
+        {"name": endpoint.name, "host": endpoint.host, "port": endpoint.port}
+        for endpoint in view.endpoints
     ]
     return {"node_id": view.voter_id, "listeners": listeners}
 
@@ -112,7 +117,8 @@ def _unknown(body: Any) -> Steps[dict[str, Any]]:
     topics: list[dict[str, Any]] = []
     for topic in body.topics:
         partitions = yield from collected(
-            {"partition_index": each.partition_index, **failure} for each in topic.partitions
+            {"partition_index": partition.partition_index, **failure}
+            for partition in topic.partitions
         )
         topics.append({"topic_name": topic.topic_name, "partitions": partitions})
         yield

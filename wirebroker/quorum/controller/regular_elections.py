@@ -58,10 +58,10 @@ class RegularElections:
         try:
             moved = await controller.submit(partial(give_back, controller.rules.config))
         except KafkaError as error:
-            LOGGER.warning("leaderships stay where they are for now: %s", error)
+            LOGGER.warning("cannot elect preferred leaders now: %s", error)
             return
         if moved:
-            LOGGER.info("%d leadership(s) went back to preferred replicas", moved)
+            LOGGER.info("moved %d leadership(s) back to preferred replicas", moved)
 
     async def elect_uncleanly(self) -> None:
         """Elect replicas that may lack records, where the configuration allows it."""
@@ -71,12 +71,12 @@ class RegularElections:
             try:
                 elected = await controller.submit(partial(elect_uncleanly, controller.rules.config))
             except KafkaError as error:
-                LOGGER.warning("partitions stay without a leader for now: %s", error)
+                LOGGER.warning("cannot elect unclean leaders now: %s", error)
                 return
             if elected:
                 LOGGER.warning(
-                    "%d partition(s) without a leader are led by a replica that may have missed"
-                    " records, as unclean.leader.election.enable allows",
+                    "elected replicas that may lack records as leaders of %d partition(s)"
+                    " (unclean.leader.election.enable)",
                     elected,
                 )
 

@@ -55,7 +55,7 @@ class TokenRemoval:
         try:
             removed = await self._controller.submit(remove_expired)
         except KafkaError as error:
-            LOGGER.warning("expired delegation tokens stay for now: %s", error)
+            LOGGER.warning("cannot remove expired delegation tokens now: %s", error)
             return
         for token in removed:
             LOGGER.info("delegation token %s of %s has expired", token.token_id, token.owner)

@@ -137,8 +137,10 @@ def _partition_view(
     if leader == NO_LEADER or leader not in brokers or brokers[leader].fenced:
         error, leader = ErrorCode.LEADER_NOT_AVAILABLE, NO_LEADER
     elif listener not in brokers[leader].endpoints:
-        known = version >= _LISTENER_ERROR_VERSION
-        error = ErrorCode.LISTENER_NOT_FOUND if known else ErrorCode.LEADER_NOT_AVAILABLE
+        has_listener_error = version >= _LISTENER_ERROR_VERSION
+        error = (
+            ErrorCode.LISTENER_NOT_FOUND if has_listener_error else ErrorCode.LEADER_NOT_AVAILABLE
+        )
         leader = NO_LEADER
     elif len(replicas) < len(partition.replicas) or len(isr) < len(partition.isr):
         error = ErrorCode.REPLICA_NOT_AVAILABLE

@@ -83,14 +83,14 @@ class MetadataFollower:
 
     async def publish(self, change: ImageChange, image: ClusterImage) -> None:
         """Notify all subscribers of the next image."""
-        assert image.offset >= self.image.offset, "the log does not go back"
+        assert image.offset >= self.image.offset, "metadata offsets never decrease"
         slices = Slices(self._clock)  # subscribers slice their own work only
         for name, follow in self._subscribers:
             try:
                 await follow(change, image)
             except Exception:
                 LOGGER.exception(
-                    "%s did not follow a metadata change at offset %d", name, image.offset
+                    "%s cannot apply the metadata change at offset %d", name, image.offset
                 )
             await slices.turn()
         self.image = image

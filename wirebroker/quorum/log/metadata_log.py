@@ -144,11 +144,11 @@ class MetadataLog:
         self.snapshots.note_voters(records)
         for record in records:
             if isinstance(record, KRaftVoters):
-                others = {voter.voter_id for voter in record.voters} - {self._node_id}
-                if others:
+                other_voters = {voter.voter_id for voter in record.voters} - {self._node_id}
+                if other_voters:
                     raise StartError(
-                        f"{self.store.directory} has other voters than this node: {others}",
-                        "only a quorum of this node alone can be opened",
+                        f"{self.store.directory} has other voters than this node: {other_voters}",
+                        "choose a directory whose only voter is this node",
                     )
 
     def lead(self, image: ClusterImage) -> ClusterImage:
@@ -162,7 +162,8 @@ class MetadataLog:
         state = read_quorum_state(self._files, directory, node_id=self._node_id)
         self.epoch = max(state.leader_epoch, self.store.latest_epoch, image.epoch) + 1
         is_dynamic = any(
-            isinstance(each, KRaftVersion) and each.kraft_version for each in self.snapshots.voters
+            isinstance(record, KRaftVersion) and record.kraft_version
+            for record in self.snapshots.voters
         )
         data_version = 1 if is_dynamic else state.data_version
         state = state._replace(leader_epoch=self.epoch, data_version=data_version)
@@ -232,6 +233,6 @@ class MetadataLog:
                 on_failure(error)
             else:
                 # The log continues in its current segment.
-                LOGGER.warning("no metadata snapshot could be begun: %s", error)
+                LOGGER.warning("cannot start a metadata snapshot: %s", error)
             return
         self.snapshots.begin(image, timestamp_ms=self._last_timestamp_ms)

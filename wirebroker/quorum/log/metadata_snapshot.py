@@ -157,7 +157,7 @@ def read_snapshot(content: bytes) -> SnapshotContents:
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "the snapshot has no header")
     if not isinstance(controls[-1], SnapshotFooter):
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "the snapshot ends before its footer")
-    voters = [each for each in controls if isinstance(each, KRaftVersion | KRaftVoters)]
+    voters = [record for record in controls if isinstance(record, KRaftVersion | KRaftVoters)]
     return SnapshotContents(batches, list(voters), controls[0].last_contained_log_timestamp)
 
 

@@ -98,7 +98,7 @@ class MetadataStore:
             files.sync_directory(directory.rpartition("/")[0])
         if not files.exists(f"{directory}/partition.metadata"):
             text = f"version: 0\ntopic_id: {uuid_text(TOPIC_ID)}"
-            files.write_whole(f"{directory}/partition.metadata", text.encode())
+            files.write_file(f"{directory}/partition.metadata", text.encode())
         names = files.list_files(directory)
         self.snapshots = snapshot_ids(names)
         for base_offset in segment_base_offsets(names):
@@ -114,7 +114,7 @@ class MetadataStore:
         """Return the contents of the newest snapshot, if any."""
         if not self.snapshots:
             return None
-        content = self._files.read_whole(f"{self._directory}/{self.snapshots[-1].file_name}")
+        content = self._files.read_file(f"{self._directory}/{self.snapshots[-1].file_name}")
         self.snapshot_bytes = len(content)
         return content
 
@@ -145,7 +145,7 @@ class MetadataStore:
         for header, batch in batches:
             if header.leader_epoch < 0:  # not covered by the checksum
                 raise StartError(
-                    f"{self._directory} has the epoch {header.leader_epoch} "
+                    f"{self._directory} has the invalid epoch {header.leader_epoch} "
                     f"at offset {header.base_offset}",
                     "restore the directory from a backup",
                 )
@@ -162,17 +162,17 @@ class MetadataStore:
         recovery = segment.recover(keep, index_interval_bytes=_INDEX_INTERVAL_BYTES)
         if recovery.cut_bytes:
             LOGGER.warning(
-                "%s: cut %d bytes off the end that were not written completely (%s)",
+                "%s: removed %d bytes of an incomplete write from its end (%s)",
                 segment.log.path,
                 recovery.cut_bytes,
                 recovery.reason,
             )
         return recovery.next_offset
 
-    def _check_gap(self, expected: int, found: int) -> None:
-        if found != expected:
+    def _check_gap(self, expected: int, actual: int) -> None:
+        if actual != expected:
             raise StartError(
-                f"{self._directory} lacks the records from offset {expected} to {found - 1}",
+                f"{self._directory} lacks the records from offset {expected} to {actual - 1}",
                 "restore the directory from a backup",
             )
 
@@ -210,10 +210,10 @@ class MetadataStore:
 
     def common_end(self, epoch: int, end_offset: int) -> int:
         """Return up to where this log agrees with one whose `epoch` ended at `end_offset`."""
-        known, known_end = self._epochs.end_offset_for(epoch, self.end_offset)
-        if known == UNDEFINED_EPOCH:
+        own_epoch, own_end = self._epochs.end_offset_for(epoch, self.end_offset)
+        if own_epoch == UNDEFINED_EPOCH:
             return min(end_offset, self.end_offset)
-        return min(known_end, end_offset) if known == epoch else known_end
+        return min(own_end, end_offset) if own_epoch == epoch else own_end
 
     def truncate_to(self, offset: int) -> None:
         """Remove the batches that contain `offset` or follow it."""
@@ -238,7 +238,7 @@ class MetadataStore:
 
     def write_snapshot(self, snapshot: SnapshotId, content: bytes) -> None:
         """Write and sync a snapshot's file. Blocks."""
-        self._files.write_whole(f"{self._directory}/{snapshot.file_name}", content)
+        self._files.write_file(f"{self._directory}/{snapshot.file_name}", content)
         self.snapshot_bytes = len(content)
 
     def advance_start(self, snapshot: SnapshotId) -> None:
@@ -276,10 +276,10 @@ class MetadataStore:
                 return self.snapshots[-1]
             if is_at_snapshot:
                 return None
-        found = EpochEnd(*self._epochs.end_offset_for(epoch, end_offset))
-        if found.epoch < 0:
+        epoch_end = EpochEnd(*self._epochs.end_offset_for(epoch, end_offset))
+        if epoch_end.epoch < 0:
             return EpochEnd(self.latest_epoch, end_offset)
-        return found if found.epoch != epoch or found.end_offset < offset else None
+        return epoch_end if epoch_end.epoch != epoch or epoch_end.end_offset < offset else None
 
     def slice_from(self, offset: int, end_offset: int, max_bytes: int) -> FileSlice | None:
         """Return whole batches of one segment, if there are any.
@@ -291,10 +291,10 @@ class MetadataStore:
         """
         if offset >= end_offset:
             return None
-        bases = [each.base_offset for each in self._segments]
+        bases = [segment.base_offset for segment in self._segments]
         segment = self._segments[bisect_right(bases, offset) - 1]
-        behind = segment.position_for_offset(end_offset)
-        end = segment.size if behind is None else behind[0]
+        end_batch = segment.position_for_offset(end_offset)
+        end = segment.size if end_batch is None else end_batch[0]
         part = segment.read_slice(offset, max_bytes, end_position=end, min_one=True)
         return part if part is not None and part.length else None
 
@@ -318,7 +318,7 @@ class MetadataStore:
             try:
                 segment.close()
             except OSError as error:  # a start rebuilds the indexes
-                LOGGER.warning("the indexes of %s are not finished: %s", segment, error)
+                LOGGER.warning("cannot finish the indexes of %s: %s", segment, error)
 
     def _segment(self, base_offset: int) -> Segment:
         return Segment(self._files, self._directory, base_offset, created_ms=self._clock.now_ms())

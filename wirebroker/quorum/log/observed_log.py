@@ -142,7 +142,7 @@ class ObservedLog:
             image = await image_of_snapshot(contents, store.snapshots[-1], self._clock)
             self._snapshots.note_voters(contents.voters)
         store.remove_leftovers()
-        self._uncommitted.extend(FetchedBatch(*each) for each in store.recover())
+        self._uncommitted.extend(FetchedBatch(*recovered) for recovered in store.recover())
         return image
 
     async def close(self) -> None:
@@ -159,8 +159,8 @@ class ObservedLog:
             KafkaError: CORRUPT_MESSAGE: offsets or epochs do not follow; earlier batches stay.
             OSError: The disk failed.
         """
-        for each in batches:
-            header = each.header
+        for fetched in batches:
+            header = fetched.header
             if header.base_offset != self.end_offset or header.leader_epoch < self.last_epoch:
                 raise KafkaError(
                     ErrorCode.CORRUPT_MESSAGE,
@@ -169,19 +169,19 @@ class ObservedLog:
                 )
             if header.leader_epoch > self._store.latest_epoch:
                 self._store.begin_epoch(header.leader_epoch)
-            self._store.append(EncodedBatches([bytearray(each.batch)], [header]))
-            self._uncommitted.append(each)
+            self._store.append(EncodedBatches([bytearray(fetched.batch)], [header]))
+            self._uncommitted.append(fetched)
 
     def take_committed(self, high_watermark: int) -> list[FetchedBatch]:
         """Return the newly committed batches, once."""
-        taken: list[FetchedBatch] = []
+        committed: list[FetchedBatch] = []
         while self._uncommitted and self._uncommitted[0].header.last_offset < high_watermark:
-            each = self._uncommitted.popleft()
-            self._last_timestamp_ms = each.header.max_timestamp
-            if each.header.is_control:
-                self._snapshots.note_voters(control_records(each.batch, each.header))
-            taken.append(each)
-        return taken
+            fetched = self._uncommitted.popleft()
+            self._last_timestamp_ms = fetched.header.max_timestamp
+            if fetched.header.is_control:
+                self._snapshots.note_voters(control_records(fetched.batch, fetched.header))
+            committed.append(fetched)
+        return committed
 
     def truncate(self, epoch: int, end_offset: int) -> None:
         """Truncate to the leader's log, where `epoch` ended at `end_offset`.
@@ -190,18 +190,18 @@ class ObservedLog:
             KafkaError: CORRUPT_MESSAGE: it would remove committed records.
             OSError: The disk failed.
         """
-        keep = self._store.common_end(epoch, end_offset)
+        new_end = self._store.common_end(epoch, end_offset)
         committed = self.end_offset
         if self._uncommitted:
             committed = self._uncommitted[0].header.base_offset
-        if keep < committed:
+        if new_end < committed:
             raise KafkaError(
                 ErrorCode.CORRUPT_MESSAGE,
-                f"the quorum's log ends at {keep} where {committed} records were committed",
+                f"the quorum's log ends at {new_end}, but {committed} records were committed",
             )
-        LOGGER.info("the metadata log is cut from %d to %d", self.end_offset, keep)
-        self._store.truncate_to(keep)
-        while self._uncommitted and self._uncommitted[-1].header.last_offset >= keep:
+        LOGGER.info("truncating the metadata log from %d to %d", self.end_offset, new_end)
+        self._store.truncate_to(new_end)
+        while self._uncommitted and self._uncommitted[-1].header.last_offset >= new_end:
             self._uncommitted.pop()
 
     async def install(self, snapshot: SnapshotId, content: bytes) -> ClusterImage:

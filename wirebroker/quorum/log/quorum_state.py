@@ -43,7 +43,7 @@ def read_quorum_state(files: Files, directory: str, *, node_id: int) -> QuorumSt
     if not files.exists(path):
         return QuorumState()
     try:
-        content: dict[str, Any] = parse_json(files.read_whole(path))
+        content: dict[str, Any] = parse_json(files.read_file(path))
         state = QuorumState(
             json_integer(content["leaderEpoch"], 0, MAX_INT32),
             json_integer(content["data_version"], 0, 1),
@@ -54,7 +54,7 @@ def read_quorum_state(files: Files, directory: str, *, node_id: int) -> QuorumSt
     if voters - {node_id}:
         raise StartError(
             f"{directory} belongs to a quorum with the voters {sorted(voters)}",
-            f"only a directory whose only voter is node {node_id} can be opened",
+            f"choose a directory whose only voter is node {node_id}",
         )
     return state
 
@@ -77,4 +77,4 @@ def write_quorum_state(files: Files, directory: str, state: QuorumState, *, node
         content["votedDirectoryId"] = uuid_text(ZERO_UUID)
     content["data_version"] = state.data_version
     text = json.dumps(content, separators=(",", ":"))
-    files.write_whole(f"{directory}/{FILE_NAME}", text.encode())
+    files.write_file(f"{directory}/{FILE_NAME}", text.encode())

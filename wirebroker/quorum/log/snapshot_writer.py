@@ -50,8 +50,12 @@ class SnapshotWriter:
         """Keep the newest voter record of each kind."""
         for record in records:
             if isinstance(record, KRaftVersion | KRaftVoters):
-                kept = [each for each in self.voters if type(each) is not type(record)]
-                self.voters = [*kept, record]
+                other_kinds = [
+                    voter_record
+                    for voter_record in self.voters
+                    if type(voter_record) is not type(record)
+                ]
+                self.voters = [*other_kinds, record]
 
     @property
     def is_busy(self) -> bool:
@@ -77,7 +81,7 @@ class SnapshotWriter:
 
         A new segment must have begun; `timestamp_ms` is that of the last record.
         """
-        assert self._task is None, "one at a time"
+        assert self._task is None, "another snapshot is being written"
         self._last_at = self._clock.monotonic()
         self._task = asyncio.create_task(self._write(image, timestamp_ms), name="metadata snapshot")
 
@@ -97,7 +101,7 @@ class SnapshotWriter:
             self._store.advance_start(snapshot)
         except OSError as error:
             # The log is complete without it; the next snapshot retries.
-            LOGGER.warning("no metadata snapshot could be written: %s", error)
+            LOGGER.warning("cannot write a metadata snapshot: %s", error)
         else:
             LOGGER.info("wrote metadata snapshot %s (%d bytes)", snapshot.file_name, len(content))
         finally:

@@ -48,7 +48,7 @@ class Heartbeats:
     """
 
     __slots__ = (
-        "_home",
+        "_caller_loop",
         "_hurry",
         "_interval_s",
         "_is_stopped",
@@ -80,7 +80,7 @@ class Heartbeats:
         self._retry = Backoff(first_s=_RETRY_S, most_s=most_s, jitter=0.02)
         self._random = random.Random()  # noqa: S311 - jitter, no secrets
         self._timeout_s = timeout_s
-        self._home = asyncio.get_running_loop()
+        self._caller_loop = asyncio.get_running_loop()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._hurry: asyncio.Event | None = None
         self._task: asyncio.Task[None] | None = None
@@ -89,11 +89,11 @@ class Heartbeats:
 
     def start(self) -> None:
         """Start the thread."""
-        assert self._thread is None, "it is started once"
+        assert self._thread is None, "it was already started"
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
         self._thread.start()
 
-    def hurry(self) -> None:
+    def send_now(self) -> None:
         """Send the next heartbeat immediately."""
         if self._loop is not None and self._hurry is not None:
             with contextlib.suppress(RuntimeError):  # it has ended
@@ -117,19 +117,19 @@ class Heartbeats:
             asyncio.run(self._beat())
 
     async def _beat(self) -> None:
-        self._hurry = hurry = asyncio.Event()
+        self._hurry = send_now = asyncio.Event()
         self._task = asyncio.current_task()
         self._loop = asyncio.get_running_loop()
         controllers = self._make_controllers()
         failures = 0
         try:
             while not self._is_stopped:
-                hurry.clear()
+                send_now.clear()
                 failures = 0 if await self._is_taken(controllers) else failures + 1
                 delay_s = self._retry.delay_s(failures, self._random) or self._interval_s()
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(delay_s):
-                        await hurry.wait()
+                        await send_now.wait()
         finally:
             await controllers.close()
 
@@ -139,7 +139,7 @@ class Heartbeats:
             answer = await self._ask(controllers)
             self._tell(answer)
         except Exception:  # the root of a thread: without heartbeats the broker is fenced
-            logger.exception("a heartbeat failed; the next one comes")
+            logger.exception("a heartbeat failed; retrying")
             return False
         return not isinstance(answer, PeerError) and not answer.error_code
 
@@ -153,4 +153,4 @@ class Heartbeats:
 
     def _tell(self, answer: Any) -> None:
         with contextlib.suppress(RuntimeError):  # the other loop has ended
-            self._home.call_soon_threadsafe(self._on_answer, answer)
+            self._caller_loop.call_soon_threadsafe(self._on_answer, answer)

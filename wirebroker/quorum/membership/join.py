@@ -1,7 +1,7 @@
 """`wirebroker join`: settings of a new member, from the cluster, a directory and a file.
 
 The node id is that of a used directory, or of the file. Otherwise it is the lowest free id; if
-several members join at once, one gets it and the others choose again (broker/joining.py).
+several members join at once, one gets it and the others choose again (broker/join_process.py).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from wirebroker.config.quorum import parse_address
 from wirebroker.config.sources.sources import load_config, read_properties, without_placeholders
 from wirebroker.net.client.settings import PeerAddress
 from wirebroker.quorum.membership.quorum_image import lowest_free_id, read_image
-from wirebroker.security.login.outgoing import way_of
+from wirebroker.security.login.outgoing import connection_method
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,14 +58,14 @@ def config_of_member(
         ConfigError: A setting is invalid.
     """
     address = _address_of(controller)
-    filed = _settings_of(file)
-    if data_directory is None and not _listed_in({**filed, **flags}):
+    file_settings = _settings_of(file)
+    if data_directory is None and not _listed_in({**file_settings, **flags}):
         data_directory = _DATA_DIRECTORY
     member = {
         "process.roles": "broker",
         "node.id": str(node_id),
         "controller.quorum.bootstrap.servers": str(address),
-        **{name: value for name, value in _DEFAULTS.items() if name not in filed},
+        **{name: value for name, value in _DEFAULTS.items() if name not in file_settings},
     }
     return load_config(
         file=file,
@@ -78,7 +78,7 @@ def config_of_member(
     )
 
 
-def node_id_given(
+def configured_node_id(
     flags: Mapping[str, str], data_directory: str | None, file: Path | None = None
 ) -> int | None:
     """Return the node id of the directory or the file, or None.
@@ -88,14 +88,14 @@ def node_id_given(
     Raises:
         ConfigError: The file is unreadable, or its node.id is invalid.
     """
-    filed = _settings_of(file)
-    listed = _listed_in({**filed, **flags})
+    file_settings = _settings_of(file)
+    listed_directories = _listed_in({**file_settings, **flags})
     # All directories have the same meta.properties.
-    directory = data_directory or listed.split(",")[0].strip() or _DATA_DIRECTORY
-    found = _node_id_of(directory)
-    if found is None and "node.id" in filed:
-        return Config(filed).int("node.id")
-    return found
+    directory = data_directory or listed_directories.split(",")[0].strip() or _DATA_DIRECTORY
+    node_id = _node_id_of(directory)
+    if node_id is None and "node.id" in file_settings:
+        return Config(file_settings).int("node.id")
+    return node_id
 
 
 def free_node_id(controller: str, config: Config, *, timeout_s: float, above: int = 0) -> int:
@@ -112,10 +112,13 @@ def free_node_id(controller: str, config: Config, *, timeout_s: float, above: in
         StartError: The controllers do not respond.
     """
     addresses = [_address_of(controller)]
-    looking = read_image(
-        addresses, way=way_of(to_controllers(config)), clock=SystemClock(), timeout_s=timeout_s
+    reading = read_image(
+        addresses,
+        way=connection_method(to_controllers(config)),
+        clock=SystemClock(),
+        timeout_s=timeout_s,
     )
-    image = asyncio.run(looking)
+    image = asyncio.run(reading)
     return lowest_free_id(image, above=above)
 
 

@@ -12,7 +12,7 @@ import random
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 
-from wirebroker.authorization.following import unserved_protection
+from wirebroker.authorization.acl_updates import unserved_protection
 from wirebroker.base.clock import pause
 from wirebroker.codecs.errors import KafkaError, MalformedFrameError
 from wirebroker.config import StartError
@@ -38,7 +38,7 @@ from wirebroker.quorum.log.observed_log import ObservedLog
 from wirebroker.quorum.membership.member_lifecycle import MemberLifecycle, Pace
 from wirebroker.quorum.membership.metadata_fetcher import MetadataFetcher
 from wirebroker.quorum.membership.voters import check_is_no_voter
-from wirebroker.security.login.outgoing import way_of
+from wirebroker.security.login.outgoing import connection_method
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -50,14 +50,14 @@ if TYPE_CHECKING:
     from wirebroker.net.listeners.ready_lines import BoundListener
     from wirebroker.quorum.channel.broker_lifecycle import BrokerLifecycle
     from wirebroker.quorum.channel.controller_channel import ControllerChannel
-    from wirebroker.security.login.outgoing import Way
+    from wirebroker.security.login.outgoing import ConnectionMethod
     from wirebroker.storage.files import Files
 
 LOGGER = logging.getLogger("wirebroker")
 
-_ASK_AGAIN_S: Final = 0.25
+_RETRY_S: Final = 0.25
 _FIND_S: Final = 2.0
-_TELL_AGAIN_S: Final = 5.0
+_LOG_AGAIN_S: Final = 5.0
 # How long one controller may take before another is tried.
 _REQUEST_S: Final = 5.0
 
@@ -66,7 +66,7 @@ def controllers_at(
     addresses: Sequence[PeerAddress],
     clock: Clock,
     *,
-    way: Way,
+    way: ConnectionMethod,
     request_timeout_s: float = _REQUEST_S,
     node_id: int | None = None,
     more: Callable[[], Sequence[PeerAddress]] | None = None,
@@ -87,10 +87,10 @@ def controllers_at(
 def registered_controllers(image: ClusterImage, listener: str) -> list[PeerAddress]:
     """Return the addresses of an image's controllers on a listener."""
     return [
-        PeerAddress(each.host, each.port)
+        PeerAddress(endpoint.host, endpoint.port)
         for record in image.controllers.values()
-        for each in record.body.end_points
-        if each.name.upper() == listener.upper()
+        for endpoint in record.body.end_points
+        if endpoint.name.upper() == listener.upper()
     ]
 
 
@@ -102,9 +102,9 @@ async def find_cluster(
     Raises:
         StartError: No controller has responded in time.
     """
-    begun = clock.monotonic()
-    deadline = begun + timeout_s
-    tell_at = begun
+    started = clock.monotonic()
+    deadline = started + timeout_s
+    next_log_at = started
     while True:
         try:
             node = await controllers.find(_FIND_S)
@@ -120,17 +120,17 @@ async def find_cluster(
                     f"no controller was found within {timeout_s:g} s ({error})",
                     "check controller.quorum.bootstrap.servers, and that the controllers run",
                 ) from error
-            if (now := clock.monotonic()) >= tell_at:
-                tell_at = now + _TELL_AGAIN_S
+            if (now := clock.monotonic()) >= next_log_at:
+                next_log_at = now + _LOG_AGAIN_S
                 LOGGER.info(
-                    "no controller answers yet, after %.0f of %g s: %s",
-                    now - begun,
+                    "no controller has responded after %.0f of %g s: %s",
+                    now - started,
                     timeout_s,
                     error,
                 )
-            await pause(_ASK_AGAIN_S)
+            await pause(_RETRY_S)
         else:
-            assert controllers.cluster_id is not None, "who was found has told it"
+            assert controllers.cluster_id is not None, "every controller returns the cluster id"
             return controllers.cluster_id, connection.local_host
 
 
@@ -152,8 +152,8 @@ def check_joinable(image: ClusterImage, config: Config) -> None:
     }
     if unserved:
         LOGGER.info(
-            "the cluster has %s: this broker keeps their records and serves no such groups; "
-            "while there are any keep __consumer_offsets and __share_group_state on Java "
+            "the cluster has %s: this broker stores their records but does not serve such groups; "
+            "while any exist, keep __consumer_offsets and __share_group_state on Java "
             "brokers (kafka-reassign-partitions --generate --broker-list ..., docs/cluster.md)",
             ", ".join(f"{name} {level}" for name, level in unserved.items()),
         )
@@ -176,6 +176,7 @@ class JoinedQuorum:
         "_channel",
         "_clock",
         "_config",
+        "_connection_method",
         "_controllers",
         "_failure",
         "_fetcher",
@@ -186,7 +187,6 @@ class JoinedQuorum:
         "_local_host",
         "_log",
         "_on_failure",
-        "_way",
         "metadata",
     )
 
@@ -205,10 +205,10 @@ class JoinedQuorum:
         self._clock = clock
         self._on_failure = on_failure
         self._failure: str | None = None
-        self._addresses = tuple(PeerAddress(*each) for each in controllers_of(config))
-        self._way = way_of(to_controllers(config))
+        self._addresses = tuple(PeerAddress(*address) for address in controllers_of(config))
+        self._connection_method = connection_method(to_controllers(config))
         self.metadata = MetadataFollower(clock)
-        self._controllers = self._new_way()
+        self._controllers = self._new_controllers()
         self._channel = RemoteChannel(self._controllers, self._clock)
         self._local_host = ""
         self._lifecycle: MemberLifecycle | None = None
@@ -224,7 +224,7 @@ class JoinedQuorum:
     @property
     def lifecycle(self) -> BrokerLifecycle:
         """This broker's membership."""
-        assert self._lifecycle is not None, "it is open"
+        assert self._lifecycle is not None, "the quorum is not open"
         return self._lifecycle
 
     @property
@@ -240,7 +240,7 @@ class JoinedQuorum:
     async def find_cluster_id(self) -> str | None:
         """Query the controllers; see Quorum."""
         names = ", ".join(map(str, self._addresses))
-        LOGGER.info("asking the controllers at %s for the cluster", names)
+        LOGGER.info("looking up the cluster at controllers %s", names)
         cluster_id, self._local_host = await find_cluster(
             self._controllers, clock=self._clock, timeout_s=self._patience_s
         )
@@ -257,10 +257,10 @@ class JoinedQuorum:
         except (KafkaError, MalformedFrameError) as error:
             raise StartError(
                 f"the metadata log in {log.directory} cannot be read: {error}",
-                "remove that folder: it is fetched again from the controllers",
+                "remove that folder; the broker fetches it again from the controllers",
             ) from None
         self._fetcher = MetadataFetcher(
-            self._new_way(),
+            self._new_controllers(),
             log,
             self.metadata,
             clock=self._clock,
@@ -279,17 +279,19 @@ class JoinedQuorum:
             node_id=self._config.node_id,
             clock=self._clock,
             pace=self._pace,
-            make_controllers=lambda: self._new_way(request_timeout_s=self._pace.session_s / 2),
+            make_controllers=lambda: self._new_controllers(
+                request_timeout_s=self._pace.session_s / 2
+            ),
             on_replaced=self._fail,
         )
 
-    def _new_way(self, *, request_timeout_s: float = _REQUEST_S) -> ActiveController:
+    def _new_controllers(self, *, request_timeout_s: float = _REQUEST_S) -> ActiveController:
         """Return connections to the configured and the registered controllers."""
         (listener, *_) = self._config.list("controller.listener.names") or ("CONTROLLER",)
         return controllers_at(
             self._addresses,
             self._clock,
-            way=self._way,
+            way=self._connection_method,
             request_timeout_s=request_timeout_s,
             node_id=self._config.node_id,
             more=lambda: registered_controllers(self.metadata.image, listener),
@@ -309,57 +311,56 @@ class JoinedQuorum:
         )
         caught_up.cancel()
         if self._failure is not None:
-            raise StartError(self._failure, "docs/cluster.md tells what can be joined")
+            raise StartError(self._failure, "see docs/cluster.md for what can be joined")
         if not fetcher.caught_up.is_set():
             raise StartError(
                 f"the metadata was not fetched within {self._patience_s:g} s",
-                "check that the controllers run and have elected one of them",
+                "check that the controllers run and have elected a leader",
             )
 
     async def endpoints(self, endpoints: Sequence[Endpoint]) -> Sequence[Endpoint]:
         """Replace wildcard hosts by the local address towards the controller; see Quorum."""
-        told = [
-            each._replace(host=self._local_host) if is_wildcard(each.host) else each
-            for each in endpoints
+        advertised = [
+            endpoint._replace(host=self._local_host) if is_wildcard(endpoint.host) else endpoint
+            for endpoint in endpoints
         ]
         # Others may be for clients on this machine only, as a container's published port.
         needed = (
-            {each.name for each in told}
+            {endpoint.name for endpoint in advertised}
             if is_auto(self._config)
             else {inter_broker_listener(self._config)}
         )
-        for each in told:
+        for endpoint in advertised:
             if (
-                each.name in needed
-                and _is_loopback(each.host)
+                endpoint.name in needed
+                and _is_loopback(endpoint.host)
                 and not _is_loopback(self._local_host)
             ):
                 raise StartError(
-                    f"{each.name} would be registered as {each.host}, which nobody reaches but "
-                    "this machine, and the controllers are on another",
-                    "listen at an address of the network (--host 0.0.0.0), or set "
-                    "advertised.listeners",
+                    f"{endpoint.name} would be registered as {endpoint.host}, which only "
+                    "this machine can reach, but the controllers are on another",
+                    "listen on a network address (--host 0.0.0.0), or set advertised.listeners",
                 )
-        return told
+        return advertised
 
     def on_disk_failure(self, tell: Callable[[str, OSError], None]) -> None:
         """Do nothing: a failure of the log's disk ends this broker."""
 
     def watch_disks(self, directories: Sequence[DataDirectory]) -> None:
         """See Quorum."""
-        assert self._lifecycle is not None, "it is open"
+        assert self._lifecycle is not None, "the quorum is not open"
         self._lifecycle.watch_disks(directories)
 
     def disk_failed(self) -> None:
         """See Quorum."""
-        assert self._lifecycle is not None, "it is open"
-        self._lifecycle.hurry()
+        assert self._lifecycle is not None, "the quorum is not open"
+        self._lifecycle.send_now()
 
     def use_config(self, config: Config) -> None:
         """Report changes to the controllers, which have their own configuration."""
         del config
         if self._lifecycle is not None:
-            self._lifecycle.hurry()
+            self._lifecycle.send_now()
 
     def serve(self) -> None:
         """Do nothing: nothing was postponed."""
@@ -368,13 +369,13 @@ class JoinedQuorum:
 
     async def retire(self) -> None:
         """Request a controlled shutdown; see Quorum."""
-        assert self._lifecycle is not None, "it is open"
+        assert self._lifecycle is not None, "the quorum is not open"
         if self._failure is not None:
             return
         try:
             await self._lifecycle.shut_down()
         except KafkaError as error:
-            LOGGER.warning("stopping all the same: %s", error.message or error.code.name)
+            LOGGER.warning("stopping anyway: %s", error.message or error.code.name)
 
     async def leave(self) -> int:
         """Stop following; see Quorum."""

@@ -116,7 +116,7 @@ class MemberLifecycle(BrokerLifecycle):
         self._changed = asyncio.Event()
         self._should_shut_down = False
         self._lines = FailureLines(
-            LOGGER, "a controller takes heartbeats again", level=logging.WARNING
+            LOGGER, "a controller accepts heartbeats again", level=logging.WARNING
         )
         self._last_answer_at = clock.monotonic()
         self.is_fenced = True
@@ -135,8 +135,8 @@ class MemberLifecycle(BrokerLifecycle):
         Raises:
             StartError: The controllers refuse or do not respond in time; NodeIdTakenError.
         """
-        begun = self._clock.monotonic()
-        is_told = False
+        started = self._clock.monotonic()
+        has_logged = False
         while True:
             try:
                 await super().register(
@@ -150,12 +150,12 @@ class MemberLifecycle(BrokerLifecycle):
             except KafkaError as error:
                 is_duplicate = error.code is ErrorCode.DUPLICATE_BROKER_REGISTRATION
                 patience_s = self._pace.duplicate_s if is_duplicate else self._pace.registration_s
-                if error.code not in _PASSING or self._clock.monotonic() >= begun + patience_s:
+                if error.code not in _PASSING or self._clock.monotonic() >= started + patience_s:
                     raise self._refusal(error) from error
-                if is_duplicate and not is_told:
-                    is_told = True
+                if is_duplicate and not has_logged:
+                    has_logged = True
                     LOGGER.info(
-                        "broker %d is still registered from before: waiting until its session ends",
+                        "broker %d is still registered: waiting until its old session ends",
                         self.node_id,
                     )
             await pause(_REGISTER_AGAIN_S)
@@ -170,10 +170,10 @@ class MemberLifecycle(BrokerLifecycle):
         )
         self._heartbeats.start()
 
-    def hurry(self) -> None:
+    def send_now(self) -> None:
         """Report local changes to the controllers immediately."""
         if self._heartbeats is not None:
-            self._heartbeats.hurry()
+            self._heartbeats.send_now()
 
     async def unfence(self) -> None:
         """Request unfencing and wait until this broker may serve."""
@@ -188,13 +188,13 @@ class MemberLifecycle(BrokerLifecycle):
             KafkaError: REQUEST_TIMED_OUT: the controllers do not respond, or do not allow it.
         """
         self._want(want_shut_down=True)
-        begun = self._clock.monotonic()
+        started = self._clock.monotonic()
         while not self._should_shut_down:
             now = self._clock.monotonic()
-            silent_s = now - max(self._last_answer_at, begun)
-            if silent_s > self._pace.session_s or now - begun > _SHUTDOWN_S:
+            silent_s = now - max(self._last_answer_at, started)
+            if silent_s > self._pace.session_s or now - started > _SHUTDOWN_S:
                 raise KafkaError(
-                    ErrorCode.REQUEST_TIMED_OUT, "the controllers have not let this broker go"
+                    ErrorCode.REQUEST_TIMED_OUT, "the controllers did not approve the shutdown"
                 )
             try:
                 async with asyncio.timeout(self._pace.session_s):
@@ -213,7 +213,7 @@ class MemberLifecycle(BrokerLifecycle):
 
     def _want(self, **wants: bool) -> None:
         self._wants = {**self._wants, **wants}
-        self.hurry()
+        self.send_now()
 
     async def _next_answer(self) -> None:
         self._changed.clear()
@@ -244,13 +244,13 @@ class MemberLifecycle(BrokerLifecycle):
     def _take(self, answer: Any) -> None:
         """Handle the response to a heartbeat."""
         if isinstance(answer, PeerError):
-            line = f"a heartbeat is not answered: {answer}; they go on"
+            line = f"a heartbeat failed, retrying: {answer}"
             self._lines.add(type(answer).__name__, line)
         elif answer.error_code == ErrorCode.STALE_BROKER_EPOCH:
             self._register_again()
         elif answer.error_code:
             name = error_name(answer.error_code)
-            self._lines.add(name, f"a heartbeat is answered {name}; they go on")
+            self._lines.add(name, f"a heartbeat was rejected with {name}, retrying")
         else:
             self._lines.end()
             self._last_answer_at = self._clock.monotonic()
@@ -260,7 +260,7 @@ class MemberLifecycle(BrokerLifecycle):
 
     def _note_fenced(self, *, is_fenced: bool) -> None:
         if is_fenced and not self.is_fenced and not self._wants["want_shut_down"]:
-            LOGGER.warning("broker %d was fenced: asking to serve again", self.node_id)
+            LOGGER.warning("broker %d was fenced: requesting to be unfenced", self.node_id)
         self.is_fenced = is_fenced
 
     # Registering again
@@ -273,15 +273,15 @@ class MemberLifecycle(BrokerLifecycle):
         """Register this incarnation again; the root of a task."""
         try:
             await self.register_again()
-            LOGGER.warning("broker %d was unregistered: it is registered again", self.node_id)
+            LOGGER.warning("broker %d was unregistered: registered it again", self.node_id)
         except KafkaError as error:
             if error.code is ErrorCode.DUPLICATE_BROKER_REGISTRATION:
                 self._on_replaced(
-                    f"another process has registered as broker {self.node_id}: this one ends"
+                    f"another process has registered as broker {self.node_id}: this one stops"
                 )
             else:
                 # The next heartbeat is refused as well and retries this.
-                LOGGER.warning("not registered again: %s", error.message or error.code.name)
+                LOGGER.warning("cannot register again: %s", error.message or error.code.name)
         finally:
             self._registering = None
 
@@ -289,7 +289,7 @@ class MemberLifecycle(BrokerLifecycle):
         reason = error.message or error.code.name
         if error.code is ErrorCode.DUPLICATE_BROKER_REGISTRATION:
             return NodeIdTakenError(
-                f"the cluster has a broker {self.node_id} that is alive",
+                f"the cluster has a live broker {self.node_id}",
                 "choose another node.id (--node-id N)",
             )
         if error.code in _PASSING:
@@ -300,5 +300,5 @@ class MemberLifecycle(BrokerLifecycle):
             )
         return StartError(
             f"the cluster refuses broker {self.node_id}: {error.code.name}: {reason}",
-            "docs/cluster.md tells what it takes",
+            "see docs/cluster.md for the requirements",
         )

@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 LOGGER = logging.getLogger(__name__)
 
 # Checking and writing that much blocks the loop for 5 ms.
-_MOST_BYTES: Final = 1 << 20
-_MOST_SNAPSHOT_BYTES: Final = 1 << 30
+_MAX_BYTES: Final = 1 << 20
+_MAX_SNAPSHOT_BYTES: Final = 1 << 30
 _WAIT_MS: Final = 500
 # First Fetch versions in which an observer sends its directory (KIP-853), and its high watermark to
 # get an immediate response if more is committed (KIP-1166).
@@ -76,7 +76,7 @@ _FATAL: Final = frozenset(
 
 
 class FetchedLog(Protocol):
-    """Stores the fetched records: ObservedLog, or UnkeptLog (quorum_image.py)."""
+    """Stores the fetched records: ObservedLog, or MemoryLog (quorum_image.py)."""
 
     @property
     def end_offset(self) -> int:
@@ -212,18 +212,18 @@ class MetadataFetcher:
         if silent_s < _SILENT_S:
             return None
         since = datetime.fromtimestamp(self._clock.now_ms() / 1000 - silent_s, UTC)
-        asked = ", ".join(dict.fromkeys(map(str, self._controllers.addresses)))
+        queried = ", ".join(dict.fromkeys(map(str, self._controllers.addresses)))
         return (
-            f"no controller has answered for {silent_s:.0f} s, since"
-            f" {since.isoformat(timespec='seconds')}; asked at {asked}"
+            f"no controller has responded for {silent_s:.0f} s, since"
+            f" {since.isoformat(timespec='seconds')}; tried {queried}"
         )
 
     def _note(self, problem: str) -> None:
         self._attempts += 1
         if self._attempts % _ATTEMPTS_PER_LINE == _FIRST_LINE:
             LOGGER.warning(
-                "no controller answers: nothing is created or altered until one does, and what"
-                " other brokers lead has no other leader if they fail: %s",
+                "no controller responds: until one does, nothing is created or altered, and"
+                " partitions of failing brokers get no new leader: %s",
                 problem,
             )
 
@@ -234,7 +234,7 @@ class MetadataFetcher:
             "fetch_offset": self._log.end_offset,
             "last_fetched_epoch": self._log.last_epoch,
             "log_start_offset": 0,
-            "partition_max_bytes": _MOST_BYTES,
+            "partition_max_bytes": _MAX_BYTES,
         }
         if version >= _DIRECTORY_VERSION:
             partition["replica_directory_id"] = self._directory_id
@@ -245,45 +245,47 @@ class MetadataFetcher:
             "replica_state": {"replica_id": self._node_id, "replica_epoch": -1},
             "max_wait_ms": _WAIT_MS,
             "min_bytes": 0,
-            "max_bytes": _MOST_BYTES,
+            "max_bytes": _MAX_BYTES,
             "topics": [{"topic_id": TOPIC_ID, "partitions": [partition]}],
         }
 
     async def _take(self, node: Node, answer: Any) -> str | None:
         """Handle a response; return the problem, or None to continue immediately."""
-        found = _partition_of(answer)
-        error_code = answer.error_code or (found.error_code if found is not None else 0)
+        partition = _partition_of(answer)
+        error_code = answer.error_code or (partition.error_code if partition is not None else 0)
         if error_code in _FATAL:
             raise KafkaError(ErrorCode(error_code), f"{node.address}: {error_name(error_code)}")
-        if found is None:
+        if partition is None:
             return f"{node.address}: {error_name(error_code)}"
-        is_told = self._learn(answer, found)
+        has_new_leader = self._learn(answer, partition)
         if error_code in _ELSEWHERE:
-            return None if is_told else f"{node.address}: {error_name(error_code)}"
+            return None if has_new_leader else f"{node.address}: {error_name(error_code)}"
         if error_code:
             return f"{node.address}: {error_name(error_code)}"
-        if found.diverging_epoch.end_offset >= 0:
-            self._log.truncate(found.diverging_epoch.epoch, found.diverging_epoch.end_offset)
+        if partition.diverging_epoch.end_offset >= 0:
+            self._log.truncate(
+                partition.diverging_epoch.epoch, partition.diverging_epoch.end_offset
+            )
             return None
-        if found.snapshot_id.end_offset >= 0:
-            snapshot = SnapshotId(found.snapshot_id.end_offset, found.snapshot_id.epoch)
+        if partition.snapshot_id.end_offset >= 0:
+            snapshot = SnapshotId(partition.snapshot_id.end_offset, partition.snapshot_id.epoch)
             return await self._load_snapshot(node, snapshot)
-        if found.records:
-            self._log.append(whole_batches(memoryview(found.records)))
-        await self._apply(found.high_watermark)
+        if partition.records:
+            self._log.append(whole_batches(memoryview(partition.records)))
+        await self._apply(partition.high_watermark)
         return None
 
-    def _learn(self, answer: Any, found: Any) -> bool:
+    def _learn(self, answer: Any, partition: Any) -> bool:
         """Adopt the leader in a response; return whether its epoch was new."""
-        leader = found.current_leader
+        leader = partition.current_leader
         if leader.leader_epoch < self.leader_epoch or leader.leader_id < 0:
             return False
-        is_news = bool(leader.leader_epoch > self.leader_epoch)
+        has_new_epoch = bool(leader.leader_epoch > self.leader_epoch)
         self.leader_epoch = leader.leader_epoch
-        for each in answer.node_endpoints or ():
-            if each.node_id == leader.leader_id and each.host:
-                self._controllers.learn(each.node_id, PeerAddress(each.host, each.port))
-        return is_news
+        for endpoint in answer.node_endpoints or ():
+            if endpoint.node_id == leader.leader_id and endpoint.host:
+                self._controllers.learn(endpoint.node_id, PeerAddress(endpoint.host, endpoint.port))
+        return has_new_epoch
 
     # Applying
 
@@ -315,15 +317,15 @@ class MetadataFetcher:
                 timeout_s=_SNAPSHOT_TIMEOUT_S,
             )
             self._answered_s = self._clock.monotonic()
-            found = _partition_of(answer, "topics")
-            error_code = answer.error_code or (found.error_code if found is not None else 0)
-            if found is None or error_code:
+            partition = _partition_of(answer, "topics")
+            error_code = answer.error_code or (partition.error_code if partition is not None else 0)
+            if partition is None or error_code:
                 return f"{node.address}: snapshot {snapshot.file_name}: {error_name(error_code)}"
-            piece = found.unaligned_records or b""
+            piece = partition.unaligned_records or b""
             content += piece
-            size = found.size
-            if len(content) > size or size > _MOST_SNAPSHOT_BYTES or not piece:
-                return f"{node.address}: snapshot {snapshot.file_name} has no sensible size"
+            size = partition.size
+            if len(content) > size or size > _MAX_SNAPSHOT_BYTES or not piece:
+                return f"{node.address}: snapshot {snapshot.file_name} has an invalid size"
             if len(content) == size:
                 break
         LOGGER.info("loading metadata snapshot %s (%d bytes)", snapshot.file_name, len(content))
@@ -349,7 +351,7 @@ class MetadataFetcher:
         return {
             "cluster_id": self._cluster_id,
             "replica_id": self._node_id,
-            "max_bytes": _MOST_BYTES,
+            "max_bytes": _MAX_BYTES,
             "topics": [{"name": TOPIC, "partitions": [partition]}],
         }
 

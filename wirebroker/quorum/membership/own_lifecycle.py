@@ -35,7 +35,7 @@ _SOON_S = 0.02
 class OwnLifecycle(BrokerLifecycle):
     """One incarnation of the broker, with a controller in the same process."""
 
-    __slots__ = ("_cordoning", "_is_serving", "_returning", "_telling")
+    __slots__ = ("_cordoning", "_is_serving", "_reporting", "_returning")
 
     def __init__(
         self, channel: ControllerChannel, metadata: MetadataFollower, *, node_id: int
@@ -43,7 +43,7 @@ class OwnLifecycle(BrokerLifecycle):
         super().__init__(channel, metadata, node_id=node_id)
         # True from unfencing until the stop.
         self._is_serving = False
-        self._telling: asyncio.Task[None] | None = None
+        self._reporting: asyncio.Task[None] | None = None
         self._cordoning: asyncio.Task[None] | None = None
         self._returning: asyncio.Task[None] | None = None
         metadata.subscribe("the membership", self._look)
@@ -64,17 +64,17 @@ class OwnLifecycle(BrokerLifecycle):
     async def end(self) -> None:
         """Cancel the reports in progress."""
         self._is_serving = False
-        begun = (self._telling, self._cordoning, self._returning)
-        tasks = [each for each in begun if each is not None]
-        for each in tasks:
-            each.cancel()
+        reports = (self._reporting, self._cordoning, self._returning)
+        tasks = [task for task in reports if task is not None]
+        for task in tasks:
+            task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     @property
     def has_others(self) -> bool:
         """Whether other brokers are active."""
         brokers = self._metadata.image.brokers.values()
-        return any(each.is_active for each in brokers if each.node_id != self.node_id)
+        return any(broker.is_active for broker in brokers if broker.node_id != self.node_id)
 
     def disk_failed(self) -> None:
         """Report offline directories so that other brokers lead their partitions.
@@ -83,39 +83,42 @@ class OwnLifecycle(BrokerLifecycle):
         is reported before this broker may serve or once it stops, because a heartbeat requests to
         serve.
         """
-        mine = self._metadata.image.brokers.get(self.node_id)
-        is_active = mine is not None and mine.is_active
+        own_broker = self._metadata.image.brokers.get(self.node_id)
+        is_active = own_broker is not None and own_broker.is_active
         if is_active and self.has_others and offline_ids(self._directories):
-            self._telling = self._begin(self._telling, self._tell_of_disks(), "failed disks")
-
-    async def _tell_of_disks(self) -> None:
-        """Report until no further directory fails; the root of a task."""
-        told: list[bytes] = []
-        try:
-            while told != (offline := offline_ids(self._directories)):
-                await self.disks_failed(offline)
-                told = offline
-        except KafkaError as error:
-            LOGGER.warning(
-                "what failed disks held is still led here: %s", error.message or error.code.name
+            self._reporting = self._begin(
+                self._reporting, self._report_failed_disks(), "failed disks"
             )
 
-    def tell_cordoned(self) -> None:
+    async def _report_failed_disks(self) -> None:
+        """Report until no further directory fails; the root of a task."""
+        reported: list[bytes] = []
+        try:
+            while reported != (offline := offline_ids(self._directories)):
+                await self.disks_failed(offline)
+                reported = offline
+        except KafkaError as error:
+            LOGGER.warning(
+                "cannot give up the partitions on failed disks: %s",
+                error.message or error.code.name,
+            )
+
+    def report_cordoned(self) -> None:
         """Report the cordoned directories if the metadata has others."""
-        if self._is_serving and self._has_cordoned_others():
+        if self._is_serving and self._has_unreported_cordons():
             self._begin_cordoning(self._metadata.image.offset)
 
     def _begin_cordoning(self, offset: int) -> None:
-        telling = self._tell_cordoned(offset)
-        self._cordoning = self._begin(self._cordoning, telling, "cordoned directories")
+        report = self._tell_cordoned(offset)
+        self._cordoning = self._begin(self._cordoning, report, "cordoned directories")
 
-    def _has_cordoned_others(self) -> bool:
-        mine = self._metadata.image.brokers.get(self.node_id)
-        said = self._cordoned()
+    def _has_unreported_cordons(self) -> bool:
+        own_broker = self._metadata.image.brokers.get(self.node_id)
+        cordoned = self._cordoned()
         return (
-            bool(said)
-            and mine is not None
-            and set(said["cordoned_log_dirs"]) != set(mine.cordoned_log_directories or ())
+            bool(cordoned)
+            and own_broker is not None
+            and set(cordoned["cordoned_log_dirs"]) != set(own_broker.cordoned_log_directories or ())
         )
 
     async def _tell_cordoned(self, offset: int) -> None:
@@ -123,11 +126,11 @@ class OwnLifecycle(BrokerLifecycle):
         try:
             while self._metadata.image.offset < offset:
                 await pause(_SOON_S)
-            while self._has_cordoned_others():
+            while self._has_unreported_cordons():
                 await self._heartbeat()
         except KafkaError as error:
             LOGGER.warning(
-                "cordoned directories still take replicas: %s", error.message or error.code.name
+                "cordoned directories still receive replicas: %s", error.message or error.code.name
             )
 
     async def _look(self, change: ImageChange, image: ClusterImage) -> None:
@@ -144,12 +147,12 @@ class OwnLifecycle(BrokerLifecycle):
                 await pause(_SOON_S)
         except KafkaError as error:
             LOGGER.error(  # noqa: TRY400 - what the controller says, no mistake of ours
-                "broker %d was unregistered, and is not registered again: %s",
+                "broker %d was unregistered and cannot register again: %s",
                 self.node_id,
                 error.message or error.code.name,
             )
         else:
-            LOGGER.warning("broker %d was unregistered: it is registered again", self.node_id)
+            LOGGER.warning("broker %d was unregistered: registered it again", self.node_id)
             self.disk_failed()  # it has registered all of its directories as online
 
     async def _has_returned(self) -> bool:

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
     from wirebroker.net.client.settings import PeerAddress
     from wirebroker.quorum.log.metadata_snapshot import SnapshotId
-    from wirebroker.security.login.outgoing import Way
+    from wirebroker.security.login.outgoing import ConnectionMethod
 
 
-class UnkeptLog:
+class MemoryLog:
     """A log that drops batches once they are applied; see metadata_fetcher.FetchedLog."""
 
     __slots__ = ("_clock", "_uncommitted", "end_offset", "last_epoch")
@@ -41,17 +41,17 @@ class UnkeptLog:
 
     def append(self, batches: list[FetchedBatch]) -> None:
         """Append the next batches."""
-        for each in batches:
-            self._uncommitted.append(each)
-            self.end_offset = each.header.last_offset + 1
-            self.last_epoch = each.header.leader_epoch
+        for fetched in batches:
+            self._uncommitted.append(fetched)
+            self.end_offset = fetched.header.last_offset + 1
+            self.last_epoch = fetched.header.leader_epoch
 
     def take_committed(self, high_watermark: int) -> list[FetchedBatch]:
         """Return the newly committed batches."""
-        taken: list[FetchedBatch] = []
+        committed: list[FetchedBatch] = []
         while self._uncommitted and self._uncommitted[0].header.last_offset < high_watermark:
-            taken.append(self._uncommitted.popleft())
-        return taken
+            committed.append(self._uncommitted.popleft())
+        return committed
 
     def truncate(self, epoch: int, end_offset: int) -> None:
         """Fail: the quorum has another leader.
@@ -60,7 +60,7 @@ class UnkeptLog:
             KafkaError: NOT_LEADER_OR_FOLLOWER.
         """
         del epoch, end_offset
-        raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "the quorum has changed its leader")
+        raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "the quorum leader has changed")
 
     async def install(self, snapshot: SnapshotId, content: bytes) -> ClusterImage:
         """Replace the log by a snapshot; return its image."""
@@ -74,7 +74,7 @@ class UnkeptLog:
 
 
 async def read_image(
-    addresses: Sequence[PeerAddress], *, way: Way, clock: Clock, timeout_s: float
+    addresses: Sequence[PeerAddress], *, way: ConnectionMethod, clock: Clock, timeout_s: float
 ) -> ClusterImage:
     """Return the committed image of a quorum.
 
@@ -93,23 +93,23 @@ async def read_image(
     follower = MetadataFollower(clock)
     fetcher = MetadataFetcher(
         controllers,
-        UnkeptLog(clock),
+        MemoryLog(clock),
         follower,
         clock=clock,
         cluster_id=cluster_id,
         on_failure=failures.append,
     )
-    fetching = asyncio.create_task(fetcher.run(), name="a look at the metadata")
+    fetching = asyncio.create_task(fetcher.run(), name="fetch the metadata image")
     caught_up = asyncio.create_task(fetcher.caught_up.wait())
     await asyncio.wait(
         {fetching, caught_up}, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED
     )
-    for each in (caught_up, fetching):
-        each.cancel()
+    for task in (caught_up, fetching):
+        task.cancel()
     await asyncio.wait({fetching})
     if not fetcher.caught_up.is_set():
-        why = failures[0] if failures else f"it was not fetched within {timeout_s:g} s"
-        raise StartError(f"the cluster's metadata cannot be read: {why}", "try again")
+        reason = failures[0] if failures else f"it was not fetched within {timeout_s:g} s"
+        raise StartError(f"the cluster's metadata cannot be read: {reason}", "try again")
     return follower.image
 
 

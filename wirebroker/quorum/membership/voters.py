@@ -29,7 +29,7 @@ LOGGER = logging.getLogger("wirebroker")
 _QUESTION: Final = {
     "topics": [{"topic_name": CLUSTER_METADATA_TOPIC, "partitions": [{"partition_index": 0}]}]
 }
-_ASK_AGAIN_S: Final = 0.25
+_RETRY_S: Final = 0.25
 
 
 async def check_is_no_voter(
@@ -45,14 +45,14 @@ async def check_is_no_voter(
         async with asyncio.timeout(timeout_s):
             code, voters = await _ask(controllers, timeout_s)
     except (PeerError, TimeoutError) as error:
-        why = str(error) or f"no leader has within {timeout_s:g} s"
+        reason = str(error) or f"no leader responded within {timeout_s:g} s"
         raise StartError(
-            f"the controllers do not say who votes: {why}",
+            f"cannot get the voters from the controllers: {reason}",
             "check controller.quorum.bootstrap.servers, and that the controllers run",
         ) from error
     if code:  # a broker that may join need not be authorized for this
         LOGGER.warning(
-            "the controllers answer %s when they are asked who votes: no voter may have the id %d",
+            "cannot get the voters from the controllers (%s): no voter may have the id %d",
             error_name(code),
             node_id,
         )
@@ -69,9 +69,11 @@ async def _ask(controllers: ActiveController, timeout_s: float) -> tuple[int, se
         answer: Any = await controllers.request(
             ApiKey.DESCRIBE_QUORUM, _QUESTION, timeout_s=timeout_s
         )
-        described = [each for topic in answer.topics for each in topic.partitions]
-        code = answer.error_code or next((each.error_code for each in described), 0)
+        described = [partition for topic in answer.topics for partition in topic.partitions]
+        code = answer.error_code or next((partition.error_code for partition in described), 0)
         if code != ErrorCode.NOT_LEADER_OR_FOLLOWER:
-            return code, {voter.replica_id for each in described for voter in each.current_voters}
+            return code, {
+                voter.replica_id for partition in described for voter in partition.current_voters
+            }
         controllers.forget((await controllers.find(timeout_s)).address)
-        await pause(_ASK_AGAIN_S)
+        await pause(_RETRY_S)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from wirebroker.config.security.outgoing import Login
     from wirebroker.net.client.connection import PeerConnection
     from wirebroker.security.login.kerberos_login import KerberosLogin
-    from wirebroker.security.tokens.own_tokens import OwnTokens
+    from wirebroker.security.tokens.own_tokens import ClientTokens
 
 # Kafka's clients authenticate again after 85 to 95 % of the lifetime.
 _USED_OF_LIFETIME: Final = 0.85
@@ -52,11 +52,11 @@ class SaslLogin:
             ConfigError: A required library is missing.
         """
         self._login = login
-        self._tokens: OwnTokens | None = None
+        self._tokens: ClientTokens | None = None
         if login.oauth is not None:
-            from wirebroker.security.tokens.own_tokens import OwnTokens  # noqa: PLC0415 - if asked for
+            from wirebroker.security.tokens.own_tokens import ClientTokens  # noqa: PLC0415 - if asked for
 
-            self._tokens = OwnTokens(login.oauth, clock)
+            self._tokens = ClientTokens(login.oauth, clock)
         self._kerberos: KerberosLogin | None = None
         if login.kerberos is not None:
             from wirebroker.security.login.kerberos_login import KerberosLogin  # noqa: PLC0415 - if asked
@@ -74,8 +74,8 @@ class SaslLogin:
         answer = await connection.request(ApiKey.SASL_HANDSHAKE, {"mechanism": login.mechanism})
         if answer.error_code:
             offered = ", ".join(map(str, answer.mechanisms))
-            what = f"it offers {offered or 'no mechanism'}, and not {login.mechanism}"
-            raise AuthenticationFailedError(str(connection.address), what)
+            reason = f"it offers {offered or 'no mechanism'}, not {login.mechanism}"
+            raise AuthenticationFailedError(str(connection.address), reason)
         last = await self._log_in(connection)
         lifetime_ms = getattr(last, "session_lifetime_ms", 0)
         if lifetime_ms > 0:
@@ -93,10 +93,10 @@ class SaslLogin:
         text = f"\0{login.user}\0{login.password}"
         return await self._send(connection, text.encode())
 
-    async def _show_token(self, connection: PeerConnection, tokens: OwnTokens) -> Any:
+    async def _show_token(self, connection: PeerConnection, tokens: ClientTokens) -> Any:
         from wirebroker.security.tokens.own_tokens import NoTokenError  # noqa: PLC0415 - it is there
 
-        assert self._login.oauth is not None, "there are tokens"
+        assert self._login.oauth is not None, "a token login has OAuth settings"
         try:
             token = await tokens.token()
         except NoTokenError as error:
@@ -105,8 +105,8 @@ class SaslLogin:
         last = await self._send(connection, f"n,,\x01auth=Bearer {token}\x01{pairs}\x01".encode())
         if last.auth_bytes:  # the reason; the error follows
             await self._send(connection, b"\x01")
-            what = "it does not believe our token, and does not say so"
-            raise AuthenticationFailedError(str(connection.address), what)
+            reason = "it rejects our token without an error code"
+            raise AuthenticationFailedError(str(connection.address), reason)
         return last
 
     async def _prove(self, connection: PeerConnection, number: int) -> Any:
@@ -114,22 +114,22 @@ class SaslLogin:
         first = client_first(self._login.user, nonce, by_token=self._login.by_token)
         answer = await self._send(connection, b"n,," + first.encode())
         try:
-            wanted = parse_server_first(bytes(answer.auth_bytes), nonce)
+            challenge = parse_server_first(bytes(answer.auth_bytes), nonce)
         except MalformedFrameError as error:
             raise AuthenticationFailedError(str(connection.address), str(error)) from None
-        arguments = (number, self._login.password, wanted.salt, wanted.iterations)
+        arguments = (number, self._login.password, challenge.salt, challenge.iterations)
         salted = await in_thread(Work.CODING, salted_password, *arguments)
-        proof = client_final(number, salted, first, wanted)
+        proof = client_final(number, salted, first, challenge)
         last = await self._send(connection, proof.message)
         if not hmac.compare_digest(bytes(last.auth_bytes).partition(b",")[0], proof.answer):
-            what = "it does not know our password, as a SCRAM server must"
-            raise AuthenticationFailedError(str(connection.address), what)
+            reason = "its SCRAM signature is wrong: it does not know our password"
+            raise AuthenticationFailedError(str(connection.address), reason)
         return last
 
     async def _send(self, connection: PeerConnection, message: bytes) -> Any:
         answer = await connection.request(ApiKey.SASL_AUTHENTICATE, {"auth_bytes": message})
         if answer.error_code == ErrorCode.NONE:
             return answer
-        said = answer.error_message or error_name(answer.error_code)
-        what = f"it refuses {self._login.user} by {self._login.mechanism}: {said}"
-        raise AuthenticationFailedError(str(connection.address), what)
+        error_message = answer.error_message or error_name(answer.error_code)
+        reason = f"it rejects {self._login.user} with {self._login.mechanism}: {error_message}"
+        raise AuthenticationFailedError(str(connection.address), reason)

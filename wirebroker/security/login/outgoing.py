@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from wirebroker.net.client.transport import Dialer
 
 
-class Way(NamedTuple):
+class ConnectionMethod(NamedTuple):
     """How peers are reached.
 
     Attributes:
@@ -25,7 +25,7 @@ class Way(NamedTuple):
     handshake: Handshake | None
 
 
-def way_of(security: OutgoingSecurity) -> Way:
+def connection_method(security: OutgoingSecurity) -> ConnectionMethod:
     """Return how peers are reached; reads the files of keys and certificates.
 
     Raises:
@@ -40,4 +40,4 @@ def way_of(security: OutgoingSecurity) -> Way:
         from wirebroker.security.login.login import SaslLogin  # noqa: PLC0415 - likewise
 
         handshake = SaslLogin(security.login, SystemClock())
-    return Way(TcpDialer(context), handshake)
+    return ConnectionMethod(TcpDialer(context), handshake)

@@ -43,16 +43,16 @@ def first_users(texts: Iterable[str]) -> list[MetadataRecord]:
     """
     records: dict[tuple[str, str], MetadataRecord] = {}
     for text in texts:
-        found = _USER.fullmatch(text.strip())
-        if found is None:
+        match = _USER.fullmatch(text.strip())
+        if match is None:
             raise ConfigError(
                 "--add-scram: write SCRAM-SHA-256=[name=NAME,password=PASSWORD], or SCRAM-SHA-512"
             )
-        fields = _fields(found[2])
-        place = (found[1], fields["name"])
-        if place in records:
-            raise ConfigError(f"--add-scram: {fields['name']} is there twice for {found[1]}")
-        records[place] = _record(found[1], fields)
+        fields = _fields(match[2])
+        key = (match[1], fields["name"])
+        if key in records:
+            raise ConfigError(f"--add-scram: {fields['name']} is given twice for {match[1]}")
+        records[key] = _record(match[1], fields)
     return list(records.values())
 
 
@@ -61,8 +61,10 @@ def _fields(text: str) -> dict[str, str]:
     for part in text.split(","):
         name, equals, value = part.strip().partition("=")
         if not equals or name not in _NAMES or name in fields:
-            known = ", ".join(sorted(_NAMES))
-            raise ConfigError(f"--add-scram: inside [] stand name=value, of {known}")
+            allowed_names = ", ".join(sorted(_NAMES))
+            raise ConfigError(
+                f"--add-scram: inside [] write name=value, with the names {allowed_names}"
+            )
         fields[name] = value.strip('"') if len(value) > 1 else value
     if not fields.get("name"):
         raise ConfigError("--add-scram: name is missing")
@@ -77,11 +79,15 @@ def _fields(text: str) -> dict[str, str]:
 
 def _record(mechanism: str, fields: dict[str, str]) -> MetadataRecord:
     number = SCRAM_NUMBERS[mechanism]
-    said = fields.get("iterations", str(LEAST_ITERATIONS))
-    iterations = int(said) if said.isascii() and said.isdigit() and len(said) < 9 else 0
+    iterations_text = fields.get("iterations", str(LEAST_ITERATIONS))
+    iterations = (
+        int(iterations_text)
+        if iterations_text.isascii() and iterations_text.isdigit() and len(iterations_text) < 9
+        else 0
+    )
     if not LEAST_ITERATIONS <= iterations <= MOST_ITERATIONS:
         raise ConfigError(
-            f"--add-scram: iterations go from {LEAST_ITERATIONS} to {MOST_ITERATIONS}"
+            f"--add-scram: iterations must be from {LEAST_ITERATIONS} to {MOST_ITERATIONS}"
         )
     salt = _decoded(fields["salt"]) if "salt" in fields else _salt()
     if "password" in fields:
@@ -100,4 +106,4 @@ def _decoded(text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except binascii.Error:
-        raise ConfigError("--add-scram: salt and saltedpassword are base64") from None
+        raise ConfigError("--add-scram: salt and saltedpassword must be base64") from None

@@ -52,7 +52,7 @@ class GssapiMechanism:
                 return self._take(context, message)
             if not self._has_offered:
                 if message:
-                    raise NotProvedError("a message where there is none")
+                    raise NotProvedError("unexpected message")
                 return self._offer(context)
             _check_choice(context.unwrap(message))
             self.user = user_of(self._peer, self._rules, self._acceptor.default_realm)
@@ -63,11 +63,11 @@ class GssapiMechanism:
         return b""
 
     def _take(self, context: AcceptedContext, message: bytes) -> bytes:
-        taken = context.take(message)
-        if not isinstance(taken, KerberosPeer):
-            return taken
-        self._peer = taken.name
-        return taken.answer or self._offer(context)
+        result = context.take(message)
+        if not isinstance(result, KerberosPeer):
+            return result
+        self._peer = result.name
+        return result.answer or self._offer(context)
 
     def _offer(self, context: AcceptedContext) -> bytes:
         self._has_offered = True
@@ -76,6 +76,6 @@ class GssapiMechanism:
 
 def _check_choice(choice: bytes) -> None:
     if len(choice) < 4:
-        raise NotProvedError("it does not choose")
+        raise NotProvedError("it chose no protection level")
     if choice[0] != 1:
-        raise NotProvedError("it chooses protection that is not offered")
+        raise NotProvedError("it chose a protection level that was not offered")

@@ -37,8 +37,8 @@ class KerberosError(Exception):
         passes: Whether the same client may succeed later.
     """
 
-    def __init__(self, why: str, *, passes: bool = False) -> None:
-        super().__init__(why)
+    def __init__(self, reason: str, *, passes: bool = False) -> None:
+        super().__init__(reason)
         self.passes = passes
 
 
@@ -86,7 +86,7 @@ class Acceptor:
             realm = gssapi.Name("nobody", name).canonicalize(gssapi.MechType.kerberos)
         except gssapi.exceptions.GSSError as error:
             raise ConfigError(
-                f"the key of {keys.principal} in {keys.keytab} cannot be used: {_said(error)}"
+                f"the key of {keys.principal} in {keys.keytab} cannot be used: {_error_text(error)}"
             ) from None
         self.default_realm = str(realm).partition("@")[2]
         self._gssapi, self._credentials = gssapi, credentials
@@ -253,7 +253,7 @@ class InitiatedContext:
         try:
             offered: bytes = self._gssapi.raw.unwrap(self._context, token).message
             if len(offered) < 4 or not offered[0] & 1:
-                raise KerberosError("it offers no more than protection that Kafka has not")
+                raise KerberosError("it offers only security layers, which Kafka does not support")
             choice = bytes([1, 0, 0, 0])
             wrapped: bytes = self._gssapi.raw.wrap(self._context, choice, False).message
         except self._gssapi.exceptions.GSSError as error:
@@ -270,7 +270,7 @@ def _library() -> Any:
 
 def _check_size(token: bytes) -> None:
     if len(token) > _LONGEST_TOKEN_BYTES:
-        raise KerberosError(f"a message of {len(token)} bytes")
+        raise KerberosError(f"a message of {len(token)} bytes is too long")
     if not token:
         raise KerberosError("an empty message")
 
@@ -279,7 +279,7 @@ def _refused(error: Any) -> KerberosError:
     minor = error.min_code
     # The library returns it unsigned.
     signed = minor - (1 << 32) if minor >= 1 << 31 else minor
-    return KerberosError(_said(error), passes=signed in _PASSING)
+    return KerberosError(_error_text(error), passes=signed in _PASSING)
 
 
 def _check_keytab(keytab: str | None) -> None:
@@ -292,7 +292,7 @@ def _check_keytab(keytab: str | None) -> None:
         raise ConfigError(f"the keytab {keytab} cannot be read: {error.strerror}") from None
 
 
-def _said(error: Any) -> str:
+def _error_text(error: Any) -> str:
     text = str(error)
     cause = text.partition(", Minor")[0] if "Minor (0)" in text else re.sub(_MINOR, "", text)
     return cause[:512]

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
     from wirebroker.net.dispatch import Dispatcher
     from wirebroker.security.sasl.sasl import SaslGuard
-    from wirebroker.security.sasl.sasl_doors import SaslDoors
+    from wirebroker.security.sasl.sasl_state import SaslState
     from wirebroker.security.tokens.tokens import TokenChecks
 
 
 class ListenerSasl:
-    """Authentication of clients; see sasl_doors.SaslDoors."""
+    """Authentication of clients; see sasl_doors.SaslState."""
 
     __slots__ = ("_checks", "_clock", "_doors", "_served", "_token_secret")
 
@@ -27,7 +27,7 @@ class ListenerSasl:
         self._clock = clock
         self._token_secret = token_secret
         self._checks: dict[OAuthSettings, TokenChecks] = {}
-        self._doors: SaslDoors | None = None
+        self._doors: SaslState | None = None
         # The arguments of `serve`.
         self._served: tuple[Dispatcher, Callable[[], ClusterImage], str] | None = None
 
@@ -38,7 +38,7 @@ class ListenerSasl:
             ConfigError: They cannot be read, or a library is missing.
         """
         if _have_sasl(listeners):
-            from wirebroker.security.sasl.sasl_doors import read_keys  # noqa: PLC0415 - see above
+            from wirebroker.security.sasl.sasl_state import read_keys  # noqa: PLC0415 - see above
 
             self._checks = await read_keys(listeners, self._clock)
 
@@ -51,10 +51,10 @@ class ListenerSasl:
     def use_listeners(self, listeners: Sequence[ListenerConfig]) -> None:
         """Apply settings from the next connection on; call it after `serve`."""
         if self._doors is None and _have_sasl(listeners):
-            from wirebroker.security.sasl.sasl_doors import SaslDoors  # noqa: PLC0415 - see above
+            from wirebroker.security.sasl.sasl_state import SaslState  # noqa: PLC0415 - see above
 
             assert self._served is not None, "served before"
-            self._doors = SaslDoors(
+            self._doors = SaslState(
                 *self._served, self._clock, token_secret=self._token_secret, checks=self._checks
             )
         if self._doors is not None:
@@ -71,4 +71,4 @@ class ListenerSasl:
 
 
 def _have_sasl(listeners: Sequence[ListenerConfig]) -> bool:
-    return any(each.sasl is not None for each in listeners)
+    return any(listener.sasl is not None for listener in listeners)

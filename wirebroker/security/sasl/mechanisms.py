@@ -51,8 +51,8 @@ class NotProvedError(Exception):
             that the client retries.
     """
 
-    def __init__(self, why: str, said: str | None = None, *, passes: bool = False) -> None:
-        super().__init__(why)
+    def __init__(self, reason: str, said: str | None = None, *, passes: bool = False) -> None:
+        super().__init__(reason)
         self.said = said
         self.passes = passes
 
@@ -97,9 +97,9 @@ class PlainMechanism:
         try:
             parts = message.decode().split("\0", 3)
         except UnicodeDecodeError:
-            raise NotProvedError("it is not UTF-8") from None
+            raise NotProvedError("the message is not UTF-8") from None
         if len(parts) != 3:
-            raise NotProvedError("it is not the message of PLAIN")
+            raise NotProvedError("not a PLAIN message")
         authorization_id, user, password = parts
         if not user:
             raise NotProvedError("no user", "Authentication failed: username not specified")
@@ -110,11 +110,13 @@ class PlainMechanism:
         is_same = are_same(self._digest(password), self._digest(expected or ""))
         if expected is None or not is_same:
             raise NotProvedError(
-                f"user {user[:64]!r}: unknown, or the password is another",
+                f"user {user[:64]!r}: unknown, or the password is wrong",
                 "Authentication failed: Invalid username or password",
             )
         if authorization_id and authorization_id != user:
-            raise NotProvedError(f"user {user[:64]!r} wants to be somebody else", _OTHER_USER)
+            raise NotProvedError(
+                f"user {user[:64]!r} requested another authorization id", _OTHER_USER
+            )
         self.user = user
         return b""
 
@@ -193,52 +195,52 @@ class ScramMechanism:
             raise NotProvedError(str(error)) from None
 
     def _begin(self, message: bytes) -> bytes:
-        wanted = parse_client_first(message)
-        self._claimed = self._user = wanted.user
-        self.is_by_token = wanted.is_by_token
-        if wanted.authorization_id and wanted.authorization_id != wanted.user:
+        first_message = parse_client_first(message)
+        self._claimed = self._user = first_message.user
+        self.is_by_token = first_message.is_by_token
+        if first_message.authorization_id and first_message.authorization_id != first_message.user:
             raise NotProvedError(
-                f"user {wanted.user[:64]!r} wants to be somebody else", _OTHER_USER
+                f"user {first_message.user[:64]!r} requested another authorization id", _OTHER_USER
             )
         # Compute both for all users, so that the time reveals nothing.
-        nobody, keys = self._keys_of_nobody(wanted.user), self._find(wanted)
+        fake_keys, keys = self._keys_of_nobody(first_message.user), self._find(first_message)
         if keys is not None and keys.iterations >= LEAST_ITERATIONS:
             self._keys = keys
-        self._nonce = wanted.nonce + self._nonce
-        answer = server_first(self._nonce, self._keys or nobody)
-        self._first = f"{wanted.bare},{answer}"
+        self._nonce = first_message.nonce + self._nonce
+        answer = server_first(self._nonce, self._keys or fake_keys)
+        self._first = f"{first_message.bare},{answer}"
         return answer.encode()
 
-    def _other_nonce(self, given: str) -> str:
-        who = f"user {self._claimed[:64]!r}: "
-        if given.endswith(self._nonce):  # after the client's own, at the start
-            return who + (
+    def _other_nonce(self, nonce: str) -> str:
+        prefix = f"user {self._claimed[:64]!r}: "
+        if nonce.endswith(self._nonce):  # after the client's own, at the start
+            return prefix + (
                 "the client sent its nonce twice, as librdkafka before 2.6.1 does; Apache Kafka"
                 " refuses it too: update the client's librdkafka, or use PLAIN over TLS"
             )
-        return who + "the client returned another nonce than it was sent"
+        return prefix + "the client returned another nonce"
 
-    def _find(self, wanted: ClientFirst) -> ScramKeys | None:
+    def _find(self, first_message: ClientFirst) -> ScramKeys | None:
         """Return the keys of the claimed user or token, and note its user."""
-        if not wanted.is_by_token:
-            return self._keys_of(wanted.user)
-        token = self._token_of(wanted.user)
+        if not first_message.is_by_token:
+            return self._keys_of(first_message.user)
+        token = self._token_of(first_message.user)
         if token is None:
             return None
         self._user, keys, self.expires_ms = token
         return keys
 
     def _end(self, message: bytes) -> bytes:
-        given = parse_client_final(message)
-        if given.nonce != self._nonce:
-            raise NotProvedError(self._other_nonce(given.nonce))
-        exchanged = f"{self._first},{given.unproved}".encode()
-        nobody = self._keys_of_nobody(self._claimed)
-        keys = self._keys or nobody
-        if not is_proved(self._number, keys, given.proof, exchanged) or self._keys is None:
+        final_message = parse_client_final(message)
+        if final_message.nonce != self._nonce:
+            raise NotProvedError(self._other_nonce(final_message.nonce))
+        exchanged = f"{self._first},{final_message.unproved}".encode()
+        fake_keys = self._keys_of_nobody(self._claimed)
+        keys = self._keys or fake_keys
+        if not is_proved(self._number, keys, final_message.proof, exchanged) or self._keys is None:
             kind = "delegation token" if self.is_by_token else "user"
             raise NotProvedError(
-                f"{kind} {self._claimed[:64]!r}: unknown, or the password is another"
+                f"{kind} {self._claimed[:64]!r}: unknown, or the password is wrong"
             )
         self.user = self._user
         return server_final(server_signature(self._number, keys, exchanged)).encode()

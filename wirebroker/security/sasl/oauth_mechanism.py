@@ -51,17 +51,17 @@ class OAuthMechanism:
         if self._refusal is not None:
             if message == _GIVE_UP:
                 raise self._refusal
-            raise NotProvedError("another message after a token was refused")
+            raise NotProvedError("unexpected message after the token was refused")
         authorization_id, token = _parsed(message)
         try:
             owner = self._checks.owner(token)
         except BadTokenError as error:
-            told = f'{{"status":"{error.status}"}}'
-            self._refusal = NotProvedError(str(error), told)
-            return told.encode()
+            status = f'{{"status":"{error.status}"}}'
+            self._refusal = NotProvedError(str(error), status)
+            return status.encode()
         if authorization_id and authorization_id != owner.name:
             raise NotProvedError(
-                "it wants to be somebody else than its token says",
+                "its authorization id differs from the token's principal",
                 "Authentication failed: Client requested an authorization id that is different "
                 "from the token's principal name",
             )
@@ -78,14 +78,14 @@ def _parsed(message: bytes) -> tuple[str, str]:
     if message.count(b"\x01") > _MOST_PAIRS:
         raise NotProvedError("a message with too many pairs")
     try:
-        found = re.fullmatch(_FIRST, message.decode())
+        match = re.fullmatch(_FIRST, message.decode())
     except UnicodeDecodeError:
-        found = None
-    if found is None:
-        raise NotProvedError("it is not the message of OAUTHBEARER")
-    pairs = dict(pair.split("=", 1) for pair in found["pairs"].split("\x01") if pair)
+        match = None
+    if match is None:
+        raise NotProvedError("not an OAUTHBEARER message")
+    pairs = dict(pair.split("=", 1) for pair in match["pairs"].split("\x01") if pair)
     bearer = re.fullmatch(_BEARER, pairs.get("auth", ""))
     if bearer is None or bearer["scheme"].lower() != "bearer":
         raise NotProvedError("its message has no bearer token")
-    authorization_id = (found["authzid"] or "").replace("=2C", ",").replace("=3D", "=")
+    authorization_id = (match["authzid"] or "").replace("=2C", ",").replace("=3D", "=")
     return authorization_id, bearer["token"]

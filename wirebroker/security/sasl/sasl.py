@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from wirebroker.net.dispatch import Dispatcher, Pending, Served
     from wirebroker.request.request import Piece
     from wirebroker.request.session import Session
-    from wirebroker.security.sasl.login_line import LoginLine
+    from wirebroker.security.sasl.login_queue import LoginQueue
     from wirebroker.security.sasl.mechanisms import Mechanism
 
 
@@ -52,8 +52,8 @@ _FIRST_LIFETIME: Final = 1
 _SOONEST_AGAIN_S: Final = 1.0
 
 
-class Doors(Protocol):
-    """What the logins of all connections share (SaslDoors)."""
+class SharedSaslState(Protocol):
+    """What the logins of all connections share (SaslState)."""
 
     @property
     def dispatcher(self) -> Dispatcher:
@@ -66,7 +66,7 @@ class Doors(Protocol):
         ...
 
     @property
-    def logins(self) -> LoginLine:
+    def logins(self) -> LoginQueue:
         """Steps of logins that may block."""
         ...
 
@@ -88,20 +88,20 @@ class SaslGuard:
         "_mechanism",
         "_mechanism_name",
         "_on_known",
+        "_purpose",
         "_requests",
         "_settings",
-        "_what",
         "_wrong_mechanism",
     )
 
     # _mechanism is set exactly between a handshake and the end of that login.
 
-    def __init__(self, doors: Doors, settings: SaslSettings) -> None:
+    def __init__(self, doors: SharedSaslState, settings: SaslSettings) -> None:
         self._doors = doors
         self._settings = settings
         self._on_known: Callable[[], None] | None = None
         self._is_known = False
-        self._what = "authentication"
+        self._purpose = "authentication"
         self._requests = 0
         self._mechanism: Mechanism | None = None
         self._mechanism_name = ""
@@ -134,7 +134,7 @@ class SaslGuard:
             return self._serve_known(frame, session, self._ends_s)
         self._requests += 1
         if self._requests > _MOST_REQUESTS:
-            raise CloseConnectionError("it sends many requests and does not authenticate")
+            raise CloseConnectionError("it sends too many requests without authenticating")
         if self._mechanism is not None and self._has_bare_messages:
             return self._take_bare_message(frame, session)
         request = _request_of(frame, session)
@@ -142,7 +142,7 @@ class SaslGuard:
             return self._take_message(request)
         if request.key is ApiKey.API_VERSIONS:
             return self._doors.dispatcher(frame, session)
-        return self._shake_hands(request)
+        return self._handshake(request)
 
     # --- authenticated ---
 
@@ -154,38 +154,38 @@ class SaslGuard:
         ):
             self._began_again_s = now
             self._is_known = False
-            self._what = "re-authentication"
+            self._purpose = "re-authentication"
             self._requests = 1
-            return self._shake_hands(_request_of(frame, session))
+            return self._handshake(_request_of(frame, session))
         if now >= ends_s:
-            raise CloseConnectionError("its login has ended (connections.max.reauth.ms)")
+            raise CloseConnectionError("its login has expired (connections.max.reauth.ms)")
         return self._doors.dispatcher(frame, session)
 
     # --- login ---
 
-    def _shake_hands(self, request: Request) -> Served:
+    def _handshake(self, request: Request) -> Served:
         if request.key is not ApiKey.SASL_HANDSHAKE:
             raise MalformedFrameError(f"it sends {request.key.name} before it has authenticated")
-        wanted = _body_of(request).mechanism
+        mechanism_name = _body_of(request).mechanism
         enabled = list(self._settings.mechanisms)
-        if wanted not in enabled:
+        if mechanism_name not in enabled:
             error = ErrorCode.UNSUPPORTED_SASL_MECHANISM
-            why = f"there is no mechanism {wanted[:64]!r} here"
-            return self._fail(request, {"error_code": error, "mechanisms": enabled}, why)
-        if self._mechanism_name not in {"", wanted}:
+            reason = f"mechanism {mechanism_name[:64]!r} is not enabled"
+            return self._fail(request, {"error_code": error, "mechanisms": enabled}, reason)
+        if self._mechanism_name not in {"", mechanism_name}:
             self._wrong_mechanism = (
-                f"SASL mechanism '{wanted}' requested by client is not supported for "
+                f"SASL mechanism '{mechanism_name}' requested by client is not supported for "
                 f"re-authentication of mechanism '{self._mechanism_name}'"
             )
         else:
-            self._mechanism_name = wanted
-        self._mechanism = self._doors.mechanism(wanted, self._settings)
+            self._mechanism_name = mechanism_name
+        self._mechanism = self._doors.mechanism(mechanism_name, self._settings)
         self._has_bare_messages = request.version < _FIRST_FRAMED_HANDSHAKE
         return _answer(request, {"error_code": ErrorCode.NONE, "mechanisms": enabled})
 
     def _take_message(self, request: Request) -> Served:
         if request.key is not ApiKey.SASL_AUTHENTICATE:
-            raise MalformedFrameError(f"it sends {request.key.name} in place of SaslAuthenticate")
+            raise MalformedFrameError(f"it sends {request.key.name} instead of SaslAuthenticate")
         message = bytes(_body_of(request).auth_bytes)
         if self._mechanism is not None and self._mechanism.is_for_thread:
             slow = self._take_in_thread(self._mechanism, request, message)
@@ -206,7 +206,7 @@ class SaslGuard:
                 await self._close_later(request.session, str(error))
                 return None
             self._log_failure(request.session, str(error))
-            return await self._tell_later(request, self._refusal(error))
+            return await self._log_later(request, self._refusal(error))
         return [encode_response(request.key, request.version, self._accepted(request, answer))]
 
     def _accepted(self, request: Request, answer: bytes) -> dict[str, Any]:
@@ -220,12 +220,12 @@ class SaslGuard:
         return done
 
     def _refusal(self, error: NotProvedError) -> dict[str, Any]:
-        said = error.said or (
-            f"Authentication failed during {self._what} due to invalid credentials with "
+        message = error.said or (
+            f"Authentication failed during {self._purpose} due to invalid credentials with "
             f"SASL mechanism {self._mechanism_name}"
         )
         code = ErrorCode.SASL_AUTHENTICATION_FAILED
-        return {"error_code": code, "error_message": said, "auth_bytes": b""}
+        return {"error_code": code, "error_message": message, "auth_bytes": b""}
 
     def _take_bare_message(self, frame: memoryview, session: Session) -> Served:
         """Serve a message without a header, from clients before KIP-152."""
@@ -264,7 +264,7 @@ class SaslGuard:
 
     def _right_mechanism(self) -> Mechanism:
         if self._wrong_mechanism is not None:
-            raise NotProvedError("another mechanism than before", self._wrong_mechanism)
+            raise NotProvedError("the mechanism has changed", self._wrong_mechanism)
         assert self._mechanism is not None
         return self._mechanism
 
@@ -274,7 +274,7 @@ class SaslGuard:
             return answer
         if session.principal is not ANONYMOUS and session.principal.name != user:
             raise NotProvedError(
-                "another user than before",
+                "the user has changed",
                 "Cannot change principals during re-authentication from "
                 f"User.{session.principal.name}: User.{user}",
             )
@@ -303,31 +303,31 @@ class SaslGuard:
 
     # --- failure ---
 
-    def _fail(self, request: Request, body: dict[str, Any], why: str) -> Pending:
-        self._log_failure(request.session, why)
-        return self._doors.dispatcher.later(request, self._tell_later(request, body))
+    def _fail(self, request: Request, body: dict[str, Any], reason: str) -> Pending:
+        self._log_failure(request.session, reason)
+        return self._doors.dispatcher.later(request, self._log_later(request, body))
 
     def _log_given_up(self, session: Session, error: BaseException) -> None:
-        self._log_failure(session, f"{error}; its client has left")
+        self._log_failure(session, f"{error}; its client has disconnected")
 
-    def _log_failure(self, session: Session, why: str) -> None:
+    def _log_failure(self, session: Session, reason: str) -> None:
         logger.info(
             "closing %s on %s: %s failed: %s",
             session.peer,
             session.listener_name,
-            self._what,
-            why,
+            self._purpose,
+            reason,
             extra=about(session.peer, session.listener_name),
         )
 
-    async def _tell_later(self, request: Request, body: dict[str, Any]) -> list[Piece]:
+    async def _log_later(self, request: Request, body: dict[str, Any]) -> list[Piece]:
         await pause(self._settings.failure_delay_ms / 1000)
         request.session.pauses |= ENDING
         return [encode_response(request.key, request.version, body)]
 
-    async def _close_later(self, session: Session, why: str) -> None:
+    async def _close_later(self, session: Session, reason: str) -> None:
         """Close without a response; log it first, since the client may disconnect before."""
-        self._log_failure(session, why)
+        self._log_failure(session, reason)
         await pause(self._settings.failure_delay_ms / 1000)
         session.pauses |= ENDING
 
@@ -338,7 +338,7 @@ def _request_of(frame: memoryview, session: Session) -> Request:
     served = API_VERSIONS.get(request.key)
     is_served = served is not None and served.min_version <= version <= served.max_version
     if not is_served and request.key is not ApiKey.API_VERSIONS:
-        raise MalformedFrameError(f"{request.key.name} version {version} is not served")
+        raise MalformedFrameError(f"{request.key.name} version {version} is not supported")
     return request
 
 

@@ -43,7 +43,7 @@ class TokenLogin(NamedTuple):
 class TokenLogins:
     """The cluster's delegation tokens, for logins."""
 
-    __slots__ = ("_clock", "_image", "_kept", "_salt_key", "_secret")
+    __slots__ = ("_cached_keys", "_clock", "_image", "_salt_key", "_secret")
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class TokenLogins:
         self._image = image
         self._clock = clock
         self._salt_key = salt_key
-        self._kept: dict[tuple[str, int, bytes], ScramKeys] = {}
+        self._cached_keys: dict[tuple[str, int, bytes], ScramKeys] = {}
 
     def find(self, token_id: str, mechanism: int) -> TokenLogin | None:
         """Return a token's login; None if it is unknown, expired or not of a user."""
@@ -72,14 +72,14 @@ class TokenLogins:
 
     def _keys(self, secret: str, token_id: str, mechanism: int) -> ScramKeys:
         salt_key = self._salt_key()
-        kept = self._kept.get((token_id, mechanism, salt_key))
-        if kept is None:
+        keys = self._cached_keys.get((token_id, mechanism, salt_key))
+        if keys is None:
             chance = keyed_digest("sha256", salt_key, f"{mechanism}{token_id}".encode())
             salt = salt_of(int.from_bytes(chance, "big") >> (256 - SALT_BITS))
             password = token_password(token_hmac(secret, token_id))
             salted = salted_password(mechanism, password, salt, LEAST_ITERATIONS)
-            kept = keys_of(mechanism, salted, salt=salt, iterations=LEAST_ITERATIONS)
-            if len(self._kept) >= _MOST_KEPT:
-                del self._kept[next(iter(self._kept))]
-            self._kept[token_id, mechanism, salt_key] = kept
-        return kept
+            keys = keys_of(mechanism, salted, salt=salt, iterations=LEAST_ITERATIONS)
+            if len(self._cached_keys) >= _MOST_KEPT:
+                del self._cached_keys[next(iter(self._cached_keys))]
+            self._cached_keys[token_id, mechanism, salt_key] = keys
+        return keys

@@ -55,7 +55,7 @@ class Authority:
         builder = _builder(name, name, key, now, days).add_extension(
             x509.BasicConstraints(ca=True, path_length=0), critical=True
         )
-        uses = x509.KeyUsage(
+        key_usage = x509.KeyUsage(
             digital_signature=False,
             content_commitment=False,
             key_encipherment=False,
@@ -66,7 +66,7 @@ class Authority:
             encipher_only=False,
             decipher_only=False,
         )
-        signed = builder.add_extension(uses, critical=True).sign(key, SHA256())
+        signed = builder.add_extension(key_usage, critical=True).sign(key, SHA256())
         return cls(key, name, _pem(signed))
 
     @classmethod
@@ -76,11 +76,11 @@ class Authority:
         Raises:
             ValueError: They are invalid.
         """
-        found = load_pem_private_key(key.encode(), None)
-        if not isinstance(found, ec.EllipticCurvePrivateKey):
-            raise ValueError("the authority's key is of another kind than ours")  # noqa: TRY004
+        private_key = load_pem_private_key(key.encode(), None)
+        if not isinstance(private_key, ec.EllipticCurvePrivateKey):
+            raise ValueError("the CA's key is not an elliptic curve key")  # noqa: TRY004
         name = x509.load_pem_x509_certificate(certificate.encode()).subject
-        return cls(found, name, certificate)
+        return cls(private_key, name, certificate)
 
     @property
     def key(self) -> str:
@@ -132,13 +132,13 @@ def _name(common_name: str) -> x509.Name:
 
 
 def _general_names(hosts: Iterable[str]) -> list[x509.GeneralName]:
-    found: list[x509.GeneralName] = []
+    names: list[x509.GeneralName] = []
     for host in hosts:
         try:
-            found.append(x509.IPAddress(ip_address(host)))
+            names.append(x509.IPAddress(ip_address(host)))
         except ValueError:
-            found.append(x509.DNSName(host))
-    return found
+            names.append(x509.DNSName(host))
+    return names
 
 
 def _pem(certificate: x509.Certificate) -> str:

@@ -50,7 +50,7 @@ def pem_of_jks(data: bytes, password: str, key_password: str | None) -> JksEntri
     try:
         store = jks.KeyStore.loads(data, password or None, try_decrypt_keys=False)
         keys = list(store.private_keys.values())
-        trusted = [each.cert for each in store.certs.values()]
+        trusted = [entry.cert for entry in store.certs.values()]
         trusted += [key.cert_chain[0][1] for key in keys if key.cert_chain]
         key, chain = "", []
         if keys:
@@ -65,8 +65,8 @@ def pem_of_jks(data: bytes, password: str, key_password: str | None) -> JksEntri
     return JksEntries(key, _certificates(chain), _certificates(trusted))
 
 
-def _certificates(found: Iterable[bytes]) -> str:
-    return "".join(map(ssl.DER_cert_to_PEM_cert, found))
+def _certificates(der_certificates: Iterable[bytes]) -> str:
+    return "".join(map(ssl.DER_cert_to_PEM_cert, der_certificates))
 
 
 def _key(data: bytes) -> str:

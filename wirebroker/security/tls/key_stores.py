@@ -78,22 +78,22 @@ def _of_jks(data: bytes, store: StoreSettings) -> KeyMaterial:
         from wirebroker.security.tls.jks_store import pem_of_jks  # noqa: PLC0415 - an extra
     except ModuleNotFoundError:
         raise ConfigError(
-            f"{store.name}.location: {store.location} has Java's old form JKS, which needs the "
+            f"{store.name}.location: {store.location} has Java's old JKS format, which needs the "
             f"library purejks: pip install 'wirebroker[jks]'; or {_conversion(store)}"
         ) from None
     is_keystore = store.name.endswith("keystore")
     key_password = store.key_password or store.password if is_keystore else None
     try:
-        found = pem_of_jks(data, store.password, key_password)
+        entries = pem_of_jks(data, store.password, key_password)
     except ValueError as error:
         passwords = "its password or ssl.key.password" if is_keystore else "its password"
         raise ConfigError(
             f"{store.name}.location: {store.location} is damaged, or {passwords} is wrong: {error}"
         ) from None
-    certificates = found.chain if is_keystore else found.trusted
+    certificates = entries.chain if is_keystore else entries.trusted
     if not certificates:
         raise ConfigError(f"{store.name}.location: {store.location} has no certificate")
-    return KeyMaterial(found.key, certificates, "")
+    return KeyMaterial(entries.key, certificates, "")
 
 
 def _conversion(store: StoreSettings) -> str:
@@ -104,7 +104,7 @@ def _conversion(store: StoreSettings) -> str:
     )
 
 
-def _of_pem(text: str, store: StoreSettings, where: str) -> KeyMaterial:
+def _of_pem(text: str, store: StoreSettings, source: str) -> KeyMaterial:
     keys: list[str] = []
     certificates: list[str] = []
     for kind, body in _ENTRY.findall(text):
@@ -113,10 +113,10 @@ def _of_pem(text: str, store: StoreSettings, where: str) -> KeyMaterial:
         elif kind in _KEYS:
             keys.append(_entry(kind, body))
     if not certificates:
-        raise ConfigError(f"{store.name}: {where} has no certificate in the form of PEM")
+        raise ConfigError(f"{store.name}: {source} has no certificate in PEM format")
     if store.key_password and keys and keys[0].startswith(_PLAIN_KEY):
         raise ConfigError(
-            f"{store.name}: {where} has a key without a password: unset ssl.key.password"
+            f"{store.name}: {source} has a key without a password: unset ssl.key.password"
         )
     return KeyMaterial(
         key=keys[0] if keys else "",
@@ -128,7 +128,7 @@ def _of_pem(text: str, store: StoreSettings, where: str) -> KeyMaterial:
 def _entry(kind: str, body: str) -> str:
     """Return an entry in lines, as OpenSSL requires."""
     data = "".join(body.split())
-    lines = "\n".join(data[place : place + _LINE] for place in range(0, len(data), _LINE))
+    lines = "\n".join(data[position : position + _LINE] for position in range(0, len(data), _LINE))
     return f"-----BEGIN {kind}-----\n{lines}\n-----END {kind}-----\n"
 
 
@@ -136,13 +136,13 @@ def _of_pkcs12(data: bytes, store: StoreSettings) -> KeyMaterial:
     try:
         from wirebroker.security.tls.pkcs12 import pem_of_pkcs12  # noqa: PLC0415 - an extra
     except ModuleNotFoundError:
-        raise ConfigError(f"{store.name}.location: {_EXTRA}, or give PEM") from None
+        raise ConfigError(f"{store.name}.location: {_EXTRA}, or use PEM") from None
     try:
         key, certificates = pem_of_pkcs12(data, store.password)
     except ValueError as error:
         raise ConfigError(
-            f"{store.name}.location: {store.location} is no PKCS12, or {store.name}.password is "
-            f"another: {error}"
+            f"{store.name}.location: {store.location} is not PKCS12, or {store.name}.password is "
+            f"wrong: {error}"
         ) from None
     if not certificates:
         raise ConfigError(f"{store.name}.location: {store.location} has no certificate")

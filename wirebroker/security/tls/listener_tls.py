@@ -12,17 +12,17 @@ if TYPE_CHECKING:
     from wirebroker.net.settings import NetworkSettings
     from wirebroker.net.sockets.transport import ConnectionTransport
     from wirebroker.request.session import Session
-    from wirebroker.security.tls.tls_doors import TlsDoors
+    from wirebroker.security.tls.listeners_tls import ListenersTls
 
 
 class ListenerTls:
-    """Transports of connections; see tls_doors.TlsDoors."""
+    """Transports of connections; see tls_doors.ListenersTls."""
 
     __slots__ = ("_deadline_s", "_doors")
 
     def __init__(self, settings: NetworkSettings) -> None:
         self._deadline_s = settings.authentication_deadline_ms / 1000
-        self._doors: TlsDoors | None = None
+        self._doors: ListenersTls | None = None
 
     async def open(self, listeners: Sequence[ListenerConfig]) -> None:
         """Read the keys of the first listeners.
@@ -62,9 +62,9 @@ class ListenerTls:
         """Return whether a listener must not accept now; if so, call back when it may."""
         return self._doors is not None and self._doors.has_to_wait(listener_name, go_on)
 
-    def _doors_of(self, listeners: Sequence[ListenerConfig]) -> TlsDoors | None:
-        if self._doors is None and any(each.tls is not None for each in listeners):
-            from wirebroker.security.tls.tls_doors import TlsDoors  # noqa: PLC0415 - see above
+    def _doors_of(self, listeners: Sequence[ListenerConfig]) -> ListenersTls | None:
+        if self._doors is None and any(listener.tls is not None for listener in listeners):
+            from wirebroker.security.tls.listeners_tls import ListenersTls  # noqa: PLC0415 - see above
 
-            self._doors = TlsDoors(asyncio.get_running_loop(), deadline_s=self._deadline_s)
+            self._doors = ListenersTls(asyncio.get_running_loop(), deadline_s=self._deadline_s)
         return self._doors

@@ -17,15 +17,15 @@ def pem_of_pkcs12(data: bytes, password: str) -> tuple[str, str]:
         ValueError: It is not PKCS12, or the password is wrong.
     """
     # An empty password differs from none; OpenSSL writes either.
-    found = pkcs12.load_pkcs12(data, password.encode() or None)
+    contents = pkcs12.load_pkcs12(data, password.encode() or None)
     key = ""
-    if found.key is not None:
+    if contents.key is not None:
         form = (Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-        key = found.key.private_bytes(*form).decode("ascii")
-    chain = [found.cert, *found.additional_certs]
+        key = contents.key.private_bytes(*form).decode("ascii")
+    chain = [contents.cert, *contents.additional_certs]
     certificates = [
-        each.certificate.public_bytes(Encoding.PEM).decode("ascii")
-        for each in chain
-        if each is not None
+        certificate.certificate.public_bytes(Encoding.PEM).decode("ascii")
+        for certificate in chain
+        if certificate is not None
     ]
     return key, "".join(certificates)

@@ -82,7 +82,7 @@ def client_context(settings: TlsSettings) -> ssl.SSLContext:
 
 
 def _use_versions(context: ssl.SSLContext, settings: TlsSettings) -> None:
-    versions = [_VERSIONS[each] for each in settings.versions]
+    versions = [_VERSIONS[version] for version in settings.versions]
     context.minimum_version, context.maximum_version = min(versions), max(versions)
     if settings.cipher_suites:
         context.set_ciphers(":".join(settings.cipher_suites))
@@ -92,7 +92,7 @@ def _use_key(context: ssl.SSLContext, store: StoreSettings) -> bytes:
     """Load a key into a context; return its certificate, DER."""
     material = read_store(store)
     if not material.key:
-        raise ConfigError(f"{store.name}: there is no private key in it")
+        raise ConfigError(f"{store.name}: it has no private key")
     # Without a password callback OpenSSL would prompt on the terminal.
     password = material.password.encode()
     with _as_file(material.key + material.certificates) as path:
@@ -101,7 +101,7 @@ def _use_key(context: ssl.SSLContext, store: StoreSettings) -> bytes:
         except ssl.SSLError as error:
             raise ConfigError(
                 f"{store.name}: the key cannot be used: {_reason(error)} (is ssl.key.password "
-                "right, and the first certificate the key's?)"
+                "right, and does the first certificate belong to the key?)"
             ) from None
     end = material.certificates.index(_END) + len(_END)
     return ssl.PEM_cert_to_DER_cert(material.certificates[:end])

@@ -38,12 +38,12 @@ class KeyRefresh:
         self._checks = checks
         self._settings = settings
         self._wanted = asyncio.Event()
-        checks.ask_again = self._wanted.set
+        checks.request_refresh = self._wanted.set
         self._task = asyncio.create_task(self._run(), name="keys of tokens")
 
     def close(self) -> None:
         """Stop the task."""
-        self._checks.ask_again = None
+        self._checks.request_refresh = None
         self._checks.close()
         self._task.cancel()
 
@@ -70,10 +70,12 @@ class KeyRefresh:
         try:
             await in_thread(Work.KEYS, self._checks.load)
         except ConfigError as error:
-            logger.warning("tokens go by the keys that were read before, if any: %s", error)
+            logger.warning(
+                "cannot read the token signing keys; keeping the previous ones, if any: %s", error
+            )
             return False
         except Exception:  # the root of a task: it retries
-            logger.exception("reading keys of tokens failed")
+            logger.exception("cannot read the token signing keys")
             return False
         return True
 

@@ -51,14 +51,14 @@ class PublicKey(NamedTuple):
 
 def usable_keys(rows: Iterable[object], path: str, jwt: Any) -> tuple[PublicKey, ...]:
     """Return the usable signing keys of a set; log others with `path`, their source."""
-    found: list[PublicKey] = []
+    keys: list[PublicKey] = []
     for number, row in enumerate(rows):
         key = _key(row, jwt)
         if key is None:  # the reason would reveal the key
             logger.info("key %d in %s is not a usable signing key; ignored", number, path)
         else:
-            found.append(key)
-    return tuple(found)
+            keys.append(key)
+    return tuple(keys)
 
 
 def select(keys: Iterable[PublicKey], algorithm: str, key_id: str | None) -> PublicKey | None:
@@ -93,9 +93,15 @@ def _key(row: object, jwt: Any) -> PublicKey | None:
 
 def _parsed(row: dict[str, Any], jwt: Any) -> Any:
     """Return the public part of a JSON Web Key, or None."""
-    wrong = (TypeError, ValueError, AttributeError, NotImplementedError, RecursionError)
+    invalid_key_errors = (
+        TypeError,
+        ValueError,
+        AttributeError,
+        NotImplementedError,
+        RecursionError,
+    )
     try:
         key = jwt.PyJWK(row).key
-    except (*wrong, jwt.PyJWTError):
+    except (*invalid_key_errors, jwt.PyJWTError):
         return None
     return key.public_key() if hasattr(key, "private_bytes") else key

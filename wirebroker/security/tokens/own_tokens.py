@@ -40,7 +40,7 @@ class NoTokenError(Exception):
     """No token is available; the text contains no secret."""
 
 
-class _Asking:
+class _TokenRequest:
     """A request to a server, in a thread."""
 
     __slots__ = ("_is_over", "ending")
@@ -59,7 +59,7 @@ class _Asking:
         self.ending.end()
 
 
-class OwnTokens:
+class ClientTokens:
     """The tokens of one login."""
 
     __slots__ = ("_clock", "_lock", "_login", "_token", "_until_ms", "_waiting")
@@ -92,19 +92,19 @@ class OwnTokens:
             self._waiting.append(answer)
             is_first = len(self._waiting) == 1
         if is_first:
-            asking = _Asking()
+            asking = _TokenRequest()
             work = begin_in_thread(Work.OUR_TOKENS, self._answer_all, login.token_url, asking)
             end_with_loop(work, partial(self._give_up, asking))
         return await asyncio.wrap_future(answer)
 
-    def _give_up(self, asking: _Asking) -> None:
+    def _give_up(self, asking: _TokenRequest) -> None:
         """End a request, unless a login in another loop still waits for it."""
         with self._lock:
-            is_awaited = not all(each.cancelled() for each in self._waiting)
+            is_awaited = not all(future.cancelled() for future in self._waiting)
         if not is_awaited:
             asking.end()
 
-    def _answer_all(self, url: str, asking: _Asking) -> None:
+    def _answer_all(self, url: str, asking: _TokenRequest) -> None:
         """Request a token for all waiting logins."""
         token, until_ms = "", 0.0
         fault: Exception | None = None
@@ -116,21 +116,21 @@ class OwnTokens:
         with self._lock:
             waiting, self._waiting = self._waiting, []
             self._token, self._until_ms = token, until_ms
-        for each in waiting:
-            if not each.set_running_or_notify_cancel():  # the login was canceled
+        for future in waiting:
+            if not future.set_running_or_notify_cancel():  # the login was canceled
                 continue
             if fault is None:
-                each.set_result(token)
+                future.set_result(token)
             else:
-                each.set_exception(fault)
+                future.set_exception(fault)
 
     def _unsecured(self) -> str:
         now = self._clock.now_ms() / 1000
         claims = {"iat": now, "exp": now + self._login.lifetime_s, **parse_json(self._login.claims)}
-        parts = (json.dumps(each).encode() for each in ({"alg": "none"}, claims))
-        return ".".join(base64.urlsafe_b64encode(each).decode().rstrip("=") for each in parts) + "."
+        parts = (json.dumps(part).encode() for part in ({"alg": "none"}, claims))
+        return ".".join(base64.urlsafe_b64encode(part).decode().rstrip("=") for part in parts) + "."
 
-    def _ask_until_answered(self, url: str, asking: _Asking) -> str:
+    def _ask_until_answered(self, url: str, asking: _TokenRequest) -> str:
         login = self._login
         end_s = self._clock.monotonic() + login.most_retry_ms / 1000
         pause_s = login.retry_ms / 1000
@@ -140,7 +140,7 @@ class OwnTokens:
             except WebError as error:
                 is_last = not error.passes or self._clock.monotonic() + pause_s > end_s
                 if is_last or asking.pause(pause_s):
-                    raise NoTokenError(f"{url} gives no token: {error}") from None
+                    raise NoTokenError(f"cannot get a token from {url}: {error}") from None
             pause_s *= 2
 
     def _ask(self, url: str, ending: Ending) -> str:
@@ -161,13 +161,13 @@ class OwnTokens:
         address = WebAddress(url, context, login.connect_s, login.answer_s)
         answer = ask(address, headers=headers, body=body.encode(), ending=ending)
         try:
-            found: Any = parse_json(answer)
+            parsed: Any = parse_json(answer)
         except ValueError:
-            raise NoTokenError(f"{url} answers what is no JSON") from None
-        fields = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+            raise NoTokenError(f"the response of {url} is not JSON") from None
+        fields = cast("dict[str, Any]", parsed) if isinstance(parsed, dict) else {}
         token = fields.get("access_token") or fields.get("id_token")
         if not isinstance(token, str):
-            raise NoTokenError(f"{url} answers without a token")
+            raise NoTokenError(f"the response of {url} has no token")
         return _sound(token.encode(errors="surrogatepass"), url)  # JSON can contain lone surrogates
 
     def _use_until_ms(self, token: str) -> float:
@@ -186,14 +186,14 @@ class OwnTokens:
 
 def _in_file(path: Path) -> str:
     try:
-        found = read_regular(path, _LONGEST_BYTES)
+        content = read_regular(path, _LONGEST_BYTES)
     except OSError as error:
         raise NoTokenError(f"{path} cannot be read: {error.strerror or error}") from None
-    return _sound(found, str(path))
+    return _sound(content, str(path))
 
 
-def _sound(found: bytes, where: str) -> str:
-    text = found.decode("latin-1").strip()
+def _sound(content: bytes, source: str) -> str:
+    text = content.decode("latin-1").strip()
     if not text or len(text) > _LONGEST_BYTES or not text.isascii() or len(text.split()) != 1:
-        raise NoTokenError(f"what {where} has is no token")
+        raise NoTokenError(f"{source} does not contain a token")
     return text

@@ -24,14 +24,14 @@ def strict_object(data: bytes) -> dict[str, Any]:
     """
     if data.count(b",") + data.count(b":") + data.count(b"[") > _MOST_VALUES:
         raise ValueError("it has too many values")
-    found = parse_json(data.decode(), fields=_object)
-    if not isinstance(found, dict):
-        raise ValueError("it is no JSON object")  # noqa: TRY004 - a wrong text, not a wrong type
-    return cast("dict[str, Any]", found)
+    parsed = parse_json(data.decode(), fields=_object)
+    if not isinstance(parsed, dict):
+        raise ValueError("it is not a JSON object")  # noqa: TRY004 - a wrong text, not a wrong type
+    return cast("dict[str, Any]", parsed)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
         raise ValueError("a name appears twice in an object")
-    return found
+    return fields

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("wirebroker.security")
 
 # A file's modification time, size and inode.
-_Look: TypeAlias = tuple[int, int, int]
+_Fingerprint: TypeAlias = tuple[int, int, int]
 # Blanks at either end in Java (String.trim).
 _BLANKS: Final = "".join(map(chr, range(0x21)))
 # Content types of nested tokens.
@@ -53,8 +53,8 @@ _LONGEST_FILE_BYTES: Final = 1 << 20
 class BadTokenError(Exception):
     """A refused token; the text is for the log, the status for the client."""
 
-    def __init__(self, why: str, status: str = "invalid_token") -> None:
-        super().__init__(why)
+    def __init__(self, reason: str, status: str = "invalid_token") -> None:
+        super().__init__(reason)
         self.status = status
 
 
@@ -69,30 +69,30 @@ class TokenChecks:
     """Validates the tokens of one listener's clients.
 
     Attributes:
-        ask_again: Requests the keys of a web server again, soon (key_refresh.py).
+        request_refresh: Requests the keys of a web server again, soon (key_refresh.py).
     """
 
     __slots__ = (
         "_clock",
         "_ending",
+        "_file_state",
         "_jwt",
         "_keys",
         "_reading",
-        "_seen",
         "_settings",
-        "ask_again",
+        "request_refresh",
     )
 
     def __init__(self, settings: OAuthSettings, clock: Clock) -> None:
         """Create it without keys, which `load` or the first token reads."""
-        self.ask_again: Callable[[], None] | None = None
+        self.request_refresh: Callable[[], None] | None = None
         self._settings = settings
         self._clock = clock
         self._ending = Ending()
         self._jwt: Any = None
         self._keys: tuple[PublicKey, ...] = ()
         # The file's fingerprint before the last read, and the read's monotonic time.
-        self._seen: tuple[_Look | None, float] = (None, float("-inf"))
+        self._file_state: tuple[_Fingerprint | None, float] = (None, float("-inf"))
         self._reading = threading.Lock()
 
     @property
@@ -106,9 +106,9 @@ class TokenChecks:
         path = self._settings.keys_file
         if path is None:
             return False
-        look, read_s = self._seen
+        fingerprint, read_s = self._file_state
         is_old = (self._clock.monotonic() - read_s) * 1000 >= self._settings.refresh_ms
-        return is_old or _look_of(path) != look
+        return is_old or _fingerprint(path) != fingerprint
 
     def close(self) -> None:
         """Fail all requests to a web server, now and later."""
@@ -124,12 +124,12 @@ class TokenChecks:
             self._jwt = _library()
             path = self._settings.keys_file
             # Taken before reading, so that later writes are noticed.
-            seen = None if path is None else _look_of(path), self._clock.monotonic()
+            file_state = None if path is None else _fingerprint(path), self._clock.monotonic()
             try:
                 self._keys = self._read()
             finally:
                 # Not before: other threads that find a change wait for its keys.
-                self._seen = seen
+                self._file_state = file_state
 
     def owner(self, token: str) -> TokenOwner:
         """Validate a token and return its owner; if `must_read`, first reads keys.
@@ -138,12 +138,12 @@ class TokenChecks:
             BadTokenError: The token is refused.
         """
         if len(token) > self._settings.most_bytes:
-            raise BadTokenError(f"a token of {len(token)} bytes")
+            raise BadTokenError(f"the token is too long: {len(token)} bytes")
         if not self._settings.are_signed:
             return self._checked(_unsecured_claims(token))
         if self._settings.keys_url is not None:
             if not self._keys:
-                raise BadTokenError("a token that nothing here can check yet")
+                raise BadTokenError("the signing keys have not been read yet")
         elif self.must_read:
             self._load_now()
         return self._checked(self._signed_claims(token))
@@ -157,13 +157,14 @@ class TokenChecks:
             self._check_addressees(claims)
         scopes = _scopes(claims.get(settings.scope_claim), is_strict=settings.are_signed)
         if not set(settings.required_scopes) <= scopes:
-            raise BadTokenError("a token without the scopes asked for", "insufficient_scope")
+            raise BadTokenError("the token lacks a required scope", "insufficient_scope")
         subject = claims.get(settings.subject_claim)
         name = subject.strip(_BLANKS) if isinstance(subject, str) else ""
         if not name:
-            raise BadTokenError(f"a token without {settings.subject_claim}")
-        if any("\ud800" <= each <= "\udfff" for each in name):  # JSON can contain lone surrogates
-            raise BadTokenError(f"a token whose {settings.subject_claim} is no text")
+            raise BadTokenError(f"the token has no {settings.subject_claim}")
+        # JSON can contain lone surrogates.
+        if any("\ud800" <= character <= "\udfff" for character in name):
+            raise BadTokenError(f"the token's {settings.subject_claim} is not valid text")
         return TokenOwner(name, expires_ms)
 
     def _check_addressees(self, claims: Mapping[str, Any]) -> None:
@@ -174,19 +175,19 @@ class TokenChecks:
         """
         settings, issuer, audience = self._settings, claims.get("iss"), claims.get("aud")
         if not isinstance(issuer, str | None) or not isinstance(claims.get("jti"), str | None):
-            raise BadTokenError("a token whose iss or jti is no text")
+            raise BadTokenError("the token's iss or jti is not a string")
         if settings.issuer is not None and issuer != settings.issuer:
-            raise BadTokenError("a token of another issuer")
+            raise BadTokenError("the token is from another issuer")
         if not settings.audiences and (audience is None or settings.takes_any_audience):
             return
-        named = [audience] if isinstance(audience, str) else audience
-        if not isinstance(named, list) or not all(
-            isinstance(each, str | None) for each in cast("list[object]", named)
+        audiences = [audience] if isinstance(audience, str) else audience
+        if not isinstance(audiences, list) or not all(
+            isinstance(item, str | None) for item in cast("list[object]", audiences)
         ):
-            raise BadTokenError("a token whose aud is no text and no list of texts")
-        if not set(settings.audiences) & set(cast("list[str]", named)):
+            raise BadTokenError("the token's aud is neither a string nor a list of strings")
+        if not set(settings.audiences) & set(cast("list[str]", audiences)):
             hint = "" if settings.audiences else " (sasl.oauthbearer.expected.audience is not set)"
-            raise BadTokenError(f"a token for another audience{hint}")
+            raise BadTokenError(f"the token is for another audience{hint}")
 
     def _end_of(self, claims: Mapping[str, Any]) -> int:
         """Check a token's times; return its expiry."""
@@ -196,22 +197,22 @@ class TokenChecks:
         issued_ms = _milliseconds(claims, "iat", cut=are_signed)
         begins_ms = _milliseconds(claims, "nbf", cut=are_signed)
         if expires_ms is None:
-            raise BadTokenError("a token without exp")
+            raise BadTokenError("the token has no exp")
         if now_ms - skew_ms >= expires_ms:
-            raise BadTokenError("a token that has expired")
+            raise BadTokenError("the token has expired")
         if expires_ms - now_ms > _LONGEST_LIFE_MS:
-            raise BadTokenError("a token that is valid for more than 292 years")
+            raise BadTokenError("the token is valid for more than 292 years")
         if begins_ms is not None and now_ms + skew_ms < begins_ms:
-            raise BadTokenError("a token whose nbf is to come")
+            raise BadTokenError("the token's nbf is in the future")
         if issued_ms is None:
             if are_signed:  # Kafka requires it of signed tokens
-                raise BadTokenError("a token without iat")
+                raise BadTokenError("the token has no iat")
         elif not are_signed and now_ms + skew_ms < issued_ms:
-            raise BadTokenError("a token whose iat is to come")
+            raise BadTokenError("the token's iat is in the future")
         elif are_signed and issued_ms < 0:
-            raise BadTokenError("a token whose iat is negative")
+            raise BadTokenError("the token's iat is negative")
         if expires_ms < max(issued_ms or expires_ms, begins_ms or expires_ms):
-            raise BadTokenError("a token that ends before it begins")
+            raise BadTokenError("the token ends before it begins")
         return expires_ms
 
     # --- signatures ---
@@ -220,24 +221,24 @@ class TokenChecks:
         jwt = self._jwt
         parts = token.split(".")
         if len(parts) != 3 or not all(parts):
-            raise BadTokenError("a token that has not three parts")
+            raise BadTokenError("the token does not have three parts")
         try:
             algorithm, key_id = _signer(strict_object(_decoded(parts[0])))
             key = self._key(algorithm, key_id)
             payload = jwt.PyJWS().decode(token, key, algorithms=[algorithm])
             return strict_object(payload)
         except (jwt.PyJWTError, ValueError, RecursionError) as error:
-            raise BadTokenError(f"a token that cannot be checked: {error}") from None
+            raise BadTokenError(f"the token cannot be verified: {error}") from None
 
     def _key(self, algorithm: str, key_id: str | None) -> Any:
-        found = select(self._keys, algorithm, key_id)
-        if found is None:
-            if self.ask_again is not None:
-                self.ask_again()
-            raise BadTokenError("a token signed by no key that is known")
-        if not found.is_long_enough:
-            raise BadTokenError("a token signed by an RSA key of fewer than 2048 bits")
-        return found.key
+        public_key = select(self._keys, algorithm, key_id)
+        if public_key is None:
+            if self.request_refresh is not None:
+                self.request_refresh()
+            raise BadTokenError("the token is signed by an unknown key")
+        if not public_key.is_long_enough:
+            raise BadTokenError("the token is signed by an RSA key of fewer than 2048 bits")
+        return public_key.key
 
     def _load_now(self) -> None:
         """Read the keys; the earlier ones stay in force if it fails."""
@@ -246,9 +247,12 @@ class TokenChecks:
                 if self.must_read:  # unless another thread has just read them
                     self.load()
             except ConfigError as error:
-                logger.warning("tokens go by the keys that were read before, if any: %s", error)
+                logger.warning(
+                    "cannot read the token signing keys; keeping the previous ones, if any: %s",
+                    error,
+                )
         if self._jwt is None:
-            raise BadTokenError("a token that nothing here can check")
+            raise BadTokenError("no signing keys are available")
 
     def _read(self) -> tuple[PublicKey, ...]:
         settings = self._settings
@@ -257,25 +261,25 @@ class TokenChecks:
             if settings.keys_file is not None:
                 text = read_regular(settings.keys_file, _LONGEST_FILE_BYTES)
             else:
-                text = _asked(settings, self._ending)
-            found = usable_keys(parse_json(text)["keys"], str(path), self._jwt)
+                text = _fetched(settings, self._ending)
+            keys = usable_keys(parse_json(text)["keys"], str(path), self._jwt)
         except (OSError, ValueError, TypeError, KeyError, WebError) as error:
             raise ConfigError(f"{path} has no JSON Web Keys: {error}") from None
-        if not found:
-            raise ConfigError(f"{path} has no public key that tokens could be signed by")
-        return found
+        if not keys:
+            raise ConfigError(f"{path} has no usable public key")
+        return keys
 
 
-def _look_of(path: Path) -> _Look | None:
+def _fingerprint(path: Path) -> _Fingerprint | None:
     """Return a fingerprint of a file; None if it cannot be read."""
     try:
-        found = path.stat()
+        status = path.stat()
     except (OSError, ValueError):  # ValueError: a NUL in its name
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
-def _asked(settings: OAuthSettings, ending: Ending) -> bytes:
+def _fetched(settings: OAuthSettings, ending: Ending) -> bytes:
     assert settings.keys_url is not None, "tokens are signed"
     context = None
     if settings.keys_tls is not None:
@@ -299,13 +303,13 @@ def _library() -> Any:
 def _unsecured_claims(token: str) -> Mapping[str, Any]:
     parts = token.split(".")
     if len(parts) != 3 or parts[2]:
-        raise BadTokenError("a token that is none, or is signed, where nobody signs")
+        raise BadTokenError("the token is malformed, or it is signed")
     try:
         header, claims = (strict_object(_decoded(part)) for part in parts[:2])
     except ValueError:
-        raise BadTokenError("a token that is none") from None
+        raise BadTokenError("the token is malformed") from None
     if header.get("alg") != "none":
-        raise BadTokenError("a token that is not of an unsecured kind")
+        raise BadTokenError("the token's algorithm is not none")
     return claims
 
 
@@ -313,7 +317,7 @@ def _decoded(text: str) -> bytes:
     try:
         return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
     except (binascii.Error, ValueError):
-        raise BadTokenError("a token that is not base64") from None
+        raise BadTokenError("the token is not base64") from None
 
 
 def _signer(header: Mapping[str, Any]) -> tuple[str, str | None]:
@@ -321,16 +325,18 @@ def _signer(header: Mapping[str, Any]) -> tuple[str, str | None]:
     algorithm, key_id, nested = header.get("alg"), header.get("kid"), header.get("cty")
     must_know = header.get("crit", [])
     if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
-        raise BadTokenError("a token signed by no algorithm that is served")
+        raise BadTokenError("the token's signature algorithm is not supported")
     if not isinstance(key_id, str | None):
-        raise BadTokenError("a token whose kid is no text")
+        raise BadTokenError("the token's kid is not a string")
     if isinstance(nested, str) and nested.lower() in _NESTED:
-        raise BadTokenError("a token within a token")
-    known = cast("frozenset[object]", _UNDERSTOOD)
-    if not isinstance(must_know, list) or not known.issuperset(cast("list[object]", must_know)):
-        raise BadTokenError("a token with header parameters that must be understood")
+        raise BadTokenError("the token contains another token")
+    understood = cast("frozenset[object]", _UNDERSTOOD)
+    if not isinstance(must_know, list) or not understood.issuperset(
+        cast("list[object]", must_know)
+    ):
+        raise BadTokenError("the token has unknown critical header parameters")
     if header.get("b64", True) is not True:
-        raise BadTokenError("a token whose payload is not base64")
+        raise BadTokenError("the token's payload is not base64")
     return algorithm, key_id
 
 
@@ -340,7 +346,7 @@ def _milliseconds(claims: Mapping[str, Any], name: str, *, cut: bool) -> int | N
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e16:
-        raise BadTokenError(f"a token whose {name} is no time")
+        raise BadTokenError(f"the token's {name} is not a time")
     return int(value) * 1000 if cut else int(value * 1000)
 
 
@@ -352,7 +358,7 @@ def _scopes(value: Any, *, is_strict: bool) -> set[str]:
     if not isinstance(value, str | list):
         return set()
     texts = cast("list[object]", [value] if isinstance(value, str) else value)
-    found = [each.strip(_BLANKS) for each in texts if isinstance(each, str)]
-    if is_strict and (len(set(found) - {""}) != len(texts)):
-        raise BadTokenError("a token whose scopes are blank, no texts, or named twice")
-    return set(found) - {""}
+    scopes = [text.strip(_BLANKS) for text in texts if isinstance(text, str)]
+    if is_strict and (len(set(scopes) - {""}) != len(texts)):
+        raise BadTokenError("the token's scopes are blank, not strings, or repeated")
+    return set(scopes) - {""}

@@ -30,8 +30,8 @@ class WebError(Exception):
         passes: Whether a retry may succeed.
     """
 
-    def __init__(self, why: str, *, passes: bool = True) -> None:
-        super().__init__(why)
+    def __init__(self, reason: str, *, passes: bool = True) -> None:
+        super().__init__(reason)
         self.passes = passes
 
 
@@ -70,7 +70,7 @@ class Ending:
         with self._lock:
             self._sock = sock
             if sock is not None and self.is_over:
-                raise OSError("it is not waited for any more")
+                raise OSError("the request was canceled")
 
     def end(self) -> None:
         """Fail the current and all later requests."""
@@ -115,8 +115,8 @@ def ask(
         connection.sock = _connected(address, host, port or connection.default_port, ending)
         return _exchange(connection, address.answer_s, target, body, headers)
     except (OSError, http.client.HTTPException, ValueError) as error:
-        what = str(error) or type(error).__name__
-        raise WebError(f"{parts.netloc} does not answer: {what[:200]}") from None
+        reason = str(error) or type(error).__name__
+        raise WebError(f"{parts.netloc} does not respond: {reason[:200]}") from None
     finally:
         ending.watch(None)
         connection.close()
@@ -124,14 +124,16 @@ def ask(
 
 def _connected(address: WebAddress, host: str, port: int, ending: Ending) -> socket.socket:
     """Connect to the first address of the host that responds, with TLS if configured."""
-    why: OSError = OSError("its name has no address")
-    for family, kind, protocol, _, where in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+    last_error: OSError = OSError("its name has no address")
+    for family, kind, protocol, _, socket_address in socket.getaddrinfo(
+        host, port, type=socket.SOCK_STREAM
+    ):
         sock = socket.socket(family, kind, protocol)
         try:
             sock.settimeout(address.connect_s)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             ending.watch(sock)
-            sock.connect(where)
+            sock.connect(socket_address)
             if address.context is not None:
                 sock = address.context.wrap_socket(
                     sock, server_hostname=host, do_handshake_on_connect=False
@@ -140,16 +142,16 @@ def _connected(address: WebAddress, host: str, port: int, ending: Ending) -> soc
                 sock.do_handshake()
         except OSError as error:
             sock.close()
-            why = without_frames(error)
+            last_error = without_frames(error)
         except ValueError:  # an invalid name for a certificate
             sock.close()
             raise
         else:
             return sock
     try:
-        raise why
+        raise last_error
     finally:
-        del why  # breaks a reference cycle with this frame
+        del last_error  # breaks a reference cycle with this frame
 
 
 def _exchange(
@@ -171,20 +173,20 @@ def _exchange(
         connection.request(method, target, body, {"Accept": "application/json", **headers})
         # Otherwise an error that refers to it would keep the socket open.
         with connection.getresponse() as response:
-            found = response.read(_MOST_BYTES + 1)
+            content = response.read(_MOST_BYTES + 1)
     finally:
         watch.cancel()
     if response.status != HTTPStatus.OK:
         # As in Kafka's HttpJwtRetriever: these may succeed later.
         passes = response.status >= 500 or response.status in {408, 425, 429}
         raise WebError(
-            f"{connection.host} answers {response.status} {response.reason[:80]}", passes=passes
+            f"{connection.host} returned {response.status} {response.reason[:80]}", passes=passes
         )
-    if is_over.is_set() or (response.length and len(found) <= _MOST_BYTES):
-        raise WebError(f"{connection.host} does not answer to the end")
-    if len(found) > _MOST_BYTES:
-        raise WebError(f"{connection.host} answers with more than {_MOST_BYTES} bytes")
-    return found
+    if is_over.is_set() or (response.length and len(content) <= _MOST_BYTES):
+        raise WebError(f"{connection.host} sent an incomplete response")
+    if len(content) > _MOST_BYTES:
+        raise WebError(f"{connection.host} sent more than {_MOST_BYTES} bytes")
+    return content
 
 
 def _end(sock: socket.socket, is_over: threading.Event) -> None:

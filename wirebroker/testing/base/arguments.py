@@ -47,7 +47,9 @@ def checked(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _
     signature = inspect.signature(function)
     owner, _, name = function.__qualname__.rpartition(".")
     label = owner if name in {"__init__", "__call__"} else name
-    unset = {each.name for each in signature.parameters.values() if each.default is None}
+    unset = {
+        parameter.name for parameter in signature.parameters.values() if parameter.default is None
+    }
 
     @functools.wraps(function)
     def call(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Result:
@@ -57,9 +59,9 @@ def checked(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _
         except TypeError as error:
             refusal = TypeError(f"{label}(): {error}")
         else:
-            for each, value in arguments.items():
-                if each in _KINDS and not (value is None and each in unset):
-                    check_argument(label, each, value)
+            for argument, value in arguments.items():
+                if argument in _KINDS and not (value is None and argument in unset):
+                    check_argument(label, argument, value)
             return function(*args, **kwargs)
         raise refusal
 
@@ -71,11 +73,11 @@ def check_argument(function: str, name: str, value: Any) -> None:
     __tracebackhide__ = True
     kind = _KINDS.get(f"{function}.{name}") or _KINDS[name]
     if not kind.fits(value):
-        shown = repr(value)
-        shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
-        what = "None" if value is None else f"the {type(value).__name__} {shown}"
+        text = repr(value)
+        text = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+        description = "None" if value is None else f"the {type(value).__name__} {text}"
         hint = f"; {kind.hint}" if kind.hint else ""
-        raise TypeError(f"{function}(): {name} must be {kind.text}, not {what}{hint}")
+        raise TypeError(f"{function}(): {name} must be {kind.text}, not {description}{hint}")
 
 
 class NodeMarker:
@@ -88,7 +90,7 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
 
-def _is_whole(value: Any) -> bool:
+def _is_integer(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
@@ -118,15 +120,15 @@ def _is_snapshot(value: Any) -> bool:
 
 def _is_config(value: Any) -> bool:
     return isinstance(value, Mapping) and all(
-        isinstance(name, str) and isinstance(each, str | int | float | bool)
-        for name, each in cast("Mapping[object, object]", value).items()
+        isinstance(name, str) and isinstance(setting, str | int | float | bool)
+        for name, setting in cast("Mapping[object, object]", value).items()
     )
 
 
 def _are_topics(value: Any) -> bool:
     if isinstance(value, Mapping):
         topics = cast("Mapping[object, object]", value)
-        return all(_is_text(name) and _is_whole(count) for name, count in topics.items())
+        return all(_is_text(name) and _is_integer(count) for name, count in topics.items())
     return isinstance(value, list | tuple) and all(map(_is_text, cast("list[Any]", value)))
 
 
@@ -147,15 +149,15 @@ def _is_header(value: Any) -> bool:
 
 
 def _are_expected(value: Any) -> bool:
-    return all(_is_content(each) or isinstance(each, Mapping) for each in value)
+    return all(_is_content(record) or isinstance(record, Mapping) for record in value)
 
 
-def _is_moment(value: Any) -> bool:
-    return _is_whole(value) or isinstance(value, datetime.datetime)
+def _is_time(value: Any) -> bool:
+    return _is_integer(value) or isinstance(value, datetime.datetime)
 
 
 def _is_node(value: Any) -> bool:
-    return _is_whole(value) or _is_cluster_node(value)
+    return _is_integer(value) or _is_cluster_node(value)
 
 
 def _is_cluster_node(value: Any) -> bool:
@@ -163,7 +165,7 @@ def _is_cluster_node(value: Any) -> bool:
 
 
 _TEXT: Final = _Kind("text", _is_text)
-_WHOLE: Final = _Kind("a whole number", _is_whole)
+_WHOLE: Final = _Kind("a whole number", _is_integer)
 _NUMBER: Final = _Kind("a number", _is_number)
 _FLAG: Final = _Kind("True or False", _is_flag)
 _CONTENT: Final = _Kind(
@@ -176,7 +178,7 @@ _TOPICS: Final = _Kind(
     'such as {"orders": 3} or ["orders"]',
 )
 _PATH: Final = _Kind("a path", _is_path)
-_MOMENT: Final = _Kind("milliseconds since 1970 or a datetime", _is_moment)
+_MOMENT: Final = _Kind("milliseconds since 1970 or a datetime", _is_time)
 
 _KINDS: Final[dict[str, _Kind]] = {
     **dict.fromkeys(("name", "topic", "group", "client_id", "client", "image"), _TEXT),

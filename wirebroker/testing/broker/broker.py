@@ -85,7 +85,7 @@ class Broker(Lifetime, Contents):
                 directory=None if directory is None else Path(directory),
                 port=port,
                 is_child=own_process,
-                origin=None if snapshot is None else snapshot_place(snapshot),
+                origin=None if snapshot is None else snapshot_directory(snapshot),
                 tls=tls,
                 sasl=sasl,
             )
@@ -225,7 +225,7 @@ class Broker(Lifetime, Contents):
             ValueError, wirebroker.config.StartError: A broker cannot start with it.
         """
         self._sender = Sender()
-        self._life.restore(snapshot_place(snapshot))
+        self._life.restore(snapshot_directory(snapshot))
 
     @checked
     def reset(self, *, config: Mapping[str, Setting] | None = None) -> None:
@@ -259,8 +259,8 @@ class Broker(Lifetime, Contents):
         self._life.close()
 
     def __repr__(self) -> str:
-        where = f"on {self._life.address}" if self._life.host.is_running else "not running"
-        return f"<wirebroker.testing.Broker {where}>"
+        state = f"on {self._life.address}" if self._life.host.is_running else "not running"
+        return f"<wirebroker.testing.Broker {state}>"
 
     # -- address, directory, log -------------------------------------------------------------
 
@@ -353,6 +353,6 @@ class Broker(Lifetime, Contents):
         self._life.instruct("forget-requests", {})
 
 
-def snapshot_place(snapshot: Snapshot | str | Path) -> Path:
+def snapshot_directory(snapshot: Snapshot | str | Path) -> Path:
     """Return the directory of a snapshot."""
     return snapshot.directory if isinstance(snapshot, Snapshot) else Path(snapshot)

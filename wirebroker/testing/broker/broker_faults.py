@@ -45,7 +45,7 @@ class SetFault:
         0
         """
         rows = self._life.instruct("faults", {})
-        return next((each["acted"] for each in rows if each["id"] == self._number), 0)
+        return next((row["acted"] for row in rows if row["id"] == self._number), 0)
 
     @checked
     def remove(self) -> None:

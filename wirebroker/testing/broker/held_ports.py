@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _MOST: Final = 200
 
 
-class HeldPorts:
+class ReservedPorts:
     """The last ports that one broker used before."""
 
     def __init__(self) -> None:
@@ -28,15 +28,15 @@ class HeldPorts:
         if len(self._sockets) == _MOST:
             self._sockets.popleft().close()
         family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-        held = socket.socket(family, socket.SOCK_STREAM)
+        reserved_socket = socket.socket(family, socket.SOCK_STREAM)
         try:
             # The broker's closed connections are in TIME_WAIT.
-            held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            held.bind((address.host, address.port))
+            reserved_socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            reserved_socket.bind((address.host, address.port))
         except OSError:
-            held.close()
+            reserved_socket.close()
         else:
-            self._sockets.append(held)
+            self._sockets.append(reserved_socket)
 
     def release(self) -> None:
         """Release all ports."""

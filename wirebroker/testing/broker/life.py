@@ -12,15 +12,15 @@ from wirebroker.base.threads import Work, begin_in_thread, in_thread, until_idle
 from wirebroker.client.errors import ClientError
 from wirebroker.config import StartError
 from wirebroker.testing.base.loop_thread import LoopThread
-from wirebroker.testing.broker.held_ports import HeldPorts
-from wirebroker.testing.clients.kit_client import as_told_to_tests, kit_client
+from wirebroker.testing.broker.held_ports import ReservedPorts
+from wirebroker.testing.clients.internal_client import as_kafka_error, internal_client
 from wirebroker.testing.clients.protection import Protection
 from wirebroker.testing.data.data_copies import check_data, copy_data, put_data
 from wirebroker.testing.data.folders import new_folder
 from wirebroker.testing.data.snapshots import Snapshot
 from wirebroker.testing.hosts.child_process import ChildProcess
 from wirebroker.testing.hosts.same_process import SameProcess
-from wirebroker.testing.settings.settings import broker_settings, in_kit_words
+from wirebroker.testing.settings.settings import broker_settings, with_kit_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 _Result = TypeVar("_Result")
 
 _OF_METADATA: Final = "metadata.log.dir"
-_NOT_RUNNING: Final = "the broker does not run: use it in a with block, or call start()"
-_PAUSED: Final = "the broker is paused and can't be told: resume it first"
+_NOT_RUNNING: Final = "the broker is not running: use it in a with block, or call start()"
+_PAUSED: Final = "the broker is paused: resume it first"
 
 
 class BrokerLife:
@@ -63,18 +63,18 @@ class BrokerLife:
     ) -> None:
         if origin is not None:
             if directory is not None:
-                raise ValueError("give a directory, or a snapshot that a new one begins with")
+                raise ValueError("give a directory or a snapshot, not both")
             check_data(origin)
         self.address: PeerAddress | None = None
         self.clock_state: dict[str, Any] | None = None
         self.is_paused = False
         self._config = dict(config)
-        self._given_directory = directory
+        self._user_directory = directory
         # Directories in a container's configs are inside the container.
         self._is_on_this_machine = host is None
         self._origin = origin
         # None if the configs set the listeners.
-        self._wanted_port = None if "listeners" in config else port
+        self._requested_port = None if "listeners" in config else port
         self._folder = new_folder()
         self.protection = Protection(self._folder, tls=tls, sasl=sasl) if tls or sasl else None
         if host is None:
@@ -84,25 +84,25 @@ class BrokerLife:
         self._snapshot_count = 0
         self._thread: LoopThread | None = None
         self._client: KafkaClient | None = None
-        self._left_ports = HeldPorts()
+        self._old_ports = ReservedPorts()
         self._asking: set[asyncio.Task[Any]] = set()
         self._clean = weakref.finalize(self, _clean, self.host, self._folder)
 
     @property
     def directory(self) -> Path:
         """The data directory."""
-        return self._given_directory or self._folder / f"data-{self._number}"
+        return self._user_directory or self._folder / f"data-{self._number}"
 
     def start(self) -> None:
         """Start the broker, on its earlier port if it had one; see Broker."""
         if not self._clean.alive:
-            raise RuntimeError("this broker was closed: make another")
+            raise RuntimeError("this broker was closed: create another")
         if not self.host.is_running:
             self._thread = self._thread or LoopThread("wirebroker-testing")
             try:
                 self._thread.call(self._start())
             except StartError as error:
-                raise StartError(in_kit_words(error.what), in_kit_words(error.mend)) from error
+                raise StartError(with_kit_names(error.what), with_kit_names(error.mend)) from error
 
     def stop(self) -> None:
         """Stop the broker cleanly if it is running."""
@@ -134,10 +134,10 @@ class BrokerLife:
     def reset(self, config: Mapping[str, Setting]) -> None:
         """Replace the broker with an empty one; see Broker."""
         names_directory = self._is_on_this_machine and _OF_METADATA in {**self._config, **config}
-        if self._given_directory is not None or names_directory:
-            raise RuntimeError("the directory was given, so there is no reset: it might be needed")
+        if self._user_directory is not None or names_directory:
+            raise RuntimeError("a given directory is not reset: its data may be needed")
         self._thread = self._thread or LoopThread("wirebroker-testing")
-        self._thread.call(self._begin_anew(config))
+        self._thread.call(self._replace(config))
 
     def take_snapshot(self, target: Path | None) -> Snapshot:
         """Copy the data of the running or stopped broker; see Broker.snapshot."""
@@ -145,7 +145,7 @@ class BrokerLife:
             self._snapshot_count += 1
             target = self._folder / f"snapshot-{self._snapshot_count}"
         elif target.exists() and any(target.iterdir()):
-            raise ValueError(f"something is in {target} already")
+            raise ValueError(f"{target} is not empty")
         if self._thread is not None and self.host.is_running:
             self._thread.call(self.host.take_snapshot(target))
         else:
@@ -163,7 +163,7 @@ class BrokerLife:
 
     def close(self) -> None:
         """End the broker; see Broker."""
-        if self._given_directory is not None:
+        if self._user_directory is not None:
             self.stop()
         else:
             self.kill()
@@ -171,17 +171,17 @@ class BrokerLife:
             self._thread.call(until_idle())  # threads may still be deleting folders
             self._thread.stop()
             self._thread = None
-        self._left_ports.release()
+        self._old_ports.release()
         self._clean()
 
     def ask(self, question: Callable[[KafkaClient], Coroutine[Any, Any, _Result]]) -> _Result:
         """Run a coroutine with the kit's client and return its result; see Broker."""
         if self._thread is None:
             raise RuntimeError(_NOT_RUNNING)
-        return self._thread.call(self._answered(question))
+        return self._thread.call(self._run_request(question))
 
     def instruct(self, command: str, arguments: Mapping[str, Any]) -> Any:
-        """Run a rig command (rig.py) and return its result.
+        """Run a test command (controls.py) and return its result.
 
         Raises:
             RuntimeError: The broker was never started, or is paused.
@@ -199,7 +199,7 @@ class BrokerLife:
     async def _start(self, config: Mapping[str, Setting] | None = None) -> None:
         if self._origin is not None and not self.directory.exists():
             await in_thread(Work.UPKEEP, copy_data, self._origin, self.directory)
-        port = self._wanted_port if self.address is None else self.address.port
+        port = self._requested_port if self.address is None else self.address.port
         self.address = await self.host.start(self.directory, self._settings(config or {}), port)
         if self.clock_state is not None:
             await self.host.carry_out("restore-clock", self.clock_state)
@@ -207,9 +207,9 @@ class BrokerLife:
 
     async def _connect(self, address: PeerAddress) -> None:
         if self.protection is None:
-            self._client = kit_client(address)
+            self._client = internal_client(address)
         else:
-            self._client = kit_client(address, way=self.protection.way())
+            self._client = internal_client(address, security=self.protection.way())
             await self.protection.add_user(self._client)
 
     async def _end(self, end: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -228,7 +228,7 @@ class BrokerLife:
         assert self.address is not None, "it was started"
         await self._connect(self.address)
 
-    async def _answered(
+    async def _run_request(
         self, question: Callable[[KafkaClient], Coroutine[Any, Any, _Result]]
     ) -> _Result:
         client, task = self._client, asyncio.current_task()
@@ -239,11 +239,11 @@ class BrokerLife:
         try:
             return await question(client)
         except ClientError as error:
-            raise as_told_to_tests(error) from error
+            raise as_kafka_error(error) from error
         except asyncio.CancelledError:
             if self._client is client:
                 raise
-            raise ConnectionError("the broker was ended meanwhile") from None
+            raise ConnectionError("the broker was stopped meanwhile") from None
         finally:
             self._asking.discard(task)
 
@@ -251,19 +251,19 @@ class BrokerLife:
         protected = {} if self.protection is None else self.protection.settings()
         return broker_settings({**protected, **self._config, **config})
 
-    async def _begin_anew(self, config: Mapping[str, Setting]) -> None:
-        left, self.address, self.clock_state = self.address, None, None
+    async def _replace(self, config: Mapping[str, Setting]) -> None:
+        old_address, self.address, self.clock_state = self.address, None, None
         if self.host.is_running:
             await self._end(partial(self._renew, self._settings(config)))
         # Clients of the last test may still use the old address. A container keeps its address.
-        if left is not None and left != self.address:
-            self._left_ports.hold(left)
+        if old_address is not None and old_address != self.address:
+            self._old_ports.hold(old_address)
         if self.address is not None:
             await self._connect(self.address)
             return
         begin_in_thread(Work.UPKEEP, shutil.rmtree, self.directory, True)
         self._number += 1
-        self.host.begin_anew()
+        self.host.reset()
         await self._start(config)
 
     async def _renew(self, settings: Mapping[str, str]) -> None:

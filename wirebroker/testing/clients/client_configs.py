@@ -29,57 +29,57 @@ def client_config(
         ValueError: The client is unknown.
     """
     if client not in _ADDRESS:
-        known = ", ".join(_ADDRESS)
-        raise ValueError(f"no client is called {client!r}; there are {known}")
-    found: dict[str, Any] = {_ADDRESS[client]: bootstrap_servers}
+        clients = ", ".join(_ADDRESS)
+        raise ValueError(f"no client is called {client!r}; there are {clients}")
+    config: dict[str, Any] = {_ADDRESS[client]: bootstrap_servers}
     if protection is None:
-        return found
+        return config
     if client == "confluent":
-        return found | _of_librdkafka(protection)
+        return config | _of_librdkafka(protection)
     if client == "spark":
-        return found | _of_java(protection)
-    return found | _of_python(client, protection)
+        return config | _of_java(protection)
+    return config | _of_python(client, protection)
 
 
 def _of_librdkafka(protection: Protection) -> dict[str, Any]:
-    found = {"security.protocol": protection.protocol}
+    config = {"security.protocol": protection.protocol}
     if protection.authority is not None:
-        found["ssl.ca.location"] = str(protection.authority)
+        config["ssl.ca.location"] = str(protection.authority)
     if protection.sasl is not None:
-        found |= {
+        config |= {
             "sasl.mechanism": protection.sasl,
             "sasl.username": USER,
             "sasl.password": PASSWORD,
         }
-    return found
+    return config
 
 
 def _of_java(protection: Protection) -> dict[str, Any]:
-    found = {"kafka.security.protocol": protection.protocol}
+    config = {"kafka.security.protocol": protection.protocol}
     if protection.authority is not None:
-        found |= {
+        config |= {
             "kafka.ssl.truststore.type": "PEM",
             "kafka.ssl.truststore.location": str(protection.authority),
         }
     if protection.sasl is not None:
         module = LOGIN_MODULES[protection.sasl]
         line = f'{module} required username="{USER}" password="{PASSWORD}";'
-        found |= {"kafka.sasl.mechanism": protection.sasl, "kafka.sasl.jaas.config": line}
-    return found
+        config |= {"kafka.sasl.mechanism": protection.sasl, "kafka.sasl.jaas.config": line}
+    return config
 
 
 def _of_python(client: str, protection: Protection) -> dict[str, Any]:
-    found: dict[str, Any] = {"security_protocol": protection.protocol}
+    config: dict[str, Any] = {"security_protocol": protection.protocol}
     if protection.authority is not None and client == "aiokafka":
         import ssl  # noqa: PLC0415 - where it is used
 
-        found["ssl_context"] = ssl.create_default_context(cafile=str(protection.authority))
+        config["ssl_context"] = ssl.create_default_context(cafile=str(protection.authority))
     elif protection.authority is not None:
-        found["ssl_cafile"] = str(protection.authority)
+        config["ssl_cafile"] = str(protection.authority)
     if protection.sasl is not None:
-        found |= {
+        config |= {
             "sasl_mechanism": protection.sasl,
             "sasl_plain_username": USER,
             "sasl_plain_password": PASSWORD,
         }
-    return found
+    return config

@@ -27,13 +27,21 @@ async def consumed_until(
         records = await read_all(client, topic, read_committed=read_committed)
         committed = await committed_of(client, group)
         missing: list[str] = []
-        for index in sorted({each.partition for each in records}):
-            offsets = [each.offset for each in records if each.partition == index]
-            at = committed.get(TopicPartition(topic, index))
-            left = sum(1 for each in offsets if at is None or each >= at)
-            if left:
-                how_far = "nothing is committed" if at is None else f"committed up to offset {at}"
-                missing.append(f"  {topic}-{index}: {how_far}, {left} of {len(offsets)} are left")
+        for index in sorted({record.partition for record in records}):
+            offsets = [record.offset for record in records if record.partition == index]
+            committed_offset = committed.get(TopicPartition(topic, index))
+            remaining = sum(
+                1 for offset in offsets if committed_offset is None or offset >= committed_offset
+            )
+            if remaining:
+                how_far = (
+                    "nothing is committed"
+                    if committed_offset is None
+                    else f"committed up to offset {committed_offset}"
+                )
+                missing.append(
+                    f"  {topic}-{index}: {how_far}, {remaining} of {len(offsets)} are left"
+                )
         if not missing or client.clock.monotonic() >= end:
             return missing
         await pause(_LOOK_AGAIN_S)

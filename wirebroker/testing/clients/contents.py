@@ -11,7 +11,7 @@ from wirebroker.testing.base.arguments import check_argument, checked
 from wirebroker.testing.clients.consumption import consumed_until
 from wirebroker.testing.clients.differences import as_fields, difference
 from wirebroker.testing.clients.reading import read_all, read_until
-from wirebroker.testing.clients.sending import Parcel, Sender
+from wirebroker.testing.clients.sending import OutgoingRecord, Sender
 from wirebroker.testing.settings.settings import as_texts
 
 if TYPE_CHECKING:
@@ -43,9 +43,9 @@ class Answering(Protocol):
 class Contents:
     """The methods that read and write a broker's or a cluster's topics."""
 
-    def __init__(self, asked: Answering, now_ms: Callable[[], int]) -> None:
+    def __init__(self, backend: Answering, now_ms: Callable[[], int]) -> None:
         """Use a broker or cluster, and the clock that stamps records."""
-        self._asked = asked
+        self._backend = backend
         self._now_ms = now_ms
         self._sender = Sender()
 
@@ -81,7 +81,7 @@ class Contents:
         """
         configs = as_texts(config or {})
         counts = with_counts(partitions)
-        self._asked.ask(lambda client: create_topics(client, counts, configs=configs))
+        self._backend.ask(lambda client: create_topics(client, counts, configs=configs))
 
     @checked
     def topics(self) -> dict[str, int]:
@@ -91,7 +91,7 @@ class Contents:
         >>> broker.topics()
         {'orders': 3}
         """
-        return self._asked.ask(list_topics)
+        return self._backend.ask(list_topics)
 
     @checked
     def produce(
@@ -126,15 +126,15 @@ class Contents:
         """
         pairs = list(_pairs(headers))
         check_argument("produce", "headers", pairs)
-        parcel = Parcel(
+        parcel = OutgoingRecord(
             topic=topic,
             partition=partition,
             key=_as_bytes(key),
             value=_as_bytes(value),
-            headers=tuple((name, _as_bytes(each)) for name, each in pairs),
+            headers=tuple((name, _as_bytes(header_value)) for name, header_value in pairs),
             timestamp_ms=self._now_ms() if timestamp is None else _as_ms(timestamp),
         )
-        return self._asked.ask(lambda client: self._sender.send(client, parcel))
+        return self._backend.ask(lambda client: self._sender.send(client, parcel))
 
     @checked
     def records(self, topic: str, *, read_committed: bool = False) -> list[TopicRecord]:
@@ -152,7 +152,7 @@ class Contents:
         Raises:
             KafkaError: UNKNOWN_TOPIC_OR_PARTITION.
         """
-        return self._asked.ask(
+        return self._backend.ask(
             lambda client: read_all(client, topic, read_committed=read_committed)
         )
 
@@ -180,7 +180,7 @@ class Contents:
         Raises:
             TimeoutError: There are fewer.
         """
-        return self._asked.ask(
+        return self._backend.ask(
             lambda client: read_until(
                 client, topic, timeout, count=count, read_committed=read_committed
             )
@@ -196,8 +196,10 @@ class Contents:
         Raises:
             KafkaError: The group's coordinator is not available.
         """
-        found = self._asked.ask(lambda client: committed_of(client, group))
-        return {(place.topic, place.partition): offset for place, offset in found.items()}
+        offsets = self._backend.ask(lambda client: committed_of(client, group))
+        return {
+            (partition.topic, partition.partition): offset for partition, offset in offsets.items()
+        }
 
     # -- assertions --------------------------------------------------------------------------
 
@@ -228,17 +230,19 @@ class Contents:
             AssertionError: The records differ; the text lists missing and surplus ones.
             ValueError: A dict has an unknown field.
         """
-        wanted = [as_fields(each) for each in expected]
+        expected_fields = [as_fields(record) for record in expected]
         try:
-            found = self.wait_for(topic, len(wanted), timeout, read_committed=read_committed)
+            records = self.wait_for(
+                topic, len(expected_fields), timeout, read_committed=read_committed
+            )
         except TimeoutError as error:
             if topic not in self.topics():
                 raise AssertionError(str(error)) from None
-            found = self.records(topic, read_committed=read_committed)
-        told = difference(wanted, found, any_order=any_order)
-        if told is not None:
-            raise AssertionError(f"{topic} holds other records than expected:\n{told}")
-        return found
+            records = self.records(topic, read_committed=read_committed)
+        differences = difference(expected_fields, records, any_order=any_order)
+        if differences is not None:
+            raise AssertionError(f"{topic} does not have the expected records:\n{differences}")
+        return records
 
     @checked
     def assert_consumed(
@@ -264,7 +268,7 @@ class Contents:
             AssertionError: Records are left; the text counts them by partition.
             KafkaError: UNKNOWN_TOPIC_OR_PARTITION.
         """
-        missing = self._asked.ask(
+        missing = self._backend.ask(
             lambda client: consumed_until(
                 client, topic, group, timeout, read_committed=read_committed
             )

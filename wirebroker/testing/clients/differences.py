@@ -45,22 +45,22 @@ def difference(
         missing, surplus = _unmatched(expected, records)
         if not missing and not surplus:
             return None
-        lines: list[str] = [f"- missing   {_text(each)}" for each in missing]
-        lines += [f"+ surplus   {_shown(each)}" for each in surplus]
+        lines: list[str] = [f"- missing   {_text(fields)}" for fields in missing]
+        lines += [f"+ surplus   {_record_text(record)}" for record in surplus]
         return "\n".join(lines)
     if len(expected) == len(records) and all(map(_fits, expected, records)):
         return None
     # Represent each record by the index of a fitting expectation, so that lines can be paired.
-    numbers = [_number(expected, each) for each in records]
-    wanted = [expected.index(each) for each in expected]
+    numbers = [_number(expected, record) for record in records]
+    expected_numbers = [expected.index(fields) for fields in expected]
     lines = []
-    matcher = SequenceMatcher(None, wanted, numbers, autojunk=False)
+    matcher = SequenceMatcher(None, expected_numbers, numbers, autojunk=False)
     for kind, begin, end, first, last in matcher.get_opcodes():
         if kind == "equal":
-            lines += [f"            {_shown(each)}" for each in records[first:last]]
+            lines += [f"            {_record_text(record)}" for record in records[first:last]]
         else:
-            lines += [f"- expected  {_text(each)}" for each in expected[begin:end]]
-            lines += [f"+ stored    {_shown(each)}" for each in records[first:last]]
+            lines += [f"- expected  {_text(fields)}" for fields in expected[begin:end]]
+            lines += [f"+ stored    {_record_text(record)}" for record in records[first:last]]
     return "\n".join(lines)
 
 
@@ -70,18 +70,18 @@ def _unmatched(
     surplus = list(records)
     missing: list[dict[str, Any]] = []
     # The most specific expectation first: {"key": …, "value": …} before a value alone.
-    for each in sorted(expected, key=len, reverse=True):
-        found = next((record for record in surplus if _fits(each, record)), None)
-        if found is None:
-            missing.append(each)
+    for fields in sorted(expected, key=len, reverse=True):
+        match = next((record for record in surplus if _fits(fields, record)), None)
+        if match is None:
+            missing.append(fields)
         else:
-            surplus.remove(found)
+            surplus.remove(match)
     return missing, surplus
 
 
 def _number(expected: Sequence[dict[str, Any]], record: TopicRecord) -> int:
-    for number, each in enumerate(expected):
-        if _fits(each, record):
+    for number, fields in enumerate(expected):
+        if _fits(fields, record):
             return number
     return -1
 
@@ -94,11 +94,11 @@ def _text(fields: dict[str, Any]) -> str:
     return " ".join(f"{name}={value!r}" for name, value in fields.items())
 
 
-def _shown(record: TopicRecord) -> str:
-    where = f"{record.topic}-{record.partition}@{record.offset}"
+def _record_text(record: TopicRecord) -> str:
+    position = f"{record.topic}-{record.partition}@{record.offset}"
     key = "" if record.key is None else f" key={record.key!r}"
     headers = f" headers={record.headers!r}" if record.headers else ""
-    return f"value={record.value!r}{key}{headers} ({where})"
+    return f"value={record.value!r}{key}{headers} ({position})"
 
 
 def _content(value: Any) -> Any:

@@ -34,7 +34,7 @@ class PartitionState(NamedTuple):
     def check_leader(self) -> None:
         """Raise KafkaError (LEADER_NOT_AVAILABLE) if there is no leader."""
         if self.leader < 0:
-            raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"nobody leads {self.name}")
+            raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"{self.name} has no leader")
 
 
 async def partition_state(client: KafkaClient, topic: str, partition: int) -> PartitionState:
@@ -47,11 +47,13 @@ async def partition_state(client: KafkaClient, topic: str, partition: int) -> Pa
     name = f"{topic}-{partition}"
     (row,) = answer.topics
     check(row.error_code, f"there is no {name}")
-    found = [each for each in row.partitions if each.partition_index == partition]
-    if not found:
+    matches = [details for details in row.partitions if details.partition_index == partition]
+    if not matches:
         check(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no {name}")
-    each = found[0]
-    return PartitionState(name, each.leader_id, list(each.replica_nodes), list(each.isr_nodes))
+    details = matches[0]
+    return PartitionState(
+        name, details.leader_id, list(details.replica_nodes), list(details.isr_nodes)
+    )
 
 
 async def move_leader(client: KafkaClient, topic: str, partition: int, *, to: int) -> None:
@@ -60,19 +62,19 @@ async def move_leader(client: KafkaClient, topic: str, partition: int, *, to: in
     Raises:
         TimeoutError: It does not lead within the client's timeout.
     """
-    place = TopicPartition(topic, partition)
+    topic_partition = TopicPartition(topic, partition)
     state = await partition_state(client, topic, partition)
     if state.leader == to:
         return
-    gone = to if to in state.replicas else state.leader
-    wanted = [to, *(each for each in state.replicas if each != gone)]
-    await move_replicas(client, {place: wanted})
+    removed = to if to in state.replicas else state.leader
+    new_replicas = [to, *(replica for replica in state.replicas if replica != removed)]
+    await move_replicas(client, {topic_partition: new_replicas})
     async for _ in client.tries():
         state = await partition_state(client, topic, partition)
         if state.leader == to:
             return
-        if to in state.in_sync and set(state.replicas) == set(wanted):
-            await elect_leaders(client, PREFERRED, [place])
+        if to in state.in_sync and set(state.replicas) == set(new_replicas):
+            await elect_leaders(client, PREFERRED, [topic_partition])
     raise TimeoutError(f"node {to} does not lead {state.name}: {state}")
 
 
@@ -86,8 +88,13 @@ async def until_in_sync(client: KafkaClient, running: Collection[int]) -> None:
     """
 
     def is_late(partition: Any) -> bool:
-        in_sync, wanted = set(partition.isr_nodes), {*partition.replica_nodes} & {*running}
-        return bool(in_sync & wanted) and not (partition.leader_id in wanted and in_sync >= wanted)
+        in_sync, running_replicas = (
+            set(partition.isr_nodes),
+            {*partition.replica_nodes} & {*running},
+        )
+        return bool(in_sync & running_replicas) and not (
+            partition.leader_id in running_replicas and in_sync >= running_replicas
+        )
 
     await _until_none(client, is_late, "not in sync")
 
@@ -99,22 +106,22 @@ async def until_missed(client: KafkaClient, running: Collection[int]) -> None:
         TimeoutError: One has not after the client's timeout.
     """
 
-    def counts_on_others(partition: Any) -> bool:
+    def depends_on_others(partition: Any) -> bool:
         in_sync = set(partition.isr_nodes)
         return not in_sync.isdisjoint(running) and not in_sync <= {*running}
 
-    await _until_none(client, counts_on_others, "nodes that were ended are not missed")
+    await _until_none(client, depends_on_others, "stopped nodes have not left the ISR")
 
 
-async def _until_none(client: KafkaClient, is_late: Callable[[Any], bool], what: str) -> None:
+async def _until_none(client: KafkaClient, is_late: Callable[[Any], bool], failure: str) -> None:
     late: list[str] = []
     async for _ in client.tries():
         late = [
-            f"{topic.name}-{each.partition_index}"
+            f"{topic.name}-{partition.partition_index}"
             for topic in (await client.metadata()).topics
-            for each in topic.partitions
-            if is_late(each)
+            for partition in topic.partitions
+            if is_late(partition)
         ]
         if not late:
             return
-    raise TimeoutError(f"{what} within {client.timeout_s:g} s: {', '.join(late[:3])}")
+    raise TimeoutError(f"{failure} within {client.timeout_s:g} s: {', '.join(late[:3])}")

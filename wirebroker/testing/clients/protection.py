@@ -25,13 +25,13 @@ from wirebroker.codecs.scram import (
 from wirebroker.config.java.jaas import LOGIN_MODULES
 from wirebroker.config.security.outgoing import Login, OutgoingSecurity
 from wirebroker.config.security.tls import StoreSettings, TlsSettings
-from wirebroker.security.login.outgoing import way_of
+from wirebroker.security.login.outgoing import connection_method
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from wirebroker.client.kafka_client import KafkaClient
-    from wirebroker.security.login.outgoing import Way
+    from wirebroker.security.login.outgoing import ConnectionMethod
 
 SaslName: TypeAlias = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 
@@ -93,24 +93,24 @@ class Protection:
 
     def settings(self) -> dict[str, str]:
         """Return the broker's settings."""
-        found = {
+        settings = {
             "listeners": f"{self.protocol}://127.0.0.1:0",
             "security.inter.broker.protocol": self.protocol,
         }
         if self.authority is not None:
-            found |= {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(self._keys)}
+            settings |= {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(self._keys)}
         if self.sasl is not None:
             prefix = f"listener.name.{self.protocol.lower()}"
             users = {USER: PASSWORD, _KIT: self._password}
             options = " ".join(f'user_{name}="{password}"' for name, password in users.items())
-            found |= {
+            settings |= {
                 "sasl.enabled.mechanisms": ",".join(dict.fromkeys((self.sasl, "PLAIN"))),
                 "sasl.mechanism.inter.broker.protocol": "PLAIN",
                 f"{prefix}.plain.sasl.jaas.config": f"{LOGIN_MODULES['PLAIN']} required {options};",
             }
-        return found
+        return settings
 
-    def way(self) -> Way:
+    def way(self) -> ConnectionMethod:
         """Return the kit's transport to the broker."""
         tls = login = None
         if self.authority is not None:
@@ -118,7 +118,7 @@ class Protection:
             tls = TlsSettings(truststore=trusted)
         if self.sasl is not None:
             login = Login(mechanism="PLAIN", user=_KIT, password=self._password)
-        return way_of(OutgoingSecurity(tls=tls, login=login))
+        return connection_method(OutgoingSecurity(tls=tls, login=login))
 
     async def add_user(self, client: KafkaClient) -> None:
         """Create the SCRAM user if clients use SCRAM."""

@@ -53,7 +53,7 @@ async def read_until(
     if there < count:
         raise TimeoutError(
             f"{topic} has {there} of {count} records after {timeout_s:g} s"
-            if reading.is_there
+            if reading.exists
             else f"there is no topic {topic} after {timeout_s:g} s"
         )
     return reading.in_order()
@@ -64,11 +64,11 @@ class TopicReading:
 
     def __init__(self, client: KafkaClient, topic: str, *, read_committed: bool) -> None:
         self.records: list[TopicRecord] = []
-        self.is_there = False
+        self.exists = False
         self._client = client
         self._topic = topic
         self._read_committed = read_committed
-        self._wanted: int | None = None
+        self._max_records: int | None = None
 
     def in_order(self) -> list[TopicRecord]:
         """Return the records by partition and offset."""
@@ -76,11 +76,11 @@ class TopicReading:
 
     async def read_all(self) -> PartitionsReader:
         """Read the stored records."""
-        places = list(await partitions_of(self._client, [self._topic]))
-        self.is_there = True
-        starts = await offsets_at(self._client, dict.fromkeys(places, EARLIEST))
+        partitions = list(await partitions_of(self._client, [self._topic]))
+        self.exists = True
+        starts = await offsets_at(self._client, dict.fromkeys(partitions, EARLIEST))
         ends = await offsets_at(
-            self._client, dict.fromkeys(places, LATEST), read_committed=self._read_committed
+            self._client, dict.fromkeys(partitions, LATEST), read_committed=self._read_committed
         )
         reader = PartitionsReader(
             self._client, starts, self._take, until=ends, read_committed=self._read_committed
@@ -103,7 +103,7 @@ class TopicReading:
                 return
             await pause(_LOOK_AGAIN_S)
         if len(self.records) < count:
-            self._wanted = count
+            self._max_records = count
             reader = PartitionsReader(
                 self._client, reader.positions, self._take, read_committed=self._read_committed
             )
@@ -111,17 +111,17 @@ class TopicReading:
                 async with asyncio.timeout(max(0.0, end - monotonic())):
                     await reader.run()
 
-    def _take(self, place: TopicPartition, records: list[Record]) -> bool:
+    def _take(self, partition: TopicPartition, records: list[Record]) -> bool:
         self.records += [
             TopicRecord(
-                topic=place.topic,
-                partition=place.partition,
-                offset=each.offset,
-                timestamp=each.timestamp,
-                key=each.key,
-                value=each.value,
-                headers=tuple(each.headers),
+                topic=partition.topic,
+                partition=partition.partition,
+                offset=record.offset,
+                timestamp=record.timestamp,
+                key=record.key,
+                value=record.value,
+                headers=tuple(record.headers),
             )
-            for each in records
+            for record in records
         ]
-        return self._wanted is None or len(self.records) < self._wanted
+        return self._max_records is None or len(self.records) < self._max_records

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from wirebroker.client.kafka_client import KafkaClient
 
 
-class Parcel(NamedTuple):
+class OutgoingRecord(NamedTuple):
     """A record to append; without a partition, the key or the turn selects one."""
 
     topic: str
@@ -31,7 +31,7 @@ class Sender:
         # Topic -> number of records sent without a key.
         self._sent: dict[str, int] = {}
 
-    async def send(self, client: KafkaClient, parcel: Parcel) -> TopicRecord:
+    async def send(self, client: KafkaClient, parcel: OutgoingRecord) -> TopicRecord:
         """Append a record with acks=all; return it as stored.
 
         Raises:

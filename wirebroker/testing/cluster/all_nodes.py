@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class AllNodes:
-    """A target of rig commands that runs them on each node.
+    """A target of test commands that runs them on each node.
 
     Attributes:
         clock_state: State of the clocks; None if they were not moved.
@@ -42,22 +42,22 @@ class AllNodes:
             RuntimeError: No node is running, or one is paused.
             ValueError: An argument is invalid.
         """
-        running = [each for each in self._lives if each.host.is_running]
+        running = [life for life in self._lives if life.host.is_running]
         if not running:
-            raise RuntimeError("no node of the cluster runs: start the cluster, or a node")
+            raise RuntimeError("no node of the cluster is running: start the cluster, or a node")
         for node_id in self._paused():
-            raise RuntimeError(f"node {node_id} is paused and can't be told: resume it first")
+            raise RuntimeError(f"node {node_id} is paused: resume it first")
         if command == "faults":
             return self._rows(running)
         numbers = self._faults.get(arguments.get("id", -1), {})
-        told = [each for each in running if not numbers or each in numbers]
+        targets = [life for life in running if not numbers or life in numbers]
 
         def tell(life: BrokerLife) -> Any:
             its_own = {"id": numbers[life]} if numbers else {}
             return life.instruct(command, {**arguments, **its_own})
 
         with ThreadPoolExecutor(len(running)) as pool:
-            answers = dict(zip(told, pool.map(tell, told), strict=True))
+            answers = dict(zip(targets, pool.map(tell, targets), strict=True))
         if command == "move-clock":
             for life in self._lives:  # also those that start later
                 life.clock_state = answers.get(life, answers[running[0]])
@@ -70,14 +70,14 @@ class AllNodes:
     def _rows(self, running: Sequence[BrokerLife]) -> list[dict[str, int]]:
         """Return how often each fault has acted on all nodes together."""
         acted = {
-            (life, each["id"]): each["acted"]
+            (life, row["id"]): row["acted"]
             for life in running
-            for each in life.instruct("faults", {})
+            for row in life.instruct("faults", {})
         }
         return [
             {
                 "id": number,
-                "acted": sum(acted.get(place, 0) for place in numbers.items()),
+                "acted": sum(acted.get(key, 0) for key in numbers.items()),
             }
             for number, numbers in self._faults.items()
         ]

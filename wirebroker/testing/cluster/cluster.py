@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from wirebroker.client.errors import ClientError
 from wirebroker.testing.base.arguments import checked
 from wirebroker.testing.base.lifetime import Lifetime
-from wirebroker.testing.broker.broker import snapshot_place
+from wirebroker.testing.broker.broker import snapshot_directory
 from wirebroker.testing.broker.broker_clock import BrokerClock
 from wirebroker.testing.broker.broker_faults import BrokerFaults
 from wirebroker.testing.clients.client_configs import client_config
@@ -24,7 +24,7 @@ from wirebroker.testing.clients.partition_leaders import (
     partition_state,
 )
 from wirebroker.testing.clients.sending import Sender
-from wirebroker.testing.cluster.cluster_life import ClusterLife
+from wirebroker.testing.cluster.cluster_life import ClusterLifecycle
 from wirebroker.testing.settings.settings import check_names
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _PATIENCE_S: Final = 20.0
 
 
-class Parting:
+class Isolation:
     """An isolated node, until `heal` or the end of a `with` block."""
 
     def __init__(self, heal: Callable[[], None]) -> None:
@@ -85,7 +85,7 @@ class Cluster(Lifetime, Contents):
             wirebroker.config.ConfigError: A config is unknown.
         """
         check_names(config or {})
-        self._life = ClusterLife(nodes, config or {})
+        self._life = ClusterLifecycle(nodes, config or {})
         self.clock = BrokerClock(self._life.all_nodes)
         self.faults = BrokerFaults(self._life.all_nodes)
         super().__init__(self._life, self.clock.now_ms)
@@ -153,7 +153,7 @@ class Cluster(Lifetime, Contents):
             ValueError: It is not such a snapshot.
         """
         self._sender = Sender()
-        self._life.restore(snapshot_place(snapshot))
+        self._life.restore(snapshot_directory(snapshot))
 
     # -- nodes -------------------------------------------------------------------------------
 
@@ -212,7 +212,9 @@ class Cluster(Lifetime, Contents):
         Raises:
             KafkaError: UNKNOWN_TOPIC_OR_PARTITION.
         """
-        return [self._life.nodes[each] for each in sorted(self._state(topic, partition).in_sync)]
+        return [
+            self._life.nodes[node_id] for node_id in sorted(self._state(topic, partition).in_sync)
+        ]
 
     @checked
     def move_leader(self, topic: str, partition: int = 0, *, to: ClusterNode | int) -> None:
@@ -258,7 +260,9 @@ class Cluster(Lifetime, Contents):
             TimeoutError: There is no such leader.
         """
         unwanted = {-1} if other_than is None else {-1, other_than.id}
-        state = self._until(topic, partition, timeout, lambda each: each.leader not in unwanted)
+        state = self._until(
+            topic, partition, timeout, lambda current: current.leader not in unwanted
+        )
         return self._life.nodes[state.leader]
 
     @checked
@@ -273,12 +277,12 @@ class Cluster(Lifetime, Contents):
         Raises:
             TimeoutError: The number differs after `timeout` seconds.
         """
-        self._until(topic, partition, timeout, lambda each: len(each.in_sync) == count)
+        self._until(topic, partition, timeout, lambda state: len(state.in_sync) == count)
 
     # -- the network -------------------------------------------------------------------------
 
     @checked
-    def partition_network(self, node: ClusterNode | int) -> Parting:
+    def partition_network(self, node: ClusterNode | int) -> Isolation:
         """Isolate a node until `heal_network` or the end of a `with` block.
 
         Connections between it and other nodes are closed; clients reach all nodes.
@@ -295,7 +299,7 @@ class Cluster(Lifetime, Contents):
         """
         node_id = self._node_id(node)
         self._life.part(node_id)
-        return Parting(lambda: self._life.heal(node_id))
+        return Isolation(lambda: self._life.heal(node_id))
 
     @checked
     def heal_network(self) -> None:
@@ -328,17 +332,19 @@ class Cluster(Lifetime, Contents):
         is_right: Callable[[PartitionState], bool],
     ) -> PartitionState:
         async def wait(client: KafkaClient) -> PartitionState:
-            found: PartitionState | ClientError | None = None
+            state: PartitionState | ClientError | None = None
             with suppress(TimeoutError):
                 async with asyncio.timeout(timeout):
                     async for _ in client.within(timeout).tries():
                         try:
-                            found = await partition_state(client, topic, partition)
+                            state = await partition_state(client, topic, partition)
                         except ClientError as error:
-                            found = error  # the topic may be created, and the node may end
+                            state = error  # the topic may be created, and the node may end
                         else:
-                            if is_right(found):
-                                return found
-            raise TimeoutError(f"{topic}-{partition} is not so within {timeout:g} s: {found}")
+                            if is_right(state):
+                                return state
+            raise TimeoutError(
+                f"{topic}-{partition} is not in the expected state after {timeout:g} s: {state}"
+            )
 
         return self._life.ask(wait)

@@ -10,7 +10,7 @@ from wirebroker.broker.controller_server import ControllerServer
 from wirebroker.config.sources.sources import load_config
 from wirebroker.testing.data.folders import new_folder
 from wirebroker.testing.faults.fault_table import FaultTable
-from wirebroker.testing.faults.rig_files import RigFiles
+from wirebroker.testing.faults.faulty_files import FaultyFiles
 from wirebroker.testing.hosts.process_log import PROCESS_LOG
 from wirebroker.testing.settings.node_settings import controller_settings
 from wirebroker.testing.settings.settings import as_texts
@@ -37,7 +37,7 @@ class ClusterController:
         loaded = load_config(
             file=None, environment={}, flags=settings, data_directory=str(self.directory)
         )
-        files = RigFiles(FaultTable())
+        files = FaultyFiles(FaultTable())
         server = ControllerServer(loaded, files=files)
         PROCESS_LOG.open()
         try:

@@ -13,7 +13,7 @@ from wirebroker.client.groups.groups import committed_of
 from wirebroker.net.client.settings import PeerAddress
 from wirebroker.testing.base.loop_thread import LoopThread
 from wirebroker.testing.broker.life import BrokerLife
-from wirebroker.testing.clients.kit_client import CLIENT_ID, as_told_to_tests, kit_client
+from wirebroker.testing.clients.internal_client import CLIENT_ID, as_kafka_error, internal_client
 from wirebroker.testing.clients.partition_leaders import until_in_sync, until_missed
 from wirebroker.testing.cluster.all_nodes import AllNodes
 from wirebroker.testing.cluster.cluster_controller import ClusterController
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
 _Result = TypeVar("_Result")
 
 _MOST_NODES: Final = 9
-_NOT_RUNNING: Final = "the cluster does not run: use it in a with block, or call start()"
+_NOT_RUNNING: Final = "the cluster is not running: use it in a with block, or call start()"
 
 
-class ClusterLife:
+class ClusterLifecycle:
     """The implementation of a Cluster.
 
     Attributes:
@@ -102,7 +102,7 @@ class ClusterLife:
             self._snapshot_count += 1
             target = self._folder / f"snapshot-{self._snapshot_count}"
         elif target.exists() and any(target.iterdir()):
-            raise ValueError(f"something is in {target} already")
+            raise ValueError(f"{target} is not empty")
         running = self._running()
         if 0 < len(running) < self._count:
             # The node that stops last stays in sync and leads again, so it must be restarted.
@@ -115,9 +115,11 @@ class ClusterLife:
     def restore(self, snapshot: Path) -> None:
         """Replace the data of all nodes and the controller; see Cluster."""
         directories = self._directories()
-        kept = {each.name for each in snapshot.iterdir()} if snapshot.is_dir() else set[str]()
-        if kept != directories.keys():
-            raise ValueError(f"{snapshot} is no snapshot of a cluster of {self._count} nodes")
+        snapshot_names = (
+            {path.name for path in snapshot.iterdir()} if snapshot.is_dir() else set[str]()
+        )
+        if snapshot_names != directories.keys():
+            raise ValueError(f"{snapshot} is not a snapshot of a cluster of {self._count} nodes")
         with self._at_rest(_crash):
             for name, directory in directories.items():
                 put_data(snapshot / name, directory)
@@ -166,7 +168,7 @@ class ClusterLife:
         """End everything that is running, and start it again after the block."""
         assert self._thread is not None, "there are directories"
         assert self._controller is not None, "likewise"
-        running = [each for each in self._lives if each.host.is_running]
+        running = [life for life in self._lives if life.host.is_running]
         with ThreadPoolExecutor(self._count) as pool:
             list(pool.map(end, running))
         self._thread.call(self._controller.stop())
@@ -228,7 +230,7 @@ class ClusterLife:
         try:
             return await question(self._asking())
         except ClientError as error:
-            raise as_told_to_tests(error) from error
+            raise as_kafka_error(error) from error
 
     def _asking(self) -> KafkaClient:
         """Return a client of the nodes that can respond and have current metadata."""
@@ -238,11 +240,11 @@ class ClusterLife:
             if node.is_running and not node.is_paused and node.id not in self._links.parted
         )
         if not usable:
-            raise RuntimeError("no node of the cluster runs")
+            raise RuntimeError("no node of the cluster is running")
         if self._client is None or self._client[0] != usable:
             if self._client is not None:
                 self._client[1].abort()
-            self._client = usable, kit_client(*usable)
+            self._client = usable, internal_client(*usable)
         return self._client[1]
 
 

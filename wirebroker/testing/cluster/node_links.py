@@ -48,8 +48,8 @@ class NodeLinks:
 
         server = await asyncio.start_server(meet, HOST, 0)
         self._servers.append(server)
-        found: int = server.sockets[0].getsockname()[1]
-        return found
+        listening_port: int = server.sockets[0].getsockname()[1]
+        return listening_port
 
     def part(self, node_id: int) -> None:
         """Isolate a node."""
@@ -99,16 +99,16 @@ async def _relay(
     there_reader, there_writer = await asyncio.open_connection(HOST, port)
     try:
         there_writer.write(first)
-        ways = [
+        tasks = [
             asyncio.create_task(_pass_on(reader, there_writer)),
             asyncio.create_task(_pass_on(there_reader, writer)),
         ]
         try:
-            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for each in ways:
-                each.cancel()
-            await asyncio.gather(*ways, return_exceptions=True)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
     finally:
         there_writer.close()
 

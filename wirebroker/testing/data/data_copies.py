@@ -44,7 +44,7 @@ def copy_data(source: Path, target: Path) -> None:
     """
     check_data(source)
     if target.exists() and any(target.iterdir()):
-        raise ValueError(f"something is in {target} already")
+        raise ValueError(f"{target} is not empty")
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(f"{target.name}.part")
     shutil.rmtree(part, ignore_errors=True)
@@ -72,17 +72,17 @@ def put_data(snapshot: Path, directory: Path) -> None:
 
 def remove_data(directory: Path) -> None:
     """Remove the files of brokers from a directory, and keep all others."""
-    for each in directory.iterdir():
-        name = each.name
-        is_file_of_ours = name in _FILES or name.endswith(_ENDS_OF_FILES)
-        if _PARTITION.fullmatch(name) if each.is_dir() else is_file_of_ours:
-            _remove(each)
+    for path in directory.iterdir():
+        name = path.name
+        is_broker_file = name in _FILES or name.endswith(_ENDS_OF_FILES)
+        if _PARTITION.fullmatch(name) if path.is_dir() else is_broker_file:
+            _remove(path)
 
 
 def _empty(directory: Path) -> None:
     """Empty a directory; it may be a volume, which cannot be renamed."""
-    for each in directory.iterdir():
-        _remove(each)
+    for path in directory.iterdir():
+        _remove(path)
 
 
 def _remove(path: Path) -> None:
@@ -95,24 +95,24 @@ def _remove(path: Path) -> None:
 def check_data(directory: Path) -> None:
     """Raise ValueError unless a broker has used the directory."""
     if not (directory / _MARK).is_file():
-        raise ValueError(f"{directory} is no data directory: there is no {_MARK} in it")
+        raise ValueError(f"{directory} is not a data directory: it has no {_MARK}")
 
 
 def _copy_folder(source: str, target: str) -> None:
     with suppress(FileExistsError):
         os.mkdir(target)  # noqa: PTH102 - paths as objects take a third of a copy's time
     with os.scandir(source) as listing:
-        entries = [each for each in listing if not each.name.endswith(_LEFT_OUT)]
+        entries = [entry for entry in listing if not entry.name.endswith(_LEFT_OUT)]
     # The segment with the largest base offset is still appended to.
-    active = max((each.name for each in entries if each.name.endswith(_LOG)), default=None)
-    for each in entries:
-        copy = f"{target}/{each.name}"
-        if each.is_dir(follow_symlinks=False):
-            _copy_folder(each.path, copy)
-        elif each.is_file(follow_symlinks=False):
-            is_closed = each.name.endswith(_LOG) and each.name != active
-            if not (is_closed and _linked(each.path, copy)):
-                _copy_file(each.path, copy)
+    active = max((entry.name for entry in entries if entry.name.endswith(_LOG)), default=None)
+    for entry in entries:
+        copy = f"{target}/{entry.name}"
+        if entry.is_dir(follow_symlinks=False):
+            _copy_folder(entry.path, copy)
+        elif entry.is_file(follow_symlinks=False):
+            is_closed = entry.name.endswith(_LOG) and entry.name != active
+            if not (is_closed and _linked(entry.path, copy)):
+                _copy_file(entry.path, copy)
 
 
 def _linked(source: str, target: str) -> bool:

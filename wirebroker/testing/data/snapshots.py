@@ -53,7 +53,7 @@ async def take(broker: Broker, target: Path) -> None:
     """
     directories = broker.replicas.directories
     if len(directories) != 1:
-        raise ValueError("a broker with several log.dirs has no snapshots")
+        raise ValueError("a broker with several log.dirs does not support snapshots")
     (directory,) = directories
     try:
         async with asyncio.timeout(_PATIENCE_S):
@@ -61,9 +61,9 @@ async def take(broker: Broker, target: Path) -> None:
             await directory.checkpoint(broker.clock)
             await _copy(broker, directory.path, target)
     except KafkaError as error:
-        raise ValueError(f"no snapshot can be taken: {error.message or error}") from error
+        raise ValueError(f"cannot take a snapshot: {error.message or error}") from error
     except TimeoutError:
-        raise ValueError(f"the broker is not at rest within {_PATIENCE_S:.0f} s") from None
+        raise ValueError(f"the broker is not idle within {_PATIENCE_S:.0f} s") from None
 
 
 async def _flush(broker: Broker) -> None:
@@ -72,12 +72,14 @@ async def _flush(broker: Broker) -> None:
         producers = partition.log.producer_state
         if not partition.is_retired and producers.is_read:
             producers.take_snapshot()
-    await asyncio.gather(*(each.flush() for each in broker.replicas if not each.is_retired))
+    await asyncio.gather(
+        *(partition.flush() for partition in broker.replicas if not partition.is_retired)
+    )
 
 
 async def _copy(broker: Broker, source: str, target: Path) -> None:
     for last in reversed(range(_TRIES)):
-        while busy := [each for each in broker.replicas if each.is_appending]:
+        while busy := [partition for partition in broker.replicas if partition.is_appending]:
             for partition in busy:
                 await partition.until_settled()
         try:

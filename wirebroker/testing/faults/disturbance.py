@@ -38,8 +38,8 @@ class Disturbance:
 
     def names(self, topic: str) -> bool:
         """Return whether the request names a topic, by name or id."""
-        found = self._broker.metadata.image.topics.get(topic)
-        topic_id = None if found is None else found.topic_id
+        topic_image = self._broker.metadata.image.topics.get(topic)
+        topic_id = None if topic_image is None else topic_image.topic_id
         return names_topic(self._decoded(), topic, topic_id)
 
     def _has_fetch_session(self) -> bool:
@@ -68,20 +68,20 @@ class Disturbance:
             CloseConnectionError: It closes the connection.
         """
         request = self._request
-        told = f"{request.key.name} met a fault that a test has set ({fault.kind})"
+        reason = f"a test has set a fault for {request.key.name} ({fault.kind})"
         if fault.kind == "disconnect" and fault.when == "before_append":
-            raise CloseConnectionError(told)
+            raise CloseConnectionError(reason)
         if fault.kind == "error" and request.key != ApiKey.METADATA:
             assert fault.error is not None
             if request.key == ApiKey.PRODUCE and self._decoded().acks == 0:
-                raise CloseConnectionError(told)  # acks=0 has no response
+                raise CloseConnectionError(reason)  # acks=0 has no response
             body = refusal_of(request.key, request.version, self._decoded(), fault.error)
             return [body]
         request.keep()
         if fault.kind == "disconnect":
-            return self._cut_off(told)
+            return self._cut_off(reason)
         if fault.kind == "blackhole":
-            return self._never(faults, told)
+            return self._blackhole(faults, reason)
         if fault.kind == "delay":
             return self._later(fault.delay_ms / 1000)
         return self._changed(fault)
@@ -98,20 +98,20 @@ class Disturbance:
             outcome = await outcome
         return [encode_response(request.key, request.version, outcome)]
 
-    async def _cut_off(self, told: str) -> None:
+    async def _cut_off(self, reason: str) -> None:
         await self.served()
-        raise CloseConnectionError(told)
+        raise CloseConnectionError(reason)
 
     async def _later(self, seconds: float) -> list[Piece] | None:
         await pause(seconds)
         return await self.served()
 
-    def _never(self, faults: FaultTable, told: str) -> asyncio.Future[Any]:
+    def _blackhole(self, faults: FaultTable, reason: str) -> asyncio.Future[Any]:
         never: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
         def end() -> None:
             if not never.done():
-                never.set_exception(CloseConnectionError(told))
+                never.set_exception(CloseConnectionError(reason))
 
         faults.when_removed(end)
         never.add_done_callback(lambda _: faults.forget(end))
@@ -124,7 +124,7 @@ class Disturbance:
             return None
         request = self._request
         data = b"".join(
-            each.read() if isinstance(each, FileSlice) else bytes(each) for each in pieces
+            piece.read() if isinstance(piece, FileSlice) else bytes(piece) for piece in pieces
         )
         answer = decode_response(request.key, request.version, data)
         if fault.kind == "throttle":

@@ -126,29 +126,29 @@ class FaultTable:
         """Return all faults as JSON."""
         return [
             {
-                "id": each.id,
-                "kind": each.kind,
-                "api": None if each.key is None else each.key.name,
-                "topic": each.topic,
-                "client_id": each.client_id,
-                "error": None if each.error is None else each.error.name,
-                "when": each.when,
-                "delay_ms": each.delay_ms,
-                "left": each.left,
-                "acted": each.acted,
+                "id": fault.id,
+                "kind": fault.kind,
+                "api": None if fault.key is None else fault.key.name,
+                "topic": fault.topic,
+                "client_id": fault.client_id,
+                "error": None if fault.error is None else fault.error.name,
+                "when": fault.when,
+                "delay_ms": fault.delay_ms,
+                "left": fault.left,
+                "acted": fault.acted,
             }
-            for each in self._faults.values()
+            for fault in self._faults.values()
         ]
 
     def concerning(self, key: ApiKey, client_id: str | None) -> list[Fault]:
         """Return the faults that match an API and a client id."""
-        return [each for each in self._faults.values() if each.concerns(key, client_id)]
+        return [fault for fault in self._faults.values() if fault.concerns(key, client_id)]
 
     def of_disk(self, kind: FaultKind) -> bool:
         """Return whether a disk fault is set, and count one use."""
-        for each in self._faults.values():
-            if each.kind == kind and each.left != 0:
-                each.act()
+        for fault in self._faults.values():
+            if fault.kind == kind and fault.left != 0:
+                fault.act()
                 return True
         return False
 
@@ -158,16 +158,16 @@ def _fault(number: int, arguments: Mapping[str, Any]) -> Fault:
     if kind not in get_args(FaultKind):
         raise ValueError(f"no fault is called {kind}; there are {', '.join(get_args(FaultKind))}")
     if when not in get_args(When):
-        raise ValueError(f"when is one of {', '.join(get_args(When))}, not {when}")
+        raise ValueError(f"when must be one of {', '.join(get_args(When))}, not {when}")
     api, error = arguments.get("api"), arguments.get("error")
     key = None if api is None else api_named(api)
     if kind == "error" and (key is None or error is None):
-        raise ValueError("an error is of one api, and has a name")
+        raise ValueError("an error fault needs an api and an error")
     if kind == "error" and key is not None and not can_be_refused(key):
-        raise ValueError(f"the answer to {key.name} has no room for an error")
+        raise ValueError(f"the response to {key.name} cannot have an error")
     delay_ms = _number("delay_ms", arguments.get("delay_ms"), 0)
     if kind in _OF_TIME and not 0 < delay_ms <= _MOST_MS:
-        raise ValueError(f"delay_ms is 1 to {_MOST_MS}, not {delay_ms}")
+        raise ValueError(f"delay_ms must be 1 to {_MOST_MS}, not {delay_ms}")
     times = arguments.get("times")
     return Fault(
         id=number,
@@ -186,5 +186,5 @@ def _number(name: str, value: Any, default: int) -> int:
     if value is None:
         return default
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise ValueError(f"{name} is a whole number from 0 on, not {value!r}")
+        raise ValueError(f"{name} must be a whole number of at least 0, not {value!r}")
     return value

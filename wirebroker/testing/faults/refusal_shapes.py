@@ -66,13 +66,13 @@ class Top(NamedTuple):
     is_repeated: bool = False
 
 
-def _level(asked: str, answered: str, *fields: str) -> Level:
-    return Level((asked,), answered, {name: name for name in fields})
+def _level(request_field: str, response_field: str, *fields: str) -> Level:
+    return Level((request_field,), response_field, {name: name for name in fields})
 
 
-def _of(asked: str, answered: str, field: str) -> Level:
+def _of(request_field: str, response_field: str, field: str) -> Level:
     """Return the level of an array of plain values."""
-    return Level((asked,), answered, {field: None})
+    return Level((request_field,), response_field, {field: None})
 
 
 _TOPICS: Final = _level("topics", "topics", "name")

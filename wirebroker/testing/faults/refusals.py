@@ -72,9 +72,9 @@ def _explain(struct: Struct) -> None:
     for name in names:
         value = getattr(struct, name)
         if value.__class__ is list:
-            for each in value:
-                if isinstance(each, Struct):
-                    _explain(each)
+            for element in value:
+                if isinstance(element, Struct):
+                    _explain(element)
 
 
 def _has_one_error(key: ApiKey) -> bool:
@@ -96,46 +96,46 @@ def _refused_parts(key: ApiKey, version: int, body: Any, code: ErrorCode) -> dic
             last = len(shape.levels) - 1
             if next(_elements(body, shape.levels, last), None) is not None:
                 first = shape.levels[0]
-                return {first.answered: _answered(body, shape.levels, shape, code)}
+                return {first.answered: _refused_rows(body, shape.levels, shape, code)}
     return {}
 
 
-def _elements(asked: Any, levels: tuple[Level, ...], depth: int) -> Iterator[Any]:
+def _elements(parent: Any, levels: tuple[Level, ...], depth: int) -> Iterator[Any]:
     """Yield the elements at a depth of a request's arrays."""
-    for each in _asked(asked, levels[0]):
+    for element in _requested_elements(parent, levels[0]):
         if depth == 0:
-            yield each
+            yield element
         else:
-            yield from _elements(each, levels[1:], depth - 1)
+            yield from _elements(element, levels[1:], depth - 1)
 
 
-def _asked(parent: Any, level: Level) -> Iterator[Any]:
+def _requested_elements(parent: Any, level: Level) -> Iterator[Any]:
     for path in level.asked:
         outer, _, inner = path.partition(".")
-        for each in getattr(parent, outer) or ():
+        for element in getattr(parent, outer) or ():
             if inner:
-                yield from getattr(each, inner)
+                yield from getattr(element, inner)
             else:
-                yield each
+                yield element
 
 
-def _answered(
+def _refused_rows(
     parent: Any, levels: tuple[Level, ...], shape: Shape, code: ErrorCode
 ) -> list[dict[str, Any]]:
     level, *below = levels
-    answered: list[dict[str, Any]] = []
-    for each in _asked(parent, level):
-        row = {name: _copied(each, source) for name, source in level.fields.items()}
+    rows: list[dict[str, Any]] = []
+    for element in _requested_elements(parent, level):
+        row = {name: _copied(element, source) for name, source in level.fields.items()}
         if below:
-            row[below[0].answered] = _answered(each, tuple(below), shape, code)
+            row[below[0].answered] = _refused_rows(element, tuple(below), shape, code)
         else:
             row |= {shape.error: int(code), **shape.also}
-        answered.append(row)
+        rows.append(row)
     if len(level.asked) > 1:  # such as a user with a deletion and an upsertion
-        return list({tuple(row.items()): row for row in answered}.values())
-    return answered
+        return list({tuple(row.items()): row for row in rows}.values())
+    return rows
 
 
-def _copied(asked: Any, field: str | None) -> Any:
-    value = asked if field is None else getattr(asked, field)
-    return [each.as_dict() for each in value] if value.__class__ is list else value
+def _copied(element: Any, field: str | None) -> Any:
+    value = element if field is None else getattr(element, field)
+    return [struct.as_dict() for struct in value] if value.__class__ is list else value

@@ -15,7 +15,7 @@ import wirebroker
 from wirebroker.base.threads import Work, in_thread
 from wirebroker.config import StartError
 from wirebroker.net.client.settings import PeerAddress
-from wirebroker.testing.hosts.rig_client import ask_rig
+from wirebroker.testing.hosts.control_client import send_command
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -39,7 +39,7 @@ class ChildProcess:
         self._log_file = log_file
         self._log_began = 0
         self._process: asyncio.subprocess.Process | None = None
-        self._rig: PeerAddress | None = None
+        self._controls: PeerAddress | None = None
         self._settings: dict[str, str] = {}
 
     @property
@@ -128,14 +128,14 @@ class ChildProcess:
 
     async def carry_out(self, command: str, arguments: Mapping[str, Any]) -> Any:
         """Send a command over HTTP; see Host."""
-        if self._rig is None or not self.is_running:
-            raise ConnectionError("the broker does not run")
-        return await in_thread(Work.UPKEEP, ask_rig, self._rig, command, arguments)
+        if self._controls is None or not self.is_running:
+            raise ConnectionError("the broker is not running")
+        return await in_thread(Work.UPKEEP, send_command, self._controls, command, arguments)
 
     async def take_snapshot(self, target: Path) -> None:
         """Let the broker copy its data, and move the copy; see Host."""
-        taken = await self.carry_out("take-snapshot", {"name": f"for-{target.name}"})
-        await in_thread(Work.UPKEEP, _move, Path(taken["directory"]), target)
+        result = await self.carry_out("take-snapshot", {"name": f"for-{target.name}"})
+        await in_thread(Work.UPKEEP, _move, Path(result["directory"]), target)
 
     async def swap(self, replace: Callable[[], None]) -> None:
         """Crash and start the broker within its process; see Host."""
@@ -162,11 +162,11 @@ class ChildProcess:
         await self.kill()
         return None
 
-    def begin_anew(self) -> None:
-        """Do nothing: the rig ended with the process."""
+    def reset(self) -> None:
+        """Do nothing: the controls ended with the process."""
 
     @staticmethod
-    async def _rig_address(ready_lines: asyncio.StreamReader) -> PeerAddress | None:
+    async def _control_address(ready_lines: asyncio.StreamReader) -> PeerAddress | None:
         while line := (await ready_lines.readline()).decode().strip():
             if line.startswith(_HTTP):
                 host, _, port = line.removeprefix(_HTTP).partition(": ")[0].rpartition(":")
@@ -179,29 +179,31 @@ class ChildProcess:
         while line := (await process.stdout.readline()).decode():
             if line.startswith(_READY):
                 host, _, port = line.removeprefix(_READY).split()[0].rpartition(":")
-                self._rig = await self._rig_address(process.stdout)
+                self._controls = await self._control_address(process.stdout)
                 is_everywhere = host in {"[::]", "0.0.0.0"}  # noqa: S104 - what it was told
                 return PeerAddress("127.0.0.1" if is_everywhere else host.strip("[]"), int(port))
         await process.wait()
-        said = "; ".join(self.log_lines(3)).removeprefix("wirebroker: ")
+        output = "; ".join(self.log_lines(3)).removeprefix("wirebroker: ")
         raise StartError(
-            f"the broker has ended with status {process.returncode}",
-            said or f"see what its log says ({self._log_file})",
+            f"the broker ended with status {process.returncode}",
+            output or f"see its log ({self._log_file})",
         )
 
 
-def _move(taken: Path, target: Path) -> None:
+def _move(source: Path, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     with contextlib.suppress(FileNotFoundError):
         target.rmdir()
-    shutil.move(taken, target)
+    shutil.move(source, target)
     with contextlib.suppress(OSError):  # it contains other snapshots
-        taken.parent.rmdir()
+        source.parent.rmdir()
 
 
 def _environment() -> dict[str, str]:
     """Return an environment in which the broker imports this wirebroker."""
     root = str(Path(wirebroker.__file__).parent.parent)
     search_path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("KAFKA_")}
-    return kept | {"PYTHONPATH": search_path}
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith("KAFKA_")
+    }
+    return environment | {"PYTHONPATH": search_path}

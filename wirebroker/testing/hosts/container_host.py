@@ -20,8 +20,8 @@ from wirebroker.base.clock import pause
 from wirebroker.base.threads import Work, begin_in_thread, in_thread
 from wirebroker.config import StartError
 from wirebroker.net.client.settings import PeerAddress
+from wirebroker.testing.hosts.control_client import send_command
 from wirebroker.testing.hosts.engine import Container
-from wirebroker.testing.hosts.rig_client import ask_rig
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -92,7 +92,7 @@ class ContainerHost:
             ValueError: The configs set listeners.
         """
         if port is None:
-            raise ValueError("a broker in a container has listeners of its own: don't set them")
+            raise ValueError("a broker in a container sets its listeners itself: remove them")
         is_new = self._container is None
         self._settings = dict(settings)
         address = await in_thread(Work.UPKEEP, self._start, settings, port)
@@ -107,25 +107,27 @@ class ContainerHost:
     async def stop(self) -> None:
         """Stop it cleanly (SIGTERM)."""
         self._is_running = False
-        await in_thread(Work.UPKEEP, self._known.stop)
+        await in_thread(Work.UPKEEP, self._running_container.stop)
 
     async def kill(self) -> None:
         """Kill it (SIGKILL)."""
         self._is_running = False
-        await in_thread(Work.UPKEEP, self._known.kill)
+        await in_thread(Work.UPKEEP, self._running_container.kill)
 
     async def pause(self) -> None:
         """Freeze the container."""
-        await in_thread(Work.UPKEEP, self._known.pause)
+        await in_thread(Work.UPKEEP, self._running_container.pause)
 
     async def resume(self) -> None:
         """Continue it."""
-        await in_thread(Work.UPKEEP, self._known.resume)
+        await in_thread(Work.UPKEEP, self._running_container.resume)
 
     async def take_snapshot(self, target: Path) -> None:
         """Let the broker copy its data, and download the copy; see Host."""
-        taken = await self.carry_out("take-snapshot", {"name": f"for-{target.name}"})
-        await in_thread(Work.UPKEEP, self._known.take_folder, taken["directory"], target)
+        result = await self.carry_out("take-snapshot", {"name": f"for-{target.name}"})
+        await in_thread(
+            Work.UPKEEP, self._running_container.take_folder, result["directory"], target
+        )
 
     async def swap(self, replace: Callable[[], None]) -> None:
         """Replace the directory here, and start the broker with a copy of it; see Host."""
@@ -137,7 +139,7 @@ class ContainerHost:
         assert self._directory is not None, "it was started"
         await self.carry_out("crash", {})
         try:
-            await in_thread(Work.UPKEEP, self._known.put_folder, self._directory, _DATA)
+            await in_thread(Work.UPKEEP, self._running_container.put_folder, self._directory, _DATA)
             await self.carry_out("start", {})
         except BaseException:
             await self.kill()
@@ -156,7 +158,7 @@ class ContainerHost:
         await self.kill()
         return None
 
-    def begin_anew(self) -> None:
+    def reset(self) -> None:
         """Remove the old container in the background."""
         container, self._container = self._container, None
         if container is not None:
@@ -172,20 +174,22 @@ class ContainerHost:
     async def carry_out(self, command: str, arguments: Mapping[str, Any]) -> Any:
         """Send a command over HTTP; see Host."""
         if self._http is None or not self._is_running:
-            raise ConnectionError("the broker does not run")
-        return await in_thread(Work.UPKEEP, ask_rig, self._http, command, arguments, self._token)
+            raise ConnectionError("the broker is not running")
+        return await in_thread(
+            Work.UPKEEP, send_command, self._http, command, arguments, self._token
+        )
 
     def log_lines(self, most: int) -> list[str]:
         """See Host."""
         return [] if self._container is None else self._container.log_lines(most)
 
     @property
-    def _known(self) -> Container:
+    def _running_container(self) -> Container:
         assert self._container is not None, "it was started"
         return self._container
 
     async def _until_ready(self) -> None:
-        container, address = self._known, self._http
+        container, address = self._running_container, self._http
         assert address is not None, "its port is known"
         try:
             async with asyncio.timeout(_READY_S):
@@ -197,8 +201,8 @@ class ContainerHost:
                     await pause(_PAUSE_S)
         except TimeoutError:
             await in_thread(Work.UPKEEP, container.kill)
-        said = "; ".join(container.log_lines(3)).removeprefix("wirebroker: ")
-        raise StartError("the broker in the container does not start", said)
+        output = "; ".join(container.log_lines(3)).removeprefix("wirebroker: ")
+        raise StartError("the broker in the container does not start", output)
 
     # -- in a thread -------------------------------------------------------------------------
 
@@ -211,14 +215,14 @@ class ContainerHost:
         host = container.known_host()
         if host is None:
             address = PeerAddress(*container.address(_CLIENTS))
-            container.put_file(_FOLDER, _ADVERTISED, self._told(*address).encode())
+            container.put_file(_FOLDER, _ADVERTISED, self._error_text(*address).encode())
             self._http = PeerAddress(*container.address(_HTTP))
         else:
             address, self._http = (PeerAddress(host, port) for port in self._bound)
         self._clients = address
         return address
 
-    def _told(self, host: str, port: int) -> str:
+    def _error_text(self, host: str, port: int) -> str:
         """Return the advertised listeners."""
         return f"CLIENTS://{host}:{port},INSIDE://{self.inside_address}"
 
@@ -238,7 +242,7 @@ class ContainerHost:
             self._bound = clients, http = port or _free_port(), _free_port()
             host = container.known_host()
             if host is not None:
-                environment["KAFKA_ADVERTISED_LISTENERS"] = self._told(host, clients)
+                environment["KAFKA_ADVERTISED_LISTENERS"] = self._error_text(host, clients)
             try:
                 container.start(
                     command=[

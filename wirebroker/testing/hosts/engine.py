@@ -38,11 +38,11 @@ def why_no_engine() -> str | None:
         client.client.ping()
         client.client.close()
     except Exception as error:  # noqa: BLE001 - docker's, requests', urllib's: all say the same
-        said = f"no container engine answers: {error}"
+        reason = f"no container engine responds: {error}"
     else:
         return None
     _let_sockets_go()
-    return said
+    return reason
 
 
 def _let_sockets_go() -> None:
@@ -68,7 +68,7 @@ class Container:
             refusal = str(error)
         if refusal is not None:
             _let_sockets_go()
-            raise StartError("no container engine answers", refusal)
+            raise StartError("no container engine responds", refusal)
         self._image = image
 
     def known_host(self) -> str | None:
@@ -102,7 +102,7 @@ class Container:
             self._container.start()
         except Exception as error:
             self.remove()
-            raise StartError(f"the engine does not start {self._image}", str(error)) from error
+            raise StartError(f"the engine cannot start {self._image}", str(error)) from error
 
     def address(self, port: int) -> tuple[str, int]:
         """Return the host and port at which a container port is reached."""
@@ -174,8 +174,8 @@ class Container:
         """Run a command in it to its end; raise StartError if it fails."""
         status, output = self._container.exec(list(command))
         if status:
-            said: bytes = output
-            raise StartError(f"{command[0]} ended with {status}", said.decode(errors="replace"))
+            printed: bytes = output
+            raise StartError(f"{command[0]} ended with {status}", printed.decode(errors="replace"))
 
     def _put(self, folder: str, archive: io.BytesIO) -> None:
         self._container.get_wrapped_container().put_archive(folder, archive.getvalue())
@@ -185,7 +185,7 @@ def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, target: Path) -> None:
     """Extract an archive member, but only below `target`."""
     path = target / member.name
     if ".." in path.parts or not path.is_relative_to(target):
-        raise StartError(f"{member.name} is no place in a copy", "take another snapshot")
+        raise StartError(f"{member.name} is not a path in a snapshot", "take another snapshot")
     content = tar.extractfile(member) if member.isreg() else None
     if member.isdir():
         path.mkdir(parents=True, exist_ok=True)

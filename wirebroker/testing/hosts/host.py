@@ -75,7 +75,7 @@ class Host(Protocol):
         """
         ...
 
-    def begin_anew(self) -> None:
+    def reset(self) -> None:
         """Forget clock, faults and requests; called while no broker is running."""
         ...
 
@@ -84,7 +84,7 @@ class Host(Protocol):
         ...
 
     async def carry_out(self, command: str, arguments: Mapping[str, Any]) -> Any:
-        """Run a command of the broker's rig (rig.py).
+        """Run a test command of the broker (controls.py).
 
         Raises:
             ValueError: An argument is invalid.

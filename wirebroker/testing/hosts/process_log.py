@@ -46,8 +46,8 @@ class ProcessLog(logging.Handler):
             since: Only lines after this value of `count`.
         """
         with self._locked():
-            wanted = max(0, min(self.count - since, most, len(self._lines)))
-            return list(self._lines)[len(self._lines) - wanted :]
+            count = max(0, min(self.count - since, most, len(self._lines)))
+            return list(self._lines)[len(self._lines) - count :]
 
     def open(self) -> None:
         """Listen for one more broker."""

@@ -10,8 +10,8 @@ from wirebroker.config.sources.sources import load_config
 from wirebroker.net.client.settings import PeerAddress
 from wirebroker.testing.data.snapshots import take
 from wirebroker.testing.hosts.process_log import PROCESS_LOG
-from wirebroker.testing.test_mode.rig import Rig
-from wirebroker.testing.test_mode.rig_server import RigServer
+from wirebroker.testing.test_mode.controlled_server import ControlledServer
+from wirebroker.testing.test_mode.controls import BrokerControls
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -22,9 +22,9 @@ class SameProcess:
     """A host with one broker at a time, on its callers' loop."""
 
     def __init__(self) -> None:
-        self._server: RigServer | None = None
+        self._server: ControlledServer | None = None
         self._log_began = 0
-        self._rig = Rig()
+        self._controls = BrokerControls()
 
     @property
     def is_running(self) -> bool:
@@ -44,9 +44,9 @@ class SameProcess:
             port=port,
         )
         check_protection(config)
-        return await self._run(RigServer(self._rig, config))
+        return await self._run(ControlledServer(self._controls, config))
 
-    async def _run(self, server: RigServer) -> PeerAddress:
+    async def _run(self, server: ControlledServer) -> PeerAddress:
         PROCESS_LOG.open()
         self._log_began = PROCESS_LOG.count
         try:
@@ -59,7 +59,7 @@ class SameProcess:
 
     async def stop(self) -> None:
         """Stop it cleanly."""
-        server = self._taken()
+        server = self._copied()
         try:
             await server.stop()
         finally:
@@ -67,7 +67,7 @@ class SameProcess:
 
     async def kill(self) -> None:
         """Abandon it; only written data is left."""
-        server = self._taken()
+        server = self._copied()
         try:
             await server.abandon()
         finally:
@@ -90,10 +90,10 @@ class SameProcess:
         """See Host."""
         assert self._server is not None
         config = self._server.config
-        ports = {each.name: each.port for each in self._server.bound}
+        ports = {listener.name: listener.port for listener in self._server.bound}
         await self.kill()
         await in_thread(Work.UPKEEP, replace)
-        await self._run(RigServer(self._rig, config, ports=ports))
+        await self._run(ControlledServer(self._controls, config, ports=ports))
 
     async def renew(self, settings: Mapping[str, str]) -> None:
         """Kill it, since a start is as fast; see Host."""
@@ -104,18 +104,18 @@ class SameProcess:
         """Do nothing: it ends with the process."""
 
     async def carry_out(self, command: str, arguments: Mapping[str, Any]) -> Any:
-        """Run a rig command, also while the broker is stopped; see Host."""
-        return await self._rig.carry_out(command, arguments)
+        """Run a test command, also while the broker is stopped; see Host."""
+        return await self._controls.carry_out(command, arguments)
 
-    def begin_anew(self) -> None:
+    def reset(self) -> None:
         """See Host."""
-        self._rig = Rig()
+        self._controls = BrokerControls()
 
     def log_lines(self, most: int) -> list[str]:
         """Return lines of all brokers of this process; see Host."""
         return PROCESS_LOG.last(most, since=self._log_began)
 
-    def _taken(self) -> RigServer:
+    def _copied(self) -> ControlledServer:
         server, self._server = self._server, None
         assert server is not None
         return server

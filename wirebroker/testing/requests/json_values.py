@@ -13,9 +13,9 @@ def to_json(value: Any) -> Any:
     if isinstance(value, bytes | bytearray | memoryview):
         return {_MARK: b64encode(cast("bytes", value)).decode()}
     if isinstance(value, dict):
-        return {name: to_json(each) for name, each in cast("dict[str, Any]", value).items()}
+        return {name: to_json(element) for name, element in cast("dict[str, Any]", value).items()}
     if isinstance(value, list | tuple):
-        return [to_json(each) for each in cast("list[Any]", value)]
+        return [to_json(element) for element in cast("list[Any]", value)]
     return value
 
 
@@ -25,7 +25,7 @@ def from_json(value: Any) -> Any:
         fields = cast("dict[str, Any]", value)
         if fields.keys() == {_MARK}:
             return b64decode(fields[_MARK])
-        return {name: from_json(each) for name, each in fields.items()}
+        return {name: from_json(element) for name, element in fields.items()}
     if value.__class__ is list:
-        return [from_json(each) for each in value]
+        return [from_json(element) for element in value]
     return value

@@ -24,16 +24,16 @@ _TOPIC_TYPE: Final = 2
 
 def names_topic(body: Struct, topic: str, topic_id: bytes | None) -> bool:
     """Return whether a decoded request names a topic; without an id, the topic does not exist."""
-    return any(_is_named(each, topic, topic_id) for each in _structs(body))
+    return any(_is_named(struct, topic, topic_id) for struct in _structs(body))
 
 
 def add_topic_names(body: Struct, names: Mapping[bytes, str]) -> None:
     """Add the name to each topic that a decoded request names only by id."""
-    for each in _structs(body):
-        name = names.get(getattr(each, _TOPIC_ID, b""))
-        for field, entity in each.ENTITIES.items() if name else ():
-            if entity == _TOPIC_NAME and not getattr(each, field):
-                setattr(each, field, name)
+    for struct in _structs(body):
+        name = names.get(getattr(struct, _TOPIC_ID, b""))
+        for field, entity in struct.ENTITIES.items() if name else ():
+            if entity == _TOPIC_NAME and not getattr(struct, field):
+                setattr(struct, field, name)
 
 
 def _structs(value: Any) -> Iterator[Struct]:
@@ -42,8 +42,8 @@ def _structs(value: Any) -> Iterator[Struct]:
         for name in value.FIELD_NAMES:
             yield from _structs(getattr(value, name))
     elif value.__class__ is list and value and isinstance(value[0], Struct):
-        for each in value:
-            yield from _structs(each)
+        for struct in value:
+            yield from _structs(struct)
 
 
 def _is_named(struct: Struct, topic: str, topic_id: bytes | None) -> bool:

@@ -43,11 +43,11 @@ class _Entry(NamedTuple):
 class RequestJournal:
     """The requests of all clients except the kit, oldest first."""
 
-    __slots__ = ("_entries", "_held_bytes", "_names", "_topics")
+    __slots__ = ("_entries", "_names", "_stored_bytes", "_topics")
 
     def __init__(self) -> None:
         self._entries: deque[_Entry] = deque()
-        self._held_bytes = 0
+        self._stored_bytes = 0
         self._topics: Mapping[bytes, TopicImage] = {}
         self._names: dict[bytes, str] = {}
 
@@ -67,28 +67,28 @@ class RequestJournal:
         session = request.session
         entry = _Entry(request.key, request.version, request.client_id, session.peer, body)
         self._entries.append(entry)
-        self._held_bytes += entry.held_bytes
-        while self._held_bytes > MOST_BYTES or len(self._entries) > MOST_REQUESTS:
-            self._held_bytes -= self._entries.popleft().held_bytes
+        self._stored_bytes += entry.held_bytes
+        while self._stored_bytes > MOST_BYTES or len(self._entries) > MOST_REQUESTS:
+            self._stored_bytes -= self._entries.popleft().held_bytes
 
     def clear(self) -> None:
         """Forget all requests."""
         self._entries.clear()
-        self._held_bytes = 0
+        self._stored_bytes = 0
 
     def rows(
         self, *, key: ApiKey | None, client_id: str | None, most: int | None
     ) -> list[dict[str, Any]]:
         """Return the last requests of an API and client (None for all), oldest first, as JSON."""
-        found = [
-            each
-            for each in self._entries
-            if (key is None or each.key == key)
-            and (client_id is None or each.client_id == client_id)
+        entries = [
+            entry
+            for entry in self._entries
+            if (key is None or entry.key == key)
+            and (client_id is None or entry.client_id == client_id)
         ]
         return [
-            _row(each, self._names)
-            for each in (found if most is None else found[max(0, len(found) - most) :])
+            _row(entry, self._names)
+            for entry in (entries if most is None else entries[max(0, len(entries) - most) :])
         ]
 
 
@@ -119,4 +119,4 @@ def requests_of(
     """Return the last requests of a broker's clients; see Broker.requests."""
     key = None if api is None else api_named(api).name
     rows = life.instruct("requests", {"api": key, "client_id": client_id, "most": most})
-    return [_request_of(each) for each in rows]
+    return [_request_of(row) for row in rows]

@@ -23,8 +23,8 @@ def settings_of_test_mode(config: Config) -> dict[str, str]:
     """
     if config.bool("wirebroker.http.open") and not config.optional_str("wirebroker.http.token"):
         raise StartError(
-            "--test-mode is not served open to everybody",
-            "give a token (wirebroker.http.token) instead of wirebroker.http.open",
+            "--test-mode needs a token",
+            "set wirebroker.http.token instead of wirebroker.http.open",
         )
     if config.list("wirebroker.http.listeners"):
         return {}

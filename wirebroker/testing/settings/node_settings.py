@@ -67,12 +67,12 @@ def node_settings(
         controller: The controller's ports.
         config: The user's configs, which override.
     """
-    here = f"PLAINTEXT://{HOST}:{clients},{NODES_LISTENER}://{HOST}:"
+    listeners_prefix = f"PLAINTEXT://{HOST}:{clients},{NODES_LISTENER}://{HOST}:"
     settings: dict[str, Setting] = {
         "node.id": node_id,
         "process.roles": "broker",
-        "listeners": f"{here}{nodes.bound}",
-        "advertised.listeners": f"{here}{nodes.told}",
+        "listeners": f"{listeners_prefix}{nodes.bound}",
+        "advertised.listeners": f"{listeners_prefix}{nodes.told}",
         "inter.broker.listener.name": NODES_LISTENER,
     }
     return {**settings, **_shared_settings(count, controller), **config}

@@ -33,7 +33,7 @@ def broker_settings(config: Mapping[str, Setting]) -> dict[str, str]:
     return _FOR_TESTS | as_texts(config)
 
 
-def in_kit_words(text: str) -> str:
+def with_kit_names(text: str) -> str:
     """Replace flags in an error's text with arguments of Broker."""
     for flag, argument in _ARGUMENT_OF.items():
         text = text.replace(flag, argument)

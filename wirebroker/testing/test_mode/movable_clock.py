@@ -45,7 +45,9 @@ class MovableClock:
             ValueError: `by_ms` is negative or over a hundred years.
         """
         if not 0 <= by_ms <= _MOST_MS:
-            raise ValueError(f"time cannot pass by {by_ms} ms: 0 to {_MOST_MS} (a hundred years)")
+            raise ValueError(
+                f"cannot advance the clock by {by_ms} ms: use 0 to {_MOST_MS} (a hundred years)"
+            )
         self._passed_ms += by_ms
 
     def set_to(self, now_ms: int) -> None:
@@ -55,7 +57,7 @@ class MovableClock:
             ValueError: It is before 1970, or over a hundred years ahead.
         """
         if not 0 <= now_ms <= 2 * _MOST_MS:
-            raise ValueError(f"{now_ms} ms is no time since 1970 that a clock can show")
+            raise ValueError(f"the clock cannot be set to {now_ms} ms since 1970")
         difference_ms = now_ms - self.now_ms()
         if difference_ms >= 0:
             self.advance(difference_ms)
@@ -99,7 +101,7 @@ class MovableClock:
         passed_ms, jumped_ms = int(state["passed_ms"]), int(state["jumped_ms"])
         frozen_ms = state.get("frozen_ms")
         if max(abs(passed_ms), abs(jumped_ms), abs(int(frozen_ms or 0))) > _MOST_RESTORED_MS:
-            raise ValueError("no clock is that far from the machine's")
+            raise ValueError("the clock is too far from the machine's")
         self._passed_ms, self._jumped_ms = passed_ms, jumped_ms
         if frozen_ms is not None:
             self._frozen = (int(frozen_ms), self._machine.monotonic())

@@ -32,10 +32,10 @@ def answer_when_made(
         return None
     if len(request.frame) > _LONGEST_BYTES or not broker.config.bool("auto.create.topics.enable"):
         return None
-    wanted = parse_metadata(request.frame, request.position, request.version)
-    known = broker.metadata.image.topics
-    if not wanted.allow_auto_topic_creation or all(
-        name is None or name in known for _, name in wanted.topics or ()
+    parsed = parse_metadata(request.frame, request.position, request.version)
+    existing = broker.metadata.image.topics
+    if not parsed.allow_auto_topic_creation or all(
+        name is None or name in existing for _, name in parsed.topics or ()
     ):
         return None
     request.keep()

@@ -15,8 +15,8 @@ class Argument(NamedTuple):
     doc: str
 
 
-class RigPath(NamedTuple):
-    """A method of a path, and its rig command."""
+class ControlPath(NamedTuple):
+    """A method of a path, and its test command."""
 
     method: str
     path: str
@@ -25,27 +25,27 @@ class RigPath(NamedTuple):
     arguments: tuple[Argument, ...] = ()
 
 
-_API: Final = Argument("api", "string", "Requests of this kind alone: PRODUCE, FETCH, …")
-_CLIENT_ID: Final = Argument("client_id", "string", "Of clients that call themselves so, alone.")
+_API: Final = Argument("api", "string", "Only requests of this API: PRODUCE, FETCH, …")
+_CLIENT_ID: Final = Argument("client_id", "string", "Only requests with this client id.")
 
 _NAME: Final = Argument("name", "string", "The snapshot's name: letters, digits, _ - and .")
 _ID: Final = Argument("id", "integer", "The fault's number.")
 
 RIG_PATHS: Final = (
-    RigPath(
+    ControlPath(
         "GET",
         "/test/v1/requests",
         "requests",
         "Return the last requests of clients, oldest first, decoded; bytes are base64.",
-        (_API, _CLIENT_ID, Argument("most", "integer", "No more than so many.")),
+        (_API, _CLIENT_ID, Argument("most", "integer", "The largest number to return.")),
     ),
-    RigPath("DELETE", "/test/v1/requests", "forget-requests", "Forget the requests so far."),
-    RigPath("GET", "/test/v1/faults", "faults", "Return the faults, in their order."),
-    RigPath(
+    ControlPath("DELETE", "/test/v1/requests", "forget-requests", "Forget the requests so far."),
+    ControlPath("GET", "/test/v1/faults", "faults", "Return the faults, in their order."),
+    ControlPath(
         "POST",
         "/test/v1/faults",
         "add-fault",
-        "Set a fault, and return its number; of several that concern a request the first acts.",
+        "Add a fault and return its number; the first fault that matches a request acts.",
         (
             Argument(
                 "kind",
@@ -54,66 +54,68 @@ RIG_PATHS: Final = (
             ),
             _API,
             _CLIENT_ID,
-            Argument("topic", "string", "Requests that name this topic, alone."),
-            Argument("error", "string", "Of an error: NOT_LEADER_OR_FOLLOWER, …"),
-            Argument("when", "string", "Of a disconnect: before_append or after_append."),
-            Argument("delay_ms", "integer", "Of a delay, or a throttle."),
-            Argument("times", "integer", "How often it acts; for ever if it is not given."),
+            Argument("topic", "string", "Only requests for this topic."),
+            Argument("error", "string", "For an error: NOT_LEADER_OR_FOLLOWER, …"),
+            Argument("when", "string", "For a disconnect: before_append or after_append."),
+            Argument("delay_ms", "integer", "For a delay or a throttle."),
+            Argument("times", "integer", "How often it acts; without it, always."),
         ),
     ),
-    RigPath(
+    ControlPath(
         "POST",
         "/test/v1/faults/limit",
         "limit-fault",
-        "Let a fault act so many times from now on.",
+        "Limit how often a fault acts from now on.",
         (_ID, Argument("times", "integer", "How often.")),
     ),
-    RigPath("DELETE", "/test/v1/faults", "remove-fault", "Remove a fault, without id all.", (_ID,)),
-    RigPath("GET", "/test/v1/clock", "clock", "Return what time it is for the broker."),
-    RigPath(
+    ControlPath(
+        "DELETE", "/test/v1/faults", "remove-fault", "Remove a fault; without id, all.", (_ID,)
+    ),
+    ControlPath("GET", "/test/v1/clock", "clock", "Return the broker's time."),
+    ControlPath(
         "POST",
         "/test/v1/clock",
         "move-clock",
-        "Move the broker's clock; answered when what is due by then is done.",
+        "Move the broker's clock; the response follows when all work due by then is done.",
         (
-            Argument("advance_ms", "integer", "Let so many milliseconds pass."),
-            Argument("set_ms", "integer", "Let time pass until so many ms after 1970."),
-            Argument("freeze", "boolean", "Whether time stands still from now on."),
-            Argument("reset", "boolean", "Go by the machine's clock again, before all else."),
+            Argument("advance_ms", "integer", "Milliseconds to advance."),
+            Argument("set_ms", "integer", "The time to move to, in ms since 1970."),
+            Argument("freeze", "boolean", "Whether to stop the clock."),
+            Argument("reset", "boolean", "Return to the machine's clock first."),
         ),
     ),
-    RigPath(
+    ControlPath(
         "POST",
         "/test/v1/clock/restore",
         "restore-clock",
-        "Have a new process's clock stand as that of one before, as that has told.",
+        "Set a new process's clock to the state that an earlier one returned.",
         (
-            Argument("now_ms", "integer", "Has no say."),
-            Argument("passed_ms", "integer", "How far both clocks are ahead of the machine's."),
-            Argument("jumped_ms", "integer", "How far wall time is besides."),
-            Argument("frozen_ms", "integer", "When the machine's clock was stopped, if it is."),
+            Argument("now_ms", "integer", "Ignored."),
+            Argument("passed_ms", "integer", "Ms that both clocks are ahead of the machine's."),
+            Argument("jumped_ms", "integer", "Ms that wall time is ahead in addition."),
+            Argument("frozen_ms", "integer", "The machine's time at the stop; null while running."),
         ),
     ),
-    RigPath("POST", "/test/v1/crash", "crash", "End the broker at once, as a kill does."),
-    RigPath("POST", "/test/v1/start", "start", "Start it after a crash, at the same address."),
-    RigPath(
+    ControlPath("POST", "/test/v1/crash", "crash", "Stop the broker immediately, like a kill."),
+    ControlPath("POST", "/test/v1/start", "start", "Start it after a crash, at the same address."),
+    ControlPath(
         "POST",
         "/test/v1/reset",
         "reset",
-        "Have an empty broker run in its place, without faults; return where it listens.",
+        "Replace the broker with an empty one without faults; return its address.",
     ),
-    RigPath(
+    ControlPath(
         "POST",
         "/test/v1/snapshots",
         "take-snapshot",
-        "Keep what the broker holds, beside its data; return where it lies.",
+        "Copy the broker's data to a snapshot next to it; return its directory.",
         (_NAME,),
     ),
-    RigPath(
+    ControlPath(
         "POST",
         "/test/v1/snapshots/restore",
         "restore",
-        "Put the broker back to what it held; connections are closed.",
+        "Restore the broker's data; connections are closed.",
         (_NAME,),
     ),
 )
@@ -128,11 +130,12 @@ def description() -> dict[str, Any]:
             "summary": endpoint.doc,
             "responses": {
                 "200": {"description": "Done.", "content": {"application/json": {}}},
-                "400": {"description": 'An argument does not fit: {"error": "…"}.'},
+                "400": {"description": 'An argument is invalid: {"error": "…"}.'},
             },
         }
         fields = {
-            each.name: {"type": each.type, "description": each.doc} for each in endpoint.arguments
+            argument.name: {"type": argument.type, "description": argument.doc}
+            for argument in endpoint.arguments
         }
         if endpoint.method == "POST":
             schema = {"type": "object", "properties": fields, "additionalProperties": False}
@@ -140,13 +143,13 @@ def description() -> dict[str, Any]:
         else:
             operation["parameters"] = [
                 {
-                    "name": each.name,
+                    "name": argument.name,
                     "in": "query",
                     "required": False,
-                    "description": each.doc,
-                    "schema": {"type": each.type},
+                    "description": argument.doc,
+                    "schema": {"type": argument.type},
                 }
-                for each in endpoint.arguments
+                for argument in endpoint.arguments
             ]
         paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = operation
     info = {"title": "wirebroker's test mode", "version": version_text()}

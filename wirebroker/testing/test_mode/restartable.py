@@ -1,7 +1,7 @@
 """The broker of `wirebroker serve --test-mode`, which can crash and restart within its process.
 
-The rig and HTTP outlive each broker; the next RigServer has the same data and ports. Snapshots are
-in `<data directory>-snapshots`.
+The controls and HTTP outlive each broker; the next ControlledServer has the same data and ports.
+Snapshots are in `<data directory>-snapshots`.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from wirebroker.base.garbage import collect_kept
+from wirebroker.base.gc_tuning import collect_frozen
 from wirebroker.base.threads import Work, in_thread
 from wirebroker.config import ConfigError, StartError
 from wirebroker.net.client.settings import PeerAddress
 from wirebroker.testing.data.data_copies import check_data, put_data, remove_data
 from wirebroker.testing.data.snapshots import take
-from wirebroker.testing.test_mode.rig import Rig
-from wirebroker.testing.test_mode.rig_server import RigServer
+from wirebroker.testing.test_mode.controlled_server import ControlledServer
+from wirebroker.testing.test_mode.controls import BrokerControls
 
 if TYPE_CHECKING:
     from wirebroker.config import Config
@@ -39,8 +39,8 @@ class RestartableBroker:
         """Prepare the first; `parts` are arguments of Server."""
         self.config = config
         self._parts = parts
-        self._rig = self._new_rig()
-        self._server = RigServer(self._rig, config, **parts)
+        self._controls = self._new_controls()
+        self._server = ControlledServer(self._controls, config, **parts)
         self._taking_turns = asyncio.Lock()
         # Since the last garbage collection.
         self._ended_count = 0
@@ -111,7 +111,7 @@ class RestartableBroker:
         """
         async with self._taking_turns:
             if self._ports is None:
-                raise ValueError("the broker runs")
+                raise ValueError("the broker is running")
             await self._begin_again(self._ports)
 
     async def reset(self) -> PeerAddress:
@@ -126,7 +126,7 @@ class RestartableBroker:
         async with self._taking_turns:
             if self._ports is None:
                 await self._crash()
-            self._rig = self._new_rig()
+            self._controls = self._new_controls()
             try:
                 await in_thread(Work.UPKEEP, self._remove_data)
             except OSError as error:
@@ -143,15 +143,15 @@ class RestartableBroker:
         async with self._taking_turns:
             if self._ports is not None or self._server.broker is None:
                 raise ValueError("the broker does not run")
-            folder, target = self._folder, self._place_of(name)
+            folder, target = self._folder, self._snapshot_directory(name)
             if folder.exists() and sum(1 for _ in folder.iterdir()) >= _MOST_SNAPSHOTS:
                 raise ValueError(f"there are {_MOST_SNAPSHOTS} snapshots: remove some")
             if target.exists():
-                raise ValueError(f"there is a snapshot {name} already")
+                raise ValueError(f"snapshot {name} already exists")
             try:
                 await take(self._server.broker, target)
             except OSError as error:
-                raise ValueError(f"no snapshot can be taken: {error}") from error
+                raise ValueError(f"cannot take a snapshot: {error}") from error
             return str(target)
 
     async def restore(self, name: str) -> None:
@@ -161,7 +161,7 @@ class RestartableBroker:
             ValueError: There is no such snapshot, or the start fails.
         """
         async with self._taking_turns:
-            snapshot = self._place_of(name)
+            snapshot = self._snapshot_directory(name)
             check_data(snapshot)
             if self._ports is None:
                 await self._crash()
@@ -169,26 +169,26 @@ class RestartableBroker:
             try:
                 await in_thread(Work.UPKEEP, put_data, snapshot, self._data_directory)
             except OSError as error:
-                raise ValueError(f"{name} cannot be put in place: {error}") from error
+                raise ValueError(f"{name} cannot be restored: {error}") from error
             await self._begin_again(self._ports)
 
     # -- inside ------------------------------------------------------------------------------
 
-    def _new_rig(self) -> Rig:
-        rig = Rig()
-        rig.use_life(self)
-        return rig
+    def _new_controls(self) -> BrokerControls:
+        controls = BrokerControls()
+        controls.use_lifecycle(self)
+        return controls
 
     def _remove_data(self) -> None:
         of_metadata = self.config.optional_str("metadata.log.dir")
-        for each in (*self.config.log_directories, of_metadata):
-            if each and Path(each).is_dir():  # a test may have removed it
-                remove_data(Path(each))
+        for directory in (*self.config.log_directories, of_metadata):
+            if directory and Path(directory).is_dir():  # a test may have removed it
+                remove_data(Path(directory))
 
     @property
     def _data_directory(self) -> Path:
         if len(self.config.log_directories) != 1:
-            raise ValueError("a broker with several log.dirs has no snapshots")
+            raise ValueError("a broker with several log.dirs does not support snapshots")
         return Path(self.config.log_directories[0]).absolute()
 
     @property
@@ -196,27 +196,29 @@ class RestartableBroker:
         directory = self._data_directory
         return directory.with_name(f"{directory.name}-snapshots")
 
-    def _place_of(self, name: str) -> Path:
+    def _snapshot_directory(self, name: str) -> Path:
         if not _NAME.fullmatch(name):
-            raise ValueError(f"{name!r} is no name of a snapshot: letters, digits, _ - .")
+            raise ValueError(f"{name!r} is not a snapshot name: use letters, digits, _ - .")
         return self._folder / name
 
     async def _crash(self) -> None:
         if self._ports is not None:
             raise ValueError("the broker does not run")
         server = self._server
-        self._ports = {each.name: each.port for each in server.bound}
+        self._ports = {listener.name: listener.port for listener in server.bound}
         # Otherwise it would close the connection of the response.
         self._http, server.http = server.http, None
-        self._rig.server = None
+        self._controls.server = None
         await server.abandon()
 
     async def _begin_again(self, ports: dict[str, int]) -> None:
-        server = RigServer(self._rig, self.config, ports=ports, has_http=False, **self._parts)
+        server = ControlledServer(
+            self._controls, self.config, ports=ports, has_http=False, **self._parts
+        )
         self._ended_count += 1
         if self._ended_count >= _MOST_ENDED:
             self._ended_count = 0
-            collect_kept()
+            collect_frozen()
         try:
             await server.start()
         except (StartError, ConfigError) as error:

@@ -13,17 +13,17 @@ def test_old_requests_are_empty() -> None:
     assert parse_api_versions(memoryview(b"\x00"), 0, 2) == ApiVersionsRequest("", "")
 
 
-def test_clients_name_themselves_from_version_3() -> None:
+def test_client_software_name_is_read_from_version_3() -> None:
     data = memoryview(b"\x03me\x041.0\x00")
     assert parse_api_versions(data, 0, 3) == ApiVersionsRequest("me", "1.0")
     for length in range(len(data)):
         with pytest.raises(MalformedFrameError):
             parse_api_versions(data[:length], 0, 4)
-    more = memoryview(bytes(data) + b"\x00")
-    assert parse_api_versions(more, 0, 4) == ApiVersionsRequest("me", "1.0")
+    extended = memoryview(bytes(data) + b"\x00")
+    assert parse_api_versions(extended, 0, 4) == ApiVersionsRequest("me", "1.0")
 
 
-def test_clients_say_whom_they_mean_from_version_5() -> None:
+def test_cluster_and_node_id_are_read_from_version_5() -> None:
     head = b"\x03me\x041.0"
     data = memoryview(head + b"\x02c\x00\x00\x00\x07\x00")
     assert parse_api_versions(data, 0, 5) == ApiVersionsRequest("me", "1.0", "c", 7)
@@ -34,12 +34,12 @@ def test_clients_say_whom_they_mean_from_version_5() -> None:
             parse_api_versions(data[:length], 0, 5)
 
 
-def test_the_answer_to_an_unknown_version() -> None:
+def test_unknown_version_gets_the_version_0_response() -> None:
     data = encode_api_versions(0, error_code=35, api_keys=[(18, 0, 4)])
     assert data.hex(" ") == "00 23 00 00 00 01 00 12 00 00 00 04"
 
 
-def test_the_answer_of_version_4_has_features_in_tagged_fields() -> None:
+def test_version_4_response_has_features_in_tagged_fields() -> None:
     data = encode_api_versions(
         4,
         api_keys=[(0, 0, 13)],

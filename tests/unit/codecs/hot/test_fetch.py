@@ -135,7 +135,7 @@ def test_old_versions_leave_defaults_for_what_they_lack(version: int) -> None:
             parse_fetch(frame[:length], 0, version)
 
 
-def test_more_partitions_than_anybody_has_are_refused() -> None:
+def test_too_many_partitions_are_refused() -> None:
     head = struct.pack(">iiibii", 500, 1, 1 << 20, 1, 11, 12)
     count = MAX_PARTITIONS + 1
     frame = head + b"\x02" + TOPIC_ID + uvarint(count + 1) + bytes(34 * count)
@@ -170,7 +170,7 @@ def test_tagged_fields_of_all_partitions_together_are_bounded() -> None:
 
 
 @pytest.mark.parametrize("version", [4, 11, 12, 18])
-def test_records_are_pieces_of_their_own_and_not_copied(version: int) -> None:
+def test_records_are_separate_buffers_and_not_copied(version: int) -> None:
     first, second, third = Slice(1000), b"records", Slice(70_000)
     results = [
         FetchPartitionResult(0, records=first),
@@ -187,14 +187,14 @@ def test_records_are_pieces_of_their_own_and_not_copied(version: int) -> None:
     assert all(isinstance(piece, bytes) for piece in pieces[::2])
 
 
-def test_an_answer_without_topics_is_one_piece() -> None:
+def test_response_without_topics_is_one_buffer() -> None:
     assert encode_fetch(18, topics=[], error_code=71, session_id=5) == [
         b"\x00\x00\x00\x00\x00\x47\x00\x00\x00\x05\x01\x00"
     ]
     assert encode_fetch(4, topics=[], throttle_time_ms=9) == [b"\x00\x00\x00\x09\x00\x00\x00\x00"]
 
 
-def test_endpoints_are_told_from_version_16() -> None:
+def test_node_endpoints_are_included_from_version_16() -> None:
     endpoints = [(4, "host", 9092, "r")]
     assert b"host" not in b"".join(encode_fetch(15, topics=[], node_endpoints=endpoints))
     assert b"host" in b"".join(encode_fetch(16, topics=[], node_endpoints=endpoints))

@@ -27,14 +27,14 @@ def test_in_version_0_an_empty_list_means_all_topics() -> None:
         parse(b"\xff" * 4, 0)
 
 
-def test_later_null_means_all_topics_and_an_empty_list_none() -> None:
+def test_from_version_1_null_means_all_topics_and_empty_none() -> None:
     assert parse(b"\xff" * 4, 1).topics is None
     assert parse(bytes(4), 1).topics == []
     assert parse(b"\x00\x01\x00\x00", 12).topics is None
     assert parse(b"\x01\x01\x00\x00", 12).topics == []
 
 
-def test_flags_stand_where_their_version_has_them() -> None:
+def test_flags_are_read_at_the_position_of_their_version() -> None:
     none = b"\x00" * 4
     assert parse(none + b"\x00", 4) == MetadataRequest([], False)
     assert parse(none + b"\x00\x01\x00", 8) == MetadataRequest([], False, True, False)
@@ -71,7 +71,7 @@ def test_every_cut_is_refused_and_extra_bytes_are_passed_over(version: int, data
     assert parse(data + b"\x00\x00\x00", version) == parse(data, version)
 
 
-def test_a_lying_count_is_refused() -> None:
+def test_array_count_beyond_the_data_is_refused() -> None:
     for version, count in ((1, struct.pack(">i", 2**31 - 1)), (12, uvarint(2**32 - 1))):
         with pytest.raises(MalformedFrameError, match="ends beyond"):
             parse(count + bytes(100), version)
@@ -89,7 +89,7 @@ def test_tagged_fields_of_all_topics_together_are_bounded() -> None:
 
 
 @pytest.mark.parametrize("version", range(14))
-def test_the_short_way_for_one_replica_gives_the_bytes_of_the_long_way(version: int) -> None:
+def test_fast_path_for_one_replica_encodes_the_same_bytes(version: int) -> None:
     short = PartitionView(5, 1, 7, (1,), (1,))
     topic = encode_topic(version, TopicView("t", TOPIC_ID, partitions=[short]))
     twice = encode_topic(
@@ -110,7 +110,7 @@ def test_a_null_name_needs_version_12() -> None:
         encode_topic(11, TopicView(None, TOPIC_ID, error_code=100))
 
 
-def test_an_answer_of_version_1() -> None:
+def test_version_1_response_is_encoded() -> None:
     topic = encode_topic(1, TopicView("t", is_internal=True))
     (data,) = encode_metadata(
         1, brokers=[(2, "h", 9092, None)], cluster_id="c", controller_id=2, topics=[topic]
@@ -121,7 +121,7 @@ def test_an_answer_of_version_1() -> None:
     )
 
 
-def test_version_13_ends_with_the_error_of_the_whole() -> None:
+def test_version_13_ends_with_the_top_level_error() -> None:
     (data,) = encode_metadata(
         13, brokers=[], cluster_id=None, controller_id=-1, topics=[], error_code=129
     )

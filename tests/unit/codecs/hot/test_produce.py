@@ -40,7 +40,7 @@ def test_records_are_a_view_into_the_frame(length: int) -> None:
     assert records == b"r" * length
 
 
-def test_versions_up_to_12_name_the_topic() -> None:
+def test_versions_up_to_12_use_topic_names() -> None:
     for frame, version in (
         (flexible(b"r", version=12), 12),
         (classic(b"r"), 8),
@@ -68,15 +68,15 @@ def test_every_cut_is_refused_and_extra_bytes_are_ignored(version: int) -> None:
     for length in range(len(frame)):
         with pytest.raises(MalformedFrameError):
             parse_produce(frame[:length], 0, version)
-    (more,) = parse_produce(memoryview(bytes(frame) + b"\x00"), 0, version).topics
+    (extended_topic,) = parse_produce(memoryview(bytes(frame) + b"\x00"), 0, version).topics
     (topic,) = parse_produce(frame, 0, version).topics
-    assert [(index, bytes(records or b"")) for index, records in more.partitions] == [
+    assert [(index, bytes(records or b"")) for index, records in extended_topic.partitions] == [
         (index, bytes(records or b"")) for index, records in topic.partitions
     ]
 
 
 @pytest.mark.parametrize("declared", [2**31 - 1, 2**31, 2**32 - 1])
-def test_records_of_a_lying_length_are_refused(declared: int) -> None:
+def test_records_length_beyond_the_data_is_refused(declared: int) -> None:
     frame = bytes(flexible(b"")).replace(
         b"\x00\x00\x00\x03\x01", b"\x00\x00\x00\x03" + uvarint(declared)
     )
@@ -85,27 +85,27 @@ def test_records_of_a_lying_length_are_refused(declared: int) -> None:
 
 
 @pytest.mark.parametrize("declared", [-2, -(2**31), 2**31 - 1])
-def test_classic_records_of_a_lying_length_are_refused(declared: int) -> None:
+def test_classic_records_length_beyond_the_data_is_refused(declared: int) -> None:
     frame = bytes(classic(b""))[:-4] + struct.pack(">i", declared)
     with pytest.raises(MalformedFrameError):
         parse_produce(memoryview(frame), 0, 8)
 
 
 @pytest.mark.parametrize("count", [b"\x00", uvarint(2**32 - 1), uvarint(1000)])
-def test_a_lying_count_of_topics_is_refused(count: bytes) -> None:
+def test_topic_count_beyond_the_data_is_refused(count: bytes) -> None:
     head = b"\x00" + struct.pack(">hi", 1, 0)
     with pytest.raises(MalformedFrameError):
         parse_produce(memoryview(head + count + bytes(50)), 0, 13)
 
 
 @pytest.mark.parametrize("count", [-1, -(2**31), 2**31 - 1])
-def test_a_lying_classic_count_of_topics_is_refused(count: int) -> None:
+def test_classic_topic_count_beyond_the_data_is_refused(count: int) -> None:
     head = b"\xff\xff" + struct.pack(">hii", 1, 0, count)
     with pytest.raises(MalformedFrameError):
         parse_produce(memoryview(head + bytes(50)), 0, 8)
 
 
-def test_more_partitions_than_anybody_has_are_refused() -> None:
+def test_too_many_partitions_are_refused() -> None:
     count = MAX_PARTITIONS + 1
     head = b"\x00" + struct.pack(">hi", 1, 0)
     flexible_frame = head + b"\x02" + TOPIC_ID + uvarint(count + 1) + bytes(6 * count) + b"\x00\x00"
@@ -116,7 +116,7 @@ def test_more_partitions_than_anybody_has_are_refused() -> None:
         parse_produce(memoryview(head + bytes(8 * count)), 0, 8)
 
 
-def test_nor_are_more_topics_though_nothing_is_for_them() -> None:
+def test_too_many_empty_topics_are_refused() -> None:
     count = MAX_PARTITIONS + 1
     flexible_frame = (
         b"\x00" + struct.pack(">hi", 1, 0) + uvarint(count + 1) + b"\x01\x01\x00" * count
@@ -136,7 +136,7 @@ def test_tagged_fields_of_all_partitions_together_are_bounded() -> None:
         parse_produce(memoryview(frame), 0, 13)
 
 
-def test_a_plain_answer_of_version_13() -> None:
+def test_version_13_response_without_errors_is_encoded() -> None:
     topic = ProduceTopic("", TOPIC_ID, [])
     assert encode_produce(13, [(topic, [PartitionResult(3, 0, 5, -1, 2)])], 7).hex(" ") == (
         "02 00 01 02 03 04 05 06 07 08 09 0a 0b 0c 0d 0e 0f 02 00 00 00 03 00 00"
@@ -145,7 +145,7 @@ def test_a_plain_answer_of_version_13() -> None:
     )
 
 
-def test_faults_carry_sentences_and_leaders_only_where_the_version_has_them() -> None:
+def test_error_messages_and_leaders_depend_on_the_version() -> None:
     topic = ProduceTopic("t", TOPIC_ID, [])
     result = PartitionResult(
         0, 6, record_errors=[(1, "bad"), (2, None)], error_message="worse", current_leader=(4, 9)

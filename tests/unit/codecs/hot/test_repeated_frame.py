@@ -27,21 +27,21 @@ def of_length(length: int, attributes: int = 0) -> bytes:
     return bytes(8) + size + bytes(4) + b"\2" + bytes(5) + bytes([attributes]) + bytes(length - 23)
 
 
-def seen(found: tuple[int, list[tuple[int, memoryview, int]]] | None) -> Any:
-    if found is None:
+def seen(match: tuple[int, list[tuple[int, memoryview, int]]] | None) -> Any:
+    if match is None:
         return None
-    correlation_id, parts = found
+    correlation_id, parts = match
     return correlation_id, [(index, bytes(records), low) for index, records, low in parts]
 
 
 @BOTH
 @EACH_VERSION
-def test_a_frame_like_the_last_one_matches(module, version):
+def test_frame_with_same_shape_as_previous_matches(module, version):
     last = Frame(version, batch(b"a"), correlation_id=1)
     for correlation_id in (0, 5, -1, -(1 << 31), (1 << 31) - 1):
         next_one = Frame(version, batch(b"b" * 300), correlation_id=correlation_id)
-        found = seen(last.match(module, next_one.data))
-        assert found == (correlation_id, [(3, batch(b"b" * 300), 0)])
+        result = seen(last.match(module, next_one.data))
+        assert result == (correlation_id, [(3, batch(b"b" * 300), 0)])
 
 
 @BOTH
@@ -49,9 +49,9 @@ def test_a_frame_like_the_last_one_matches(module, version):
 @pytest.mark.parametrize("count", [1, 2, 7, 99, 100])
 def test_partitions_match_in_any_number_and_order(module, version, count):
     last = Frame(version, batch(b"a"))
-    asked = {index * 7 % 101: batch(b"b" * index) for index in range(count)}
-    data = produce_frame(version, asked, correlation_id=9)
-    expected = [(index, records, 0) for index, records in asked.items()]
+    records_by_index = {index * 7 % 101: batch(b"b" * index) for index in range(count)}
+    data = produce_frame(version, records_by_index, correlation_id=9)
+    expected = [(index, records, 0) for index, records in records_by_index.items()]
     assert seen(last.match(module, data)) == (9, expected)
     for position in range(len(data) - 3, len(data)):
         assert last.match(module, data[:position]) is None
@@ -62,8 +62,8 @@ def test_partitions_match_in_any_number_and_order(module, version, count):
 def test_no_partition_does_not_match(module, version):
     last = Frame(version, batch(b"a"))
     for count in (b"\0", b"\1") if version >= 9 else (bytes(4), b"\xff" * 4):
-        for more in (b"", bytes(2), bytes(70)):
-            assert last.match(module, last.data[: last.count_at] + count + more) is None
+        for suffix in (b"", bytes(2), bytes(70)):
+            assert last.match(module, last.data[: last.count_at] + count + suffix) is None
 
 
 @BOTH
@@ -77,16 +77,16 @@ def test_too_many_partitions_do_not_match(module, version, count):
 
 @BOTH
 @EACH_LAYOUT
-def test_one_of_several_that_is_no_batch_or_has_tags_does_not_match(module, version):
+def test_frame_with_one_invalid_batch_or_tags_does_not_match(module, version):
     last = Frame(version, batch(b"a"))
     good = batch(b"b" * 70)
     wrong_length, wrong_magic = bytearray(good), bytearray(good)
     wrong_length[11] += 1
     wrong_magic[16] = 1
     for wrong in (bytes(wrong_length), bytes(wrong_magic), good + b"!", good[:60], good[:-1]):
-        for place in range(3):
-            asked = dict.fromkeys(range(3), good) | {place: wrong}
-            assert last.match(module, produce_frame(version, asked)) is None
+        for index in range(3):
+            records_by_index = dict.fromkeys(range(3), good) | {index: wrong}
+            assert last.match(module, produce_frame(version, records_by_index)) is None
     if version >= 9:
         data = produce_frame(version, dict.fromkeys(range(3), good))
         for end in (data.index(good) + len(good), len(data) - 2, len(data) - 1):
@@ -110,7 +110,7 @@ def test_records_of_any_length_match(module, version, length):
 
 @BOTH
 @pytest.mark.parametrize("length", [TWO_MIB - 1, TWO_MIB, TWO_MIB + 1])
-def test_more_than_2_mib_match_where_the_length_is_no_varint(module, length):
+def test_records_above_2_mib_match_only_with_classic_length(module, length):
     records = of_length(length)
     assert Frame(8, batch(b"a")).match(module, Frame(8, records).data) is not None
     assert Frame(12, batch(b"a")).match(module, Frame(12, records).data) is None
@@ -119,7 +119,7 @@ def test_more_than_2_mib_match_where_the_length_is_no_varint(module, length):
 @BOTH
 @EACH_LAYOUT
 @pytest.mark.parametrize("length", [23, 59, 60])
-def test_what_is_shorter_than_a_batch_header_does_not_match(module, version, length):
+def test_records_shorter_than_a_batch_header_do_not_match(module, version, length):
     # Unchanged, and where the frame is long enough for a batch.
     frame = Frame(version, of_length(length))
     assert frame.match(module, frame.data) is None
@@ -131,13 +131,13 @@ def test_what_is_shorter_than_a_batch_header_does_not_match(module, version, len
 def test_null_records_do_not_match(module, version):
     last = Frame(version, batch(b"a"))
     null = b"\0" if version >= 9 else b"\xff" * 4
-    for more in (b"", bytes(3), bytes(61), bytes(64)):
-        assert last.match(module, last.data[: last.length_at] + null + more) is None
+    for suffix in (b"", bytes(3), bytes(61), bytes(64)):
+        assert last.match(module, last.data[: last.length_at] + null + suffix) is None
 
 
 @BOTH
 @EACH_VERSION
-def test_each_byte_before_the_records_counts_but_correlation_id_and_index(module, version):
+def test_all_bytes_but_correlation_id_and_index_must_match(module, version):
     frame = Frame(version, batch(b"a"))
     for position in range(frame.start):
         for bit in range(8):
@@ -150,12 +150,12 @@ def test_each_byte_before_the_records_counts_but_correlation_id_and_index(module
 
 @BOTH
 @EACH_LAYOUT
-def test_a_frame_that_is_cut_off_or_goes_on_does_not_match(module, version):
+def test_truncated_or_extended_frame_does_not_match(module, version):
     frame = Frame(version, batch(b"a" * 200))
     for stop in range(len(frame.data)):
         assert frame.match(module, frame.data[:stop]) is None
-    for more in (b"\0", b"\0" * 3, frame.data):
-        assert frame.match(module, frame.data + more) is None
+    for suffix in (b"\0", b"\0" * 3, frame.data):
+        assert frame.match(module, frame.data + suffix) is None
 
 
 @BOTH
@@ -167,7 +167,7 @@ def test_tagged_fields_do_not_match(module, tags):
 
 @BOTH
 @pytest.mark.parametrize("length", [61, 126, 127, 300, 16_000])
-def test_lengths_may_be_written_longer_than_they_need_up_to_three_bytes(module, length):
+def test_lengths_may_be_non_minimal_varints_up_to_three_bytes(module, length):
     frame = Frame(12, of_length(length))
     before, after = frame.data[: frame.length_at], frame.data[frame.start :]
     last = Frame(12, batch(b"a"))
@@ -183,7 +183,7 @@ def test_lengths_may_be_written_longer_than_they_need_up_to_three_bytes(module, 
 
 @BOTH
 @pytest.mark.parametrize("length", [b"\xff" * 4, b"\x80\0\0\0", b"\x7f\xff\xff\xff", b"\0" * 4])
-def test_lengths_that_cannot_be_do_not_match(module, length):
+def test_impossible_lengths_do_not_match(module, length):
     frame = Frame(8, batch(b"a" * 100))
     before, after = frame.data[: frame.length_at], frame.data[frame.start :]
     assert frame.match(module, before + length + after) is None
@@ -191,7 +191,7 @@ def test_lengths_that_cannot_be_do_not_match(module, length):
 
 @BOTH
 @pytest.mark.parametrize("lead", [b"\x80\x80\x80", b"\xff\xff\xff", b"\xff\xff\x7f", b"\0", b"\1"])
-def test_varints_that_cannot_be_do_not_match(module, lead):
+def test_impossible_varints_do_not_match(module, lead):
     frame = Frame(12, batch(b"a" * 100))
     before, after = frame.data[: frame.length_at], frame.data[frame.start :]
     assert frame.match(module, before + lead + after) is None
@@ -199,17 +199,17 @@ def test_varints_that_cannot_be_do_not_match(module, lead):
 
 @BOTH
 @EACH_LAYOUT
-def test_views_may_be_read_only_and_parts_of_others(module, version):
+def test_read_only_views_and_slices_are_accepted(module, version):
     frame = Frame(version, batch(b"a"))
     within = memoryview(b"!" * 5 + frame.data + b"!" * 7)[5:-7]
     for view in (within, memoryview(frame.data), memoryview(bytearray(frame.data))):
-        found = module.match(view, frame.head, frame.same, version >= 9)
-        assert seen(found) == (0, [(3, batch(b"a"), 0)])
+        match = module.match(view, frame.head, frame.same, version >= 9)
+        assert seen(match) == (0, [(3, batch(b"a"), 0)])
 
 
 @BOTH
 @EACH_LAYOUT
-def test_views_with_gaps_are_refused(module, version):
+def test_non_contiguous_views_are_refused(module, version):
     frame = Frame(version, batch(b"a"))
     spread = bytearray(2 * len(frame.data))
     spread[::2] = frame.data
@@ -219,7 +219,7 @@ def test_views_with_gaps_are_refused(module, version):
 
 @BOTH
 @pytest.mark.parametrize("wrong", [None, 7, "a" * 200])
-def test_what_is_no_buffer_is_refused(module, wrong):
+def test_non_buffer_argument_is_refused(module, wrong):
     frame = Frame(12, batch(b"a"))
     with pytest.raises(TypeError):
         module.match(wrong, frame.head, frame.same, True)
@@ -228,12 +228,12 @@ def test_what_is_no_buffer_is_refused(module, wrong):
 @pytest.mark.parametrize(("at", "count"), [(8, 1), (9, 2), (100, 3)])
 @pytest.mark.parametrize("tail_bytes", [0, 3, 6])
 @pytest.mark.parametrize("number", [0, 1, -1, (1 << 63) - 1, -(1 << 63), 0x0102030405060708])
-def test_an_answer_is_filled_with_numbers_and_stays_as_it_was(at, count, tail_bytes, number):
+def test_response_template_is_filled_and_otherwise_unchanged(at, count, tail_bytes, number):
     answer = bytes(range(1, 251))
     part_bytes = 30 + tail_bytes
     kind = repeated_frame.AnswerKind(answer, count, at=at, part_bytes=part_bytes)
     parts = [(index, number, -1, ~number, kind.tail) for index in range(count)]
-    fields = (each for part in parts for each in part)
+    fields = (field for part in parts for field in part)
     filled = kind.fill(kind.before, number >> 32, kind.between, *fields, kind.behind)
     tail = answer[at + 30 : at + part_bytes]
     expected = answer[:4] + struct.pack(">i", number >> 32) + answer[8:at]
@@ -246,12 +246,12 @@ def test_an_answer_is_filled_with_numbers_and_stays_as_it_was(at, count, tail_by
     ("size", "count", "at", "part_bytes"),
     [(200, 1, 171, 30), (200, 2, 141, 30), (200, 1, 1 << 40, 30), (37, 1, 8, 30), (200, 1, 8, 29)],
 )
-def test_numbers_that_are_not_within_the_answer_are_refused(size, count, at, part_bytes):
+def test_template_positions_outside_the_response_are_refused(size, count, at, part_bytes):
     with pytest.raises(AssertionError):
         repeated_frame.AnswerKind(bytes(size), count, at=at, part_bytes=part_bytes)
 
 
-def test_kinds_that_are_laid_out_alike_share_what_fills_them():
+def test_templates_with_equal_layout_share_their_struct():
     kinds = [repeated_frame.AnswerKind(bytes(500), 10, at=8, part_bytes=40) for _ in range(2)]
     other = repeated_frame.AnswerKind(bytes(500), 11, at=8, part_bytes=40)
     assert kinds[0].fill is kinds[1].fill

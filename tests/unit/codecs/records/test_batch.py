@@ -72,14 +72,14 @@ def changed(batch: bytes, position: int, layout: str, value: int) -> bytes:
     return bytes(copy)
 
 
-def test_crc32c_is_castagnoli_s() -> None:
+def test_crc32c_matches_castagnoli_check_value() -> None:
     # RFC 3720, B.4.
     assert crc32c(bytes(32)) == 0x8A9136AA
     assert crc32c(memoryview(b"\xff" * 32)) == 0x62A8AB43
     assert crc32c(bytearray(b"123456789")) == 0xE3069283
 
 
-def test_a_header_as_java_wrote_it() -> None:
+def test_header_written_by_java_is_read() -> None:
     header = read_batch_header(JAVA_NONE)
     assert header == BatchHeader(
         base_offset=0,
@@ -116,7 +116,7 @@ def test_java_s_batches_of_every_codec_are_read(codec: Codec) -> None:
 
 
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.SNAPPY, Codec.LZ4])
-def test_the_same_records_give_java_s_bytes(codec: Codec) -> None:
+def test_same_records_encode_to_java_s_bytes(codec: Codec) -> None:
     batch = JAVA[codec]
     header = read_batch_header(batch)
     rebuilt = build_batch(
@@ -160,7 +160,7 @@ def test_records_keep_their_offsets_and_timestamps() -> None:
     assert list(iterate_records(batch, header)) == records
 
 
-def test_offsets_that_do_not_rise_and_empty_batches_are_our_mistake() -> None:
+def test_non_increasing_offsets_and_empty_batches_are_assertion_errors() -> None:
     with pytest.raises(AssertionError):
         build_batch([Record(5, 0, None, None), Record(5, 0, None, None)])
     with pytest.raises(AssertionError):
@@ -225,7 +225,7 @@ def test_an_unknown_magic_is_corrupt(magic: int) -> None:
 
 
 @pytest.mark.parametrize("magic", [0, 1])
-def test_the_old_message_formats_are_told_apart_however_short(magic: int) -> None:
+def test_old_message_formats_are_recognized_however_short(magic: int) -> None:
     old = changed(JAVA_NONE, MAGIC_POSITION, ">b", magic)
     assert refused(old) is ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT
     shortest = changed(old[:26], LENGTH_POSITION, ">i", 14)
@@ -247,7 +247,7 @@ def test_records_are_not_read_beyond_their_batch() -> None:
         iterate_records(JAVA_NONE[:-1], header)
 
 
-def test_what_decompresses_to_too_much_is_refused() -> None:
+def test_data_that_decompresses_beyond_the_limit_is_refused() -> None:
     header = read_batch_header(JAVA_GZIP)
     with pytest.raises(KafkaError) as caught:
         iterate_records(JAVA_GZIP, header, max_bytes=102)
@@ -255,6 +255,6 @@ def test_what_decompresses_to_too_much_is_refused() -> None:
     assert len(list(iterate_records(JAVA_GZIP, header, max_bytes=103))) == 2
 
 
-def test_the_header_s_61_bytes() -> None:
+def test_batch_header_has_61_bytes() -> None:
     assert HEADER_BYTES == 61
     assert len(build_batch([(None, None, ())])) == 61 + 7

@@ -48,7 +48,9 @@ def test_payloads_round_trip(codec: Codec, payload: bytes) -> None:
         (Codec.ZSTD, [-131072, -1, 0, 1, 3, 19, 22]),
     ],
 )
-def test_every_level_of_kafka_s_configs_is_taken(codec: Codec, levels: list[int]) -> None:
+def test_every_compression_level_of_kafka_configs_is_accepted(
+    codec: Codec, levels: list[int]
+) -> None:
     for level in levels:
         assert decompress(codec, compress(codec, TEXT, level), max_bytes=LIMIT) == TEXT
 
@@ -233,7 +235,7 @@ def test_the_peak_of_memory_is_measured(own_process: ProcessPoolExecutor) -> Non
 
 
 @pytest.mark.parametrize("name", BOMBS)
-def test_a_bomb_is_refused_without_the_memory_it_asks_for(
+def test_decompression_bomb_is_refused_without_allocating(
     name: str, own_process: ProcessPoolExecutor
 ) -> None:
     code, growth = own_process.submit(bomb_growth_kib, name, 1 << 20).result()
@@ -242,7 +244,7 @@ def test_a_bomb_is_refused_without_the_memory_it_asks_for(
 
 
 @pytest.mark.parametrize("name", ["snappy says 300 MB", "lz4 says 300 MB", "zstd says 2 GB"])
-def test_a_declared_size_is_not_believed_even_within_the_limit(
+def test_declared_size_is_not_trusted_even_within_the_limit(
     name: str, own_process: ProcessPoolExecutor
 ) -> None:
     code, growth = own_process.submit(bomb_growth_kib, name, sys.maxsize >> 32).result()
@@ -250,7 +252,7 @@ def test_a_declared_size_is_not_believed_even_within_the_limit(
     assert growth < 16 * 1024
 
 
-def test_zstd_s_highest_level_packs_what_is_large_with_a_small_window():
+def test_zstd_highest_level_uses_small_window_for_large_data():
     """Zstd's own tables for 100 MiB take 800 MiB of memory, and any topic may configure it."""
     packing = packer(Codec.ZSTD, 22, size=100 << 20)
     head = packing.compress(bytes(100 << 20))[:18]
@@ -259,7 +261,7 @@ def test_zstd_s_highest_level_packs_what_is_large_with_a_small_window():
 
 @pytest.mark.parametrize("level", [-5, 3, 22])
 @pytest.mark.parametrize("size", [0, 1, 1000, 1 << 20])
-def test_zstd_packs_what_is_not_so_large_as_it_would_by_itself(level, size):
+def test_zstd_compresses_smaller_data_as_by_default(level, size):
     data = (os.urandom(997) * (size // 997 + 1))[:size]
     alone = zstandard.ZstdCompressor(level=level).compressobj(size=size)
     assert compress(Codec.ZSTD, data, level) == alone.compress(data) + alone.flush()

@@ -66,7 +66,7 @@ def test_a_value_that_is_cut_off_is_refused(record: ControlRecord, key: str, val
         assert caught.value.code is ErrorCode.INVALID_RECORD
 
 
-def test_a_type_of_the_future_is_passed_over() -> None:
+def test_unknown_later_type_is_ignored() -> None:
     assert control_type(b"\x00\x00\x00\x07") is None
     assert control_type(b"\x00\x00\xff\xff") is None
     assert decode_control_record(b"\x00\x00\x00\x07", None) is None
@@ -75,7 +75,7 @@ def test_a_type_of_the_future_is_passed_over() -> None:
 
 
 @pytest.mark.parametrize("key", [None, b"", b"\x00\x00\x00", b"\xff\xff\x00\x00"])
-def test_what_is_no_control_key_is_refused(key: bytes | None) -> None:
+def test_invalid_control_key_is_refused(key: bytes | None) -> None:
     with pytest.raises(KafkaError):
         control_type(key)
 

@@ -39,14 +39,14 @@ def test_all_records_with_keys_are_found(contents, codec):
     assert walk.next_offset == end
 
 
-def test_timestamps_and_offsets_of_many_bytes_are_passed_over():
+def test_multi_byte_timestamps_and_offsets_are_skipped():
     records = [Record(0, 0, b"a", b"1"), Record(500_000, 1 << 50, b"b", b"x" * 70_000)]
     walk = KeyValueWalk(bytes(build_batch(records)), 0, no_end)
     assert list(walk) == [(b"a", b"1"), (b"b", b"x" * 70_000)]
     assert walk.next_offset == 500_001
 
 
-def test_a_batch_that_is_cut_off_is_left():
+def test_truncated_batch_is_not_read():
     data, _ = batches([(b"a", b"1", ())], [(b"b", b"2", ())])
     walk = KeyValueWalk(data[:-1], 0, no_end)
     assert list(walk) == [(b"a", b"1")]
@@ -66,7 +66,7 @@ def test_control_records_are_left_out():
 
 
 @given(st.integers(61, 75), st.integers(0, 255))
-def test_bytes_that_contradict_themselves_are_refused_or_read(position, byte):
+def test_inconsistent_bytes_are_refused_or_read(position, byte):
     data = bytearray(batches([(b"key", b"value", ())])[0])
     if position < len(data):
         data[position] = byte
@@ -112,13 +112,13 @@ A, B = (b"a", b"1", ()), (b"b", b"2", ())
 
 
 def walked(*batches):
-    found: list[tuple] = []
-    walk = KeyValueWalk(b"".join(batches), 0, lambda *ended: found.append(ended))
-    found.extend(walk)
-    return found
+    entries: list[tuple] = []
+    walk = KeyValueWalk(b"".join(batches), 0, lambda *ended: entries.append(ended))
+    entries.extend(walk)
+    return entries
 
 
-def test_a_transactions_records_come_with_its_producer_and_its_end_in_between():
+def test_transaction_records_carry_producer_and_end_in_order():
     plain = bytes(build_batch([(b"c", b"3", ())]))
     assert walked(transactional(A), marker(1), transactional(B), plain, marker(0)) == [
         (b"a", b"1", 1),

@@ -32,7 +32,7 @@ BYTES = bytes(range(layout.HEADER_BYTES))
 FIELDS = dict(zip(POSITIONS, layout.HEADER.unpack(BYTES), strict=True))
 
 
-def test_fields_stand_one_after_the_other_as_the_struct_has_them():
+def test_fields_are_laid_out_in_struct_order():
     types = layout.HEADER.format.lstrip(">")
     assert tuple(POSITIONS) == BatchHeader._fields
     ends = [Struct(f">{types[: number + 1]}").size for number in range(len(types))]
@@ -40,7 +40,7 @@ def test_fields_stand_one_after_the_other_as_the_struct_has_them():
     assert ends[-1] == layout.HEADER_BYTES
 
 
-def test_what_the_length_and_the_crc_count_begins_behind_them():
+def test_length_and_crc_cover_the_bytes_after_their_fields():
     assert layout.LENGTH_AT + layout.LENGTH.size == layout.OVERHEAD_BYTES
     assert layout.CRC_AT + layout.CRC.size == layout.CRC_START
     assert layout.ATTRIBUTES_AT + layout.ATTRIBUTES.size - 1 == layout.FLAGS_AT
@@ -70,16 +70,16 @@ def test_what_the_length_and_the_crc_count_begins_behind_them():
         ),
     ],
 )
-def test_a_struct_of_some_fields_reads_what_the_whole_header_s_does(struct, position, fields):
+def test_partial_struct_reads_same_values_as_full_header(struct, position, fields):
     assert struct.unpack_from(BYTES, position) == tuple(FIELDS[name] for name in fields)
 
 
-def test_the_first_look_sees_length_magic_and_the_attributes_second_byte():
+def test_first_check_reads_length_magic_and_low_attribute_byte():
     expected = (FIELDS["length"], FIELDS["magic"], BYTES[layout.FLAGS_AT])
     assert layout.LENGTH_MAGIC_FLAGS.unpack_from(BYTES) == expected
 
 
-def test_c_has_the_same_numbers():
+def test_c_source_has_the_same_constants():
     text = (ROOT / "codecs/_layout.h").read_text(encoding="utf-8")
     in_c = {name: int(value, 0) for name, value in re.findall(r"(\w+) = (\w+),", text)}
     positions = {name for name in vars(layout) if name.endswith("_AT")}
@@ -88,16 +88,16 @@ def test_c_has_the_same_numbers():
 
 
 @pytest.mark.parametrize("name", C_SOURCES)
-def test_c_reads_fields_by_their_names(name):
+def test_c_source_uses_named_field_offsets(name):
     text = (ROOT / name).read_text(encoding="utf-8")
-    found = re.findall(r"\b(?:p|start|buf) \+ (\d+)|\bp\[(\d+)\]|\+ (\d+)\]", text)
-    numbers = [int(number) for groups in found for number in groups if number]
+    matches = re.findall(r"\b(?:p|start|buf) \+ (\d+)|\bp\[(\d+)\]|\+ (\d+)\]", text)
+    numbers = [int(number) for groups in matches for number in groups if number]
     # Smaller numbers may be a byte's place in a word, or a word's in a frame.
     assert [number for number in numbers if number >= layout.LENGTH_AT] == []
 
 
 @pytest.mark.parametrize("page", ["codecs/records/layout.py", "codecs/README.md"])
-def test_the_page_has_the_same_table(page):
+def test_documentation_page_has_the_same_table(page):
     text = (ROOT / page).read_text(encoding="utf-8")
     rows = re.findall(r"^\|? *(\d+) \|? *u?int\d+ \|? *(\w+)", text, re.MULTILINE)
     assert {name: int(position) for position, name in rows} == POSITIONS

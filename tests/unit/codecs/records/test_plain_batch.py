@@ -71,7 +71,7 @@ def test_a_batch_without_room_for_its_record_is_not_plain(module, size):
         {"record_count": 2, "last_offset_delta": 1},
     ],
 )
-def test_what_the_log_does_not_depend_on_may_be_anything(module, fields):
+def test_header_fields_the_log_ignores_may_have_any_value(module, fields):
     records = changed(batch(b"a" * 7, b""), **{"record_count": 1, "last_offset_delta": 0} | fields)
     assert module.checked_header(records, False) == read_batch_header(records)
 
@@ -118,24 +118,24 @@ def test_known_codecs_are_plain(module, codec):
         {"producer_id": 0, "base_sequence": -(1 << 31)},
     ],
 )
-def test_each_field_alone_makes_a_batch_one_that_is_not_plain(module, fields):
-    whole = batch(b"a", b"b")
-    assert module.checked_header(memoryview(whole), False) is not None
+def test_any_single_unusual_field_makes_a_batch_not_plain(module, fields):
+    data = batch(b"a", b"b")
+    assert module.checked_header(memoryview(data), False) is not None
     is_crc_right = "length" not in fields and "magic" not in fields
-    assert module.checked_header(changed(whole, is_crc_right=is_crc_right, **fields), False) is None
+    assert module.checked_header(changed(data, is_crc_right=is_crc_right, **fields), False) is None
 
 
 @BOTH
 @pytest.mark.parametrize("by", [-1, 1])
-def test_a_length_that_is_one_off_is_not_plain(module, by):
-    whole = batch(b"a", b"b")
-    length = read_batch_header(whole).length + by
-    assert module.checked_header(changed(whole, is_crc_right=False, length=length), False) is None
+def test_batch_with_length_off_by_one_is_not_plain(module, by):
+    data = batch(b"a", b"b")
+    length = read_batch_header(data).length + by
+    assert module.checked_header(changed(data, is_crc_right=False, length=length), False) is None
 
 
 @BOTH
 @pytest.mark.parametrize("count", [2, 3, 40])
-def test_as_many_records_as_could_fit_are_plain_and_one_more_is_not(module, count):
+def test_record_count_beyond_what_fits_is_not_plain(module, count):
     for size, is_plain in [(61 + 7 * count, True), (61 + 7 * count - 1, False)]:
         fields = {"record_count": count, "last_offset_delta": count - 1}
         records = changed(bytes(of_size(size)), **fields)
@@ -144,7 +144,7 @@ def test_as_many_records_as_could_fit_are_plain_and_one_more_is_not(module, coun
 
 @BOTH
 @pytest.mark.parametrize("size", [100, 1024, 1025])
-def test_every_bit_counts_but_those_of_the_leader_epoch(module, size):
+def test_any_flipped_bit_outside_leader_epoch_is_not_plain(module, size):
     records = of_size(size)
     for position in [*range(80), size - 1]:
         for bit in range(8):
@@ -155,27 +155,27 @@ def test_every_bit_counts_but_those_of_the_leader_epoch(module, size):
 
 
 @BOTH
-def test_a_part_of_a_batch_or_more_than_one_is_not_plain(module):
-    whole = batch(b"a", b"b")
-    for stop in range(len(whole)):
-        assert module.checked_header(memoryview(whole)[:stop], False) is None
-    for more in (b"\0", whole[:30], whole):
-        assert module.checked_header(memoryview(whole + more), False) is None
+def test_partial_batch_or_trailing_bytes_are_not_plain(module):
+    data = batch(b"a", b"b")
+    for stop in range(len(data)):
+        assert module.checked_header(memoryview(data)[:stop], False) is None
+    for suffix in (b"\0", data[:30], data):
+        assert module.checked_header(memoryview(data + suffix), False) is None
 
 
 @BOTH
 @pytest.mark.parametrize("size", [69, 1024, 1025])
-def test_views_may_be_read_only_and_parts_of_others(module, size):
-    whole = bytes(of_size(size))
-    within = memoryview(b"!" * 3 + whole + b"!" * 5)[3:-5]
-    assert module.checked_header(memoryview(whole), False) is not None
+def test_read_only_views_and_slices_are_accepted(module, size):
+    data = bytes(of_size(size))
+    within = memoryview(b"!" * 3 + data + b"!" * 5)[3:-5]
+    assert module.checked_header(memoryview(data), False) is not None
     assert module.checked_header(within, False) == module.checked_header(
-        memoryview(bytearray(whole)), False
+        memoryview(bytearray(data)), False
     )
 
 
 @BOTH
-def test_views_with_gaps_are_refused(module):
+def test_non_contiguous_views_are_refused(module):
     spread = bytearray(2 * len(batch(b"a")))
     spread[::2] = batch(b"a")
     view = memoryview(spread)[::2]
@@ -188,7 +188,7 @@ def test_views_with_gaps_are_refused(module):
 
 @BOTH
 @pytest.mark.parametrize("wrong", [None, 7, "a" * 70, [1] * 70])
-def test_what_is_no_buffer_is_refused(module, wrong):
+def test_non_buffer_argument_is_refused(module, wrong):
     with pytest.raises(TypeError):
         module.checked_header(wrong, False)
     with pytest.raises(TypeError):
@@ -200,16 +200,16 @@ def test_what_is_no_buffer_is_refused(module, wrong):
     ("base_offset", "leader_epoch"),
     [(0, 0), (1, -1), (0x0102030405060708, 0x11121314), ((1 << 63) - 1, INT32_MAX), (-1, 5)],
 )
-def test_placing_changes_offset_and_epoch_and_nothing_else(module, base_offset, leader_epoch):
-    whole = batch(b"a", b"b", producer_id=7, producer_epoch=1, base_sequence=3)
-    records = memoryview(bytearray(whole))
+def test_place_changes_only_base_offset_and_leader_epoch(module, base_offset, leader_epoch):
+    data = batch(b"a", b"b", producer_id=7, producer_epoch=1, base_sequence=3)
+    records = memoryview(bytearray(data))
     header = module.checked_header(records, False)
     placed = module.place(records, header, base_offset, leader_epoch)
     assert type(placed) is BatchHeader
     assert placed == read_batch_header(records)
     assert placed == header._replace(base_offset=base_offset, leader_epoch=leader_epoch)
-    expected = struct.pack(">q", base_offset) + whole[8:12] + struct.pack(">i", leader_epoch)
-    assert bytes(records) == expected + whole[16:]
+    expected = struct.pack(">q", base_offset) + data[8:12] + struct.pack(">i", leader_epoch)
+    assert bytes(records) == expected + data[16:]
 
 
 @BOTH
@@ -217,7 +217,7 @@ def test_placing_changes_offset_and_epoch_and_nothing_else(module, base_offset, 
     ("base_offset", "leader_epoch"),
     [(1 << 63, 0), (-(1 << 63) - 1, 0), (0, 1 << 31), (0, -(1 << 31) - 1), (0, 1 << 63)],
 )
-def test_numbers_that_have_no_room_are_refused(module, base_offset, leader_epoch):
+def test_numbers_out_of_range_are_refused(module, base_offset, leader_epoch):
     header = read_batch_header(batch(b"a"))
     with pytest.raises((OverflowError, struct.error)):
         module.place(memoryview(bytearray(batch(b"a"))), header, base_offset, leader_epoch)
@@ -225,18 +225,18 @@ def test_numbers_that_have_no_room_are_refused(module, base_offset, leader_epoch
 
 @BOTH
 @pytest.mark.parametrize(("base_offset", "leader_epoch"), [("1", 2), (1, None), (1.0, 2)])
-def test_what_is_no_number_is_refused(module, base_offset, leader_epoch):
+def test_non_integer_argument_is_refused(module, base_offset, leader_epoch):
     header = read_batch_header(batch(b"a"))
     with pytest.raises((TypeError, struct.error)):
         module.place(memoryview(bytearray(batch(b"a"))), header, base_offset, leader_epoch)
 
 
 @BOTH
-def test_only_what_is_writable_and_long_enough_is_placed(module):
-    whole = batch(b"a")
-    header = read_batch_header(whole)
+def test_place_needs_a_writable_buffer_of_full_length(module):
+    data = batch(b"a")
+    header = read_batch_header(data)
     with pytest.raises((BufferError, TypeError)):
-        module.place(memoryview(whole), header, 1, 2)
+        module.place(memoryview(data), header, 1, 2)
     with pytest.raises((ValueError, struct.error)):
         module.place(memoryview(bytearray(7)), header, 1, 2)
 
@@ -275,26 +275,26 @@ BADLY = {
 
 @BOTH
 @pytest.mark.parametrize("records", WELL.values(), ids=WELL.keys())
-def test_records_that_are_what_the_header_says_are_plain(module, records):
+def test_records_matching_the_header_are_plain(module, records):
     assert module.checked_header(memoryview(records), True) == read_batch_header(records)
 
 
 @BOTH
 @pytest.mark.parametrize("records", BADLY.values(), ids=BADLY.keys())
-def test_records_that_are_not_what_the_header_says_are_not_plain(module, records):
+def test_records_contradicting_the_header_are_not_plain(module, records):
     assert module.checked_header(memoryview(records), True) is None
     assert module.checked_header(memoryview(records), False) == read_batch_header(records)
 
 
 @BOTH
-def test_compressed_records_are_left_to_a_walk_that_unpacks_them(module):
+def test_compressed_records_are_not_inspected(module):
     records = memoryview(batch_of(packed=b"this is no lz4 frame", codec="lz4", count=2))
     assert module.checked_header(records, True) == read_batch_header(records)
 
 
 @BOTH
 @pytest.mark.parametrize("value", [None, "a", "x" * 100, "y" * 20_000])
-def test_a_batch_of_a_size_that_was_plain_before_is_looked_at_as_closely(module, value):
+def test_repeated_batch_size_is_checked_as_thoroughly(module, value):
     good = batch_of(record(value, key=None))
     assert module.checked_header(memoryview(good), True) is not None
     for at in [*range(HEADER_BYTES, HEADER_BYTES + 10), len(good) - 1]:
@@ -309,5 +309,5 @@ def test_a_batch_of_a_size_that_was_plain_before_is_looked_at_as_closely(module,
                 base_timestamp=header.base_timestamp,
                 max_timestamp=header.max_timestamp,
             )
-            found = module.checked_header(memoryview(damaged), True)
-            assert found == (header if is_plain else None), (at, bit)
+            checked = module.checked_header(memoryview(damaged), True)
+            assert checked == (header if is_plain else None), (at, bit)

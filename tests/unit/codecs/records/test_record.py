@@ -90,16 +90,18 @@ def test_a_record_that_contradicts_itself_is_refused(payload: bytes) -> None:
 
 
 def test_count_and_payload_must_agree() -> None:
-    one = encode_record(b"k", b"v", (), offset_delta=0, timestamp_delta=0)
-    assert "bytes follow" in refused(one + one, 1)
-    assert "cut off" in refused(one, 2)
-    assert "declares -1 records" in refused(one, -1)
+    encoded = encode_record(b"k", b"v", (), offset_delta=0, timestamp_delta=0)
+    assert "bytes follow" in refused(encoded + encoded, 1)
+    assert "cut off" in refused(encoded, 2)
+    assert "declares -1 records" in refused(encoded, -1)
     assert read(b"", 0) == []
 
 
 def test_the_records_before_the_bad_one_are_yielded() -> None:
-    one = encode_record(b"k", b"v", (), offset_delta=0, timestamp_delta=0)
-    walk = read_records(one + b"\xff", count=2, base_offset=0, base_timestamp=0, append_time=None)
+    encoded = encode_record(b"k", b"v", (), offset_delta=0, timestamp_delta=0)
+    walk = read_records(
+        encoded + b"\xff", count=2, base_offset=0, base_timestamp=0, append_time=None
+    )
     assert next(walk).key == b"k"
     with pytest.raises(KafkaError):
         next(walk)

@@ -39,7 +39,7 @@ def search_in(header, pieces, timestamp, start_offset=0):
 
 @pytest.mark.parametrize("piece_bytes", [1, 2, 7, 64, 10_000])
 @pytest.mark.parametrize("value_bytes", [2, 300, 40_000])
-def test_every_record_is_found_however_the_pieces_are_cut(piece_bytes, value_bytes):
+def test_every_record_is_found_whatever_the_chunk_boundaries(piece_bytes, value_bytes):
     header, payload = make(value_bytes=value_bytes)
     view = memoryview(payload)
     for timestamp, start_offset, expected in (
@@ -55,13 +55,13 @@ def test_every_record_is_found_however_the_pieces_are_cut(piece_bytes, value_byt
         assert search_in(header, pieces, timestamp, start_offset) == expected
 
 
-def test_records_that_the_broker_has_timed_have_its_time():
+def test_records_with_log_append_time_have_the_broker_timestamp():
     header, payload = make(log_append_time_ms=5_000)
     assert search_in(header, [payload], 4_000, 11) == (5_000, 12)
     assert search_in(header, [payload], 5_001) is None
 
 
-def test_what_is_to_be_skipped_need_not_be_read():
+def test_skipped_bytes_need_not_be_read():
     header, payload = make(value_bytes=40_000)
     search = RecordSearch(header, 901, 0)
     position = read = 0
@@ -86,7 +86,7 @@ def test_what_is_to_be_skipped_need_not_be_read():
         lambda payload: b"",
     ],
 )
-def test_what_is_no_record_is_invalid(damage):
+def test_malformed_record_is_invalid(damage):
     header, payload = make(value_bytes=40)
     with pytest.raises(KafkaError) as caught:
         search_in(header, [damage(payload)], 10_000)
@@ -94,16 +94,16 @@ def test_what_is_no_record_is_invalid(damage):
 
 
 @pytest.mark.parametrize("codec", list(Codec))
-def test_pieces_are_small_and_make_up_the_whole(codec):
+def test_unpacked_chunks_are_small_and_complete(codec):
     rng = random.Random(1)
     data = rng.randbytes(300_000) + bytes(2_000_000)
-    pieces = [bytes(each) for each in unpack(codec, compress(codec, data), max_bytes=1 << 24)]
+    pieces = [bytes(piece) for piece in unpack(codec, compress(codec, data), max_bytes=1 << 24)]
     assert b"".join(pieces) == data
     assert max(map(len, pieces)) <= 1 << 18
 
 
 @pytest.mark.parametrize("codec", list(Codec))
-def test_more_than_is_allowed_is_refused_before_it_is_unpacked(codec):
+def test_data_above_the_limit_is_refused_before_it_is_unpacked(codec):
     packed = compress(codec, bytes(2_000_000))
     with pytest.raises(KafkaError) as caught:
         sum(len(piece) for piece in unpack(codec, packed, max_bytes=1_000_000))

@@ -43,7 +43,7 @@ def _create(machine: ControllerMachine, name: str) -> Any:
     return machine.rules.operation(ControllerRequest(ApiKey.CREATE_TOPICS, 7, body))
 
 
-def test_a_decision_changes_nothing_until_it_is_taken_over() -> None:
+def test_decision_changes_nothing_until_it_is_applied() -> None:
     machine = _machine(one_broker())
     before = machine.image
     decision = _decide(machine, _create(machine, "t"))
@@ -52,7 +52,7 @@ def test_a_decision_changes_nothing_until_it_is_taken_over() -> None:
     assert len(change.encoded.records) == 3
     assert change.image.offset == before.offset + 3
     assert change.change.created == {"t"}
-    machine.take_over(decision.records, -1)
+    machine.apply(decision.records, -1)
     assert machine.image is change.image
     [(token, answer)] = decision.answers
     assert (token, answer["topics"][0].get("error_code", 0)) == ("who asks", 0)
@@ -69,7 +69,7 @@ def test_an_operation_that_raises_changes_nothing() -> None:
     assert machine.image is before
 
 
-def test_a_broker_that_is_silent_is_asked_to_be_fenced_until_it_is() -> None:
+def test_silent_broker_is_fenced_with_retries() -> None:
     machine = _machine(image_of(broker(1), broker(2, log_directories=())))
     rules, ends = machine.rules, Moment(0, SESSION_MS)
     rules.sessions.touch(2, 5, 1)
@@ -80,13 +80,13 @@ def test_a_broker_that_is_silent_is_asked_to_be_fenced_until_it_is() -> None:
     assert machine.timers.take_due(again.monotonic_ms) == 2
     assert machine.timers.take_due(again.monotonic_ms) == 1
     decision = _decide(machine, partial(rules.fence, 1, 5), again.monotonic_ms)
-    machine.take_over(decision.records, -1)
+    machine.apply(decision.records, -1)
     assert machine.image.brokers[1].fenced
     assert machine.on_timer(1, again).effects == ()
     assert not machine.image.brokers[2].fenced
 
 
-def test_a_new_term_gives_every_broker_that_serves_a_whole_session() -> None:
+def test_new_term_gives_active_brokers_a_full_session() -> None:
     machine = _machine(one_broker())
     machine.on_loaded(Moment(0, 5_000))
     assert machine.timers.take_due(5_000 + SESSION_MS - 1) is None

@@ -15,15 +15,15 @@ from wirebroker.coordinator.groups.partitions import java_hash, partition_for
         ("\U0001f600", 1772899),
     ],
 )
-def test_the_hash_is_javas(text, value):
+def test_group_id_hash_equals_javas(text, value):
     assert java_hash(text) == value
 
 
-def test_the_smallest_number_belongs_to_partition_0():
+def test_smallest_hash_maps_to_partition_0():
     assert partition_for("polygenelubricants", 50) == 0
     assert partition_for("hello", 50) == 22
 
 
-def test_groups_are_where_apache_kafka_has_put_them():
+def test_group_partitions_match_apache_kafka():
     assert partition_for("g-t-1795259213", 50) == 19
     assert partition_for("h-t-1795259213", 50) == 44

@@ -10,9 +10,9 @@ def subscription(*topics, version=1):
     return version.to_bytes(2) + len(topics).to_bytes(4) + encoded + b"\xff\xff\xff\xff"
 
 
-def test_the_topics_of_all_members_count():
-    found = subscribed_topics_of([subscription("a", "b"), subscription("b", "c", version=3)])
-    assert found == frozenset({"a", "b", "c"})
+def test_subscribed_topics_are_those_of_all_members():
+    topics = subscribed_topics_of([subscription("a", "b"), subscription("b", "c", version=3)])
+    assert topics == frozenset({"a", "b", "c"})
     assert subscribed_topics_of([]) == frozenset()
 
 
@@ -20,5 +20,5 @@ def test_the_topics_of_all_members_count():
     "metadata",
     [b"", b"\x00", b"\x00\x01\x00\x00\x00\x01", b"\x00\x01\x7f\xff\xff\xff", subscription("a")[:8]],
 )
-def test_what_cannot_be_read_leaves_the_topics_unknown(metadata):
+def test_unreadable_subscription_leaves_topics_unknown(metadata):
     assert subscribed_topics_of([subscription("a"), metadata]) is None

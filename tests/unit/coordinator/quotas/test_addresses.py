@@ -26,7 +26,7 @@ from wirebroker.coordinator.quotas.quota_entity import ClientQuotas, connection_
         ("", None),
     ],
 )
-def test_addresses_are_told_as_sockets_tell_them(text: str, address: str | None) -> None:
+def test_addresses_are_formatted_as_by_sockets(text: str, address: str | None) -> None:
     assert normal_address(text) == address
 
 

@@ -26,22 +26,22 @@ BY_RANK: list[tuple[dict[str, str | None], tuple[str, str]]] = [
 
 
 @pytest.mark.parametrize("rank", range(len(BY_RANK)))
-def test_the_most_exact_quota_counts(rank: int) -> None:
+def test_most_specific_quota_applies(rank: int) -> None:
     quotas: ClientQuotas = {
-        entity_of(entity.items()): {KEY: float(place)}
-        for place, (entity, _) in enumerate(BY_RANK)
-        if place >= rank
+        entity_of(entity.items()): {KEY: float(position)}
+        for position, (entity, _) in enumerate(BY_RANK)
+        if position >= rank
     }
     # A quota of another type does not hide the less specific ones.
-    others: ClientQuotas = {
+    other_quotas: ClientQuotas = {
         entity_of(entity.items()): {"request_percentage": 1.0} for entity, _ in BY_RANK[:rank]
     }
-    quotas = {**quotas, **others}
+    quotas = {**quotas, **other_quotas}
     shared = BY_RANK[rank][1]
     assert applied_quota(quotas, KEY, user="u", client_id="c") == AppliedQuota(*shared, rank)
 
 
-def test_whom_no_quota_names_has_none() -> None:
+def test_client_without_matching_quota_has_none() -> None:
     quotas: ClientQuotas = {(("user", "u"),): {KEY: 1.0}, (("client-id", "c"),): {KEY: 1.0}}
     assert applied_quota(quotas, KEY, user="other", client_id="other") is None
     assert applied_quota({}, KEY, user="u", client_id="c") is None

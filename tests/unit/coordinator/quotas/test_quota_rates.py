@@ -49,7 +49,7 @@ def shares(brought: list[tuple[float, int]], begin_s: int) -> list[float]:
 
 @pytest.mark.parametrize("offered", [2, 4])
 @pytest.mark.parametrize("request_bytes", [16_000, 64_000])
-def test_a_client_beyond_its_quota_is_held_to_it_over_30_s(
+def test_client_above_quota_is_throttled_to_it_over_30_s(
     request_bytes: int, offered: float
 ) -> None:
     brought = taken(request_bytes=request_bytes, offered=offered, until_s=165)
@@ -57,20 +57,20 @@ def test_a_client_beyond_its_quota_is_held_to_it_over_30_s(
         assert 0.95 < share < 1.05
 
 
-def test_what_a_client_had_at_once_is_seen_in_30_s_of_its_first_minute() -> None:
+def test_initial_burst_shows_in_the_first_minute_rates() -> None:
     early = shares(taken(request_bytes=64_000, offered=2, until_s=60), 11)
     assert 0.83 < min(early) < 0.95
     assert 1.05 < max(early) < 1.11
 
 
 @pytest.mark.parametrize("offered", [1.2, 10, 100])
-def test_whatever_a_client_offers_it_is_held_to_its_quota_in_the_long_run(offered: float) -> None:
+def test_long_run_throughput_is_the_quota_at_any_load(offered: float) -> None:
     brought = taken(request_bytes=64_000, offered=offered, until_s=360)
     total = sum(size for at, size in brought if at >= 60_000)
     assert 0.95 < total / 300 / LIMIT < 1.05
 
 
-def test_who_was_quiet_may_have_ten_seconds_worth_at_once() -> None:
+def test_idle_client_may_burst_ten_seconds_of_quota() -> None:
     rate = kafkas_rate()
     rate.count(10 * LIMIT, 5.0)
     assert rate.delay_ms(LIMIT, 5.0) == 0
@@ -79,7 +79,7 @@ def test_who_was_quiet_may_have_ten_seconds_worth_at_once() -> None:
     assert rate.delay_ms(LIMIT, 11_006.0) == 0, "the sample is as old as the window"
 
 
-def test_what_is_taken_back_was_never_there() -> None:
+def test_undone_count_has_no_effect() -> None:
     rate = kafkas_rate()
     rate.count(10 * LIMIT, 1.0)
     rate.count(5, 1.0)
@@ -87,7 +87,7 @@ def test_what_is_taken_back_was_never_there() -> None:
     assert rate.per_second(1.0) == LIMIT
 
 
-def test_a_bucket_is_full_at_first_and_owes_what_was_taken_beyond() -> None:
+def test_token_bucket_starts_full_and_may_go_into_debt() -> None:
     bucket = TokenBucket(burst_s=11)
     assert bucket.tokens(2.0, 0) == 22
     bucket.take(30, 2.0, 0)
@@ -100,7 +100,7 @@ CLIENT = "user", "client"
 QUOTAS: ClientQuotas = {(("user", "user"),): {"controller_mutation_rate": 1.0}}
 
 
-def test_a_client_that_knows_the_error_is_refused_what_is_beyond_its_quota() -> None:
+def test_client_that_knows_the_error_is_refused_above_quota() -> None:
     quotas = MutationQuotas(samples=2, sample_s=1)
     first = quotas.charge(ApiKey.CREATE_TOPICS, 6, CLIENT, QUOTAS, 0)
     first.take(5)  # more than the burst: the excess is owed
@@ -112,7 +112,7 @@ def test_a_client_that_knows_the_error_is_refused_what_is_beyond_its_quota() -> 
     assert later.throttle_ms == 0
 
 
-def test_an_older_client_has_all_and_is_told_to_wait() -> None:
+def test_older_client_is_served_and_throttled() -> None:
     quotas = MutationQuotas(samples=2, sample_s=1)
     charge = quotas.charge(ApiKey.CREATE_PARTITIONS, 2, CLIENT, QUOTAS, 0)
     charge.take(5)
@@ -129,7 +129,7 @@ def test_an_older_client_has_all_and_is_told_to_wait() -> None:
         (ApiKey.CREATE_TOPICS, CLIENT, {}),
     ],
 )
-def test_others_are_not_charged(
+def test_requests_without_a_mutation_quota_are_not_charged(
     key: ApiKey, asker: tuple[str, str] | None, held: ClientQuotas
 ) -> None:
     charge = MutationQuotas(samples=1, sample_s=1).charge(key, 7, asker, held, 0)
@@ -138,7 +138,7 @@ def test_others_are_not_charged(
     assert charge.throttle_ms == 0
 
 
-def test_meters_are_shared_found_anew_when_quotas_change_and_forgotten_when_idle() -> None:
+def test_meters_are_shared_renewed_on_quota_change_and_expire_idle() -> None:
     made: list[SampledRate] = []
 
     def make() -> SampledRate:
@@ -159,7 +159,7 @@ def test_meters_are_shared_found_anew_when_quotas_change_and_forgotten_when_idle
     assert meters.find("u", "a", 3_600_001) == (made[2], 1.0), "the idle one is gone"
 
 
-def test_however_many_names_peers_make_up_memory_has_a_bound() -> None:
+def test_memory_is_bounded_for_any_number_of_client_names() -> None:
     meters = SharedMeters("k", kafkas_rate)
     meters.follow({(("client-id", None),): {"k": 3.0}})
     for number in range(10_500):
@@ -169,7 +169,7 @@ def test_however_many_names_peers_make_up_memory_has_a_bound() -> None:
 
 
 @pytest.mark.parametrize("limit", [1e-9, 1e-300, 5e-324])
-def test_however_small_a_quota_is_its_delay_can_be_told_in_an_answer(limit: float) -> None:
+def test_throttle_time_of_a_tiny_quota_fits_the_response(limit: float) -> None:
     rate, bucket = kafkas_rate(), TokenBucket(burst_s=10.0)
     rate.count(100 << 20, 1.0)
     bucket.take(1_000_000, limit, 1.0)
@@ -177,30 +177,30 @@ def test_however_small_a_quota_is_its_delay_can_be_told_in_an_answer(limit: floa
 
 
 @pytest.mark.parametrize("limit", [float("nan"), float("inf")])
-def test_a_quota_that_is_no_number_holds_nobody_up(limit: float) -> None:
+def test_nan_quota_throttles_nobody(limit: float) -> None:
     quotas: ClientQuotas = {(("user", "alice"),): {"consumer_byte_rate": limit}}
     rates = ClientRates("consumer_byte_rate", samples=11, sample_s=1)
     rates.follow(quotas)
     assert rates.count(("alice", ""), 100 << 20, 1.0) == 0
-    assert rates.most_at_once(("alice", ""), 1.0) == float("inf")
+    assert rates.max_burst(("alice", ""), 1.0) == float("inf")
     bucket = TokenBucket(burst_s=10.0)
     bucket.take(1_000_000, limit, 1.0)
     assert bucket.delay_ms(limit, 1.0) == 0
 
 
 @pytest.mark.parametrize("limit", [0.0, -5.0, float("-inf")])
-def test_a_quota_of_nothing_that_a_directory_brings_lets_nothing_through(limit: float) -> None:
+def test_stored_quota_of_zero_lets_nothing_through(limit: float) -> None:
     quotas: ClientQuotas = {(("user", "alice"),): {"consumer_byte_rate": limit}}
     rates = ClientRates("consumer_byte_rate", samples=11, sample_s=1)
     rates.follow(quotas)
-    assert rates.most_at_once(("alice", ""), 1.0) == 0
+    assert rates.max_burst(("alice", ""), 1.0) == 0
     assert rates.count(("alice", ""), 1, 1.0) == 2**31 - 1
     bucket = TokenBucket(burst_s=10.0)
     bucket.take(1, limit, 1.0)
     assert bucket.delay_ms(limit, 1.0) == 2**31 - 1
 
 
-def test_however_long_the_names_are_that_peers_make_up_memory_has_a_bound() -> None:
+def test_memory_is_bounded_for_any_length_of_client_names() -> None:
     quotas: ClientQuotas = {
         (("client-id", None),): {"producer_byte_rate": 1.0},
         (("client-id", "x" * 32_000),): {"producer_byte_rate": 7.0},
@@ -208,12 +208,12 @@ def test_however_long_the_names_are_that_peers_make_up_memory_has_a_bound() -> N
     meters = SharedMeters("producer_byte_rate", kafkas_rate)
     meters.follow(quotas)
     tracemalloc.start()
-    found = [meters.find("u" * 30_000, f"{n:032000}", 1.0) for n in range(200)]
+    results = [meters.find("u" * 30_000, f"{n:032000}", 1.0) for n in range(200)]
     held_bytes, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert held_bytes < 1 << 20
-    assert len({id(meter) for meter, _ in filter(None, found)}) == 200
-    assert meters.find("u" * 30_000, f"{7:032000}", 2.0) == found[7]
+    assert len({id(meter) for meter, _ in filter(None, results)}) == 200
+    assert meters.find("u" * 30_000, f"{7:032000}", 2.0) == results[7]
     named = meters.find("u", "x" * 32_000, 1.0)
     assert named is not None
     assert named[1] == 7.0

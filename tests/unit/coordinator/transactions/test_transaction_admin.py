@@ -23,7 +23,7 @@ def transactions():
 def names(transactions, **filters):
     wall_ms = START_MS + transactions.now_ms
     listed = in_one_go(list_transactions(transactions.shard, Filters(**filters), wall_ms))
-    return [each["transactional_id"] for each in listed]
+    return [transaction["transactional_id"] for transaction in listed]
 
 
 def test_all_are_listed_with_their_states(transactions):
@@ -42,7 +42,7 @@ def test_filters_leave_out_what_does_not_match(transactions):
     assert names(transactions, producer_ids={100}, states=["Ongoing"]) == []
 
 
-def test_what_took_longer_is_listed_by_its_beginning(transactions):
+def test_duration_filter_counts_from_the_transaction_start(transactions):
     transactions.now_ms = 110
     # An idle one has no start time, which counts as long ago.
     assert names(transactions, duration_ms=99) == ["idle", "busy"]
@@ -50,7 +50,7 @@ def test_what_took_longer_is_listed_by_its_beginning(transactions):
     assert names(transactions, duration_ms=-1) == ["idle", "busy"]
 
 
-def test_names_that_are_no_states_are_told(transactions):
+def test_unknown_state_filters_are_reported(transactions):
     filters = Filters(states=["Ongoing", "ongoing", "Nonsense"])
     assert filters.unknown_states() == ["ongoing", "Nonsense"]
     assert names(transactions, states=["Nonsense"]) == []

@@ -46,9 +46,9 @@ def test_while_markers_are_written_both_ends_wait():
     producer = transactions.init()
     transactions.add(producer, 0)
     following = transactions.end(producer)
-    for each in (producer, following):
+    for sender in (producer, following):
         for is_commit in (True, False):
-            assert transactions.end(each, is_commit=is_commit) is CONCURRENT
+            assert transactions.end(sender, is_commit=is_commit) is CONCURRENT
 
 
 def test_older_clients_wait_too():
@@ -79,7 +79,7 @@ TABLE = {
 
 
 @pytest.mark.parametrize(("before", "epoch", "is_commit"), TABLE)
-def test_without_a_transaction_the_present_epoch_means_the_next_and_the_one_before_a_retry(
+def test_end_without_transaction_bumps_epoch_and_previous_epoch_is_a_retry(
     before, epoch, is_commit
 ):
     transactions = Transactions()
@@ -104,7 +104,7 @@ def test_without_a_transaction_the_present_epoch_means_the_next_and_the_one_befo
 
 @pytest.mark.parametrize("before", ["empty", "commit", "abort"])
 @pytest.mark.parametrize("is_commit", [True, False])
-def test_older_clients_may_only_repeat_what_they_did(before, is_commit):
+def test_older_clients_may_only_repeat_their_last_end(before, is_commit):
     transactions = Transactions(version=OLD)
     if before == "empty":
         producer = transactions.init()
@@ -117,7 +117,7 @@ def test_older_clients_may_only_repeat_what_they_did(before, is_commit):
 
 
 @pytest.mark.parametrize("client", [0, 2])
-def test_nobody_else_ends_a_transaction(client):
+def test_end_by_another_producer_is_refused(client):
     transactions = Transactions(version=client)
     producer_id, epoch = transactions.init()
     transactions.add((producer_id, epoch), 0, client=client)
@@ -178,12 +178,12 @@ def test_a_new_producer_id_survives_a_load_between_the_decision_and_the_markers(
     transactions.add(producer, 0)
     transactions.end(producer)
     loaded = transactions.reloaded()
-    assert [each.marker.producer_epoch for each in loaded.markers] == [32_767]
+    assert [pending.marker.producer_epoch for pending in loaded.markers] == [32_767]
     loaded.write_markers()
     assert loaded.init() == (101, 1)
 
 
-def test_a_decision_is_carried_out_after_a_load():
+def test_prepared_decision_is_completed_after_a_load():
     transactions = Transactions()
     producer = transactions.init()
     transactions.add(producer, 0, 1)
@@ -195,7 +195,7 @@ def test_a_decision_is_carried_out_after_a_load():
     assert not loaded.reloaded().markers
 
 
-def test_a_decision_that_cannot_be_recorded_is_none():
+def test_decision_that_cannot_be_recorded_is_not_taken():
     transactions = Transactions()
     producer = transactions.init()
     transactions.add(producer, 0)

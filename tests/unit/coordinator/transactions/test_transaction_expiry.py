@@ -8,7 +8,7 @@ WEEK_MS = 7 * 24 * 60 * 60_000
 YEAR_MS = 365 * 24 * 60 * 60_000
 
 
-def test_a_transaction_is_aborted_when_its_time_is_over():
+def test_transaction_is_aborted_at_its_timeout():
     transactions = Transactions()
     producer = transactions.init()
     transactions.now_ms = 5
@@ -23,7 +23,7 @@ def test_a_transaction_is_aborted_when_its_time_is_over():
     assert transactions.state() == "CompleteAbort"
 
 
-def test_the_producer_whose_time_is_over_is_fenced():
+def test_producer_of_timed_out_transaction_is_fenced():
     transactions = Transactions()
     producer = transactions.init()
     transactions.add(producer, 0)
@@ -37,7 +37,7 @@ def test_the_producer_whose_time_is_over_is_fenced():
     assert transactions.init(known=producer) == (100, 1)
 
 
-def test_the_time_goes_on_over_a_load():
+def test_transaction_timeout_continues_after_a_load():
     transactions = Transactions()
     producer = transactions.init()
     transactions.add(producer, 0)
@@ -45,7 +45,7 @@ def test_the_time_goes_on_over_a_load():
     assert transactions.reloaded().abort_timed_out() == ["t"]
 
 
-def test_adding_partitions_gives_no_more_time():
+def test_adding_partitions_does_not_extend_the_timeout():
     transactions = Transactions()
     producer = transactions.init()
     transactions.add(producer, 0)
@@ -74,7 +74,7 @@ def test_a_jump_of_the_wall_clock_ends_no_transaction_early_and_keeps_none_longe
         assert transactions.abort_timed_out() == ["after"]
 
 
-def test_a_transaction_without_end_is_left_alone():
+def test_transaction_with_maximum_timeout_never_expires():
     transactions = Transactions()
     producer = transactions.init(timeout_ms=2**31 - 1)
     transactions.add(producer, 0)
@@ -82,7 +82,7 @@ def test_a_transaction_without_end_is_left_alone():
     assert transactions.abort_timed_out() == []
 
 
-def test_an_abort_that_cannot_be_recorded_comes_later():
+def test_failed_abort_is_retried_later():
     transactions = Transactions()
     transactions.add(transactions.init(), 0)
     transactions.now_ms = TIMEOUT_MS + 1
@@ -95,7 +95,7 @@ def test_an_abort_that_cannot_be_recorded_comes_later():
     assert written.marker.producer_epoch == 1
 
 
-def test_ids_that_nobody_has_used_for_a_week_go():
+def test_transactional_ids_unused_for_a_week_expire():
     transactions = Transactions()
     transactions.ended()
     transactions.init("new")
@@ -113,7 +113,7 @@ def test_ids_that_nobody_has_used_for_a_week_go():
     assert transactions.reloaded().shard.recorded.keys() == {"new", "busy", "decided"}
 
 
-def test_an_id_that_was_forgotten_is_a_new_one():
+def test_expired_transactional_id_is_treated_as_new():
     transactions = Transactions()
     producer = transactions.ended()
     transactions.now_ms = WEEK_MS

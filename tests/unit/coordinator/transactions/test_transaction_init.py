@@ -66,13 +66,13 @@ def test_before_transaction_version_2_the_abort_has_an_epoch_of_its_own_too():
     assert transactions.end(first, client=OLD) is ErrorCode.PRODUCER_FENCED
 
 
-def test_a_producer_that_says_what_it_has_goes_on():
+def test_producer_with_current_id_and_epoch_continues():
     transactions = Transactions()
     producer = transactions.init()
     assert transactions.init(known=producer) == (100, 1)
 
 
-def test_asking_again_after_a_lost_answer_gives_the_same_epoch():
+def test_repeated_init_after_lost_response_gets_same_epoch():
     transactions = Transactions()
     producer = transactions.init()
     assert transactions.init(known=producer) == (100, 1)
@@ -93,7 +93,7 @@ def test_a_producer_of_an_id_that_was_forgotten_gets_a_new_one():
     assert Transactions().init(known=(55, 3)) == (100, 0)
 
 
-def test_when_the_epochs_are_used_up_comes_a_new_producer_id():
+def test_exhausted_epochs_give_a_new_producer_id():
     transactions = Transactions()
     producer = with_epoch(transactions, 32_766)
     assert transactions.init() == (101, 0)
@@ -108,7 +108,7 @@ def test_a_producer_at_its_last_epoch_may_ask_twice_for_its_new_id():
     assert transactions.init(known=producer) == (101, 0)
 
 
-def test_an_epoch_that_cannot_be_is_an_internal_error_at_the_end_of_the_epochs():
+def test_impossible_epoch_at_exhaustion_is_an_unknown_server_error():
     transactions = Transactions()
     producer_id, _ = with_epoch(transactions, 32_766)
     assert transactions.init(known=(producer_id, 5)) is ErrorCode.UNKNOWN_SERVER_ERROR

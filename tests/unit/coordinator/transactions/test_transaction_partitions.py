@@ -20,7 +20,7 @@ def test_the_first_partition_begins_the_transaction():
     assert transactions.of().start_ms == START_MS + 5
 
 
-def test_what_is_in_it_already_is_not_recorded_again():
+def test_partition_already_in_transaction_is_not_recorded_again():
     transactions = Transactions()
     producer = transactions.init()
     transactions.add(producer, 0, 1)
@@ -44,7 +44,7 @@ def test_a_transaction_that_ended_is_followed_by_one_with_its_own_partitions():
         ((100, -1), ErrorCode.PRODUCER_FENCED),
     ],
 )
-def test_nobody_else_adds_partitions(producer, error):
+def test_adding_partitions_as_another_producer_is_refused(producer, error):
     transactions = Transactions()
     transactions.init()
     assert transactions.add(producer, 0) is error
@@ -72,7 +72,7 @@ def test_while_markers_are_written_the_next_transaction_waits():
     assert transactions.add(following, 0) is NONE
 
 
-def test_verification_tells_of_each_partition():
+def test_verification_reports_each_partition():
     transactions = Transactions()
     producer = transactions.init()
     assert transactions.verify(producer, 0) == {0: ErrorCode.TRANSACTION_ABORTABLE}

@@ -7,7 +7,7 @@ from wirebroker.codecs.errors import ErrorCode, MalformedFrameError
 from wirebroker.codecs.transaction_records import encode_transaction_value, transaction_key
 
 
-def test_a_load_is_what_was_replayed_but_for_the_last_epoch():
+def test_load_restores_state_except_the_last_epoch():
     transactions = Transactions()
     transactions.ended()
     transactions.add(transactions.init("u"), 0, 1, name="u")
@@ -18,7 +18,7 @@ def test_a_load_is_what_was_replayed_but_for_the_last_epoch():
     loaded.shard.check()
 
 
-def test_what_the_record_says_counts_whatever_was_intended():
+def test_appended_record_decides_the_state():
     transactions = Transactions()
     producer = transactions.init()
     before = transactions.of()
@@ -31,7 +31,7 @@ def test_what_the_record_says_counts_whatever_was_intended():
     assert transactions.of().producer_id == producer[0]
 
 
-def test_what_no_record_says_is_as_before_when_an_append_fails():
+def test_failed_append_leaves_the_state_unchanged():
     transactions = Transactions()
     producer = transactions.init()
     following = transactions.init(known=producer)
@@ -51,7 +51,7 @@ def test_records_of_transaction_version_0_have_no_tagged_fields():
     assert transactions.reloaded().of().previous_producer_id == -1
 
 
-def test_under_transaction_version_0_newer_clients_are_told_that_they_are_too_new():
+def test_transaction_version_0_refuses_newer_clients():
     transactions = Transactions(version=OLD)
     producer = transactions.init()
     assert transactions.add(producer, 0) is ErrorCode.UNSUPPORTED_VERSION
@@ -60,7 +60,7 @@ def test_under_transaction_version_0_newer_clients_are_told_that_they_are_too_ne
     assert transactions.end(producer, client=OLD) == (-1, -1)
 
 
-def test_records_of_other_kinds_and_versions_are_passed_over():
+def test_records_of_other_types_and_versions_are_ignored():
     transactions = Transactions()
     transactions.shard.replay(b"\x00\x09abc", b"\x00\x00")
     transactions.shard.replay(transaction_key("t"), b"\x00\x07new")
@@ -92,7 +92,7 @@ def test_a_tombstone_removes_an_id():
     assert not transactions.shard.recorded
 
 
-def test_it_describes_itself():
+def test_shard_description_counts_ids_and_open_transactions():
     transactions = Transactions()
     transactions.add(transactions.init(), 0)
     transactions.init("u")

@@ -44,9 +44,9 @@ def opened(tmp_path, **settings):
     return log
 
 
-def put(log, *pairs, timestamp_ms=NOW, **more):
+def put(log, *pairs, timestamp_ms=NOW, **batch_fields):
     records = [(key, value, ()) for key, value in pairs]
-    append(log, build_batch(records, timestamp_ms=timestamp_ms, **more), now_ms=NOW)
+    append(log, build_batch(records, timestamp_ms=timestamp_ms, **batch_fields), now_ms=NOW)
 
 
 def close_segment(log):
@@ -55,8 +55,8 @@ def close_segment(log):
     put(log, (b"active", b""))
 
 
-def run(log, checkpoint=None, *, now_ms=NOW, **more):
-    return compact(log, Files(), checkpoint, now_ms=now_ms, **more)
+def run(log, checkpoint=None, *, now_ms=NOW, **options):
+    return compact(log, Files(), checkpoint, now_ms=now_ms, **options)
 
 
 def left(log):
@@ -76,7 +76,7 @@ def test_the_last_record_of_each_key_stays_at_its_offset(log):
     assert left(log) == [(1, b"b", b"1"), (3, b"c", b"1"), (4, b"a", b"3")]
 
 
-def test_a_batch_that_loses_records_keeps_its_offsets_and_the_sequence_of_its_producer(log):
+def test_compacted_batch_keeps_its_offsets_and_producer_sequence(log):
     put(log, (b"a", b"1"), (b"b", b"1"), (b"a", b"2"), producer_id=7, producer_epoch=1)
     put(log, (b"b", b"2"))
     close_segment(log)
@@ -87,7 +87,7 @@ def test_a_batch_that_loses_records_keeps_its_offsets_and_the_sequence_of_its_pr
     assert header.leader_epoch == 0
 
 
-def test_records_without_a_key_go(log):
+def test_records_without_a_key_are_removed(log):
     put(log, (None, b"1"), (b"a", b"1"))
     close_segment(log)
     run(log)
@@ -101,7 +101,7 @@ def test_the_active_segment_is_left_alone(log):
     assert len(records_of(log)) == 2
 
 
-def test_a_tombstone_gets_a_horizon_and_goes_when_it_has_passed(log):
+def test_tombstone_is_removed_after_its_delete_horizon(log):
     put(log, (b"a", b"1"), timestamp_ms=NOW - 5)
     put(log, (b"a", None), (b"b", b"1"), timestamp_ms=NOW - 5)
     close_segment(log)
@@ -117,7 +117,7 @@ def test_a_tombstone_gets_a_horizon_and_goes_when_it_has_passed(log):
     assert left(log) == [(2, b"b", b"1")]
 
 
-def test_records_of_an_aborted_transaction_go_and_its_marker_after_the_horizon(log):
+def test_aborted_records_go_at_once_and_marker_after_horizon(log):
     put(log, (b"a", b"1"))
     put(log, (b"a", b"2"), producer_id=7, producer_epoch=0, is_transactional=True)
     append_marker(log, 7, is_commit=False, now_ms=NOW)
@@ -139,7 +139,7 @@ def test_records_of_an_aborted_transaction_go_and_its_marker_after_the_horizon(l
     assert [record.key for record in committed_records_of(log)[:-1]] == [b"a", b"b"]
 
 
-def test_an_open_transaction_and_what_follows_it_are_out_of_reach(log):
+def test_records_from_an_open_transaction_on_are_not_compacted(log):
     put(log, (b"a", b"1"))
     put(log, (b"a", b"2"))
     log.roll(now_ms=NOW)
@@ -166,7 +166,7 @@ def test_the_last_batch_of_a_known_producer_stays_without_its_records(log):
     assert (empty.producer_id, empty.producer_epoch, empty.base_sequence) == (7, 3, 40)
 
 
-def test_that_of_an_expired_producer_goes(log):
+def test_last_batch_of_an_expired_producer_is_removed(log):
     put(log, (b"a", b"1"), producer_id=7, producer_epoch=3, base_sequence=40)
     put(log, (b"a", b"2"))
     close_segment(log)
@@ -175,7 +175,7 @@ def test_that_of_an_expired_producer_goes(log):
     assert [header.producer_id for header in headers(log)] == [NO_PRODUCER_ID] * 2
 
 
-def test_the_batch_before_the_end_of_the_reach_stays_so_that_the_offset_is_not_lost(log):
+def test_last_compacted_batch_stays_to_keep_the_offset(log):
     put(log, (b"a", b"1"))
     put(log, (None, b"1"))
     close_segment(log)
@@ -218,7 +218,7 @@ def test_segments_become_one_as_long_as_their_sum_fits(tmp_path):
     assert log.segments[0].base_offset == 0
 
 
-def test_one_group_never_spans_more_offsets_than_an_index_can_tell(tmp_path):
+def test_merged_segments_never_exceed_index_offset_range(tmp_path):
     log = opened(tmp_path)
     put(log, (b"a", b"1"))
     for base_offset in (1 << 31, 3 << 30):
@@ -235,7 +235,7 @@ def test_one_group_never_spans_more_offsets_than_an_index_can_tell(tmp_path):
     ]
 
 
-def test_with_little_memory_the_rest_stays_dirty(log):
+def test_segments_beyond_the_map_memory_stay_dirty(log):
     for number in range(10):
         put(log, (b"%d" % number, b"1"))
     for number in range(10):
@@ -273,7 +273,7 @@ def test_min_compaction_lag_keeps_young_segments_out_of_reach(tmp_path):
     assert dirty_range(log, None, now_ms=NOW + 101).end_offset == 2
 
 
-def test_max_compaction_lag_makes_a_log_due(tmp_path):
+def test_log_older_than_max_compaction_lag_is_compacted(tmp_path):
     log = opened(tmp_path, max_compaction_lag_ms=500)
     put(log, (b"a", b"1"), timestamp_ms=NOW - 400)
     close_segment(log)
@@ -313,15 +313,15 @@ def test_time_and_offset_lookups_work_in_a_compacted_log(log):
         put(log, (b"%d" % (number % 50), b"x" * 100), timestamp_ms=NOW + number)
     close_segment(log)
     run(log)
-    found = offset_for_timestamp(log, NOW + 10, up_to_offset=log.log_end_offset)
-    assert found is not None
-    assert (found.offset, found.timestamp) == (150, NOW + 150)
+    match = offset_for_timestamp(log, NOW + 10, up_to_offset=log.log_end_offset)
+    assert match is not None
+    assert (match.offset, match.timestamp) == (150, NOW + 150)
     read = log.read(3, 1000, up_to_offset=log.log_end_offset, min_one=True).slice
     assert read is not None
     assert read_batch_header(read.read()).base_offset == 150
 
 
-def test_the_map_knows_as_many_keys_as_its_memory_allows():
+def test_offset_map_holds_as_many_keys_as_memory_allows():
     offset_map = OffsetMap(24 * 1000, load_factor=0.9, secret=bytes(16))
     assert all(offset_map.put(b"key %d" % number, number) for number in range(900))
     assert not offset_map.put(b"one more", 900)
@@ -331,7 +331,7 @@ def test_the_map_knows_as_many_keys_as_its_memory_allows():
     assert offset_map.latest_offset == 899
 
 
-def test_the_map_takes_no_more_memory_than_the_keys_that_may_come():
+def test_offset_map_memory_is_limited_by_possible_keys():
     offset_map = OffsetMap(1 << 40, load_factor=0.9, secret=bytes(16), key_count=100)
     assert offset_map.most_keys >= 100
     assert all(offset_map.put(b"%d" % number, 5) for number in range(100))

@@ -69,9 +69,9 @@ def offsets(log):
 
 
 def old_segments(log):
-    found = find_old_segments(log, OLD)
-    assert found is not None
-    return found
+    segments = find_old_segments(log, OLD)
+    assert segments is not None
+    return segments
 
 
 def at_each_step(log, tmp_path):
@@ -93,13 +93,13 @@ def at_each_step(log, tmp_path):
     yield copied(9), True
 
 
-def test_each_step_leaves_what_a_start_completes_or_undoes(log, tmp_path):
+def test_crash_after_any_step_is_completed_or_undone_at_start(log, tmp_path):
     for directory, is_swapped in at_each_step(log, tmp_path):
-        found = opened(directory)
-        assert offsets(found) == ([3, 4, 5, 6] if is_swapped else list(range(7)))
-        assert found.segments.base_offsets == ([0, 6] if is_swapped else [0, 2, 4, 6])
+        reopened = opened(directory)
+        assert offsets(reopened) == ([3, 4, 5, 6] if is_swapped else list(range(7)))
+        assert reopened.segments.base_offsets == ([0, 6] if is_swapped else [0, 2, 4, 6])
         assert not any("swap" in name or "cleaned" in name for name in names(directory))
-        found.close(clean=False)
+        reopened.close(clean=False)
 
 
 def test_readers_find_the_new_segment_at_once_and_keep_their_slices(log, tmp_path):
@@ -126,7 +126,7 @@ def test_readers_find_the_new_segment_at_once_and_keep_their_slices(log, tmp_pat
     assert offsets(opened(tmp_path)) == [3, 4, 5, 6]
 
 
-def test_snapshots_of_segments_that_are_no_more_go(log, tmp_path):
+def test_snapshots_of_removed_segments_are_deleted(log, tmp_path):
     assert log.producer_state.snapshots.offsets == [2, 4, 6]
     files = Files()
     begin_swap(files, log.directory, 0)
@@ -151,7 +151,7 @@ def test_a_swap_that_has_begun_can_be_undone(log, tmp_path):
     assert offsets(opened(tmp_path)) == list(range(7))
 
 
-def test_what_an_ended_compaction_left_can_be_thrown_away(log, tmp_path):
+def test_leftovers_of_an_aborted_compaction_can_be_deleted(log, tmp_path):
     discard_cleaned(Files(), log.directory)
     assert not any("cleaned" in name for name in names(tmp_path))
     assert offsets(opened(tmp_path)) == list(range(7))
@@ -176,7 +176,7 @@ def test_swap_files_beside_cleaned_ones_are_not_complete(log, tmp_path):
     assert offsets(opened(tmp_path)) == list(range(7))
 
 
-def test_an_index_that_still_has_its_swap_name_gets_its_own(log, tmp_path):
+def test_index_with_swap_suffix_is_renamed(log, tmp_path):
     swap_files(tmp_path, ".swap")
     for base in OLD:
         for path in tmp_path.glob(f"{base:020d}.*"):
@@ -191,7 +191,7 @@ def test_an_index_that_still_has_its_swap_name_gets_its_own(log, tmp_path):
     assert offsets(opened(tmp_path)) == [3, 4, 5, 6]
 
 
-def test_old_segments_that_the_crash_left_are_removed(log, tmp_path):
+def test_old_segments_left_by_a_crash_are_removed(log, tmp_path):
     # Apache Kafka's state between two renames of the old segments.
     swap_files(tmp_path, ".swap")
     for path in tmp_path.glob(f"{0:020d}.*"):
@@ -210,13 +210,13 @@ def test_a_new_segment_without_records_takes_the_place_of_the_old_one(tmp_path):
     for suffix in ("log", "index", "timeindex"):
         (tmp_path / f"{0:020d}.{suffix}.swap").write_bytes(b"")
     (tmp_path / f"{0:020d}.txnindex").write_bytes(b"stale")
-    found = opened(tmp_path)
-    assert offsets(found) == [1]
+    reopened = opened(tmp_path)
+    assert offsets(reopened) == [1]
     assert not (tmp_path / f"{0:020d}.txnindex").exists()
-    assert found.segments.base_offsets == [0, 1]
+    assert reopened.segments.base_offsets == [0, 1]
 
 
-def test_names_that_are_no_segments_are_left_alone(tmp_path):
+def test_files_that_are_not_segments_are_ignored(tmp_path):
     (tmp_path / "notes.swap").write_text("mine")
     assert not recover_swap(Files(), str(tmp_path), ["notes.swap", f"{0:020d}.log"])
     assert (tmp_path / "notes.swap").exists()

@@ -19,7 +19,7 @@ def assign_all(epochs, *entries):
     epochs.check()
 
 
-def test_nothing_is_known_of_a_new_log(epochs):
+def test_new_log_has_no_epochs(epochs):
     assert epochs.latest_epoch == -1
     assert epochs.earliest is None
     assert epochs.end_offset_for(0, 10) == (-1, -1)
@@ -90,7 +90,7 @@ def test_truncation_from_the_start_moves_the_epoch_it_falls_into(epochs):
     assert epochs.entries == [(3, 9)]
 
 
-def test_the_file_is_kafkas_and_comes_back(tmp_path):
+def test_file_has_kafkas_format_and_is_read_back(tmp_path):
     epochs = LeaderEpochs(Files(), str(tmp_path))
     assign_all(epochs, (0, 0), (3, 1041))
     epochs.persist()
@@ -153,7 +153,7 @@ def test_the_next_epoch_takes_the_place_of_one_without_records(epochs):
     assert epochs.entries == [(0, 0), (6, 3)]
 
 
-def test_to_begin_reads_and_writes_nothing(tmp_path):
+def test_beginning_an_epoch_reads_and_writes_nothing(tmp_path):
     epochs = LeaderEpochs(Files(), str(tmp_path))
     assign_all(epochs, (0, 0))
     epochs.persist()

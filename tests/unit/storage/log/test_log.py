@@ -49,7 +49,7 @@ def test_an_append_assigns_offsets_and_the_leader_epoch(open_log):
     assert log.leader_epochs.entries == [(7, 0)]
 
 
-def test_preparing_changes_nothing_and_the_steps_can_be_taken_apart(open_log):
+def test_prepare_changes_nothing_and_steps_run_separately(open_log):
     log = open_log()
     append(log)
     plan = log.prepare_append(batch(2), leader_epoch=1, now_ms=NOW)
@@ -65,9 +65,9 @@ def test_preparing_changes_nothing_and_the_steps_can_be_taken_apart(open_log):
 def test_log_append_time_is_in_the_result(open_log):
     log = open_log(message_timestamp_type="LogAppendTime")
     assert append(log, now_ms=NOW + 5).log_append_time_ms == NOW + 5
-    found = offset_of_max_timestamp(log, up_to_offset=1)
-    assert found is not None
-    assert (found.timestamp, found.offset) == (NOW + 5, 0)
+    match = offset_of_max_timestamp(log, up_to_offset=1)
+    assert match is not None
+    assert (match.timestamp, match.offset) == (NOW + 5, 0)
 
 
 def test_a_recompressed_batch_is_stored_in_the_topics_codec(open_log):
@@ -280,7 +280,7 @@ def test_rolling_an_empty_segment_changes_nothing(open_log):
     commit_all(log)
 
 
-def test_new_settings_count_from_the_next_append(open_log):
+def test_new_settings_apply_from_the_next_append(open_log):
     log = open_log()
     append(log)
     log.settings = TopicSettings(segment_bytes=100, max_message_bytes=75)

@@ -34,7 +34,7 @@ def opened(folder: Path) -> tuple[Log, LogCopy]:
 
 def copy_some(copy: LogCopy, pieces: int) -> bool:
     for _ in range(pieces):
-        for path in copy.drop_gone():
+        for path in copy.drop_removed():
             Files().unlink(path)
         piece = copy.next_piece(SOME_BYTES)
         if piece is None:
@@ -53,7 +53,7 @@ def finish(log: Log, copy: LogCopy) -> None:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {each.name: each.read_bytes() for each in folder.iterdir()}
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 def check_same(folder: Path) -> None:
@@ -62,7 +62,7 @@ def check_same(folder: Path) -> None:
     assert copied == contents(folder / "source")
 
 
-def test_what_is_appended_meanwhile_is_copied(tmp_path: Path):
+def test_records_appended_during_the_copy_are_copied(tmp_path: Path):
     log, copy = opened(tmp_path)
     assert copy.lag == 20
     assert copy_some(copy, 5)
@@ -76,7 +76,7 @@ def test_what_is_appended_meanwhile_is_copied(tmp_path: Path):
     assert not copy.is_complete
 
 
-def test_what_retention_takes_goes_from_the_copy(tmp_path: Path):
+def test_segments_deleted_by_retention_leave_the_copy(tmp_path: Path):
     log, copy = opened(tmp_path)
     assert copy_some(copy, 12)
     log.settings = TopicSettings(segment_bytes=4_000, retention_bytes=6_000)
@@ -89,7 +89,7 @@ def test_what_retention_takes_goes_from_the_copy(tmp_path: Path):
     check_same(tmp_path)
 
 
-def test_a_log_that_is_cut_is_copied_anew(tmp_path: Path):
+def test_truncated_log_is_copied_from_scratch(tmp_path: Path):
     log, copy = opened(tmp_path)
     assert copy_some(copy, 12)
     log.truncate_to(5, now_ms=NOW)
@@ -98,7 +98,7 @@ def test_a_log_that_is_cut_is_copied_anew(tmp_path: Path):
     check_same(tmp_path)
 
 
-def test_a_piece_that_was_cut_while_it_was_copied_counts_for_nothing(tmp_path: Path):
+def test_chunk_truncated_during_its_copy_is_discarded(tmp_path: Path):
     log, copy = opened(tmp_path)
     piece = copy.next_piece(SOME_BYTES)
     assert piece is not None
@@ -110,7 +110,7 @@ def test_a_piece_that_was_cut_while_it_was_copied_counts_for_nothing(tmp_path: P
     check_same(tmp_path)
 
 
-def test_a_log_goes_on_in_its_copy(tmp_path: Path):
+def test_log_continues_in_its_copy(tmp_path: Path):
     log, copy = opened(tmp_path)
     under_way = log.flush_target()
     assert under_way is not None
@@ -121,8 +121,8 @@ def test_a_log_goes_on_in_its_copy(tmp_path: Path):
     log.mark_flushed(under_way.offset, cuts=under_way.cuts)
     assert log.recovery_point == flushed < 20
     log.mark_flushed(20, cuts=log.cuts)
-    for each in (tmp_path / "source").iterdir():
-        each.unlink()
+    for path in (tmp_path / "source").iterdir():
+        path.unlink()
     append(log, batch(value=b"after"), leader_epoch=7)
     assert log.recovery_point == 20
     log.close(clean=True)

@@ -33,23 +33,23 @@ def test_reading_stops_at_the_given_bound(open_log):
         append(log)
     size = len(batch())
     for bound in range(7):
-        found = b""
+        data = b""
         offset = 0
         while (piece := log.read(offset, 1 << 20, up_to_offset=bound).slice) is not None:
-            found += piece.read()
+            data += piece.read()
             offset += piece.length // size
-        assert len(found) == bound * size
+        assert len(data) == bound * size
 
 
-def test_a_first_batch_that_does_not_fit_comes_only_if_asked_for(open_log):
+def test_oversized_first_batch_is_returned_only_with_min_one(open_log):
     log = open_log()
     append(log, batch(3))
     append(log, batch(3))
     size = len(batch(3))
     assert log.read(0, size - 1, up_to_offset=6).slice is None
-    found = log.read(0, 1, up_to_offset=6, min_one=True).slice
-    assert found is not None
-    assert found.length == size
+    file_slice = log.read(0, 1, up_to_offset=6, min_one=True).slice
+    assert file_slice is not None
+    assert file_slice.length == size
     cut = log.read(0, size + 10, up_to_offset=6).slice
     assert cut is not None
     assert cut.length == size + 10, "the second batch is cut, as in Kafka"
@@ -96,7 +96,7 @@ def test_an_empty_log_has_no_timestamps(open_log):
     assert log.earliest() == (0, None)
 
 
-def test_epochs_are_answered_for_fencing(open_log):
+def test_epoch_end_offsets_are_returned_for_fencing(open_log):
     log = open_log()
     append(log, leader_epoch=1)
     append(log, leader_epoch=4)
@@ -105,7 +105,7 @@ def test_epochs_are_answered_for_fencing(open_log):
     assert log.earliest() == (0, 1)
 
 
-def test_what_is_far_behind_the_end_is_old(open_log, monkeypatch):
+def test_reads_far_behind_the_end_mark_segments_as_old(open_log, monkeypatch):
     log = open_log(segment_bytes=200)
     for _ in range(30):
         append(log, batch(2))

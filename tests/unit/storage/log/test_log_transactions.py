@@ -52,9 +52,9 @@ def end(log, producer_id, *, is_commit=False, epoch=0, coordinator_epoch=0, vers
     return result.base_offset
 
 
-def refused(code, do, *args, **more):
+def refused(code, do, *args, **kwargs):
     with pytest.raises(KafkaError) as caught:
-        do(*args, **more)
+        do(*args, **kwargs)
     assert caught.value.code is code
 
 
@@ -66,9 +66,9 @@ def test_a_marker_is_a_control_batch_of_the_producer(open_log):
     log = open_log()
     send(log, 5)
     assert end(log, 5, is_commit=True, coordinator_epoch=3) == 1
-    found = log.read(1, 1000, up_to_offset=2).slice
-    assert found is not None
-    view = memoryview(found.read())
+    file_slice = log.read(1, 1000, up_to_offset=2).slice
+    assert file_slice is not None
+    view = memoryview(file_slice.read())
     [(_, header)] = iterate_batches(view)
     assert (header.is_control, header.is_transactional, header.base_sequence) == (True, True, -1)
     assert (header.producer_id, header.producer_epoch, header.max_timestamp) == (5, 0, NOW)
@@ -81,9 +81,9 @@ def test_a_marker_is_a_control_batch_of_the_producer(open_log):
 def test_a_marker_has_the_timestamp_type_of_its_topic(open_log):
     log = open_log(message_timestamp_type="LogAppendTime")
     end(log, 5)
-    found = log.read(0, 1000, up_to_offset=1).slice
-    assert found is not None
-    [(_, header)] = iterate_batches(memoryview(found.read()))
+    file_slice = log.read(0, 1000, up_to_offset=1).slice
+    assert file_slice is not None
+    [(_, header)] = iterate_batches(memoryview(file_slice.read()))
     assert header.uses_log_append_time
 
 
@@ -148,7 +148,7 @@ def test_an_aborted_transaction_over_several_segments_is_found_from_each(open_lo
     assert log.aborted_transactions(0, 1) == expected
 
 
-def test_what_was_aborted_behind_the_slice_is_not_told(open_log):
+def test_aborted_transactions_after_the_slice_are_not_returned(open_log):
     log = open_log(index_interval_bytes=0)
     for number in range(10):
         send(log, 5, number)
@@ -168,15 +168,15 @@ def test_a_follower_writes_the_same_index_as_its_leader(open_log, tmp_path):
     (tmp_path / "follower").mkdir()
     follower = make_log(tmp_path / "follower")
     load_log(follower, recovery_point=0, clean=True, now_ms=NOW)
-    found = leader.read(0, 1 << 20, up_to_offset=leader.log_end_offset).slice
-    assert found is not None
-    follower.append_as_follower(found.read(), now_ms=NOW)
+    file_slice = leader.read(0, 1 << 20, up_to_offset=leader.log_end_offset).slice
+    assert file_slice is not None
+    follower.append_as_follower(file_slice.read(), now_ms=NOW)
     assert entries(follower) == entries(leader)
     assert len(entries(leader)) == 3
     follower.close(clean=False)
 
 
-def test_truncation_takes_the_index_along(open_log):
+def test_truncation_also_truncates_the_transaction_index(open_log):
     log = open_log(segment_bytes=400)
     for number in range(8):
         send(log, 5, number)
@@ -221,7 +221,7 @@ def test_a_damaged_index_of_a_flushed_segment_is_built_anew(open_log, tmp_path):
     assert entries(again) == before
 
 
-def test_a_recovery_leaves_an_index_that_is_right_alone(open_log, tmp_path, monkeypatch):
+def test_recovery_does_not_rewrite_a_correct_index(open_log, tmp_path, monkeypatch):
     log = open_log()
     send(log, 5)
     end(log, 5)
@@ -241,7 +241,9 @@ def test_a_recovery_leaves_an_index_that_is_right_alone(open_log, tmp_path, monk
 
 
 @pytest.mark.parametrize("is_flushed", [False, True])
-def test_an_index_is_mended_at_once_and_on_the_disk(open_log, tmp_path, monkeypatch, is_flushed):
+def test_damaged_index_is_rewritten_durably_in_one_step(
+    open_log, tmp_path, monkeypatch, is_flushed
+):
     log = open_log()
     send(log, 5)
     end(log, 5)
@@ -253,15 +255,15 @@ def test_an_index_is_mended_at_once_and_on_the_disk(open_log, tmp_path, monkeypa
     path = tmp_path / f"{0:020d}.txnindex"
     torn = path.read_bytes()[:-1]
     path.write_bytes(torn)
-    seen: list[tuple[bytes, bool]] = []
-    write_whole = Files.write_whole
+    writes: list[tuple[bytes, bool]] = []
+    write_file = Files.write_file
 
     def watched(self, target, content, *, sync=True):
         if target == str(path):
-            seen.append((path.read_bytes(), sync))
-            if len(seen) == 1:
+            writes.append((path.read_bytes(), sync))
+            if len(writes) == 1:
                 raise OSError(28, "the start dies here")
-        write_whole(self, target, content, sync=sync)
+        write_file(self, target, content, sync=sync)
 
     monkeypatch.setattr(Files, "write_whole", watched)
     recovery_point = log.recovery_point if is_flushed else 0
@@ -269,7 +271,7 @@ def test_an_index_is_mended_at_once_and_on_the_disk(open_log, tmp_path, monkeypa
         open_log(recovery_point=recovery_point)
     again = open_log(recovery_point=recovery_point)
     assert entries(again) == before
-    assert seen == [(torn, True)] * 2
+    assert writes == [(torn, True)] * 2
 
 
 def test_a_marker_that_cannot_be_indexed_is_not_written(open_log, monkeypatch):
@@ -296,7 +298,7 @@ def test_a_marker_that_cannot_be_indexed_is_not_written(open_log, monkeypatch):
 # -- appends --
 
 
-def test_a_transaction_that_nobody_vouches_for_is_refused(open_log):
+def test_unverified_transactional_batch_is_refused(open_log):
     log = open_log()
     refused(ErrorCode.INVALID_TXN_STATE, append, log, transactional(5))
 
@@ -310,7 +312,7 @@ def test_a_guard_is_needed_for_the_first_batch_only(open_log):
     refused(ErrorCode.INVALID_TXN_STATE, append, log, transactional(5, 3))
 
 
-def test_a_late_answer_of_the_coordinator_opens_no_other_transaction(open_log):
+def test_late_coordinator_response_opens_no_other_transaction(open_log):
     log = open_log()
     guard = log.producer_state.begin_verification(
         5, sequence=0, producer_epoch=0, supports_epoch_bump=False, now_ms=NOW
@@ -322,12 +324,12 @@ def test_a_late_answer_of_the_coordinator_opens_no_other_transaction(open_log):
 def test_a_retry_shares_the_guard_and_the_lowest_sequence_goes_first(open_log):
     log = open_log()
     begin = log.producer_state.begin_verification
-    more = {"producer_epoch": 0, "supports_epoch_bump": False, "now_ms": NOW}
-    guard = begin(5, sequence=1, **more)
-    assert begin(5, sequence=0, **more) is guard
+    options = {"producer_epoch": 0, "supports_epoch_bump": False, "now_ms": NOW}
+    guard = begin(5, sequence=1, **options)
+    assert begin(5, sequence=0, **options) is guard
     refused(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, append, log, transactional(5, 1), guard=guard)
     assert append(log, transactional(5, 0), guard=guard).base_offset == 0
-    assert begin(5, sequence=1, **more) is None
+    assert begin(5, sequence=1, **options) is None
     assert append(log, transactional(5, 1)).base_offset == 1
 
 
@@ -350,7 +352,7 @@ def test_a_later_epoch_needs_a_guard_of_its_own(open_log):
     refused(ErrorCode.INVALID_TXN_STATE, append, log, transactional(5, epoch=1))
 
 
-def test_guards_of_silent_producers_expire(open_log):
+def test_guards_of_idle_producers_expire(open_log):
     log = open_log()
     state = log.producer_state
     guard = state.begin_verification(

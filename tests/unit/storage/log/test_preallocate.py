@@ -25,7 +25,9 @@ def file_of(directory: Path, base_offset: int) -> Path:
 
 
 def values(log) -> int:
-    return sum(header.record_count for each in log.segments for _, header in each.iterate_headers())
+    return sum(
+        header.record_count for segment in log.segments for _, header in segment.iterate_headers()
+    )
 
 
 def test_the_active_segment_has_the_size_of_a_full_one(tmp_path):
@@ -100,7 +102,7 @@ def test_a_truncation_keeps_what_is_below_and_a_failed_write_what_was_there(tmp_
     assert values(log) == 5
 
 
-def test_what_was_reserved_is_not_counted_and_goes_once(tmp_path):
+def test_preallocated_bytes_are_not_counted_and_freed_once(tmp_path):
     file = Files().data(f"{tmp_path}/a")
     file.reserve(100)
     file.write_at(0, b"abc")

@@ -99,7 +99,7 @@ def test_nothing_at_or_above_the_high_watermark_goes():
     assert count(segments, retention_ms=1, high_watermark=30) == 3
 
 
-def test_size_takes_segments_without_which_the_rest_is_still_as_large():
+def test_size_retention_deletes_only_segments_above_the_limit():
     segments = [Seen(base) for base in (0, 10, 20)]
     assert count(segments, retention_bytes=300) == 0
     assert count(segments, retention_bytes=201) == 0
@@ -109,7 +109,7 @@ def test_size_takes_segments_without_which_the_rest_is_still_as_large():
     assert count(segments, retention_bytes=0, high_watermark=15) == 1
 
 
-def test_what_lies_below_the_log_start_goes_whatever_the_policy():
+def test_segments_below_log_start_are_deleted_under_any_policy():
     segments = [Seen(base) for base in (0, 10, 20)]
     for policy in (("delete",), ("compact",), ("compact", "delete"), ()):
         assert count(segments, start=9, cleanup_policy=policy) == 0
@@ -124,7 +124,7 @@ def test_only_a_policy_with_delete_looks_at_time_and_size():
         assert count(segments, **limits) == expected
 
 
-def test_size_counts_what_is_left_by_the_start_and_time_what_is_left_by_size():
+def test_size_counts_after_log_start_and_time_after_size():
     segments = [Seen(0), Seen(10), Seen(20, timestamp=NOW - 2 * HOUR), Seen(30)]
     assert count(segments, start=10, retention_bytes=200, retention_ms=-1) == 2
     assert count(segments, start=10, retention_bytes=200, retention_ms=HOUR) == 3
@@ -156,12 +156,12 @@ def test_after_a_jump_back_records_expire_when_their_time_has_passed():
     segments = [Seen(0)]
     for passed_ms, expected in ((0, 0), (HOUR, 0), (2 * HOUR, 1)):
         former = (FormerClock(NOW + passed_ms, passed_ms),)
-        moment: dict[str, Any] = {
+        clock: dict[str, Any] = {
             "now_ms": NOW - YEAR + passed_ms,
             "former": former,
             "uptime_ms": 9 * HOUR,
         }
-        assert count(segments, retention_ms=HOUR, **moment) == expected
+        assert count(segments, retention_ms=HOUR, **clock) == expected
 
 
 def test_a_timestamp_from_the_far_future_does_not_keep_a_segment_for_ever():
@@ -199,7 +199,7 @@ seen_segments = st.lists(
     retention_bytes=st.integers(-1, 5_000),
     policy=st.sampled_from([("delete",), ("compact",), ("compact", "delete"), ()]),
 )
-def test_what_goes_is_committed_and_what_stays_is_wanted(
+def test_deleted_segments_are_committed_and_retained_are_needed(
     *,
     segments: list[Seen],
     start: int,
@@ -212,7 +212,7 @@ def test_what_goes_is_committed_and_what_stays_is_wanted(
     end = segments[-1].base_offset + 10
     high_watermark = min(high_watermark, end)
     start = min(start, high_watermark)
-    gone = count(
+    deleted = count(
         segments,
         now_ms=now_ms,
         start=start,
@@ -223,16 +223,20 @@ def test_what_goes_is_committed_and_what_stays_is_wanted(
         message_timestamp_after_max_ms=LONG_MAX,
         cleanup_policy=policy,
     )
-    kept = segments[gone:]
-    ends = [each.base_offset + 10 for each in segments]
-    assert all(each <= high_watermark for each in ends[:gone])
+    retained = segments[deleted:]
+    ends = [segment.base_offset + 10 for segment in segments]
+    assert all(segment_end <= high_watermark for segment_end in ends[:deleted])
     if "delete" not in policy:
-        assert all(each <= start for each in ends[:gone])
-    size = sum(each.size for each in kept)
-    if kept and ends[gone] <= high_watermark and (len(kept) > 1 or ends[gone] > start):
-        assert len(kept) == 1 or ends[gone] > start
+        assert all(segment_end <= start for segment_end in ends[:deleted])
+    size = sum(segment.size for segment in retained)
+    if (
+        retained
+        and ends[deleted] <= high_watermark
+        and (len(retained) > 1 or ends[deleted] > start)
+    ):
+        assert len(retained) == 1 or ends[deleted] > start
         if "delete" in policy:
-            first = kept[0]
+            first = retained[0]
             assert retention_ms < 0 or now_ms - first.largest_timestamp() <= retention_ms
             assert retention_bytes < 0 or size - first.size < retention_bytes
 
@@ -358,7 +362,7 @@ def test_deleted_records_go_with_their_segments(open_log: Callable[..., Log]):
     assert (log.log_start_offset, log.segments.base_offsets) == (3, [2, 4])
 
 
-def test_what_a_roll_closed_is_flushed_beside_other_flushes(open_log: Callable[..., Log]):
+def test_rolled_segment_is_flushed_alongside_other_flushes(open_log: Callable[..., Log]):
     rolled: list[Log] = []
     log = open_log()
     log.on_roll = rolled.append

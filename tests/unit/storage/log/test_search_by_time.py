@@ -41,9 +41,9 @@ def test_a_detached_log_stays_as_it_was(tmp_path):
     for offset in range(100, 300):
         append(log, offset)
     for offset in (0, 1, 57, 99):
-        found = in_one_go(detached.offset_for_timestamp(TIMESTAMP_MS + offset, up_to_offset=1_000))
-        assert found is not None
-        assert found.offset == offset
+        match = in_one_go(detached.offset_for_timestamp(TIMESTAMP_MS + offset, up_to_offset=1_000))
+        assert match is not None
+        assert match.offset == offset
     assert in_one_go(detached.offset_for_timestamp(TIMESTAMP_MS + 100, up_to_offset=1_000)) is None
     newest = in_one_go(detached.offset_of_max_timestamp(up_to_offset=1_000))
     assert newest is not None
@@ -67,9 +67,9 @@ def test_after_one_search_the_next_opens_no_segment_but_the_one_with_the_hit(tmp
     detached.note_learned()
     files.close_all()
     detached = DetachedLog.of(again)
-    found = in_one_go(detached.offset_for_timestamp(TIMESTAMP_MS + 250, up_to_offset=1_000))
-    assert found is not None
-    assert found.offset == 250
+    match = in_one_go(detached.offset_for_timestamp(TIMESTAMP_MS + 250, up_to_offset=1_000))
+    assert match is not None
+    assert match.offset == 250
     assert detached.learned == []
     assert files.open_file_count == 3
     newest = in_one_go(DetachedLog.of(again).offset_of_max_timestamp(up_to_offset=1_000))
@@ -77,7 +77,7 @@ def test_after_one_search_the_next_opens_no_segment_but_the_one_with_the_hit(tmp
     assert newest.offset == 299
 
 
-def test_what_was_learned_of_a_segment_gives_way_to_what_it_holds_after_a_truncation(tmp_path):
+def test_truncation_overrides_learned_segment_timestamps(tmp_path):
     log = make_log(tmp_path, internal_segment_bytes="5000", index_interval_bytes="200")
     for offset in range(300):
         append(log, offset)
@@ -91,10 +91,10 @@ def test_what_was_learned_of_a_segment_gives_way_to_what_it_holds_after_a_trunca
     detached.note_learned()
     (segment,) = again.segments
     assert segment.known_max_timestamp == TIMESTAMP_MS + 9
-    found = in_one_go(
+    match = in_one_go(
         DetachedLog.of(again).offset_for_timestamp(TIMESTAMP_MS + 10, up_to_offset=1_000)
     )
-    assert found is None
+    assert match is None
 
 
 def test_searches_in_a_thread_do_not_disturb_readers_nor_appends(tmp_path):
@@ -106,10 +106,10 @@ def test_searches_in_a_thread_do_not_disturb_readers_nor_appends(tmp_path):
 
     def search() -> None:
         for offset in range(0, 500, 3):
-            found = in_one_go(
+            match = in_one_go(
                 detached.offset_for_timestamp(TIMESTAMP_MS + offset, up_to_offset=500)
             )
-            if found is None or found.offset != offset:
+            if match is None or match.offset != offset:
                 wrong.append(offset)
 
     thread = threading.Thread(target=search)
@@ -117,9 +117,9 @@ def test_searches_in_a_thread_do_not_disturb_readers_nor_appends(tmp_path):
     reads = 0
     while thread.is_alive() or reads < 200:
         offset = reads * 7 % 500
-        found = log.read(offset, 60, up_to_offset=log.high_watermark, min_one=True)
-        assert found.slice is not None
-        assert int.from_bytes(found.slice.read()[:8]) == offset
+        read_result = log.read(offset, 60, up_to_offset=log.high_watermark, min_one=True)
+        assert read_result.slice is not None
+        assert int.from_bytes(read_result.slice.read()[:8]) == offset
         append(log, log.log_end_offset)
         reads += 1
     thread.join()

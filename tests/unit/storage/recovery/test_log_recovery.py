@@ -42,7 +42,7 @@ def test_flushing_moves_the_recovery_point(open_log):
     assert log.recovery_point == 6
 
 
-def test_a_clean_stop_leaves_what_kafka_leaves(open_log, tmp_path):
+def test_clean_stop_leaves_the_same_files_as_kafka(open_log, tmp_path):
     log = open_log()
     for number in range(3):
         append(log, batch(timestamp_ms=NOW + number), leader_epoch=1)
@@ -101,9 +101,7 @@ JUNK = {
 
 @pytest.mark.parametrize("junk", JUNK.values(), ids=JUNK.keys())
 @pytest.mark.parametrize("count", [0, 1, 200])
-def test_junk_behind_the_end_of_a_cleanly_stopped_log_is_not_appended_to(
-    open_log, tmp_path, caplog, junk, count
-):
+def test_garbage_after_a_cleanly_stopped_log_is_cut(open_log, tmp_path, caplog, junk, count):
     log = open_log()
     for _ in range(count):
         append(log)
@@ -114,7 +112,7 @@ def test_junk_behind_the_end_of_a_cleanly_stopped_log_is_not_appended_to(
     again = open_log(recovery_point=count, clean=True)
     assert again.log_end_offset == count
     assert path.read_bytes() == written
-    assert f"{len(junk)} bytes cut" in caplog.text
+    assert f"truncated {len(junk)} bytes" in caplog.text
     append(again, batch(value=b"next"))
     assert path.read_bytes().startswith(written)
     assert read_batch_header(path.read_bytes()[len(written) :]).base_offset == count
@@ -137,15 +135,15 @@ def test_damage_below_the_end_of_a_cleanly_stopped_log_cuts_nothing(open_log, tm
         append(log)
     log.close(clean=True)
     path = tmp_path / f"{0:020d}.log"
-    whole = path.read_bytes()
-    path.write_bytes(whole[:100] + bytes(10) + whole[110:])
+    original = path.read_bytes()
+    path.write_bytes(original[:100] + bytes(10) + original[110:])
     append_behind(path, b"")
     again = open_log(recovery_point=3, clean=True)
     assert again.log_end_offset == 3
-    assert path.stat().st_size == len(whole)
+    assert path.stat().st_size == len(original)
 
 
-def test_a_clean_stop_without_a_recovery_point_is_believed_after_a_look(open_log):
+def test_clean_stop_without_recovery_point_is_accepted_after_a_check(open_log):
     log = open_log(segment_bytes=200)
     for _ in range(5):
         append(log)
@@ -297,9 +295,9 @@ def test_segments_that_a_compaction_thinned_out_are_kept(open_log, tmp_path):
     again = open_log(cleanup_policy=("compact",))
     assert again.log_end_offset == 4
     assert bases(again) == [0, 2]
-    found = again.read(1, 1000, up_to_offset=4).slice
-    assert found is not None
-    assert read_batch_header(found.read()).base_offset == 2
+    file_slice = again.read(1, 1000, up_to_offset=4).slice
+    assert file_slice is not None
+    assert read_batch_header(file_slice.read()).base_offset == 2
 
 
 @pytest.mark.parametrize("policy", [("delete",), ("compact",), ("compact", "delete")])
@@ -325,7 +323,7 @@ def test_a_segment_that_begins_below_the_end_of_the_one_before_is_deleted(open_l
         append(log)
     log.close(clean=False)
     first = tmp_path / f"{0:020d}.log"
-    first.write_bytes(b"".join(each.read_bytes() for each in sorted(tmp_path.glob("*.log"))))
+    first.write_bytes(b"".join(path.read_bytes() for path in sorted(tmp_path.glob("*.log"))))
     again = open_log()
     assert again.log_end_offset == 4
     assert bases(again) == [0]
@@ -367,15 +365,17 @@ def test_without_trustworthy_indexes_the_whole_segment_is_read(open_log, tmp_pat
     log.flush()
     log.close(clean=False)
     path = tmp_path / f"{0:020d}.{name}"
-    whole = {each: (tmp_path / f"{0:020d}.{each}").read_bytes() for each in ("index", "timeindex")}
+    original = {
+        suffix: (tmp_path / f"{0:020d}.{suffix}").read_bytes() for suffix in ("index", "timeindex")
+    }
     if damage == "missing":
         path.unlink()
     else:
         path.write_bytes((b"\0" if damage == "zeros" else b"\x7f") * path.stat().st_size)
     again = open_log(recovery_point=50, index_interval_bytes=200)
     assert again.log_end_offset == 50
-    for each, content in whole.items():
-        assert (tmp_path / f"{0:020d}.{each}").read_bytes() == content
+    for suffix, content in original.items():
+        assert (tmp_path / f"{0:020d}.{suffix}").read_bytes() == content
 
 
 # -- leader epochs --

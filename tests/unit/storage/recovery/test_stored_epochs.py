@@ -93,7 +93,7 @@ def test_epochs_of_deleted_records_do_not_come_back(
     assert again.leader_epochs.earliest == ((6, 10) if start == 10 else expected[0])
 
 
-def test_damage_ends_the_search_and_no_more(tmp_path: Path) -> None:
+def test_damaged_segment_only_ends_the_epoch_search(tmp_path: Path) -> None:
     fill(tmp_path)
     (tmp_path / FILE).unlink()
     second = sorted(tmp_path.glob("*.log"))[1]

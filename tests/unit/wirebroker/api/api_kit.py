@@ -88,7 +88,7 @@ CONNECTION = Session(
 async def answer_soon(broker: Any, key: ApiKey, version: int, **body: Any) -> Any:
     frame = memoryview(bytearray(encode_request(key, version, body)))
     request = Request(key, version, 7, "client", frame, 0, CONNECTION)
-    [handler] = [each for each in REGISTRY.handlers() if each.key is key]
+    [handler] = [candidate for candidate in REGISTRY.handlers() if candidate.key is key]
     if handler.is_raw:
         reply = handler.function(broker, request)
     else:

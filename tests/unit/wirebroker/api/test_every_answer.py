@@ -50,7 +50,7 @@ QUICK = {"group.initial.rebalance.delay.ms": "0", "group.min.session.timeout.ms"
 
 
 def faults(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [each.getMessage() for each in caplog.records if each.exc_info]
+    return [record.getMessage() for record in caplog.records if record.exc_info]
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,9 @@ def closed_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Threaded
 
 
 @pytest.mark.parametrize("key", KEYS, ids=lambda key: key.name)
-def test_who_may_do_nothing_is_told_so(closed_broker: ThreadedServer, key: ApiKey, caplog) -> None:
+def test_requests_of_an_unauthorized_client_cause_no_internal_error(
+    closed_broker: ThreadedServer, key: ApiKey, caplog
+) -> None:
     client = BlockingClient(closed_broker.address)
     samples = SampleRequests(bytes(range(16)))
     for version in versions_of(key):
@@ -77,7 +79,7 @@ def test_who_may_do_nothing_is_told_so(closed_broker: ThreadedServer, key: ApiKe
 @pytest.mark.parametrize(
     "error", [ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_CONTROLLER, ErrorCode.POLICY_VIOLATION]
 )
-async def test_a_controller_that_refuses_everything_is_quoted(
+async def test_controller_errors_are_passed_on_for_every_request(
     tmp_path: Path, error: ErrorCode, caplog, monkeypatch
 ) -> None:
     async with running(tmp_path, settings=QUICK) as server:
@@ -111,7 +113,7 @@ def extremes_of(field: Field, version: int) -> list[Any]:
     elif field.type == "float64":
         values += [float("nan"), float("inf"), -1e308]
     if field.is_array:
-        values = [[each] for each in values] + [[]]
+        values = [[value] for value in values] + [[]]
     if version in field.nullable_versions:
         values.append(None)
     return values

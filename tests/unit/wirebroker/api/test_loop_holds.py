@@ -21,7 +21,7 @@ from tests.support.protocol.transactional_producer import TransactionalProducer,
 from tests.support.records.batches import batch
 from tests.support.tools.waiting import until
 from tests.transcripts.raw_records import batch_of, record
-from wirebroker.base.garbage import GarbagePolicy
+from wirebroker.base.gc_tuning import GarbagePolicy
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import KafkaError
 from wirebroker.maintenance.maintenance import Maintenance
@@ -79,8 +79,8 @@ class WatchedBroker:
         histograms = (self.server.watch.cpu_holds_ms, self.server.watch.holds_ms)
 
         async def reset() -> None:
-            for each in histograms:
-                each.reset()
+            for histogram in histograms:
+                histogram.reset()
 
         self.server.call(reset())
         work()
@@ -198,8 +198,8 @@ def test_a_fetch_session_of_ten_thousand_partitions(broker):
     assert session_id != 0
     epochs = iter(range(1, 100))
 
-    def poll(**more: Any) -> None:
-        request = fetch_request({}, session=(session_id, next(epochs)), **more)
+    def poll(**fields: Any) -> None:
+        request = fetch_request({}, session=(session_id, next(epochs)), **fields)
         assert broker.client.ask(ApiKey.FETCH, 12, request).error_code == 0
 
     broker.assert_short(poll)
@@ -208,12 +208,12 @@ def test_a_fetch_session_of_ten_thousand_partitions(broker):
 
 def test_listing_ten_thousand_offsets(broker):
     for timestamp in (-1, -2, 1_700_000_000_000):
-        asked = [
+        partitions = [
             {"partition_index": index, "timestamp": timestamp} for index in range(MOST_PARTITIONS)
         ]
-        request = {"replica_id": -1, "topics": [{"name": BIG, "partitions": asked}]}
+        request = {"replica_id": -1, "topics": [{"name": BIG, "partitions": partitions}]}
         answer = broker.ask(ApiKey.LIST_OFFSETS, 7, request)
-        assert {found.error_code for found in answer.topics[0].partitions} == {0}
+        assert {partition.error_code for partition in answer.topics[0].partitions} == {0}
 
 
 def test_producing_to_two_thousand_partitions(broker):
@@ -285,18 +285,18 @@ class TransactionalClient:
         return Ask.of(key, version, request)
 
     def assert_short(self, make: Callable[[], list[Ask]]) -> None:
-        asked = make()
+        requests = make()
         answers: list[bytes] = []
 
         def work() -> None:
-            answers.extend(self.broker.client.exchange(each.frame) for each in asked)
+            answers.extend(self.broker.client.exchange(request.frame) for request in requests)
             shard = self.transactions.shard_of("t")
             self.broker.server.call(
                 until(lambda: not shard.find("t").partitions, timeout_s=_PATIENCE_S)
             )
 
         self.broker.assert_short(work)
-        for (key, version, _), answer in zip(asked, answers, strict=True):
+        for (key, version, _), answer in zip(requests, answers, strict=True):
             self.check(key, version, answer_of(key, version, answer))
 
     def check(self, key: ApiKey, version: int, answer: Any) -> None:
@@ -372,14 +372,14 @@ def test_committing_ten_thousand_offsets_in_a_transaction(transactional, offsets
 def test_describing_a_transaction_of_ten_thousand_partitions(broker, transactional):
     broker.client.exchange(transactional.add(range(MOST_PARTITIONS)).frame)
     answer = broker.ask(ApiKey.DESCRIBE_TRANSACTIONS, 0, {"transactional_ids": ["t"]})
-    (found,) = answer.transaction_states
-    assert sum(len(topic.partitions) for topic in found.topics) == MOST_PARTITIONS
+    (state,) = answer.transaction_states
+    assert sum(len(topic.partitions) for topic in state.topics) == MOST_PARTITIONS
     transactional.assert_short(lambda: [transactional.end(3, is_commit=False)])
 
 
 def test_deleting_the_records_of_ten_thousand_partitions(broker):
-    asked = [{"partition_index": index, "offset": -1} for index in range(MOST_PARTITIONS)]
-    request = {"topics": [{"name": BIG, "partitions": asked}], "timeout_ms": 1000}
+    partitions = [{"partition_index": index, "offset": -1} for index in range(MOST_PARTITIONS)]
+    request = {"topics": [{"name": BIG, "partitions": partitions}], "timeout_ms": 1000}
     answer = broker.ask(ApiKey.DELETE_RECORDS, 2, request)
     assert {done.error_code for done in answer.topics[0].partitions} == {0}
 
@@ -430,7 +430,7 @@ def test_a_small_batch_that_unpacks_to_a_very_large_one(broker, codec):
     assert {result.error_code for result in answer.responses[0].partition_responses} == {0}
 
 
-def test_a_small_batch_that_unpacks_to_more_than_any_may(broker):
+def test_small_batch_that_unpacks_beyond_the_limit(broker):
     broker.create([new_topic("too-large", 1)])
     data = batch_of(*SMALLEST, record("x" * (129 << 20), offset=len(SMALLEST)), codec="zstd")
     answer = broker.ask(ApiKey.PRODUCE, 12, produce_request({("too-large", 0): data}))
@@ -493,7 +493,7 @@ def test_a_record_of_very_many_headers(broker, codec):
     assert {result.error_code for result in answer.responses[0].partition_responses} == {0}
 
 
-def test_a_frame_of_90_mib_holds_nobody_up(broker):
+def test_frame_of_90_mib_does_not_block_the_loop(broker):
     size = 90 << 20
     broker.create([new_topic("huge", 1, max_message_bytes=str(100 << 20))])
     value = os.urandom(1 << 20) * (size >> 20)
@@ -512,7 +512,7 @@ def test_a_frame_of_90_mib_holds_nobody_up(broker):
     other.close()
 
 
-def test_leaderships_of_ten_thousand_partitions_given_away_and_taken_up(broker):
+def test_moving_leadership_of_ten_thousand_partitions(broker):
     metadata = broker_of(broker.server.server).metadata
     lifecycle = broker.server.server.lifecycle
 
@@ -522,5 +522,5 @@ def test_leaderships_of_ten_thousand_partitions_given_away_and_taken_up(broker):
 
     broker.assert_short(lambda: broker.server.call(stop_and_start()))
     partitions = metadata.image.topics[BIG].partitions.values()
-    assert {each.leader for each in partitions} == {1}
-    assert all(each.leader_epoch >= 2 for each in partitions)
+    assert {partition.leader for partition in partitions} == {1}
+    assert all(partition.leader_epoch >= 2 for partition in partitions)

@@ -113,7 +113,7 @@ def test_long_names_are_served_in_slices(asker: Asker, place: Place) -> None:
 
 
 @pytest.mark.parametrize("place", PLACES, ids=str)
-def test_many_names_of_nothing_are_served_in_slices(asker: Asker, place: Place) -> None:
+def test_many_elements_with_empty_arrays_are_served_in_slices(asker: Asker, place: Place) -> None:
     """Elements whose own arrays are empty: the loop over the elements must yield as well."""
     body = asker.samples.body(place.key, place.version)
     element = at(body, place.path)[0]
@@ -124,8 +124,8 @@ def test_many_names_of_nothing_are_served_in_slices(asker: Asker, place: Place) 
     is_produce = place.key is ApiKey.PRODUCE
     count = MANY if is_produce else 2 * MANY
     elements = [renamed(empty, number) for number in range(count)]
-    most = count * (LINES_OF_A_PRODUCED_TOPIC if is_produce else LINES_OF_NOTHING)
-    assert asker.lines_of(place, with_elements(body, place.path, elements)) <= most
+    line_limit = count * (LINES_OF_A_PRODUCED_TOPIC if is_produce else LINES_OF_NOTHING)
+    assert asker.lines_of(place, with_elements(body, place.path, elements)) <= line_limit
 
 
 @pytest.fixture(scope="module")
@@ -141,8 +141,8 @@ def uncollected(asker: Asker) -> Iterator[None]:
 @pytest.mark.usefixtures("uncollected")
 @pytest.mark.parametrize("place", PLACES, ids=str)
 @pytest.mark.parametrize("share", [1, 2], ids=["whole", "half"])
-def test_nothing_is_left_to_the_cycle_collector(asker: Asker, place: Place, share: int) -> None:
-    """A cycle may stay forever (garbage.py): an error with its frames and their locals."""
+def test_requests_leave_no_garbage_cycles(asker: Asker, place: Place, share: int) -> None:
+    """A cycle may stay forever (gc_tuning.py): an error with its frames and their locals."""
     body = asker.samples.body(place.key, place.version)
     element = at(body, place.path)[0]
     elements = [renamed(element, number) for number in range(SOME)]

@@ -17,7 +17,7 @@ from wirebroker.authorization.access import Authorization
 from wirebroker.authorization.authorizer import StandardAuthorizer
 from wirebroker.authorization.broker_rules import BROKER_RULES
 from wirebroker.authorization.controller_rules import rule_on
-from wirebroker.authorization.ruling import STEP, AskedRequest, Rule, Ruling
+from wirebroker.authorization.ruling import STEP, CheckedRequest, Rule, Ruling
 from wirebroker.base.clock import Slices, in_one_go, next_turn
 from wirebroker.codecs.acls import DENY, EVERYBODY, LITERAL, PREFIXED, Operation, Resource
 from wirebroker.codecs.api_keys import ApiKey
@@ -165,16 +165,16 @@ OPEN_ANSWERS: dict[ApiKey, tuple[int, dict[str, Any], dict[str, Any]]] = {
 
 def asked(
     key: ApiKey, version: int, body: dict[str, Any], *, is_open: bool = False
-) -> AskedRequest:
+) -> CheckedRequest:
     settings = OPEN if is_open else {"authorizer.class.name": STANDARD}
     standard = StandardAuthorizer(Config(settings))
     authorization = Authorization(standard, standard)
-    asking = authorization.asking_for(Principal("User", "nobody"), "127.0.0.1", key)
+    access = authorization.access_for(Principal("User", "nobody"), "127.0.0.1", key)
     data = memoryview(bytearray(encode_request(key, version, body)))
-    return AskedRequest(asking, ClusterImage(), version, decode_request(key, version, data, 0))
+    return CheckedRequest(access, ClusterImage(), version, decode_request(key, version, data, 0))
 
 
-def steps_of(rule: Rule, request: AskedRequest) -> int:
+def steps_of(rule: Rule, request: CheckedRequest) -> int:
     ruling = rule(request)
     assert isinstance(ruling, GeneratorType)
     return count_steps(ruling)
@@ -191,43 +191,49 @@ def count_steps(ruling: Steps[Any]) -> int:
 
 
 @pytest.mark.parametrize("key", LONG, ids=lambda key: key.name)
-def test_a_rule_about_very_many_resources_comes_in_steps(key: ApiKey) -> None:
+def test_rule_for_many_resources_runs_in_steps(key: ApiKey) -> None:
     version, body = LONG[key]
     assert steps_of(BROKER_RULES[key], asked(key, version, body)) >= MANY // STEP
 
 
 @pytest.mark.parametrize("key", WIDE, ids=lambda key: key.name)
-def test_so_does_one_about_very_many_partitions_of_a_topic(key: ApiKey) -> None:
+def test_rule_for_many_partitions_of_a_topic_runs_in_steps(key: ApiKey) -> None:
     version, body = WIDE[key]
     assert steps_of(BROKER_RULES[key], asked(key, version, body)) >= MANY // STEP
 
 
 @pytest.mark.parametrize("key", LONG_OF_CONTROLLER, ids=lambda key: key.name)
-def test_so_does_one_of_the_controllers(key: ApiKey) -> None:
+def test_controller_rule_for_many_resources_runs_in_steps(key: ApiKey) -> None:
     request = asked(key, *LONG_OF_CONTROLLER[key])
-    whole = ControllerRequest(key, request.version, request.body)
-    assert steps_of(lambda each: rule_on(whole, each), request) >= MANY // STEP
+    controller_request = ControllerRequest(key, request.version, request.body)
+    assert (
+        steps_of(lambda checked_request: rule_on(controller_request, checked_request), request)
+        >= MANY // STEP
+    )
 
 
 @pytest.mark.parametrize("key", [ApiKey.DESCRIBE_GROUPS, ApiKey.DELETE_GROUPS])
-def test_groups_that_are_denied_are_told_of_in_steps(key: ApiKey) -> None:
+def test_denied_groups_are_added_to_the_response_in_steps(key: ApiKey) -> None:
     assert steps_of(BROKER_RULES[key], asked(key, *LONG[key])) >= 2 * MANY // STEP
 
 
 @pytest.mark.parametrize("key", [ApiKey.CREATE_TOPICS, ApiKey.CREATE_PARTITIONS])
-def test_topics_that_are_denied_are_told_of_in_steps(key: ApiKey) -> None:
+def test_denied_topics_are_added_to_the_controller_response_in_steps(key: ApiKey) -> None:
     request = asked(key, *LONG_OF_CONTROLLER[key])
-    whole = ControllerRequest(key, request.version, request.body)
-    assert steps_of(lambda each: rule_on(whole, each), request) >= 2 * MANY // STEP
+    controller_request = ControllerRequest(key, request.version, request.body)
+    assert (
+        steps_of(lambda checked_request: rule_on(controller_request, checked_request), request)
+        >= 2 * MANY // STEP
+    )
 
 
 @pytest.mark.parametrize("key", ANSWERS, ids=lambda key: key.name)
-def test_what_is_denied_is_put_into_the_answer_in_steps(key: ApiKey) -> None:
+def test_denied_entries_are_merged_into_the_response_in_steps(key: ApiKey) -> None:
     assert_merged_in_steps(key, *ANSWERS[key], is_open=False)
 
 
 @pytest.mark.parametrize("key", OPEN_ANSWERS, ids=lambda key: key.name)
-def test_what_is_told_of_is_asked_about_in_steps(key: ApiKey) -> None:
+def test_response_entries_are_authorized_in_steps(key: ApiKey) -> None:
     assert_merged_in_steps(key, *OPEN_ANSWERS[key], is_open=True)
 
 
@@ -240,7 +246,7 @@ def assert_merged_in_steps(
     assert count_steps(ruling.merged(answer)) >= MANY // STEP
 
 
-async def test_a_produce_to_very_many_topics_is_authorized_in_slices(
+async def test_produce_to_many_topics_is_authorized_in_slices(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Slices, "SECONDS", 0.0)
@@ -262,8 +268,8 @@ async def test_a_produce_to_very_many_topics_is_authorized_in_slices(
         counting.cancel()
         assert turns >= MANY // DENIED_AT_ONCE
         *denied, other = answer.responses
-        assert [each.name for each in denied] == NAMES
-        assert {each.partition_responses[0].error_code for each in denied} == {DENIED}
+        assert [topic.name for topic in denied] == NAMES
+        assert {topic.partition_responses[0].error_code for topic in denied} == {DENIED}
         assert (other.name, other.partition_responses[0].error_code) == ("other", 3)
         await client.send(ApiKey.PRODUCE, 9, {**request, "acks": 0})
         assert await client.is_closed()
@@ -281,7 +287,7 @@ def rule(operation: int, kind: int, name: str) -> dict[str, Any]:
     }
 
 
-async def test_what_is_denied_by_the_thousand_is_a_hundred_lines_and_answered_whole(
+async def test_many_denials_are_logged_in_100_lines_and_all_answered(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "kafka.authorizer.logger")
@@ -295,31 +301,31 @@ async def test_what_is_denied_by_the_thousand_is_a_hundred_lines_and_answered_wh
         caplog.clear()
         request = {"topics": [{"name": name} for name in reversed(NAMES)]}
         answer = await client.ask(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, request)
-        assert [(each.name, each.error_code) for each in answer.topics] == [
+        assert [(topic.name, topic.error_code) for topic in answer.topics] == [
             (name, DENIED) for name in sorted(NAMES)
         ]
         assert len(caplog.messages) == 101
-        assert "what else is denied" in caplog.messages[-1]
+        assert "further denials" in caplog.messages[-1]
         caplog.clear()
         answer = await client.ask(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, {"topics": []})
         assert (answer.topics, caplog.messages) == ([], [])
         answer = await client.ask(ApiKey.LIST_OFFSETS, *LONG[ApiKey.LIST_OFFSETS])
-        assert {each.name for each in answer.topics} == set(NAMES)
+        assert {topic.name for topic in answer.topics} == set(NAMES)
         assert len(caplog.messages) == 101
         long = [{"topic": name + "x" * 100, "partitions": [0]} for name in NAMES]
         answer = await client.ask(ApiKey.DESCRIBE_LOG_DIRS, 4, {"topics": long})
         assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 
-async def test_a_long_request_is_answered_as_a_short_one(tmp_path: Path) -> None:
+async def test_long_request_is_answered_like_a_short_one(tmp_path: Path) -> None:
     settings = {"authorizer.class.name": STANDARD, "super.users": "User:ANONYMOUS"}
     async with running(tmp_path, settings=settings) as server, client_of(server) as client:
         await create_topic(client, "t0")
         assert "t0" in broker_of(server).metadata.image.topics
         long = [{"topic": name + "x" * 100, "partitions": [0]} for name in NAMES]
         topics = [{"topic": "t0", "partitions": [0]}]
-        for wanted in (topics, long + topics):
-            answer = await client.ask(ApiKey.DESCRIBE_LOG_DIRS, 4, {"topics": wanted})
+        for requested_topics in (topics, long + topics):
+            answer = await client.ask(ApiKey.DESCRIBE_LOG_DIRS, 4, {"topics": requested_topics})
             (directory,) = answer.results
             assert [topic.name for topic in directory.topics] == ["t0"]
         request = {"topics": [{"name": name} for name in NAMES]}

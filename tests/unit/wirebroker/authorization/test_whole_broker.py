@@ -18,7 +18,7 @@ from tests.support.records.batches import batch
 from tests.support.tools.ports import free_ports
 from wirebroker.authorization.access import Authorization
 from wirebroker.authorization.authorizer import StandardAuthorizer
-from wirebroker.authorization.broker_rules import ASKING_THEMSELVES, BROKER_RULES
+from wirebroker.authorization.broker_rules import BROKER_RULES, CHECKED_BY_HANDLER
 from wirebroker.codecs.acls import (
     ALL_OPERATIONS,
     ALLOW,
@@ -40,7 +40,7 @@ from wirebroker.config import Config, ConfigError, StartError
 from wirebroker.config.rows.authorizer import STANDARD
 from wirebroker.coordinator.controller.controller import ControllerRequest
 from wirebroker.coordinator.controller.image.image_change import AclChange
-from wirebroker.request.needs import DESCRIBE_TOPIC, WRITE_TOPIC, Need
+from wirebroker.request.permissions import DESCRIBE_TOPIC, WRITE_TOPIC, Permission
 from wirebroker.storage.files import Files
 from wirebroker.storage.log_directory import LogDirectory
 
@@ -51,7 +51,9 @@ SETTINGS = {"authorizer.class.name": STANDARD, "allow.everyone.if.no.acl.found":
 DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
-def rule(operation: int, *, permission: int = DENY, name: str = "t", **more: Any) -> dict[str, Any]:
+def rule(
+    operation: int, *, permission: int = DENY, name: str = "t", **fields: Any
+) -> dict[str, Any]:
     return {
         "resource_type": Resource.TOPIC,
         "resource_name": name,
@@ -60,20 +62,20 @@ def rule(operation: int, *, permission: int = DENY, name: str = "t", **more: Any
         "host": "*",
         "operation": operation,
         "permission_type": permission,
-        **more,
+        **fields,
     }
 
 
 async def add(client: RawClient, *rules: dict[str, Any]) -> None:
     answer = await client.ask(ApiKey.CREATE_ACLS, 3, {"creations": rules})
-    assert not any(each.error_code for each in answer.results)
+    assert not any(result.error_code for result in answer.results)
 
 
 async def remove_all(client: RawClient) -> None:
     await client.ask(ApiKey.DELETE_ACLS, 3, {"filters": [EVERYTHING]})
 
 
-async def test_a_revoked_acl_holds_for_what_a_session_has_prepared(tmp_path):
+async def test_revoked_acl_affects_prepared_produce_requests(tmp_path):
     async with running(tmp_path, settings=SETTINGS) as server, client_of(server) as client:
         await create_topic(client, "t")
         for _ in range(4):  # from the second on the fast path is taken
@@ -86,7 +88,7 @@ async def test_a_revoked_acl_holds_for_what_a_session_has_prepared(tmp_path):
         assert (await produce(client, "t", batch(b"a"), acks=1)).base_offset == 4
 
 
-async def test_a_revoked_acl_holds_for_a_consumer(tmp_path):
+async def test_revoked_acl_affects_a_consumer(tmp_path):
     async with running(tmp_path, settings=SETTINGS) as server, client_of(server) as client:
         await create_topic(client, "t")
         await produce(client, "t", batch(b"a"), acks=1)
@@ -96,7 +98,7 @@ async def test_a_revoked_acl_holds_for_a_consumer(tmp_path):
         assert (denied.error_code, denied.records) == (DENIED, b"")
 
 
-async def test_a_restart_forgets_none(tmp_path):
+async def test_acls_survive_a_restart(tmp_path):
     async with running(tmp_path, settings=SETTINGS) as server, client_of(server) as client:
         await create_topic(client, "t")
         await add(client, rule(Operation.WRITE))
@@ -107,7 +109,7 @@ async def test_a_restart_forgets_none(tmp_path):
         assert (await produce(client, "t", batch(b"a"), acks=1)).error_code == 0
 
 
-async def test_what_comes_in_an_envelope_may_what_its_principal_may(tmp_path):
+async def test_envelope_request_is_authorized_as_its_principal(tmp_path):
     async with running(tmp_path, settings=SETTINGS) as server, client_of(server) as client:
         allowed: dict[str, Any] = {
             "permission": ALLOW,
@@ -122,8 +124,8 @@ async def test_what_comes_in_an_envelope_may_what_its_principal_may(tmp_path):
         async def create(name: str, host: str) -> int:
             topics = [{"name": "t", "num_partitions": 1, "replication_factor": 1}]
             body = request_message(ApiKey.CREATE_TOPICS).struct_class(topics=topics)
-            who = (Principal("User", name), host)
-            request = ControllerRequest(ApiKey.CREATE_TOPICS, 7, body, client=who)
+            requester = (Principal("User", name), host)
+            request = ControllerRequest(ApiKey.CREATE_TOPICS, 7, body, client=requester)
             (topic,) = (await controller_of(server).handle(request))["topics"]
             return int(topic.get("error_code", 0))
 
@@ -144,7 +146,7 @@ EVERYTHING: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("has_authorizer", [True, False])
-async def test_a_controller_listener_tells_of_rules_as_a_broker_does(tmp_path, has_authorizer):
+async def test_controller_listener_describes_acls_like_a_broker(tmp_path, has_authorizer):
     both = {
         "listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0",
         "controller.listener.names": "CONTROLLER",
@@ -153,10 +155,11 @@ async def test_a_controller_listener_tells_of_rules_as_a_broker_does(tmp_path, h
     async with running(tmp_path, settings=both) as server, client_of(server) as client:
         if has_authorizer:
             await add(client, rule(Operation.WRITE), rule(Operation.READ, name="u"))
-        (at,) = server.controllers
-        controller = await RawClient.connect((at.host, at.port))
+        (endpoint,) = server.controllers
+        controller = await RawClient.connect((endpoint.host, endpoint.port))
         answers = [
-            await each.ask(ApiKey.DESCRIBE_ACLS, 3, EVERYTHING) for each in (client, controller)
+            await connection.ask(ApiKey.DESCRIBE_ACLS, 3, EVERYTHING)
+            for connection in (client, controller)
         ]
         assert answers[0].as_dict() == answers[1].as_dict()
         assert len(answers[1].resources) == (2 if has_authorizer else 0)
@@ -169,7 +172,7 @@ async def test_a_controller_listener_tells_of_rules_as_a_broker_does(tmp_path, h
         await controller.close()
 
 
-async def test_who_has_no_cluster_action_speaks_for_nobody_else(tmp_path):
+async def test_envelope_requires_cluster_action(tmp_path):
     both = SETTINGS | {
         "listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0",
         "controller.listener.names": "CONTROLLER",
@@ -208,7 +211,7 @@ async def test_who_has_no_cluster_action_speaks_for_nobody_else(tmp_path):
         await writer.wait_closed()
 
 
-async def test_denials_are_told_and_what_is_allowed_if_one_likes(tmp_path, caplog):
+async def test_denials_are_logged_at_info_and_allowed_requests_at_debug(tmp_path, caplog):
     caplog.set_level(logging.INFO, "kafka.authorizer.logger")
     async with running(tmp_path, settings=SETTINGS) as server, client_of(server) as client:
         await create_topic(client, "t")
@@ -228,7 +231,7 @@ async def test_denials_are_told_and_what_is_allowed_if_one_likes(tmp_path, caplo
         async with client_of(server) as another:
             for _ in range(2):
                 await fetch(another, "t", 0)
-        assert [" is Allowed operation = Read " in each for each in caplog.messages[1:]] == [
+        assert [" is Allowed operation = Read " in message for message in caplog.messages[1:]] == [
             True
         ] * 2
 
@@ -254,7 +257,7 @@ def own(monkeypatch: pytest.MonkeyPatch) -> str:
     return "an_authorizer:Curfew"
 
 
-async def test_an_authorizer_of_ones_own_decides_and_may_ask_the_standard_one(tmp_path, own):
+async def test_custom_authorizer_decides_and_may_ask_the_standard_one(tmp_path, own):
     settings = SETTINGS | {"authorizer.class.name": own, "super.users": "User:closed"}
     async with running(tmp_path, settings=settings) as server, client_of(server) as client:
         for name in ("t", "closed"):
@@ -264,7 +267,9 @@ async def test_an_authorizer_of_ones_own_decides_and_may_ask_the_standard_one(tm
         assert (await produce(client, "t", batch(b"a"), acks=1)).error_code == DENIED
 
 
-async def test_one_that_keeps_no_decisions_is_asked_about_each_produce(tmp_path, own, monkeypatch):
+async def test_authorizer_without_decision_cache_is_asked_for_each_produce(
+    tmp_path, own, monkeypatch
+):
     settings = SETTINGS | {"authorizer.class.name": own}
     async with running(tmp_path, settings=settings) as server, client_of(server) as client:
         await create_topic(client, "t")
@@ -275,14 +280,14 @@ async def test_one_that_keeps_no_decisions_is_asked_about_each_produce(tmp_path,
 
 
 @pytest.mark.parametrize("name", ["an_authorizer:Missing", "no.such.module:Class"])
-async def test_one_that_cannot_be_had_keeps_the_broker_from_starting(tmp_path, own, name):
+async def test_authorizer_that_cannot_be_loaded_stops_the_start(tmp_path, own, name):
     del own
     with pytest.raises(StartError, match=name):
         async with running(tmp_path, settings={"authorizer.class.name": name}):
             pass
 
 
-async def test_a_member_that_has_joined_without_one_lets_go_of_everything(tmp_path):
+async def test_joining_broker_with_a_bad_authorizer_releases_its_resources(tmp_path):
     (port,) = free_ports(1)
     common = {
         "controller.listener.names": "CONTROLLER",
@@ -293,12 +298,12 @@ async def test_a_member_that_has_joined_without_one_lets_go_of_everything(tmp_pa
     member = common | {"process.roles": "broker", "node.id": "2"}
     wrong = {"authorizer.class.name": "no.such.module:Class"}
     async with running(tmp_path / "1", settings=first | {"process.roles": "broker,controller"}):
-        ours = asyncio.all_tasks()
+        tasks_before = asyncio.all_tasks()
         with pytest.raises(StartError, match=r"no\.such\.module"):
             async with running(tmp_path / "2", settings=member | wrong):
                 pass
-        left = {each.get_name() for each in asyncio.all_tasks() - ours}
-        assert not left & {"metadata fetcher", "maintenance", "compactor"}, left
+        remaining = {task.get_name() for task in asyncio.all_tasks() - tasks_before}
+        assert not remaining & {"metadata fetcher", "maintenance", "compactor"}, remaining
         assert (tmp_path / "2" / ".kafka_cleanshutdown").exists()
         LogDirectory.open(str(tmp_path / "2"), Files(), node_id=2).close()  # the lock is free
 
@@ -310,7 +315,7 @@ async def test_a_member_that_has_joined_without_one_lets_go_of_everything(tmp_pa
         {"authorizer.class.name": STANDARD, "super.users": "admin"},
     ],
 )
-async def test_what_cannot_be_meant_is_refused_by_its_name(tmp_path, settings):
+async def test_unsupported_authorizer_settings_are_refused_by_name(tmp_path, settings):
     with pytest.raises((ConfigError, StartError), match=r"com\.example\.Ranger|super\.users"):
         async with running(tmp_path, settings=settings):
             pass
@@ -328,89 +333,90 @@ class Counting:
         return self._standard.authorize(client, action)
 
 
-def test_with_ten_thousand_acls_a_decision_is_made_once_until_the_acls_change():
+def test_decision_is_cached_until_the_acls_change():
     standard = StandardAuthorizer(Config({"authorizer.class.name": STANDARD}))
     rules = [rule(Operation.WRITE, permission=ALLOW, name=f"n{n}") for n in range(5_000)]
     rules += [rule(Operation.WRITE, permission=ALLOW, principal=f"User:{n}") for n in range(5_000)]
     entries = [
-        entry_of(SimpleNamespace(**each, pattern_type=each["resource_pattern_type"]))
-        for each in rules
+        entry_of(SimpleNamespace(**fields, pattern_type=fields["resource_pattern_type"]))
+        for fields in rules
     ]
     standard.load({n.to_bytes(16): entry for n, entry in enumerate(entries)})
     counting = Counting(standard)
     authorization = Authorization(counting, standard)
-    asking = authorization.asking_for(Principal("User", "17"), "127.0.0.1", ApiKey.PRODUCE)
+    access = authorization.access_for(Principal("User", "17"), "127.0.0.1", ApiKey.PRODUCE)
     for _ in range(3):
-        assert asking.may(WRITE_TOPIC, "t")
+        assert access.may(WRITE_TOPIC, "t")
     assert counting.asked == 1
     standard.apply({(5_017).to_bytes(16): AclChange(entries[5_017], None)})
     authorization.changed()
-    assert not asking.may(WRITE_TOPIC, "t")
-    assert asking.may(WRITE_TOPIC, "n7")
+    assert not access.may(WRITE_TOPIC, "t")
+    assert access.may(WRITE_TOPIC, "n7")
 
 
-def test_whether_some_topic_is_allowed_is_found_out_once_until_the_acls_change() -> None:
-    asked: list[str] = []
+def test_permission_on_some_topic_is_cached_until_the_acls_change() -> None:
+    principals: list[str] = []
 
     class Counted:
         def authorize(self, client: Client, action: Action) -> bool:
             raise AssertionError((client, action))
 
         def allows_some(self, client: Client, _operation: int, _resource_type: int) -> bool:
-            asked.append(client.principal)
+            principals.append(client.principal)
             return client.principal == "User:alice"
 
     standard = StandardAuthorizer(Config({"authorizer.class.name": STANDARD}))
     authorization = Authorization(Counted(), standard)
     for user, may in (("alice", True), ("nobody", False)):
         principal = Principal("User", user)
-        asking = authorization.asking_for(principal, "1.2.3.4", ApiKey.INIT_PRODUCER_ID)
+        access = authorization.access_for(principal, "1.2.3.4", ApiKey.INIT_PRODUCER_ID)
         for _ in range(3):
-            assert asking.may_some(WRITE_TOPIC) is may
+            assert access.may_some(WRITE_TOPIC) is may
         authorization.changed()
-        assert asking.may_some(WRITE_TOPIC) is may
-    assert asked == ["User:alice"] * 2 + ["User:nobody"] * 2
+        assert access.may_some(WRITE_TOPIC) is may
+    assert principals == ["User:alice"] * 2 + ["User:nobody"] * 2
 
 
-def test_however_long_the_names_are_that_a_client_asks_about_memory_has_a_bound():
+def test_decision_cache_memory_is_bounded_with_long_names():
     standard = StandardAuthorizer(Config({"authorizer.class.name": STANDARD}))
     entry = rule(Operation.WRITE, permission=ALLOW, name="*")
     made = entry_of(SimpleNamespace(**entry, pattern_type=entry["resource_pattern_type"]))
     standard.load({b"": made})
     authorization = Authorization(standard, standard)
-    asking = authorization.asking_for(Principal("User", "17"), "127.0.0.1", ApiKey.PRODUCE)
+    access = authorization.access_for(Principal("User", "17"), "127.0.0.1", ApiKey.PRODUCE)
     tracemalloc.start()
     for n in range(400):
-        assert asking.may(WRITE_TOPIC, f"{n:032000}")
+        assert access.may(WRITE_TOPIC, f"{n:032000}")
     held_bytes, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert held_bytes < 1 << 20
 
 
-def test_however_many_things_a_client_does_its_decisions_have_one_bound():
+def test_decision_cache_of_a_client_has_one_bound():
     standard = StandardAuthorizer(Config({"authorizer.class.name": STANDARD}))
     entry = rule(ALL_OPERATIONS, permission=ALLOW, name="*")
     made = entry_of(SimpleNamespace(**entry, pattern_type=entry["resource_pattern_type"]))
     standard.load({b"": made})
     counting = Counting(standard)
     authorization = Authorization(counting, standard)
-    asking = authorization.asking_for(Principal("User", "17"), "127.0.0.1", ApiKey.PRODUCE)
-    needs = [
-        Need(each, Resource.TOPIC) for each in (Operation.READ, Operation.WRITE, Operation.DELETE)
+    access = authorization.access_for(Principal("User", "17"), "127.0.0.1", ApiKey.PRODUCE)
+    permissions = [
+        Permission(operation, Resource.TOPIC)
+        for operation in (Operation.READ, Operation.WRITE, Operation.DELETE)
     ]
     names = [f"t{n}" for n in range(500)]
-    for need in needs:
-        assert all(asking.may(need, name) for name in names)
-    assert all(asking.may(WRITE_TOPIC, name) for name in names)
+    for need in permissions:
+        assert all(access.may(need, name) for name in names)
+    assert all(access.may(WRITE_TOPIC, name) for name in names)
     assert counting.asked == 1_500, "as many are kept"
-    assert all(asking.may(DESCRIBE_TOPIC, f"t{n}") for n in range(501))
-    assert all(asking.may(WRITE_TOPIC, name) for name in names)
+    assert all(access.may(DESCRIBE_TOPIC, f"t{n}") for n in range(501))
+    assert all(access.may(WRITE_TOPIC, name) for name in names)
     assert counting.asked == 2_501, "and forgotten together when there is one more than may be"
 
 
-def test_every_api_that_needs_something_has_a_rule():
+def test_every_api_with_required_permissions_has_a_rule():
     from wirebroker.api.registry import REGISTRY
 
     for handler in REGISTRY.handlers():
-        if handler.needs and not handler.is_forwarded:
-            assert handler.key in BROKER_RULES.keys() | ASKING_THEMSELVES, handler.key
+        if handler.permissions and not handler.is_forwarded:
+            assert handler.key in BROKER_RULES.keys() | CHECKED_BY_HANDLER, handler.key

@@ -29,19 +29,19 @@ def line(
 
 
 def told(bound: LineBound, *records: logging.LogRecord) -> list[str]:
-    return [each.getMessage() for record in records for each in bound.take(record)]
+    return [emitted.getMessage() for record in records for emitted in bound.take(record)]
 
 
-def test_who_comes_again_and_again_is_told_sixty_times_a_minute_and_counted() -> None:
+def test_repeated_lines_about_a_host_are_limited_and_counted() -> None:
     bound = LineBound()
     lines = told(bound, *map(line, range(1000)))
     assert lines[ALIKE - 1] == "closing 10.0.0.1:59 on SSL: cause 59"
     assert lines[ALIKE:] == [
-        "more lines such as this, about 10.0.0.1 on SSL, are counted: "
+        "more lines like this about 10.0.0.1 on SSL are only counted: "
         "closing 10.0.0.1:60 on SSL: cause 60"
     ]
     assert told(bound, line(7, at_s=BEGIN_S + 61)) == [
-        "939 lines about 10.0.0.1 on SSL were left out, the last: "
+        "939 lines about 10.0.0.1 on SSL were suppressed, the last: "
         "closing 10.0.0.1:999 on SSL: cause 999",
         "closing 10.0.0.1:7 on SSL: cause 7",
     ]
@@ -56,24 +56,24 @@ def test_who_comes_again_and_again_is_told_sixty_times_a_minute_and_counted() ->
         {"level": logging.INFO},
     ],
 )
-def test_another_address_or_cause_is_told_beside_it(other: dict) -> None:
+def test_another_host_message_or_level_has_its_own_limit(other: dict) -> None:
     bound = LineBound()
     told(bound, *map(line, range(100)))
     assert told(bound, line(3, **other)) == [line(3, **other).getMessage()]
 
 
-def test_what_is_about_nobody_is_always_told_and_brings_what_is_due() -> None:
+def test_lines_about_no_host_are_always_logged_and_flush_due_counts() -> None:
     bound = LineBound()
     told(bound, *map(line, range(100)))
     own = logging.makeLogRecord({"msg": "stopping", "created": BEGIN_S + 59})
     assert told(bound, own) == ["stopping"]
     own.created = BEGIN_S - 1  # a clock that was set back
     first, second = told(bound, own)
-    assert first.startswith("39 lines about 10.0.0.1 on SSL were left out")
+    assert first.startswith("39 lines about 10.0.0.1 on SSL were suppressed")
     assert second == "stopping"
 
 
-def test_many_addresses_are_bounded_together_in_lines_and_in_memory() -> None:
+def test_lines_about_many_hosts_are_bounded_in_number_and_memory() -> None:
     bound = LineBound()
     lines = [
         text
@@ -83,18 +83,18 @@ def test_many_addresses_are_bounded_together_in_lines_and_in_memory() -> None:
     assert lines[OF_ALL - 1].startswith("closing 10.0.2.87:")
     assert len(lines) == OF_ALL + 1
     assert "about many addresses" in lines[-1]
-    assert [each.getMessage() for each in bound.rest()] == [
-        "19399 lines about many addresses were left out, the last: "
+    assert [record.getMessage() for record in bound.rest()] == [
+        "19399 lines about many addresses were suppressed, the last: "
         f"closing 10.0.{19_999 // 256}.{19_999 % 256}:19999 on SSL: cause 19999"
     ]
     assert list(bound.rest()) == []
 
 
-def test_a_process_that_ends_says_what_was_left_out() -> None:
+def test_closing_the_handler_logs_the_suppressed_count() -> None:
     stream = io.StringIO()
     handler = BoundedHandler(stream)
     for number in range(100):
         handler.handle(line(number))
     assert len(stream.getvalue().splitlines()) == ALIKE + 1
     handler.close()
-    assert "39 lines about 10.0.0.1 on SSL were left out" in stream.getvalue().splitlines()[-1]
+    assert "39 lines about 10.0.0.1 on SSL were suppressed" in stream.getvalue().splitlines()[-1]

@@ -41,14 +41,14 @@ def test_an_event_is_one_line_with_time_level_and_source():
     assert (level, rest) == ("WARNING", "wirebroker.net: closing 1.2.3.4:5")
 
 
-def test_one_of_several_processes_is_named():
+def test_process_name_is_part_of_each_line():
     (line,) = lines_of("text", lambda logger: logger.info("stopped"), process="worker 2")
     assert line.endswith(" INFO [worker 2] wirebroker.net: stopped")
     (line,) = lines_of("json", lambda logger: logger.info("stopped"), process="worker 2")
     assert json.loads(line)["process"] == "worker 2"
 
 
-def test_text_of_a_peer_cannot_begin_a_line_nor_colour_a_terminal():
+def test_text_of_a_peer_cannot_start_a_line_or_color_a_terminal():
     evil = "a\nERROR b\r\x1b[31m\u2028c\x00"
     (line,) = lines_of("text", lambda logger: logger.info("client %s", evil))
     assert line.endswith(r"client a\nERROR b\r\x1b[31m\u2028c\x00")
@@ -59,7 +59,7 @@ def test_a_long_text_is_cut():
 
 
 @pytest.mark.parametrize(("level", "told"), [("debug", 2), ("info", 1), ("warning", 0)])
-def test_denials_are_told_from_info_on_and_what_is_allowed_from_debug_on(level, told):
+def test_denials_are_logged_at_info_and_allowed_requests_at_debug(level, told):
     def decide(_):
         audit.LOGGER.info("Principal = User:bob is Denied")
         audit.LOGGER.debug("Principal = User:bob is Allowed")
@@ -97,7 +97,7 @@ def test_levels_below_the_chosen_one_are_silent():
     assert len(lines_of("text", lambda logger: logger.debug("yes"), level="debug")) == 1
 
 
-def test_libraries_speak_from_warning_on():
+def test_libraries_log_from_warning_on():
     def write(_logger):
         logging.getLogger("asyncio").info("no")
         logging.getLogger("asyncio").warning("yes")
@@ -130,7 +130,7 @@ def test_log_lines_hide_values_of_config_providers(capsys, log_format):
     assert "(hidden) is away" in written
 
 
-def test_errors_of_a_start_hide_values_of_config_providers(tmp_path):
+def test_start_errors_hide_values_of_config_providers(tmp_path):
     flags = [f"--set={name}={value}" for name, value in PROVIDED.items()]
     command = [sys.executable, "-m", "wirebroker", "serve", f"--data-dir={tmp_path}/data", *flags]
     environment = {**os.environ, "KEYS": f"{tmp_path}/missing.pem", "RACK": "r1"}

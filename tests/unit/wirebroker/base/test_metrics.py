@@ -18,30 +18,33 @@ if TYPE_CHECKING:
     from wirebroker.broker.server import Server
 
 
-def test_names_are_prometheus_and_stand_once() -> None:
+def test_metric_names_are_valid_for_prometheus_and_unique() -> None:
     names = [row.name for row in rows(Metrics).values()]
     assert len(set(names)) == len(names)
     for name in names:
         assert re.fullmatch(r"(kafka|wirebroker)_[a-z_]+", name)
 
 
-def test_each_row_says_what_it_counts() -> None:
+def test_each_metric_is_documented_and_counters_end_in_total() -> None:
     for row in rows(Metrics).values():
         assert row.doc.endswith("."), row.name
         if row.name.startswith("wirebroker_"):  # Kafka's names follow no such rule
             assert row.name.endswith("_total") is (row.kind is Kind.COUNTER)
 
 
-def test_a_new_metric_is_a_field() -> None:
+def test_new_metric_needs_only_a_field() -> None:
     @dataclass(slots=True)
     class More(Metrics):
         new_things: int = counter("wirebroker_new_things_total", "What was not counted before.")
 
     metrics = More()
     metrics.new_things += 1
-    found = {sample.row.name: sample.value for sample in samples(metrics)}
-    assert found["wirebroker_new_things_total"] == 1
-    assert found.keys() > {"wirebroker_requests_late_total", "wirebroker_loop_hold_milliseconds"}
+    values_by_name = {sample.row.name: sample.value for sample in samples(metrics)}
+    assert values_by_name["wirebroker_new_things_total"] == 1
+    assert values_by_name.keys() > {
+        "wirebroker_requests_late_total",
+        "wirebroker_loop_hold_milliseconds",
+    }
 
 
 def test_a_histogram_counts_values_by_range() -> None:
@@ -57,9 +60,11 @@ def test_a_histogram_counts_values_by_range() -> None:
 
 def of_listener(server: Server) -> dict[str, object]:
     """Return the values of the only listener by the suffixes of their names."""
-    found = [each for each in samples(server.metrics) if each.row.label == "listener"]
-    assert {each.label for each in found} == {"PLAINTEXT"}
-    return {each.row.name.rpartition("metrics_")[2]: each.value for each in found}
+    listener_samples = [
+        sample for sample in samples(server.metrics) if sample.row.label == "listener"
+    ]
+    assert {sample.label for sample in listener_samples} == {"PLAINTEXT"}
+    return {sample.row.name.rpartition("metrics_")[2]: sample.value for sample in listener_samples}
 
 
 async def test_a_broker_counts_its_connections(tmp_path: Path) -> None:
@@ -77,5 +82,7 @@ async def test_a_broker_counts_its_connections(tmp_path: Path) -> None:
             "connection_close_total": 1,
             "wirebroker_connections_refused_total": 1,
         }
-        memory = next(each for each in samples(server.metrics) if "memorypool" in each.row.name)
+        memory = next(
+            sample for sample in samples(server.metrics) if "memorypool" in sample.row.name
+        )
         assert memory.value == 0

@@ -41,28 +41,26 @@ def sums_us(meter: RequestMeter) -> dict[str, int]:
     return {phase.name: meter.of(phase).total for phase in Phase if meter.of(phase).total}
 
 
-def test_a_request_that_is_answered_at_once_is_all_local(watch: Stopwatch, meter: RequestMeter):
+def test_request_answered_immediately_counts_as_local_time(watch: Stopwatch, meter: RequestMeter):
     watch.now_s = 100.25
     meter.served(99.9999, 100.0, 80)
     assert sums_us(meter) == {"TOTAL": 250_000, "LOCAL": 250_000}
 
 
-def test_a_request_that_waited_behind_others_was_in_the_queue(
-    watch: Stopwatch, meter: RequestMeter
-):
+def test_request_waiting_behind_others_counts_as_queue_time(watch: Stopwatch, meter: RequestMeter):
     watch.now_s = 100.25
     meter.served(99.0, 100.0, 80)
     assert sums_us(meter) == {"TOTAL": 1_250_000, "QUEUE": 1_000_000, "LOCAL": 250_000}
 
 
-def test_a_response_that_comes_later_was_remote(watch: Stopwatch, meter: RequestMeter):
+def test_deferred_response_counts_as_remote_time(watch: Stopwatch, meter: RequestMeter):
     watch.now_s = 102.25
     meter.served_later(0.0, 100.0, 100.25)
     assert sums_us(meter) == {"TOTAL": 2_250_000, "LOCAL": 250_000, "REMOTE": 2_000_000}
 
 
 @pytest.mark.parametrize("comes_later", [False, True])
-def test_a_response_that_its_peer_reads_slowly_is_sent_for_long(
+def test_slowly_read_response_counts_as_send_time(
     watch: Stopwatch, meter: RequestMeter, *, comes_later: bool
 ):
     watch.now_s = 102.25
@@ -83,7 +81,7 @@ def test_a_response_that_its_peer_reads_slowly_is_sent_for_long(
     }
 
 
-def test_the_clock_of_a_compiled_build_is_the_usual_stopwatch():
+def test_compiled_clock_agrees_with_stopwatch():
     meter = RequestMeters().meter("Metadata")
     before_s = STOPWATCH()
     meter.served(0.0, before_s - 50.0, 80)
@@ -94,7 +92,7 @@ def test_the_clock_of_a_compiled_build_is_the_usual_stopwatch():
 
 
 @pytest.mark.skipif(request_meters._COUNT_SLOW is None, reason="counted in Python")
-def test_a_compiled_build_counts_slow_requests_without_a_call_of_python(
+def test_compiled_build_counts_slow_requests_without_python_calls(
     meter: RequestMeter, watch: Stopwatch
 ):
     called: list[str] = []

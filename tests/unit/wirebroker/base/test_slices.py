@@ -44,7 +44,7 @@ class Work:
             await next_turn()
 
 
-async def test_a_turn_has_few_slices_of_what_is_run() -> None:
+async def test_steps_take_few_slices_per_loop_turn() -> None:
     work = Work()
     slices_ms = 1000 * Slices.SECONDS
     counting = asyncio.ensure_future(work.count_turns())
@@ -56,7 +56,7 @@ async def test_a_turn_has_few_slices_of_what_is_run() -> None:
     assert sorted(work.done) == list(range(CLIENTS))
 
 
-async def test_a_turn_has_few_slices_of_what_takes_turns() -> None:
+async def test_explicit_turns_take_few_slices_per_loop_turn() -> None:
     work = Work()
 
     async def work_on(number: int) -> None:
@@ -72,7 +72,7 @@ async def test_a_turn_has_few_slices_of_what_takes_turns() -> None:
     assert work.most_in_a_turn <= CLIENTS + 4 * 1000 * Slices.SECONDS
 
 
-async def test_work_that_is_given_up_takes_no_turn() -> None:
+async def test_cancelled_work_takes_no_turn() -> None:
     work = Work()
     tasks = [
         asyncio.ensure_future(Slices(work.clock).run(work.steps(number)))
@@ -89,7 +89,7 @@ async def test_work_that_is_given_up_takes_no_turn() -> None:
     assert work.done == [CLIENTS - 1]
 
 
-async def test_little_work_waits_for_nobody() -> None:
+async def test_short_work_does_not_wait() -> None:
     work = Work()
 
     def nothing() -> Steps[str]:

@@ -29,23 +29,23 @@ if TYPE_CHECKING:
 @contextlib.asynccontextmanager
 async def blocked(work: Work) -> AsyncIterator[None]:
     go = threading.Event()
-    begun = [threading.Event() for _ in range(work.most_threads)]
+    started = [threading.Event() for _ in range(work.most_threads)]
 
-    def hold(mine: threading.Event) -> None:
-        mine.set()
+    def hold(event: threading.Event) -> None:
+        event.set()
         go.wait()
 
-    held = [begin_in_thread(work, hold, each) for each in begun]
+    futures = [begin_in_thread(work, hold, event) for event in started]
     try:
-        for each in begun:
-            assert await asyncio.to_thread(each.wait, 10)
+        for event in started:
+            assert await asyncio.to_thread(event.wait, 10)
         yield
     finally:
         go.set()
-        await asyncio.gather(*held)
+        await asyncio.gather(*futures)
 
 
-async def test_while_searches_are_full_all_else_goes_on(tmp_path, monkeypatch):
+async def test_full_search_threads_do_not_block_other_requests(tmp_path, monkeypatch):
     never_at_once(monkeypatch)
 
     async with running(tmp_path) as server, client_of(server) as client:
@@ -54,20 +54,22 @@ async def test_while_searches_are_full_all_else_goes_on(tmp_path, monkeypatch):
         async with contextlib.AsyncExitStack() as stack:
             waiting = [await stack.enter_async_context(client_of(server)) for _ in range(8)]
             async with blocked(Work.SEARCHES):
-                searches = [asyncio.create_task(look_up(each, 0)) for each in waiting]
+                searches = [
+                    asyncio.create_task(look_up(waiting_client, 0)) for waiting_client in waiting
+                ]
                 await create_topic(client, "u")
                 await append(client, "u", batch(b"b"))
                 assert (await fetch(client, "u", 0)).high_watermark == 1
                 assert (await client.ask(ApiKey.METADATA, 9, {"topics": None})).topics
                 await delete_topic(client, "u")
                 assert not any(search.done() for search in searches)
-            assert [(await each).offset for each in searches] == [0] * 8
+            assert [(await search).offset for search in searches] == [0] * 8
 
 
 @pytest.mark.parametrize(
     "work", [each for each in Work if each not in (Work.TOPICS, Work.METADATA, Work.SYNCS)]
 )
-async def test_topics_are_made_and_served_while_another_class_is_full(tmp_path, work):
+async def test_full_threads_of_another_class_do_not_block_topics(tmp_path, work):
     async with running(tmp_path) as server, client_of(server) as client, blocked(work):
         await create_topic(client, "t")
         await append(client, "t", batch(b"a"))
@@ -76,7 +78,7 @@ async def test_topics_are_made_and_served_while_another_class_is_full(tmp_path, 
         await delete_topic(client, "t")
 
 
-async def test_a_class_takes_work_in_order_and_its_pieces_have_turns():
+async def test_tasks_of_a_work_class_run_in_order_and_take_turns():
     assert Work.LARGE_CODING.most_threads == 1
     order: list[str] = []
 
@@ -88,7 +90,7 @@ async def test_a_class_takes_work_in_order_and_its_pieces_have_turns():
     assert order[:4] == ["long", "short", "long", "short"]
 
 
-async def test_until_idle_waits_for_what_nobody_awaits():
+async def test_until_idle_waits_for_calls_that_are_not_awaited():
     done: list[int] = []
     for number in range(5):
         begin_in_thread(Work.UPKEEP, done.append, number)
@@ -96,7 +98,7 @@ async def test_until_idle_waits_for_what_nobody_awaits():
     assert sorted(done) == [0, 1, 2, 3, 4]
 
 
-async def test_until_idle_bears_work_of_other_loops_that_begins_meanwhile(monkeypatch):
+async def test_until_idle_tolerates_new_work_of_other_loops(monkeypatch):
     class Another:
         """A future that a loop of another thread waits for."""
 
@@ -110,9 +112,9 @@ async def test_until_idle_bears_work_of_other_loops_that_begins_meanwhile(monkey
     assert len(running_now) > 1
 
 
-@pytest.mark.parametrize("work", [each for each in Work if each.may_be_left])
-async def test_until_idle_leaves_who_waits_for_another_machine(work, monkeypatch, caplog):
-    monkeypatch.setattr("wirebroker.base.threads._LEFT_AFTER_S", 0.01)
+@pytest.mark.parametrize("work", [work_class for work_class in Work if work_class.may_be_left])
+async def test_until_idle_abandons_calls_that_wait_for_another_machine(work, monkeypatch, caplog):
+    monkeypatch.setattr("wirebroker.base.threads._ABANDONED_AFTER_S", 0.01)
     caplog.set_level("INFO", "wirebroker")
     go, has_begun = threading.Event(), threading.Event()
 
@@ -124,16 +126,16 @@ async def test_until_idle_leaves_who_waits_for_another_machine(work, monkeypatch
     try:
         assert await asyncio.to_thread(has_begun.wait, 10)
         await until_idle()
-        assert all(each.cancelled() for each in waiting)
+        assert all(future.cancelled() for future in waiting)
         assert caplog.messages.count(
-            f"a thread of {work.thread_name} waits for another machine; it is left"
+            f"abandoning a {work.thread_name} thread that waits for another machine"
         ) == len(waiting)
     finally:
         go.set()
     assert await in_thread(work, threading.active_count), "whoever comes later is worked for"
 
 
-def test_a_process_ends_whatever_another_machine_does():
+def test_process_exits_while_a_call_waits_for_another_machine():
     """As during a call of the Kerberos library whose realm does not respond."""
     code = (
         "import asyncio, threading; from wirebroker.base.threads import *\n"
@@ -147,8 +149,8 @@ def test_a_process_ends_whatever_another_machine_does():
     assert done.returncode == 0
 
 
-async def test_a_stop_waits_for_no_realm(tmp_path, monkeypatch):
-    monkeypatch.setattr("wirebroker.base.threads._LEFT_AFTER_S", 0.01)
+async def test_stop_does_not_wait_for_a_kerberos_realm(tmp_path, monkeypatch):
+    monkeypatch.setattr("wirebroker.base.threads._ABANDONED_AFTER_S", 0.01)
     go = threading.Event()
     try:
         async with running(tmp_path):
@@ -159,20 +161,20 @@ async def test_a_stop_waits_for_no_realm(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("work", [Work.UPKEEP, Work.OUR_LOGINS])
-async def test_errors_are_the_callers(work):
+async def test_errors_are_raised_to_the_caller(work):
     with pytest.raises(ZeroDivisionError):
         await in_thread(work, divmod, 1, 0)
 
 
-async def test_a_call_that_fails_keeps_nothing_open():
+async def test_failed_call_keeps_no_object_alive():
     class Opened:
         """Such as a socket."""
 
-    kept: list[weakref.ref[Opened]] = []
+    references: list[weakref.ref[Opened]] = []
 
     def fail() -> None:
         opened = Opened()
-        kept.append(weakref.ref(opened))
+        references.append(weakref.ref(opened))
         raise OSError("it is unreachable")
 
     assert Work.LOOKUPS.most_threads == 1
@@ -181,25 +183,25 @@ async def test_a_call_that_fails_keeps_nothing_open():
         with contextlib.suppress(OSError):
             await in_thread(Work.LOOKUPS, fail)
         await in_thread(Work.LOOKUPS, gc.isenabled)  # after it, in the same thread
-        assert [each() for each in kept] == [None]
+        assert [reference() for reference in references] == [None]
     finally:
         gc.enable()
 
 
-def test_large_messages_have_threads_of_their_own():
+def test_large_messages_have_separate_coding_threads():
     assert coding(1 << 20) is Work.CODING
     assert coding((1 << 20) + 1) is Work.LARGE_CODING
 
 
-def test_nobody_else_makes_threads():
+def test_only_the_threads_module_starts_threads():
     """Every blocking call names its class."""
-    found = {
+    calls = {
         (path.relative_to(ROOT).as_posix(), node.attr)
         for path in (ROOT / "wirebroker").glob("**/*.py")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Attribute) and node.attr in {"run_in_executor", "to_thread"}
     }
-    assert found == {
+    assert calls == {
         ("wirebroker/base/threads.py", "run_in_executor"),
         # Runs on the loop of the user's test, outside of any broker.
         ("wirebroker/testing/base/lifetime.py", "to_thread"),

@@ -25,13 +25,13 @@ _IS_COMPILED = os.environ.get("WIREBROKER_TESTS_EXPECT") == "compiled"
 
 
 @pytest.mark.parametrize("name", compiled_names())
-def test_each_module_of_the_hot_path_is_compiled_in_the_compiled_tree_alone(name):
+def test_hot_path_modules_are_compiled_only_in_the_compiled_tree(name):
     file = importlib.import_module(name).__file__
     assert file is not None
     assert file.endswith(tuple(EXTENSION_SUFFIXES) if _IS_COMPILED else ".py")
 
 
-def test_what_is_written_in_c_is_there_in_the_compiled_tree_alone():
+def test_c_extensions_exist_only_in_the_compiled_tree():
     for name in ("codecs._hot", "net.sockets._calls", "net.pages._page_threads"):
         assert (importlib.util.find_spec(f"wirebroker.{name}") is not None) is _IS_COMPILED
     for function in (
@@ -46,7 +46,7 @@ def test_what_is_written_in_c_is_there_in_the_compiled_tree_alone():
 
 
 @pytest.mark.skipif(not _IS_COMPILED, reason="Python checks by itself")
-def test_what_is_written_in_c_checks_its_arguments():
+def test_c_functions_check_their_arguments():
     records = memoryview(bytearray(batch(b"a")))
     header = plain_batch.checked_header(records, True)
     place: Any = plain_batch.place
@@ -75,13 +75,13 @@ def test_what_is_written_in_c_checks_its_arguments():
     assert records == batch(b"a")
 
 
-def test_the_version_says_whether_it_is_compiled():
+def test_version_tells_whether_the_build_is_compiled():
     assert version.is_compiled() is _IS_COMPILED
     assert version.version_text().endswith(" (compiled)") is _IS_COMPILED
 
 
 @pytest.mark.parametrize("path", compiled_paths())
-def test_no_name_stands_for_two_kinds_of_exceptions_in_one_function(path):
+def test_each_exception_variable_of_a_function_has_one_type(path):
     """A compiled local has one type: the second handler would raise TypeError."""
     kinds: dict[tuple[str, str], set[str]] = {}
     for function in ast.walk(ast.parse((ROOT / path).read_text(encoding="utf-8"))):
@@ -90,11 +90,11 @@ def test_no_name_stands_for_two_kinds_of_exceptions_in_one_function(path):
                 if isinstance(handler, ast.ExceptHandler) and handler.name and handler.type:
                     kind = kinds.setdefault((function.name, handler.name), set())
                     kind.add(ast.unparse(handler.type))
-    assert not [place for place, kind in kinds.items() if len(kind) > 1]
+    assert not [names for names, kind in kinds.items() if len(kind) > 1]
 
 
 @pytest.mark.parametrize("path", compiled_paths())
-def test_no_thread_is_given_a_function_within_a_function(path):
+def test_no_nested_function_is_passed_to_a_thread(path):
     """A compiled closure's memory is kept for reuse before its references are released.
 
     A thread that releases the last reference would clear an object that the loop already reuses.
@@ -102,12 +102,12 @@ def test_no_thread_is_given_a_function_within_a_function(path):
     tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
     functions = [node for node in ast.walk(tree) if isinstance(node, _FUNCTIONS)]
     inner = {
-        each.name
+        node.name
         for function in functions
-        for each in ast.walk(function)
-        if isinstance(each, _FUNCTIONS) and each is not function
+        for node in ast.walk(function)
+        if isinstance(node, _FUNCTIONS) and node is not function
     }
-    given = [
+    passed_names = [
         argument.id
         for node in ast.walk(tree)
         if isinstance(node, ast.Call)
@@ -116,11 +116,11 @@ def test_no_thread_is_given_a_function_within_a_function(path):
         for argument in node.args
         if isinstance(argument, ast.Name)
     ]
-    assert not inner.intersection(given)
+    assert not inner.intersection(passed_names)
 
 
 @pytest.mark.parametrize("path", compiled_paths())
-def test_nothing_is_awaited_in_a_finally(path):
+def test_finally_blocks_contain_no_await(path):
     """After a cancellation there, every later call of the compiled function raises it again.
 
     mypyc 2.4 keeps the exception in flight through a `finally` in the coroutine's memory, which is
@@ -128,11 +128,13 @@ def test_nothing_is_awaited_in_a_finally(path):
     """
     tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
     awaited = [
-        each.lineno
+        descendant.lineno
         for node in ast.walk(tree)
         if isinstance(node, ast.Try)
         for statement in node.finalbody
-        for each in ast.walk(statement)
-        if isinstance(each, ast.Await | ast.Yield | ast.YieldFrom | ast.AsyncFor | ast.AsyncWith)
+        for descendant in ast.walk(statement)
+        if isinstance(
+            descendant, ast.Await | ast.Yield | ast.YieldFrom | ast.AsyncFor | ast.AsyncWith
+        )
     ]
     assert not awaited

@@ -59,7 +59,7 @@ async def _forwarding_to(*voters: Voter, timeout_s: float) -> AsyncIterator[Remo
     nodes = [_node() for _ in voters]
     for node, voter in zip(nodes, voters, strict=True):
         node.serve(voter)  # type: ignore[arg-type]
-    addresses = [PeerAddress(each.bound[0].host, each.bound[0].port) for each in nodes]
+    addresses = [PeerAddress(node.bound[0].host, node.bound[0].port) for node in nodes]
     controllers = ActiveController(
         addresses,
         dialer=TcpDialer(),
@@ -81,19 +81,19 @@ async def _delete_topic(channel: RemoteChannel) -> ErrorCode:
     body = request_message(ApiKey.DELETE_TOPICS).struct_class(topic_names=["t"], topics=[])
     answer = await channel.forward(ApiKey.DELETE_TOPICS, 5, body, Requester())
     # A refusal is created here; a response has come over the wire.
-    (told,) = answer["responses"] if isinstance(answer, dict) else answer.responses
-    fields = told if isinstance(told, dict) else {"error_code": told.error_code}
+    (result,) = answer["responses"] if isinstance(answer, dict) else answer.responses
+    fields = result if isinstance(result, dict) else {"error_code": result.error_code}
     return ErrorCode(fields["error_code"])
 
 
-async def test_a_forwarded_request_goes_on_to_the_next_active_controller() -> None:
+async def test_forwarded_request_is_retried_at_the_next_active_controller() -> None:
     last, now = Voter(1, is_active=False), Voter(2, is_active=True)
     async with _forwarding_to(last, now, timeout_s=PATIENCE_S) as channel:
         assert await _delete_topic(channel) == ErrorCode.NONE
     assert (last.asked, now.asked) == (1, 1)
 
 
-async def test_a_forwarded_request_that_nobody_is_active_for_ends_with_its_time() -> None:
+async def test_forwarded_request_without_an_active_controller_times_out() -> None:
     voter = Voter(1, is_active=False)
     async with _forwarding_to(voter, timeout_s=1) as channel:
         assert await _delete_topic(channel) == ErrorCode.REQUEST_TIMED_OUT

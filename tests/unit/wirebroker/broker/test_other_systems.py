@@ -24,10 +24,10 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="hides what Linu
 _HIDE: list[str | Path] = [sys.executable, ROOT / "tests" / "support" / "other_systems" / "hide.py"]
 
 
-def verb(*arguments: str, given: str = "") -> str:
+def verb(*arguments: str, stdin_text: str = "") -> str:
     done = subprocess.run(
         [sys.executable, "-m", "wirebroker", *arguments],
-        input=given,
+        input=stdin_text,
         capture_output=True,
         text=True,
         check=True,
@@ -42,17 +42,17 @@ def test_every_module_can_be_imported(system):
 
 
 @pytest.mark.parametrize("system", ["macos", "windows"])
-def test_a_broker_keeps_what_it_was_sent(system, tmp_path):
+def test_broker_keeps_produced_records_over_a_restart(system, tmp_path):
     command = [*_HIDE, system, "-m", "wirebroker"]
     large = "x" * 300_000
     with serving(command, tmp_path) as (host, port):
-        verb("produce", "-b", f"{host}:{port}", "things", given=f"one\ntwo\n{large}\n")
+        verb("produce", "-b", f"{host}:{port}", "things", stdin_text=f"one\ntwo\n{large}\n")
     with serving(command, tmp_path) as (host, port):
         read = verb("consume", "-b", f"{host}:{port}", "--from-beginning", "-n", "3", "things")
     assert sorted(read.split()) == sorted(["one", "two", large])
 
 
-def test_positioned_calls_by_seeking_do_as_the_systems_own(tmp_path):
+def test_positioned_io_emulated_by_seeking_equals_the_native_calls(tmp_path):
     with (tmp_path / "file").open("w+b", buffering=0) as file:
         number = file.fileno()
         assert system_calls._write(number, b"abcdef", 2) == 6

@@ -37,12 +37,12 @@ def brokers(tmp_path: Path) -> Iterator[dict[int, Broker]]:
             made[node_id].start()
         yield made
     finally:
-        for each in made.values():
-            each.kill9()
+        for broker in made.values():
+            broker.kill9()
 
 
 def bootstrap(brokers: dict[int, Broker]) -> str:
-    return ",".join(each.bootstrap for each in brokers.values())
+    return ",".join(broker.bootstrap for broker in brokers.values())
 
 
 class Topics:
@@ -52,16 +52,16 @@ class Topics:
         self.admin = AdminClient({"bootstrap.servers": bootstrap(brokers)})
 
     def create(self, topic: str, replicas: list[int]) -> None:
-        wanted = NewTopic(topic, 1, replica_assignment=[replicas])
-        for future in self.admin.create_topics([wanted], operation_timeout=30).values():
+        new_topic = NewTopic(topic, 1, replica_assignment=[replicas])
+        for future in self.admin.create_topics([new_topic], operation_timeout=30).values():
             future.result(PATIENCE_S)
 
     def leaders(self, topic: str) -> set[int]:
-        return {each.leader for each in self._partitions(topic)}
+        return {partition.leader for partition in self._partitions(topic)}
 
     def are_in_sync(self, topic: str, brokers: set[int]) -> bool:
-        return bool(found := self._partitions(topic)) and all(
-            set(each.isrs) == brokers for each in found
+        return bool(partitions := self._partitions(topic)) and all(
+            set(partition.isrs) == brokers for partition in partitions
         )
 
     def _partitions(self, topic: str) -> list[Any]:
@@ -104,31 +104,31 @@ def commit(brokers: dict[int, Broker], group: str, topic: str, offset: int) -> N
 
 def committed(brokers: dict[int, Broker], group: str, topic: str) -> int:
     consumer = Consumer({"bootstrap.servers": bootstrap(brokers), "group.id": group})
-    (found,) = consumer.committed([TopicPartition(topic, 0)], timeout=PATIENCE_S)
+    (topic_partition,) = consumer.committed([TopicPartition(topic, 0)], timeout=PATIENCE_S)
     consumer.close()
-    return found.offset
+    return topic_partition.offset
 
 
 def read(brokers: dict[int, Broker], topic: str, count: int) -> list[str]:
     consumer = Consumer({"bootstrap.servers": bootstrap(brokers), "group.id": "reader"})
     consumer.assign([TopicPartition(topic, 0, 0)])
-    found: list[str] = []
-    while len(found) < count:
+    values: list[str] = []
+    while len(values) < count:
         messages = consumer.consume(count, timeout=PATIENCE_S)
-        assert messages, f"only {len(found)} of {count}"
-        found += [(each.value() or b"").decode() for each in messages]
+        assert messages, f"only {len(values)} of {count}"
+        values += [(message.value() or b"").decode() for message in messages]
     _, end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=PATIENCE_S)
     assert end == count
     consumer.close()
-    return found
+    return values
 
 
 def stored(broker: Broker, partition: str) -> bytes:
     folder = broker.data_dir / partition
-    return b"".join(each.read_bytes() for each in sorted(folder.glob("*.log")))
+    return b"".join(path.read_bytes() for path in sorted(folder.glob("*.log")))
 
 
-def test_a_killed_leader_is_followed_by_another_and_comes_back(brokers: dict[int, Broker]) -> None:
+def test_killed_leader_is_replaced_and_rejoins(brokers: dict[int, Broker]) -> None:
     topics = Topics(brokers)
     topics.create("t", [2, 3, 1])
     eventually(
@@ -148,8 +148,8 @@ def test_a_killed_leader_is_followed_by_another_and_comes_back(brokers: dict[int
     assert topics.leaders("t") == {3}
     eventually(lambda: topics.are_in_sync("t", {1, 3}), timeout_s=PATIENCE_S)
     assert 2 not in topics.leaders(OFFSETS)
-    kept = {group: committed(brokers, group, "t") for group in GROUPS}
-    assert kept == {group: 100 + number for number, group in enumerate(GROUPS)}
+    committed_offsets = {group: committed(brokers, group, "t") for group in GROUPS}
+    assert committed_offsets == {group: 100 + number for number, group in enumerate(GROUPS)}
     for number, group in enumerate(GROUPS):
         commit(brokers, group, "t", 200 + number)
 
@@ -165,8 +165,8 @@ def test_a_killed_leader_is_followed_by_another_and_comes_back(brokers: dict[int
     assert 3 not in topics.leaders("t") | topics.leaders(OFFSETS)
     load.send(300)
     load.finish()
-    kept = {group: committed(brokers, group, "t") for group in GROUPS}
-    assert kept == {group: 200 + number for number, group in enumerate(GROUPS)}
+    committed_offsets = {group: committed(brokers, group, "t") for group in GROUPS}
+    assert committed_offsets == {group: 200 + number for number, group in enumerate(GROUPS)}
     brokers[3].start()
     eventually(
         lambda: topics.are_in_sync("t", ALL) and topics.are_in_sync(OFFSETS, ALL),
@@ -177,11 +177,11 @@ def test_a_killed_leader_is_followed_by_another_and_comes_back(brokers: dict[int
     for node_id in (3, 2, 1):
         brokers[node_id].stop()
     for partition in ("t-0", *(f"{OFFSETS}-{number}" for number in range(6))):
-        first, second, third = (stored(brokers[each], partition) for each in sorted(ALL))
+        first, second, third = (stored(brokers[node_id], partition) for node_id in sorted(ALL))
         assert first == second == third != b"", partition
 
 
-def test_those_that_join_at_a_time_become_different_brokers(tmp_path: Path) -> None:
+def test_brokers_joining_at_the_same_time_get_different_ids(tmp_path: Path) -> None:
     first = FirstBroker(tmp_path / "1")
     joining = [JoinedBroker(tmp_path / name, first) for name in "abc"]
     try:
@@ -189,13 +189,13 @@ def test_those_that_join_at_a_time_become_different_brokers(tmp_path: Path) -> N
         with ThreadPoolExecutor() as threads:
             list(threads.map(JoinedBroker.start, joining))
         admin = AdminClient({"bootstrap.servers": first.bootstrap})
-        found = admin.list_topics(timeout=10).brokers
-        assert sorted(found) == [1, 2, 3, 4]
-        by_port = {each.port: each.id for each in found.values()}
+        broker_metadata = admin.list_topics(timeout=10).brokers
+        assert sorted(broker_metadata) == [1, 2, 3, 4]
+        by_port = {broker.port: broker.id for broker in broker_metadata.values()}
         for joined in joining:
             text = (joined.data_dir / "meta.properties").read_text()
             assert f"node.id={by_port[joined.port]}\n" in text
         joining[0].restart()
     finally:
-        for each in (*joining, first):
-            each.kill9()
+        for broker in (*joining, first):
+            broker.kill9()

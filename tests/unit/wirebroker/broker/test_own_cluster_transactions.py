@@ -27,20 +27,20 @@ def read(servers: str) -> Counter[bytes]:
         {"bootstrap.servers": servers, "group.id": "reader", "isolation.level": "read_committed"}
     )
     consumer.assign([TopicPartition("out", index, 0) for index in range(3)])
-    found = [each for _ in range(6) if (each := consumer.poll(PATIENCE_S)) is not None]
-    assert len(found) == 6
-    assert all(each.error() is None for each in found)
+    messages = [message for _ in range(6) if (message := consumer.poll(PATIENCE_S)) is not None]
+    assert len(messages) == 6
+    assert all(message.error() is None for message in messages)
     assert consumer.poll(0.5) is None
     consumer.close()
-    return Counter(each.value() or b"" for each in found)
+    return Counter(message.value() or b"" for message in messages)
 
 
 def test_a_transaction_spans_the_brokers_of_a_cluster(tmp_path: Path) -> None:
     first = FirstBroker(tmp_path / "1", SETTINGS)
-    others = [JoinedBroker(tmp_path / name, first, settings=SETTINGS) for name in "23"]
+    joined_brokers = [JoinedBroker(tmp_path / name, first, settings=SETTINGS) for name in "23"]
     try:
-        for each in (first, *others):
-            each.start()
+        for broker in (first, *joined_brokers):
+            broker.start()
         servers = first.bootstrap
         admin = AdminClient({"bootstrap.servers": servers})
         topic = NewTopic("out", 3, replica_assignment=[[1, 2, 3], [2, 3, 1], [3, 1, 2]])
@@ -61,9 +61,9 @@ def test_a_transaction_spans_the_brokers_of_a_cluster(tmp_path: Path) -> None:
                 assert producer.flush(PATIENCE_S) == 0
                 producer.abort_transaction(PATIENCE_S)
         assert read(servers) == Counter(b"%d of %d" % (n, i) for n in (0, 2) for i in range(3))
-        (found,) = consumer.committed([TopicPartition("out", 0)], timeout=PATIENCE_S)
-        assert found.offset == 2
+        (committed,) = consumer.committed([TopicPartition("out", 0)], timeout=PATIENCE_S)
+        assert committed.offset == 2
         consumer.close()
     finally:
-        for each in (*others, first):
-            each.kill9()
+        for broker in (*joined_brokers, first):
+            broker.kill9()

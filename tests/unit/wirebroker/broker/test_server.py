@@ -66,9 +66,9 @@ class Process:
     def ready(self) -> re.Match[str]:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
-        found = READY.fullmatch(line)
-        assert found, line or self.process.communicate()[1]
-        return found
+        match = READY.fullmatch(line)
+        assert match, line or self.process.communicate()[1]
+        return match
 
     def end(self, number: int) -> tuple[int, str]:
         self.process.send_signal(number)
@@ -98,7 +98,7 @@ def hanging_up(disposition: signal.Handlers) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_signal_stops_cleanly_and_a_restart_has_everything(tmp_path, number):
+def test_signal_stops_cleanly_and_restart_keeps_everything(tmp_path, number):
     with hanging_up(signal.SIG_DFL), serving(tmp_path) as process:
         ready = process.ready()
         port = int(ready[1])
@@ -123,7 +123,7 @@ def test_a_signal_stops_cleanly_and_a_restart_has_everything(tmp_path, number):
         client.close()
 
 
-def test_a_kill_loses_nothing_that_was_acknowledged(tmp_path):
+def test_kill_loses_no_acknowledged_record(tmp_path):
     with serving(tmp_path) as process:
         client = BlockingClient(("127.0.0.1", int(process.ready()[1])))
         topics = [{"name": "t", "num_partitions": 1, "replication_factor": 1}]
@@ -181,15 +181,15 @@ def test_two_brokers_do_not_share_a_data_directory(tmp_path):
         assert process.port_file.exists()
 
 
-def test_a_port_in_use_is_said_before_anything_is_written(tmp_path):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = str(taken.getsockname()[1])
+def test_port_in_use_is_reported_before_anything_is_written(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as socket_in_use:
+        port = str(socket_in_use.getsockname()[1])
         with serving(tmp_path, "--port", port) as process:
             _, log = process.process.communicate(timeout=PATIENCE_S)
         assert process.process.returncode == 2
         assert log.count("\n") == 1
         assert f"cannot listen on 127.0.0.1:{port}" in log
-        assert "stop what uses the port" in log
+        assert "stop the process that uses it" in log
         assert not (tmp_path / "data").exists()
 
 
@@ -201,7 +201,7 @@ def test_a_port_file_that_cannot_be_written_stops_the_broker(tmp_path):
     assert (tmp_path / "data" / ".kafka_cleanshutdown").exists()
 
 
-def test_the_port_file_of_an_earlier_run_is_gone_before_the_log_is_read(tmp_path):
+def test_stale_port_file_is_removed_before_logs_are_read(tmp_path):
     (tmp_path / "port").write_text("1\n")
     LogDirectory.open(str(tmp_path / "data"), Files(), node_id=1).close()
     (tmp_path / "data" / "__cluster_metadata-0").mkdir()
@@ -211,7 +211,7 @@ def test_the_port_file_of_an_earlier_run_is_gone_before_the_log_is_read(tmp_path
     assert not process.port_file.exists()
 
 
-def test_a_broker_that_shall_not_hear_of_a_closed_terminal_goes_on(tmp_path):
+def test_ignored_sighup_does_not_stop_the_broker(tmp_path):
     with hanging_up(signal.SIG_IGN), serving(tmp_path) as process:  # as with nohup
         port = int(process.ready()[1])
         process.process.send_signal(signal.SIGHUP)
@@ -223,7 +223,7 @@ def test_a_broker_that_shall_not_hear_of_a_closed_terminal_goes_on(tmp_path):
 
 
 @pytest.mark.parametrize("how", ["file", "flag"])
-def test_a_broker_on_every_interface_says_and_warns_so(tmp_path, how):
+def test_broker_on_every_interface_reports_and_warns(tmp_path, how):
     arguments = ["--host", "0.0.0.0"]
     if how == "file":  # as Kafka accepts it
         (tmp_path / "p").write_text("num.partitions=1\n")
@@ -232,10 +232,10 @@ def test_a_broker_on_every_interface_says_and_warns_so(tmp_path, how):
         assert process.process.stdout is not None
         lines = [process.process.stdout.readline() for _ in range(3)]
         port = process.port_file.read_text().strip()
-        found = re.match(r"wirebroker ready on (\S+):(\d+) ", lines[0])
-        assert found
-        assert found[1] in {"0.0.0.0", "[::]"}
-        assert found[2] == port
+        match = re.match(r"wirebroker ready on (\S+):(\d+) ", lines[0])
+        assert match
+        assert match[1] in {"0.0.0.0", "[::]"}
+        assert match[2] == port
         assert "interface, port" in lines[1]
         assert f"connect to 127.0.0.1:{port} here" in lines[1]
         assert lines[2] == f"  data: {tmp_path / 'data'}\n"
@@ -244,14 +244,14 @@ def test_a_broker_on_every_interface_says_and_warns_so(tmp_path, how):
     assert "PLAINTEXT (every" in warning
 
 
-def test_a_broker_on_this_machine_alone_warns_of_nothing(tmp_path):
+def test_broker_on_loopback_logs_no_warning(tmp_path):
     with serving(tmp_path) as process:
         process.ready()
         _, log = process.end(signal.SIGTERM)
     assert "WARNING" not in log
 
 
-async def test_a_listener_that_is_opened_to_others_later_is_warned_of_as_well(tmp_path, caplog):
+async def test_listener_opened_to_others_at_runtime_causes_a_warning(tmp_path, caplog):
     settings = {
         "listeners": "PLAINTEXT://127.0.0.1:0,OUTSIDE://0.0.0.0:0,INSIDE://127.0.0.2:0",
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,OUTSIDE:PLAINTEXT,INSIDE:PLAINTEXT",
@@ -260,7 +260,7 @@ async def test_a_listener_that_is_opened_to_others_later_is_warned_of_as_well(tm
     async with running(tmp_path) as server:
         assert server.listeners is not None
         await server.listeners.follow(config_of(tmp_path, settings=settings))
-    (warning,) = [each for each in caplog.messages if "unprotected" in each]
+    (warning,) = [message for message in caplog.messages if "unprotected" in message]
     assert warning.startswith("OUTSIDE (every IPv4 interface, port ")
 
 
@@ -270,7 +270,7 @@ def test_an_ipv6_address_is_shown_in_brackets(tmp_path):
         assert process.process.stdout.readline().startswith("wirebroker ready on [::1]:")
 
 
-async def test_an_address_of_another_machine_is_refused_with_what_to_do(tmp_path):
+async def test_address_of_another_machine_is_refused_with_advice(tmp_path):
     settings = {"listeners": "PLAINTEXT://192.0.2.1:0"}
     error = await start_error(Server(config_of(tmp_path, settings=settings)))
     assert "cannot listen on 192.0.2.1:0" in error
@@ -297,10 +297,10 @@ async def test_a_data_directory_that_is_a_file_is_refused(tmp_path):
     (tmp_path / "data").write_text("")
     error = await start_error(Server(config_of(tmp_path / "data")))
     assert "cannot use the data directory" in error
-    assert "it is no directory" in error
+    assert "it is not a directory" in error
 
 
-async def test_what_was_begun_is_undone_when_the_start_fails(tmp_path):
+async def test_failed_start_releases_lock_and_port(tmp_path):
     """The lock and the port are free again."""
     (tmp_path / "__cluster_metadata-0").write_text("no directory")
     with pytest.raises(StartError, match="Not a directory"):
@@ -309,7 +309,7 @@ async def test_what_was_begun_is_undone_when_the_start_fails(tmp_path):
     await _start_and_stop(tmp_path)
 
 
-async def test_the_controllers_duties_end_when_the_start_fails(tmp_path):
+async def test_failed_start_ends_the_controller_tasks(tmp_path):
     listeners = "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0"
     settings = {"listeners": listeners, "controller.listener.names": "CONTROLLER"}
     async with running(tmp_path, settings=settings) as server, client_of(server) as client:
@@ -321,7 +321,7 @@ async def test_the_controllers_duties_end_when_the_start_fails(tmp_path):
     with pytest.raises(StartError, match="cannot be read"):
         await _start_and_stop(tmp_path, settings)
     duties = {"balance leaders", "remove expired tokens"}
-    assert not duties & {each.get_name() for each in asyncio.all_tasks() - before}
+    assert not duties & {task.get_name() for task in asyncio.all_tasks() - before}
 
 
 async def _start_and_stop(path: Path, settings: dict[str, str] | None = None) -> None:
@@ -349,25 +349,25 @@ async def test_requests_in_flight_are_answered_before_the_stop(tmp_path):
     await client.close()
 
 
-async def test_ids_stay_and_epochs_rise_over_restarts(tmp_path):
-    seen: list[tuple[str, int, Any]] = []
+async def test_ids_survive_restarts(tmp_path):
+    identities: list[tuple[str, int, Any]] = []
     for _ in range(3):
         async with running(tmp_path) as server, client_of(server) as client:
             broker = broker_of(server)
-            if not seen:
+            if not identities:
                 await create_topic(client, "t")
             topic_id = broker.metadata.image.topics["t"].topic_id
-            seen.append((broker.cluster_id, broker.node_id, topic_id))
+            identities.append((broker.cluster_id, broker.node_id, topic_id))
             node = broker.metadata.image.brokers[broker.node_id]
             assert not node.fenced
             await append(client, "t", batch(b"a"))
-    assert seen[0] == seen[1] == seen[2]
+    assert identities[0] == identities[1] == identities[2]
     async with running(tmp_path) as server, client_of(server) as client:
         assert len(values_in((await fetch(client, "t", 0)).records)) == 3
 
 
 @pytest.mark.parametrize("junk", [bytes(4096), b"junk"])
-async def test_what_somebody_wrote_behind_a_stopped_log_stands_in_nobodys_way(tmp_path, junk):
+async def test_junk_appended_after_a_clean_stop_is_removed(tmp_path, junk):
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t")
         await append(client, "t", batch(b"a"))
@@ -384,17 +384,17 @@ async def test_what_somebody_wrote_behind_a_stopped_log_stands_in_nobodys_way(tm
 
 async def test_two_brokers_live_in_one_process(tmp_path):
     async with (
-        running(tmp_path / "a") as one,
-        running(tmp_path / "b") as two,
-        client_of(one) as client,
-        client_of(two) as other,
+        running(tmp_path / "a") as first,
+        running(tmp_path / "b") as second,
+        client_of(first) as client,
+        client_of(second) as other,
     ):
         await create_topic(client, "t")
         assert (await produce(client, "t", batch(b"a"))).error_code == 0
         assert (await produce(other, "t", batch(b"a"))).error_code != 0
 
 
-def test_every_module_of_handlers_is_loaded_by_the_server():
+def test_server_loads_every_handler_module():
     import wirebroker.api
 
     registering = {
@@ -424,7 +424,7 @@ def ask_while_logs_are_opened(monkeypatch, ask):
     monkeypatch.setattr(ReplicaManager, "load", slow_load)
 
 
-async def test_what_the_metadata_tell_while_the_logs_are_opened_is_followed(tmp_path, monkeypatch):
+async def test_metadata_changes_during_log_loading_are_applied(tmp_path, monkeypatch):
     async with running(tmp_path) as server, client_of(server) as client:
         for name in ("kept", "deleted"):
             await create_topic(client, name)
@@ -432,16 +432,16 @@ async def test_what_the_metadata_tell_while_the_logs_are_opened_is_followed(tmp_
     async def delete(controller):
         body = SimpleNamespace(topic_names=["deleted"], topics=[], timeout_ms=1000)
         answer = await controller.handle(ControllerRequest(ApiKey.DELETE_TOPICS, 6, body))
-        assert [each["error_code"] for each in answer["responses"]] == [0]
+        assert [response["error_code"] for response in answer["responses"]] == [0]
 
     ask_while_logs_are_opened(monkeypatch, delete)
     async with running(tmp_path) as server:
         replicas = broker_of(server).replicas
         assert set(broker_of(server).metadata.image.topics) == {"kept"}
-        assert {each.topic for each in replicas} == {"kept"}
+        assert {replica.topic for replica in replicas} == {"kept"}
 
 
-async def test_configs_that_change_while_the_logs_are_opened_are_followed(tmp_path, monkeypatch):
+async def test_config_changes_during_log_loading_are_applied(tmp_path, monkeypatch):
     async with running(tmp_path) as server, client_of(server) as client:
         for name in ("own", "default"):
             await create_topic(client, name)
@@ -460,7 +460,7 @@ async def test_configs_that_change_while_the_logs_are_opened_are_followed(tmp_pa
         body = decode_request(key, 1, encode_request(key, 1, {"resources": resources}), 0)
         request = ControllerRequest(key, 1, body)
         answer = await controller.handle(request)
-        assert [each["error_code"] for each in answer["responses"]] == [0, 0]
+        assert [response["error_code"] for response in answer["responses"]] == [0, 0]
 
     ask_while_logs_are_opened(monkeypatch, alter)
     async with running(tmp_path) as server:

@@ -26,8 +26,8 @@ _NOT_AT_A_START = {
     "wirebroker.quorum.membership.joined_quorum",
     "wirebroker.net.client.connection",
     "wirebroker.security.sasl.kerberos",
-    "wirebroker.security.sasl.sasl_doors",
-    "wirebroker.security.tls.tls_doors",
+    "wirebroker.security.sasl.sasl_state",
+    "wirebroker.security.tls.listeners_tls",
     "wirebroker.security.tokens.tokens",
     "wirebroker.storage.compaction.map",
     "wirebroker.testing",
@@ -49,24 +49,24 @@ _NOT_AT_A_START = {
 
 _START = """
 import os, signal, sys
-import wirebroker.cli.main, wirebroker.base.lean_asyncio
+import wirebroker.cli.main, wirebroker.base.asyncio_without_ssl
 
 def begin():
     import_without_ssl()
-    import wirebroker.broker.serving
-    wirebroker.broker.serving._say_ready = ready
+    import wirebroker.broker.serve_process
+    wirebroker.broker.serve_process._say_ready = ready
 
 def ready(server):
     print(*sys.modules, file=sys.__stdout__, flush=True)
     os.kill(os.getpid(), signal.SIGTERM)
 
-import_without_ssl = wirebroker.base.lean_asyncio.import_without_ssl
-wirebroker.base.lean_asyncio.import_without_ssl = begin
+import_without_ssl = wirebroker.base.asyncio_without_ssl.import_without_ssl
+wirebroker.base.asyncio_without_ssl.import_without_ssl = begin
 sys.exit(wirebroker.cli.main.run(["serve", "--port", "0", "--data-dir", sys.argv[1]]))
 """
 
 
-def test_a_start_imports_only_what_it_needs(tmp_path):
+def test_start_imports_only_required_modules(tmp_path):
     command = [sys.executable, "-c", _START, str(tmp_path / "data")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     imported = set(done.stdout.split())
@@ -74,9 +74,10 @@ def test_a_start_imports_only_what_it_needs(tmp_path):
     assert not imported & _NOT_AT_A_START
 
 
-def test_ssl_can_be_imported_after_asyncio_went_without(tmp_path):
+def test_ssl_can_be_imported_after_asyncio_was_loaded_without_it(tmp_path):
     code = (
-        "import sys; from wirebroker.base.lean_asyncio import import_without_ssl as do; do()\n"
+        "import sys\n"
+        "from wirebroker.base.asyncio_without_ssl import import_without_ssl as do; do()\n"
         "import asyncio.base_events, ssl\n"
         "assert asyncio.base_events.ssl is None and ssl.create_default_context()\n"
         "do(); assert sys.modules['ssl'] is ssl\n"

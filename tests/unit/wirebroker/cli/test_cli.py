@@ -24,9 +24,9 @@ def served(monkeypatch):
         calls.append((config, port_file))
         return 0
 
-    module = types.ModuleType("wirebroker.broker.serving")
+    module = types.ModuleType("wirebroker.broker.serve_process")
     monkeypatch.setattr(module, "run", run, raising=False)
-    monkeypatch.setitem(sys.modules, "wirebroker.broker.serving", module)
+    monkeypatch.setitem(sys.modules, "wirebroker.broker.serve_process", module)
     for name in ("CLUSTER_ID", "KAFKA_NUM_PARTITIONS"):
         monkeypatch.delenv(name, raising=False)
     return calls
@@ -60,7 +60,7 @@ def test_the_module_can_be_run():
     assert done.stdout.startswith("wirebroker ")
 
 
-def test_serve_hands_the_settings_to_the_server(served, tmp_path):
+def test_serve_passes_the_settings_to_the_server(served, tmp_path):
     arguments = ["serve", "--data-dir", str(tmp_path), "--port", "0", "--set", "num.partitions=5"]
     arguments += ["--log-format", "json", "--log-level", "debug", "--port-file", "p"]
     assert cli.run(arguments) == 0
@@ -77,7 +77,7 @@ def test_a_comma_is_part_of_the_data_directorys_name(served):
     assert served[0][0].log_directories == ("a,b",)
 
 
-def test_who_says_so_gets_an_unprotected_broker(served, capsys):
+def test_unprotected_flag_allows_ignored_protection_settings(served, capsys):
     arguments = ["serve", "--set", "principal.builder.class=x"]
     assert cli.run(arguments) == 2
     assert not served
@@ -111,7 +111,7 @@ def test_the_environment_sets_what_no_flag_sets(served, monkeypatch):
         (["nonsense"], "nonsense"),
     ],
 )
-def test_a_mistake_is_one_line_on_standard_error_and_status_2(served, capsys, arguments, words):
+def test_usage_error_is_one_line_on_stderr_and_status_2(served, capsys, arguments, words):
     assert cli.run(arguments) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
@@ -121,25 +121,26 @@ def test_a_mistake_is_one_line_on_standard_error_and_status_2(served, capsys, ar
     assert not served
 
 
-def test_what_keeps_the_server_from_starting_is_one_line(served, monkeypatch, capsys):
+def test_server_start_failure_is_one_line(served, monkeypatch, capsys):
     def run(config, *, port_file):
         raise StartError("port 9092 is in use", "stop the other process or give --port")
 
-    monkeypatch.setattr(sys.modules["wirebroker.broker.serving"], "run", run)
+    monkeypatch.setattr(sys.modules["wirebroker.broker.serve_process"], "run", run)
     assert cli.run(["serve"]) == 2
-    said = "wirebroker: port 9092 is in use: stop the other process or give --port\n"
-    assert capsys.readouterr().err == said
+    expected = "wirebroker: port 9092 is in use: stop the other process or give --port\n"
+    assert capsys.readouterr().err == expected
 
 
-def test_the_servers_status_is_the_programs(served, monkeypatch):
-    monkeypatch.setattr(sys.modules["wirebroker.broker.serving"], "run", lambda *_, **__: 1)
+def test_exit_status_is_that_of_the_server(served, monkeypatch):
+    monkeypatch.setattr(sys.modules["wirebroker.broker.serve_process"], "run", lambda *_, **__: 1)
     assert cli.run(["serve"]) == 1
 
 
 def test_importing_the_command_line_loads_no_server():
     code = (
         "import sys, wirebroker.cli.main as c; c.run(['--version']);"
-        "sys.exit(any(m in sys.modules for m in ('asyncio', 'kafka', 'wirebroker.broker.serving')))"
+        "names = ('asyncio', 'kafka', 'wirebroker.broker.serve_process');"
+        "sys.exit(any(name in sys.modules for name in names))"
     )
     root = Path(__file__).parents[4]
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, cwd=root)
@@ -149,20 +150,20 @@ def test_importing_the_command_line_loads_no_server():
 def test_a_group_without_a_verb_shows_its_verbs(capsys):
     cli.run(["topic"])
     captured = capsys.readouterr()
-    said = captured.out + captured.err
-    assert said.startswith("Usage: wirebroker topic ")
-    assert "see wirebroker" not in said
+    output = captured.out + captured.err
+    assert output.startswith("Usage: wirebroker topic ")
+    assert "see wirebroker" not in output
 
 
-def test_a_message_is_one_line_where_choices_are_missing(capsys):
+def test_missing_choice_message_is_one_line(capsys):
     assert cli.run(["completion"]) == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert "bash" in said
-    assert "\t" not in said
+    stderr = capsys.readouterr().err
+    assert stderr.count("\n") == 1
+    assert "bash" in stderr
+    assert "\t" not in stderr
 
 
-def test_nobody_joins_with_the_directory_of_workers(tmp_path, capsys):
+def test_join_refuses_a_directory_with_worker_data(tmp_path, capsys):
     folder = tmp_path / "worker1"
     folder.mkdir()
     (folder / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=c\n")
@@ -171,20 +172,18 @@ def test_nobody_joins_with_the_directory_of_workers(tmp_path, capsys):
     assert not (tmp_path / "meta.properties").exists()
 
 
-def test_who_joins_nobody_is_told_so_as_soon_as_the_setting_says(
-    tmp_path, capsys, caplog, monkeypatch
-):
-    monkeypatch.setattr("wirebroker.broker.joining.configure_as", lambda config: None)
+def test_join_times_out_after_the_registration_timeout(tmp_path, capsys, caplog, monkeypatch):
+    monkeypatch.setattr("wirebroker.broker.join_process.configure_as", lambda config: None)
     caplog.set_level("INFO", "wirebroker")
     address = f"127.0.0.1:{free_port()}"
-    where = ("--data-dir", str(tmp_path / "data"), "--port", "0")
+    directory_flags = ("--data-dir", str(tmp_path / "data"), "--port", "0")
     timeout = ("--set", "initial.broker.registration.timeout.ms=1000")
-    assert cli.run(["join", address, *where, *timeout]) == 2
+    assert cli.run(["join", address, *directory_flags, *timeout]) == 2
     assert address in capsys.readouterr().err
     first, second, *_ = [record.getMessage() for record in caplog.records]
-    assert first == f"asking the controllers at {address} for an id that is free"
-    assert re.match(r"no controller answers yet, after \d+ of 1 s: ", second)
-    assert cli.run(["join", address, *where, "--set", "num.partitons=1"]) == 2
+    assert first == f"looking up a free node id at controllers {address}"
+    assert re.match(r"no controller has responded after \d+ of 1 s: ", second)
+    assert cli.run(["join", address, *directory_flags, "--set", "num.partitons=1"]) == 2
     assert "did you mean num.partitions?" in capsys.readouterr().err
 
 
@@ -205,7 +204,7 @@ def test_a_mistyped_verb_gets_a_suggestion(words, meant, capsys):
     assert f"Did you mean '{meant}'?" in capsys.readouterr().err
 
 
-def test_a_verb_that_is_like_none_gets_no_suggestion(capsys):
+def test_verb_unlike_any_other_gets_no_suggestion(capsys):
     assert cli.run(["xyzzy"]) == 2
     assert (
         capsys.readouterr().err == "wirebroker: No such command 'xyzzy' (see wirebroker --help)\n"

@@ -14,7 +14,7 @@ def run(code, *arguments, **options):
     return subprocess.run(command, timeout=60, check=False, text=True, **options)
 
 
-def test_the_status_is_the_verbs():
+def test_exit_status_is_that_of_the_verb():
     assert run(_MAIN, "nonsense", stderr=subprocess.DEVNULL).returncode == 2
     assert run(_MAIN, "--version", stdout=subprocess.DEVNULL).returncode == 0
 
@@ -22,20 +22,20 @@ def test_the_status_is_the_verbs():
 @pytest.mark.parametrize(
     "also", ["", "threading.Thread(target=threading.Event().wait, args=(0.05,)).start();"]
 )
-def test_what_is_to_be_done_at_the_end_is_done_with_and_without_threads(also):
+def test_atexit_functions_run_with_and_without_threads(also):
     code = f"import atexit, threading; atexit.register(print, 'bye'); {also}{_MAIN}"
     done = run(code, "--version", capture_output=True)
     assert done.stdout.splitlines()[1:] == ["bye"]
     assert done.returncode == 0
 
 
-def test_who_has_closed_the_output_learns_the_status_too():
+def test_exit_status_is_correct_with_closed_output():
     for status, verb in ((0, "--version"), (2, "nonsense")):
         shell = ["sh", "-c", 'exec "$0" "$@" >&- 2>&-', sys.executable, "-c", _MAIN, verb]
         assert subprocess.run(shell, timeout=60, check=False).returncode == status
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
-def test_output_that_cannot_be_written_is_no_success():
+def test_unwritable_output_is_a_failure():
     with Path("/dev/full").open("w") as full:
         assert run(_MAIN, "--version", stdout=full, stderr=subprocess.DEVNULL).returncode

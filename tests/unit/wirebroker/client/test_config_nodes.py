@@ -26,14 +26,17 @@ ADDRESSES = {number: PeerAddress("node", number) for number in (1, 2)}
 
 
 class ScriptedNode:
-    def __init__(self, number, asked):
+    def __init__(self, number, requested_nodes):
         self._number = number
-        self._asked = asked
+        self._asked = requested_nodes
 
     async def request(self, key, _body, *, at_most=None, timeout_s=None):
         del at_most, timeout_s
         if key is ApiKey.DESCRIBE_CLUSTER:
-            nodes = [SimpleNamespace(broker_id=each, host="node", port=each) for each in ADDRESSES]
+            nodes = [
+                SimpleNamespace(broker_id=node_id, host="node", port=node_id)
+                for node_id in ADDRESSES
+            ]
             return SimpleNamespace(error_code=0, error_message=None, brokers=nodes, controller_id=1)
         self._asked.append(self._number)
         row = SimpleNamespace(error_code=0, error_message=None, configs=[])
@@ -56,7 +59,7 @@ class ScriptedCluster(KafkaClient):
 
     async def metadata(self, topics=None, *, may_create=False):
         del topics, may_create
-        assert not self.asks_controllers, "a controller does not serve Metadata"
+        assert not self.uses_controllers, "a controller does not serve Metadata"
         self._brokers = dict(ADDRESSES)
 
 
@@ -101,6 +104,6 @@ async def test_a_request_goes_to_the_node_that_serves_it(
 async def test_an_unknown_controller_is_named(work):
     client = ScriptedCluster()
     await client.use_controllers()
-    with pytest.raises(ClientError, match="there is no controller 7; running are 1, 2"):
+    with pytest.raises(ClientError, match="there is no controller 7; running controllers: 1, 2"):
         await work(client, BROKER_LOGGER, "7")
     assert client.asked == []

@@ -8,27 +8,27 @@ from wirebroker.client.records.consuming import PartitionsReader
 from wirebroker.client.topics.leaders import TopicPartition
 from wirebroker.net.client.settings import PeerAddress
 from wirebroker.testing import Broker
-from wirebroker.testing.clients.kit_client import kit_client
+from wirebroker.testing.clients.internal_client import internal_client
 
 
-def test_a_reader_stands_where_it_was_to_end_though_more_has_come():
-    place = TopicPartition("orders", 0)
+def test_reader_stops_at_its_end_offset_despite_more_records():
+    partition = TopicPartition("orders", 0)
 
     async def read(address):
-        async with kit_client(address) as client:
-            found: list[int] = []
+        async with internal_client(address) as client:
+            offsets: list[int] = []
 
-            def take(_place, records):
-                found.extend(record.offset for record in records)
+            def take(_partition, records):
+                offsets.extend(record.offset for record in records)
                 return True
 
-            reader = PartitionsReader(client, {place: 0}, take, until={place: 2})
+            reader = PartitionsReader(client, {partition: 0}, take, until={partition: 2})
             await reader.run()
-            return found, reader.positions
+            return offsets, reader.positions
 
     with Broker() as broker:
         for number in range(4):
             broker.produce("orders", str(number))
         host, port = broker.bootstrap_servers.split(":")
-        found = asyncio.run(read(PeerAddress(host, int(port))))
-        assert found == ([0, 1], {place: 2})
+        result = asyncio.run(read(PeerAddress(host, int(port))))
+        assert result == ([0, 1], {partition: 2})

@@ -27,7 +27,7 @@ class ScriptedCluster:
         self.asked.append(key)
         if key is ApiKey.METADATA:
             return SimpleNamespace(topics=[])
-        brokers = [SimpleNamespace(broker_id=each) for each in (1, 2)]
+        brokers = [SimpleNamespace(broker_id=broker_id) for broker_id in (1, 2)]
         return SimpleNamespace(error_code=0, error_message=None, brokers=brokers)
 
     async def broker_ids(self) -> list[int]:
@@ -39,7 +39,7 @@ def cluster() -> ScriptedCluster:
     return ScriptedCluster()
 
 
-async def test_the_moves_of_a_plan_are_checked_with_one_list_of_brokers(
+async def test_plan_is_checked_with_one_broker_list_request(
     cluster: ScriptedCluster,
 ) -> None:
     client = cast("KafkaClient", cluster)
@@ -51,6 +51,8 @@ async def test_the_moves_of_a_plan_are_checked_with_one_list_of_brokers(
     assert refused.value.code == ErrorCode.INVALID_REPLICA_ASSIGNMENT
 
 
-async def test_topics_are_checked_while_all_brokers_are_fenced(cluster: ScriptedCluster) -> None:
+async def test_deletable_topics_are_checked_while_all_brokers_are_fenced(
+    cluster: ScriptedCluster,
+) -> None:
     await check_deletable_topics(cast("KafkaClient", cluster), ["orders"])
     assert cluster.asked == [ApiKey.METADATA]

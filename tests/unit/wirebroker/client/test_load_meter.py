@@ -7,7 +7,7 @@ import pytest
 from wirebroker.client.records.load_meter import LoadMeter
 
 
-def test_rates_are_of_the_time_that_passed():
+def test_rates_use_the_elapsed_time():
     meter = LoadMeter(100.0)
     meter.add(10, 1 << 20, 0.1)
     first = meter.window(102.0)
@@ -29,7 +29,7 @@ def test_percentiles_count_records_not_batches():
     assert meter.percentiles_ms(0.5, 0.98, 0.99, 1.0) == [1.0, 1.0, 10.0, 100.0]
 
 
-def test_nothing_has_no_rates():
+def test_empty_meter_has_zero_rates():
     meter = LoadMeter(0.0)
     assert meter.total(0.0).records_per_s == 0
     assert meter.percentiles_ms(0.5) == [0.0]

@@ -10,11 +10,11 @@ from wirebroker.client.records.partitioning import murmur2, partition_for
 
 
 @given(st.binary(max_size=40))
-def test_the_hash_is_that_of_another_client(key):
+def test_hash_equals_that_of_another_client(key):
     assert murmur2(key) == other_murmur2(key) & 0xFFFFFFFF
 
 
-def test_the_hash_is_that_of_kafkas_own_tests():
+def test_hash_equals_the_values_of_kafkas_tests():
     """The cases of Kafka's UtilsTest.testMurmur2."""
     expected = {
         b"21": -973932308,
@@ -29,6 +29,6 @@ def test_the_hash_is_that_of_kafkas_own_tests():
     }
 
 
-def test_a_partition_is_one_of_those_that_there_are():
-    found = {partition_for(str(number).encode(), 3) for number in range(100)}
-    assert found == {0, 1, 2}
+def test_partition_is_within_the_topic():
+    partitions = {partition_for(str(number).encode(), 3) for number in range(100)}
+    assert partitions == {0, 1, 2}

@@ -15,16 +15,16 @@ from wirebroker.client.topics.leaders import TopicPartition
 
 
 def numbers(share):
-    return [f"{each}" for each in share]
+    return [f"{partition}" for partition in share]
 
 
-def test_members_get_runs_and_the_first_get_the_rest():
+def test_members_get_consecutive_partitions_and_the_first_get_the_remainder():
     shares = assigned_by_range({"b": ["t", "u"], "a": ["t"]}, {"t": 5, "u": 1})
     assert numbers(shares["a"]) == ["t-0", "t-1", "t-2"]
     assert numbers(shares["b"]) == ["t-3", "t-4", "u-0"]
 
 
-def test_more_members_than_partitions_leave_some_without():
+def test_more_members_than_partitions_leaves_some_empty():
     shares = assigned_by_range({"a": ["t"], "b": ["t"], "c": ["gone"]}, {"t": 1})
     assert {member: numbers(share) for member, share in shares.items()} == {
         "a": ["t-0"],
@@ -33,13 +33,13 @@ def test_more_members_than_partitions_leave_some_without():
     }
 
 
-def test_what_consumers_tell_each_other_is_read_back():
-    places = [TopicPartition("t", 1), TopicPartition("t", 4), TopicPartition("ü", 0)]
-    assert assignment_of(assignment_bytes(places)) == places
+def test_subscription_and_assignment_round_trip():
+    partitions = [TopicPartition("t", 1), TopicPartition("t", 4), TopicPartition("ü", 0)]
+    assert assignment_of(assignment_bytes(partitions)) == partitions
     assert subscription_of(subscription_bytes(["t", "ü"])) == ["t", "ü"]
 
 
 @pytest.mark.parametrize("data", [b"", b"\0\0\0\0\0\x02\0\x01a", b"\0\0\x7f\xff\xff\xff\0\x05ab"])
-def test_what_is_no_subscription_wants_nothing(data):
+def test_invalid_subscription_or_assignment_is_empty(data):
     assert subscription_of(data) == []
     assert assignment_of(data) == []

@@ -13,16 +13,18 @@ from wirebroker.client.topics.leaders import TopicPartition
 
 
 def places(*replicas):
-    return {TopicPartition("t", number): list(each) for number, each in enumerate(replicas)}
+    return {
+        TopicPartition("t", number): list(broker_ids) for number, broker_ids in enumerate(replicas)
+    }
 
 
-def test_replicas_that_may_stay_stay():
+def test_replicas_on_valid_brokers_are_kept():
     current = places([1, 2], [2, 3], [3, 1])
     assert planned_replicas(current, [1, 2, 3]) == current
     assert planned_replicas(current, [1, 2, 4]) == places([1, 2], [2, 4], [4, 1])
 
 
-def test_fewer_and_more_replicas():
+def test_replication_factor_can_be_lowered_and_raised():
     assert planned_replicas(places([1, 2, 3]), [1, 2, 3], count=1) == places([1])
     assert planned_replicas(places([1]), [1, 2], count=2) == places([1, 2])
     with pytest.raises(ValueError, match="3 replicas on 2 brokers"):
@@ -35,26 +37,26 @@ def test_fewer_and_more_replicas():
     ),
     brokers=st.sets(st.integers(1, 9), min_size=3).map(sorted),
 )
-def test_a_plan_is_on_the_brokers_and_moves_no_more_than_it_must(current, brokers):
+def test_plan_uses_given_brokers_and_moves_few_replicas(current, brokers):
     planned = planned_replicas(places(*current), brokers)
-    for place, before in places(*current).items():
-        after = planned[place]
+    for partition, before in places(*current).items():
+        after = planned[partition]
         assert len(set(after)) == len(after) == len(before)
         assert set(after) <= set(brokers)
         assert set(before) & set(brokers) <= set(after)
         if before[0] in brokers:
             assert after[0] == before[0]
-    if not {each for replicas in current for each in replicas} & set(brokers):
-        held = Counter(dict.fromkeys(brokers, 0))
-        held.update(each for replicas in planned.values() for each in replicas)
-        assert max(held.values()) - min(held.values()) <= 1
+    if not {broker_id for replicas in current for broker_id in replicas} & set(brokers):
+        replica_counts = Counter(dict.fromkeys(brokers, 0))
+        replica_counts.update(broker_id for replicas in planned.values() for broker_id in replicas)
+        assert max(replica_counts.values()) - min(replica_counts.values()) <= 1
 
 
-def test_a_plan_is_read_as_it_was_written():
+def test_written_plan_is_read_back():
     plan = places([1, 2], [3])
     assert read_plan(plan_text(plan)) == plan
-    theirs = '{"partitions":[{"topic":"t","partition":0,"replicas":[1],"log_dirs":["any"]}]}'
-    assert read_plan(theirs) == places([1])
+    kafka_plan = '{"partitions":[{"topic":"t","partition":0,"replicas":[1],"log_dirs":["any"]}]}'
+    assert read_plan(kafka_plan) == places([1])
 
 
 @pytest.mark.parametrize(
@@ -70,6 +72,6 @@ def test_a_plan_is_read_as_it_was_written():
         '{"partitions":[{"topic":"t","partition":0,"replicas":"12"}]}',
     ],
 )
-def test_what_is_no_plan_is_refused(text):
+def test_invalid_plan_is_refused(text):
     with pytest.raises(ValueError, match=r"."):
         read_plan(text)

@@ -76,21 +76,21 @@ async def fails(cluster, *, may_create=True):
     return cluster.hand_clock.passed_ms
 
 
-async def test_a_cluster_that_makes_no_topics_is_not_waited_for():
+async def test_no_wait_when_the_cluster_does_not_create_topics():
     assert await fails(ScriptedCluster(makes_topics="false")) == 0
 
 
-async def test_a_topic_that_may_not_be_made_is_not_waited_for():
+async def test_no_wait_for_a_topic_that_must_not_be_created():
     assert await fails(ScriptedCluster(), may_create=False) == 0
 
 
-async def test_a_topic_that_is_being_made_is_waited_for():
+async def test_waits_for_a_topic_being_created():
     cluster = ScriptedCluster(is_there_after=50)
-    (found,) = await find_topics(cluster, ["orders"], may_create=True)
-    assert (found.name, cluster.hand_clock.passed_ms) == ("orders", 50 * PAUSE_MS)
+    (topic,) = await find_topics(cluster, ["orders"], may_create=True)
+    assert (topic.name, cluster.hand_clock.passed_ms) == ("orders", 50 * PAUSE_MS)
 
 
-async def test_where_it_may_not_be_asked_some_seconds_say_it():
+async def test_waits_3_seconds_when_the_cluster_config_is_not_readable():
     refusal = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     assert await fails(ScriptedCluster(refusal=refusal)) == 3000
     cluster = ScriptedCluster(refusal=refusal, is_there_after=5)

@@ -34,9 +34,9 @@ async def described(client: RawClient, kind: int, name: str) -> list[list[Any]]:
     resource = {"resource_type": kind, "resource_name": name, "configuration_keys": None}
     answer = await client.ask(ApiKey.DESCRIBE_CONFIGS, 4, {"resources": [resource]})
     return [
-        [each.name, each.value, each.read_only, each.config_source]
-        for each in answer.results[0].configs
-        if "new.thing" in each.name
+        [config.name, config.value, config.read_only, config.config_source]
+        for config in answer.results[0].configs
+        if "new.thing" in config.name
     ]
 
 

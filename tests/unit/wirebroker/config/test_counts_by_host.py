@@ -49,6 +49,6 @@ def test_counts_are_read_as_kafka_reads_them(text, counts):
         "a\0b:1",
     ],
 )
-def test_what_kafka_refuses_is_refused(text):
+def test_values_that_kafka_refuses_are_refused(text):
     with pytest.raises(ConfigError, match="it must be a list of host:count"):
         Config({NAME: text})

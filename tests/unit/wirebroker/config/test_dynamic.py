@@ -34,19 +34,22 @@ if TYPE_CHECKING:
         ("listener.name.plaintext.ssl.client.auth", "perhaps", "one of"),
     ],
 )
-def test_what_cannot_be_used_is_passed_over_with_a_sentence(name, value, word) -> None:
+def test_unusable_dynamic_value_is_ignored_with_a_message(name, value, word) -> None:
     config = Config({"max.connections": "9"})
-    found, problems = with_usable(
+    usable_config, problems = with_usable(
         config, cluster_wide={}, this_broker={name: value, "max.connections.per.ip": "4"}
     )
-    assert (found.int("max.connections"), found.int("max.connections.per.ip")) == (9, 4)
+    assert (usable_config.int("max.connections"), usable_config.int("max.connections.per.ip")) == (
+        9,
+        4,
+    )
     (problem,) = problems
     assert word in problem
     with pytest.raises(ConfigError, match=word):
         check_change(config, cluster_wide={}, this_broker={name: value}, is_default=False)
 
 
-def test_what_is_only_for_single_brokers_is_passed_over_among_the_defaults() -> None:
+def test_broker_only_configs_are_ignored_as_cluster_defaults() -> None:
     wide = {"listeners": "PLAINTEXT://:1", "listener.name.plaintext.max.connections": "3"}
     assert usable(wide, Config(), is_default=True).keys() == {
         "listener.name.plaintext.max.connections"
@@ -54,40 +57,40 @@ def test_what_is_only_for_single_brokers_is_passed_over_among_the_defaults() -> 
     assert usable(wide, Config(), is_default=False) == wide
 
 
-def test_values_that_do_not_fit_together_leave_the_layer_below_in_force() -> None:
-    found, problems = with_usable(
+def test_inconsistent_dynamic_values_fall_back_to_the_layer_below() -> None:
+    usable_config, problems = with_usable(
         Config(),
         cluster_wide={"max.connections": "7"},
         this_broker={"log.cleaner.threads": "200"},
     )
-    assert found.int("max.connections") == 7
-    assert found.int("log.cleaner.threads") == 1
+    assert usable_config.int("max.connections") == 7
+    assert usable_config.int("log.cleaner.threads") == 1
     assert "dedupe" in problems[0]
 
 
-def test_a_listener_that_cannot_be_served_here_leaves_the_layer_below_in_force() -> None:
+def test_unsupported_dynamic_listener_falls_back_to_the_layer_below() -> None:
     secure = {
         "listeners": "PLAINTEXT://:9092,SSL://:9093",
         "max.connections": "7",
     }
-    found, (problem,) = with_usable(Config(), cluster_wide={}, this_broker=secure)
-    assert found.list("listeners") == ("PLAINTEXT://:9092",)
+    usable_config, (problem,) = with_usable(Config(), cluster_wide={}, this_broker=secure)
+    assert usable_config.list("listeners") == ("PLAINTEXT://:9092",)
     assert "SSL" in problem
 
 
-def test_a_listener_has_its_own_value_or_the_brokers() -> None:
+def test_listener_config_overrides_the_broker_config() -> None:
     config = Config(
         {"max.connections": "9", "listener.name.inside.max.connections": "3"}
     ).with_dynamic(
         cluster_wide={"listener.name.other.max.connections": "5"},
         this_broker={"listener.name.inside.max.connections": "4"},
     )
-    found = [config.listener_int(name, "max.connections") for name in ("INSIDE", "OTHER", "THIRD")]
-    assert found == [4, 5, 9]
+    limits = [config.listener_int(name, "max.connections") for name in ("INSIDE", "OTHER", "THIRD")]
+    assert limits == [4, 5, 9]
     assert config.warnings() == ()
 
 
-def test_names_of_listeners_configs_are_understood() -> None:
+def test_listener_prefixed_config_names_are_recognized() -> None:
     own = "listener.name.inside.ssl.keystore.location"
     assert base_name(own) == "ssl.keystore.location"
     assert (row_of(own), row_of("no.such")) == (row_of("ssl.keystore.location"), None)
@@ -118,26 +121,26 @@ def added(port: int) -> tuple[tuple[str, str], tuple[str, str]]:
     )
 
 
-async def test_a_listener_that_was_added_is_there_after_a_restart(tmp_path: Path) -> None:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port = one.getsockname()[1]
+async def test_added_listener_exists_after_a_restart(tmp_path: Path) -> None:
+    with socket.socket() as free_socket:
+        free_socket.bind(("127.0.0.1", 0))
+        port = free_socket.getsockname()[1]
     async with running(tmp_path) as server, client_of(server) as client:
         assert await change(client, *added(port)) == 0
     async with running(tmp_path) as server:
         inside = await RawClient.connect(("127.0.0.1", port))
         answer = await inside.ask(ApiKey.METADATA, 12, {"topics": []})
-        assert [(each.host, each.port) for each in answer.brokers] == [("127.0.0.1", port)]
+        assert [(broker.host, broker.port) for broker in answer.brokers] == [("127.0.0.1", port)]
         await inside.close()
 
 
-async def test_a_listener_that_cannot_be_opened_is_said_and_the_others_serve(
+async def test_listener_that_cannot_be_opened_is_logged_and_others_serve(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with caplog.at_level(logging.ERROR), socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
+    with caplog.at_level(logging.ERROR), socket.socket() as socket_in_use:
+        socket_in_use.bind(("127.0.0.1", 0))
+        socket_in_use.listen()
+        port = socket_in_use.getsockname()[1]
         async with running(tmp_path) as server, client_of(server) as client:
             assert await change(client, *added(port)) == 0
             assert server.listeners is not None
@@ -146,7 +149,7 @@ async def test_a_listener_that_cannot_be_opened_is_said_and_the_others_serve(
     assert "INSIDE cannot be opened" in caplog.text
 
 
-async def test_with_advertised_addresses_only_what_is_not_advertised_may_go(tmp_path: Path) -> None:
+async def test_only_unadvertised_listeners_can_be_removed(tmp_path: Path) -> None:
     settings: dict[str, Any] = {
         "listeners": "PLAINTEXT://127.0.0.1:0,INSIDE://127.0.0.1:0",
         "advertised.listeners": "PLAINTEXT://127.0.0.1:0",

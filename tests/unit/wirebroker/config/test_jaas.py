@@ -44,7 +44,7 @@ _READ = [
 
 
 @pytest.mark.parametrize(("options", "read"), _READ)
-def test_options_are_read_as_java_reads_them(options: str, read: dict[str, str]) -> None:
+def test_options_are_read_like_java(options: str, read: dict[str, str]) -> None:
     for start in (_PLAIN, f'"{_PLAIN}"', f"/* x */\n{_PLAIN}"):
         for flag in ("required", "REQUISITE", '"Sufficient"', "'optional'"):
             assert login_options(f"{start} {flag} {options}", "PLAIN") == read
@@ -59,7 +59,7 @@ def test_options_are_read_as_java_reads_them(options: str, read: dict[str, str])
         *('a="b;', "a=b/c;", 'a="b;\n', ";;"),
     ],
 )
-def test_options_that_java_refuses_are_refused(options: str) -> None:
+def test_options_refused_by_java_are_refused(options: str) -> None:
     with pytest.raises(ValueError, match=r"it ends|write|is missing"):
         login_options(f"{_PLAIN} required {options}", "PLAIN")
 
@@ -82,13 +82,13 @@ def test_options_that_java_refuses_are_refused(options: str) -> None:
         (";", "write the name of a login module"),
     ],
 )
-def test_refusals_say_what_to_write_and_show_no_value(line: str, why: str) -> None:
+def test_refusals_tell_what_to_write_and_show_no_value(line: str, why: str) -> None:
     with pytest.raises(ValueError, match=why) as refused:
         login_options(line, "PLAIN")
     assert "hunter" not in str(refused.value)
 
 
-def test_quoted_text_is_read_back() -> None:
+def test_quoted_text_round_trips() -> None:
     text = "".join(map(chr, range(256)))
     assert login_options(f"{_PLAIN} required a={quoted(text)};", "PLAIN") == {"a": text}
 
@@ -128,13 +128,13 @@ def sections(text: str) -> dict[str, list[tuple[str, dict[str, str]]]]:
     if options.problem is not None:
         raise ConfigError(options.problem)
     return {
-        name: [(each.name, dict(each.options)) for each in modules]
+        name: [(module.name, dict(module.options)) for module in modules]
         for name, modules in options.sections.items()
     }
 
 
 @pytest.mark.parametrize(("text", "read"), _SECTIONS)
-def test_jaas_files_are_read_as_java_reads_them(text: str, read: dict) -> None:
+def test_jaas_files_are_read_like_java(text: str, read: dict) -> None:
     assert sections(text) == read
 
 
@@ -158,7 +158,7 @@ def test_jaas_files_are_read_as_java_reads_them(text: str, read: dict) -> None:
         ("S { a.B required; }; x", "line 1: it ends too early"),
     ],
 )
-def test_jaas_files_that_java_refuses_are_refused(text: str, why: str) -> None:
+def test_jaas_files_refused_by_java_are_refused(text: str, why: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(f"/jaas cannot be used: {why}")) as refused:
         sections(text)
     assert "hunter2" not in str(refused.value)

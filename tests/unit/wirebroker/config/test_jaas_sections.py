@@ -57,16 +57,20 @@ def load(tmp_path: Path, file: str | None = FILE, environment=None, **flags: str
     path = tmp_path / "jaas.conf"
     if file is not None:
         path.write_text(file)
-    given = {"KAFKA_OPTS": f"-D{LOGIN_CONFIG}={path}", **(environment or {})}
-    return load_config(file=None, environment=given, flags=SETTINGS | flags)
+    variables = {"KAFKA_OPTS": f"-D{LOGIN_CONFIG}={path}", **(environment or {})}
+    return load_config(file=None, environment=variables, flags=SETTINGS | flags)
 
 
 def passwords(config: Config) -> dict[str, dict[str, str]]:
-    found = [*listeners_of(config), *controller_listeners_of(config)]
-    return {each.name: dict(each.sasl.passwords) for each in found if each.sasl is not None}
+    listeners = [*listeners_of(config), *controller_listeners_of(config)]
+    return {
+        listener.name: dict(listener.sasl.passwords)
+        for listener in listeners
+        if listener.sasl is not None
+    }
 
 
-def test_listeners_take_their_logins_from_config_own_section_and_common_section(tmp_path):
+def test_listener_login_comes_from_config_then_own_then_common_section(tmp_path):
     config = load(tmp_path)
     assert passwords(config) == {
         "INSIDE": {"own": "p3"},
@@ -84,15 +88,17 @@ def test_listeners_take_their_logins_from_config_own_section_and_common_section(
     assert passwords(changed)["OUTSIDE"] == {"first": "p0"}
     removed = changed.with_dynamic(cluster_wide={}, this_broker={})
     assert passwords(removed)["OUTSIDE"] == {"all": "p1"}
-    shown = repr([config.describe_broker(), config.java_options, listeners_of(config)])
-    assert not [each for each in ("p0", "p1", "p2", "p3", "p4", "p5") if f"'{each}'" in shown]
+    text = repr([config.describe_broker(), config.java_options, listeners_of(config)])
+    assert not [
+        password for password in ("p0", "p1", "p2", "p3", "p4", "p5") if f"'{password}'" in text
+    ]
 
 
-def test_kerberos_takes_keys_from_a_section(tmp_path):
+def test_kerberos_keytab_comes_from_a_jaas_section(tmp_path):
     listeners = listeners_of(
         load(tmp_path, **{"listener.name.outside.sasl.enabled.mechanisms": "GSSAPI"})
     )
-    (outside,) = (each for each in listeners if each.name == "OUTSIDE")
+    (outside,) = (listener for listener in listeners if listener.name == "OUTSIDE")
     assert outside.sasl is not None
     assert outside.sasl.kerberos is not None
     assert outside.sasl.kerberos.keys.principal == "kafka/h@R"
@@ -111,7 +117,7 @@ def test_kerberos_takes_keys_from_a_section(tmp_path):
         ),
     ],
 )
-def test_login_that_the_file_does_not_give_is_refused(tmp_path, file, why):
+def test_missing_login_section_is_refused(tmp_path, file, why):
     with pytest.raises(ConfigError, match=why):
         load(tmp_path, file)
     # As in Apache Kafka: no listener needs it.
@@ -122,7 +128,7 @@ def test_login_that_the_file_does_not_give_is_refused(tmp_path, file, why):
 
 @pytest.mark.parametrize("variable", VARIABLES)
 @pytest.mark.parametrize("form", ["{}", "={}", "file:{}", "file://{}", "${{dir}}/jaas.conf"])
-def test_file_is_named_by_each_variable_of_the_start_scripts(tmp_path, variable, form):
+def test_each_start_script_variable_can_name_the_jaas_file(tmp_path, variable, form):
     path = tmp_path / "jaas.conf"
     path.write_text(FILE)
     option = f"-D{LOGIN_CONFIG}={form.format(path)} -Ddir={tmp_path}"
@@ -131,7 +137,7 @@ def test_file_is_named_by_each_variable_of_the_start_scripts(tmp_path, variable,
     assert passwords(config)["INSIDE"] == {"own": "p3"}
 
 
-def test_one_line_names_the_properties_without_effect(tmp_path):
+def test_java_properties_without_effect_cause_one_warning(tmp_path):
     options = (
         "-Djava.security.krb5.conf=/etc/krb5.conf -Xmx1G -Dsecret=hunter2 -Da"
         f" -D{LOGIN_CONFIG}=/x -D{ALLOWED_URLS}=https://identity.example.org"
@@ -148,7 +154,7 @@ def test_one_line_names_the_properties_without_effect(tmp_path):
     assert own.list(ALLOWED_URLS) == ("https://x.org",)
 
 
-def test_client_takes_its_login_from_the_section_of_clients(tmp_path, monkeypatch):
+def test_client_login_comes_from_the_client_section(tmp_path, monkeypatch):
     load(tmp_path)
     java = local_java_options({"KAFKA_OPTS": f"-D{LOGIN_CONFIG}={tmp_path / 'jaas.conf'}"})
     settings = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}

@@ -20,32 +20,32 @@ from wirebroker.config.security.principal_rules import principal_name, principal
 RECORDED: dict[str, Any] = json.loads(Path(__file__).with_name("kafka_names.json").read_text())
 
 
-def test_certificates_have_the_users_that_kafka_gives_them() -> None:
+def test_certificate_users_equal_kafkas() -> None:
     different: list[Any] = []
     for rules, name, user, error in RECORDED["certificates"]:
         try:
-            found = principal_name(principal_rules(rules), name)
+            result = principal_name(principal_rules(rules), name)
         except ValueError:
             # Kafka starts with a replacement that fails each login; here the start fails.
             is_same = error not in {None, "NoMatchingRule"} or "$" in rules
-            found = None
+            result = None
         else:
             is_same = error in {None, "NoMatchingRule"}
-        if not is_same or found != user:
-            different.append((rules, name, user, found))
+        if not is_same or result != user:
+            different.append((rules, name, user, result))
     assert different == []
     assert len(RECORDED["certificates"]) > 700
 
 
-def test_kerberos_principals_have_the_users_that_kafka_gives_them() -> None:
+def test_kerberos_users_equal_kafkas() -> None:
     different: list[Any] = []
     for rule, name, user in RECORDED["kerberos"]:
         try:
-            found: str | None = user_of(name, kerberos_rules((rule,)), "EXAMPLE.COM")
+            result: str | None = user_of(name, kerberos_rules((rule,)), "EXAMPLE.COM")
         except NoUserError:
-            found = None
-        if found != user:
-            different.append((rule, name, user, found))
+            result = None
+        if result != user:
+            different.append((rule, name, user, result))
     assert different == []
 
 
@@ -70,12 +70,12 @@ def test_kerberos_principals_have_the_users_that_kafka_gives_them() -> None:
         ("a\\", "too early"),
     ],
 )
-def test_what_has_no_translation_is_refused(pattern: str, why: str) -> None:
+def test_untranslatable_java_pattern_is_refused(pattern: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         java_pattern(pattern)
 
 
-def test_a_replacement_goes_on_behind_an_empty_match() -> None:
+def test_replacement_continues_after_an_empty_match() -> None:
     """Python's own `sub` would continue at the same position."""
     replacement = JavaReplacement("<$1>", java_pattern("(x)?(.*?)"))
     assert replacement.replace("xab") == "<x><>a<>b<>"

@@ -14,30 +14,30 @@ JAAS = "listener.name.sasl_plaintext.gssapi.sasl.jaas.config"
 KEYTAB = 'useKeyTab=true storeKey=true keyTab="/etc/kafka.keytab"'
 
 
-def with_line(options: str, **others: str) -> Config:
+def with_line(options: str, **settings: str) -> Config:
     return Config(
         {
             "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
             "sasl.enabled.mechanisms": "GSSAPI",
             JAAS: f"{MODULE} required {options};",
-            **others,
+            **settings,
         }
     )
 
 
-def test_a_listener_has_a_principal_its_key_and_rules() -> None:
+def test_listener_has_a_principal_keytab_and_rules() -> None:
     rules = "listener.name.sasl_plaintext.sasl.kerberos.principal.to.local.rules"
     config = with_line(
         f"{KEYTAB} principal='kafka/h@R' serviceName=kafka",
         **{rules: "RULE:[1:$1](a.*)s/a/b/gL,DEFAULT", "sasl.kerberos.service.name": "kafka"},
     )
-    (found,) = listeners_of(config)
-    assert found.sasl is not None
-    assert found.sasl.kerberos is not None
-    assert found.sasl.kerberos.keys == KerberosKeys(
+    (listener,) = listeners_of(config)
+    assert listener.sasl is not None
+    assert listener.sasl.kerberos is not None
+    assert listener.sasl.kerberos.keys == KerberosKeys(
         principal="kafka/h@R", keytab="/etc/kafka.keytab", service_name="kafka"
     )
-    assert [each.parts for each in found.sasl.kerberos.rules] == [1, None]
+    assert [rule.parts for rule in listener.sasl.kerberos.rules] == [1, None]
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_a_listener_has_a_principal_its_key_and_rules() -> None:
         (f"{KEYTAB} principal='kafka/h@R' serviceName=other", "serviceName=other"),
     ],
 )
-def test_a_line_that_cannot_be_used_is_refused(options: str, why: str) -> None:
+def test_unusable_jaas_line_is_refused(options: str, why: str) -> None:
     with pytest.raises(ConfigError, match=why):
         listeners_of(with_line(options, **{"sasl.kerberos.service.name": "kafka"}))
 
@@ -73,7 +73,7 @@ def test_a_line_that_cannot_be_used_is_refused(options: str, why: str) -> None:
         "RULE:[99999999999:$1]",
     ],
 )
-def test_what_is_no_rule_is_refused(rule: str) -> None:
+def test_invalid_kerberos_rule_is_refused(rule: str) -> None:
     line = f"{KEYTAB} principal='kafka/h@R'"
     with pytest.raises(ConfigError, match=r"principal\.to\.local\.rules cannot be used"):
         listeners_of(with_line(line, **{"sasl.kerberos.principal.to.local.rules": rule}))
@@ -95,7 +95,7 @@ def test_what_is_no_rule_is_refused(rule: str) -> None:
         ("RULE:[1:App.$1]", "alice@R", "App.alice"),
     ],
 )
-def test_rules_give_names(rules: str, principal: str, user: str) -> None:
+def test_kerberos_rules_map_principals_to_users(rules: str, principal: str, user: str) -> None:
     assert user_of(principal, kerberos_rules(tuple(rules.split(","))), "R") == user
 
 
@@ -112,6 +112,6 @@ def test_rules_give_names(rules: str, principal: str, user: str) -> None:
         ("", "alice@R"),
     ],
 )
-def test_who_has_no_name_is_refused(rules: str, principal: str) -> None:
+def test_principal_without_a_matching_rule_is_refused(rules: str, principal: str) -> None:
     with pytest.raises(NoUserError):
         user_of(principal, kerberos_rules(tuple(filter(None, rules.split(",")))), "R")

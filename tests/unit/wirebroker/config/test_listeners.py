@@ -8,12 +8,12 @@ from wirebroker.config import Config, ConfigError
 from wirebroker.config.listeners.listeners import Address, listeners_of
 
 
-def test_kafkas_default_is_every_interface_and_the_address_of_arrival():
+def test_default_listener_binds_every_interface_without_advertised_address():
     (listener,) = listeners_of(Config())
     assert listener == ("PLAINTEXT", "", 9092, "PLAINTEXT", None, None, None)
 
 
-def test_named_listeners_are_mapped_and_advertised_one_by_one():
+def test_named_listeners_have_their_own_protocol_and_advertised_address():
     config = Config(
         {
             "listeners": "inside://:9092,OUTSIDE://[::1]:9094",
@@ -24,11 +24,11 @@ def test_named_listeners_are_mapped_and_advertised_one_by_one():
     )
     inside, outside = listeners_of(config)
     assert inside == ("INSIDE", "", 9092, "PLAINTEXT", Address("broker1", 9092), None, None)
-    told = Address("kafka.example.org", 443)
-    assert outside == ("OUTSIDE", "::1", 9094, "PLAINTEXT", told, None, None)
+    advertised = Address("kafka.example.org", 443)
+    assert outside == ("OUTSIDE", "::1", 9094, "PLAINTEXT", advertised, None, None)
 
 
-def test_the_controllers_listener_is_left_out():
+def test_controller_listener_is_not_a_client_listener():
     config = Config(
         {
             "listeners": "PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093",
@@ -41,7 +41,7 @@ def test_the_controllers_listener_is_left_out():
     assert (listener.name, listener.advertised) == ("PLAINTEXT", Address("localhost", 9092))
 
 
-def test_one_port_may_serve_ipv4_and_ipv6():
+def test_ipv4_and_ipv6_listeners_may_share_a_port():
     config = Config(
         {
             "listeners": "A://127.0.0.1:9092,B://[::1]:9092",
@@ -73,7 +73,7 @@ def test_one_port_may_serve_ipv4_and_ipv6():
         ({"inter.broker.listener.name": "X"}, "not an advertised listener"),
     ],
 )
-def test_what_cannot_be_opened_or_told_is_said_in_one_line(settings, words):
+def test_unusable_listener_settings_are_refused_in_one_line(settings, words):
     with pytest.raises(ConfigError) as caught:
         listeners_of(Config(settings))
     assert words in str(caught.value)

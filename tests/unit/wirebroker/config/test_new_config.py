@@ -56,13 +56,13 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    results: dict[str, Any] = json.loads(done.stdout)
+    return results
 
 
 def _replace_last(path: Path, old: str, new: str) -> None:
-    before, found, after = path.read_text(encoding="utf-8").rpartition(old)
-    assert found
+    before, separator, after = path.read_text(encoding="utf-8").rpartition(old)
+    assert separator
     path.write_text(before + new + after, encoding="utf-8")
 
 
@@ -70,21 +70,21 @@ def _replace_last(path: Path, old: str, new: str) -> None:
     ("where", "value"),
     [("without a file", 43), ("default", 42), ("file", 7), ("environment", 8), ("flag", 9)],
 )
-def test_it_is_taken_from_wherever_settings_come(
+def test_new_config_is_read_from_every_source(
     answers: dict[str, Any], where: str, value: int
 ) -> None:
     assert answers[where] == [value], "and nothing is warned of"
 
 
-def test_a_value_out_of_its_range_is_refused(answers: dict[str, Any]) -> None:
+def test_new_config_out_of_range_is_refused(answers: dict[str, Any]) -> None:
     assert answers["refused"] == "wirebroker.new.thing=0 cannot be used: it must be at least 1"
 
 
-def test_a_name_that_is_like_it_gets_it_as_a_hint(answers: dict[str, Any]) -> None:
+def test_misspelled_new_config_is_refused_with_a_hint(answers: dict[str, Any]) -> None:
     assert "did you mean wirebroker.new.thing?" in answers["hint"]
 
 
-def test_a_broker_describes_it_and_lets_it_be_changed(answers: dict[str, Any]) -> None:
+def test_new_broker_config_is_described_and_altered(answers: dict[str, Any]) -> None:
     of_topics = ["log.new.thing.ms", "60", False, STATIC]
     name = "wirebroker.new.thing"
     assert answers["before"] == [of_topics, [name, "50", False, STATIC]]
@@ -92,12 +92,12 @@ def test_a_broker_describes_it_and_lets_it_be_changed(answers: dict[str, Any]) -
     assert answers["after"] == [of_topics, [name, "51", False, CLUSTER_WIDE]]
 
 
-def test_a_topic_has_it_with_the_brokers_as_its_default(answers: dict[str, Any]) -> None:
+def test_new_topic_config_defaults_to_the_broker_config(answers: dict[str, Any]) -> None:
     assert answers["topic"] == [["new.thing.ms", "70", False, TOPICS_OWN]]
     assert answers["settings"] == 42
 
 
-def test_it_is_told_in_the_documents_and_by_the_command(answers: dict[str, Any]) -> None:
+def test_new_config_appears_in_documentation_and_cli(answers: dict[str, Any]) -> None:
     assert answers["text"] == ["log.new.thing.ms=42", "wirebroker.new.thing=42"]
     # The tables of the profile, the brokers and the topics.
     assert [line.split("`")[1] for line in answers["docs"]] == [

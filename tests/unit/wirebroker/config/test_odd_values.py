@@ -52,13 +52,13 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("name", "text", "words"), REFUSED)
-def test_what_kept_a_broker_from_starting_by_a_traceback_is_refused(name, text, words):
+def test_malformed_values_are_refused_without_a_traceback(name, text, words):
     with pytest.raises(ConfigError, match=words):
         Config({name: text})
 
 
 @pytest.mark.parametrize("label", VALUES)
-def test_each_config_reads_each_odd_value_or_refuses_it(label):
+def test_each_config_accepts_or_refuses_each_odd_value(label):
     read = 0
     for name in ROWS:
         for set_name in (name, listener_config("PLAINTEXT", name)):
@@ -71,23 +71,23 @@ def test_each_config_reads_each_odd_value_or_refuses_it(label):
 
 
 @pytest.mark.parametrize("name", ["super.users", "sasl.enabled.mechanisms", "listeners"])
-def test_a_value_that_no_response_can_hold_is_described_as_null(name):
+def test_value_too_long_for_a_response_is_described_as_null(name):
     text = {"super.users": f"User:{LONG}", "sasl.enabled.mechanisms": "PLAIN," * 8_000}.get(
         name, "PLAINTEXT://:1," * 4_000
     )
     config = Config({name: text.rstrip(",")})
     rows = [
-        each._asdict() | {"synonyms": [row._asdict() for row in each.synonyms]}
-        for each in config.describe_broker()
+        description._asdict() | {"synonyms": [row._asdict() for row in description.synonyms]}
+        for description in config.describe_broker()
     ]
     result = {**BROKER, "error_code": 0, "error_message": None, "configs": rows}
     assert encode_response(ApiKey.DESCRIBE_CONFIGS, 4, {"results": [result]})
-    (row,) = (each for each in rows if each["name"] == name)
+    (row,) = (row for row in rows if row["name"] == name)
     assert row["value"] is None or len(row["value"]) < len(text)
 
 
 @pytest.mark.parametrize("label", VALUES)
-async def test_an_alter_configs_with_an_odd_value_has_a_response(label, tmp_path):
+async def test_alter_configs_with_an_odd_value_gets_a_response(label, tmp_path):
     text = VALUES[label][:32_767]
     codes = set()
     async with running(tmp_path) as server, client_of(server) as client:

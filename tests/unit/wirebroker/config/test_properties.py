@@ -40,7 +40,7 @@ JAVA_READS = [
 
 
 @pytest.mark.parametrize(("text", "settings"), JAVA_READS)
-def test_a_properties_file_is_read_as_java_reads_it(text, settings):
+def test_properties_file_is_read_like_java(text, settings):
     assert parse_properties(text) == settings
 
 
@@ -61,7 +61,7 @@ def test_a_properties_file_is_read_as_java_reads_it(text, settings):
         ("```\nnode.id=1\n```\n", "another kind of file"),
     ],
 )
-def test_what_is_no_properties_file_is_told_apart(text, kind):
+def test_other_file_formats_are_recognized(text, kind):
     assert foreign_kind(text) == kind
 
 
@@ -78,7 +78,7 @@ def test_what_is_no_properties_file_is_told_apart(text, kind):
         "k\u00fc=1\n",
     ],
 )
-def test_whatever_may_be_properties_is_taken(text):
+def test_possible_properties_text_is_accepted(text):
     assert foreign_kind(text) is None
 
 
@@ -88,7 +88,7 @@ def test_a_broken_unicode_escape_is_refused():
 
 
 @given(st.dictionaries(st.text("ab.:= #!\\", min_size=1), st.text("xy=: \\#\t")))
-def test_what_is_written_with_escapes_comes_back(settings):
+def test_escaped_keys_and_values_are_read_back(settings):
     def escaped(text: str) -> str:
         return "".join(f"\\{c}" if c in "\\=: #!" else c.replace("\t", "\\t") for c in text)
 
@@ -106,7 +106,7 @@ def test_what_is_written_with_escapes_comes_back(settings):
         ("KAFKA_LISTENER_NAME_KAFKA_X", "listener.name.kafka.x"),
     ],
 )
-def test_a_kafka_variable_names_the_config_as_in_kafkas_image(variable, name):
+def test_kafka_variable_maps_to_a_config_like_kafkas_image(variable, name):
     assert settings_from_environment({variable: "1"}) == {name: "1"}
 
 
@@ -116,7 +116,7 @@ def test_variable_with_a_broken_escape_is_refused_by_its_name(value):
         settings_from_environment({"KAFKA_X": value})
 
 
-def test_variables_of_the_java_machine_and_of_others_set_nothing():
+def test_java_and_unrelated_variables_set_no_config():
     environment = {"KAFKA_HEAP_OPTS": "-Xmx1G", "KAFKA_": "x", "PATH": "/bin", "kafka_node_id": "1"}
     assert settings_from_environment(environment) == {}
 

@@ -40,7 +40,7 @@ _SOME_BUILDER = "com.example.Builder"
         ("listener.name.outside.principal.builder.class", "com.example.Builder"),
     ],
 )
-def test_a_setting_that_asks_for_protection_is_refused_by_its_name(name, value):
+def test_unsupported_security_setting_is_refused_by_name(name, value):
     config = Config({name: value})
     with pytest.raises(StartError, match=re.escape(name)) as refused:
         check_protection(config)
@@ -67,7 +67,7 @@ def test_a_setting_that_asks_for_protection_is_refused_by_its_name(name, value):
         ("listener.name.outside.max.connections", "5"),
     ],
 )
-def test_a_default_that_is_spelled_out_asks_for_nothing(name, value):
+def test_explicit_default_of_a_security_setting_is_accepted(name, value):
     assert asking_names({name: value}) == ()
 
 
@@ -88,11 +88,11 @@ def test_a_default_that_is_spelled_out_asks_for_nothing(name, value):
         ("sasl.login.refresh.window.factor", "0.5"),
     ],
 )
-def test_what_is_there_may_be_asked_for(name, value):
+def test_supported_security_setting_is_accepted(name, value):
     assert asking_names({name: value}) == ()
 
 
-def test_the_defaults_are_those_that_apache_kafka_shows():
+def test_defaults_equal_those_of_apache_kafka():
     defaults = [name for name in ROWS_WITHOUT_EFFECT if is_about_protection(name)]
     defaults = [name for name in defaults if name.startswith(("ssl.", "sasl."))]
     assert asking_names(dict.fromkeys(defaults, "")) == ()
@@ -100,7 +100,7 @@ def test_the_defaults_are_those_that_apache_kafka_shows():
 
 
 @pytest.mark.parametrize("place", ["file", "environment", "flag"])
-def test_it_is_refused_wherever_it_is_said(tmp_path, monkeypatch, capsys, place):
+def test_security_setting_is_refused_from_every_source(tmp_path, monkeypatch, capsys, place):
     arguments = ["serve", "--data-dir", str(tmp_path / "data"), "--port", "0"]
     if place == "file":
         file = tmp_path / "server.properties"
@@ -111,14 +111,14 @@ def test_it_is_refused_wherever_it_is_said(tmp_path, monkeypatch, capsys, place)
     else:
         arguments += ["--set", f"{_BUILDER_NAME}={_SOME_BUILDER}"]
     assert cli.run(arguments) == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert said.startswith("wirebroker: principal.builder.class")
-    assert "--unprotected" in said
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert error.startswith("wirebroker: principal.builder.class")
+    assert "--unprotected" in error
     assert not Path(tmp_path / "data").exists()
 
 
-def test_what_is_passed_over_is_said_once():
+def test_ignored_security_settings_are_logged_once():
     config = Config(
         {"super.users": "User:a", "wirebroker.unprotected": "true", "num.io.threads": "2"}
     )
@@ -127,13 +127,13 @@ def test_what_is_passed_over_is_said_once():
     assert second == "these Kafka configs have no effect in wirebroker: num.io.threads"
 
 
-def test_a_directory_with_protection_in_it_is_refused_unless_it_may_be_open():
+def test_directory_with_acls_is_refused_unless_unprotected():
     with pytest.raises(StartError, match=r"/data contains ACLs, super\.users, which would"):
         check_directory(["ACLs", "super.users"], "/data", Config())
     check_directory(["ACLs"], "/data", Config({"wirebroker.unprotected": "true"}))
     check_directory([], "/data", Config())
 
 
-def test_the_switch_is_true_or_false():
+def test_unprotected_is_a_boolean():
     with pytest.raises(ConfigError, match=r"wirebroker\.unprotected"):
         Config({"wirebroker.unprotected": "perhaps"})

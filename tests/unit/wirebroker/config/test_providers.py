@@ -55,7 +55,7 @@ def load(tmp_path: Path, text: str, environment=None, providers=PROVIDERS, **fla
     ],
 )
 @pytest.mark.parametrize("source", ["file", "environment", "flags"])
-def test_placeholders_are_resolved_wherever_they_are_set(
+def test_placeholders_are_resolved_in_every_config_source(
     tmp_path, vault, placeholder, value, source
 ):
     environment = {"HOURS": "79", "TENS": "8", "ONES": "0"}
@@ -69,7 +69,7 @@ def test_placeholders_are_resolved_wherever_they_are_set(
     assert config.warnings() == load(tmp_path, "", {}).warnings()
 
 
-def test_names_of_providers_are_free_and_others_are_left_alone(tmp_path):
+def test_provider_names_are_free_and_unknown_placeholders_are_kept(tmp_path):
     providers = (
         f"config.providers=vault\nconfig.providers.vault.class={PACKAGE}.EnvVarConfigProvider\n"
     )
@@ -104,9 +104,7 @@ def test_names_of_providers_are_free_and_others_are_left_alone(tmp_path):
         ("${e:path:HOME}", "must not have a path"),
     ],
 )
-def test_a_placeholder_that_cannot_be_resolved_stops_the_start(
-    tmp_path, vault, placeholder, reason
-):
+def test_unresolvable_placeholder_stops_the_start(tmp_path, vault, placeholder, reason):
     text = placeholder.replace("%s", str(vault))
     with pytest.raises(ConfigError, match=reason) as caught:
         load(tmp_path, "", {"HOME": "/"}, **{"broker.rack": text})
@@ -169,15 +167,19 @@ def test_resolved_values_are_hidden_whatever_their_type(tmp_path, vault):
         f"log.segment.bytes=${{f:{vault}/x.properties:hours}}777777\n"
     )
     config = load(tmp_path, lines)
-    described = {each.name: each for each in config.describe_broker()}
+    described = {description.name: description for description in config.describe_broker()}
     for name in ("log.retention.hours", "broker.rack", "log.segment.bytes"):
         assert (described[name].value, described[name].is_sensitive) == (None, True)
-    (segment_bytes,) = (each for each in config.describe_topic({}) if each.name == "segment.bytes")
+    (segment_bytes,) = (
+        description
+        for description in config.describe_topic({})
+        if description.name == "segment.bytes"
+    )
     assert (segment_bytes.value, segment_bytes.is_sensitive) == (None, True)
-    shown = repr([*described.values(), *config.describe_topic({"segment.bytes": "9999999"})])
-    assert not any(secret in shown for secret in (SECRET, "'77'", "77777777"))
+    text = repr([*described.values(), *config.describe_topic({"segment.bytes": "9999999"})])
+    assert not any(secret in text for secret in (SECRET, "'77'", "77777777"))
     changed = config.with_dynamic(cluster_wide={"log.segment.bytes": "9999999"}, this_broker={})
-    described = {each.name: each for each in changed.describe_broker()}
+    described = {description.name: description for description in changed.describe_broker()}
     assert described["log.segment.bytes"].value == "9999999"
     assert "77777777" not in repr(described)
 
@@ -189,7 +191,7 @@ def test_listeners_stay_hidden_when_a_flag_changes_their_port(tmp_path):
     config = load_config(
         file=tmp_path / "server.properties", environment=environment, flags={}, port=7
     )
-    described = {each.name: each for each in config.describe_broker()}
+    described = {description.name: description for description in config.describe_broker()}
     for name in ("listeners", "advertised.listeners"):
         assert config.list(name) == ("PLAINTEXT://127.0.0.1:7",)
         assert (described[name].value, described[name].is_sensitive) == (None, True)
@@ -207,7 +209,7 @@ def test_a_password_is_the_value_and_not_the_placeholder(tmp_path, vault):
 
 
 @pytest.mark.parametrize("is_default", [False, True])
-def test_placeholders_among_stored_configs_are_passed_over(tmp_path, is_default):
+def test_stored_configs_with_placeholders_are_ignored(tmp_path, is_default):
     config = load(tmp_path, "", {"HOME": "/"})
     stored = {
         "log.retention.ms": "5000",
@@ -221,7 +223,10 @@ def test_placeholders_among_stored_configs_are_passed_over(tmp_path, is_default)
     assert not changed.is_set("ssl.keystore.password")
     assert not changed.is_set("listener.name.x.plain.sasl.jaas.config")
     assert changed.is_set("metric.name")
-    assert len([each for each in problems if "${e:HOME} cannot be set by a request" in each]) == 2
+    assert (
+        len([problem for problem in problems if "${e:HOME} cannot be set by a request" in problem])
+        == 2
+    )
 
 
 def test_refusals_of_a_change_show_no_resolved_value(tmp_path):

@@ -11,12 +11,12 @@ from wirebroker.config.quorum import controllers_of, is_member, parse_address
 MEMBER = {"process.roles": "broker", "node.id": "2", "controller.listener.names": "CONTROLLER"}
 
 
-def test_a_node_without_roles_brings_its_own_controller():
+def test_node_without_roles_runs_its_own_controller():
     assert not is_member(Config())
     assert controllers_of(Config()) == []
 
 
-def test_a_member_asks_those_who_are_named_each_once():
+def test_joining_broker_contacts_each_configured_controller_once():
     config = Config(
         {
             **MEMBER,
@@ -26,11 +26,11 @@ def test_a_member_asks_those_who_are_named_each_once():
     )
     assert is_member(config)
     assert controllers_of(config) == [("c1", 9093), ("::1", 9094), ("c2", 9093)]
-    assert [each.name for each in listeners_of(config)] == ["PLAINTEXT"]
+    assert [listener.name for listener in listeners_of(config)] == ["PLAINTEXT"]
 
 
 @pytest.mark.parametrize("text", ["c1", "c1:", ":9", "c1:0", "c1:65536", "0.0.0.0:9", "a@b:1"])
-def test_what_is_no_address_is_named(text):
+def test_invalid_address_is_refused(text):
     with pytest.raises(ConfigError, match="write host:port"):
         parse_address(text, "HOST:PORT")
 
@@ -57,11 +57,11 @@ def test_what_is_no_address_is_named(text):
         ),
     ],
 )
-def test_what_keeps_a_member_from_joining_is_said(settings, words):
+def test_invalid_settings_of_a_joining_broker_are_refused(settings, words):
     with pytest.raises(ConfigError, match=words):
         listeners_of(Config(MEMBER | settings))
 
 
-def test_one_with_a_controller_of_its_own_names_no_others():
+def test_node_with_its_own_controller_may_not_name_other_voters():
     with pytest.raises(ConfigError, match="to join the other nodes"):
         Config({"controller.quorum.voters": "1@a:1,2@b:1"})

@@ -35,7 +35,7 @@ def _is_topic_config_read(name: str, sources: str) -> bool:
     return re.search(rf'\.{field}\b|\bname = "{re.escape(name)}"', text) is not None
 
 
-def test_the_rows_that_nothing_reads_are_those_that_say_so() -> None:
+def test_configs_without_a_reader_are_marked_as_such() -> None:
     sources = _sources()
     unread = {
         name
@@ -44,16 +44,16 @@ def test_the_rows_that_nothing_reads_are_those_that_say_so() -> None:
         if (f'"{name}"' not in sources or name == row.topic_name)
         and not (row.topic_name and _is_topic_config_read(row.topic_name, sources))
     }
-    told = {name for name, row in BROKER_ROWS.items() if row.effect is Effect.SHOWN}
-    assert unread == told
+    documented = {name for name, row in BROKER_ROWS.items() if row.effect is Effect.SHOWN}
+    assert unread == documented
 
 
-def test_no_code_reads_a_config_that_is_told_to_have_no_effect() -> None:
+def test_configs_without_effect_are_not_read() -> None:
     sources = _sources()
     assert [name for name in ROWS_WITHOUT_EFFECT if f'"{name}"' in sources] == []
 
 
-def test_the_topic_configs_that_nothing_reads_are_those_that_say_so() -> None:
+def test_topic_configs_without_a_reader_are_marked_as_such() -> None:
     sources = _sources()
     unread = {name for name in TOPIC_ROWS if not _is_topic_config_read(name, sources)}
     assert unread == {name for name, row in TOPIC_ROWS.items() if row.effect is Effect.SHOWN}

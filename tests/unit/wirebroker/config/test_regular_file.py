@@ -35,7 +35,7 @@ def places(tmp_path: Path) -> dict[str, str]:
     }
 
 
-def test_what_is_no_regular_file_is_told(places: dict[str, str]) -> None:
+def test_only_regular_files_up_to_the_limit_are_read(places: dict[str, str]) -> None:
     for path, why in places.items():
         with pytest.raises(OSError, match=why):
             read_regular(path, 10)
@@ -47,7 +47,7 @@ def test_a_regular_file_is_read_through_a_link(tmp_path: Path) -> None:
     check_regular(tmp_path / "link")
 
 
-def test_stores_and_keytabs_are_regular_files(places: dict[str, str]) -> None:
+def test_stores_and_keytabs_must_be_regular_files(places: dict[str, str]) -> None:
     for path, why in places.items():
         if "longer" in why:
             continue

@@ -78,13 +78,13 @@ KAFKA_REFUSES = [
 
 
 @pytest.mark.parametrize(("name", "text", "shown"), KAFKA_SHOWS)
-def test_a_value_is_read_and_shown_as_kafka_does(name, text, shown):
+def test_value_is_parsed_and_formatted_like_kafka(name, text, shown):
     validate_topic_config(name, text)
     assert text_of(TOPIC_ROWS[name].parse(text)) == shown
 
 
 @pytest.mark.parametrize(("name", "text"), KAFKA_REFUSES)
-def test_what_kafka_refuses_is_refused_in_one_short_sentence(name, text):
+def test_value_that_kafka_refuses_is_refused_in_one_sentence(name, text):
     with pytest.raises(ConfigError) as caught:
         validate_topic_config(name, text)
     message = str(caught.value)
@@ -111,16 +111,16 @@ def test_what_kafka_refuses_is_refused_in_one_short_sentence(name, text):
         (float("-inf"), "-Infinity"),
     ],
 )
-def test_doubles_are_written_as_java_writes_them(value, shown):
+def test_doubles_are_formatted_like_java(value, shown):
     assert text_of(value) == shown
 
 
-def test_every_default_passes_its_own_rules():
+def test_every_default_is_valid():
     for row in TOPIC_ROWS.values():
         row.default_value()
 
 
-def test_a_password_never_stands_in_a_message():
+def test_no_error_message_contains_a_password():
     row = ConfigRow(
         name="secret", type=ConfigType.PASSWORD, default=None, doc="", choices=("right",)
     )

@@ -22,8 +22,8 @@ def with_settings(**changes: str) -> Config:
     return Config({**sasl_listener("PLAIN", "SCRAM-SHA-256"), **changes})
 
 
-def test_a_listener_has_its_own_mechanisms_users_and_lifetimes() -> None:
-    (found,) = listeners_of(
+def test_listener_has_its_own_mechanisms_users_and_lifetimes() -> None:
+    (listener,) = listeners_of(
         with_settings(
             **{
                 "connections.max.reauth.ms": "9000",
@@ -31,12 +31,12 @@ def test_a_listener_has_its_own_mechanisms_users_and_lifetimes() -> None:
             }
         )
     )
-    assert (found.protocol, found.protocol_number) == ("SASL_PLAINTEXT", 2)
-    assert found.sasl is not None
-    assert found.sasl.mechanisms == ("PLAIN", "SCRAM-SHA-256")
-    assert found.sasl.passwords == PLAIN_USERS
-    assert found.sasl.reauthentication_ms == {"PLAIN": 1000, "SCRAM-SHA-256": 9000}
-    assert "secret" not in repr(found)
+    assert (listener.protocol, listener.protocol_number) == ("SASL_PLAINTEXT", 2)
+    assert listener.sasl is not None
+    assert listener.sasl.mechanisms == ("PLAIN", "SCRAM-SHA-256")
+    assert listener.sasl.passwords == PLAIN_USERS
+    assert listener.sasl.reauthentication_ms == {"PLAIN": 1000, "SCRAM-SHA-256": 9000}
+    assert "secret" not in repr(listener)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_a_listener_has_its_own_mechanisms_users_and_lifetimes() -> None:
     ],
 )
 @pytest.mark.parametrize("listener", ["PLAINTEXT", "SASL_PLAINTEXT"])
-def test_unknown_mechanism_is_refused_wherever_it_is_set(name: str, listener: str) -> None:
+def test_unknown_mechanism_is_refused_in_every_config(name: str, listener: str) -> None:
     settings = with_settings(listeners=f"{listener}://127.0.0.1:0")
     for text in ("SCRAM-SHA-51", "plain", "PLAIN;SCRAM-SHA-512", "PLAIN,SCRAM-SHA-51"):
         with pytest.raises(ConfigError, match=re.escape(f"{name}={text} cannot be used")):
@@ -93,24 +93,24 @@ def test_jaas_line_of_unknown_mechanism_is_refused(mechanism: str) -> None:
         ("inter.broker.listener.name", "SASL_PLAINTEXT", "both set"),
     ],
 )
-def test_what_cannot_be_kept_is_refused_by_its_name(name: str, value: str, why: str) -> None:
+def test_unsupported_sasl_config_is_refused_by_name(name: str, value: str, why: str) -> None:
     with pytest.raises(ConfigError, match=why):
         listeners_of(with_settings(**{name: value}))
 
 
-def test_plain_needs_its_users() -> None:
+def test_plain_without_users_is_refused() -> None:
     settings = {**sasl_listener("PLAIN")}
     del settings[_JAAS]
     with pytest.raises(ConfigError, match=f"{_JAAS} is missing"):
         listeners_of(Config(settings))
 
 
-def test_users_may_change_while_the_broker_runs() -> None:
+def test_sasl_users_are_changed_dynamically() -> None:
     changed = {_JAAS: f'{_PLAIN} required user_carol="x";'}
     config = with_settings()
     check_change(config, cluster_wide={}, this_broker=changed, is_default=False)
-    (found,) = listeners_of(config.with_dynamic(cluster_wide={}, this_broker=changed))
-    assert found.sasl is not None
-    assert dict(found.sasl.passwords) == {"carol": "x"}
+    (listener,) = listeners_of(config.with_dynamic(cluster_wide={}, this_broker=changed))
+    assert listener.sasl is not None
+    assert dict(listener.sasl.passwords) == {"carol": "x"}
     with pytest.raises(ConfigError, match="semicolon"):
         check_change(config, cluster_wide={}, this_broker={_JAAS: "x"}, is_default=False)

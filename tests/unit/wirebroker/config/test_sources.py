@@ -24,7 +24,7 @@ def load(
     return load_config(file=file, environment=environment or {}, flags=flags or {}, **address)
 
 
-def test_flags_beat_environment_beats_file_beats_default(tmp_path):
+def test_flags_override_environment_then_file_then_defaults(tmp_path):
     text = "num.partitions=2\n"
     environment = {"KAFKA_NUM_PARTITIONS": "3"}
     flags = {"num.partitions": "4"}
@@ -34,19 +34,19 @@ def test_flags_beat_environment_beats_file_beats_default(tmp_path):
     assert load(tmp_path, text, environment, flags).int("num.partitions") == 4
 
 
-def test_the_profile_holds_without_a_file_only(tmp_path):
+def test_profile_applies_only_without_a_config_file(tmp_path):
     assert load(tmp_path).int("offsets.topic.replication.factor") == 1
     assert load(tmp_path).log_directories == ("./data",)
     assert load(tmp_path, "").int("offsets.topic.replication.factor") == 3
     assert load(tmp_path, "").log_directories == ("/tmp/kafka-logs",)
 
 
-def test_log_dir_is_not_hidden_by_the_profiles_log_dirs(tmp_path):
+def test_log_dir_overrides_the_profiles_log_dirs(tmp_path):
     assert load(tmp_path, environment={"KAFKA_LOG_DIR": "/x"}).log_directories == ("/x",)
     assert load(tmp_path, flags={"log.dirs": "/y"}).log_directories == ("/y",)
 
 
-def test_port_and_host_flags_replace_those_of_the_first_listener(tmp_path):
+def test_port_and_host_flags_change_the_first_client_listener(tmp_path):
     (listener,) = listeners_of(load(tmp_path, port=0))
     assert (listener.host, listener.port) == ("127.0.0.1", 0)
     (listener,) = listeners_of(load(tmp_path, host="::1"))
@@ -56,25 +56,27 @@ def test_port_and_host_flags_replace_those_of_the_first_listener(tmp_path):
         "listener.security.protocol.map=A:PLAINTEXT,B:PLAINTEXT,CONTROLLER:PLAINTEXT\n"
     )
     listeners = listeners_of(load(tmp_path, text, port=7))
-    assert [(each.name, each.host, each.port) for each in listeners] == [
+    assert [(listener.name, listener.host, listener.port) for listener in listeners] == [
         ("A", "h", 7),
         ("B", "", 2),
     ]
 
 
-def test_clients_are_told_the_port_of_the_flag_where_they_were_told_the_one_it_replaces(tmp_path):
+def test_port_flag_changes_the_advertised_port_only_if_it_was_the_same(tmp_path):
     text = (
         "listeners=A://:9092,B://:9093\nadvertised.listeners=A://h:9092,B://h:9093\n"
         "listener.security.protocol.map=A:PLAINTEXT,B:PLAINTEXT\n"
     )
-    told = [each.advertised for each in listeners_of(load(tmp_path, text, port=7))]
-    assert told == [("h", 7), ("h", 9093)]
+    advertised = [listener.advertised for listener in listeners_of(load(tmp_path, text, port=7))]
+    assert advertised == [("h", 7), ("h", 9093)]
     forwarded = text.replace("A://h:9092", "A://h:443")
-    told = [each.advertised for each in listeners_of(load(tmp_path, forwarded, port=7))]
-    assert told == [("h", 443), ("h", 9093)]
+    advertised = [
+        listener.advertised for listener in listeners_of(load(tmp_path, forwarded, port=7))
+    ]
+    assert advertised == [("h", 443), ("h", 9093)]
 
 
-def test_variables_of_several_lines_are_used_as_in_apaches_image(tmp_path):
+def test_multiline_variables_are_read_like_apaches_image(tmp_path):
     module = "org.apache.kafka.common.security.plain.PlainLoginModule"
     lines = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
     environment = {
@@ -97,14 +99,14 @@ def test_variables_of_several_lines_are_used_as_in_apaches_image(tmp_path):
     assert config.value("ssl.truststore.certificates") == lines.strip()
 
 
-def test_a_file_that_cannot_be_read_is_said_in_one_line(tmp_path):
+def test_unreadable_config_file_is_reported_in_one_line(tmp_path):
     with pytest.raises(ConfigError, match="missing cannot be read: no such file"):
         load_config(file=tmp_path / "missing", environment={}, flags={})
     with pytest.raises(ConfigError, match="hexadecimal"):
         load(tmp_path, "a=\\uXY")
 
 
-def test_a_directory_or_another_kind_of_file_is_no_file_of_settings(tmp_path):
+def test_config_path_must_be_a_regular_file(tmp_path):
     with pytest.raises(ConfigError, match="is a directory: give the properties file"):
         load_config(file=tmp_path, environment={}, flags={})
     with pytest.raises(ConfigError, match="is a JSON file, not a properties file: write lines"):
@@ -113,7 +115,7 @@ def test_a_directory_or_another_kind_of_file_is_no_file_of_settings(tmp_path):
         load(tmp_path, "a=b\n" * 300_000)
 
 
-def test_a_flag_that_is_misspelt_is_refused_with_what_was_meant(tmp_path):
+def test_misspelled_flag_is_refused_with_a_hint(tmp_path):
     with pytest.raises(ConfigError, match=r"num\.partitons \(did you mean num\.partitions\?\)"):
         load(tmp_path, flags={"num.partitons": "3"})
     with pytest.raises(ConfigError, match=r"a topic config, the broker's is log\.retention\.ms"):
@@ -130,12 +132,14 @@ def test_a_flag_that_is_misspelt_is_refused_with_what_was_meant(tmp_path):
         ("", {}, {"wirebroker.durabilty": "fsync"}),
     ],
 )
-def test_a_misspelt_name_of_ours_is_refused_wherever_it_stands(tmp_path, text, environment, flags):
+def test_misspelled_wirebroker_config_is_refused_in_every_source(
+    tmp_path, text, environment, flags
+):
     with pytest.raises(ConfigError, match=r"did you mean wirebroker\.durability\?"):
         load(tmp_path, text, environment, flags)
 
 
-def test_a_misspelt_name_of_a_file_is_warned_of_with_what_was_meant(tmp_path):
+def test_misspelled_name_in_a_file_is_warned_about_with_a_hint(tmp_path):
     config = load(tmp_path, "num.partitons=3\nzebra=1\n", {"KAFKA_LOG_RETENTION_HOUR": "1"})
     assert config.warnings() == (
         "unknown configs are ignored: log.retention.hour (did you mean log.retention.hours?), "
@@ -153,14 +157,14 @@ def test_a_misspelt_name_of_a_file_is_warned_of_with_what_was_meant(tmp_path):
         "ssl.keystore.filename",
     ],
 )
-def test_what_kafka_knows_is_no_misspelling(tmp_path, name):
+def test_names_known_to_kafka_are_not_misspellings(tmp_path, name):
     value = "3" if name.endswith(("threads", ".ms")) else ""
     config = load(tmp_path, flags={name: value})
     assert config.unknown == ()
     assert config.without_effect == (name,)
 
 
-def test_a_comma_is_part_of_the_data_directorys_name(tmp_path):
+def test_data_dir_flag_may_contain_a_comma(tmp_path):
     config = load(tmp_path, "log.dirs=a,b\n")
     assert config.log_directories == ("a", "b")
     config = load_config(file=None, environment={}, flags={}, data_directory="a, b ")
@@ -168,6 +172,6 @@ def test_a_comma_is_part_of_the_data_directorys_name(tmp_path):
     assert config.with_dynamic(cluster_wide={}, this_broker={}).log_directories == ("a, b ",)
 
 
-def test_an_address_that_cannot_be_used_is_found_before_anything_starts(tmp_path):
+def test_unusable_address_is_refused_before_the_start(tmp_path):
     with pytest.raises(ConfigError, match=r"ssl\.keystore\.location is missing"):
         load(tmp_path, "listeners=SSL://:9092")

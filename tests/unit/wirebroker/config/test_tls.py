@@ -15,14 +15,14 @@ BOTH = {"listeners": "SSL://:1,SASL_SSL://:2", "sasl.enabled.mechanisms": "SCRAM
 FILE = {"ssl.keystore.location": "/broker.pem", "ssl.keystore.type": "pem"}
 
 
-def test_a_listeners_own_values_come_before_the_brokers() -> None:
+def test_listener_values_override_broker_values() -> None:
     own = {
         "listener.name.sasl_ssl.ssl.keystore.location": "/other.p12",
         "listener.name.sasl_ssl.ssl.keystore.type": "PKCS12",
         "listener.name.sasl_ssl.ssl.keystore.password": "x",
         "listener.name.sasl_ssl.ssl.enabled.protocols": "TLSv1.3",
     }
-    first, second = (each.tls for each in listeners_of(Config({**BOTH, **FILE, **own})))
+    first, second = (listener.tls for listener in listeners_of(Config({**BOTH, **FILE, **own})))
     assert first is not None
     assert second is not None
     assert (first.keystore.type, first.keystore.location) == ("PEM", "/broker.pem")
@@ -30,7 +30,7 @@ def test_a_listeners_own_values_come_before_the_brokers() -> None:
     assert (first.versions, second.versions) == (VERSIONS, ("TLSv1.3",))
 
 
-def test_with_sasl_only_a_listeners_own_wish_asks_for_certificates() -> None:
+def test_sasl_listener_requires_certificates_only_by_its_own_config() -> None:
     settings = {**BOTH, **FILE, "ssl.client.auth": "required"}
     first, second = listeners_of(Config(settings))
     assert first.tls is not None
@@ -43,7 +43,7 @@ def test_with_sasl_only_a_listeners_own_wish_asks_for_certificates() -> None:
     assert second.tls.client_auth == "requested"
 
 
-def test_tls_alone_leaves_a_listener_open() -> None:
+def test_listener_with_tls_but_no_client_auth_is_open() -> None:
     (listener,) = listeners_of(Config({"listeners": "SSL://:1", **FILE}))
     assert listener.is_open
     assert listener.protocol_number == 1
@@ -64,16 +64,18 @@ def test_tls_alone_leaves_a_listener_open() -> None:
         ({**FILE, "ssl.principal.mapping.rules": "RULE:a/$1/"}, "has no group 1"),
     ],
 )
-def test_what_cannot_be_used_is_said_in_one_line(settings, words) -> None:
+def test_unusable_tls_settings_are_refused_in_one_line(settings, words) -> None:
     with pytest.raises(ConfigError) as caught:
         listeners_of(Config({"listeners": "SSL://:1", **settings}))
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_no_versions_of_tls_are_all_of_them() -> None:
+def test_empty_protocol_list_enables_all_tls_versions() -> None:
     settings = {**BOTH, **FILE, "listener.name.sasl_ssl.ssl.enabled.protocols": ""}
-    assert [each.tls and each.tls.versions for each in listeners_of(Config(settings))] == [
+    assert [
+        listener.tls and listener.tls.versions for listener in listeners_of(Config(settings))
+    ] == [
         VERSIONS,
         VERSIONS,
     ]
@@ -115,7 +117,7 @@ TRUST = {"ssl.truststore.location": "/authority.pem", "ssl.truststore.type": "PE
         ({"ssl.keystore.type": "PEM", KEY: "x", CHAIN: "x"}, None),
     ],
 )
-def test_configs_of_a_store_that_exclude_or_need_each_other_are_refused(settings, refused) -> None:
+def test_conflicting_or_incomplete_store_settings_are_refused(settings, refused) -> None:
     """As by Kafka's DefaultSslEngineFactory, for listeners, outgoing connections and clients."""
     of_listener = {f"listener.name.ssl.{name}": value for name, value in settings.items()}
     for read in (
@@ -133,12 +135,12 @@ def test_configs_of_a_store_that_exclude_or_need_each_other_are_refused(settings
 
 
 @pytest.mark.parametrize("name", ["ssl.enabled.protocols", "listener.name.ssl.ssl.client.auth"])
-def test_values_that_there_are_none_of_are_refused(name) -> None:
+def test_unknown_tls_values_are_refused(name) -> None:
     with pytest.raises(ConfigError, match="cannot be used"):
         Config({name: "SSLv3"})
 
 
-def test_suites_are_named_as_java_names_them() -> None:
+def test_cipher_suites_use_java_names() -> None:
     names = (
         "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
         "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
@@ -175,5 +177,5 @@ def test_suites_are_named_as_java_names_them() -> None:
         ("", "CN=a", None),
     ],
 )
-def test_rules_make_users_of_names(rules, subject, name) -> None:
+def test_mapping_rules_turn_subjects_into_user_names(rules, subject, name) -> None:
     assert principal_name(principal_rules(rules), subject) == name

@@ -23,18 +23,18 @@ def described(config: Config, name: str, overrides: dict[str, str] | None = None
     return next(row for row in rows if row.name == name)
 
 
-def test_defaults_are_those_of_topic_settings():
+def test_defaults_equal_topic_settings_defaults():
     assert Config().topic_settings({}) == TopicSettings()
 
 
-def test_a_dynamic_value_beats_a_static_one_and_this_broker_beats_the_cluster():
+def test_dynamic_values_override_static_and_broker_overrides_cluster():
     static = Config({"log.retention.ms": "1"})
     wide = static.with_dynamic(cluster_wide={"log.retention.ms": "2"}, this_broker={})
     both = static.with_dynamic(
         cluster_wide={"log.retention.ms": "2"}, this_broker={"log.retention.ms": "3"}
     )
-    kept = [each.topic_settings({}).retention_ms for each in (static, wide, both)]
-    assert kept == [1, 2, 3]
+    retention_times = [config.topic_settings({}).retention_ms for config in (static, wide, both)]
+    assert retention_times == [1, 2, 3]
 
 
 @pytest.mark.parametrize(
@@ -54,11 +54,11 @@ def test_a_dynamic_value_beats_a_static_one_and_this_broker_beats_the_cluster():
         ({"log.retention.minutes": "-7"}, -1),
     ],
 )
-def test_the_finest_unit_of_the_retention_time_wins(settings, retention_ms):
+def test_finest_retention_unit_wins(settings, retention_ms):
     assert Config(settings).topic_settings({}).retention_ms == retention_ms
 
 
-def test_a_topics_own_value_beats_the_brokers():
+def test_topic_config_overrides_the_broker_config():
     config = Config({"message.max.bytes": "10", "log.roll.hours": "1"})
     settings = config.topic_settings({"max.message.bytes": "20"})
     assert settings.max_message_bytes == 20
@@ -69,15 +69,15 @@ def test_the_flush_interval_falls_back_to_the_schedulers():
     assert Config({"log.flush.scheduler.interval.ms": "5"}).topic_settings({}).flush_ms == 5
 
 
-def test_an_internal_segment_size_may_lie_below_the_minimum():
+def test_internal_segment_bytes_may_be_below_the_minimum():
     assert Config().topic_settings({"internal.segment.bytes": "300"}).segment_bytes == 300
 
 
-def test_a_topic_config_of_a_newer_kafka_is_passed_over():
+def test_topic_config_of_a_newer_kafka_is_ignored():
     assert Config().topic_settings({"of.kafka.9": "x"}) == TopicSettings()
 
 
-def test_a_compacted_log_rolls_when_compaction_wants_it():
+def test_compacted_log_rolls_after_max_compaction_lag():
     settings = Config().topic_settings({"cleanup.policy": "compact", "max.compaction.lag.ms": "9"})
     assert settings.is_compacted
     assert not settings.is_deleted_by_retention
@@ -98,18 +98,18 @@ def test_a_compacted_log_rolls_when_compaction_wants_it():
         ({"controller.quorum.voters": "1@a:1,2@b:1"}, "controller.quorum.voters"),
     ],
 )
-def test_a_setting_that_cannot_be_used_is_named(settings, word):
+def test_unusable_setting_is_refused_by_name(settings, word):
     with pytest.raises(ConfigError, match=word):
         Config(settings)
 
 
-def test_the_older_name_of_the_node_id_still_counts():
+def test_older_name_of_the_node_id_is_accepted():
     assert Config({"broker.id": "7"}).node_id == 7
     assert Config({"node.id": "7"}).int("broker.id") == 7
     assert Config().node_id == 1
 
 
-def test_names_without_effect_and_unknown_names_give_one_line_each():
+def test_names_without_effect_and_unknown_names_give_one_warning_each():
     config = Config({"num.io.threads": "8", "background.threads": "1", "typo": "secret"})
     assert config.warnings() == (
         "these Kafka configs have no effect in wirebroker: background.threads, num.io.threads",
@@ -118,12 +118,12 @@ def test_names_without_effect_and_unknown_names_give_one_line_each():
     assert Config().warnings() == ()
 
 
-def test_the_profile_deviates_in_ten_settings_at_most():
+def test_one_node_profile_changes_at_most_ten_configs():
     assert len(ONE_NODE_PROFILE) <= 10
     assert ONE_NODE_PROFILE.keys() <= BROKER_ROWS.keys()
 
 
-def test_lists_and_directories_are_cut_at_commas():
+def test_lists_and_directories_are_split_at_commas():
     config = Config({"log.dirs": "/a , /b"})
     assert config.log_directories == ("/a", "/b")
     assert Config({"log.dir": "/c"}).log_directories == ("/c",)
@@ -138,7 +138,7 @@ def test_a_topic_default_shows_the_broker_config_as_its_synonym():
     assert not row.read_only
 
 
-def test_a_topics_own_value_stands_first_among_the_synonyms():
+def test_topic_config_is_the_first_synonym():
     row = described(
         Config({"message.max.bytes": "7"}), "max.message.bytes", {"max.message.bytes": "+9"}
     )
@@ -150,12 +150,12 @@ def test_a_topics_own_value_stands_first_among_the_synonyms():
     )
 
 
-def test_retention_that_comes_from_hours_counts_as_a_default_without_synonyms():
+def test_default_retention_hours_is_described_without_synonyms():
     row = described(Config({"log.retention.hours": "48"}), "retention.ms", {})
     assert (row.value, row.config_source, row.synonyms) == ("172800000", DEFAULT, ())
 
 
-def test_retention_that_comes_from_ms_lists_the_hours_below_it():
+def test_retention_ms_lists_retention_hours_as_synonym():
     row = described(Config({"log.retention.ms": "5"}), "retention.ms", {})
     assert row.config_source is STATIC
     assert row.synonyms == (
@@ -164,7 +164,7 @@ def test_retention_that_comes_from_ms_lists_the_hours_below_it():
     )
 
 
-def test_an_internal_config_is_shown_only_where_it_is_set():
+def test_internal_config_is_described_only_if_set():
     names = {row.name for row in Config().describe_topic({})}
     assert "internal.segment.bytes" not in names
     assert (
@@ -172,12 +172,12 @@ def test_an_internal_config_is_shown_only_where_it_is_set():
     )
 
 
-def test_unknown_settings_are_described_without_their_value():
+def test_unknown_configs_are_described_without_a_value():
     row = described(Config({"typo": "secret"}), "typo")
     assert (row.value, row.is_sensitive, row.config_type) == (None, True, 0)
 
 
-def test_cluster_wide_settings_are_described_alone():
+def test_cluster_wide_defaults_are_described_alone():
     config = Config().with_dynamic(cluster_wide={"min.insync.replicas": "1"}, this_broker={})
     (row,) = config.describe_cluster_default()
     assert row.config_source is ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
@@ -195,6 +195,6 @@ def test_topic_configs_are_checked_together():
         validate_topic_configs(Config(), {"remote.storage.enable": "true"})
 
 
-def test_asking_for_a_name_outside_the_table_is_our_mistake():
+def test_reading_a_config_outside_the_table_is_a_programming_error():
     with pytest.raises(AssertionError, match="not a row"):
         Config().int("num.io.threads")

@@ -68,8 +68,10 @@ class ListPartition:
         data = b"".join(self.batches)
         for position, header in iterate_batches(data):
             if header.last_offset >= offset:
-                rest = data[position:]
-                return SimpleNamespace(slice=SimpleNamespace(read=lambda rest=rest: rest))
+                remaining = data[position:]
+                return SimpleNamespace(
+                    slice=SimpleNamespace(read=lambda remaining=remaining: remaining)
+                )
         return SimpleNamespace(slice=None)
 
     def check_leader(self, current_leader_epoch: int = -1) -> None:
@@ -82,8 +84,10 @@ class ListPartition:
         if self.lacks_replicas:
             raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
 
-    def append(self, records: memoryview, *, now_ms: int, request_version: int, **more: Any) -> Any:
-        del now_ms, request_version, more
+    def append(
+        self, records: memoryview, *, now_ms: int, request_version: int, **options: Any
+    ) -> Any:
+        del now_ms, request_version, options
         if self.fails_with is not None:
             raise self.fails_with
         if len(records) > self.log.settings.max_message_bytes:
@@ -105,7 +109,7 @@ class ListPartition:
         self._watchers.append(on_advance)
 
     def unwatch(self, on_advance: Callable[[], None]) -> None:
-        self._watchers = [each for each in self._watchers if each != on_advance]
+        self._watchers = [watcher for watcher in self._watchers if watcher != on_advance]
 
 
 class ListReplicas:
@@ -114,8 +118,8 @@ class ListReplicas:
         self.failures: list[OSError] = []
         self.leaderships = Leaderships()
         if is_led:
-            for each in partitions.values():
-                self.elect(each)
+            for partition in partitions.values():
+                self.elect(partition)
 
     def elect(self, partition: Any) -> None:
         self.leaderships.tell(
@@ -147,10 +151,10 @@ def group_broker(
 ) -> Any:
     """Return a broker with groups; by default `__consumer_offsets` has one partition."""
     broker = make_broker(*records)
-    found = {0: ListPartition()} if partitions is None else partitions
+    offsets_partitions = {0: ListPartition()} if partitions is None else partitions
     broker.clock = clock or HandClock()
-    broker.replicas = ListReplicas(found, is_led=is_led)
-    count = max(1, len(found))
+    broker.replicas = ListReplicas(offsets_partitions, is_led=is_led)
+    count = max(1, len(offsets_partitions))
     values = {"initial_rebalance_delay_ms": 0, "offsets_topic_partition_count": count} | settings
     numbers = iter(range(1, 1_000_000))
     broker.groups = GroupCoordinator(
@@ -182,7 +186,7 @@ async def find_coordinator(broker: Any, version: int, *keys: str, **fields: Any)
     key = ApiKey.FIND_COORDINATOR
     frame = memoryview(bytearray(encode_request(key, version, {**sent, **fields})))
     request = Request(key, version, 7, "client", frame, 0, CONNECTION)
-    [handler] = [each for each in REGISTRY.handlers() if each.key is key]
+    [handler] = [handler for handler in REGISTRY.handlers() if handler.key is key]
     reply = handler.function(broker, request, decode_request(key, version, frame, 0))
     if hasattr(reply, "__await__"):
         reply = await reply

@@ -22,7 +22,7 @@ class RecordingChannel:
 
     async def ask(self, key: Any, body: Any) -> Any:
         self.topics += body["topics"]
-        results = [request(name=each["name"], error_code=0) for each in body["topics"]]  # type: ignore[arg-type]
+        results = [request(name=topic["name"], error_code=0) for topic in body["topics"]]  # type: ignore[arg-type]
         return request(topics=results)
 
 
@@ -44,13 +44,13 @@ async def test_only_explicit_broker_settings_are_sent_to_the_controller(
     creation.create(["a", "b"], Config(static, cluster_wide=cluster_wide), CONNECTION)
     assert await creation.until_made(timeout_s=10)
     sent = [
-        (each["name"], each["num_partitions"], each["replication_factor"])
-        for each in channel.topics
+        (topic["name"], topic["num_partitions"], topic["replication_factor"])
+        for topic in channel.topics
     ]
     assert sent == [("a", *shape), ("b", *shape)]
 
 
-async def test_an_internal_topic_is_created_as_its_coordinator_does():
+async def test_internal_topic_is_created_by_its_coordinator():
     channel = RecordingChannel()
     created: list[str] = []
 
@@ -67,4 +67,4 @@ async def test_an_internal_topic_is_created_as_its_coordinator_does():
     assert created == ["__consumer_offsets"]
     creation.create(["a"], Config({}), CONNECTION)
     assert await creation.until_made(timeout_s=10)
-    assert [each["name"] for each in channel.topics] == ["a"]
+    assert [topic["name"] for topic in channel.topics] == ["a"]

@@ -47,8 +47,8 @@ class Nodes:
         shared = list(batches)
         self.replicas = [SharedPartition(shared) for _ in range(2)]
         self.brokers = [
-            group_broker(partitions={0: each}, is_led=False, is_started=False)
-            for each in self.replicas
+            group_broker(partitions={0: replica}, is_led=False, is_started=False)
+            for replica in self.replicas
         ]
         for broker in self.brokers:
             broker.groups.start()
@@ -77,7 +77,7 @@ class Nodes:
     def commit(self, node: int, offset: int) -> Any:
         record = offset_commit_record("g", "t", 0, CommittedOffset(offset, 1, "", 1_000_000))
 
-        def operation(shard, token, moment):
+        def operation(shard, token, now):
             outcome = Outcome([record])
             outcome.answer(token, {"error_code": ErrorCode.NONE})
             return outcome
@@ -85,10 +85,10 @@ class Nodes:
         return self.submit(node, operation)
 
     def read(self, node: int) -> Any:
-        def operation(shard, token, moment):
+        def operation(shard, token, now):
             outcome = Outcome()
-            found = shard.offsets.find("g", "t", 0)
-            outcome.answer(token, {"offset": None if found is None else found.offset})
+            committed = shard.offsets.find("g", "t", 0)
+            outcome.answer(token, {"offset": None if committed is None else committed.offset})
             return outcome
 
         return self.submit(node, operation)
@@ -110,7 +110,7 @@ async def two_nodes() -> AsyncIterator[Nodes]:
         await nodes.stop()
 
 
-async def test_who_is_not_elected_coordinates_nothing():
+async def test_unelected_node_coordinates_nothing():
     async with two_nodes() as nodes:
         nodes.elect(0)
         await nodes.loaded(0)
@@ -120,7 +120,7 @@ async def test_who_is_not_elected_coordinates_nothing():
         assert nodes.brokers[1].groups.partitions() == []
 
 
-async def test_what_one_node_has_recorded_the_next_one_knows_and_the_first_again():
+async def test_new_leader_knows_the_records_of_former_leaders():
     async with two_nodes() as nodes:
         for offset in range(10, 16):
             node = offset % 2
@@ -131,7 +131,7 @@ async def test_what_one_node_has_recorded_the_next_one_knows_and_the_first_again
             assert nodes.read(1 - node) == NOT_COORDINATOR
 
 
-async def test_who_waits_for_a_commit_is_told_to_look_elsewhere():
+async def test_pending_commit_gets_not_coordinator_after_a_leader_change():
     async with two_nodes() as nodes:
         nodes.elect(0)
         await nodes.loaded(0)
@@ -144,7 +144,7 @@ async def test_who_waits_for_a_commit_is_told_to_look_elsewhere():
         assert nodes.read(1) == {"offset": 6}, "it was committed all the same"
 
 
-async def test_members_that_wait_are_told_and_soft_state_is_gone_when_the_leadership_returns():
+async def test_leader_change_answers_waiting_members_and_clears_soft_state():
     async with two_nodes() as nodes:
         nodes.elect(0)
         await nodes.loaded(0)
@@ -162,7 +162,7 @@ async def test_members_that_wait_are_told_and_soft_state_is_gone_when_the_leader
         assert not anew.groups["g"].members
 
 
-async def test_a_resignation_while_it_loads_ends_the_loading():
+async def test_resignation_cancels_loading():
     async with two_nodes() as nodes:
         nodes.elect(0)
         assert nodes.read(0) == {"error_code": ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
@@ -172,7 +172,7 @@ async def test_a_resignation_while_it_loads_ends_the_loading():
         assert list(nodes.brokers[0].groups.shards()) == []
 
 
-async def test_the_leadership_that_goes_on_in_a_later_epoch_is_loaded_anew():
+async def test_reelected_leader_reloads_the_partition():
     async with two_nodes() as nodes:
         nodes.elect(0)
         await nodes.loaded(0)
@@ -187,13 +187,13 @@ async def test_the_leadership_that_goes_on_in_a_later_epoch_is_loaded_anew():
         assert nodes.read(0) == {"offset": 6}
 
 
-async def test_timers_of_a_term_that_has_ended_do_nothing():
+async def test_timers_of_an_ended_term_do_nothing():
     async with two_nodes() as nodes:
         nodes.elect(0)
         await nodes.loaded(0)
 
-        def setting(shard, token, moment):
-            shard.timers.set("k", moment.monotonic_ms, "an event that would raise")
+        def setting(shard, token, now):
+            shard.timers.set("k", now.monotonic_ms, "an event that would raise")
             outcome = Outcome()
             outcome.answer(token, {})
             return outcome
@@ -203,7 +203,7 @@ async def test_timers_of_a_term_that_has_ended_do_nothing():
         await nodes.loaded(1)
 
 
-async def test_a_shard_has_the_epoch_of_its_election():
+async def test_shard_gets_the_epoch_of_its_election():
     epochs = []
 
     def new_shard(coordinator_epoch):

@@ -24,7 +24,7 @@ TOO_MANY = {"auto.create.topics.enable": "true", "default.replication.factor": "
 def told(records: list[logging.LogRecord], about: str) -> list[str]:
     bound = LineBound()
     alike = [record for record in records if about in record.getMessage()]
-    return [each.getMessage() for record in alike for each in bound.take(record)]
+    return [emitted.getMessage() for record in alike for emitted in bound.take(record)]
 
 
 async def ask_for_topics(client: RawClient, count: int) -> Any:
@@ -32,7 +32,7 @@ async def ask_for_topics(client: RawClient, count: int) -> Any:
     return await client.ask(ApiKey.METADATA, 12, {"topics": topics})
 
 
-async def test_auto_creations_that_fail_are_few_lines_about_who_asked(
+async def test_failed_auto_creations_cause_few_lines_about_the_client(
     tmp_path, caplog: pytest.LogCaptureFixture
 ):
     async with running(tmp_path, settings=TOO_MANY) as server, client_of(server) as client:
@@ -45,20 +45,20 @@ async def test_auto_creations_that_fail_are_few_lines_about_who_asked(
     lines = told(caplog.records, "auto-creation of ")
     assert lines[0] == "auto-creation of t0 failed: INVALID_REPLICATION_FACTOR"
     assert lines[ALIKE:] == [
-        "more lines such as this, about 127.0.0.1 on PLAINTEXT, are counted: "
+        "more lines like this about 127.0.0.1 on PLAINTEXT are only counted: "
         "auto-creation of t60 failed: INVALID_REPLICATION_FACTOR"
     ]
 
 
-async def test_an_internal_topic_that_cannot_be_made_is_few_lines(
+async def test_failed_internal_topic_creation_causes_few_lines(
     tmp_path, caplog: pytest.LogCaptureFixture
 ):
     settings = {"offsets.topic.replication.factor": "3"}
     body = {"key_type": 0, "coordinator_keys": ["g"]}
     async with running(tmp_path, settings=settings) as server, client_of(server) as client:
-        while caplog.text.count("__consumer_offsets could not be created") < ALIKE + 5:
+        while caplog.text.count("cannot create __consumer_offsets") < ALIKE + 5:
             answer = await client.ask(ApiKey.FIND_COORDINATOR, 4, body)
             assert answer.coordinators[0].error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
-    lines = told(caplog.records, "__consumer_offsets could not be created")
+    lines = told(caplog.records, "cannot create __consumer_offsets")
     assert len(lines) == ALIKE + 1
-    assert "about __consumer_offsets, are counted" in lines[-1]
+    assert "about __consumer_offsets are only counted" in lines[-1]

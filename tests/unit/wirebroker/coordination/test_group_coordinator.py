@@ -31,7 +31,7 @@ def error_of(code):
 
 def appending(*records, **response):
 
-    def operation(shard, token, moment):
+    def operation(shard, token, now):
         outcome = Outcome(list(records))
         outcome.answer(token, dict(response))
         return outcome
@@ -42,7 +42,7 @@ def appending(*records, **response):
 RECORD = offset_commit_record("g", "t", 0, CommittedOffset(7, 1, "", TIMESTAMP_MS))
 
 
-async def test_an_operation_is_answered_at_once_when_its_records_are_committed():
+async def test_operation_is_answered_once_its_records_are_committed():
     broker = group_broker()
     assert broker.groups.submit("g", appending(RECORD, n=1), on_error=error_of) == {"n": 1}
     [shard] = broker.groups.shards()
@@ -50,7 +50,7 @@ async def test_an_operation_is_answered_at_once_when_its_records_are_committed()
     assert broker.replicas.partitions[0].records() == [tuple(RECORD)]
 
 
-async def test_answers_wait_for_the_high_watermark_in_order_reads_included():
+async def test_responses_including_reads_wait_for_the_high_watermark_in_order():
     partition = ListPartition()
     broker = group_broker(partitions={0: partition})
     partition.commits_at_once = False
@@ -65,7 +65,7 @@ async def test_answers_wait_for_the_high_watermark_in_order_reads_included():
     assert broker.groups.submit("g", appending(n=3), on_error=error_of) == {"n": 3}
 
 
-async def test_an_answer_does_not_wait_for_the_high_watermark_for_ever():
+async def test_wait_for_the_high_watermark_times_out():
     partition, clock = ListPartition(), HandClock()
     broker = group_broker(partitions={0: partition}, clock=clock, offsets_commit_timeout_ms=10)
     partition.commits_at_once = False
@@ -90,7 +90,7 @@ async def test_an_answer_does_not_wait_for_the_high_watermark_for_ever():
         (OSError("disk"), ErrorCode.NOT_COORDINATOR),
     ],
 )
-async def test_a_failed_append_changes_nothing_and_is_answered_so(raised, answered):
+async def test_failed_append_changes_nothing_and_returns_an_error(raised, answered):
     partition = ListPartition()
     broker = group_broker(partitions={0: partition})
     [*_] = broker.groups.shards()
@@ -111,7 +111,7 @@ async def test_after_a_disk_failure_the_partition_is_not_served():
     assert answer == {"error_code": ErrorCode.NOT_COORDINATOR}
 
 
-async def test_a_shortage_that_passes_leaves_the_partition_served():
+async def test_temporary_shortage_leaves_the_partition_served():
     partition = ListPartition()
     broker = group_broker(partitions={0: partition})
     partition.fails_with = OSError(errno.EMFILE, "too many open files")
@@ -122,14 +122,14 @@ async def test_a_shortage_that_passes_leaves_the_partition_served():
     assert answer == {"n": 1}
 
 
-async def test_an_outcome_that_need_not_be_whole_goes_in_several_batches():
+async def test_non_atomic_outcome_is_split_into_batches():
     partition = ListPartition()
     broker = group_broker(partitions={0: partition})
     records = [offset_commit_record("g", "t", n, CommittedOffset(1, 1, "", 1)) for n in range(40)]
     answer = broker.groups.submit("g", appending(*records), on_error=error_of)
     assert answer == {"error_code": ErrorCode.UNKNOWN_SERVER_ERROR}, "too large for one"
 
-    def in_parts(shard, token, moment):
+    def in_parts(shard, token, now):
         outcome = Outcome(records, is_atomic=False)
         outcome.answer(token, {})
         return outcome
@@ -139,7 +139,7 @@ async def test_an_outcome_that_need_not_be_whole_goes_in_several_batches():
     assert len(partition.records()) == 40
 
 
-async def test_a_partition_is_loaded_before_it_is_served_and_others_do_not_wait():
+async def test_partition_loads_before_it_is_served_and_blocks_no_other():
     clock = HandClock()
     full = ListPartition([commit_batch(("a", 0, 5), ("a", 1, 6))], index=1)
     broker = group_broker(partitions={0: ListPartition(), 1: full}, clock=clock)
@@ -153,7 +153,7 @@ async def test_a_partition_is_loaded_before_it_is_served_and_others_do_not_wait(
     await groups.stop()
 
 
-async def test_a_partition_that_is_led_before_the_groups_start_is_loaded_once(caplog):
+async def test_partition_led_before_the_start_is_loaded_once(caplog):
     with caplog.at_level("INFO", "wirebroker"):
         partition = ListPartition([commit_batch(("g", 0, 5))])
         broker = group_broker(partitions={0: partition}, is_started=False)
@@ -175,10 +175,10 @@ async def test_a_partition_that_cannot_be_loaded_is_not_served(caplog):
     refused = {"error_code": ErrorCode.NOT_COORDINATOR}
     await until(lambda: broker.groups.submit("g", appending(), on_error=error_of) == refused)
     await broker.groups.stop()
-    assert "cannot be loaded" in caplog.text
+    assert "cannot load" in caplog.text
 
 
-async def test_without_the_topic_nobody_coordinates():
+async def test_no_coordinator_without_the_offsets_topic():
     broker = group_broker(partitions={})
     answer = broker.groups.submit("g", appending(), on_error=error_of)
     assert answer == {"error_code": ErrorCode.NOT_COORDINATOR}
@@ -199,7 +199,7 @@ async def test_the_topic_is_created_once_with_kafkas_configs():
     }
 
 
-async def test_a_partition_of_a_topic_that_was_created_again_begins_anew():
+async def test_recreated_topic_starts_with_empty_state():
     broker = group_broker()
     broker.groups.submit("g", appending(RECORD), on_error=error_of)
     broker.replicas.resign(broker.replicas.partitions[0])
@@ -211,17 +211,17 @@ async def test_a_partition_of_a_topic_that_was_created_again_begins_anew():
     assert shard.offsets.count == 0
 
 
-async def test_timers_fire_when_their_time_has_come():
+async def test_timers_fire_when_due():
     clock = HandClock()
     broker = group_broker(clock=clock)
     fired = []
 
-    def setting(shard, token, moment):
-        shard.timers.set("k", moment.monotonic_ms + 5, "event")
-        return appending()(shard, token, moment)
+    def setting(shard, token, now):
+        shard.timers.set("k", now.monotonic_ms + 5, "event")
+        return appending()(shard, token, now)
 
-    def on_timer(_shard, event, moment):
-        fired.append((event, moment))
+    def on_timer(_shard, event, now):
+        fired.append((event, now))
         return Outcome()
 
     with pytest.MonkeyPatch.context() as patch:
@@ -249,7 +249,7 @@ async def test_offsets_expire():
     assert shard.groups == {}
 
 
-async def test_a_clock_that_jumps_makes_no_offset_expire():
+async def test_clock_jump_expires_no_offset():
     clock = HandClock()
     broker = group_broker(clock=clock, offsets_retention_ms=1_000)
     broker.groups.submit("g", appending(RECORD), on_error=error_of)
@@ -260,7 +260,7 @@ async def test_a_clock_that_jumps_makes_no_offset_expire():
         assert shard.offsets.count == count, clock.passed_ms
 
 
-async def test_the_offsets_of_a_deleted_topic_go():
+async def test_offsets_of_a_deleted_topic_are_removed():
     broker = group_broker()
     broker.groups.submit("g", appending(RECORD), on_error=error_of)
     topic = TopicImage("t", bytes(range(16)), {})
@@ -270,7 +270,7 @@ async def test_the_offsets_of_a_deleted_topic_go():
     assert shard.offsets.count == 0
 
 
-async def test_who_waits_when_the_broker_stops_is_answered():
+async def test_stop_answers_waiting_requests():
     partition = ListPartition()
     broker = group_broker(partitions={0: partition})
     partition.commits_at_once = False
@@ -281,7 +281,7 @@ async def test_who_waits_when_the_broker_stops_is_answered():
     assert answer == {"error_code": ErrorCode.COORDINATOR_NOT_AVAILABLE}
 
 
-async def test_only_the_first_response_counts_and_a_connection_that_went_does_not_matter():
+async def test_only_the_first_response_counts_and_lost_connections_are_ignored():
     waiter = Waiter(error_of)
     waiter.resolve({"n": 1})
     waiter.fail(KafkaError(ErrorCode.NOT_COORDINATOR))
@@ -291,8 +291,8 @@ async def test_only_the_first_response_counts_and_a_connection_that_went_does_no
     assert isinstance(future, asyncio.Future)
     late.resolve({"n": 2})
     assert await future == {"made of": {"n": 2}}
-    gone = Waiter(error_of)
-    cancelled = gone.result()
+    disconnected = Waiter(error_of)
+    cancelled = disconnected.result()
     assert isinstance(cancelled, asyncio.Future)
     cancelled.cancel()
-    gone.resolve({"n": 3})
+    disconnected.resolve({"n": 3})

@@ -64,7 +64,7 @@ def look_up(lookups: GroupLookups, group_id: str, client: Session, times: int = 
         lookups.add(group_id, client, "orders-app", 0)
 
 
-def test_two_lookups_and_silence_are_warned_of_once(lookups, timers, caplog):
+def test_two_lookups_without_further_requests_cause_one_warning(lookups, timers, caplog):
     client = connection()
     look_up(lookups, "g", client, 9)
     assert not caplog.messages
@@ -72,12 +72,12 @@ def test_two_lookups_and_silence_are_warned_of_once(lookups, timers, caplog):
     look_up(lookups, "g", client, 9)
     timers.expire()
     (line,) = caplog.messages
-    said = "group g: its client orders-app at 192.0.2.1:5000 (confluent-kafka-python 2.16.1)"
-    assert line.startswith(said)
+    prefix = "group g: its client orders-app at 192.0.2.1:5000 (confluent-kafka-python 2.16.1)"
+    assert line.startswith(prefix)
     assert "group.protocol=classic" in line
 
 
-def test_two_clients_of_a_group_that_look_in_turns_are_warned_of(lookups, timers, caplog):
+def test_alternating_lookups_of_two_clients_cause_one_warning(lookups, timers, caplog):
     first, second = connection(1), connection(2)
     for client in (first, second, first, second):
         look_up(lookups, "g", client, 1)
@@ -85,14 +85,14 @@ def test_two_clients_of_a_group_that_look_in_turns_are_warned_of(lookups, timers
     assert len(caplog.messages) == 1
 
 
-def test_a_group_that_is_used_is_not_warned_of(lookups, timers, caplog):
+def test_used_group_causes_no_warning(lookups, timers, caplog):
     look_up(lookups, "g", connection())
     lookups.use("g")
     timers.expire()
     assert not caplog.messages
 
 
-def test_a_client_that_has_left_is_not_warned_of(lookups, timers, caplog):
+def test_disconnected_client_causes_no_warning(lookups, timers, caplog):
     client = connection()
     look_up(lookups, "g", client)
     client.end()
@@ -100,7 +100,7 @@ def test_a_client_that_has_left_is_not_warned_of(lookups, timers, caplog):
     assert not caplog.messages
 
 
-def test_a_client_that_fetches_is_not_warned_of(lookups, timers, caplog):
+def test_fetching_client_causes_no_warning(lookups, timers, caplog):
     client = connection()
     look_up(lookups, "g", client)
     client.pauses |= ANSWER_IS_DUE
@@ -108,39 +108,39 @@ def test_a_client_that_fetches_is_not_warned_of(lookups, timers, caplog):
     assert not caplog.messages
 
 
-def test_many_clients_that_look_once_are_not_warned_of(lookups, timers, caplog):
+def test_single_lookups_of_many_clients_cause_no_warning(lookups, timers, caplog):
     for number in range(99):
         look_up(lookups, "g", connection(number), 1)
     timers.expire()
     assert not caplog.messages
 
 
-def test_a_client_that_looks_now_and_then_is_not_warned_of(lookups, timers, caplog):
+def test_infrequent_lookups_cause_no_warning(lookups, timers, caplog):
     for number in range(9):
         lookups.add("g", connection(), None, number * 600)
     timers.expire()
     assert not caplog.messages
 
 
-def test_what_is_remembered_has_a_bound(lookups, timers, caplog):
+def test_remembered_lookups_are_bounded(lookups, timers, caplog):
     for number in range(1_500):
         look_up(lookups, f"g{number}", connection(number))
     assert len(lookups._watched) == 1_000
     timers.expire()
-    assert len(caplog.messages) == len(lookups._said_of) / 2 + 500 == 1_000
+    assert len(caplog.messages) == len(lookups._warned_groups) / 2 + 500 == 1_000
     for number in range(99):
         look_up(lookups, "g", connection(number), 1)
     assert len(lookups._watched["g"]) == 16
 
 
-def test_one_connection_makes_one_line_however_many_groups_it_makes_up(lookups, timers, caplog):
+def test_one_connection_causes_one_warning_for_any_number_of_groups(lookups, timers, caplog):
     for number in range(100):
         look_up(lookups, f"g{number}", connection())
     timers.expire()
     assert len(caplog.messages) == 1
 
 
-async def test_find_coordinator_counts(caplog, timers):
+async def test_find_coordinator_requests_count_as_lookups(caplog, timers):
     broker = group_broker(partitions={})
     broker.groups.lookups = GroupLookups(timers.call_later)
     await find_coordinator(broker, 6, "g")  # creates the topic
@@ -148,17 +148,17 @@ async def test_find_coordinator_counts(caplog, timers):
     for _ in range(2):
         await find_coordinator(broker, 6, "g")
     timers.expire()
-    (line,) = [each for each in caplog.messages if "KIP-848" in each]
+    (line,) = [message for message in caplog.messages if "KIP-848" in message]
     assert line.startswith("group g: its client client at ")
 
 
-async def test_a_client_that_is_sent_to_another_node_is_not_warned_of(caplog, timers):
+async def test_client_redirected_to_another_node_causes_no_warning(caplog, timers):
     # The group may be used there; and when that node fails, clients look it up repeatedly.
     elsewhere = topic(CONSUMER_OFFSETS, 1, replicas=[2], isr=[2], leader=2)
     broker = group_broker(other_broker(2), *elsewhere, partitions={}, is_led=False)
     broker.groups.lookups = GroupLookups(timers.call_later)
     for _ in range(3):
-        found = await find_coordinator(broker, 6, "g")
-        assert found.coordinators[0].node_id == 2
+        response = await find_coordinator(broker, 6, "g")
+        assert response.coordinators[0].node_id == 2
     timers.expire()
-    assert not [each for each in caplog.messages if "KIP-848" in each]
+    assert not [message for message in caplog.messages if "KIP-848" in message]

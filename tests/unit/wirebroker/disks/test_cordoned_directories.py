@@ -57,40 +57,42 @@ async def created(client: RawClient, name: str, partitions: int = 1, replicas: i
 
 async def described(client: RawClient) -> list[bool]:
     answer = await client.ask(ApiKey.DESCRIBE_LOG_DIRS, 5, {"topics": None})
-    return [each.is_cordoned for each in answer.results]
+    return [result.is_cordoned for result in answer.results]
 
 
 def held(server: Server, name: str) -> set[str]:
     partitions, _ = broker_of(server).replicas.find(name, b"", by_id=False)
-    return {each.directory.path for each in partitions.values()}
+    return {partition.directory.path for partition in partitions.values()}
 
 
-async def test_new_replicas_go_to_the_other_directory_and_old_ones_are_served(
+async def test_new_replicas_avoid_cordoned_directory_and_old_ones_are_served(
     tmp_path: Path,
 ) -> None:
-    one, two = tmp_path / "one", tmp_path / "two"
+    first_path, second_path = tmp_path / "one", tmp_path / "two"
     async with asyncio.timeout(PATIENCE_S):
-        async with running(one, two) as server, client_of(server) as client:
+        async with running(first_path, second_path) as server, client_of(server) as client:
             await create_topic(client, "before", 4)
-            assert held(server, "before") == {str(one), str(two)}
-            assert await cordon(server, str(two)) == ErrorCode.NONE
+            assert held(server, "before") == {str(first_path), str(second_path)}
+            assert await cordon(server, str(second_path)) == ErrorCode.NONE
             await until_known(server, 1, 1)
             assert await described(client) == [False, True]
             await create_topic(client, "after", 6)
-            assert held(server, "after") == {str(one)}
+            assert held(server, "after") == {str(first_path)}
             assert await append(client, "before", batch(b"v")) == 0
             topic = "after"
-            assert await move(client, two, topic=topic) == ErrorCode.INVALID_REPLICA_ASSIGNMENT
+            assert (
+                await move(client, second_path, topic=topic) == ErrorCode.INVALID_REPLICA_ASSIGNMENT
+            )
         # The next incarnation registers them again.
-        async with running(one, two) as server, client_of(server) as client:
+        async with running(first_path, second_path) as server, client_of(server) as client:
             assert len(known(server, 1) or ()) == 1
             assert await described(client) == [False, True]
             assert await cordon(server, "") == ErrorCode.NONE
             await until_known(server, 1, 0)
-            assert await move(client, two, topic="after") == ErrorCode.NONE
+            assert await move(client, second_path, topic="after") == ErrorCode.NONE
 
 
-async def test_nothing_is_placed_on_a_broker_that_is_cordoned_as_a_whole(tmp_path: Path) -> None:
+async def test_no_replica_is_placed_on_a_fully_cordoned_broker(tmp_path: Path) -> None:
     async with asyncio.timeout(PATIENCE_S), cluster(tmp_path) as servers:
         for node_id in (1, 2):
             assert await cordon(servers[node_id], "*") == ErrorCode.NONE
@@ -99,15 +101,15 @@ async def test_nothing_is_placed_on_a_broker_that_is_cordoned_as_a_whole(tmp_pat
                 if node_id == 1:
                     assert await created(client, "t", 4) == ErrorCode.NONE
                     image = broker_of(servers[1]).metadata.image
-                    of_t = image.topics["t"].partitions.values()
-                    assert {each.replicas for each in of_t} == {(2,)}
+                    partitions = image.topics["t"].partitions.values()
+                    assert {partition.replicas for partition in partitions} == {(2,)}
                     error = await created(client, "of-both", replicas=2)
                     assert error == ErrorCode.INVALID_REPLICATION_FACTOR
         async with client_of(servers[1]) as client:
             assert await created(client, "nowhere") == ErrorCode.INVALID_REPLICATION_FACTOR
-            more = {"name": "t", "count": 5, "assignments": None}
+            topic_update = {"name": "t", "count": 5, "assignments": None}
             answer = await client.ask(
-                ApiKey.CREATE_PARTITIONS, 3, {"topics": [more], "timeout_ms": 10_000}
+                ApiKey.CREATE_PARTITIONS, 3, {"topics": [topic_update], "timeout_ms": 10_000}
             )
             assert answer.results[0].error_code == ErrorCode.INVALID_REPLICATION_FACTOR
             # Explicit assignments to these brokers are not restricted.
@@ -124,30 +126,30 @@ async def test_nothing_is_placed_on_a_broker_that_is_cordoned_as_a_whole(tmp_pat
         await until(lambda: held(servers[2], "somewhere") == {str(places(tmp_path, 2)[1])})
 
 
-async def test_a_broker_may_begin_cordoned(tmp_path: Path) -> None:
-    one, two = tmp_path / "one", tmp_path / "two"
+async def test_broker_can_start_with_cordoned_directories(tmp_path: Path) -> None:
+    first_path, second_path = tmp_path / "one", tmp_path / "two"
     settings = {"cordoned.log.dirs": "*"}
     async with (
         asyncio.timeout(PATIENCE_S),
-        running(one, two, settings=settings) as server,
+        running(first_path, second_path, settings=settings) as server,
         client_of(server) as client,
     ):
         assert await described(client) == [True, True]
         assert await created(client, "t") == ErrorCode.INVALID_REPLICATION_FACTOR
-        assert await cordon(server, f"{one},*") == ErrorCode.INVALID_REQUEST
+        assert await cordon(server, f"{first_path},*") == ErrorCode.INVALID_REQUEST
         assert await cordon(server, str(tmp_path)) == ErrorCode.INVALID_REQUEST
         assert await cordon(server, "") == ErrorCode.NONE
         await until_known(server, 1, 0)
         assert await created(client, "t") == ErrorCode.NONE
 
 
-def test_what_is_no_directory_of_the_broker_is_refused_at_the_start(tmp_path: Path) -> None:
+def test_cordoning_an_unknown_directory_is_refused_at_start(tmp_path: Path) -> None:
     for value in ("/elsewhere", f"{tmp_path},*"):
         with pytest.raises(ConfigError, match="cordoned"):
             config_of(tmp_path, settings={"cordoned.log.dirs": value})
 
 
-async def test_a_controller_listener_cordons_nothing_and_takes_back_what_is(tmp_path: Path) -> None:
+async def test_controller_listener_cannot_cordon_but_can_uncordon(tmp_path: Path) -> None:
     async with asyncio.timeout(PATIENCE_S), cluster(tmp_path) as servers:
         (controller,) = controllers_of(servers[2].config)
         client = await RawClient.connect(controller)

@@ -124,9 +124,9 @@ class Workload:
         check_log(partition_of(self.server, "t"), len(self.acknowledged))
         values: list[Any] = []
         while len(values) < len(self.acknowledged):
-            found = await fetch(self.client, "t", len(values))
-            assert found.error_code == ErrorCode.NONE
-            values += values_in(found.records)
+            fetched = await fetch(self.client, "t", len(values))
+            assert fetched.error_code == ErrorCode.NONE
+            values += values_in(fetched.records)
         assert values == self.acknowledged
         assert await self.committed_offset() == self.committed
 
@@ -164,7 +164,7 @@ async def prepare(server: Server, client: RawClient) -> Workload:
 STEPS = range(24)
 
 
-async def test_wherever_the_disk_is_full_nothing_is_lost_and_room_is_used_again(directory, caplog):
+async def test_full_disk_at_any_write_loses_nothing_and_recovers(directory, caplog):
     async def run(number: int) -> int:
         disk = FailingFiles()
         path = directory / str(number)
@@ -173,17 +173,17 @@ async def test_wherever_the_disk_is_full_nothing_is_lost_and_room_is_used_again(
             client_of(server) as client,
         ):
             workload = await prepare(server, client)
-            begun = disk.changes
+            changes_before = disk.changes
             disk.fill(after_changes=number)
             for step in STEPS:
                 code = await workload.step(step)
                 assert code in NO_ROOM or code == ErrorCode.NONE, code
-            changes = disk.changes - begun
+            changes = disk.changes - changes_before
             assert disk.refused == max(0, changes - number)
             assert broker_of(server).replicas.directories[0].is_online
             await workload.check()
             disk.free()
-            await workload.maintenance.look_for_room()
+            await workload.maintenance.check_free_space()
             for step in STEPS:
                 assert await workload.step(step) == ErrorCode.NONE
             await workload.check()
@@ -204,7 +204,7 @@ async def test_wherever_the_disk_is_full_nothing_is_lost_and_room_is_used_again(
     assert number > 25
 
 
-async def test_a_full_disk_is_one_line_and_so_is_its_end(tmp_path, caplog):
+async def test_full_disk_and_its_end_are_logged_in_one_line_each(tmp_path, caplog):
     disk = FailingFiles()
 
     caplog.set_level("INFO", "wirebroker")
@@ -217,40 +217,42 @@ async def test_a_full_disk_is_one_line_and_so_is_its_end(tmp_path, caplog):
             result = await produce(client, "t", batch(b"b"))
             assert result.error_code == ErrorCode.KAFKA_STORAGE_ERROR
             assert values_in((await fetch(client, "t", 0)).records) == [b"a"]
-        await maintenance.look_for_room()
+        await maintenance.check_free_space()
         disk.free()
         assert await append(client, "t", batch(b"b")) == 1
         for _ in range(2):
-            await maintenance.look_for_room()
+            await maintenance.check_free_space()
     assert caplog.text.count("is full") == 1
-    assert caplog.text.count("for lack of room in") == 1
+    assert caplog.text.count("accepts writes again") == 1
 
 
-async def test_partitions_are_made_where_there_is_room_and_later_where_there_was_none(tmp_path):
+async def test_partitions_are_created_on_disks_with_space_and_later_on_others(tmp_path):
     disk = FailingFiles()
-    one, two = tmp_path / "one", tmp_path / "two"
+    first_path, second_path = tmp_path / "one", tmp_path / "two"
 
-    async with running(one, two, files=disk) as server, client_of(server) as client:
+    async with running(first_path, second_path, files=disk) as server, client_of(server) as client:
         replicas = broker_of(server).replicas
         disk.error_number = 28
-        disk.fail(two / "t-", "write", "create")
+        disk.fail(second_path / "t-", "write", "create")
         await create_topic(client, "t", 2)
-        assert {partition_of(server, "t", index).directory.path for index in range(2)} == {str(one)}
-        disk.fail(one / "u-", "create")
-        disk.fail(two / "u-", "write")
+        assert {partition_of(server, "t", index).directory.path for index in range(2)} == {
+            str(first_path)
+        }
+        disk.fail(first_path / "u-", "create")
+        disk.fail(second_path / "u-", "write")
         await create_topic(client, "u", 2)
         result = await produce(client, "u", batch(b"a"))
         assert result.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
         disk.broken.clear()
-        await replicas.make_missing()
+        await replicas.create_missing()
         for index in range(2):
             assert await append(client, "u", batch(b"a"), partition=index) == 0
         assert all(directory.is_online for directory in replicas.directories)
-    async with running(one, two) as server, client_of(server) as client:
+    async with running(first_path, second_path) as server, client_of(server) as client:
         assert values_in((await fetch(client, "u", 0)).records) == [b"a"]
 
 
-async def test_a_stop_without_room_closes_the_other_disks_cleanly(tmp_path):
+async def test_stop_with_a_full_disk_closes_other_disks_cleanly(tmp_path):
     full, other = tmp_path / "full", tmp_path / "other"
     disk = FailingFiles()
 
@@ -267,11 +269,11 @@ async def test_a_stop_without_room_closes_the_other_disks_cleanly(tmp_path):
             assert values_in((await fetch(client, "t", 0, partition=index)).records) == [b"a"]
 
 
-async def test_a_metadata_log_without_room_goes_on_when_there_is_some(tmp_path):
+async def test_full_metadata_log_continues_once_space_is_free(tmp_path):
     disk = FailingFiles()
     no_op = metadata_record(RecordType.NO_OP)
 
-    def operation(image, moment):
+    def operation(image, now):
         yield
         return ControllerResult(image.offset, [no_op])
 

@@ -21,15 +21,17 @@ if TYPE_CHECKING:
 
 
 def place(server: Server, topic: str) -> str:
-    found = broker_of(server).replicas.find(topic, b"", by_id=False)[0][0]
-    return found.directory.path
+    partition = broker_of(server).replicas.find(topic, b"", by_id=False)[0][0]
+    return partition.directory.path
 
 
 def is_promised(server: Server, topic: str, path: Path) -> bool:
     broker = broker_of(server)
-    named = directory_of(broker.metadata.image.topics[topic].partitions[0], broker.node_id)
-    return named in [
-        each.files.directory_id for each in broker.replicas.directories if each.path == str(path)
+    directory_id = directory_of(broker.metadata.image.topics[topic].partitions[0], broker.node_id)
+    return directory_id in [
+        directory.files.directory_id
+        for directory in broker.replicas.directories
+        if directory.path == str(path)
     ]
 
 
@@ -47,25 +49,29 @@ def leave_on_the_way(topic: str, *, source: Path, target: Path) -> None:
     (target / f"{topic}-0").rename(target / f"{topic}-0.{'0' * 32}-future")
 
 
-async def test_a_copy_on_a_disk_that_fails_leaves_the_others_their_turn(tmp_path: Path) -> None:
-    one, two, three = paths = tmp_path / "one", tmp_path / "two", tmp_path / "three"
+async def test_failed_disk_of_one_move_does_not_block_other_moves(tmp_path: Path) -> None:
+    first_path, second_path, third_path = paths = (
+        tmp_path / "one",
+        tmp_path / "two",
+        tmp_path / "three",
+    )
     settings = {"metadata.log.dir": str(tmp_path / "metadata")}
     disk = NamesMayFail()
     async with asyncio.timeout(PATIENCE_S):
         async with running(*paths, settings=settings) as server, client_of(server) as client:
-            for topic, path in (("t", two), ("u", three)):
+            for topic, path in (("t", second_path), ("u", third_path)):
                 await move_new(server, client, topic, path)
-        leave_on_the_way("t", source=one, target=two)
-        leave_on_the_way("u", source=two, target=three)
-        (one / ".kafka_cleanshutdown").unlink()
-        disk.fail(one / "t-0", "read")
-        disk.fail(two / "t-0", "rename")
+        leave_on_the_way("t", source=first_path, target=second_path)
+        leave_on_the_way("u", source=second_path, target=third_path)
+        (first_path / ".kafka_cleanshutdown").unlink()
+        disk.fail(first_path / "t-0", "read")
+        disk.fail(second_path / "t-0", "rename")
         async with (
             running(*paths, settings=settings, files=disk) as server,
             client_of(server) as client,
         ):
             directories = broker_of(server).replicas.directories
-            assert [each.is_online for each in directories] == [False, False, True]
-            assert place(server, "u") == str(three)
-            assert not (three / "t-0").exists(), "it is not made anew"
+            assert [directory.is_online for directory in directories] == [False, False, True]
+            assert place(server, "u") == str(third_path)
+            assert not (third_path / "t-0").exists(), "it is not made anew"
             assert values_in((await fetch(client, "u", 0)).records) == [b"u"]

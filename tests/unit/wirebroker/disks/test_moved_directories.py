@@ -33,14 +33,16 @@ def delete(path: Path) -> None:
 
 
 @pytest.mark.parametrize("leave", [move, replace, delete])
-async def test_a_directory_that_left_its_path_goes_offline(
+async def test_directory_moved_from_its_path_goes_offline(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, leave: Callable[[Path], None]
 ) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     async with running(first, second) as server, client_of(server) as client:
         for number in range(4):
             await create_topic(client, f"t{number}")
-        directories = {each.path: each for each in broker_of(server).replicas.directories}
+        directories = {
+            directory.path: directory for directory in broker_of(server).replicas.directories
+        }
         lost = directories[str(second)]
         topics = sorted(partition.topic for partition in lost.partitions)
         assert topics
@@ -57,7 +59,7 @@ async def test_a_directory_that_left_its_path_goes_offline(
     assert "it was moved, deleted or replaced while the broker uses it" in caplog.text
 
 
-async def test_a_stop_says_that_the_only_directory_is_not_in_its_place(
+async def test_stop_reports_that_the_only_directory_was_moved(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     data = tmp_path / "data"
@@ -68,7 +70,7 @@ async def test_a_stop_says_that_the_only_directory_is_not_in_its_place(
     assert not (tmp_path / "moved" / ".kafka_cleanshutdown").exists()
 
 
-async def test_a_lock_file_that_is_removed_changes_nothing(tmp_path: Path) -> None:
+async def test_removed_lock_file_changes_nothing(tmp_path: Path) -> None:
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t")
         (tmp_path / ".lock").unlink()

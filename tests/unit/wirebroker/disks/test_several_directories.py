@@ -32,7 +32,7 @@ from wirebroker.coordinator.controller.image.cluster_image import (
     directory_of,
 )
 from wirebroker.quorum.membership.own_lifecycle import OwnLifecycle
-from wirebroker.replica.found_copies import sort_out
+from wirebroker.replica.log_copies import sort_out
 from wirebroker.storage.files import Files
 from wirebroker.storage.log_directory import LogDirectory, PartitionDirectory
 
@@ -78,14 +78,18 @@ def places(tmp_path: Path, node_id: int) -> list[Path]:
 
 
 def partition(server: Server, index: int) -> PartitionImage:
-    found = broker_of(server).metadata.image.partition("t", index)
-    assert found is not None
-    return found
+    image = broker_of(server).metadata.image.partition("t", index)
+    assert image is not None
+    return image
 
 
 def directory(server: Server, path: Path) -> DataDirectory:
-    [found] = [each for each in broker_of(server).replicas.directories if each.path == str(path)]
-    return found
+    [match] = [
+        candidate
+        for candidate in broker_of(server).replicas.directories
+        if candidate.path == str(path)
+    ]
+    return match
 
 
 def led_by(server: Server, indexes: list[int]) -> set[int]:
@@ -118,26 +122,26 @@ async def produce(server: Server, index: int) -> int:
 
 
 @pytest.mark.parametrize("failing", [1, 2])
-async def test_what_lay_in_a_directory_that_fails_is_led_by_the_other_broker(
+async def test_replicas_of_a_failed_directory_are_led_by_the_other_broker(
     tmp_path: Path, failing: int
 ) -> None:
     async with asyncio.timeout(PATIENCE_S), cluster(tmp_path) as servers:
         other = 3 - failing
         await create(servers[1], [failing, other])
-        where = {
-            each.files.directory_id: each.path
-            for each in broker_of(servers[failing]).replicas.directories
+        path_by_id = {
+            log_directory.files.directory_id: log_directory.path
+            for log_directory in broker_of(servers[failing]).replicas.directories
         }
 
         def lies_in(index: int) -> str | None:
-            return where.get(directory_of(partition(servers[1], index), failing))
+            return path_by_id.get(directory_of(partition(servers[1], index), failing))
 
         await until(lambda: all(map(lies_in, range(PARTITIONS))))
-        one, two = (str(each) for each in places(tmp_path, failing))
-        lost = [index for index in range(PARTITIONS) if lies_in(index) == two]
-        kept = [index for index in range(PARTITIONS) if lies_in(index) == one]
-        assert len(lost) == len(kept) == PARTITIONS // 2
-        assert led_by(servers[1], [*lost, *kept]) == {failing}
+        online_directory, failed_directory = (str(path) for path in places(tmp_path, failing))
+        lost = [index for index in range(PARTITIONS) if lies_in(index) == failed_directory]
+        unaffected = [index for index in range(PARTITIONS) if lies_in(index) == online_directory]
+        assert len(lost) == len(unaffected) == PARTITIONS // 2
+        assert led_by(servers[1], [*lost, *unaffected]) == {failing}
         # Both know the topic by then.
         await until(lambda: "t" in broker_of(servers[other]).metadata.image.topics)
 
@@ -146,10 +150,10 @@ async def test_what_lay_in_a_directory_that_fails_is_led_by_the_other_broker(
         manager.directory_failed(directory(servers[failing], tmp_path / f"{failing}-two"), error)
         await until(lambda: led_by(servers[1], lost) == {other})
         await until(lambda: led_by(servers[other], lost) == {other})
-        assert led_by(servers[1], kept) == {failing}
+        assert led_by(servers[1], unaffected) == {failing}
         assert {partition(servers[1], index).isr for index in lost} == {(other,)}
         assert await produce(servers[other], lost[0]) == 0
-        assert await produce(servers[failing], kept[0]) == 0
+        assert await produce(servers[failing], unaffected[0]) == 0
 
 
 async def restart(servers: dict[int, Server], node_id: int, files: Files | None = None) -> Server:
@@ -168,7 +172,7 @@ async def start(
 
 def places_of(server: Server, node_id: int) -> dict[int, bytes]:
     """Return the directories of a broker's replicas of t in the metadata."""
-    return {each: directory_of(partition(server, each), node_id) for each in range(PARTITIONS)}
+    return {index: directory_of(partition(server, index), node_id) for index in range(PARTITIONS)}
 
 
 async def divided(servers: dict[int, Server], node_id: int) -> tuple[list[int], list[int]]:
@@ -176,9 +180,9 @@ async def divided(servers: dict[int, Server], node_id: int) -> tuple[list[int], 
     await create(servers[1], [node_id, 3 - node_id])
     await until(lambda: bytes(16) not in places_of(servers[1], node_id).values())
     first = broker_of(servers[node_id]).replicas.directories[0].directory_id
-    told = places_of(servers[1], node_id)
-    one = [index for index, place in told.items() if place == first]
-    return one, [index for index in told if index not in one]
+    directory_ids = places_of(servers[1], node_id)
+    in_first = [index for index, directory_id in directory_ids.items() if directory_id == first]
+    return in_first, [index for index in directory_ids if index not in in_first]
 
 
 class Unreadable(FailingFiles):
@@ -195,12 +199,12 @@ class Unreadable(FailingFiles):
 
 
 @pytest.mark.parametrize("node_id", [1, 2])
-async def test_a_start_goes_on_without_a_directory_that_cannot_be_opened(
+async def test_start_continues_without_an_unusable_directory(
     tmp_path: Path, node_id: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     other = 3 - node_id
     async with asyncio.timeout(PATIENCE_S), cluster(tmp_path) as servers:
-        kept, lost = await divided(servers, node_id)
+        unaffected, lost = await divided(servers, node_id)
         stopped = servers.pop(node_id)
         await stopped.stop()
         failed = places(tmp_path, node_id)[1]
@@ -209,52 +213,59 @@ async def test_a_start_goes_on_without_a_directory_that_cannot_be_opened(
         server = await start(servers, node_id, stopped.config)
         assert f"the data directory {failed} cannot be used: Not a directory" in caplog.text
         await until(lambda: led_by(servers[1], lost) == {other})
-        await until(lambda: all(partition(server, each).isr == (other,) for each in lost))
-        await until(lambda: all(node_id in partition(servers[1], each).isr for each in kept))
+        await until(lambda: all(partition(server, index).isr == (other,) for index in lost))
+        await until(
+            lambda: all(node_id in partition(servers[1], index).isr for index in unaffected)
+        )
         assert not list(places(tmp_path, node_id)[0].glob(f"t-{lost[0]}*"))
-        held = broker_of(server).replicas.find("t", b"", by_id=False)[0]
-        assert {each: held[each].directory.is_online for each in held} == {
-            each: each in kept for each in range(PARTITIONS)
+        partitions = broker_of(server).replicas.find("t", b"", by_id=False)[0]
+        assert {index: partitions[index].directory.is_online for index in partitions} == {
+            index: index in unaffected for index in range(PARTITIONS)
         }
         assert await produce(servers[other], lost[0]) == 0
         async with client_of(server) as client:
             answer = await client.ask(ApiKey.DESCRIBE_LOG_DIRS, 4, {"topics": None})
-        assert [each.error_code for each in answer.results] == [0, ErrorCode.KAFKA_STORAGE_ERROR]
+        assert [result.error_code for result in answer.results] == [
+            0,
+            ErrorCode.KAFKA_STORAGE_ERROR,
+        ]
 
         stopped = servers.pop(node_id)
         await stopped.stop()
         failed.unlink()
         away.rename(failed)
         server = await start(servers, node_id, stopped.config)
-        await until(lambda: all(node_id in partition(servers[1], each).isr for each in lost))
+        await until(lambda: all(node_id in partition(servers[1], index).isr for index in lost))
         log = broker_of(server).replicas.find("t", b"", by_id=False)[0][lost[0]].log
         await until(lambda: log.log_end_offset == 1)
 
 
-async def test_a_disk_that_fails_while_its_logs_are_opened_costs_what_lies_there(
+async def test_disk_failing_during_log_loading_loses_only_its_replicas(
     tmp_path: Path,
 ) -> None:
     async with asyncio.timeout(PATIENCE_S), cluster(tmp_path) as servers:
-        kept, lost = await divided(servers, 2)
+        unaffected, lost = await divided(servers, 2)
         await restart(servers, 2, Unreadable(places(tmp_path, 2)[1] / "t-"))
         await until(lambda: led_by(servers[1], lost) == {1})
-        await until(lambda: all(partition(servers[1], each).isr == (1,) for each in lost))
-        await until(lambda: all(2 in partition(servers[1], each).isr for each in kept))
+        await until(lambda: all(partition(servers[1], index).isr == (1,) for index in lost))
+        await until(lambda: all(2 in partition(servers[1], index).isr for index in unaffected))
         assert await produce(servers[1], lost[0]) == 0
 
 
 @pytest.mark.parametrize("damaged", ["no file of properties", "version=7\n"])
-async def test_a_directory_that_nobody_knows_is_one_that_has_failed(
+async def test_directory_without_valid_meta_properties_is_offline(
     tmp_path: Path, damaged: str
 ) -> None:
-    one, two = tmp_path / "one", tmp_path / "two"
-    async with running(one, two):
+    first_path, second_path = tmp_path / "one", tmp_path / "two"
+    async with running(first_path, second_path):
         pass
-    (two / "meta.properties").write_text(damaged)
-    async with running(one, two) as server, client_of(server) as client:
-        assert [each.is_online for each in broker_of(server).replicas.directories] == [True, False]
+    (second_path / "meta.properties").write_text(damaged)
+    async with running(first_path, second_path) as server, client_of(server) as client:
+        assert [
+            log_directory.is_online for log_directory in broker_of(server).replicas.directories
+        ] == [True, False]
         await create_topic(client, "t", 3)
-    assert (two / "meta.properties").read_text() == damaged
+    assert (second_path / "meta.properties").read_text() == damaged
 
 
 class ShutDown(FailingFiles):
@@ -277,59 +288,65 @@ class ShutDown(FailingFiles):
             raise OSError(errno.EIO, os.strerror(errno.EIO), path)
 
 
-async def test_a_start_goes_on_without_a_disk_that_says_nothing_and_was_not_left_clean(
+async def test_start_continues_without_an_unclean_unreadable_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one, two = tmp_path / "one", tmp_path / "two"
-    async with running(one, two):
+    first_path, second_path = tmp_path / "one", tmp_path / "two"
+    async with running(first_path, second_path):
         pass
-    told: list[int] = []
+    registered_epochs: list[int] = []
     register = OwnLifecycle.register
 
-    async def noted(self: OwnLifecycle, **said: Any) -> None:
-        told.append(said["previous_broker_epoch"])
-        await register(self, **said)
+    async def noted(self: OwnLifecycle, **arguments: Any) -> None:
+        registered_epochs.append(arguments["previous_broker_epoch"])
+        await register(self, **arguments)
 
     monkeypatch.setattr(OwnLifecycle, "register", noted)
-    server = Server(config_of(one, two), files=ShutDown(two))
+    server = Server(config_of(first_path, second_path), files=ShutDown(second_path))
     async with asyncio.timeout(PATIENCE_S):
         await server.start()
-        assert [each.is_online for each in broker_of(server).replicas.directories] == [True, False]
+        assert [
+            log_directory.is_online for log_directory in broker_of(server).replicas.directories
+        ] == [True, False]
         await server.stop()
-    assert told == [-1]  # Kafka's brokers also report this for a missing directory
+    assert registered_epochs == [-1]  # Kafka's brokers also report this for a missing directory
 
 
-async def test_a_new_directory_belongs_to_the_cluster_of_the_metadata_log(tmp_path: Path) -> None:
-    one, two = tmp_path / "one", tmp_path / "two"
-    settings = {"metadata.log.dir": str(two)}
-    async with running(two, settings=settings) as server:
+async def test_new_directory_gets_the_cluster_id_of_the_metadata_log(tmp_path: Path) -> None:
+    first_path, second_path = tmp_path / "one", tmp_path / "two"
+    settings = {"metadata.log.dir": str(second_path)}
+    async with running(second_path, settings=settings) as server:
         cluster_id = broker_of(server).cluster_id
-    async with running(one, two, settings=settings) as server:
+    async with running(first_path, second_path, settings=settings) as server:
         assert broker_of(server).cluster_id == cluster_id
-        assert [each.path for each in broker_of(server).replicas.directories] == [
-            str(one),
-            str(two),
+        assert [log_directory.path for log_directory in broker_of(server).replicas.directories] == [
+            str(first_path),
+            str(second_path),
         ]
 
 
-def test_a_copy_may_be_half_where_nobody_is_told_and_the_log_cannot_be_looked_for(
+def test_copy_is_promoted_only_after_all_directories_were_searched(
     tmp_path: Path,
 ) -> None:
     """In a cluster whose metadata does not record directories."""
-    one = LogDirectory.open(str(tmp_path / "one"), Files(), node_id=1)
+    log_directory = LogDirectory.open(str(tmp_path / "one"), Files(), node_id=1)
     topic_id = b"t" * 16
-    path = one.future_path("t", 0)
-    one.create_future_directory(path, topic_id)
-    one.futures.append(PartitionDirectory("t", 0, path, topic_id))
+    path = log_directory.future_path("t", 0)
+    log_directory.create_future_directory(path, topic_id)
+    log_directory.futures.append(PartitionDirectory("t", 0, path, topic_id))
     placed = PartitionImage(0, (1,), (1,), 1, 0, 0, (MIGRATING_DIRECTORY,))
     topic = TopicImage("t", topic_id, {0: placed})
     image = ClusterImage(
         topics={"t": topic}, topics_by_id={topic_id: topic}, features={"metadata.version": 16}
     )
-    assert not sort_out([one], image, node_id=1, is_whole=False).promoted
-    assert [each.suffix for each in (tmp_path / "one").glob("t-0.*")] == [Path(path).suffix]
-    assert sort_out([one], image, node_id=1, is_whole=True).promoted == {one.partition_path("t", 0)}
-    one.close()
+    assert not sort_out([log_directory], image, node_id=1, is_whole=False).promoted
+    assert [copy_path.suffix for copy_path in (tmp_path / "one").glob("t-0.*")] == [
+        Path(path).suffix
+    ]
+    assert sort_out([log_directory], image, node_id=1, is_whole=True).promoted == {
+        log_directory.partition_path("t", 0)
+    }
+    log_directory.close()
 
 
 class Unrenamed(FailingFiles):
@@ -339,11 +356,11 @@ class Unrenamed(FailingFiles):
 
 
 @pytest.mark.parametrize("is_first", [False, True])
-def test_a_promised_copy_is_used_where_the_disk_of_its_log_fails_meanwhile(
+def test_promoted_copy_is_used_if_the_disk_of_its_log_fails(
     tmp_path: Path, *, is_first: bool
 ) -> None:
     files = Unrenamed()
-    old, new = (LogDirectory.open(str(tmp_path / each), files, node_id=1) for each in "ab")
+    old, new = (LogDirectory.open(str(tmp_path / name), files, node_id=1) for name in "ab")
     topic_id = b"t" * 16
     for index in (0, 1):
         path = old.create_partition_directory("t", index, topic_id)
@@ -353,10 +370,10 @@ def test_a_promised_copy_is_used_where_the_disk_of_its_log_fails_meanwhile(
         path = directory.future_path("t", index)
         directory.create_future_directory(path, topic_id)
         directory.futures.append(PartitionDirectory("t", index, path, topic_id))
-    places = {0: new, 1: old, 2: new}
+    log_directories = {0: new, 1: old, 2: new}
     placed = {
-        index: PartitionImage(index, (1,), (1,), 1, 0, 0, (where.directory_id,))
-        for index, where in places.items()
+        index: PartitionImage(index, (1,), (1,), 1, 0, 0, (log_directory.directory_id,))
+        for index, log_directory in log_directories.items()
     }
     topic = TopicImage("t", topic_id, placed)
     image = ClusterImage(
@@ -364,34 +381,36 @@ def test_a_promised_copy_is_used_where_the_disk_of_its_log_fails_meanwhile(
     )
     files.fail(old.path, "rename")
     directories = [old, new] if is_first else [new, old]
-    found = sort_out(directories, image, node_id=1, is_whole=True)
-    assert list(found.failed) == [old]
-    assert found.promoted == {new.partition_path("t", 0)}
+    copies = sort_out(directories, image, node_id=1, is_whole=True)
+    assert list(copies.failed) == [old]
+    assert copies.promoted == {new.partition_path("t", 0)}
     assert new.to_delete == []
-    assert [each.path for each in new.partitions] == [new.partition_path("t", 0)]
-    assert found.unfinished == []
+    assert [partition_directory.path for partition_directory in new.partitions] == [
+        new.partition_path("t", 0)
+    ]
+    assert copies.unfinished == []
     for directory in directories:
         directory.close()
 
 
 @pytest.mark.parametrize("failing", [["one"], ["one", "two"], ["other"]])
-async def test_a_start_needs_a_directory_and_the_metadata(
+async def test_start_requires_a_data_directory_and_the_metadata(
     tmp_path: Path, failing: list[str]
 ) -> None:
-    one, two = tmp_path / "one", tmp_path / "two"
-    async with running(one, two):
+    first_path, second_path = tmp_path / "one", tmp_path / "two"
+    async with running(first_path, second_path):
         pass
     for name in failing:
         if name == "other":  # it does not exist and cannot be created: a mistake in log.dirs
-            two = one / "meta.properties" / "two"
+            second_path = first_path / "meta.properties" / "two"
             continue
         (tmp_path / name / "meta.properties").unlink()
         (tmp_path / name / "meta.properties").mkdir()
-    with pytest.raises(StartError, match=r"cannot use the data directory|is no regular file"):
-        await Server(config_of(one, two)).start()
+    with pytest.raises(StartError, match=r"cannot use the data directory|is not a regular file"):
+        await Server(config_of(first_path, second_path)).start()
 
 
-async def test_a_topic_with_remote_storage_is_led_by_whoever_has_some(tmp_path: Path) -> None:
+async def test_remote_storage_topic_is_led_by_the_broker_that_supports_it(tmp_path: Path) -> None:
     async with asyncio.timeout(PATIENCE_S), cluster(tmp_path) as servers:
         await create(servers[1], [2, 1])
         await until(lambda: led_by(servers[1], [*range(PARTITIONS)]) == {2})
@@ -400,28 +419,28 @@ async def test_a_topic_with_remote_storage_is_led_by_whoever_has_some(tmp_path: 
         await restart(servers, 2)
         await until(lambda: led_by(servers[1], [*range(PARTITIONS)]) == {1})
         assert set(places_of(servers[1], 2).values()) == {LOST_DIRECTORY}
-        assert {partition(servers[1], each).isr for each in range(PARTITIONS)} == {(1,)}
+        assert {partition(servers[1], index).isr for index in range(PARTITIONS)} == {(1,)}
         assert await produce(servers[1], 0) == 0
 
 
-async def test_a_replica_is_made_again_where_the_metadata_says_that_it_lies(tmp_path: Path) -> None:
+async def test_replica_is_recreated_in_the_directory_named_by_the_metadata(tmp_path: Path) -> None:
     async with asyncio.timeout(PATIENCE_S), cluster(tmp_path) as servers:
         await create(servers[1], [2])
 
-        def told() -> list[bytes]:
-            return [directory_of(partition(servers[1], each), 2) for each in range(PARTITIONS)]
+        def metadata_directories() -> list[bytes]:
+            return [directory_of(partition(servers[1], index), 2) for index in range(PARTITIONS)]
 
-        def found() -> list[bytes]:
-            here = broker_of(servers[2]).replicas.find("t", b"", by_id=False)[0]
-            return [here[each].directory.files.directory_id for each in range(PARTITIONS)]
+        def broker_directories() -> list[bytes]:
+            partitions = broker_of(servers[2]).replicas.find("t", b"", by_id=False)[0]
+            return [partitions[index].directory.files.directory_id for index in range(PARTITIONS)]
 
-        await until(lambda: bytes(16) not in told())
-        before = told()
-        assert found() == before
+        await until(lambda: bytes(16) not in metadata_directories())
+        before = metadata_directories()
+        assert broker_directories() == before
         stopped = servers.pop(2)
         await stopped.stop()
         for folder in (tmp_path / "2-two").glob("t-*"):
             shutil.rmtree(folder)
         servers[2] = Server(stopped.config)
         await servers[2].start()
-        assert told() == found() == before
+        assert metadata_directories() == broker_directories() == before

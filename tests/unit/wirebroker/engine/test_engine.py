@@ -13,7 +13,7 @@ from wirebroker.coordination.partition_log import PartitionLog
 from wirebroker.coordinator.outcome import Moment, Outcome, Timers
 from wirebroker.engine.engine import Engine
 from wirebroker.engine.waiter import Waiter
-from wirebroker.storage.brief_work import TakesLongError
+from wirebroker.storage.long_work import TakesLongError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,13 +26,13 @@ class Shard:
         self.timers = Timers()
         self.replayed = []
 
-    def take_over(self, records, producer_id):
+    def apply(self, records, producer_id):
         self.replayed += [(key, producer_id) for key, _ in records]
 
-    def on_timer(self, event, moment):
+    def on_timer(self, event, now):
         raise AssertionError
 
-    def on_loaded(self, moment):
+    def on_loaded(self, now):
         return Outcome()
 
     def on_unloaded(self):
@@ -66,7 +66,7 @@ class Bench:
         return waiter
 
 
-async def test_an_effect_comes_with_the_commit_of_its_records():
+async def test_effect_runs_when_its_records_are_committed():
     bench = Bench()
     bench.partition.commits_at_once = False
     answer = bench.run("first").result()
@@ -78,7 +78,7 @@ async def test_an_effect_comes_with_the_commit_of_its_records():
     assert await answer == {"error_code": ErrorCode.NONE}
 
 
-async def test_an_effect_outlives_the_patience_of_who_waits_for_the_answer():
+async def test_effect_runs_even_after_the_response_timed_out():
     bench = Bench()
     bench.partition.commits_at_once = False
     answer = bench.run("late").result()
@@ -90,7 +90,7 @@ async def test_an_effect_outlives_the_patience_of_who_waits_for_the_answer():
     assert bench.effects == ["late"]
 
 
-async def test_what_cannot_be_recorded_has_no_effect():
+async def test_refused_append_has_no_effect():
     bench = Bench()
     bench.partition.fails_with = KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
     waiter = bench.run("never")
@@ -99,7 +99,7 @@ async def test_what_cannot_be_recorded_has_no_effect():
     assert not bench.shard.replayed
 
 
-async def test_a_partition_that_is_given_up_has_no_effects_any_more():
+async def test_closed_engine_runs_no_more_effects():
     bench = Bench()
     bench.partition.commits_at_once = False
     answer = bench.run("never").result()
@@ -109,7 +109,7 @@ async def test_a_partition_that_is_given_up_has_no_effects_any_more():
     assert await answer == {"error_code": ErrorCode.NOT_COORDINATOR}
 
 
-async def test_effects_may_bring_about_more_records():
+async def test_effects_can_append_more_records():
     bench = Bench()
     bench.on_effect = lambda effect: effect and bench.run(effect - 1)
     bench.partition.commits_at_once = False
@@ -119,7 +119,7 @@ async def test_effects_may_bring_about_more_records():
     assert len(bench.shard.replayed) == 3
 
 
-async def test_records_are_taken_over_in_the_order_of_the_log_though_an_append_commits_others():
+async def test_records_are_applied_in_log_order_despite_nested_appends():
     bench = Bench()
     bench.on_effect = lambda effect: effect and bench.run(None, key=effect)
     bench.partition.commits_at_once = False
@@ -132,7 +132,7 @@ async def test_records_are_taken_over_in_the_order_of_the_log_though_an_append_c
     assert [key for key, _ in bench.shard.replayed] == in_the_log
 
 
-async def test_an_append_of_a_later_term_is_refused():
+async def test_append_in_a_later_leader_epoch_is_refused():
     bench = Bench()
     bench.partition.leader_epoch = 2
     assert bench.run("never").result() == {"error_code": ErrorCode.NOT_COORDINATOR}
@@ -140,7 +140,7 @@ async def test_an_append_of_a_later_term_is_refused():
     assert not bench.effects
 
 
-async def test_too_few_replicas_in_sync_take_no_records():
+async def test_too_few_in_sync_replicas_refuse_records():
     bench = Bench()
     bench.partition.lacks_replicas = True
     answer = bench.run("never").result()
@@ -148,7 +148,7 @@ async def test_too_few_replicas_in_sync_take_no_records():
     assert not bench.partition.batches
 
 
-async def test_what_takes_long_fails_as_any_other_append():
+async def test_batch_that_takes_long_fails_like_any_append():
     bench = Bench()
     bench.partition.fails_with = TakesLongError()
     waiter = bench.run("never")
@@ -156,7 +156,7 @@ async def test_what_takes_long_fails_as_any_other_append():
     assert not bench.shard.replayed
 
 
-async def test_refused_appends_are_one_line_for_the_operator_until_one_succeeds(caplog):
+async def test_refused_appends_are_logged_once_until_one_succeeds(caplog):
     bench = Bench()
     for _ in range(2):
         bench.partition.fails_with = KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
@@ -165,10 +165,10 @@ async def test_refused_appends_are_one_line_for_the_operator_until_one_succeeds(
         bench.partition.fails_with = None
         bench.run("done").result()
     assert bench.effects == ["done", "done"]
-    assert caplog.text.count("records could not be appended") == 2
+    assert caplog.text.count("cannot append records") == 2
 
 
-async def test_what_was_committed_before_the_disk_failed_is_answered():
+async def test_operations_committed_before_a_disk_failure_are_answered():
     bench = Bench()
     bench.partition.commits_at_once = False
     first = bench.run("first").result()
@@ -183,7 +183,7 @@ async def test_what_was_committed_before_the_disk_failed_is_answered():
     assert bench.effects == ["first", "second"]
 
 
-async def test_our_own_records_may_unpack_to_much(tmp_path):
+async def test_own_records_may_decompress_to_a_large_size(tmp_path):
     async with world_of(tmp_path, max_message_bytes="3000000") as world:
         partition = world.partition("t")
         log = PartitionLog(

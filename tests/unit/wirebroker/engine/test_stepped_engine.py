@@ -14,14 +14,14 @@ from tests.support.records.clocks import HandClock
 from wirebroker.base.clock import Slices, next_turn
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.outcome import Answer, Outcome, Timers
-from wirebroker.engine.committed_answers import AnswerErrors
+from wirebroker.engine.committed_responses import ResponseErrors
 from wirebroker.engine.stepped_engine import SteppedEngine
 from wirebroker.engine.waiter import AwaitedResponse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-ERRORS = AnswerErrors(resigned=ErrorCode.NOT_CONTROLLER, disk=ErrorCode.KAFKA_STORAGE_ERROR)
+ERRORS = ResponseErrors(resigned=ErrorCode.NOT_CONTROLLER, disk=ErrorCode.KAFKA_STORAGE_ERROR)
 
 
 class QuorumLog:
@@ -42,7 +42,7 @@ class QuorumLog:
         self.watchers.append(on_advance)
 
     def unwatch(self, on_advance: Callable[[], None]) -> None:
-        self.watchers = [each for each in self.watchers if each != on_advance]
+        self.watchers = [watcher for watcher in self.watchers if watcher != on_advance]
 
     def append(self, records: Any, *_: Any) -> None:
         if self.fails_with is not None:
@@ -73,16 +73,16 @@ class ListMachine:
         self.timers = Timers()
         self.taken: list[Any] = []
 
-    def take_over(self, records: Any, producer_id: int) -> None:
+    def apply(self, records: Any, producer_id: int) -> None:
         del producer_id
         self.taken += records
 
-    def on_timer(self, event: Any, moment: Any) -> Any:
-        del moment
+    def on_timer(self, event: Any, now: Any) -> Any:
+        del now
         return Outcome(effects=[event])
 
-    def on_loaded(self, moment: Any) -> Any:
-        raise AssertionError(moment)
+    def on_loaded(self, now: Any) -> Any:
+        raise AssertionError(now)
 
     def on_unloaded(self) -> Any:
         return Outcome()
@@ -109,15 +109,15 @@ class World:
     async def ask(self, record: Any, *, steps: int = 3) -> Any:
         waiter: AwaitedResponse[Any] = AwaitedResponse()
 
-        def operation(machine: ListMachine, token: Any, moment: Any) -> Any:
-            del moment
+        def operation(machine: ListMachine, token: Any, now: Any) -> Any:
+            del now
             self.begun.append(record)
-            seen = list(machine.taken)
+            applied = list(machine.taken)
             for _ in range(steps):
                 yield
             records: list[Any] = [] if record is None else [record]
             outcome = Outcome(records)
-            outcome.answers.append(Answer(token, seen))
+            outcome.answers.append(Answer(token, applied))
             return outcome
 
         await self.engine.run_in_steps(operation, waiter)
@@ -143,7 +143,7 @@ async def code_of(task: asyncio.Task[Any]) -> ErrorCode:
     return raised.value.code
 
 
-async def test_each_operation_sees_what_those_before_it_have_appended(world: World) -> None:
+async def test_operation_sees_records_appended_before_it(world: World) -> None:
     tasks = [world.start(record) for record in ("a", "b", None)]
     await turns()
     assert world.machine.taken == ["a", "b"]
@@ -156,7 +156,7 @@ async def test_each_operation_sees_what_those_before_it_have_appended(world: Wor
     assert await asyncio.gather(*tasks) == [[], ["a"], ["a", "b"]]
 
 
-async def test_others_are_served_between_the_steps(world: World) -> None:
+async def test_other_tasks_run_between_steps(world: World) -> None:
     task = world.start("a", steps=20)
     count = 0
     while not world.machine.taken:
@@ -167,7 +167,7 @@ async def test_others_are_served_between_the_steps(world: World) -> None:
     assert count >= 20
 
 
-async def test_a_resignation_between_the_steps_leaves_nothing_behind(world: World) -> None:
+async def test_resignation_between_steps_leaves_no_record(world: World) -> None:
     running, waiting = world.start("a", steps=20), world.start("b")
     await turns(5)
     assert world.begun == ["a"]
@@ -178,7 +178,7 @@ async def test_a_resignation_between_the_steps_leaves_nothing_behind(world: Worl
     assert world.begun == ["a"]
 
 
-async def test_a_resignation_fails_all_that_wait_for_the_quorum(world: World) -> None:
+async def test_resignation_fails_operations_waiting_for_the_quorum(world: World) -> None:
     committed, outstanding, look = world.start("a"), world.start("b"), world.start(None)
     await turns()
     world.log.commit(1)
@@ -189,7 +189,7 @@ async def test_a_resignation_fails_all_that_wait_for_the_quorum(world: World) ->
     assert not world.log.watchers
 
 
-async def test_a_log_that_is_lost_says_why_to_all_that_wait_and_come(world: World) -> None:
+async def test_lost_log_fails_waiting_and_later_operations_with_its_error(world: World) -> None:
     waiting = world.start("a")
     await turns()
     running = world.start("b", steps=20)
@@ -201,7 +201,7 @@ async def test_a_log_that_is_lost_says_why_to_all_that_wait_and_come(world: Worl
     assert world.log.records == ["a"]
 
 
-async def test_a_write_that_fails_tells_who_asked_and_loses_the_log(world: World) -> None:
+async def test_failed_write_fails_all_operations_and_loses_the_log(world: World) -> None:
     waiting = world.start("a")
     await turns()
     world.log.fails_with = OSError(5, "no disk")
@@ -212,7 +212,7 @@ async def test_a_write_that_fails_tells_who_asked_and_loses_the_log(world: World
     assert world.machine.taken == ["a"]
 
 
-async def test_a_refused_append_fails_its_own_operation_only(world: World) -> None:
+async def test_refused_append_fails_only_its_operation(world: World) -> None:
     world.log.fails_with = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "no room")
     with pytest.raises(KafkaError, match="no room"):
         await world.ask("a")
@@ -224,7 +224,7 @@ async def test_a_refused_append_fails_its_own_operation_only(world: World) -> No
     assert world.machine.taken == ["b"]
 
 
-async def test_who_is_gone_before_the_steps_are_done_has_asked_for_nothing(world: World) -> None:
+async def test_cancelled_operation_appends_nothing(world: World) -> None:
     task = world.start("a", steps=20)
     await turns(5)
     task.cancel()
@@ -236,7 +236,7 @@ async def test_who_is_gone_before_the_steps_are_done_has_asked_for_nothing(world
     assert task.cancelled()
 
 
-async def test_what_has_begun_comes_to_its_end_before_a_stop(world: World) -> None:
+async def test_drain_completes_the_running_operation(world: World) -> None:
     running = world.start("a", steps=20)
     await turns(5)
     drain = asyncio.create_task(world.engine.drain())
@@ -250,7 +250,7 @@ async def test_what_has_begun_comes_to_its_end_before_a_stop(world: World) -> No
     assert world.begun == ["a"]
 
 
-async def test_timers_that_operations_have_set_come(world: World) -> None:
+async def test_timers_set_by_operations_fire(world: World) -> None:
     world.machine.timers.set("key", 0, "an effect")
     task = world.start("a")
     await turns()

@@ -58,7 +58,7 @@ async def serving(*, token: str | None = None) -> AsyncIterator[tuple[HttpServer
         await server.close()
 
 
-async def test_a_route_is_given_the_request_and_answers():
+async def test_route_gets_the_request_and_answers():
     async with serving() as (_, address):
         reply = await ask_http(address, "/echo?a=1&a=2&b=")
         assert (reply.status, reply.json()) == (200, ["GET", "/echo", {"a": "1", "b": ""}])
@@ -67,19 +67,19 @@ async def test_a_route_is_given_the_request_and_answers():
         assert (await ask_http(address, "/double", method="POST", body=b"21")).json() == 42
 
 
-async def test_requests_follow_each_other_on_one_connection():
+async def test_connection_is_reused_for_several_requests():
     async with serving() as (_, address):
         first = b"GET /echo HTTP/1.1\r\nHost: localhost\r\n\r\n"
         last = b"GET /echo HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
         assert (await send_http(address, first * 3 + last)).count(b"HTTP/1.1 200") == 4
 
 
-async def test_a_peer_with_much_to_say_does_not_hold_the_loop():
+async def test_large_input_of_a_client_does_not_block_the_loop():
     turns = 0
-    seen: list[int] = []
+    turns_at_request: list[int] = []
 
     async def note(request: HttpRequest) -> HttpAnswer:
-        seen.append(turns)
+        turns_at_request.append(turns)
         return of_json(len(request.body))
 
     async def count_turns() -> None:
@@ -92,18 +92,18 @@ async def test_a_peer_with_much_to_say_does_not_hold_the_loop():
         server.routes.add("POST", "/note", note)
         counting = asyncio.create_task(count_turns())
         head = b"POST /note HTTP/1.1\r\nHost: localhost\r\n"
-        many = (head + b"\r\n") * 200
-        await send_http(address, many + head + b"Connection: close\r\n\r\n")
-        assert len(set(seen)) == len(seen) == 201
+        requests = (head + b"\r\n") * 200
+        await send_http(address, requests + head + b"Connection: close\r\n\r\n")
+        assert len(set(turns_at_request)) == len(turns_at_request) == 201
         chunked = head + b"Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
         before = turns
         reply = await send_http(address, chunked + b"1\r\nx\r\n" * 9000 + b"0\r\n\r\n")
         assert parse_reply(reply).json() == 9000
-        assert seen[-1] - before >= 9000 // conversation._CHUNKS_AT_ONCE
+        assert turns_at_request[-1] - before >= 9000 // conversation._CHUNKS_AT_ONCE
         counting.cancel()
 
 
-async def test_a_body_of_two_lengths_is_refused_and_what_follows_is_not_served():
+async def test_body_with_two_lengths_is_refused_and_ends_the_connection():
     async with serving() as (_, address):
         both = b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n21\r\n0\r\n\r\n"
         follows = b"GET /open HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -133,7 +133,7 @@ async def test_head_has_no_body():
         ("GET", "/echo?" + "a&" * 200, b"", 400),
     ],
 )
-async def test_what_cannot_be_served_is_told(method, path, body, status, caplog):
+async def test_failed_request_gets_an_error_response(method, path, body, status, caplog):
     async with serving() as (_, address):
         reply = await ask_http(address, path, method=method, body=body)
         assert reply.status == status, reply.text
@@ -141,7 +141,7 @@ async def test_what_cannot_be_served_is_told(method, path, body, status, caplog)
     assert ("a mistake of ours" in caplog.text) is (status == 500)
 
 
-async def test_a_long_head_and_a_long_body_are_refused():
+async def test_too_long_head_or_body_is_refused():
     async with serving() as (_, address):
         head = b"GET /echo HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 40_000 + b"\r\n\r\n"
         assert parse_reply(await send_http(address, head)).status == 431
@@ -150,32 +150,32 @@ async def test_a_long_head_and_a_long_body_are_refused():
 
 
 @pytest.mark.parametrize("sent", [b"\x00\x00\x00\x10" + bytes(16), b"GET\r\n\r\n", b"\r\n" * 9])
-async def test_what_is_no_http_costs_its_sender_the_connection(sent):
+async def test_invalid_http_closes_the_connection(sent):
     async with serving() as (_, address):
         replied = await send_http(address, sent + b"\r\n\r\n")
         assert replied.startswith(b"HTTP/1.1 400") or replied == b""
         assert (await ask_http(address, "/echo")).status == 200
 
 
-async def test_who_falls_silent_is_given_up(monkeypatch):
+async def test_silent_connection_is_closed_after_a_timeout(monkeypatch):
     monkeypatch.setattr(conversation, "_REQUEST_S", 0.02)
     async with serving() as (_, address):
         assert await send_http(address, b"GET /echo HTT") == b""
 
 
-async def test_who_is_silent_gives_way_to_who_comes(monkeypatch):
+async def test_silent_connections_are_closed_for_new_ones(monkeypatch):
     monkeypatch.setattr("wirebroker.http.server._MOST_CONNECTIONS", 2)
     async with serving() as (_, address):
-        held = [await asyncio.open_connection(*address) for _ in range(5)]
+        connections = [await asyncio.open_connection(*address) for _ in range(5)]
         assert (await ask_http(address, "/echo")).status == 200
-        ended = [await reader.read() for reader, _ in held[:3]]
-        assert ended == [b""] * 3
-        for _, writer in held:
+        closed = [await reader.read() for reader, _ in connections[:3]]
+        assert closed == [b""] * 3
+        for _, writer in connections:
             writer.close()
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET /", b"GET /open HTTP/1.1\r\nHost: localhost\r\n\r\n"])
-async def test_a_probe_is_answered_however_many_connect_and_leave_after_it(monkeypatch, sent):
+async def test_probe_is_answered_despite_many_later_connections(monkeypatch, sent):
     """All of them are connected before the server reads anything."""
     monkeypatch.setattr("wirebroker.http.server._MOST_CONNECTIONS", 2)
     async with serving() as (_, address):
@@ -190,7 +190,7 @@ async def test_a_probe_is_answered_however_many_connect_and_leave_after_it(monke
             writer.close()
 
 
-async def test_the_address_with_most_connections_gives_way(monkeypatch):
+async def test_address_with_the_most_connections_loses_one(monkeypatch):
     monkeypatch.setattr("wirebroker.http.server._MOST_CONNECTIONS", 3)
     monkeypatch.setattr(conversation, "_NEW_S", 0.01)
     async with serving() as (_, address), contextlib.AsyncExitStack() as stack:
@@ -204,29 +204,29 @@ async def test_the_address_with_most_connections_gives_way(monkeypatch):
         assert [reader.at_eof() for reader in readers] == [False, True, True, False, False]
 
 
-async def test_so_many_are_answered_at_once_and_no_more(monkeypatch):
+async def test_concurrent_requests_are_limited(monkeypatch):
     monkeypatch.setattr("wirebroker.http.server._MOST_CONNECTIONS", 2)
-    asked, go_on = asyncio.Semaphore(0), asyncio.Event()
+    received, go_on = asyncio.Semaphore(0), asyncio.Event()
 
     async def wait(_request: HttpRequest) -> HttpAnswer:
-        asked.release()
+        received.release()
         await go_on.wait()
         return HttpAnswer.of_text("done")
 
     async with serving() as (server, address):
         server.routes.add("GET", "/wait", wait)
-        held = [asyncio.create_task(ask_http(address, "/wait")) for _ in range(2)]
-        for _ in held:
-            await asked.acquire()
+        requests = [asyncio.create_task(ask_http(address, "/wait")) for _ in range(2)]
+        for _ in requests:
+            await received.acquire()
         replied = b""
         with contextlib.suppress(ConnectionError):  # before or after it has sent: chance
             replied = await send_http(address, b"GET /echo HTTP/1.0\r\n\r\n")
         assert replied == b""
         go_on.set()
-        assert [reply.status for reply in await asyncio.gather(*held)] == [200, 200]
+        assert [reply.status for reply in await asyncio.gather(*requests)] == [200, 200]
 
 
-async def test_peers_that_ask_and_do_not_read_keep_no_probe_out():
+async def test_clients_that_do_not_read_do_not_block_probes():
     """Each pipelines many requests for a long page that it never reads."""
     pages = 0
     may_answer = asyncio.Event()
@@ -258,7 +258,7 @@ async def test_peers_that_ask_and_do_not_read_keep_no_probe_out():
         assert (await ask_http(address, "/echo")).status == 200
 
 
-async def test_with_a_token_only_who_brings_it_is_answered():
+async def test_only_requests_with_the_token_are_answered():
     async with serving(token="secret") as (_, address):
         assert (await ask_http(address, "/echo")).status == 401
         wrong = {"Authorization": "Bearer secreT"}
@@ -278,7 +278,7 @@ async def test_with_a_token_only_who_brings_it_is_answered():
         ("10.0.0.1", 403),
     ],
 )
-async def test_a_web_page_cannot_have_its_visitor_ask(host, status):
+async def test_host_header_is_checked(host, status):
     async with serving() as (_, address):
         assert (await ask_http(address, "/echo", headers={"Host": host})).status == status
 
@@ -294,32 +294,32 @@ async def test_a_web_page_cannot_have_its_visitor_ask(host, status):
         ("", 403),
     ],
 )
-async def test_nor_have_it_send_anything_by_our_own_name(origin, status):
+async def test_origin_header_is_checked(origin, status):
     async with serving() as (_, address):
         reply = await ask_http(address, "/echo", headers={"Origin": origin})
         assert reply.status == status
 
 
-def http_config(listeners: str, **more: str) -> Config:
-    return Config({"wirebroker.http.listeners": listeners} | more)
+def http_config(listeners: str, **settings: str) -> Config:
+    return Config({"wirebroker.http.listeners": listeners} | settings)
 
 
-async def test_an_address_beyond_this_machine_needs_a_token_or_a_choice():
-    with pytest.raises(StartError, match="open beyond this machine"):
-        await open_http(http_config("0.0.0.0:0"), why_not_ready=lambda: None)
+async def test_non_loopback_address_requires_a_token_or_an_explicit_choice():
+    with pytest.raises(StartError, match="reachable from other machines"):
+        await open_http(http_config("0.0.0.0:0"), not_ready_reason=lambda: None)
     for choice in ({"wirebroker.http.token": "t"}, {"wirebroker.http.open": "true"}):
-        server = await open_http(http_config("0.0.0.0:0", **choice), why_not_ready=lambda: None)
+        server = await open_http(http_config("0.0.0.0:0", **choice), not_ready_reason=lambda: None)
         assert server.addresses[0].host == "0.0.0.0"
         await server.close()
 
 
-async def test_a_port_in_use_is_said_and_done_without_if_it_is_optional(caplog):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        where = f"127.0.0.1:{taken.getsockname()[1]}"
+async def test_port_in_use_is_an_error_unless_http_is_optional(caplog):
+    with socket.create_server(("127.0.0.1", 0)) as socket_in_use:
+        address = f"127.0.0.1:{socket_in_use.getsockname()[1]}"
         with pytest.raises(StartError, match="cannot listen on 127"):
-            await open_http(http_config(where), why_not_ready=lambda: None)
-        optional = http_config(where, **{"wirebroker.http.optional": "true"})
-        server = await open_http(optional, why_not_ready=lambda: None)
+            await open_http(http_config(address), not_ready_reason=lambda: None)
+        optional = http_config(address, **{"wirebroker.http.optional": "true"})
+        server = await open_http(optional, not_ready_reason=lambda: None)
         assert not server.addresses
-        assert "going on without" in caplog.text
+        assert "continuing without it" in caplog.text
         await server.close()

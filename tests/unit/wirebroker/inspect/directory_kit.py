@@ -38,9 +38,9 @@ COUNT = 30
 
 
 async def create_topics(broker: Broker, topics: list[Any]) -> None:
-    asked = request(topics=topics)
-    answer = await broker.controller.forward(ApiKey.CREATE_TOPICS, 7, asked, Requester())
-    assert not any(each.get("error_code") for each in answer["topics"])
+    body = request(topics=topics)
+    answer = await broker.controller.forward(ApiKey.CREATE_TOPICS, 7, body, Requester())
+    assert not any(topic.get("error_code") for topic in answer["topics"])
 
 
 async def fill(directory: Path) -> None:
@@ -52,7 +52,7 @@ async def fill(directory: Path) -> None:
             new_topic("__consumer_offsets"),
         ]
         await create_topics(broker, topics)
-        logs = {each.topic: each.log for each in broker.replicas}
+        logs = {replica.topic: replica.log for replica in broker.replicas}
         assert set(logs) >= set(TOPICS)
         fill_plain(logs["plain"])
         append(logs["compact"], [(b"k%d" % number, b"v", ()) for number in range(COUNT)])
@@ -135,7 +135,7 @@ def rows(capsys: Any, *arguments: object) -> tuple[int, list[dict[str, Any]]]:
 
 def run(capsys: Any, *arguments: object) -> tuple[int, str]:
     capsys.readouterr()
-    status = cli.run([str(each) for each in arguments])
+    status = cli.run([str(argument) for argument in arguments])
     printed = capsys.readouterr()
     assert not printed.err
     return status, printed.out

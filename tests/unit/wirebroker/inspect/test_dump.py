@@ -20,16 +20,16 @@ from wirebroker.inspect.rows.text_lines import printable, timestamp_text
 FIRST = "00000000000000000000"
 
 
-def of_type(found, kind):
-    return [row for row in found if row["type"] == kind]
+def of_type(dumped, kind):
+    return [row for row in dumped if row["type"] == kind]
 
 
 def test_a_segment_is_shown_batch_by_batch(made, capsys):
     log = made / "plain-0" / f"{FIRST}.log"
-    status, found = rows(capsys, "dump", log)
+    status, dumped = rows(capsys, "dump", log)
     assert status == 0
-    assert found[0] == {"type": "file", "path": str(log), "size": log.stat().st_size}
-    batches = of_type(found, "batch")
+    assert dumped[0] == {"type": "file", "path": str(log), "size": log.stat().st_size}
+    batches = of_type(dumped, "batch")
     assert [row["base_offset"] for row in batches] == list(range(0, 55, 5))
     assert [row["last_offset"] for row in batches] == list(range(4, 55, 5))
     assert [row["compression_type"] for row in batches[:5]] == [
@@ -42,7 +42,7 @@ def test_a_segment_is_shown_batch_by_batch(made, capsys):
     assert batches[1]["position"] == batches[0]["size"]
 
 
-def test_records_of_compressed_batches_are_shown_on_demand(made, capsys):
+def test_records_of_compressed_batches_are_shown_on_request(made, capsys):
     log = made / "plain-0" / f"{FIRST}.log"
     _, shallow = rows(capsys, "dump", log, "--records")
     assert {row["offset"] // 5 for row in of_type(shallow, "record")} == {0, 5, 10}
@@ -62,34 +62,34 @@ def test_a_record_has_its_sequence_and_sizes(tmp_path, capsys):
         records, timestamp_ms=NOW, producer_id=1, producer_epoch=0, base_sequence=2**31 - 2
     )
     log.write_bytes(counted + build_batch(records, timestamp_ms=NOW, base_offset=3))
-    _, found = rows(capsys, "dump", log, "--records")
-    told = [
-        (row["sequence"], row["key_size"], row["value_size"]) for row in of_type(found, "record")
+    _, dumped = rows(capsys, "dump", log, "--records")
+    sizes = [
+        (row["sequence"], row["key_size"], row["value_size"]) for row in of_type(dumped, "record")
     ]
-    assert told[:3] == [(2**31 - 2, 3, 5), (2**31 - 1, -1, -1), (0, 0, 0)]
-    assert told[3:] == [(-1, 3, 5), (-1, -1, -1), (-1, 0, 0)]
+    assert sizes[:3] == [(2**31 - 2, 3, 5), (2**31 - 1, -1, -1), (0, 0, 0)]
+    assert sizes[3:] == [(-1, 3, 5), (-1, -1, -1), (-1, 0, 0)]
     _, text = run(capsys, "dump", log, "--records", "--max", 2)
     assert " sequence=2147483646 key_size=3 value_size=5 key=key value=value" in text
 
 
-def test_offsets_can_be_chosen(made, capsys):
+def test_range_of_offsets_can_be_selected(made, capsys):
     log = made / "plain-0" / f"{FIRST}.log"
-    _, found = rows(capsys, "dump", log, "--from-offset", 12, "--to-offset", 21, "--deep")
-    assert [row["base_offset"] for row in of_type(found, "batch")] == [10, 15, 20]
-    assert [row["offset"] for row in of_type(found, "record")] == list(range(12, 22))
-    _, found = rows(capsys, "dump", made / "plain-0", "--from-offset", 110, "--to-offset", 112)
-    logs = [row["path"] for row in of_type(found, "file") if row["path"].endswith(".log")]
+    _, dumped = rows(capsys, "dump", log, "--from-offset", 12, "--to-offset", 21, "--deep")
+    assert [row["base_offset"] for row in of_type(dumped, "batch")] == [10, 15, 20]
+    assert [row["offset"] for row in of_type(dumped, "record")] == list(range(12, 22))
+    _, dumped = rows(capsys, "dump", made / "plain-0", "--from-offset", 110, "--to-offset", 112)
+    logs = [row["path"] for row in of_type(dumped, "file") if row["path"].endswith(".log")]
     assert logs == [str(made / "plain-0" / f"{105:020d}.log")]
-    _, found = rows(capsys, "dump", log, "--max", 2)
-    assert len(found) == 3
+    _, dumped = rows(capsys, "dump", log, "--max", 2)
+    assert len(dumped) == 3
 
 
 def test_every_file_of_a_directory_is_shown(made, capsys):
-    status, found = rows(capsys, "dump", made, "--records")
+    status, dumped = rows(capsys, "dump", made, "--records")
     assert status == 0
-    shown = {row["path"].removeprefix(f"{made}/") for row in of_type(found, "file")}
-    assert shown == set(contents(made)) - {".lock"}
-    kinds = {row["type"] for row in found}
+    paths = {row["path"].removeprefix(f"{made}/") for row in of_type(dumped, "file")}
+    assert paths == set(contents(made)) - {".lock"}
+    kinds = {row["type"] for row in dumped}
     assert kinds == {
         "aborted_transaction",
         "batch",
@@ -108,40 +108,40 @@ def test_every_file_of_a_directory_is_shown(made, capsys):
 
 
 def test_indexes_and_snapshots_are_shown(made, capsys):
-    _, found = rows(capsys, "dump", made / "plain-0")
-    aborted = of_type(found, "aborted_transaction")
+    _, dumped = rows(capsys, "dump", made / "plain-0")
+    aborted = of_type(dumped, "aborted_transaction")
     assert [row["producer_id"] for row in aborted] == [9, 10]
     assert [(row["first_offset"], row["last_offset"]) for row in aborted] == [
         (COUNT * 5 + 2, COUNT * 5 + 3),
         (COUNT * 5 + 4, COUNT * 5 + 5),
     ]
-    assert {row["producer_id"] for row in of_type(found, "producer")} == {7, 8, 9, 10}
-    positions = {row["position"]: row["last_offset"] for row in of_type(found, "batch")}
-    for row in of_type(found, "offset_index_entry"):
+    assert {row["producer_id"] for row in of_type(dumped, "producer")} == {7, 8, 9, 10}
+    positions = {row["position"]: row["last_offset"] for row in of_type(dumped, "batch")}
+    for row in of_type(dumped, "offset_index_entry"):
         assert positions[row["position"]] == row["offset"]
-    assert of_type(found, "leader_epoch") == [
+    assert of_type(dumped, "leader_epoch") == [
         {"type": "leader_epoch", "epoch": 0, "start_offset": 0}
     ]
 
 
 def test_internal_records_are_decoded(made, capsys):
-    _, found = rows(capsys, "dump", made / "__consumer_offsets-0", "--records")
-    first, second = (row["decoded"] for row in of_type(found, "record"))
+    _, dumped = rows(capsys, "dump", made / "__consumer_offsets-0", "--records")
+    first, second = (row["decoded"] for row in of_type(dumped, "record"))
     assert first["record_type"] == "OFFSET_COMMIT"
     assert (first["group_id"], first["topic"], first["offset"]) == ("group", "plain", 5)
     assert second["record_type"] == "GROUP_METADATA"
     assert second["generation"] == 3
-    _, found = rows(capsys, "dump", made / "__cluster_metadata-0", "--records")
-    decoded = [row["decoded"] for row in of_type(found, "record")]
+    _, dumped = rows(capsys, "dump", made / "__cluster_metadata-0", "--records")
+    decoded = [row["decoded"] for row in of_type(dumped, "record")]
     assert decoded[0]["control_type"] == "LEADER_CHANGE"
-    topics = [each["name"] for each in decoded if each.get("record_type") == "TOPIC"]
+    topics = [record["name"] for record in decoded if record.get("record_type") == "TOPIC"]
     assert topics == ["plain", "compact", "__consumer_offsets"]
-    _, found = rows(capsys, "dump", made / "plain-0", "--records", "--from-offset", 150)
-    ends = [row["decoded"] for row in of_type(found, "record") if row["decoded"]]
-    assert [each["control_type"] for each in ends] == ["COMMIT", "ABORT", "ABORT"]
+    _, dumped = rows(capsys, "dump", made / "plain-0", "--records", "--from-offset", 150)
+    ends = [row["decoded"] for row in of_type(dumped, "record") if row["decoded"]]
+    assert [marker["control_type"] for marker in ends] == ["COMMIT", "ABORT", "ABORT"]
 
 
-def test_text_is_one_line_for_a_batch(made, capsys):
+def test_text_output_has_one_line_per_batch(made, capsys):
     log = made / "plain-0" / f"{FIRST}.log"
     status, text = run(capsys, "dump", log, "--max", 2)
     assert status == 0
@@ -155,38 +155,38 @@ def test_text_is_one_line_for_a_batch(made, capsys):
     assert "OFFSET_COMMIT group_id=group topic=plain partition=0" in text
 
 
-def test_damage_is_told_and_the_rest_is_shown(data, capsys):
+def test_damage_is_reported_and_the_rest_is_shown(data, capsys):
     log = data / "plain-0" / f"{FIRST}.log"
-    _, found = rows(capsys, "dump", log)
-    batches = of_type(found, "batch")
+    _, dumped = rows(capsys, "dump", log)
+    batches = of_type(dumped, "batch")
     content = bytearray(log.read_bytes())
     content[batches[1]["position"] + 70] ^= 1  # a record
     content[batches[3]["position"] + 9] ^= 0x40  # a length
     log.write_bytes(content)
-    status, found = rows(capsys, "dump", log, "--deep")
+    status, dumped = rows(capsys, "dump", log, "--deep")
     assert status == 1
-    assert [row["base_offset"] for row in of_type(found, "batch")] == [
+    assert [row["base_offset"] for row in of_type(dumped, "batch")] == [
         batch["base_offset"] for index, batch in enumerate(batches) if index != 3
     ]
-    crc, length = of_type(found, "damage")
+    crc, length = of_type(dumped, "damage")
     assert crc["position"] == batches[1]["position"]
     assert crc["offset"] == 5
     assert length["position"] == batches[3]["position"]
     assert length["length"] == batches[3]["size"]
 
 
-def test_a_torn_end_is_told(data, capsys):
+def test_torn_end_is_reported(data, capsys):
     log = data / "plain-0" / f"{FIRST}.log"
     size = log.stat().st_size
     with log.open("ab") as file:
         file.write(b"\0" * 30)
-    status, found = rows(capsys, "dump", log)
+    status, dumped = rows(capsys, "dump", log)
     assert status == 1
-    assert found[-1]["type"] == "damage"
-    assert (found[-1]["position"], found[-1]["length"]) == (size, 30)
+    assert dumped[-1]["type"] == "damage"
+    assert (dumped[-1]["position"], dumped[-1]["length"]) == (size, 30)
 
 
-def test_the_zeros_of_allocated_indexes_are_no_damage(data, capsys):
+def test_zeros_of_preallocated_indexes_are_not_damage(data, capsys):
     for suffix in ("index", "timeindex"):
         path = data / "plain-0" / f"{FIRST}.{suffix}"
         _, before = rows(capsys, "dump", path)
@@ -207,7 +207,7 @@ def test_the_zeros_of_allocated_indexes_are_no_damage(data, capsys):
         (["dump", ".", "--max", "-1"], "--max"),
     ],
 )
-def test_a_mistake_is_one_line_and_status_2(arguments, words, capsys):
+def test_usage_error_is_one_line_with_status_2(arguments, words, capsys):
     assert cli.run(arguments) == 2
     printed = capsys.readouterr()
     assert words in printed.err
@@ -215,7 +215,7 @@ def test_a_mistake_is_one_line_and_status_2(arguments, words, capsys):
     assert not printed.out
 
 
-def test_whoever_closes_the_output_has_what_they_wanted(made):
+def test_closed_output_pipe_ends_without_an_error(made):
     command = [sys.executable, "-m", "wirebroker", "dump", str(made), "--deep"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -230,9 +230,9 @@ def test_dump_opens_files_for_reading_only(made, capsys, monkeypatch):
     opened = []
     real = os.open
 
-    def open_and_note(path, flags, *more, **named):
+    def open_and_note(path, flags, *arguments, **options):
         opened.append((path, flags))
-        return real(path, flags, *more, **named)
+        return real(path, flags, *arguments, **options)
 
     monkeypatch.setattr(os, "open", open_and_note)
     run(capsys, "dump", made)
@@ -240,7 +240,7 @@ def test_dump_opens_files_for_reading_only(made, capsys, monkeypatch):
     assert all(flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT) == 0 for _, flags in opened)
 
 
-def test_a_terminal_obeys_nothing():
+def test_control_characters_are_escaped():
     assert printable("a\x1b[2Jb\x9bc") == "a\\x1b[2Jb\\x9bc"
     assert printable("größe") == "größe"
 
@@ -258,13 +258,13 @@ def test_timestamps_are_readable(timestamp_ms, text):
     assert timestamp_text(timestamp_ms) == text
 
 
-def test_json_says_bytes_as_text_or_base64():
+def test_json_shows_bytes_as_text_or_base64():
     assert json_line({"type": "x", "a": b"\xff", "b": b"g\xc3\xa4"}) == (
         '{"type":"x","a":{"base64":"/w=="},"b":"gä"}'
     )
 
 
-def test_progress_is_one_line_that_is_written_over():
+def test_progress_line_is_overwritten():
     stream, clock = io.StringIO(), HandClock()
     progress = Progress(stream, 4_000_000, clock)
     progress.add(1_000_000)

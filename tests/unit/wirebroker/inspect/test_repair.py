@@ -28,15 +28,15 @@ from wirebroker.storage.meta_properties import parse_meta_properties
 FIRST = "00000000000000000000"
 
 
-def test_a_clean_directory_is_left_as_it_is(data, capsys):
+def test_clean_directory_is_unchanged(data, capsys):
     before = contents(data)
-    status, found = rows(capsys, "repair", data)
+    status, reported = rows(capsys, "repair", data)
     assert status == 0
-    assert [row["type"] for row in found] == ["summary"]
+    assert [row["type"] for row in reported] == ["summary"]
     assert contents(data) == before
 
 
-def test_a_torn_end_is_cut(data, capsys):
+def test_torn_end_is_truncated(data, capsys):
     (data / ".kafka_cleanshutdown").unlink()
     log = next((data / "plain-0").glob("*105.log"))
     size = log.stat().st_size
@@ -57,11 +57,11 @@ def test_a_torn_end_is_cut(data, capsys):
     assert changes[log.name]["after_bytes"] == size
     assert changes[index.name]["action"] == "created"
     assert changes["00000000000000000003.log.deleted"]["action"] == "removed"
-    _, found = rows(capsys, "verify", data)
-    assert [row["type"] for row in found] == ["summary"]
+    _, reported = rows(capsys, "verify", data)
+    assert [row["type"] for row in reported] == ["summary"]
 
 
-async def test_after_a_repair_a_start_changes_nothing(data, capsys):
+async def test_start_after_a_repair_changes_nothing(data, capsys):
     (data / ".kafka_cleanshutdown").unlink()
     log = next((data / "plain-0").glob("*105.log"))
     with log.open("ab") as file:
@@ -70,9 +70,9 @@ async def test_after_a_repair_a_start_changes_nothing(data, capsys):
     before = contents(data)
 
     async with running(data) as server:
-        assert {each.topic: each.log.log_end_offset for each in broker_of(server).replicas}[
-            "plain"
-        ] == 156
+        assert {
+            replica.topic: replica.log.log_end_offset for replica in broker_of(server).replicas
+        }["plain"] == 156
     after = contents(data)
     for name in before:
         if name.startswith(("plain", "compact", "__consumer")):
@@ -81,7 +81,7 @@ async def test_after_a_repair_a_start_changes_nothing(data, capsys):
 
 @pytest.mark.parametrize("is_dry", [True, False])
 @pytest.mark.parametrize("reads_all", [True, False])
-def test_progress_reaches_the_size_of_all_logs_but_no_more(data, is_dry, reads_all):
+def test_progress_reaches_exactly_the_size_of_all_logs(data, is_dry, reads_all):
     (data / ".kafka_cleanshutdown").unlink()
     total = sum(path.stat().st_size for path in data.glob("*/*.log"))
     steps: list[int] = []
@@ -98,13 +98,13 @@ def test_progress_reaches_the_size_of_all_logs_but_no_more(data, is_dry, reads_a
     assert sum(steps) == total
 
 
-def test_progress_is_shown_when_it_is_asked_for(data, capsys, monkeypatch):
+def test_progress_is_shown_on_request(data, capsys, monkeypatch):
     monkeypatch.setattr(progress, "_INTERVAL_S", 0.0)
     assert cli.run(["repair", str(data), "--dry-run", "--progress"]) == 0
     assert "100 %" in capsys.readouterr().err
 
 
-def test_junk_behind_the_end_of_a_cleanly_stopped_log_is_cut(data, capsys):
+def test_junk_after_a_cleanly_stopped_log_is_truncated(data, capsys):
     log = next((data / "plain-0").glob("*105.log"))
     size = log.stat().st_size
     with log.open("ab") as file:
@@ -113,7 +113,7 @@ def test_junk_behind_the_end_of_a_cleanly_stopped_log_is_cut(data, capsys):
     assert f"cut       {log}: 100 bytes, {size} are left" in text
 
 
-def test_text_says_what_was_done(data, capsys):
+def test_text_output_lists_the_changes(data, capsys):
     (data / ".kafka_cleanshutdown").unlink()
     log = next((data / "plain-0").glob("*105.log"))
     with log.open("ab") as file:
@@ -125,7 +125,7 @@ def test_text_says_what_was_done(data, capsys):
     assert text.endswith("3 files changed, 0 logs cannot be opened\n")
 
 
-def test_text_counts_new_empty_files_and_lists_them_not(data, capsys):
+def test_text_output_counts_new_empty_files_without_listing_them(data, capsys):
     (data / ".kafka_cleanshutdown").unlink()
     empty = next(path for path in sorted(data.glob("*/*.index")) if path.stat().st_size == 0)
     empty.unlink()
@@ -135,13 +135,13 @@ def test_text_counts_new_empty_files_and_lists_them_not(data, capsys):
     assert empty.exists()
 
 
-def test_everything_is_read_on_demand(data, capsys):
+def test_full_repair_reads_all_records(data, capsys):
     log = data / "plain-0" / f"{FIRST}.log"
     content = bytearray(log.read_bytes())
     content[100] ^= 1
     log.write_bytes(content)
-    _, found = rows(capsys, "repair", data)
-    assert [row["type"] for row in found] == ["summary"]  # like a start, it inspects nothing
+    _, reported = rows(capsys, "repair", data)
+    assert [row["type"] for row in reported] == ["summary"]  # like a start, it inspects nothing
     _, dry = rows(capsys, "repair", data, "--full", "--dry-run")
     _, done = rows(capsys, "repair", data, "--full")
     assert done[:-1] == dry[:-1]
@@ -149,8 +149,8 @@ def test_everything_is_read_on_demand(data, capsys):
     # Whether the controller acknowledged it is unknown: it does not learn of a clean stop.
     assert json.loads((data / ".kafka_cleanshutdown").read_text())["brokerEpoch"] == -1
     assert sorted(path.name for path in (data / "plain-0").glob("*.log")) == [log.name]
-    _, found = rows(capsys, "verify", data)
-    assert not [row for row in found if row.get("severity") == "error"]
+    _, reported = rows(capsys, "verify", data)
+    assert not [row for row in reported if row.get("severity") == "error"]
 
 
 async def test_a_directory_in_use_is_refused(data, capsys):
@@ -168,7 +168,7 @@ async def test_a_directory_in_use_is_refused(data, capsys):
         ("__cluster_metadata-0", "no directory has the metadata log"),
     ],
 )
-def test_what_is_no_data_directory_is_refused(data, capsys, missing, words):
+def test_path_without_a_data_directory_is_refused(data, capsys, missing, words):
     path = data / missing
     shutil.rmtree(path) if path.is_dir() else path.unlink()
     before = contents(data)
@@ -177,16 +177,16 @@ def test_what_is_no_data_directory_is_refused(data, capsys, missing, words):
     assert contents(data) == before
 
 
-def test_what_a_newer_broker_wrote_is_left_alone(data, capsys, monkeypatch):
+def test_directory_of_a_newer_broker_is_unchanged(data, capsys, monkeypatch):
     (data / ".kafka_cleanshutdown").unlink()
     before = contents(data)
     monkeypatch.setitem(READABLE_FEATURES, "metadata.version", (7, 20))
     assert cli.run(["repair", str(data)]) == 2
     assert "finalized metadata.version at level 33" in capsys.readouterr().err
     assert contents(data) == before
-    status, found = rows(capsys, "verify", data)
+    status, reported = rows(capsys, "verify", data)
     assert status == 1
-    assert "a start cannot read the metadata log" in found[0]["message"]
+    assert "a start cannot read the metadata log" in reported[0]["message"]
 
 
 @settings(max_examples=20, deadline=None)
@@ -194,7 +194,7 @@ def test_what_a_newer_broker_wrote_is_left_alone(data, capsys, monkeypatch):
     where=st.randoms(use_true_random=False),
     is_clean=st.booleans(),
 )
-def test_a_flipped_bit_is_found_and_a_dry_run_says_what_repair_does(
+def test_flipped_bit_is_found_and_dry_run_matches_the_repair(
     made, tmp_path_factory, where, is_clean
 ):
     data = shutil.copytree(made, tmp_path_factory.mktemp("flip") / "data")
@@ -202,14 +202,14 @@ def test_a_flipped_bit_is_found_and_a_dry_run_says_what_repair_does(
         (data / ".kafka_cleanshutdown").unlink()
     names = sorted(name for name, content in contents(data).items() if content)
     name = where.choice(names)
-    whole = (data / name).read_bytes()
-    content = bytearray(whole)
+    original = (data / name).read_bytes()
+    content = bytearray(original)
     content[where.randrange(len(content))] ^= 1 << where.randrange(8)
     (data / name).write_bytes(content)
     lines: list[str] = []
     status = _run(["verify", str(data), "--json"], lines)
     is_found = len(lines) > 1
-    assert is_found or is_as_good(name, whole, bytes(content), is_clean=is_clean), (name, status)
+    assert is_found or is_as_good(name, original, bytes(content), is_clean=is_clean), (name, status)
     dry: list[str] = []
     done: list[str] = []
     before = contents(data)
@@ -225,7 +225,7 @@ def is_as_good(name: str, before: bytes, after: bytes, *, is_clean: bool) -> boo
     try:
         match name.rpartition("/")[2]:
             case "meta.properties":  # the cluster's id; comments
-                old, new = (parse_meta_properties(each.decode()) for each in (before, after))
+                old, new = (parse_meta_properties(content.decode()) for content in (before, after))
                 return new[1:] == old[1:]
             case "replication-offset-checkpoint":  # the broker raises it
                 return _is_lower(before, after)
@@ -234,7 +234,7 @@ def is_as_good(name: str, before: bytes, after: bytes, *, is_clean: bool) -> boo
             case ".kafka_cleanshutdown":  # the broker's epoch
                 return bool(clean_shutdown_row(after))
             case "quorum-state":  # a later epoch; the voted candidate
-                epochs = [quorum_state_row(each)["leaderEpoch"] for each in (before, after)]
+                epochs = [quorum_state_row(content)["leaderEpoch"] for content in (before, after)]
                 return epochs == sorted(epochs)
     except ValueError:
         pass
@@ -242,10 +242,10 @@ def is_as_good(name: str, before: bytes, after: bytes, *, is_clean: bool) -> boo
 
 
 def _is_lower(before: bytes, after: bytes) -> bool:
-    old, new = (parse_rows(each, columns=3) for each in (before, after))
+    old, new = (parse_rows(content, columns=3) for content in (before, after))
     return all(
-        there[:2] == other[:2] and int(other[2]) <= int(there[2])
-        for there, other in zip(old, new, strict=True)
+        old_row[:2] == new_row[:2] and int(new_row[2]) <= int(old_row[2])
+        for old_row, new_row in zip(old, new, strict=True)
     )
 
 
@@ -255,7 +255,7 @@ def _run(arguments: list[str], lines: list[str]) -> int:
         return cli.run(arguments)
 
 
-async def test_a_dry_run_reserves_nothing_for_a_topic_with_preallocated_segments(tmp_path, capsys):
+async def test_dry_run_preallocates_no_segment(tmp_path, capsys):
     async with running(tmp_path) as server:
         broker = broker_of(server)
         configs = {"preallocate": "true", "segment.bytes": str(1 << 20)}

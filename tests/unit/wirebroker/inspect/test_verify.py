@@ -27,19 +27,19 @@ FIRST = "00000000000000000000"
 
 
 def findings(capsys, *directories):
-    status, found = rows(capsys, "verify", *directories)
-    assert found[-1]["type"] == "summary"
-    errors = [row for row in found if row.get("severity") == "error"]
+    status, reported = rows(capsys, "verify", *directories)
+    assert reported[-1]["type"] == "summary"
+    errors = [row for row in reported if row.get("severity") == "error"]
     assert status == (1 if errors else 0)
-    assert found[-1]["error_count"] == len(errors)
-    return found[:-1]
+    assert reported[-1]["error_count"] == len(errors)
+    return reported[:-1]
 
 
 def errors(capsys, *directories):
     return [row for row in findings(capsys, *directories) if row["severity"] == "error"]
 
 
-def test_nothing_is_found_after_a_clean_stop(made, capsys):
+def test_cleanly_stopped_broker_has_no_findings(made, capsys):
     before = contents(made)
     assert findings(capsys, made) == []
     assert contents(made) == before
@@ -47,7 +47,7 @@ def test_nothing_is_found_after_a_clean_stop(made, capsys):
     assert (status, text) == (0, "4 partitions: 0 errors, 0 warnings, 0 notes\n")
 
 
-def test_what_the_next_start_mends_needs_a_start_or_a_repair(data, capsys):
+def test_damage_repaired_by_a_start_suggests_a_start_or_a_repair(data, capsys):
     (data / ".kafka_cleanshutdown").unlink()
     with next((data / "plain-0").glob("*105.log")).open("ab") as file:
         file.write(b"torn")
@@ -57,7 +57,7 @@ def test_what_the_next_start_mends_needs_a_start_or_a_repair(data, capsys):
     assert last == f"next: start the broker, or run wirebroker repair {data}"
 
 
-def test_an_error_is_followed_by_what_to_do(data, capsys):
+def test_error_is_followed_by_advice(data, capsys):
     folder = data.with_name("a data")
     data.rename(folder)
     log = next((folder / "plain-0").glob("*0.log"))
@@ -72,7 +72,7 @@ def test_an_error_is_followed_by_what_to_do(data, capsys):
     assert f"repair --full '{folder}' truncates each log at its damage, and records after" in last
 
 
-def test_nothing_is_found_after_a_kill(data, capsys):
+def test_killed_broker_has_no_findings(data, capsys):
     (data / ".kafka_cleanshutdown").unlink()
     for suffix in ("index", "timeindex"):  # as Apache Kafka allocates them
         path = next((data / "plain-0").glob(f"*105.{suffix}"))
@@ -80,7 +80,7 @@ def test_nothing_is_found_after_a_kill(data, capsys):
     assert findings(capsys, data) == []
 
 
-def test_a_torn_end_is_a_warning_after_a_kill_and_an_error_after_a_clean_stop(data, capsys):
+def test_torn_end_is_a_warning_after_a_kill_and_an_error_after_a_clean_stop(data, capsys):
     log = next((data / "plain-0").glob("*105.log"))
     size = log.stat().st_size
     with log.open("ab") as file:
@@ -127,23 +127,23 @@ def change_header(path, position, at, data):
 )
 def test_a_batch_that_contradicts_itself_is_found(data, capsys, at, value, words):
     log = data / "plain-0" / f"{FIRST}.log"
-    _, found = rows(capsys, "dump", log)
-    position = found[2]["position"] if at == 0 else 0
+    _, reported = rows(capsys, "dump", log)
+    position = reported[2]["position"] if at == 0 else 0
     change_header(log, position, at, value)
-    found = findings(capsys, data)
-    assert any(words in row["message"] and row["path"] == str(log) for row in found), found
-    assert all(row["position"] is not None for row in found if row["path"] == str(log))
+    reported = findings(capsys, data)
+    assert any(words in row["message"] and row["path"] == str(log) for row in reported), reported
+    assert all(row["position"] is not None for row in reported if row["path"] == str(log))
 
 
 def test_a_missing_segment_is_found(data, capsys):
     for path in (data / "plain-0").glob("*55.*"):
         path.unlink()
-    found = findings(capsys, data)
-    assert any("offsets 55 to 104 are missing" in row["message"] for row in found)
+    reported = findings(capsys, data)
+    assert any("offsets 55 to 104 are missing" in row["message"] for row in reported)
 
 
 @pytest.mark.parametrize("suffix", ["index", "timeindex"])
-def test_an_index_that_leads_astray_is_found(data, capsys, suffix):
+def test_inconsistent_index_is_found(data, capsys, suffix):
     for path in (data / "plain-0").glob(f"*.{suffix}"):
         content = bytearray(path.read_bytes())
         if content:
@@ -164,7 +164,7 @@ def test_a_missing_aborted_transaction_is_found(data, capsys):
     assert len(errors(capsys, data)) == 2
 
 
-def test_a_snapshot_that_is_not_what_the_batches_say_is_found(data, capsys):
+def test_snapshot_that_contradicts_the_batches_is_found(data, capsys):
     newest = max((data / "plain-0").glob("*.snapshot"))
     older = min((data / "plain-0").glob("*.snapshot"))
     shutil.copyfile(older, newest)
@@ -199,52 +199,52 @@ def test_a_snapshot_that_is_not_what_the_batches_say_is_found(data, capsys):
         ),
     ],
 )
-def test_small_files_that_are_wrong_are_found(data, capsys, name, content, words):
+def test_invalid_small_files_are_found(data, capsys, name, content, words):
     (data / name).write_text(content)
-    found = findings(capsys, data)
-    assert any(words in row["message"] for row in found), found
+    reported = findings(capsys, data)
+    assert any(words in row["message"] for row in reported), reported
 
 
-def test_a_node_without_a_vote_has_no_quorum_state(data, capsys):
+def test_node_without_a_vote_needs_no_quorum_state(data, capsys):
     (data / "__cluster_metadata-0" / "quorum-state").unlink()
-    (found,) = findings(capsys, data)
-    assert found["severity"] == "note"
-    assert "as on a node without a vote" in found["message"]
+    (finding,) = findings(capsys, data)
+    assert finding["severity"] == "note"
+    assert "as on a node without a vote" in finding["message"]
 
 
-def test_a_deleted_topic_and_one_of_its_name_may_lie_in_two_directories(data, tmp_path, capsys):
+def test_deleted_and_recreated_topic_may_be_in_two_directories(data, tmp_path, capsys):
     first = tmp_path / "first"
     (first / f"plain-0.{'0' * 32}-delete").mkdir(parents=True)
     properties = (data / "meta.properties").read_text().splitlines()
-    kept = [line for line in properties if not line.startswith("directory.id")]
-    (first / "meta.properties").write_text("\n".join(kept))
+    lines = [line for line in properties if not line.startswith("directory.id")]
+    (first / "meta.properties").write_text("\n".join(lines))
     assert errors(capsys, first, data) == []
     (first / "plain-0").mkdir()
     (error,) = errors(capsys, first, data)
     assert error["path"] == str(data / "plain-0")
 
 
-def test_a_metadata_record_that_cannot_be_read_is_found(data, capsys):
+def test_unreadable_metadata_record_is_found(data, capsys):
     log = data / "__cluster_metadata-0" / f"{FIRST}.log"
-    _, found = rows(capsys, "dump", log)
-    position = next(row["position"] for row in found if row.get("base_offset") == 1)
+    _, reported = rows(capsys, "dump", log)
+    position = next(row["position"] for row in reported if row.get("base_offset") == 1)
     content = bytearray(log.read_bytes())
     start = content.index(b"\x01\x0c", position + 61)  # frame 1, FeatureLevelRecord
     content[start + 1] = 0x7F
     write_crc(content, position)
     log.write_bytes(content)
-    found = errors(capsys, data)
-    assert any("metadata record of type 127" in row["message"] for row in found)
+    reported = errors(capsys, data)
+    assert any("metadata record of type 127" in row["message"] for row in reported)
 
 
-def test_folders_that_are_no_partitions_of_the_metadata_are_told(data, capsys):
+def test_folders_unknown_to_the_metadata_are_reported(data, capsys):
     (data / "unknown-0").mkdir()
     (data / f"gone-0.{'0' * 32}-delete").mkdir()
     (data / "holidays").mkdir()
     (data / "plain-0" / f"{FIRST}.log.deleted").touch()
     (data / "plain-0" / "notes.txt").touch()
-    found = {row["path"].removeprefix(f"{data}/"): row for row in findings(capsys, data)}
-    assert {name: row["severity"] for name, row in found.items()} == {
+    findings_by_path = {row["path"].removeprefix(f"{data}/"): row for row in findings(capsys, data)}
+    assert {name: row["severity"] for name, row in findings_by_path.items()} == {
         "unknown-0": "warning",
         "unknown-0/partition.metadata": "warning",
         f"gone-0.{'0' * 32}-delete": "note",
@@ -254,7 +254,7 @@ def test_folders_that_are_no_partitions_of_the_metadata_are_told(data, capsys):
     }
 
 
-def test_directories_of_two_clusters_are_told_apart(data, tmp_path, capsys):
+def test_directories_of_two_clusters_are_reported(data, tmp_path, capsys):
     other = tmp_path / "other"
     other.mkdir()
     text = (data / "meta.properties").read_text()
@@ -268,11 +268,11 @@ def test_directories_of_two_clusters_are_told_apart(data, tmp_path, capsys):
     assert any("has the same directory id" in message for message in messages)
 
 
-async def test_a_running_broker_is_looked_at_without_false_alarms(data, capsys):
+async def test_running_broker_causes_no_false_findings(data, capsys):
     async with running(data) as server:
-        logs = {each.topic: each.log for each in broker_of(server).replicas}
+        logs = {replica.topic: replica.log for replica in broker_of(server).replicas}
         log = logs["plain"]
-        found: list[Finding] = []
+        reported: list[Finding] = []
 
         def on_bytes(_count):
             # The broker may append between any two batches that are verified.
@@ -284,23 +284,23 @@ async def test_a_running_broker_is_looked_at_without_false_alarms(data, capsys):
             ReadOnlyFiles(),
             [str(data)],
             clock=SystemClock(),
-            emit=found.append,
+            emit=reported.append,
             on_bytes=on_bytes,
         )
         assert lock_holder(str(data)) is not None
         run.run()
-    assert [row.severity.value for row in found] == ["note"], found
-    assert "a broker uses it" in found[0].message
+    assert [row.severity.value for row in reported] == ["note"], reported
+    assert "a broker uses it" in reported[0].message
     assert lock_holder(str(data)) is None
     capsys.readouterr()
     assert findings(capsys, data) == []
 
 
-async def test_segments_that_go_away_meanwhile_are_no_findings(data):
+async def test_segments_deleted_meanwhile_cause_no_findings(data):
     async with running(data) as server:
-        logs = {each.topic: each.log for each in broker_of(server).replicas}
+        logs = {replica.topic: replica.log for replica in broker_of(server).replicas}
         log = logs["plain"]
-        found: list[Finding] = []
+        reported: list[Finding] = []
 
         def on_bytes(_count):
             if len(log.segments) > 1:  # as retention does
@@ -311,10 +311,10 @@ async def test_segments_that_go_away_meanwhile_are_no_findings(data):
             ReadOnlyFiles(),
             [str(data)],
             clock=SystemClock(),
-            emit=found.append,
+            emit=reported.append,
             on_bytes=on_bytes,
         ).run()
-    assert [row.severity.value for row in found] == ["note"], found
+    assert [row.severity.value for row in reported] == ["note"], reported
 
 
 def test_a_negative_epoch_in_the_metadata_log_is_found(data, capsys):

@@ -7,7 +7,7 @@ from tests.unit.wirebroker.maintenance.test_compactor import cleaned_files, fill
 from wirebroker.maintenance.compaction_child import run_here
 
 
-async def test_a_disk_that_is_full_from_any_call_of_a_compaction_on_costs_only_time(tmp_path):
+async def test_full_disk_at_any_call_only_delays_compaction(tmp_path):
     disk = FailingFiles()
     async with kit(tmp_path, run=run_here(disk), files=disk) as k:
         number = 0

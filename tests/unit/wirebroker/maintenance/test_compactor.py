@@ -22,7 +22,7 @@ from tests.support.tools.waiting import PATIENCE_S
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.records.batch import build_batch
 from wirebroker.maintenance.compaction_child import (
-    AtWork,
+    CompactionProgress,
     WorkerDiedError,
     run_here,
     run_in_child,
@@ -72,7 +72,7 @@ class Kit:
         return self.broker.replicas.find(name, b"", by_id=False)[0][0]
 
     async def compact(self) -> list[bool]:
-        return [await task for task in await self.compactor.begin_what_is_due()]
+        return [await task for task in await self.compactor.start_due()]
 
     def checkpoint(self) -> str:
         return (self.path / CLEANER_CHECKPOINT).read_text()
@@ -109,7 +109,7 @@ def cleaned_files(partition: Partition) -> list[str]:
     return [name for name in names if "cleaned" in name or "swap" in name]
 
 
-async def test_a_compacted_topic_is_compacted_and_the_checkpoint_says_so(tmp_path):
+async def test_compaction_updates_log_and_checkpoint(tmp_path):
     async with kit(tmp_path) as k:
         t = await k.topic("t")
         await create_topic(k.client, "other")
@@ -128,17 +128,17 @@ async def test_a_compacted_topic_is_compacted_and_the_checkpoint_says_so(tmp_pat
         assert await k.compact() == []
 
 
-async def test_what_decides_about_records_is_on_the_disk_before_they_go(tmp_path):
+async def test_log_is_flushed_before_records_are_removed(tmp_path):
     # In the active segment: a transaction marker or a producer's newest batch.
-    async with kit(tmp_path) as here:
-        log = (await here.topic("t")).log
-        fill(here.partition("t"))
+    async with kit(tmp_path) as k:
+        log = (await k.topic("t")).log
+        fill(k.partition("t"))
         log.mark_flushed(log.segments.active.base_offset)
-        await here.compact()
+        await k.compact()
         assert log.recovery_point == log.log_end_offset
 
 
-async def test_a_worker_process_does_the_same(tmp_path):
+async def test_worker_process_compacts_like_the_broker(tmp_path):
     async with kit(tmp_path, run=run_in_child) as k:
         t = await k.topic("t")
         fill(t)
@@ -147,7 +147,7 @@ async def test_a_worker_process_does_the_same(tmp_path):
         assert k.checkpoint() == "0\n1\nt 0 6\n"
 
 
-async def test_the_dirtiest_log_comes_first(tmp_path):
+async def test_dirtiest_log_is_compacted_first(tmp_path):
     async with kit(tmp_path) as k:
         half, whole = await k.topic("half"), await k.topic("whole")
         fill(half)
@@ -160,16 +160,16 @@ async def test_the_dirtiest_log_comes_first(tmp_path):
         assert k.checkpoint() == "0\n2\nhalf 0 9\nwhole 0 6\n"
 
 
-async def test_as_many_at_a_time_as_there_may_be_threads(tmp_path):
+async def test_concurrent_compactions_are_limited_by_cleaner_threads(tmp_path):
     async with kit(tmp_path, log_cleaner_threads="2") as k:
         for name in "abc":
             fill(await k.topic(name))
-        assert len(await k.compactor.begin_what_is_due()) == 2
-        assert await k.compactor.begin_what_is_due() == []
+        assert len(await k.compactor.start_due()) == 2
+        assert await k.compactor.start_due() == []
         await k.compactor.stop()
 
 
-async def test_a_log_that_is_being_moved_holds_no_other_up(tmp_path):
+async def test_moved_log_does_not_block_other_compactions(tmp_path):
     async with kit(tmp_path, log_cleaner_threads="1") as k:
         moved, other = await k.topic("moved"), await k.topic("other")
         fill(moved, segments=9)
@@ -181,7 +181,7 @@ async def test_a_log_that_is_being_moved_holds_no_other_up(tmp_path):
         assert await k.compact() == [True]
 
 
-async def test_a_log_that_is_not_dirty_enough_is_left_alone(tmp_path):
+async def test_log_below_the_dirty_ratio_is_not_compacted(tmp_path):
     async with kit(tmp_path) as k:
         t = await k.topic("t", **{"min.cleanable.dirty.ratio": "0.9"})
         fill(t)
@@ -190,7 +190,7 @@ async def test_a_log_that_is_not_dirty_enough_is_left_alone(tmp_path):
         assert await k.compact() == []
 
 
-async def test_a_broker_compacts_by_itself_unless_told_not_to(tmp_path, monkeypatch):
+async def test_broker_compacts_automatically_unless_disabled(tmp_path, monkeypatch):
     settings = {"log.cleaner.backoff.ms": "1"}
     async with running(tmp_path, settings=settings) as server, client_of(server) as client:
         await create_topic(client, "t", **COMPACTED)
@@ -211,11 +211,11 @@ async def test_a_broker_compacts_by_itself_unless_told_not_to(tmp_path, monkeypa
 
 
 async def fail(error: Exception) -> AsyncGenerator[News, None]:
-    yield AtWork(1)
+    yield CompactionProgress(1)
     raise error
 
 
-async def test_workers_that_die_make_a_log_uncleanable_and_others_go_on(tmp_path):
+async def test_dying_workers_make_a_log_uncleanable_but_not_others(tmp_path):
     def run(job: CompactionJob, limits: Limits) -> AsyncGenerator[News, None]:
         if "bad" in job.directory:
             return fail(WorkerDiedError("killed"))
@@ -233,11 +233,11 @@ async def test_workers_that_die_make_a_log_uncleanable_and_others_go_on(tmp_path
         assert offsets(bad) == list(range(7))
 
 
-async def test_a_worker_that_retention_takes_segments_from_is_no_fault_of_the_log(tmp_path):
+async def test_segments_deleted_by_retention_do_not_make_a_log_uncleanable(tmp_path):
     async def run(job: CompactionJob, limits: Limits) -> AsyncGenerator[News, None]:
-        yield AtWork(0)
+        yield CompactionProgress(0)
         assert t.log.delete_old_segments(ClockReading(NOW))
-        raise WorkerDiedError("the segment is gone")
+        raise WorkerDiedError("the segment is missing")
 
     async with kit(tmp_path, run=run) as k:
         t = await k.topic("t", **{"cleanup.policy": "compact,delete", "retention.bytes": "1"})
@@ -247,7 +247,7 @@ async def test_a_worker_that_retention_takes_segments_from_is_no_fault_of_the_lo
         assert not k.compactor.uncleanable
 
 
-async def test_a_log_that_cannot_be_read_is_uncleanable(tmp_path):
+async def test_unreadable_log_is_uncleanable(tmp_path):
     def run(job: CompactionJob, limits: Limits) -> AsyncGenerator[News, None]:
         return fail(KafkaError(ErrorCode.CORRUPT_MESSAGE, "a wrong CRC"))
 
@@ -259,7 +259,7 @@ async def test_a_log_that_cannot_be_read_is_uncleanable(tmp_path):
         assert t.directory.is_online
 
 
-async def test_a_disk_that_fails_takes_the_directory_offline_and_a_full_one_does_not(tmp_path):
+async def test_failing_disk_goes_offline_but_a_full_one_does_not(tmp_path):
     number = errno.ENOSPC
 
     def run(job: CompactionJob, limits: Limits) -> AsyncGenerator[News, None]:
@@ -291,7 +291,7 @@ class Meanwhile:
                 yield news
 
 
-async def test_a_jump_of_the_wall_clock_makes_no_tombstone_old(tmp_path):
+async def test_clock_jump_does_not_age_tombstones(tmp_path):
     clock = MovedClock()
     settings = {"log.cleaner.enable": "false"}
     async with (
@@ -309,11 +309,11 @@ async def test_a_jump_of_the_wall_clock_makes_no_tombstone_old(tmp_path):
         assert offsets(t)[0] == 0
 
 
-async def test_a_topic_that_is_deleted_meanwhile_is_gone(tmp_path):
+async def test_topic_deleted_during_compaction_is_not_swapped(tmp_path):
     meanwhile = Meanwhile()
     async with kit(tmp_path, run=meanwhile) as k:
         fill(await k.topic("t"))
-        (task,) = await k.compactor.begin_what_is_due()
+        (task,) = await k.compactor.start_due()
         await meanwhile.is_written.wait()
         await delete_topic(k.client, "t")
         meanwhile.go_on.set()
@@ -322,12 +322,12 @@ async def test_a_topic_that_is_deleted_meanwhile_is_gone(tmp_path):
         assert not (tmp_path / CLEANER_CHECKPOINT).exists()
 
 
-async def test_a_log_that_retention_has_cut_meanwhile_is_left_as_it_is(tmp_path):
+async def test_log_cut_by_retention_during_compaction_is_unchanged(tmp_path):
     meanwhile = Meanwhile()
     async with kit(tmp_path, run=meanwhile) as k:
         t = await k.topic("t", **{"cleanup.policy": "compact,delete"})
         fill(t)
-        (task,) = await k.compactor.begin_what_is_due()
+        (task,) = await k.compactor.start_due()
         await meanwhile.is_written.wait()
         t.log.increment_log_start_offset(2)
         assert [s.base_offset for s in t.log.delete_old_segments(ClockReading(NOW))] == [0]
@@ -339,7 +339,7 @@ async def test_a_log_that_retention_has_cut_meanwhile_is_left_as_it_is(tmp_path)
         assert offsets(t) == [5, 6]
 
 
-async def test_a_group_that_changes_between_the_steps_of_its_swap_is_undone(tmp_path, monkeypatch):
+async def test_swap_of_changed_segments_is_undone(tmp_path, monkeypatch):
     async with kit(tmp_path) as k:
         t = await k.topic("t", **{"cleanup.policy": "compact,delete"})
         fill(t)
@@ -359,7 +359,7 @@ async def test_a_group_that_changes_between_the_steps_of_its_swap_is_undone(tmp_
         assert cleaned_files(t) == []
 
 
-async def test_a_swap_waits_for_descriptors_if_they_are_short(tmp_path, monkeypatch):
+async def test_swap_waits_for_free_file_descriptors(tmp_path, monkeypatch):
     async with kit(tmp_path) as k:
         t = await k.topic("t")
         fill(t)
@@ -380,7 +380,7 @@ async def test_a_swap_waits_for_descriptors_if_they_are_short(tmp_path, monkeypa
         assert cleaned_files(t) == []
 
 
-async def test_a_swap_whose_beginning_is_not_synced_is_undone(tmp_path, monkeypatch):
+async def test_swap_with_an_unsynced_start_is_undone(tmp_path, monkeypatch):
     """Otherwise the next start would complete it over a log that has changed."""
     async with kit(tmp_path) as k:
         t = await k.topic("t")
@@ -401,12 +401,12 @@ async def test_a_swap_whose_beginning_is_not_synced_is_undone(tmp_path, monkeypa
         assert offsets(t) == [5, 6]
 
 
-async def test_a_stop_ends_a_compaction_and_throws_away_what_it_wrote(tmp_path):
+async def test_stop_cancels_compaction_and_deletes_its_output(tmp_path):
     meanwhile = Meanwhile()
     async with kit(tmp_path, run=meanwhile) as k:
         t = await k.topic("t")
         fill(t)
-        (task,) = await k.compactor.begin_what_is_due()
+        (task,) = await k.compactor.start_due()
         await meanwhile.is_written.wait()
         assert cleaned_files(t)
         await k.compactor.stop()
@@ -415,7 +415,7 @@ async def test_a_stop_ends_a_compaction_and_throws_away_what_it_wrote(tmp_path):
         assert offsets(t) == list(range(7))
 
 
-async def test_a_damaged_checkpoint_counts_as_none(tmp_path):
+async def test_damaged_checkpoint_is_ignored(tmp_path):
     (tmp_path / CLEANER_CHECKPOINT).write_text("nonsense")
     async with kit(tmp_path) as k:
         fill(await k.topic("t"))
@@ -423,7 +423,7 @@ async def test_a_damaged_checkpoint_counts_as_none(tmp_path):
         assert k.checkpoint() == "0\n1\nt 0 6\n"
 
 
-async def test_a_deleted_topic_leaves_no_checkpoint_to_its_successor(tmp_path):
+async def test_recreated_topic_does_not_inherit_the_checkpoint(tmp_path):
     async with kit(tmp_path) as k:
         fill(await k.topic("t"))
         assert await k.compact() == [True]
@@ -437,7 +437,7 @@ async def test_a_deleted_topic_leaves_no_checkpoint_to_its_successor(tmp_path):
         assert " 6" not in k.checkpoint()
 
 
-async def test_a_checkpoint_beyond_the_log_is_corrected(tmp_path):
+async def test_checkpoint_beyond_the_log_end_is_corrected(tmp_path):
     (tmp_path / CLEANER_CHECKPOINT).write_text("0\n1\nt 0 99\n")
     async with kit(tmp_path) as k:
         fill(await k.topic("t"))
@@ -447,14 +447,14 @@ async def test_a_checkpoint_beyond_the_log_is_corrected(tmp_path):
         assert k.checkpoint() == "0\n1\nt 0 6\n"
 
 
-async def test_a_worker_that_is_not_wanted_any_more_is_killed(tmp_path):
+async def test_cancelled_worker_is_killed(tmp_path):
     async with kit(tmp_path) as k:
         t = await k.topic("t")
         fill(t, per_segment=1000)
         job = make_job(t.log, dirty_range(t.log, None, now_ms=NOW), now_ms=NOW)
         # So slow that it would take days, but it reports that it is alive.
         worker = run_in_child(job, LIMITS._replace(bytes_per_second=1.0))
-        assert isinstance(await anext(worker), AtWork)
+        assert isinstance(await anext(worker), CompactionProgress)
         await worker.aclose()
         assert await anext(worker, None) is None
 
@@ -465,7 +465,7 @@ def messages_of(job: CompactionJob, *, broker: int) -> list[dict[str, Any]]:
     return sent
 
 
-async def test_a_segment_that_is_not_as_it_was_written_is_not_swapped_in(tmp_path):
+async def test_incomplete_output_segment_is_not_swapped_in(tmp_path):
     async def run(job: CompactionJob, limits: Limits) -> AsyncGenerator[News, None]:
         async with contextlib.aclosing(run_here(Files())(job, limits)) as worker:
             async for news in worker:
@@ -482,7 +482,7 @@ async def test_a_segment_that_is_not_as_it_was_written_is_not_swapped_in(tmp_pat
             assert cleaned_files(t) == []
 
 
-async def test_a_worker_says_what_went_wrong(tmp_path):
+async def test_worker_reports_its_error(tmp_path):
     async with kit(tmp_path) as k:
         t = await k.topic("t")
         fill(t)
@@ -501,7 +501,7 @@ async def test_a_worker_says_what_went_wrong(tmp_path):
         assert done == {"done": 6}
 
 
-async def test_a_worker_ends_when_the_broker_is_gone(tmp_path):
+async def test_worker_ends_without_its_broker(tmp_path):
     async with kit(tmp_path) as k:
         t = await k.topic("t")
         fill(t, per_segment=1000)
@@ -549,7 +549,7 @@ def test_a_worker_is_killed_with_its_broker(tmp_path):
         os.close(worker)
 
 
-async def test_an_order_arrives_as_it_was_given(tmp_path):
+async def test_compaction_job_round_trips_to_the_worker(tmp_path):
     async with kit(tmp_path) as k:
         t = await k.topic("t")
         batch = build_batch([(b"k", b"v", ())], timestamp_ms=NOW, producer_id=7, producer_epoch=2)

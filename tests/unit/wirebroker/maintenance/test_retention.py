@@ -79,8 +79,8 @@ class Broker:
         assert answer.responses[0].error_code == 0, answer
 
     async def earliest(self, topic: str = "t") -> int:
-        asked = {"partition_index": 0, "current_leader_epoch": -1, "timestamp": -2}
-        request = {"replica_id": -1, "topics": [{"name": topic, "partitions": [asked]}]}
+        partition = {"partition_index": 0, "current_leader_epoch": -1, "timestamp": -2}
+        request = {"replica_id": -1, "topics": [{"name": topic, "partitions": [partition]}]}
         answer = await self.client.ask(ApiKey.LIST_OFFSETS, 7, request)
         offset: int = answer.topics[0].partitions[0].offset
         return offset
@@ -100,7 +100,7 @@ def names(path: Path, suffix: str = ".log") -> list[str]:
     return sorted(entry.name for entry in path.iterdir() if entry.name.endswith(suffix))
 
 
-async def test_expired_records_are_gone_and_their_files_after_a_delay(tmp_path):
+async def test_expired_records_are_deleted_and_their_files_after_a_delay(tmp_path):
     async with broker_at(tmp_path) as broker:
         await create_topic(broker.client, "t", retention_ms=str(HOUR), file_delete_delay_ms="60000")
         await broker.append(b"a", b"b", timestamp_ms=NOW - 1)
@@ -130,7 +130,7 @@ async def test_expired_records_are_gone_and_their_files_after_a_delay(tmp_path):
         assert not names(tmp_path / "t-0", ".deleted")
 
 
-async def test_changed_configs_count_from_the_next_check_on(tmp_path):
+async def test_changed_configs_apply_from_the_next_check(tmp_path):
     async with broker_at(tmp_path) as broker:
         for topic in ("t", "default"):
             await create_topic(broker.client, topic)
@@ -146,7 +146,7 @@ async def test_changed_configs_count_from_the_next_check_on(tmp_path):
         assert broker.bounds("default") == (1, 1)
 
 
-async def test_segments_beyond_retention_bytes_go(tmp_path):
+async def test_segments_beyond_retention_bytes_are_deleted(tmp_path):
     async with broker_at(tmp_path) as broker:
         await create_topic(broker.client, "t", retention_ms="-1")
         for value in (b"a", b"b", b"c"):
@@ -161,7 +161,7 @@ async def test_segments_beyond_retention_bytes_go(tmp_path):
         assert broker.bounds() == (1, 3)
 
 
-async def test_hundreds_of_segments_go_in_one_check(tmp_path):
+async def test_hundreds_of_segments_are_deleted_in_one_check(tmp_path):
     async with broker_at(tmp_path) as broker:
         await create_topic(broker.client, "t", retention_ms=str(HOUR))
         for _ in range(200):
@@ -175,7 +175,7 @@ async def test_hundreds_of_segments_go_in_one_check(tmp_path):
 
 
 @pytest.mark.parametrize("jump_ms", [YEAR, -YEAR, HOUR, -HOUR])
-async def test_a_wall_clock_that_jumps_makes_no_record_old(tmp_path, jump_ms, caplog):
+async def test_clock_jump_expires_no_record(tmp_path, jump_ms, caplog):
     async with broker_at(tmp_path) as broker:
         kept_ms = 24 * HOUR
         await create_topic(broker.client, "t", retention_ms=str(kept_ms))
@@ -197,7 +197,7 @@ async def test_a_wall_clock_that_jumps_makes_no_record_old(tmp_path, jump_ms, ca
         assert broker.bounds() == (2, 3)
 
 
-async def test_records_that_were_old_when_they_came_go_as_in_kafka(tmp_path):
+async def test_records_with_old_timestamps_are_deleted_like_in_kafka(tmp_path):
     async with broker_at(tmp_path) as broker:
         await create_topic(broker.client, "t", retention_ms=str(HOUR))
         await broker.append(b"a", timestamp_ms=NOW - 2 * HOUR)
@@ -206,7 +206,7 @@ async def test_records_that_were_old_when_they_came_go_as_in_kafka(tmp_path):
         assert broker.bounds() == (1, 1)
 
 
-async def test_a_topic_that_is_deleted_under_retention_leaves_no_file_open(tmp_path, monkeypatch):
+async def test_topic_deleted_during_retention_leaves_no_file_open(tmp_path, monkeypatch):
     """A deleted file uses disk space for as long as it is open."""
     async with broker_at(tmp_path) as broker:
         await create_topic(broker.client, "t", retention_ms=str(HOUR))
@@ -215,7 +215,7 @@ async def test_a_topic_that_is_deleted_under_retention_leaves_no_file_open(tmp_p
             broker.roll()
         broker.clock.passed_ms += 2 * HOUR
         partition = broker.partition()
-        gone = [weakref.ref(segment.log) for segment in list(partition.log.segments)[:3]]
+        references = [weakref.ref(segment.log) for segment in list(partition.log.segments)[:3]]
 
         def set_aside(log: Log, segment: Segment) -> None:
             set_aside_segment(log, segment)
@@ -224,7 +224,7 @@ async def test_a_topic_that_is_deleted_under_retention_leaves_no_file_open(tmp_p
         monkeypatch.setattr(retention, "set_aside_segment", set_aside)
         await broker.retain()
         gc.collect()
-        assert [file() for file in gone] == [None, None, None]
+        assert [file() for file in references] == [None, None, None]
 
 
 async def test_retention_waits_for_a_large_append(tmp_path):
@@ -245,7 +245,7 @@ async def test_retention_waits_for_a_large_append(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["rename", "write"])
-async def test_a_disk_that_fails_under_retention_goes_offline(tmp_path, kind):
+async def test_disk_failing_during_retention_goes_offline(tmp_path, kind):
     disk = FailingFiles()
 
     async with broker_at(tmp_path, files=disk) as broker:
@@ -266,7 +266,7 @@ async def test_a_disk_that_fails_under_retention_goes_offline(tmp_path, kind):
         assert end == 1
 
 
-async def test_a_full_disk_keeps_no_segment_from_going(tmp_path):
+async def test_full_disk_does_not_prevent_deletion(tmp_path):
     disk = FailingFiles()
 
     async with broker_at(tmp_path, files=disk) as broker:
@@ -282,7 +282,7 @@ async def test_a_full_disk_keeps_no_segment_from_going(tmp_path):
         await broker.append(b"c")
 
 
-async def test_a_full_disk_leaves_a_log_whose_last_segment_expired_as_it_is(tmp_path):
+async def test_full_disk_keeps_a_log_whose_last_segment_expired(tmp_path):
     disk = FailingFiles()
 
     async with broker_at(tmp_path, files=disk) as broker:
@@ -298,7 +298,7 @@ async def test_a_full_disk_leaves_a_log_whose_last_segment_expired_as_it_is(tmp_
         await broker.append(b"b")
 
 
-async def test_what_a_roll_closed_is_flushed_and_written_down(tmp_path):
+async def test_rolled_segment_is_flushed_and_checkpointed(tmp_path):
     async with broker_at(tmp_path) as broker:
         await create_topic(broker.client, "t")
         await broker.append(b"a", b"b")
@@ -317,7 +317,7 @@ async def test_what_a_roll_closed_is_flushed_and_written_down(tmp_path):
         await broker.maintenance.small_duties()
 
 
-async def test_a_file_that_retention_took_from_under_a_flush_is_no_fault_of_the_disk(tmp_path):
+async def test_segment_deleted_during_a_flush_is_no_disk_failure(tmp_path):
     files = FailingFiles()
     files.error_number = errno.ENOENT
 
@@ -341,7 +341,7 @@ async def test_a_file_that_retention_took_from_under_a_flush_is_no_fault_of_the_
         assert not partition.directory.is_online
 
 
-async def test_a_recovery_point_behind_deleted_segments_is_written_after_the_logs_start(tmp_path):
+async def test_recovery_point_is_written_after_the_log_start_checkpoint(tmp_path):
     async with broker_at(tmp_path) as broker:
         await create_topic(broker.client, "t", retention_ms=str(HOUR))
         await broker.append(b"a", b"b")
@@ -353,7 +353,7 @@ async def test_a_recovery_point_behind_deleted_segments_is_written_after_the_log
         assert (tmp_path / "log-start-offset-checkpoint").read_text() == "0\n1\nt 0 2\n"
 
 
-async def test_a_deleted_topic_leaves_no_offsets_to_its_successor(tmp_path):
+async def test_recreated_topic_does_not_inherit_checkpoint_offsets(tmp_path):
     async with broker_at(tmp_path) as broker:
         await create_topic(broker.client, "t", retention_ms=str(HOUR))
         await create_topic(broker.client, "other")
@@ -367,7 +367,7 @@ async def test_a_deleted_topic_leaves_no_offsets_to_its_successor(tmp_path):
         assert (tmp_path / "recovery-point-offset-checkpoint").read_text() == "0\n1\nother 0 0\n"
 
 
-async def test_duties_have_the_intervals_of_the_config(tmp_path):
+async def test_maintenance_intervals_come_from_the_config(tmp_path):
     settings = {
         "log.retention.check.interval.ms": "11",
         "log.initial.task.delay.ms": "12",

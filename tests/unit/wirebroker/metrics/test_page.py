@@ -39,31 +39,31 @@ TABLES: list[tuple[ShownRow[Any], ...]] = [
 ]
 
 
-def page_of(*dialects: str, **things: int) -> str:
+def page_of(*dialects: str, **values: int) -> str:
     page = Page(dialects)
     finish(
-        page.add([_DOUBLE], [(label_texts((("topic", name),)), things[name]) for name in things])
+        page.add([_DOUBLE], [(label_texts((("topic", name),)), values[name]) for name in values])
     )
     return page.text().decode()
 
 
-def test_each_dialect_has_its_own_names():
-    found = read_page(page_of("exporter", "confluent", t=4))
-    assert found == {("a_total", (("topic", "t"),)): 8, ("b_total", (("topic", "t"),)): 8}
+def test_each_dialect_has_its_own_metric_names():
+    samples = read_page(page_of("exporter", "confluent", t=4))
+    assert samples == {("a_total", (("topic", "t"),)): 8, ("b_total", (("topic", "t"),)): 8}
     assert read_page(page_of("kminion", t=4)) == {("k_total", (("topic_name", "t"),)): 8}
 
 
-def test_what_two_dialects_call_alike_stands_there_once():
+def test_name_shared_by_two_dialects_is_written_once():
     assert len(read_page(page_of("strimzi", "confluent", t=4))) == 1
 
 
-def test_what_has_no_number_is_left_out_and_so_is_a_family_of_nothing():
+def test_samples_without_a_value_and_empty_families_are_omitted():
     assert len(read_page(page_of("exporter", t=4, u=-1))) == 1
     assert page_of("exporter", u=-1) == ""
 
 
 @pytest.mark.parametrize("name", ['a"b', "a\\b", "a\nb", "a\\nb", 'ä{}"=,'])
-def test_any_value_of_a_label_comes_through(name):
+def test_any_label_value_round_trips(name):
     page = Page(["exporter"])
     finish(page.add([_DOUBLE], [(label_texts((("g", name),)), 1)]))
     assert value(read_page(page.text().decode()), "a_total", g=name) == 2
@@ -71,23 +71,23 @@ def test_any_value_of_a_label_comes_through(name):
 
 def test_many_samples_are_written_in_slices():
     page = Page(["exporter"])
-    things = [(label_texts((("n", str(number)),)), number) for number in range(1_200)]
-    assert sum(1 for _ in page.add([_DOUBLE], things)) == 3
+    samples = [(label_texts((("n", str(number)),)), number) for number in range(1_200)]
+    assert sum(1 for _ in page.add([_DOUBLE], samples)) == 3
     assert len(read_page(page.text().decode())) == 1_200
 
 
-def test_a_histogram_says_how_many_were_at_most_as_large():
+def test_histogram_buckets_are_cumulative():
     histogram = Histogram([1, 10])
     for number in (0.5, 2, 11):
         histogram.record(number)
     page = Page([])
     page.add_histogram("h", "Numbers.", histogram)
-    found = read_page(page.text().decode())
-    assert [value(found, "h_bucket", le=bound) for bound in ("1", "10", "+Inf")] == [1, 2, 3]
-    assert (value(found, "h_sum"), value(found, "h_count")) == (13.5, 3)
+    samples = read_page(page.text().decode())
+    assert [value(samples, "h_bucket", le=bound) for bound in ("1", "10", "+Inf")] == [1, 2, 3]
+    assert (value(samples, "h_sum"), value(samples, "h_count")) == (13.5, 3)
 
 
-def test_a_name_belongs_to_one_row():
+def test_metric_name_belongs_to_one_row():
     names = [name for table in TABLES for row in table for name, _ in row.names(DIALECTS)]
     assert len(set(names)) == len(names)
     assert all(row.doc.endswith(".") for table in TABLES for row in table)

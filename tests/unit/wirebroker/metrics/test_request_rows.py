@@ -24,48 +24,48 @@ async def test_each_request_is_counted_in_all_phases(tmp_path):
         for _ in range(5):  # the last ones take the fast path
             await append(client, "t", batch(b"v"))
         await fetch(client, "t", 0)
-        found = await scrape(server)
+        scraped = await scrape(server)
     for phase in (*PHASES, "requestbytes"):
         for name, count in (("Produce", 5), ("FetchConsumer", 1), ("Fetch", 1)):
-            assert value(found, f"{PREFIX}{phase}_count_total", request=name) == count
-            half, most, nearly_all = (
-                value(found, PREFIX + phase, request=name, quantile=share)
+            assert value(scraped, f"{PREFIX}{phase}_count_total", request=name) == count
+            median, percentile_99, percentile_999 = (
+                value(scraped, PREFIX + phase, request=name, quantile=share)
                 for share in ("0.5", "0.99", "0.999")
             )
-            assert half is not None
-            assert most is not None
-            assert nearly_all is not None
-            assert half <= most <= nearly_all
+            assert median is not None
+            assert percentile_99 is not None
+            assert percentile_999 is not None
+            assert median <= percentile_99 <= percentile_999
     histogram = "wirebroker_request_microseconds"
-    assert value(found, f"{histogram}_count", request="Produce") == 5
-    assert value(found, f"{histogram}_bucket", request="Produce", le="+Inf") == 5
-    assert value(found, f"{histogram}_count", request="Fetch") is None  # a sum only has its parts
-    assert (value(found, f"{PREFIX}requestbytes", request="Produce", quantile="0.5") or 0) > 50
+    assert value(scraped, f"{histogram}_count", request="Produce") == 5
+    assert value(scraped, f"{histogram}_bucket", request="Produce", le="+Inf") == 5
+    assert value(scraped, f"{histogram}_count", request="Fetch") is None  # a sum only has its parts
+    assert (value(scraped, f"{PREFIX}requestbytes", request="Produce", quantile="0.5") or 0) > 50
 
 
-async def test_a_fetch_that_waits_was_remote_and_stood_in_the_purgatory(tmp_path):
+async def test_waiting_fetch_counts_as_remote_time_and_in_the_purgatory(tmp_path):
     async with (
         running(tmp_path, settings=HTTP) as server,
         client_of(server) as client,
         client_of(server) as waiter,
     ):
         await create_topic(client, "t")
-        asked = fetch_request({("t", 0): 0}, max_wait_ms=60_000, min_bytes=1)
-        waiting = asyncio.create_task(waiter.ask(ApiKey.FETCH, 12, asked))
+        request = fetch_request({("t", 0): 0}, max_wait_ms=60_000, min_bytes=1)
+        waiting = asyncio.create_task(waiter.ask(ApiKey.FETCH, 12, request))
         (partition,) = broker_of(server).replicas
         await until(lambda: partition.watcher_count > 0)
         assert value(await scrape(server), PURGATORY, delayedOperation="Fetch") == 1
         await append(client, "t", batch(b"v"))
         await waiting
-        found = await scrape(server)
-    assert value(found, PURGATORY, delayedOperation="Fetch") == 0
-    assert value(found, PURGATORY, delayedOperation="Produce") == 0
+        scraped = await scrape(server)
+    assert value(scraped, PURGATORY, delayedOperation="Fetch") == 0
+    assert value(scraped, PURGATORY, delayedOperation="Produce") == 0
     labels = {"request": "FetchConsumer", "quantile": "0.5"}
-    remote = value(found, f"{PREFIX}remotetimems", **labels) or 0
-    assert 0 < remote <= (value(found, f"{PREFIX}totaltimems", **labels) or 0)
+    remote = value(scraped, f"{PREFIX}remotetimems", **labels) or 0
+    assert 0 < remote <= (value(scraped, f"{PREFIX}totaltimems", **labels) or 0)
 
 
-async def test_quantiles_are_those_of_recent_requests(tmp_path):
+async def test_quantiles_cover_recent_requests(tmp_path):
     clock = MovedClock()
     async with running(tmp_path, settings=HTTP, clock=clock) as server, client_of(server) as client:
         await create_topic(client, "t")
@@ -74,12 +74,12 @@ async def test_quantiles_are_those_of_recent_requests(tmp_path):
         for _ in range(3):  # each one period later
             assert value(await scrape(server), name, **labels) is not None
             clock.passed_ms += 60_000
-        found = await scrape(server)
-    assert value(found, name, **labels) is None
-    assert value(found, f"{name}_count_total", request="CreateTopics") == 1
+        scraped = await scrape(server)
+    assert value(scraped, name, **labels) is None
+    assert value(scraped, f"{name}_count_total", request="CreateTopics") == 1
 
 
-async def test_errors_in_responses_are_counted_by_api(tmp_path):
+async def test_errors_are_counted_by_api(tmp_path):
     settings = HTTP | {"wirebroker.metrics.dialects": "strimzi,confluent"}
     async with running(tmp_path, settings=settings) as server, client_of(server) as client:
         await create_topic(client, "t")
@@ -92,11 +92,11 @@ async def test_errors_in_responses_are_counted_by_api(tmp_path):
         body = {"topics": [{"name": "t", "num_partitions": 1, "replication_factor": 1}]}
         body["timeout_ms"] = 30_000
         await client.ask(ApiKey.CREATE_TOPICS, 5, body)
-        found = await scrape(server)
+        scraped = await scrape(server)
     for metric in ("errors_total", "errorspersec"):
         counted = {
             (dict(labels)["request"], dict(labels)["error"]): count
-            for (name, labels), count in found.items()
+            for (name, labels), count in scraped.items()
             if name == PREFIX + metric
         }
         assert counted == {
@@ -109,20 +109,20 @@ async def test_errors_in_responses_are_counted_by_api(tmp_path):
         }
 
 
-async def test_flushes_and_the_cleaner_are_shown(tmp_path):
+async def test_flush_and_log_cleaner_metrics_are_shown(tmp_path):
     settings = HTTP | {"wirebroker.durability": "fsync", "log.cleaner.backoff.ms": "1"}
     async with running(tmp_path, settings=settings) as server, client_of(server) as client:
         await create_topic(client, "t")
         await append(client, "t", batch(b"v"))
         compactor = server.compactor
         assert compactor is not None
-        await until(lambda: compactor.figures.looked_s is not None)
-        found = await scrape(server)
+        await until(lambda: compactor.figures.checked_s is not None)
+        scraped = await scrape(server)
     flushes = "kafka_log_logflushstats_logflushrateandtimems"
-    assert (value(found, f"{flushes}_count_total") or 0) >= 1
-    assert (value(found, flushes, quantile="0.99") or 0) > 0
+    assert (value(scraped, f"{flushes}_count_total") or 0) >= 1
+    assert (value(scraped, flushes, quantile="0.99") or 0) > 0
     manager = "kafka_log_logcleanermanager_"
-    assert value(found, f"{manager}max_dirty_percent") == 0
-    assert value(found, f"{manager}time_since_last_run_ms") is not None
-    assert value(found, f"{manager}uncleanable_partitions_count", logDirectory=str(tmp_path)) == 0
-    assert value(found, "kafka_log_logcleaner_deadthreadcount") == 0
+    assert value(scraped, f"{manager}max_dirty_percent") == 0
+    assert value(scraped, f"{manager}time_since_last_run_ms") is not None
+    assert value(scraped, f"{manager}uncleanable_partitions_count", logDirectory=str(tmp_path)) == 0
+    assert value(scraped, "kafka_log_logcleaner_deadthreadcount") == 0

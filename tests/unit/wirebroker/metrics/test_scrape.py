@@ -53,7 +53,7 @@ async def commit(client: RawClient, group: str, topic: str, offset: int) -> None
         assert len(codes) < 10_000, codes[-1]
 
 
-async def test_what_passes_through_a_topic_is_counted(tmp_path):
+async def test_topic_traffic_is_counted(tmp_path):
     async with running(tmp_path, settings=HTTP) as server, client_of(server) as client:
         await create_topic(client, "t", 2)
         records = batch(b"one", b"two", b"three")
@@ -63,38 +63,38 @@ async def test_what_passes_through_a_topic_is_counted(tmp_path):
         broken = records[:-1] + b"?"
         assert (await produce(client, "t", broken)).error_code == ErrorCode.CORRUPT_MESSAGE
         sent = (await fetch(client, "t", 0)).records
-        found = await scrape(server)
+        scraped = await scrape(server)
     size = len(records)
     for labels in ({}, {"topic": "t"}):
-        assert value(found, f"{TRAFFIC}messagesin_total", **labels) == 15
-        assert value(found, f"{TRAFFIC}bytesin_total", **labels) == 5 * size
-        assert value(found, f"{TRAFFIC}bytesout_total", **labels) == len(sent) == 4 * size
-        assert value(found, f"{TRAFFIC}totalproducerequests_total", **labels) == 6
-        assert value(found, f"{TRAFFIC}totalfetchrequests_total", **labels) == 1
-        assert value(found, f"{TRAFFIC}failedproducerequests_total", **labels) == 0
+        assert value(scraped, f"{TRAFFIC}messagesin_total", **labels) == 15
+        assert value(scraped, f"{TRAFFIC}bytesin_total", **labels) == 5 * size
+        assert value(scraped, f"{TRAFFIC}bytesout_total", **labels) == len(sent) == 4 * size
+        assert value(scraped, f"{TRAFFIC}totalproducerequests_total", **labels) == 6
+        assert value(scraped, f"{TRAFFIC}totalfetchrequests_total", **labels) == 1
+        assert value(scraped, f"{TRAFFIC}failedproducerequests_total", **labels) == 0
     counted = "kafka_network_requestmetrics_requests_total"
-    assert value(found, counted, request="Produce", version=12) == 6
-    assert value(found, counted, request="Fetch", version=12) == 1
-    place = {"topic": "t", "partition": 0}
-    assert value(found, "kafka_topic_partition_current_offset", **place) == 12
-    assert value(found, "kafka_log_log_size", **place) == 4 * size
-    assert value(found, "kafka_topic_partition_leader", **place) == 1
-    assert value(found, "kafka_topic_partitions", topic="t") == 2
+    assert value(scraped, counted, request="Produce", version=12) == 6
+    assert value(scraped, counted, request="Fetch", version=12) == 1
+    partition_labels = {"topic": "t", "partition": 0}
+    assert value(scraped, "kafka_topic_partition_current_offset", **partition_labels) == 12
+    assert value(scraped, "kafka_log_log_size", **partition_labels) == 4 * size
+    assert value(scraped, "kafka_topic_partition_leader", **partition_labels) == 1
+    assert value(scraped, "kafka_topic_partitions", topic="t") == 2
 
 
-async def test_what_was_counted_of_a_deleted_topic_stays_in_the_sum(tmp_path):
+async def test_traffic_of_a_deleted_topic_stays_in_the_total(tmp_path):
     async with running(tmp_path, settings=HTTP) as server, client_of(server) as client:
         for name in ("gone", "left"):
             await create_topic(client, name)
             await append(client, name, batch(b"one"))
         await delete_topic(client, "gone")
-        found = await scrape(server)
-    assert value(found, f"{TRAFFIC}messagesin_total") == 2
-    assert value(found, f"{TRAFFIC}messagesin_total", topic="gone") is None
-    assert value(found, "kafka_controller_kafkacontroller_globaltopiccount") == 1
+        scraped = await scrape(server)
+    assert value(scraped, f"{TRAFFIC}messagesin_total") == 2
+    assert value(scraped, f"{TRAFFIC}messagesin_total", topic="gone") is None
+    assert value(scraped, "kafka_controller_kafkacontroller_globaltopiccount") == 1
 
 
-async def test_groups_are_behind_by_records_and_by_time(tmp_path):
+async def test_consumer_lag_is_given_in_records_and_seconds(tmp_path):
     clock = MovedClock()
     clock.jumped_ms = TIMESTAMP_MS - clock.now_ms()
     async with (
@@ -107,64 +107,64 @@ async def test_groups_are_behind_by_records_and_by_time(tmp_path):
         await commit(client, "half", "t", 1)
         await commit(client, "all", "t", 3)
         clock.passed_ms += 60_000
-        found = await scrape(server)
-        place = {"topic": "t", "partition": 0}
+        scraped = await scrape(server)
+        partition_labels = {"topic": "t", "partition": 0}
         half, everything = {"consumergroup": "half"}, {"consumergroup": "all"}
         lag_s = "wirebroker_consumergroup_lag_seconds"
-        assert value(found, "kafka_consumergroup_lag", **half, **place) == 2
-        assert value(found, "kafka_consumergroup_lag_sum", **half, topic="t") == 2
+        assert value(scraped, "kafka_consumergroup_lag", **half, **partition_labels) == 2
+        assert value(scraped, "kafka_consumergroup_lag_sum", **half, topic="t") == 2
         # The second record is 50 s old, plus or minus the test's own time.
-        assert 49 < (value(found, lag_s, **half, **place) or 0) < 110
-        assert value(found, "kafka_consumergroup_lag", **everything, **place) == 0
-        assert value(found, lag_s, **everything, **place) == 0
+        assert 49 < (value(scraped, lag_s, **half, **partition_labels) or 0) < 110
+        assert value(scraped, "kafka_consumergroup_lag", **everything, **partition_labels) == 0
+        assert value(scraped, lag_s, **everything, **partition_labels) == 0
         # The other partition has no committed offset.
         other = {"topic": "t", "partition": 1}
-        assert value(found, "kafka_consumergroup_current_offset", **half, **other) == -1
-        assert value(found, lag_s, **half, **other) is None
+        assert value(scraped, "kafka_consumergroup_current_offset", **half, **other) == -1
+        assert value(scraped, lag_s, **half, **other) is None
         groups = "kafka_coordinator_group_groupmetadatamanager_"
-        assert value(found, f"{groups}numoffsets") == 2
+        assert value(scraped, f"{groups}numoffsets") == 2
         await commit(client, "half", "t", 3)
-        found = await scrape(server)
-        assert value(found, lag_s, **half, **place) == 0
+        scraped = await scrape(server)
+        assert value(scraped, lag_s, **half, **partition_labels) == 0
 
 
-async def test_other_dialects_are_shown_by_choice(tmp_path):
+async def test_other_metric_dialects_are_shown_if_configured(tmp_path):
     settings = ONE_GROUP_PARTITION | {"wirebroker.metrics.dialects": "confluent,kminion"}
     async with running(tmp_path, settings=settings) as server, client_of(server) as client:
         await create_topic(client, "t")
         await append(client, "t", batch(b"one"))
         await commit(client, "g", "t", 0)
-        found = await scrape(server)
-    assert value(found, f"{TRAFFIC}messagesinpersec", topic="t") == 1
+        scraped = await scrape(server)
+    assert value(scraped, f"{TRAFFIC}messagesinpersec", topic="t") == 1
     requests = "kafka_network_requestmetrics_requestspersec"
-    assert value(found, requests, request="Produce", version=12) == 1
+    assert value(scraped, requests, request="Produce", version=12) == 1
     connections = "kafka_server_socketservermetrics_connection_count"
-    assert value(found, connections, listener="PLAINTEXT") == 1
+    assert value(scraped, connections, listener="PLAINTEXT") == 1
     lag = "kminion_kafka_consumer_group_topic_partition_lag"
-    assert value(found, lag, group_id="g", topic_name="t", partition_id=0) == 1
-    names = {name for name, _ in found}
+    assert value(scraped, lag, group_id="g", topic_name="t", partition_id=0) == 1
+    names = {name for name, _ in scraped}
     assert not any(
         name.startswith(("kafka_consumergroup", f"{TRAFFIC}messagesin_")) for name in names
     )
 
 
-async def test_a_replica_that_is_short_of_others_is_told(tmp_path):
+async def test_offline_replicas_and_directories_are_counted(tmp_path):
     async with running(tmp_path, settings=HTTP) as server, client_of(server) as client:
         await create_topic(client, "t")
-        found = await scrape(server)
-        assert value(found, "kafka_server_replicamanager_atminisrpartitioncount") == 1
-        assert value(found, "kafka_log_logmanager_cordonedlogdirectorycount") == 0
+        scraped = await scrape(server)
+        assert value(scraped, "kafka_server_replicamanager_atminisrpartitioncount") == 1
+        assert value(scraped, "kafka_log_logmanager_cordonedlogdirectorycount") == 0
         (directory,) = broker_of(server).replicas.directories
         broker_of(server).replicas.directory_failed(directory, OSError("broken"))
         directory.is_cordoned = True
-        found = await scrape(server)
-        assert value(found, "kafka_log_logmanager_cordonedlogdirectorycount") == 1
-        assert value(found, "kafka_log_logmanager_offlinelogdirectorycount") == 1
-        assert value(found, "kafka_server_replicamanager_offlinereplicacount") == 1
-        assert value(found, "kafka_server_replicamanager_leadercount") == 0
+        scraped = await scrape(server)
+        assert value(scraped, "kafka_log_logmanager_cordonedlogdirectorycount") == 1
+        assert value(scraped, "kafka_log_logmanager_offlinelogdirectorycount") == 1
+        assert value(scraped, "kafka_server_replicamanager_offlinereplicacount") == 1
+        assert value(scraped, "kafka_server_replicamanager_leadercount") == 0
 
 
-async def test_idleness_is_that_of_the_loop(tmp_path):
+async def test_request_handler_idle_ratio_is_that_of_the_loop(tmp_path):
     clock = MovedClock()
     async with running(tmp_path, settings=HTTP, clock=clock) as server:
         idle = "kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent"
@@ -172,11 +172,11 @@ async def test_idleness_is_that_of_the_loop(tmp_path):
         # So much that a busy machine's seconds are negligible.
         clock.passed_ms += 1_000_000
         server.metrics.loop_hold_ms.record(250_000)
-        found = await scrape(server)
-        assert 0.7 < (value(found, idle) or 0) < 0.76
+        scraped = await scrape(server)
+        assert 0.7 < (value(scraped, idle) or 0) < 0.76
 
 
-def test_a_scrape_of_a_thousand_partitions_is_little_work_and_does_not_hold_the_loop(tmp_path):
+def test_scrape_of_many_partitions_does_not_block_the_loop(tmp_path):
     """A call takes about 0.1 us, and Python's overhead as much again."""
     with (
         memory_directory(tmp_path) as directory,
@@ -206,7 +206,7 @@ async def _scrape_all(server: Server) -> None:
     assert reply.body.count(b"\nkafka_log_log_size{") == 1_000
 
 
-async def test_neither_a_long_topic_nor_a_group_that_reads_it_holds_the_loop(tmp_path, monkeypatch):
+async def test_large_topics_and_groups_do_not_block_the_loop(tmp_path, monkeypatch):
     turns = 0
     written: dict[int, int] = {}
 
@@ -227,32 +227,32 @@ async def test_neither_a_long_topic_nor_a_group_that_reads_it_holds_the_loop(tmp
         monkeypatch.setattr("wirebroker.metrics.scrape.label_texts", counted)
         monkeypatch.setattr(Slices, "SECONDS", 0.0)
         counting = asyncio.create_task(count_turns())
-        found = await scrape(server)
+        scraped = await scrape(server)
         counting.cancel()
     assert sum(written.values()) > 200
     # The slice time is zero, so each slice ends after one item.
     assert max(written.values()) <= 3
     lag = {"consumergroup": "g", "topic": "t"}
-    assert value(found, "kafka_consumergroup_current_offset", **lag, partition=99) == -1
+    assert value(scraped, "kafka_consumergroup_current_offset", **lag, partition=99) == -1
 
 
-async def test_names_of_groups_stay_within_their_labels(tmp_path):
+async def test_group_names_are_escaped_in_labels(tmp_path):
     hostile = 'g",topic="x"} 1\nkafka_brokers 7\r\\"\x85\u2028\0'
     async with running(tmp_path, settings=ONE_GROUP_PARTITION) as server:
         async with client_of(server) as client:
             await create_topic(client, "t")
             await commit(client, hostile, "t", 0)
-        found = await scrape(server)
-    assert value(found, "kafka_brokers") == 1
+        scraped = await scrape(server)
+    assert value(scraped, "kafka_brokers") == 1
     labels = {"consumergroup": hostile, "topic": "t", "partition": 0}
-    assert value(found, "kafka_consumergroup_lag", **labels) == 0
+    assert value(scraped, "kafka_consumergroup_lag", **labels) == 0
 
 
-async def test_the_process_is_told_of_as_by_every_other(tmp_path):
+async def test_standard_process_metrics_are_shown(tmp_path):
     async with running(tmp_path, settings=HTTP) as server:
-        found = await scrape(server)
+        scraped = await scrape(server)
     own = resource.getrusage(resource.RUSAGE_SELF)
-    assert 0 < (value(found, "process_cpu_seconds_total") or 0) <= own.ru_utime + own.ru_stime + 1
-    assert value(found, "process_max_fds") == resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    assert 3 < (value(found, "process_open_fds") or 0) < 10_000
-    assert 1 << 20 < (value(found, "process_resident_memory_bytes") or 0) < 16 << 30
+    assert 0 < (value(scraped, "process_cpu_seconds_total") or 0) <= own.ru_utime + own.ru_stime + 1
+    assert value(scraped, "process_max_fds") == resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    assert 3 < (value(scraped, "process_open_fds") or 0) < 10_000
+    assert 1 << 20 < (value(scraped, "process_resident_memory_bytes") or 0) < 16 << 30

@@ -18,15 +18,15 @@ SESSION = Session(connection_id="1", peer="p:1", listener_name="l", local_host="
 @pytest.mark.parametrize(
     ("number", "level", "said"),
     [
-        (errno.ENOENT, logging.INFO, "/t-0/0.log is not there any more"),
+        (errno.ENOENT, logging.INFO, "/t-0/0.log no longer exists"),
         (errno.EIO, logging.ERROR, "cannot send /t-0/0.log: [Errno 5] Input/output error"),
     ],
 )
-def test_a_file_that_was_deleted_is_no_fault_of_the_disk(
+def test_deleted_file_is_not_logged_as_a_disk_error(
     caplog: pytest.LogCaptureFixture, number: int, level: int, said: str
 ) -> None:
     caplog.set_level(logging.INFO, "wirebroker.net")
     say_lost(SESSION, SliceError("/t-0/0.log", OSError(number, os.strerror(number))))
-    assert [(each.levelno, each.message) for each in caplog.records] == [
+    assert [(record.levelno, record.message) for record in caplog.records] == [
         (level, f"closing p:1 on l: {said}")
     ]

@@ -26,7 +26,7 @@ async def test_requests_are_answered_in_order_whatever_their_sizes():
             assert await client.receive() == (number, body)
 
 
-async def test_thousands_of_pipelined_requests_are_served_in_turns_with_others():
+async def test_pipelined_requests_do_not_starve_other_connections():
     async with serve() as server:
         client, other = await server.client(), await server.client()
         count = 20_000
@@ -36,7 +36,7 @@ async def test_thousands_of_pipelined_requests_are_served_in_turns_with_others()
             assert (await client.receive())[0] == number
 
 
-async def test_the_next_request_waits_for_the_answer_to_the_last():
+async def test_next_request_waits_for_the_previous_response():
     async with serve() as server:
         client = await server.client()
         client.send(frame(12, b"a", 1) + frame(12, b"b", 2) + frame(3, b"c", 3))
@@ -54,7 +54,7 @@ async def test_the_next_request_waits_for_the_answer_to_the_last():
         assert [await client.receive() for _ in range(3)] == [(2, b"B"), (3, b"c"), (4, b"d")]
 
 
-async def test_a_throttled_connection_serves_nothing_until_its_time_is_over():
+async def test_throttled_connection_serves_nothing_until_the_throttle_ends():
     async with serve() as server:
         client = await server.client()
         assert await client.ask(3, b"1") == b"1"
@@ -70,7 +70,7 @@ async def test_a_throttled_connection_serves_nothing_until_its_time_is_over():
         assert connection.session.pauses == 0
 
 
-async def test_a_request_that_exceeds_a_quota_holds_up_those_behind_it():
+async def test_request_above_quota_delays_the_following_ones():
     async with serve() as server:
         client = await server.client()
         client.send(frame(12, b"", 1) + frame(12, b"", 2))
@@ -92,7 +92,7 @@ async def test_a_request_that_exceeds_a_quota_holds_up_those_behind_it():
         assert server.table.loop.time() - began >= 0.3
 
 
-async def test_no_answer_lets_the_next_request_through():
+async def test_request_without_response_lets_the_next_one_through():
     async with serve() as server:
         client = await server.client()
         client.send(frame(12, b"", 1) + frame(3, b"next", 2))
@@ -101,7 +101,7 @@ async def test_no_answer_lets_the_next_request_through():
         assert await client.receive() == (2, b"next")
 
 
-async def test_an_answer_for_a_peer_that_has_gone_is_dropped():
+async def test_response_to_a_disconnected_peer_is_dropped():
     async with serve() as server:
         client = await server.client()
         client.send(frame(12, b"", 1) + frame(12, b"", 2))
@@ -114,7 +114,7 @@ async def test_an_answer_for_a_peer_that_has_gone_is_dropped():
         await server.until(lambda: len(server.table) == 0)
 
 
-async def test_a_slow_reader_costs_no_memory_and_is_served_when_it_reads():
+async def test_slow_reader_uses_no_memory_and_is_served_when_it_reads():
     async with serve() as server:
         client = await server.client()
         answer = b"y" * 400_000
@@ -133,7 +133,7 @@ async def test_a_slow_reader_costs_no_memory_and_is_served_when_it_reads():
             assert await client.receive() == (number, answer)
 
 
-async def test_a_malformed_frame_costs_its_connection_one_line_and_nobody_else(caplog):
+async def test_malformed_frame_closes_its_connection_with_one_log_line(caplog):
     with caplog.at_level(logging.INFO):
         async with serve() as server:
             bad, good = await server.client(), await server.client()
@@ -177,7 +177,7 @@ async def test_a_failing_handler_is_logged_once_with_its_traceback(result, caplo
 
 
 @pytest.mark.parametrize("count", [1, 2])
-async def test_a_mistake_of_the_dispatcher_costs_its_connection_and_nobody_else(count, caplog):
+async def test_dispatcher_error_closes_only_its_connection(count, caplog):
     async with serve() as server:
         good = await server.client()
         assert await good.ask(3, b"1") == b"1"
@@ -197,7 +197,7 @@ async def test_a_mistake_of_the_dispatcher_costs_its_connection_and_nobody_else(
     assert record.exc_info[0] is MemoryError
 
 
-async def test_what_was_asked_before_a_half_close_is_still_answered():
+async def test_requests_before_a_half_close_are_answered():
     async with serve() as server:
         client = await server.client()
         server.pieces = [b"z" * 3_000_000]
@@ -208,7 +208,7 @@ async def test_what_was_asked_before_a_half_close_is_still_answered():
 
 
 @pytest.mark.parametrize("request_key", [3, 12], ids=["answered at once", "waits"])
-async def test_a_peer_that_has_left_costs_one_turn(request_key, monkeypatch):
+async def test_disconnected_peer_takes_one_loop_turn(request_key, monkeypatch):
     """Peers that repeatedly connect, send and leave delay all later ones."""
     turns: list[Connection] = []
 
@@ -254,7 +254,7 @@ def expected(number):
 
 
 @pytest.mark.parametrize(("count", "arrived"), [(8, [0] * 8), (3, [0, 1, 2])])
-async def test_small_answers_to_several_peers_leave_together(count, arrived):
+async def test_small_responses_to_several_peers_are_sent_together(count, arrived):
     async with serve() as server:
         batch = Batch(server, count, lambda: None)
         await server.until(lambda: len(server.table) == count)
@@ -265,9 +265,11 @@ async def test_small_answers_to_several_peers_leave_together(count, arrived):
             assert peer.recv(100) == expected(number)
 
 
-async def test_an_answer_that_is_held_is_sent_before_its_connection_ends():
+async def test_held_response_is_sent_before_its_connection_ends():
     async with serve() as server:
-        batch = Batch(server, 8, lambda: [each.end() for each in list(server.table._connections)])
+        batch = Batch(
+            server, 8, lambda: [connection.end() for connection in list(server.table._connections)]
+        )
         await server.until(lambda: len(server.table) == 8)
         batch.ask()
         await server.until(lambda: len(server.table) == 0)
@@ -275,9 +277,13 @@ async def test_an_answer_that_is_held_is_sent_before_its_connection_ends():
         assert ends == [(expected(0), b""), (expected(1), b"")]
 
 
-async def test_an_answer_that_is_held_goes_with_a_connection_that_is_closed(caplog):
+async def test_held_response_is_dropped_with_a_closed_connection(caplog):
     async with serve() as server:
-        batch = Batch(server, 8, lambda: [each.close() for each in list(server.table._connections)])
+        batch = Batch(
+            server,
+            8,
+            lambda: [connection.close() for connection in list(server.table._connections)],
+        )
         await server.until(lambda: len(server.table) == 8)
         batch.ask()
         await server.until(lambda: len(server.table) == 0)
@@ -316,15 +322,15 @@ def ended_by_half(peer):
     peer.shutdown(socket.SHUT_WR)
 
 
-async def test_each_coroutine_of_a_request_has_begun_before_its_peers_end_cancels_it():
-    begun, called = [], []
+async def test_request_coroutines_start_before_a_disconnect_cancels_them():
+    started, called = [], []
 
     async def inner():
-        begun.append("inner")
+        started.append("inner")
         await asyncio.Event().wait()
 
     async def outer(coroutine):
-        begun.append("outer")
+        started.append("outer")
         await coroutine
 
     def handler(broker, request):
@@ -341,12 +347,12 @@ async def test_each_coroutine_of_a_request_has_begun_before_its_peers_end_cancel
         await server.until(lambda: called)
         peer.close()
         await server.until(lambda: len(server.table) == 0)
-    assert begun == ["outer", "inner"]
+    assert started == ["outer", "inner"]
 
 
 @pytest.mark.parametrize("end", [ended_by_closing, ended_by_reset])
 @pytest.mark.parametrize("behind", [b"", frame(12, b"behind", 2)], ids=["last", "not last"])
-async def test_what_waits_ends_with_its_connection(end, behind, caplog):
+async def test_waiting_requests_are_cancelled_with_their_connection(end, behind, caplog):
     caplog.set_level(logging.INFO)
 
     async with serve() as server:
@@ -362,7 +368,7 @@ async def test_what_waits_ends_with_its_connection(end, behind, caplog):
 
 
 @pytest.mark.parametrize("end", [ended_by_closing, ended_by_reset])
-async def test_a_throttled_connection_goes_with_its_peer(end):
+async def test_throttled_connection_closes_when_its_peer_leaves(end):
     """A throttle may last days: a client that keeps reconnecting would accumulate connections."""
     async with serve() as server:
         peer = server.peer()
@@ -374,7 +380,7 @@ async def test_a_throttled_connection_goes_with_its_peer(end):
 
 
 @pytest.mark.parametrize("end", [ended_by_closing, ended_by_half])
-async def test_a_connection_that_is_throttled_by_its_answer_goes_with_a_peer_that_did_not_wait(end):
+async def test_connection_throttled_by_a_response_closes_if_the_peer_left(end):
     async with serve() as server:
         peer = server.peer()
         peer.sendall(frame(12, b"", 1))
@@ -387,7 +393,7 @@ async def test_a_connection_that_is_throttled_by_its_answer_goes_with_a_peer_tha
         await server.until(lambda: len(server.table) == 0)
 
 
-async def test_what_a_throttled_peer_has_sent_does_not_keep_its_connection_when_it_is_reset():
+async def test_reset_closes_a_throttled_connection_with_unread_requests():
     async with serve() as server:
         peer = server.peer()
         await server.until(lambda: len(server.table) == 1)
@@ -399,7 +405,7 @@ async def test_what_a_throttled_peer_has_sent_does_not_keep_its_connection_when_
         await server.until(lambda: len(server.table) == 1)
 
 
-async def test_what_a_throttled_peer_has_sent_before_its_end_is_served():
+async def test_requests_of_a_throttled_peer_before_its_end_are_served():
     async with serve() as server:
         peer = server.peer()
         await server.until(lambda: len(server.table) == 1)
@@ -416,10 +422,10 @@ async def test_what_a_throttled_peer_has_sent_before_its_end_is_served():
         peer.shutdown(socket.SHUT_WR)
         await server.until(lambda: len(server.table) == 0)
         answers = b"".join(iter(lambda: peer.recv(100), b""))
-        assert [answers.count(each) for each in (b"1", b"2", b"3")] == [1, 1, 1]
+        assert [answers.count(body) for body in (b"1", b"2", b"3")] == [1, 1, 1]
 
 
-async def test_what_was_sent_before_the_end_is_served():
+async def test_requests_sent_before_the_end_are_served():
     async with serve() as server:
         cancel_when_ended(server)
         peer = server.peer()
@@ -433,7 +439,7 @@ async def test_what_was_sent_before_the_end_is_served():
         assert peer.recv(1) == b""
 
 
-async def test_a_half_closed_peer_gets_the_answer_to_what_does_not_only_wait():
+async def test_half_closed_peer_gets_the_response_of_working_requests():
     async with serve() as server:
         peer = server.peer()
         peer.sendall(frame(12, b"works", 1))
@@ -447,7 +453,7 @@ async def test_a_half_closed_peer_gets_the_answer_to_what_does_not_only_wait():
 
 
 @pytest.mark.parametrize("end", [ended_by_closing, ended_by_reset, ended_by_half])
-async def test_what_only_reads_is_given_up_with_its_peer(end, caplog):
+async def test_read_only_request_is_cancelled_when_its_peer_leaves(end, caplog):
     caplog.set_level(logging.INFO)
     async with serve() as server:
         peer = server.peer()
@@ -459,7 +465,7 @@ async def test_what_only_reads_is_given_up_with_its_peer(end, caplog):
     assert lines(caplog) == []
 
 
-async def test_more_requests_behind_one_that_waits_do_not_end_it():
+async def test_later_requests_do_not_cancel_a_waiting_one():
     async with serve() as server:
         cancel_when_ended(server)
         client = await server.client()

@@ -25,7 +25,7 @@ from wirebroker.net.listeners.listener import (
 from wirebroker.net.settings import NetworkSettings
 
 
-async def test_a_late_frame_is_closed_and_others_are_served(caplog):
+async def test_late_frame_closes_only_its_connection(caplog):
     with caplog.at_level(logging.INFO):
         async with serve(frame_deadline_ms=100) as server:
             slow, other = await server.client(), await server.client()
@@ -37,18 +37,18 @@ async def test_a_late_frame_is_closed_and_others_are_served(caplog):
             assert await other.ask(3, b"quick") == b"quick"
             assert server.table.metrics.requests_late == 1
     (line,) = lines(caplog)
-    assert "late" in line
+    assert "its request timed out" in line
 
 
 @pytest.mark.parametrize("sent", [1, 4, 5])
-async def test_a_large_frame_of_which_so_little_arrives_is_late(sent):
+async def test_slowly_arriving_large_frame_is_late(sent):
     async with serve(frame_deadline_ms=100) as server:
         client = await server.client()
         client.send(frame(3, b"x" * (1 << 20))[:sent])
         assert await client.is_closed()
 
 
-async def test_a_frame_behind_a_waiting_request_is_not_late():
+async def test_frame_after_a_waiting_request_is_not_late():
     async with serve(frame_deadline_ms=10_000) as server:
         client = await server.client()
         client.send(frame(12, b"", 1) + frame(3, b"half", 2)[:6])
@@ -61,7 +61,7 @@ async def test_a_frame_behind_a_waiting_request_is_not_late():
         assert not server.table._watched
 
 
-async def test_idle_connections_are_closed_but_not_those_that_wait_for_an_answer(caplog):
+async def test_idle_connections_are_closed_except_with_pending_responses(caplog):
     with caplog.at_level(logging.INFO):
         async with serve(connections_max_idle_ms=150) as server:
             idle, waiting = await server.client(), await server.client()
@@ -74,14 +74,14 @@ async def test_idle_connections_are_closed_but_not_those_that_wait_for_an_answer
     assert "idle" in lines(caplog)[0]
 
 
-async def test_negative_idle_time_is_never():
+async def test_negative_idle_time_disables_the_limit():
     async with serve(connections_max_idle_ms=-1) as server:
         client = await server.client()
         assert await client.ask(3, b"a") == b"a"
         assert server.table._idle_timer is None
 
 
-async def test_one_address_has_no_more_than_its_connections(caplog):
+async def test_connections_per_address_are_limited(caplog):
     with caplog.at_level(logging.INFO):
         async with serve(max_connections_per_ip=2) as server:
             first, second = await server.client(), await server.client()
@@ -96,7 +96,7 @@ async def test_one_address_has_no_more_than_its_connections(caplog):
 
 
 @pytest.mark.parametrize("limit", ["max_connections", "max_sockets"])
-async def test_beyond_max_connections_newcomers_wait_in_the_backlog(limit, caplog):
+async def test_connections_beyond_the_limit_wait_in_the_backlog(limit, caplog):
     with caplog.at_level(logging.INFO):
         async with serve(**{limit: 2}) as server:
             first, second = await server.client(), await server.client()
@@ -111,7 +111,7 @@ async def test_beyond_max_connections_newcomers_wait_in_the_backlog(limit, caplo
     assert len(lines(caplog)) == 1
 
 
-async def test_a_shortage_of_descriptors_is_survived_and_said_once(caplog, monkeypatch):
+async def test_shortage_of_descriptors_is_survived_and_logged_once(caplog, monkeypatch):
     with caplog.at_level(logging.INFO):
         async with serve() as server:
             real, shortages = server.listener._socket, [errno.EMFILE, errno.ENFILE, errno.EMFILE]
@@ -132,7 +132,7 @@ async def test_a_shortage_of_descriptors_is_survived_and_said_once(caplog, monke
             client = await server.client()
             assert await client.ask(3, b"at last") == b"at last"
     (line,) = lines(caplog)
-    assert "accepts no connections for now" in line
+    assert "stops accepting connections" in line
 
 
 def test_log_files_leave_half_of_the_limit_to_connections():
@@ -164,7 +164,7 @@ async def test_close_lets_requests_in_flight_finish():
         await closing
 
 
-async def test_close_does_not_wait_for_ever(caplog):
+async def test_close_stops_waiting_after_the_grace_period(caplog):
     with caplog.at_level(logging.INFO):
         async with serve() as server:
             busy = await server.client()
@@ -174,10 +174,10 @@ async def test_close_does_not_wait_for_ever(caplog):
             assert await busy.is_closed()
             server.waiting[0].set_result([b"too late"])
             await next_turn()
-    assert lines(caplog) == ["1 connections are closed unanswered"]
+    assert lines(caplog) == ["closing 1 connections with unanswered requests"]
 
 
-async def test_large_frames_beyond_the_budget_wait_and_all_arrive():
+async def test_large_frames_beyond_the_memory_budget_wait_and_arrive():
     async with serve(memory_budget_bytes=4 << 20) as server:
         size = 3 << 20
         clients = [await server.client() for _ in range(12)]
@@ -185,15 +185,15 @@ async def test_large_frames_beyond_the_budget_wait_and_all_arrive():
         for number, client in enumerate(clients):
             client.send(frame(12, bytes([number]) * size, number))
         peak = 0
-        answered = 0
-        while answered < len(clients):
+        answered_count = 0
+        while answered_count < len(clients):
             peak = max(peak, server.table.budget.used_bytes)
             server.table.check()
             assert await other.ask(3, b"small ones are served") == b"small ones are served"
             for future in server.waiting:
                 if not future.done():
                     future.set_result([b"ok"])
-                    answered += 1
+                    answered_count += 1
         for number, client in enumerate(clients):
             assert await client.receive() == (number, b"ok")
         assert [set(body) for body in sorted(server.bodies)] == [{n} for n in range(12)]
@@ -201,7 +201,7 @@ async def test_large_frames_beyond_the_budget_wait_and_all_arrive():
         await server.until(lambda: server.table.budget.used_bytes == 0)
 
 
-async def test_a_connection_that_waits_for_memory_and_closes_frees_its_place():
+async def test_closed_connection_leaves_the_memory_queue():
     async with serve(memory_budget_bytes=1 << 20, frame_deadline_ms=2000) as server:
         size = 2 << 20
         clients = [await server.client() for _ in range(3)]
@@ -221,7 +221,7 @@ async def test_a_connection_that_waits_for_memory_and_closes_frees_its_place():
 
 async def test_a_connection_that_closes_within_a_large_frame_frees_its_memory_at_once():
     def alive() -> list[object]:
-        return [each for each in gc.get_objects() if isinstance(each, Connection | FrameBuffer)]
+        return [item for item in gc.get_objects() if isinstance(item, Connection | FrameBuffer)]
 
     gc.collect()
     gc.disable()
@@ -268,7 +268,7 @@ def test_as_many_clients_may_wait_to_be_accepted_as_the_system_allows():
     assert backlog_of(Config({"socket.listen.backlog.size": "2000000000"})) == allowed
 
 
-async def test_all_addresses_means_ipv4_and_ipv6():
+async def test_wildcard_address_means_ipv4_and_ipv6():
     async with serve() as server:
         settings = NetworkSettings()
         listener = Listener(server.table, "ANY", bind("", 0, settings))

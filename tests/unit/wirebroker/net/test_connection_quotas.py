@@ -24,11 +24,11 @@ def delays(limit: int, times: list[float]) -> list[float]:
     return [round(rate.delay_s(now, limit), 3) for now in times]
 
 
-def test_ten_seconds_worth_may_come_at_once() -> None:
+def test_burst_of_ten_seconds_is_allowed() -> None:
     assert delays(2, [5.0] * 22) == [0.0] * 20 + [0.5, 1.0]
 
 
-def test_who_comes_more_slowly_never_waits() -> None:
+def test_rate_below_the_limit_never_waits() -> None:
     assert set(delays(2, [number / 1.9 for number in range(100)])) == {0.0}
 
 
@@ -36,11 +36,11 @@ def test_nobody_waits_longer_than_a_second() -> None:
     assert delays(1, [0.0] * 100)[-1] == 1.0
 
 
-def test_with_a_limit_of_none_all_wait_a_second() -> None:
+def test_with_a_limit_of_zero_all_wait_a_second() -> None:
     assert delays(0, [0.0, 5.0]) == [1.0, 1.0]
 
 
-def test_what_came_eleven_seconds_ago_is_forgotten() -> None:
+def test_connections_eleven_seconds_ago_do_not_count() -> None:
     assert delays(1, [0.0] * 10 + [11.0]) == [0.0] * 11
 
 
@@ -57,7 +57,7 @@ def test_rates_use_the_configured_samples() -> None:
     assert waits[-1] == 5.0
 
 
-def test_a_listener_has_its_own_limit_and_all_of_them_one() -> None:
+def test_connection_limits_apply_per_listener_and_in_total() -> None:
     q = quotas(
         TWO | {"max.connections": "3", "listener.name.outside.max.connections": "1"},
     )
@@ -73,7 +73,7 @@ def test_a_listener_has_its_own_limit_and_all_of_them_one() -> None:
     q.check(2)
 
 
-def test_the_listener_between_brokers_does_not_wait_for_the_others() -> None:
+def test_inter_broker_listener_ignores_the_total_limit() -> None:
     q = quotas(TWO | {"max.connections": "2", "inter.broker.listener.name": "INSIDE"})
     q.opened("OUTSIDE", "a")
     q.opened("OUTSIDE", "b")
@@ -85,19 +85,19 @@ def test_the_listener_between_brokers_does_not_wait_for_the_others() -> None:
     assert not q.may_be_closed("INSIDE")
 
 
-def test_the_only_listener_is_held_to_the_limit_of_all() -> None:
+def test_total_limit_applies_to_the_only_listener() -> None:
     q = quotas({"max.connections": "1", "inter.broker.listener.name": "PLAINTEXT"})
     q.opened("PLAINTEXT", "a")
     assert not q.has_room("PLAINTEXT")
 
 
-def test_descriptors_are_the_last_word() -> None:
+def test_descriptor_limit_applies_even_to_inter_broker_listener() -> None:
     q = quotas(TWO | {"inter.broker.listener.name": "INSIDE"}, max_sockets=1)
     q.opened("OUTSIDE", "a")
     assert not q.has_room("INSIDE")
 
 
-def test_a_listener_has_its_own_rate_and_all_of_them_one() -> None:
+def test_creation_rates_apply_per_listener_and_in_total() -> None:
     q = quotas(
         TWO
         | {
@@ -119,7 +119,7 @@ def test_a_listener_has_its_own_rate_and_all_of_them_one() -> None:
         ("::ffff:10.0.0.1:2", "10.0.0.1", 2),
     ],
 )
-def test_an_address_may_have_a_limit_of_its_own(overrides: str, host: str, count: int) -> None:
+def test_address_may_have_its_own_limit(overrides: str, host: str, count: int) -> None:
     q = quotas({"max.connections.per.ip": "1", "max.connections.per.ip.overrides": overrides})
     q.opened("PLAINTEXT", "other")
     assert q.is_too_many_of("other")
@@ -129,7 +129,7 @@ def test_an_address_may_have_a_limit_of_its_own(overrides: str, host: str, count
     assert q.is_too_many_of(host)
 
 
-def test_a_name_counts_as_soon_as_its_address_is_known() -> None:
+def test_host_name_limit_applies_once_its_address_is_known() -> None:
     config = Config({"max.connections.per.ip.overrides": "somewhere:1,10.0.0.1:2"})
     for addresses, expected in (
         ({}, {"10.0.0.1": 2}),
@@ -139,7 +139,7 @@ def test_a_name_counts_as_soon_as_its_address_is_known() -> None:
         assert settings.max_connections_per_ip_overrides == expected
 
 
-def test_an_address_has_the_rate_of_any_spelling() -> None:
+def test_address_rate_applies_in_any_notation() -> None:
     for spelling in ("::1", "0:0:0:0:0:0:0:1", "::0001", "[::1]"):
         q = quotas({})
         q.use_rates({(("ip", spelling),): {"connection_creation_rate": 1.0}})
@@ -147,12 +147,12 @@ def test_an_address_has_the_rate_of_any_spelling() -> None:
         assert not any(q.address_delay_s("::2", 0.0) for _ in range(20))
 
 
-async def test_an_address_that_opens_too_many_takes_few_of_the_open_files() -> None:
+async def test_throttled_address_uses_few_descriptors() -> None:
     """Otherwise logs could not be opened, which takes their directory offline."""
     async with serve() as server:
         server.table.quotas.use_rates({(("ip", None),): {"connection_creation_rate": 0.001}})
         peers = [server.peer() for _ in range(100)]
         await server.until(lambda: server.table.metrics.connections_throttled == 100)
         assert 0 < len(server.listener._late) <= 32
-        for each in peers:
-            each.close()
+        for peer in peers:
+            peer.close()

@@ -28,28 +28,28 @@ async def exchange(registry: Registry, data: bytes, broker: object = None) -> by
 
 def answers(data: bytes) -> list[tuple[int, bytes]]:
     """Return (correlation id, body with the rest of the header) per response."""
-    found = []
+    result = []
     while data:
         length, correlation_id = struct.unpack_from(">ii", data)
-        found.append((correlation_id, data[8 : 4 + length]))
+        result.append((correlation_id, data[8 : 4 + length]))
         data = data[4 + length :]
-    return found
+    return result
 
 
-async def test_a_raw_handler_sees_the_request_and_its_pieces_become_the_answer():
+async def test_raw_handler_gets_the_request_and_returns_response_bytes():
     registry = Registry()
-    seen: list[object] = []
+    received: list[object] = []
 
     @registry.handles_raw(ApiKey.METADATA)
     def metadata(broker, request):
-        seen.append((broker, request.key, request.version, request.client_id))
-        seen.append(bytes(request.frame[request.position :]))
+        received.append((broker, request.key, request.version, request.client_id))
+        received.append(bytes(request.frame[request.position :]))
         return [b"one", b"two"]
 
     data = await exchange(
         registry, frame(3, 9, b"body") + frame(3, 1, b"body", correlation_id=8), "us"
     )
-    assert seen == [
+    assert received == [
         ("us", ApiKey.METADATA, 9, "abc"),
         b"body",
         ("us", ApiKey.METADATA, 1, "abc"),
@@ -68,7 +68,10 @@ async def test_a_generic_handler_gets_a_decoded_body_and_returns_a_mapping():
     request = encode_request(ApiKey.DELETE_TOPICS, 4, {"topic_names": ["a", "b"], "timeout_ms": 1})
     ((_, body),) = answers(await exchange(registry, frame(20, 4, request)))
     decoded = decode_response(ApiKey.DELETE_TOPICS, 4, body, 1)
-    assert [(each.name, each.error_code) for each in decoded.responses] == [("a", 3), ("b", 3)]
+    assert [(response.name, response.error_code) for response in decoded.responses] == [
+        ("a", 3),
+        ("b", 3),
+    ]
 
 
 @pytest.mark.parametrize("topic_count", [2, 20_000])
@@ -84,10 +87,10 @@ async def test_generic_handlers_may_wait_and_long_bodies_go_through_a_thread(top
     request = encode_request(ApiKey.DELETE_TOPICS, 4, {"topic_names": names, "timeout_ms": 1})
     ((_, body),) = answers(await exchange(registry, frame(20, 4, request)))
     decoded = decode_response(ApiKey.DELETE_TOPICS, 4, body, 1)
-    assert [each.name for each in decoded.responses] == names
+    assert [response.name for response in decoded.responses] == names
 
 
-async def test_no_answer_is_sent_for_none():
+async def test_no_response_is_sent_for_none():
     registry = Registry()
 
     @registry.handles_raw(ApiKey.PRODUCE)
@@ -97,7 +100,7 @@ async def test_no_answer_is_sent_for_none():
     assert await exchange(registry, frame(0, 9)) == b""
 
 
-async def test_answers_keep_the_order_of_requests_though_one_has_to_wait():
+async def test_responses_keep_request_order_when_one_waits():
     registry = Registry()
 
     @registry.handles_raw(ApiKey.FETCH)
@@ -123,16 +126,16 @@ async def test_api_versions_in_an_unknown_version_is_answered_with_its_own_range
 @pytest.mark.parametrize(
     ("key", "version", "cause"),
     [
-        (3, 99, "METADATA version 99 is not served, only 0 to 13"),
-        (3, -1, "METADATA version -1 is not served"),
-        (0, 2, "PRODUCE version 2 is not served, only 3 to 13"),
-        (1, 3, "FETCH version 3 is not served, only 4 to 18"),
-        (36, 0, r"api key 36 \(SASL_AUTHENTICATE\) is not served"),
+        (3, 99, "METADATA version 99 is not supported, only 0 to 13"),
+        (3, -1, "METADATA version -1 is not supported"),
+        (0, 2, "PRODUCE version 2 is not supported, only 3 to 13"),
+        (1, 3, "FETCH version 3 is not supported, only 4 to 18"),
+        (36, 0, r"api key 36 \(SASL_AUTHENTICATE\) is not supported"),
         (999, 0, "unknown api key 999"),
         (-1, 0, "unknown api key -1"),
     ],
 )
-async def test_what_is_not_served_closes_the_connection_with_its_cause(key, version, cause):
+async def test_unsupported_request_closes_connection_with_a_reason(key, version, cause):
     registry = Registry()
     for served in (ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.METADATA):
         registry.handles_raw(served)(lambda _broker, _request: [b""])
@@ -141,7 +144,7 @@ async def test_what_is_not_served_closes_the_connection_with_its_cause(key, vers
 
 
 @pytest.mark.parametrize("is_async", [False, True])
-async def test_an_escaped_exception_is_ours_whatever_it_is(is_async):
+async def test_any_exception_of_a_handler_is_an_internal_error(is_async):
     registry = Registry()
 
     def fail():
@@ -180,7 +183,7 @@ async def test_a_malformed_body_is_refused():
         await exchange(registry, frame(20, 4, b"\xff" * 20))
 
 
-async def test_a_coroutine_handler_may_use_its_frame_as_long_as_it_likes():
+async def test_coroutine_handler_may_use_its_frame_while_it_runs():
     registry = Registry()
 
     @registry.handles_raw(ApiKey.FETCH)
@@ -197,23 +200,23 @@ async def test_a_coroutine_handler_may_use_its_frame_as_long_as_it_likes():
     assert answers(task.result()) == [(7, b"before")]
 
 
-async def test_a_handler_can_keep_the_whole_frame_or_a_part():
+async def test_handler_may_keep_the_frame_or_a_part_of_it():
     registry = Registry()
-    kept = []
+    kept_views = []
 
     @registry.handles_raw(ApiKey.METADATA)
     def metadata(broker, request):
         view = request.frame[request.position :]
-        kept.append(request.kept(view))
+        kept_views.append(request.kept(view))
         request.keep()
-        kept.append(view)
+        kept_views.append(view)
         return [b""]
 
     await exchange(registry, frame(3, 1, b"first") + frame(3, 1, b"other"))
-    assert [bytes(view) for view in kept] == [b"first", b"first", b"other", b"other"]
+    assert [bytes(view) for view in kept_views] == [b"first", b"first", b"other", b"other"]
 
 
-def test_two_handlers_of_one_key_are_a_mistake():
+def test_two_handlers_of_one_key_are_an_assertion_error():
     registry = Registry()
     registry.handles(ApiKey.METADATA)(lambda *_: {})
     with pytest.raises(AssertionError, match="METADATA has two handlers"):

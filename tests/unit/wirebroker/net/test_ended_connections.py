@@ -1,4 +1,4 @@
-"""Ended connections leave nothing to the cycle collector (garbage.py)."""
+"""Ended connections leave nothing to the cycle collector (gc_tuning.py)."""
 
 from __future__ import annotations
 
@@ -168,8 +168,8 @@ def said(*data: bytes) -> Callable[[Doors, str], socket.socket]:
 
     def begin(doors: Doors, listener: str) -> socket.socket:
         sock = doors.within(listener)
-        for each in data:
-            sock.sendall(each)
+        for chunk in data:
+            sock.sendall(chunk)
         return sock
 
     return begin
@@ -243,10 +243,10 @@ def stay(_sock: socket.socket) -> None:
 
 @pytest.fixture(scope="module")
 def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
-    found = Doors(tmp_path_factory.mktemp("doors"))
-    with found.server:
-        found.furnish()
-        yield found
+    opened = Doors(tmp_path_factory.mktemp("doors"))
+    with opened.server:
+        opened.furnish()
+        yield opened
 
 
 @pytest.fixture(scope="module")
@@ -263,20 +263,20 @@ def uncollected(doors: Doors) -> Iterator[None]:
 
 
 def places(listener: str) -> dict[str, Callable[[Doors, str], socket.socket]]:
-    found = dict(PLACES)
+    stages = dict(PLACES)
     if listener in SECURED:
-        found |= TLS_PLACES
+        stages |= TLS_PLACES
     if listener.startswith("SASL"):
-        found |= SASL_PLACES
-    return found
+        stages |= SASL_PLACES
+    return stages
 
 
 def cases() -> Iterator[tuple[str, tuple[str, ...], Callable[[socket.socket], None]]]:
     """Name the cases; those that the broker ends run together, because they take long."""
     for listener in LISTENERS:
-        for place in places(listener):
-            yield from ((listener, (place,), end) for end in (close, reset, half_close))
-        yield listener, tuple(each for each in places(listener) if each not in WAITING_PLACES), stay
+        for stage in places(listener):
+            yield from ((listener, (stage,), end) for end in (close, reset, half_close))
+        yield listener, tuple(name for name in places(listener) if name not in WAITING_PLACES), stay
 
 
 @pytest.mark.usefixtures("uncollected")
@@ -284,7 +284,7 @@ def cases() -> Iterator[tuple[str, tuple[str, ...], Callable[[socket.socket], No
     ("listener", "names", "end"),
     [pytest.param(*each, id=f"{each[0]}-{each[1][0]}-{each[2].__name__}") for each in cases()],
 )
-def test_a_connection_leaves_nothing_to_the_cycle_collector(
+def test_closed_connection_leaves_no_garbage_cycles(
     doors: Doors, listener: str, names: tuple[str, ...], end: Callable[[socket.socket], None]
 ) -> None:
     opened = doors.opened + COUNT * len(names)
@@ -301,8 +301,8 @@ def test_a_connection_leaves_nothing_to_the_cycle_collector(
 def creation(name: str, refused: int) -> bytes:
     """Return a CreateTopics of one topic after `refused` invalid names."""
     topics = [
-        {"name": each, "num_partitions": 1, "replication_factor": 1}
-        for each in (*(f"no name {number}!" + "-" * 40 for number in range(refused)), name)
+        {"name": topic_name, "num_partitions": 1, "replication_factor": 1}
+        for topic_name in (*(f"no name {number}!" + "-" * 40 for number in range(refused)), name)
     ]
     return request_frame(ApiKey.CREATE_TOPICS, 7, {"topics": topics, "timeout_ms": 10_000})
 
@@ -316,12 +316,12 @@ def end_offset(client: BlockingClient) -> int:
 
 
 def names_of(client: BlockingClient) -> set[str]:
-    return {each.name for each in client.ask(ApiKey.METADATA, 9, {"topics": None}).topics}
+    return {topic.name for topic in client.ask(ApiKey.METADATA, 9, {"topics": None}).topics}
 
 
 @pytest.mark.parametrize("end", [close, half_close], ids=lambda end: end.__name__)
 @pytest.mark.parametrize("listener", ["PLAINTEXT", "SSL"])
-def test_what_was_sent_before_the_end_is_carried_out(
+def test_requests_sent_before_the_end_are_executed(
     doors: Doors, listener: str, end: Callable[[socket.socket], None]
 ) -> None:
     client = BlockingClient((HOST, doors.ports["PLAINTEXT"]))

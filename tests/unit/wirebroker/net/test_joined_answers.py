@@ -48,8 +48,8 @@ class Peer:
         with contextlib.ExitStack() as stack:
             listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
             self.sock = socket.create_connection(listener.getsockname())
-            ours, address = listener.accept()
-        self.ours = CountingSocket(ours)
+            accepted, address = listener.accept()
+        self.ours = CountingSocket(accepted)
         self.connection = server.table.open(self.ours, address=address, listener_name="X")
 
     async def client(self, server):
@@ -70,7 +70,7 @@ async def test_requests_that_arrive_together_are_answered_by_two_sends():
         assert peer.ours.sends[2:] == [13]
 
 
-async def test_no_more_than_some_kilobytes_wait_for_each_other():
+async def test_joined_responses_are_limited_to_some_kilobytes():
     async with serve(clock=HandClock()) as server:
         peer = Peer(server)
         peer.sock.sendall(b"".join(frame(3, b"x" * 1000, number) for number in range(30)))
@@ -82,7 +82,7 @@ async def test_no_more_than_some_kilobytes_wait_for_each_other():
         assert max(peer.ours.sends) <= 10_000
 
 
-async def test_large_answers_and_file_slices_keep_their_place(tmp_path):
+async def test_large_responses_and_file_slices_keep_their_order(tmp_path):
     (tmp_path / "log").write_bytes(b"of a file" * 100)
     files = Files()
 
@@ -99,7 +99,7 @@ async def test_large_answers_and_file_slices_keep_their_place(tmp_path):
     files.close_all()
 
 
-async def test_what_was_served_before_a_waiting_request_is_answered_at_once():
+async def test_responses_before_a_waiting_request_are_sent_at_once():
     async with serve(clock=HandClock()) as server:
         peer = Peer(server)
         numbered = [(3, b"a"), (3, b"b"), (12, b"later"), (3, b"c"), (3, b"d")]
@@ -108,12 +108,12 @@ async def test_what_was_served_before_a_waiting_request_is_answered_at_once():
         assert [await client.receive() for _ in range(2)] == [(0, b"a"), (1, b"b")]
         assert len(peer.ours.sends) == 1
         server.waiting[0].set_result([b"now"])
-        rest = [await client.receive() for _ in range(3)]
-        assert rest == [(2, b"now"), (3, b"c"), (4, b"d")]
+        remaining = [await client.receive() for _ in range(3)]
+        assert remaining == [(2, b"now"), (3, b"c"), (4, b"d")]
         assert len(peer.ours.sends) == 3
 
 
-async def test_a_request_without_an_answer_leaves_no_gap():
+async def test_request_without_a_response_leaves_no_gap():
     async with serve(clock=HandClock()) as server:
         server.no_answer = True
         peer = Peer(server)
@@ -142,9 +142,9 @@ async def test_good_requests_before_one_that_closes_are_answered(bad, line, capl
             assert [await client.receive() for _ in range(2)] == [(1, b"a"), (2, b"b")]
             assert await client.is_closed()
             assert peer.ours.sends == [2 * 9]
-    said = [each for each in lines(caplog) if "closing" in each]
-    assert len(said) == 1
-    assert line in said[0]
+    closing_lines = [logged for logged in lines(caplog) if "closing" in logged]
+    assert len(closing_lines) == 1
+    assert line in closing_lines[0]
 
 
 async def test_a_peer_that_never_reads_is_not_served_beyond_the_high_water_mark():

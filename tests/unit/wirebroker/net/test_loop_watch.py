@@ -23,7 +23,7 @@ from wirebroker.net.sockets.poller import Poller
 from wirebroker.request.handlers import Registry
 
 
-def test_a_callback_that_holds_the_loop_is_seen_and_waiting_is_not(monkeypatch):
+def test_blocking_callback_is_measured_and_waiting_is_not(monkeypatch):
     clock = SimpleNamespace(wall_s=0.0, cpu_s=0.0)
     readings = SimpleNamespace(
         perf_counter=lambda: clock.wall_s,
@@ -64,13 +64,13 @@ def test_a_callback_that_holds_the_loop_is_seen_and_waiting_is_not(monkeypatch):
 def test_a_frame_of_90_mib_is_received_in_short_turns(is_kept):
     size = 90 << 20
     registry = Registry()
-    seen = []
+    sizes = []
 
     @registry.handles_raw(ApiKey.METADATA)
     def metadata(broker, request):
         if is_kept:
             request.keep()
-        seen.append(len(request.frame))
+        sizes.append(len(request.frame))
         return [b"ok"]
 
     async def run() -> None:
@@ -92,18 +92,18 @@ def test_a_frame_of_90_mib_is_received_in_short_turns(is_kept):
     def send(port: int) -> bytes:
         with socket.create_connection(("127.0.0.1", port)) as sock:
             sock.sendall(struct.pack(">ihhih", size, ApiKey.METADATA, 1, 7, -1))
-            rest = size - 10
+            remaining = size - 10
             piece = memoryview(bytes(1 << 20))
-            while rest:
-                rest -= sock.send(piece[: min(rest, 1 << 20)])
+            while remaining:
+                remaining -= sock.send(piece[: min(remaining, 1 << 20)])
             return sock.recv(100)
 
-    others = threading.active_count()  # from earlier tests in this process
+    threads_before = threading.active_count()  # from earlier tests in this process
     watch = LoopWatch()
     pages = TurnPages(watch)
     with asyncio.Runner(loop_factory=watch.new_event_loop) as runner:
         runner.run(run())
-    assert seen == [size]
-    assert threading.active_count() < others + 50
+    assert sizes == [size]
+    assert threading.active_count() < threads_before + 50
     # A turn receives at most one MiB, and never copies the frame.
     assert 0 < pages.largest < 2 * (1 << 20) // mmap.PAGESIZE

@@ -19,19 +19,19 @@ async def asked(peer: MemoryPeer, data: bytes) -> bytes:
     return body(await peer.exchange(frame(3, data)))
 
 
-async def test_requests_are_answered_in_order_however_they_are_cut():
+async def test_requests_are_answered_in_order_whatever_the_chunks():
     async with serve() as server:
         peer = connect(server.table)
         bodies = [bytes([number + 1]) * size for number, size in enumerate((0, 9, 100_000, 5))]
-        data = b"".join(frame(3, each) for each in bodies)
+        data = b"".join(frame(3, content) for content in bodies)
         for start in range(0, len(data), 7001):
             peer.send(data[start : start + 7001])
-        for each in bodies:
-            assert body(await peer.receive()) == each
+        for content in bodies:
+            assert body(await peer.receive()) == content
         assert len(server.table) == 1
 
 
-async def test_the_next_request_waits_for_the_answer_to_the_last():
+async def test_next_request_waits_for_the_previous_response():
     async with serve() as server:
         peer = connect(server.table)
         peer.send(frame(12, b"a") + frame(3, b"b"))
@@ -60,7 +60,7 @@ def _pauses(server: Server) -> int:
     return connection.session.pauses
 
 
-async def test_what_is_no_frame_closes_it_with_one_line(caplog):
+async def test_malformed_frame_closes_it_with_one_log_line(caplog):
     async with serve() as server:
         peer = connect(server.table)
         peer.send(frame(3, b"first") + b"GET / HTTP/1.1\r\n")
@@ -71,7 +71,7 @@ async def test_what_is_no_frame_closes_it_with_one_line(caplog):
         assert len(lines(caplog)) == 1
 
 
-async def test_its_end_closes_it_and_gives_up_what_only_waits():
+async def test_end_closes_it_and_cancels_waiting_requests():
     async with serve() as server:
         peer = connect(server.table)
         peer.send(frame(12, b"a"))
@@ -86,15 +86,15 @@ async def test_its_end_closes_it_and_gives_up_what_only_waits():
             await asyncio.wait_for(peer.receive(), 20)
 
 
-async def test_readiness_is_told_in_the_context_of_who_asked():
+async def test_readiness_callback_runs_in_the_registered_context():
     name = contextvars.ContextVar("name", default="nobody")
     async with serve() as server:
-        seen = []
-        whole = server.table.dispatch
+        names = []
+        original = server.table.dispatch
 
         def dispatch(data, session):
-            seen.append(name.get())
-            return whole(data, session)
+            names.append(name.get())
+            return original(data, session)
 
         server.table.dispatch = dispatch
         context = contextvars.copy_context()
@@ -102,13 +102,15 @@ async def test_readiness_is_told_in_the_context_of_who_asked():
         peer = context.run(connect, server.table)
         name.set("client")
         assert await asked(peer, b"a") == b"a"
-        assert seen == ["broker"]
+        assert names == ["broker"]
 
 
-async def test_what_arrives_at_a_connection_that_is_being_closed_is_nobodys_business():
+async def test_data_for_a_closing_connection_is_ignored():
     async with serve() as server:
         reports = []
-        asyncio.get_running_loop().set_exception_handler(lambda _loop, told: reports.append(told))
+        asyncio.get_running_loop().set_exception_handler(
+            lambda _loop, context: reports.append(context)
+        )
         peer = connect(server.table)
         assert await asked(peer, b"first") == b"first"
         (connection,) = server.table._connections

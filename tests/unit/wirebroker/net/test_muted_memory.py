@@ -65,7 +65,7 @@ asyncio.run(main())
 """
 
 
-def test_a_connection_that_is_muted_holds_next_to_nothing_however_much_it_sends(
+def test_muted_connection_uses_little_memory_however_much_is_sent(
     tmp_path: Path,
 ) -> None:
     result = subprocess.run(

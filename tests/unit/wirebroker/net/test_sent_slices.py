@@ -21,7 +21,7 @@ def data_file(tmp_path):
     files.close_all()
 
 
-async def test_file_slices_and_bytes_go_out_in_their_order(data_file):
+async def test_file_slices_and_bytes_are_sent_in_order(data_file):
     file, content = data_file
 
     async with serve() as server:
@@ -75,7 +75,7 @@ class ColdFile:
         return self.file.send_to(socket_fd, position, length)
 
 
-async def test_cold_pages_are_read_by_a_thread_before_they_are_sent(data_file):
+async def test_uncached_pages_are_read_by_a_thread_before_sending(data_file):
     file, content = data_file
 
     async with serve() as server:
@@ -91,7 +91,7 @@ async def test_cold_pages_are_read_by_a_thread_before_they_are_sent(data_file):
         assert not any(is_main for _, _, is_main in cold.warmed)
 
 
-async def test_a_range_of_which_only_the_beginning_is_there_is_read_by_a_thread_as_well(data_file):
+async def test_partly_cached_range_is_read_by_a_thread_too(data_file):
     file, content = data_file
 
     async with serve() as server:
@@ -104,7 +104,7 @@ async def test_a_range_of_which_only_the_beginning_is_there_is_read_by_a_thread_
         assert cold.warmed[1:] == [(0, 200_000, False)]
 
 
-async def test_a_cold_beginning_after_a_range_that_a_thread_has_read_is_read_by_it_too(data_file):
+async def test_uncached_start_after_a_read_range_is_read_by_the_thread(data_file):
     file, content = data_file
     warmed, length = 1 << 20, (1 << 20) + 200_000
 
@@ -118,7 +118,7 @@ async def test_a_cold_beginning_after_a_range_that_a_thread_has_read_is_read_by_
         assert cold.sent_cold == 0
 
 
-async def test_a_reader_of_old_data_that_met_cold_pages_follows_a_thread(data_file):
+async def test_reader_of_old_uncached_data_reads_through_a_thread(data_file):
     file, content = data_file
 
     async with serve() as server:
@@ -130,14 +130,14 @@ async def test_a_reader_of_old_data_that_met_cold_pages_follows_a_thread(data_fi
             assert await client.ask(1, b"", number) == content[:200_000]
         assert cold.warmed == [(0, 200_000, False)] * 2
         starts = [300_000, *range(0, 200_000, 2000)]  # short ones: one probe is enough
-        server.pieces = [FileSlice(cast("DataFile", cold), each, 2000) for each in starts]
+        server.pieces = [FileSlice(cast("DataFile", cold), start, 2000) for start in starts]
         assert await client.ask(1) == content[300_000:302_000] + content[:200_000]
         server.pieces, cold.is_old = [FileSlice(cast("DataFile", cold), 0, 200_000)], False
         assert await client.ask(1) == content[:200_000]
         assert cold.warmed[2:] == [(300_000, 2000, False)]
 
 
-async def test_a_short_answer_is_sent_whole_whether_its_slices_are_cold_or_not(data_file):
+async def test_short_response_is_sent_at_once_cached_or_not(data_file):
     file, content = data_file
 
     async with serve() as server:
@@ -156,7 +156,7 @@ async def test_a_short_answer_is_sent_whole_whether_its_slices_are_cold_or_not(d
         assert cold.sent_cold == 0
 
 
-async def test_short_answers_to_a_peer_that_reads_slowly_come_whole_and_in_order(data_file):
+async def test_short_responses_to_a_slow_reader_are_complete_and_in_order(data_file):
     file, content = data_file
 
     async with serve() as server:
@@ -201,7 +201,7 @@ class BrokenFile:
 
 
 @pytest.mark.parametrize("where", ["read", "warm", "send", "end"])
-async def test_a_slice_that_cannot_be_read_closes_the_connection_with_one_line(where, caplog):
+async def test_unreadable_slice_closes_connection_with_one_log_line(where, caplog):
     with caplog.at_level(logging.INFO):
         async with serve() as server:
             client = await server.client()

@@ -23,5 +23,5 @@ def test_temporary_plans_are_removed_where_no_batch_was_planned(tmp_path, names,
     for name in names:
         (tmp_path / "offsets" / name).touch()
     assert clear_broken_start(tmp_path) == removed
-    left = {each.name for each in (tmp_path / "offsets").iterdir()}
-    assert left == (set() if removed else set(names))
+    remaining = {path.name for path in (tmp_path / "offsets").iterdir()}
+    assert remaining == (set() if removed else set(names))

@@ -26,7 +26,7 @@ def split(text: bytes, delimiter: str = ",") -> list[CsvRecord]:
     st.sampled_from([",", ";", "\t", "é"]),
     st.booleans(),
 )
-def test_what_pythons_csv_writes_is_read_back(rows, end, delimiter, quotes_all):
+def test_output_of_pythons_csv_module_is_read_back(rows, end, delimiter, quotes_all):
     # Before 3.13 Python quotes a CR only if its line terminator contains one.
     assume(quotes_all or end == "\r\n" or not any("\r" in cell for row in rows for cell in row))
     file = io.StringIO(newline="")
@@ -36,12 +36,12 @@ def test_what_pythons_csv_writes_is_read_back(rows, end, delimiter, quotes_all):
         lineterminator=end,
         quoting=csv.QUOTE_ALL if quotes_all else csv.QUOTE_MINIMAL,
     ).writerows(rows)
-    found = split(b"\xef\xbb\xbf" + file.getvalue().encode(), delimiter)
-    assert not any(each.fault for each in found)
+    records = split(b"\xef\xbb\xbf" + file.getvalue().encode(), delimiter)
+    assert not any(record.fault for record in records)
     cells = [
-        next(csv.reader([each.content.decode()], delimiter=delimiter, strict=True))
-        for each in found
-        if each.content
+        next(csv.reader([record.content.decode()], delimiter=delimiter, strict=True))
+        for record in records
+        if record.content
     ]
     assert cells == rows
 
@@ -56,7 +56,7 @@ def test_what_pythons_csv_writes_is_read_back(rows, end, delimiter, quotes_all):
     ],
 )
 def test_line_breaks_in_quotes_are_part_of_a_record(text: bytes, contents: list[bytes]):
-    assert split(text) == [CsvRecord(each) for each in contents]
+    assert split(text) == [CsvRecord(content) for content in contents]
 
 
 @pytest.mark.parametrize(
@@ -70,17 +70,17 @@ def test_line_breaks_in_quotes_are_part_of_a_record(text: bytes, contents: list[
         (b'"a\n" b,x\n', b'"a\n" b,x', "text after the closing quote of a field of line 1"),
     ],
 )
-def test_a_record_that_breaks_the_rules_is_reported_and_the_next_is_found(text, first, fault):
+def test_malformed_record_is_reported_and_the_next_is_read(text, first, fault):
     assert split(text + b"2,ok\n") == [CsvRecord(first, fault), CsvRecord(b"2,ok")]
 
 
-def test_a_quote_that_is_not_closed_takes_the_rest_of_the_file_and_names_its_line():
+def test_unclosed_quote_ends_the_file_and_names_its_line():
     *good, last = split(b'1,a\n2,"b\n3,c\n')
     assert good == [CsvRecord(b"1,a")]
     assert last == (b'2,"b\n3,c\n', "the quoted field that begins in line 2 is not closed")
 
 
-def test_a_quoted_field_that_is_too_long_ends_the_file_with_its_line(monkeypatch):
+def test_too_long_quoted_field_ends_the_file_and_names_its_line(monkeypatch):
     monkeypatch.setattr(csv_records, "MOST_QUOTED_BYTES", 1 << 20)
     line = b"x" * 1_000 + b"\n"
     read = 0
@@ -97,6 +97,6 @@ def test_a_quoted_field_that_is_too_long_ends_the_file_with_its_line(monkeypatch
     assert last.fault is not None
     assert last.fault.startswith("the quoted field that begins in line 2 is longer than 1 MiB")
     assert read < 1_100
-    (one,) = split(b'"%s","a"\nnext,one\n' % (b"x" * (2 << 20)))
-    assert one.fault is not None
-    assert "line 1 is longer" in one.fault
+    (record,) = split(b'"%s","a"\nnext,one\n' % (b"x" * (2 << 20)))
+    assert record.fault is not None
+    assert "line 1 is longer" in record.fault

@@ -24,31 +24,33 @@ TEXTS = st.lists(st.sampled_from([b"a", b"bc", b"\n", b"\r", b"\r\n", b"\xef\xbb
 
 
 @given(TEXTS, st.lists(st.integers(1, 40), unique=True))
-def test_pieces_of_a_file_have_each_line_once(text: bytes, cuts: list[int]):
-    places = [0, *sorted(each for each in cuts if each < len(text)), None]
-    found = [
+def test_pieces_of_a_file_contain_each_line_once(text: bytes, cuts: list[int]):
+    boundaries = [0, *sorted(cut for cut in cuts if cut < len(text)), None]
+    contents = [
         line.content
-        for start, end in itertools.pairwise(places)
+        for start, end in itertools.pairwise(boundaries)
         for line in lines_of(io.BytesIO(text), start or 0, end)
     ]
     expected = text.splitlines(keepends=True)
     if expected:
         expected[0] = expected[0].removeprefix(b"\xef\xbb\xbf")
-    assert [each for each in found if each] == [each for each in expected if each]
+    assert [content for content in contents if content] == [
+        content for content in expected if content
+    ]
 
 
 @given(TEXTS, st.integers(1, 5))
-def test_lines_do_not_depend_on_how_much_is_read_at_a_time(text: bytes, size: int):
+def test_lines_do_not_depend_on_the_chunk_size(text: bytes, size: int):
     before = file_lines._CHUNK_BYTES
     file_lines._CHUNK_BYTES = size  # type: ignore[misc]
     try:
-        found = [line.content for line in lines_of(io.BytesIO(text))]
+        contents = [line.content for line in lines_of(io.BytesIO(text))]
     finally:
         file_lines._CHUNK_BYTES = before  # type: ignore[misc]
-    assert found == [line.content for line in lines_of(io.BytesIO(text))]
+    assert contents == [line.content for line in lines_of(io.BytesIO(text))]
 
 
-def test_a_line_that_is_too_long_is_cut_and_what_follows_is_read(monkeypatch):
+def test_too_long_line_is_truncated_and_the_next_is_read(monkeypatch):
     monkeypatch.setattr(file_lines, "MOST_LINE_BYTES", 100)
     monkeypatch.setattr(file_lines, "_CHUNK_BYTES", 64)
     text = b"a\n" + b"x" * 1_000 + b"\r\nb\n" + b"y" * 500
@@ -59,18 +61,18 @@ def test_a_line_that_is_too_long_is_cut_and_what_follows_is_read(monkeypatch):
 
 
 @pytest.mark.parametrize(("ending", "compress"), [("gz", gzip.compress), ("bz2", bz2.compress)])
-def test_a_compressed_file_is_read_up_to_its_damage(tmp_path: Path, ending, compress):
-    text = b"".join(b"%d\n" % each for each in range(1_000_000))
+def test_compressed_file_is_read_up_to_its_damage(tmp_path: Path, ending, compress):
+    text = b"".join(b"%d\n" % number for number in range(1_000_000))
     path = tmp_path / f"x.{ending}"
     path.write_bytes(compress(text))
     with open_file(path) as file:
         assert b"".join(line.content for line in lines_of(file)) == text
     path.write_bytes(path.read_bytes()[:-100])
-    found: list[bytes] = []
+    contents: list[bytes] = []
     with pytest.raises(DamagedFileError), open_file(path) as file:
-        found.extend(line.content for line in lines_of(file))
-    assert text.startswith(b"".join(found))
-    assert len(found) > 10_000
+        contents.extend(line.content for line in lines_of(file))
+    assert text.startswith(b"".join(contents))
+    assert len(contents) > 10_000
     path.write_bytes(b"not compressed")
     with pytest.raises(DamagedFileError), open_file(path) as file:
         list(lines_of(file))

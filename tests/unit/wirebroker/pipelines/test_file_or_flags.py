@@ -34,7 +34,7 @@ def read(*words: str) -> _Job:
     return settings_of(parser_of().parse_args(words), _Job)
 
 
-def test_flags_and_a_file_say_the_same(tmp_path):
+def test_flags_equal_the_same_settings_in_a_file(tmp_path):
     file = tmp_path / "job.toml"
     file.write_text(f'path = "{tmp_path}"\ntopics = "t"\nmost_rows = 9\n', encoding="utf-8")
     flags = ("--path", str(tmp_path), "--topics", "t", "--most-rows", "9")
@@ -42,34 +42,34 @@ def test_flags_and_a_file_say_the_same(tmp_path):
     file.write_text('path = "d"\ntopics = "t"\n[spark]\na = 1\n', encoding="utf-8")
     assert read(str(file)).spark == {"a": 1}
     assert read("--path", "d", "--topics", "t").most_rows == 7
-    more = read("--path", "d", "--topics", "t", "--patience", "1.5", "--choice", "skip")
-    assert (more.patience, more.choice) == (1.5, "skip")
+    job = read("--path", "d", "--topics", "t", "--patience", "1.5", "--choice", "skip")
+    assert (job.patience, job.choice) == (1.5, "skip")
     tables = {"spark": {"b": 2}}
     options = parser_of().parse_args(flags)
     assert settings_of(options, _Job, **tables).spark == {"b": 2}
 
 
-def test_a_flag_that_is_missing_and_one_beside_a_file_are_told(tmp_path):
+def test_missing_flag_and_flag_next_to_a_file_are_refused(tmp_path):
     with pytest.raises(JobFileError, match="--topics or a file is missing: which"):
         read("--path", "d")
-    with pytest.raises(JobFileError, match="--most-rows stands beside a file"):
+    with pytest.raises(JobFileError, match="--most-rows cannot be combined with a file"):
         read(str(tmp_path / "job.toml"), "--most-rows", "3")
     with pytest.raises(JobFileError, match="cannot be read"):
         read(str(tmp_path / "job.toml"))
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "many"])
-def test_a_count_is_a_whole_number_of_at_least_1(capsys, text):
+def test_count_must_be_an_integer_of_at_least_1(capsys, text):
     with pytest.raises(SystemExit):
         read("--path", "d", "--topics", "t", f"--most-rows={text}")
     assert f"{text} is not a whole number of at least 1" in capsys.readouterr().err
 
 
-def test_help_names_each_setting_and_some_have_no_flag():
-    told = parser_of(("path",)).format_help()
-    assert "--path" in told
-    assert "--topics" not in told
-    assert all(f"\n  {name} " in told for name in ("path", "topics", "most_rows", "spark"))
+def test_help_lists_each_setting_and_omits_excluded_flags():
+    help_text = parser_of(("path",)).format_help()
+    assert "--path" in help_text
+    assert "--topics" not in help_text
+    assert all(f"\n  {name} " in help_text for name in ("path", "topics", "most_rows", "spark"))
 
 
 @pytest.mark.parametrize("flag", ["--patience=0", "--patience=inf", "--patience=x", "--choice=no"])

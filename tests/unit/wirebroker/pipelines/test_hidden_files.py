@@ -27,9 +27,9 @@ FILES = (
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    for each in FILES:
-        (tmp_path / each).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / each).write_text(each, encoding="utf-8")
+    for name in FILES:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name, encoding="utf-8")
     return tmp_path
 
 
@@ -40,7 +40,7 @@ def folder(tmp_path: Path) -> Path:
         *(("x", False), ("_x=1", False), ("_metadata.csv", False), ("_common_metadata", False)),
     ],
 )
-def test_the_rule_is_sparks(name: str, is_left_out: bool):
+def test_hidden_file_rule_equals_sparks(name: str, is_left_out: bool):
     assert is_hidden(name) == is_left_out
 
 
@@ -60,21 +60,21 @@ def test_the_rule_is_sparks(name: str, is_left_out: bool):
         ("in/none*", []),
     ],
 )
-def test_hidden_files_of_a_source(folder: Path, source: str, expected: list[str]):
+def test_hidden_files_of_a_source_are_found(folder: Path, source: str, expected: list[str]):
     if source == "*":
         expected = [*expected, ".trash/.i.csv"]
-    found = sorted(str(each.relative_to(folder)) for each in hidden_files(f"{folder}/{source}"))
-    assert found == sorted(expected)
+    result = sorted(str(path.relative_to(folder)) for path in hidden_files(f"{folder}/{source}"))
+    assert result == sorted(expected)
 
 
-def test_links_lead_to_hidden_files_and_stay_the_same(folder: Path):
+def test_links_to_hidden_files_are_stable(folder: Path):
     links = HiddenLinks(f"{folder}/in", folder / "job" / "hidden")
     links.refresh()
     first = sorted((folder / "job" / "hidden").iterdir())
-    assert sorted(each.read_text(encoding="utf-8") for each in first) == sorted(
+    assert sorted(path.read_text(encoding="utf-8") for path in first) == sorted(
         ["in/.b.csv", "in/_c.csv", "in/_tmp/f.csv", "in/e._COPYING_", "in/x=1/.g.csv"]
     )
-    assert not any(is_hidden(each.name) for each in first)
+    assert not any(is_hidden(path.name) for path in first)
     (folder / "in" / ".new.gz").write_text("new", encoding="utf-8")
     links.refresh()
     (added,) = set((folder / "job" / "hidden").iterdir()) - set(first)
@@ -84,15 +84,15 @@ def test_links_lead_to_hidden_files_and_stay_the_same(folder: Path):
     assert links.pattern() == f"/{{{str(folder)[1:]}/in,{str(folder)[1:]}/job/hidden}}"
 
 
-def test_links_to_files_that_are_gone_are_dropped(folder: Path):
-    kept = folder / "job" / "hidden"
-    links = HiddenLinks(f"{folder}/in", kept)
+def test_links_to_removed_files_are_deleted(folder: Path):
+    link_folder = folder / "job" / "hidden"
+    links = HiddenLinks(f"{folder}/in", link_folder)
     links.refresh()
-    before = set(kept.iterdir())
+    before = set(link_folder.iterdir())
     (folder / "in" / ".b.csv").rename(folder / "in" / "b.csv")
     links.refresh()
-    (dropped,) = before - set(kept.iterdir())
+    (dropped,) = before - set(link_folder.iterdir())
     (folder / "in" / "b.csv").rename(folder / "in" / ".b.csv")
     links.refresh()
-    assert set(kept.iterdir()) == before
+    assert set(link_folder.iterdir()) == before
     assert links.target_of(dropped) == folder / "in" / ".b.csv"

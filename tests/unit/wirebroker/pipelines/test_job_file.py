@@ -33,7 +33,7 @@ def load(folder: Path, text: str) -> _Job:
     return load_job(path, _Job)
 
 
-def test_a_job_has_what_its_file_says_and_else_its_defaults(tmp_path):
+def test_job_has_settings_of_its_file_and_defaults(tmp_path):
     text = """
         name = "a"
         source = "data/in"
@@ -44,8 +44,8 @@ def test_a_job_has_what_its_file_says_and_else_its_defaults(tmp_path):
     job = load(tmp_path, text)
     assert job.source == str(tmp_path / "data/in")
     assert (job.kind, job.count, job.every, job.names) == ("json", 1, 1, ["x", "y"])
-    wanted = {"bootstrap.servers": "b:1", "acks": "1", "tls": "true"}
-    assert kafka_settings(tmp_path, job.kafka) == wanted
+    expected = {"bootstrap.servers": "b:1", "acks": "1", "tls": "true"}
+    assert kafka_settings(tmp_path, job.kafka) == expected
     logs = load(tmp_path, 'name = "a"\nlogs = "one, /two"').logs
     assert logs == f"{tmp_path}/one,/two"
     assert not load(tmp_path, 'name = "a"\nlogs = ""').logs
@@ -58,10 +58,13 @@ def test_a_job_has_what_its_file_says_and_else_its_defaults(tmp_path):
     ("text", "message"),
     [
         ("", "name is missing: its name"),
-        ("name = ", "is no TOML"),
+        ("name = ", "is not valid TOML"),
         ('nam = "a"', "there is no setting nam; did you mean name?"),
         ("name = 7", "name = 7 is not a text"),
-        ('name = "a"\nkind = "cvs"', "kind = 'cvs' is none of ('json', 'csv'); did you mean csv?"),
+        (
+            'name = "a"\nkind = "cvs"',
+            "kind = 'cvs' is not one of ('json', 'csv'); did you mean csv?",
+        ),
         ('name = "a"\ncount = 0', "count = 0 is not a whole number of at least 1"),
         ('name = "a"\ncount = true', "count = True is not a whole number of at least 1"),
         ('name = "a"\nevery = 0', "every = 0 is not a number of seconds above 0"),
@@ -73,13 +76,13 @@ def test_a_job_has_what_its_file_says_and_else_its_defaults(tmp_path):
         ('name = "a"\nkafka = []', "kafka = [] is not a table"),
     ],
 )
-def test_a_mistake_is_told_with_what_is_like_it(tmp_path, text, message):
+def test_misspelled_setting_is_refused_with_a_hint(tmp_path, text, message):
     with pytest.raises(JobFileError) as raised:
         load(tmp_path, text)
     assert message in str(raised.value)
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path):
+def test_missing_job_file_is_reported(tmp_path):
     with pytest.raises(JobFileError, match="cannot be read"):
         load_job(tmp_path / "job.toml", _Job)
 
@@ -88,17 +91,17 @@ def test_a_file_that_is_not_there_is_told(tmp_path):
     ("table", "message"),
     [
         ({}, 'no "bootstrap.servers"'),
-        ({"bootstrap.server": "b:1"}, 'is that what "bootstrap.server" is to be?'),
-        ({"bootstrap.servers": "b:1", "group.id": "x"}, "group.id is the job's own to set"),
+        ({"bootstrap.server": "b:1"}, 'is "bootstrap.server" a typo?'),
+        ({"bootstrap.servers": "b:1", "group.id": "x"}, "group.id is set by the job"),
     ],
 )
-def test_what_clients_are_told_is_checked(tmp_path, table, message):
+def test_client_settings_are_checked(tmp_path, table, message):
     with pytest.raises(JobFileError) as raised:
         kafka_settings(tmp_path, table)
     assert message in str(raised.value)
 
 
-def test_help_names_each_setting():
+def test_help_lists_each_setting():
     lines = list(described(_Job))
     assert lines[0].split() == ["name", "its", "name;", "a", "text"]
     assert lines[2].endswith("which; json or csv [json]")

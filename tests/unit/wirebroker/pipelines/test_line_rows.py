@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from wirebroker.client.records.partitioning import partition_for
-from wirebroker.pipelines.ingest.line_rows import Line, LinePlacer, PlacingWish
+from wirebroker.pipelines.ingest.line_rows import Line, LinePlacer, PlacingOptions
 from wirebroker.pipelines.job.job_folder import BatchPlan
 from wirebroker.pipelines.rows.typed_rows import parse_schema
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 PLAN = BatchPlan(3, 6, 2, {})
 COLUMNS = parse_schema({"id": "long", "who": "string?", "at": "timestamp?"})
 OPTIONAL = {"who": "string?", "at": "timestamp?", "n": "long?"}
-WISH = PlacingWish(
+WISH = PlacingOptions(
     *("json", COLUMNS, False, ",", "who", "at", False, 1_000, False),
     *("job", "topic", "dead"),
 )
@@ -35,12 +35,12 @@ def placed(content: bytes, **changes: Any) -> PlacedRow:
 
 def reason_of(row: PlacedRow) -> str:
     assert row.is_dead
-    headers = {each["key"]: each["value"].decode() for each in row.headers}
+    headers = {header["key"]: header["value"].decode() for header in row.headers}
     assert headers.keys() == {"reason", "file", "job"}
     return headers["reason"]
 
 
-def test_a_row_goes_to_its_keys_partition_with_its_time():
+def test_row_is_partitioned_by_key_with_its_timestamp():
     row = placed(b'{"who":"kim", "id":1, "at":1769857200250}')
     partition = partition_for(b"kim", 6)
     assert row == (
@@ -52,7 +52,7 @@ def test_a_row_goes_to_its_keys_partition_with_its_time():
     assert placed(b"1,kim,", format="csv").key == b"kim"
 
 
-def test_a_row_without_a_key_goes_to_the_same_partition_each_time():
+def test_row_without_a_key_always_goes_to_the_same_partition():
     rows = [placed(b'{"id":%d}' % number) for number in range(100)]
     assert {row.key for row in rows} == {None}
     assert {row.partition for row in rows} == set(range(6))
@@ -61,7 +61,7 @@ def test_a_row_without_a_key_goes_to_the_same_partition_each_time():
 
 def test_bad_rows_become_dead_letters_with_the_reason():
     row = placed(b'{"id":"x"}')
-    assert reason_of(row) == "field id is no long: 'x'"
+    assert reason_of(row) == "field id is not of type long: 'x'"
     assert (row.topic, row.key, row.value, row.timestamp) == ("dead", None, b'{"id":"x"}', None)
     assert row.partition in (0, 1)
     assert row.slice < 6
@@ -74,11 +74,11 @@ def test_bad_rows_become_dead_letters_with_the_reason():
 
 
 @pytest.mark.parametrize(("line", "kind"), [(b"", "json"), (b" \r", "csv"), (b"id,who,at", "csv")])
-def test_empty_lines_and_headers_are_no_rows(line, kind):
+def test_empty_lines_and_csv_headers_are_no_rows(line, kind):
     assert place(line, format=kind) is None
 
 
-def test_a_line_of_delimiters_that_are_white_space_is_a_row():
+def test_line_of_whitespace_delimiters_is_a_row():
     row = place(b"\t\t", format="csv", delimiter="\t", columns=parse_schema(OPTIONAL), key="who")
     assert row is not None
     assert row.value == b'{"who":null,"at":null,"n":null}'

@@ -10,7 +10,7 @@ from wirebroker.pipelines.job import noise_file
 from wirebroker.pipelines.job.noise_file import noise_in
 
 
-def test_standard_error_is_a_file_for_a_time(tmp_path, capfd):
+def test_standard_error_is_redirected_to_a_file_temporarily(tmp_path, capfd):
     path = tmp_path / "made" / "spark.log"
     for _ in range(2):
         with noise_in(path):
@@ -20,16 +20,14 @@ def test_standard_error_is_a_file_for_a_time(tmp_path, capfd):
     assert capfd.readouterr().err == "mine\n"
 
 
-def test_a_failure_names_the_file_and_goes_on(tmp_path, capfd):
+def test_failure_reports_the_file_and_is_raised(tmp_path, capfd):
     path = tmp_path / "spark.log"
     with pytest.raises(OSError, match="Bad file"), noise_in(path):
         os.write(-1, b"noise\n")
-    assert capfd.readouterr().err == f"{path} has what Spark and librdkafka printed\n"
+    assert capfd.readouterr().err == f"the output of Spark and librdkafka is in {path}\n"
 
 
-def test_a_file_that_cannot_be_opened_costs_the_file_and_a_large_one_is_put_aside(
-    tmp_path, capfd, monkeypatch
-):
+def test_unopenable_noise_file_is_skipped_and_a_large_one_rotated(tmp_path, capfd, monkeypatch):
     (tmp_path / "file").touch()
     with noise_in(tmp_path / "file" / "spark.log"):
         os.write(2, b"noise\n")

@@ -16,8 +16,8 @@ ROWS = 10
 class _Query:
     """A query like Spark's, which completes some batches between two polls."""
 
-    def __init__(self, batches: int, per_look: int, kept: int = 100) -> None:
-        self.recentProgress: deque[dict[str, Any]] = deque(maxlen=kept)
+    def __init__(self, batches: int, per_look: int, capacity: int = 100) -> None:
+        self.recentProgress: deque[dict[str, Any]] = deque(maxlen=capacity)
         self.stopped_at: int | None = None
         self._batches = batches
         self._per_look = per_look
@@ -28,10 +28,10 @@ class _Query:
             return True
         for _ in range(min(self._per_look, self._batches - self._done)):
             # A poll without work precedes each, under the next batch number.
-            for place, rows in enumerate((0, ROWS)):
-                time = f"2026-01-31T00:00:{self._done:05}.{place}"
-                told = {"batchId": self._done, "timestamp": time, "numInputRows": rows}
-                self.recentProgress.append(told)
+            for index, rows in enumerate((0, ROWS)):
+                time = f"2026-01-31T00:00:{self._done:05}.{index}"
+                progress = {"batchId": self._done, "timestamp": time, "numInputRows": rows}
+                self.recentProgress.append(progress)
             self._done += 1
         return self._done == self._batches
 
@@ -39,24 +39,24 @@ class _Query:
         self.stopped_at = self._done
 
 
-def test_more_batches_than_spark_keeps_are_counted():
+def test_batches_beyond_sparks_progress_list_are_counted():
     query = _Query(1_000, per_look=40)
-    told: list[dict[str, Any]] = []
-    watch = QueryWatch(query, None, told.append)
+    reported: list[dict[str, Any]] = []
+    watch = QueryWatch(query, None, reported.append)
     watch.follow()
     assert watch.rows == 1_000 * ROWS
-    assert [each["batchId"] for each in told] == list(range(1_000))
+    assert [progress["batchId"] for progress in reported] == list(range(1_000))
 
 
 @pytest.mark.parametrize("asked_behind", [1, 3])
-def test_an_end_that_is_asked_for_comes_behind_the_batch_at_work(asked_behind):
+def test_requested_stop_waits_for_the_current_batch(asked_behind):
     query = _Query(50, per_look=1)
-    stop: Any = SimpleNamespace(is_asked=False)
-    told: list[int] = []
+    stop: Any = SimpleNamespace(is_requested=False)
+    batch_ids: list[int] = []
 
     def tell(progress: dict[str, Any]) -> None:
-        told.append(progress["batchId"])
-        stop.is_asked = len(told) >= asked_behind
+        batch_ids.append(progress["batchId"])
+        stop.is_requested = len(batch_ids) >= asked_behind
 
     watch = QueryWatch(query, stop, tell)
     watch.follow()
@@ -64,7 +64,7 @@ def test_an_end_that_is_asked_for_comes_behind_the_batch_at_work(asked_behind):
     assert watch.rows == (asked_behind + 1) * ROWS
 
 
-def test_a_query_that_fails_is_not_passed_over():
+def test_failed_query_raises_its_error():
     class _Failing(_Query):
         def awaitTermination(self, _: float) -> bool:  # noqa: N802 - Spark's
             raise RuntimeError("records are gone")
@@ -73,7 +73,7 @@ def test_a_query_that_fails_is_not_passed_over():
         QueryWatch(_Failing(1, 1), None, None).follow()
 
 
-def test_a_query_whose_progress_cannot_be_read_keeps_its_cause():
+def test_unreadable_progress_keeps_the_cause_of_a_failed_query():
     cause = RuntimeError("Spark has ended")
 
     class _Ended:
@@ -90,7 +90,7 @@ def test_a_query_whose_progress_cannot_be_read_keeps_its_cause():
     assert raised.value is cause
 
 
-def test_progress_that_cannot_be_read_at_the_end_is_an_error():
+def test_unreadable_progress_after_the_end_is_an_error():
     class _Ended(_Query):
         recentProgress = property(lambda _: 1 // 0, lambda *_: None)  # noqa: N815 - Spark's
 

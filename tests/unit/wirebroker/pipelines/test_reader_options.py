@@ -16,8 +16,8 @@ from wirebroker.pipelines.source.reader_options import (
 class _SparkError(Exception):
     """Like those of PySpark, whose texts have no stack."""
 
-    def __init__(self, told: str, stack: str) -> None:
-        super().__init__(told)
+    def __init__(self, message: str, stack: str) -> None:
+        super().__init__(message)
         self._stackTrace = stack
 
 
@@ -26,28 +26,28 @@ class _SparkError(Exception):
     [
         ("", {"maxOffsetPerTrigger": 5}, "did you mean maxOffsetsPerTrigger"),
         ("", {"client.id": "x"}, "there is no option client.id; .* begin with kafka."),
-        ("", {"Subscribe": "x"}, "Subscribe is the job's own to set"),
-        ("", {"kafka.bootstrap.servers": "x"}, "is the job's own to set"),
-        ("/d", {"maxOffsetPerTrigger": 5}, "option maxOffsetPerTrigger is not known"),
-        ("/d", {"minPartitions": "many"}, "option minPartitions: 'many' is no whole number"),
+        ("", {"Subscribe": "x"}, "Subscribe is set by the job"),
+        ("", {"kafka.bootstrap.servers": "x"}, "is set by the job"),
+        ("/d", {"maxOffsetPerTrigger": 5}, "option maxOffsetPerTrigger is unknown"),
+        ("/d", {"minPartitions": "many"}, "option minPartitions: 'many' is not a whole number"),
         ("/d", {"endingOffsets": "latest"}, "a stream has no end"),
-        ("/d", {"path": "/e"}, "path is the job's own to set"),
+        ("/d", {"path": "/e"}, "path is set by the job"),
     ],
 )
-def test_what_no_reader_knows_is_told(path, given, message):
+def test_unknown_reader_option_is_refused(path, given, message):
     with pytest.raises(JobFileError, match=message):
         check_reader(path, given)
 
 
-def test_what_a_reader_knows_is_taken_however_it_is_written():
-    given = {"MINPARTITIONS": 4, "failOnDataLoss": False, "kafka.client.id": "x"}
+def test_reader_options_are_case_insensitive():
+    options = {"MINPARTITIONS": 4, "failOnDataLoss": False, "kafka.client.id": "x"}
     for path in ("", "/d"):
-        check_reader(path, given)
-    assert texts_of(given)["failOnDataLoss"] == "false"
-    assert of_a_client(given) == {"kafka.client.id": "x"}
+        check_reader(path, options)
+    assert texts_of(options)["failOnDataLoss"] == "false"
+    assert of_a_client(options) == {"kafka.client.id": "x"}
 
 
-def test_a_refusal_of_an_option_is_found_in_what_spark_reports():
+def test_option_refusal_is_found_in_sparks_error():
     failed = "org.apache.kafka.common.KafkaException: Failed to construct kafka consumer\n"
     config = "\tCaused by: org.apache.kafka.common.config.ConfigException: "
     wrong = "Invalid value x for configuration max.poll.records: Not a number of type INT"

@@ -9,7 +9,7 @@ import pytest
 from wirebroker.client.records.partitioning import partition_for
 from wirebroker.pipelines.job.errors import JobFileError
 from wirebroker.pipelines.job.job_folder import BatchPlan
-from wirebroker.pipelines.replay.record_rows import RecordPlacer, RecordWish
+from wirebroker.pipelines.replay.record_rows import RecordOptions, RecordPlacer
 from wirebroker.pipelines.replay.user_function import InputRecord, load_function, unchanged
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from wirebroker.pipelines.rows.placed_rows import PlacedRow
 
 PLAN = BatchPlan(0, 4, 1, {})
-WISH = RecordWish("to", "dead", "job", keeps_partition=False, stops=False)
+WISH = RecordOptions("to", "dead", "job", keeps_partition=False, stops=False)
 RECORD = InputRecord(b"k", b"v", [("h", None)], 7, "from", 2, 99)
 
 
@@ -26,7 +26,7 @@ def place(function: Callable[[InputRecord], Any], **changes: Any) -> list[Placed
     return RecordPlacer(WISH._replace(**changes), PLAN, function).place(RECORD)
 
 
-def test_a_record_goes_by_its_key_or_as_in_the_source():
+def test_record_is_partitioned_by_key_or_as_in_the_source():
     (row,) = place(unchanged)
     partition = partition_for(b"k", 4)
     headers = [{"key": "h", "value": None}]
@@ -37,10 +37,10 @@ def test_a_record_goes_by_its_key_or_as_in_the_source():
     assert place(unchanged, keeps_partition=True)[0].partition == 2
 
 
-def test_a_function_returns_none_one_or_many():
+def test_function_may_return_none_one_or_many_records():
     assert place(lambda _: None) == []
     assert place(lambda _: []) == []
-    rows = place(lambda record: [record._replace(value=b"%d" % each) for each in range(3)])
+    rows = place(lambda record: [record._replace(value=b"%d" % number) for number in range(3)])
     assert [(row.line, row.value) for row in rows] == [(0, b"0"), (1, b"1"), (2, b"2")]
 
 
@@ -48,7 +48,7 @@ def test_a_function_returns_none_one_or_many():
     ("function", "reason"),
     [
         (lambda _: 1 // 0, "ZeroDivisionError"),
-        (lambda _: "x", "the function returned str: None, the record, or a list of them"),
+        (lambda _: "x", "the function returned str, not None, a record or a list of them"),
         (lambda record: record._replace(value="x"), "the value returned is str, not bytes"),
         (lambda record: [record, 7], "the function returned list"),
         (lambda record: record._replace(headers=[("h", "x")]), "not pairs of str and bytes"),
@@ -60,14 +60,14 @@ def test_a_function_returns_none_one_or_many():
         (lambda record: record._replace(timestamp=0), "has the time 0"),
     ],
 )
-def test_what_a_function_fails_for_is_a_dead_letter_or_the_end(function, reason):
+def test_failing_function_causes_a_dead_letter_or_an_error(function, reason):
     (row,) = place(function)
-    told = {each["key"]: each["value"] for each in row.headers}
-    assert set(told) == {"h", "reason", "job", "place", "timestamp"}
-    assert reason in told["reason"].decode()
-    assert (told["place"], told["job"], told["h"]) == (b"from-2@99", b"job", None)
+    headers = {header["key"]: header["value"] for header in row.headers}
+    assert set(headers) == {"h", "reason", "job", "place", "timestamp"}
+    assert reason in headers["reason"].decode()
+    assert (headers["place"], headers["job"], headers["h"]) == (b"from-2@99", b"job", None)
     # It has the current time: retention would delete a dead letter with an old timestamp.
-    assert (row.timestamp, told["timestamp"]) == (None, b"7")
+    assert (row.timestamp, headers["timestamp"]) == (None, b"7")
     assert (row.is_dead, row.topic, row.partition, row.key, row.value) == (
         *(True, "dead", 0, b"k", b"v"),
     )
@@ -75,14 +75,14 @@ def test_what_a_function_fails_for_is_a_dead_letter_or_the_end(function, reason)
         place(function, stops=True)
 
 
-def test_a_partition_that_the_topic_has_not_is_told():
+def test_partition_missing_in_the_target_topic_is_reported():
     placer = RecordPlacer(WISH._replace(keeps_partition=True), PLAN, unchanged)
     (row,) = placer.place(RECORD._replace(partition=4))
     assert row.is_dead
-    assert row.headers[1]["value"] == b"partition 4 is not there: the topic has 4"
+    assert row.headers[1]["value"] == b"there is no partition 4: the topic has 4"
 
 
-def test_a_function_is_found_by_its_file(tmp_path):
+def test_function_is_loaded_from_its_file(tmp_path):
     path = tmp_path / "mine.py"
     path.write_text("def upper(record):\n    return record._replace(value=record.value.upper())\n")
     assert place(load_function(f"{path}:upper"))[0].value == b"V"

@@ -29,12 +29,12 @@ LOGIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required userna
 class _SparkError(Exception):
     """Like those of PySpark, whose texts have no stack."""
 
-    def __init__(self, told: str, stack: str) -> None:
-        super().__init__(told)
+    def __init__(self, message: str, stack: str) -> None:
+        super().__init__(message)
         self._stackTrace = stack
 
 
-def test_a_transactional_id_is_told_by_its_beginning():
+def test_transactional_id_is_reported_as_a_prefix():
     text = (
         "Traceback ...\ncimpl.KafkaException: KafkaError{FATAL,"
         'code=TRANSACTIONAL_ID_AUTHORIZATION_FAILED,val=53,str="Failed to acquire ..."}\n'
@@ -49,31 +49,31 @@ def test_a_transactional_id_is_told_by_its_beginning():
     ("reader", "user"),
     [({}, "ana"), ({"kafka.sasl.jaas.config": LOGIN}, "eve"), ({"kafka.x": 1}, "ana")],
 )
-def test_what_the_reader_may_not_is_told_with_its_login(reader, user):
+def test_refused_read_is_reported_with_the_readers_login(reader, user):
     stack = "org.apache.kafka.common.errors.TopicAuthorizationException: Not authorized to access "
     error = _SparkError("Job aborted due to stage failure", f"{stack}topics: [from, other]\n\tat x")
-    told = str(refusal_of(error, TARGET, reader))
-    assert told == Right("read", "topic", "from").told("reader", user)
+    refusal = str(refusal_of(error, TARGET, reader))
+    assert refusal == Right("read", "topic", "from").told("reader", user)
     error = _SparkError("GroupAuthorizationException: Not authorized to access group: g-1", "")
     assert str(refusal_of(error, TARGET, reader)) == Right("read", "group", "g-1").told(
         "reader", user
     )
 
 
-def test_a_topic_that_java_does_not_name_is_the_stream_or_what_a_batch_reads():
+def test_unnamed_topic_is_inferred_from_the_failing_step():
     text = "ExecutionException: TopicAuthorizationException: Topic authorization"
     for stack, name in (("MicroBatchExecution", "from"), ("ForeachBatchSink.addBatch", "table")):
         error = _SparkError(f"{text} failed.", f"\tat {stack}")
-        told = str(refusal_of(error, TARGET, {}, ("from", "table")))
-        assert told == Right("read", "topic", name).told("reader", "ana")
+        refusal = str(refusal_of(error, TARGET, {}, ("from", "table")))
+        assert refusal == Right("read", "topic", name).told("reader", "ana")
 
 
-def test_other_failures_are_none():
+def test_other_failures_are_not_authorization_errors():
     for text in ("code=_ALL_BROKERS_DOWN", "TopicAuthorizationException", "nothing"):
         assert refusal_of(RuntimeError(text), TARGET, {}) is None
 
 
-def test_a_login_without_a_name_is_called_so():
+def test_login_without_a_name_uses_a_placeholder():
     assert "--allow User:NAME " in Right("read", "group", "g").told("kafka", "")
 
 
@@ -86,7 +86,7 @@ def _answer(operations: list[AclOperation] | None = None, error: int | None = No
     return future
 
 
-def test_a_broker_that_does_not_tell_of_rights_keeps_no_job_from_its_start():
+def test_unknown_permissions_do_not_prevent_the_start():
     for error in (
         KafkaError.COORDINATOR_NOT_AVAILABLE,
         KafkaError.COORDINATOR_LOAD_IN_PROGRESS,

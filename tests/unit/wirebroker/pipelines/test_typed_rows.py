@@ -34,13 +34,13 @@ SCHEMA = {
 READER = RowReader(parse_schema(SCHEMA))
 
 
-def test_a_line_of_json_is_typed_and_written_in_the_schemas_order():
+def test_json_line_is_typed_and_written_in_schema_order():
     line = (
         b'{"at": "2026-01-31T12:00:00.250+01:00", "id": 9223372036854775807, "who": "\xc3\xa9",'
         b' "price": 12.5, "day": "2026-02-28", "weight": 1, "is_new": true, "small": -3}'
     )
     row = READER.from_json(line)
-    moment = datetime.datetime(2026, 1, 31, 11, 0, 0, 250_000, tzinfo=datetime.UTC)
+    timestamp = datetime.datetime(2026, 1, 31, 11, 0, 0, 250_000, tzinfo=datetime.UTC)
     assert row == {
         "id": (1 << 63) - 1,
         "who": "é",
@@ -49,14 +49,14 @@ def test_a_line_of_json_is_typed_and_written_in_the_schemas_order():
         "weight": 1.0,
         "price": Decimal("12.50"),
         "day": datetime.date(2026, 2, 28),
-        "at": moment,
+        "at": timestamp,
     }
     assert json_of(row).decode() == (
         '{"id":9223372036854775807,"who":"é","small":-3,"is_new":true,"weight":1.0,'
         '"price":"12.50","day":"2026-02-28","at":"2026-01-31T11:00:00.250000Z"}'
     )
-    assert milliseconds_of(moment) == 1_769_857_200_250
-    assert [text_of(each) for each in row.values()] == [
+    assert milliseconds_of(timestamp) == 1_769_857_200_250
+    assert [text_of(value) for value in row.values()] == [
         *("9223372036854775807", "é", "-3", "true", "1.0"),
         *("12.50", "2026-02-28", "2026-01-31T11:00:00.250000Z"),
     ]
@@ -65,41 +65,41 @@ def test_a_line_of_json_is_typed_and_written_in_the_schemas_order():
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        (b"{", "is no JSON"),
-        (b"[" * 100_000, "is no JSON"),
-        (b"7", "is no JSON object but int"),
-        (b'{"id": "7"}', "field id is no long: '7'"),
-        (b'{"id": 7.5}', "field id is no long: 7.5"),
-        (b'{"id": true}', "field id is no long: True"),
-        (b'{"id": 9223372036854775808}', "field id is no long"),
+        (b"{", "is not valid JSON"),
+        (b"[" * 100_000, "is not valid JSON"),
+        (b"7", "is not a JSON object but int"),
+        (b'{"id": "7"}', "field id is not of type long: '7'"),
+        (b'{"id": 7.5}', "field id is not of type long: 7.5"),
+        (b'{"id": true}', "field id is not of type long: True"),
+        (b'{"id": 9223372036854775808}', "field id is not of type long"),
         (b"{}", "field id is missing"),
         (b'{"id": null}', "field id is missing"),
         (b'{"id": 1, "id": 2}', "has field id twice"),
         (b'{"id": 1, "whoo": "x"}', "field whoo is not in the schema; did you mean who?"),
-        (b'{"id": 1, "who": 7}', "field who is no string: 7"),
-        (b'{"id": 1, "weight": 1e999}', "field weight is no double"),
-        (b'{"id": 1, "weight": NaN}', "NaN is no number of JSON"),
-        (b'{"id": 1, "price": 1.005}', "field price is no decimal: 1.005"),
-        (b'{"id": 1, "price": 10000}', "field price is no decimal: 10000"),
-        (b'{"id": 1, "price": "NaN"}', "field price is no decimal: 'NaN'"),
-        (b'{"id": 1, "day": "2026-02-30"}', "field day is no date: '2026-02-30'"),
-        (b'{"id": 1, "at": 1e20}', "field at is no timestamp"),
-        (b'{"id": 1, "at": "12:00"}', "field at is no timestamp"),
-        (b'{"id": 1, "at": "2026-01-31T12:00:00.1234567Z"}', "field at is no timestamp"),
-        (b'{"id": 1, "at": "2026-01-31T12:00:00.000000001"}', "field at is no timestamp"),
-        (b'{"id": 1, "at": 99999999999999999}', "field at is no timestamp"),
-        (b'{"id": 1, "who": "\\ud83d"}', "field who is no string: '\\ud83d'"),
-        (b'{"id": 1, "price": "1_0"}', "field price is no decimal: '1_0'"),
-        (b"\xff{}", "is no UTF-8: invalid start byte at byte 0"),
+        (b'{"id": 1, "who": 7}', "field who is not of type string: 7"),
+        (b'{"id": 1, "weight": 1e999}', "field weight is not of type double"),
+        (b'{"id": 1, "weight": NaN}', "NaN is not a JSON number"),
+        (b'{"id": 1, "price": 1.005}', "field price is not of type decimal: 1.005"),
+        (b'{"id": 1, "price": 10000}', "field price is not of type decimal: 10000"),
+        (b'{"id": 1, "price": "NaN"}', "field price is not of type decimal: 'NaN'"),
+        (b'{"id": 1, "day": "2026-02-30"}', "field day is not of type date: '2026-02-30'"),
+        (b'{"id": 1, "at": 1e20}', "field at is not of type timestamp"),
+        (b'{"id": 1, "at": "12:00"}', "field at is not of type timestamp"),
+        (b'{"id": 1, "at": "2026-01-31T12:00:00.1234567Z"}', "field at is not of type timestamp"),
+        (b'{"id": 1, "at": "2026-01-31T12:00:00.000000001"}', "field at is not of type timestamp"),
+        (b'{"id": 1, "at": 99999999999999999}', "field at is not of type timestamp"),
+        (b'{"id": 1, "who": "\\ud83d"}', "field who is not of type string: '\\ud83d'"),
+        (b'{"id": 1, "price": "1_0"}', "field price is not of type decimal: '1_0'"),
+        (b"\xff{}", "is not valid UTF-8: invalid start byte at byte 0"),
     ],
 )
-def test_a_line_that_is_no_row_has_a_reason(line, reason):
+def test_invalid_line_has_a_reason(line, reason):
     with pytest.raises(BadRowError) as raised:
         READER.from_json(line)
     assert reason in str(raised.value)
 
 
-def test_csv_is_read_by_the_same_schema():
+def test_csv_is_read_with_the_same_schema():
     reader = RowReader(parse_schema(SCHEMA), delimiter=";")
     row = reader.from_csv(b'7;"a;""b""";;TRUE;0.5;1;;1769857200250\r')
     assert row == {
@@ -116,61 +116,61 @@ def test_csv_is_read_by_the_same_schema():
     for line, reason in {
         b"7;x": "has 2 cells, the schema 8 columns",
         b'7;"x': "is not valid CSV",
-        b"x;;;;;;;": "field id is no long: 'x'",
+        b"x;;;;;;;": "field id is not of type long: 'x'",
         b";;;;;;;": "field id is missing",
-        b"1;;;yes;;;;": "field is_new is no boolean: 'yes'",
-        b"1_000;;;;;;;": "field id is no long: '1_000'",
-        "\u0661;;;;;;;".encode(): "field id is no long: '\u0661'",
-        b"1;;;;snan;;;": "field weight is no double: sNaN",
-        b"1;;;;;;;--5": "field at is no timestamp: '--5'",
-        "1;;;;;;;\u0661".encode(): "field at is no timestamp: '\u0661'",
+        b"1;;;yes;;;;": "field is_new is not of type boolean: 'yes'",
+        b"1_000;;;;;;;": "field id is not of type long: '1_000'",
+        "\u0661;;;;;;;".encode(): "field id is not of type long: '\u0661'",
+        b"1;;;;snan;;;": "field weight is not of type double: sNaN",
+        b"1;;;;;;;--5": "field at is not of type timestamp: '--5'",
+        "1;;;;;;;\u0661".encode(): "field at is not of type timestamp: '\u0661'",
         ";".join(reversed(SCHEMA)).encode(): "has the columns' names in another order",
     }.items():
         with pytest.raises(BadRowError, match=reason):
             reader.from_csv(line)
 
 
-def test_a_decimal_has_as_many_digits_as_its_schema_says():
+def test_decimal_has_the_precision_of_its_schema():
     reader = RowReader(parse_schema({"all": "decimal(38,2)", "behind": "decimal(2,2)"}))
-    most = f"{'9' * 36}.99"
-    row = reader.from_csv(f"{most},0".encode())
-    assert row == {"all": Decimal(most), "behind": Decimal(0)}
-    assert json_of(row).decode() == f'{{"all":"{most}","behind":"0.00"}}'
-    for line in (f"1{most},0", f"{most}9,0", "0,1"):
-        with pytest.raises(BadRowError, match="is no decimal"):
+    largest = f"{'9' * 36}.99"
+    row = reader.from_csv(f"{largest},0".encode())
+    assert row == {"all": Decimal(largest), "behind": Decimal(0)}
+    assert json_of(row).decode() == f'{{"all":"{largest}","behind":"0.00"}}'
+    for line in (f"1{largest},0", f"{largest}9,0", "0,1"):
+        with pytest.raises(BadRowError, match="is not of type decimal"):
             reader.from_csv(line.encode())
 
 
 @pytest.mark.parametrize("line", ["a,b", '"a","b"', "a, b", "A,B\r", '\ufeff"a",b'])
-def test_a_line_of_titles_is_no_row_however_it_is_written(line):
+def test_csv_header_line_is_no_row(line):
     reader = RowReader(parse_schema({"a": "string", "b": "string"}))
     assert reader.from_csv(line.encode()) is None
 
 
-def test_a_mark_of_the_byte_order_belongs_to_no_field():
+def test_byte_order_mark_is_ignored():
     reader = RowReader(parse_schema({"id": "long"}))
     assert reader.from_csv("\ufeff1".encode()) == {"id": 1}
     assert reader.from_json('\ufeff{"id": 1}'.encode()) == {"id": 1}
 
 
-def test_a_cell_may_be_as_large_as_a_record():
+def test_csv_cell_may_be_as_large_as_a_record():
     reader = RowReader(parse_schema({"text": "string"}))
     assert reader.from_csv(b"x" * 900_000) == {"text": "x" * 900_000}
 
 
-def test_a_uuid_of_avro_is_a_string():
+def test_avro_uuid_becomes_a_string():
     reader = RowReader(parse_schema({"id": "string"}))
-    found = {"id": uuid.UUID(int=1)}
-    assert reader.from_fields(found) == {"id": "00000000-0000-0000-0000-000000000001"}
+    fields = {"id": uuid.UUID(int=1)}
+    assert reader.from_fields(fields) == {"id": "00000000-0000-0000-0000-000000000001"}
 
 
-def test_fields_beyond_the_schema_may_be_left_out():
+def test_fields_outside_the_schema_may_be_omitted():
     reader = RowReader(parse_schema({"id": "long"}), drops_unknown=True)
     assert reader.from_json(b'{"id": 1, "more": []}') == {"id": 1}
 
 
 @pytest.mark.parametrize("text", ["longg", "decimal(39,2)", "decimal(2,3)", "", 7])
-def test_a_type_that_there_is_not_is_told(text):
+def test_unknown_type_is_refused(text):
     with pytest.raises(JobFileError, match=r"\[schema\] id"):
         parse_schema({"id": text})
     with pytest.raises(JobFileError):
@@ -189,7 +189,7 @@ _CELL = st.sampled_from(["", "1", "snan", "inf", "1e999", "1_0", "x", "2026-01-3
         lambda found: json.dumps({"id": 1, **found}).encode()
     )
 )
-def test_whatever_a_line_holds_it_is_a_row_or_has_a_reason(line):
+def test_any_line_is_a_row_or_has_a_reason(line):
     for read in (READER.from_json, READER.from_csv):
         row = None
         with contextlib.suppress(BadRowError):
@@ -210,7 +210,7 @@ def test_whatever_a_line_holds_it_is_a_row_or_has_a_reason(line):
         },
     )
 )
-def test_a_row_that_is_written_is_read_as_the_same(found):
+def test_written_row_is_read_back(found):
     row = READER.from_json(json.dumps(found).encode())
     assert READER.from_json(json_of(row)) == row
     assert {key: row[key] for key in ("id", "who", "is_new") if key in found} == {

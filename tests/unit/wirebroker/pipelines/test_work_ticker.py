@@ -8,11 +8,11 @@ from typing import Any
 from wirebroker.pipelines.run.work_ticker import WorkTicker
 
 
-def test_a_line_comes_every_ten_seconds_of_a_batch():
-    told: list[Any] = []
+def test_progress_line_is_written_every_ten_seconds_of_a_batch():
+    reported: list[Any] = []
     time = SimpleNamespace(now=0.0)
     clock: Any = SimpleNamespace(monotonic=lambda: time.now)
-    reporter: Any = SimpleNamespace(work=lambda *what: told.append(what))
+    reporter: Any = SimpleNamespace(work=lambda *work: reported.append(work))
     stages = {1: SimpleNamespace(numTasks=8, numCompletedTasks=3), 2: None}
     tracker = SimpleNamespace(getActiveStageIds=lambda: list(stages), getStageInfo=stages.get)
     context: Any = SimpleNamespace(statusTracker=lambda: tracker)
@@ -24,14 +24,14 @@ def test_a_line_comes_every_ten_seconds_of_a_batch():
             ticker.look()
 
     look_for(30)
-    assert not told
+    assert not reported
     ticker.begin("batch 7")
     look_for(9)
-    assert not told
+    assert not reported
     look_for(16)
-    assert told == [("batch 7", 10.0, (3, 8)), ("batch 7", 20.0, (3, 8))]
+    assert reported == [("batch 7", 10.0, (3, 8)), ("batch 7", 20.0, (3, 8))]
     ticker.end()
     look_for(30)
     ticker.begin("batch 8")
     look_for(10)
-    assert told[2:] == [("batch 8", 10.0, (3, 8))]
+    assert reported[2:] == [("batch 8", 10.0, (3, 8))]

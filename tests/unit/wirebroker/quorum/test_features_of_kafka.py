@@ -24,13 +24,13 @@ RECORDED: Final = Path(__file__).with_name("features_of_kafka.json")
 NOT_SERVED: Final = {"group.version", "share.version", "streams.version"}
 
 
-async def test_a_new_cluster_and_its_features_are_as_those_of_kafka(tmp_path: Path) -> None:
+async def test_new_cluster_and_its_features_match_kafka(tmp_path: Path) -> None:
     async with running(tmp_path, settings={"node.id": "1"}) as server:
-        said = await asyncio.to_thread(_hold, server.address)
+        results = await asyncio.to_thread(_hold, server.address)
     expected = list(_as_here(json.loads(RECORDED.read_text(encoding="utf-8"))))
-    assert len(said) == len(expected)
-    for ours, kafkas in zip(said, expected, strict=True):
-        assert ours == kafkas
+    assert len(results) == len(expected)
+    for wirebroker_result, kafka_result in zip(results, expected, strict=True):
+        assert wirebroker_result == kafka_result
 
 
 def _hold(address: tuple[str, int]) -> list[dict[str, Any]]:

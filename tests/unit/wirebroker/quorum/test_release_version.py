@@ -35,7 +35,7 @@ UPGRADE, SAFE = 1, 2
         (40, "4.4"),
     ],
 )
-def test_a_copy_has_a_release_that_its_source_can_read(level, release):
+def test_mirror_gets_a_release_its_source_supports(level, release):
     assert RELEASES[release_of(level)] == RELEASES[release]
 
 
@@ -66,7 +66,7 @@ async def test_a_new_cluster_has_the_features_of_its_release(tmp_path, release, 
     assert bootstrap_levels(bootstrap_records(content)) == levels
 
 
-async def test_a_cluster_that_exists_keeps_its_features_and_a_warning_says_so(tmp_path, caplog):
+async def test_existing_cluster_keeps_its_features_with_a_warning(tmp_path, caplog):
     caplog.set_level(logging.WARNING, logger="wirebroker")
     assert (await levels_of(tmp_path, None))["metadata.version"] == 33
     assert (await levels_of(tmp_path, "4.4"))["metadata.version"] == 33
@@ -75,14 +75,14 @@ async def test_a_cluster_that_exists_keeps_its_features_and_a_warning_says_so(tm
     assert f"keeps metadata.version 33, and {RELEASE_VERSION}=4.3 has no effect" in caplog.text
 
 
-async def test_a_cluster_of_4_3_is_upgraded_and_stays_so(tmp_path):
+async def test_cluster_of_4_3_stays_upgraded(tmp_path):
     async with running(tmp_path, settings={RELEASE_VERSION: "4.3"}) as server:
         assert await set_level(server, 33, UPGRADE) is ErrorCode.NONE
         assert await set_level(server, 30, SAFE) is ErrorCode.INVALID_UPDATE_VERSION
     assert (await levels_of(tmp_path, None))["metadata.version"] == 33
 
 
-def test_the_flag_is_for_clusters_that_begin_here(tmp_path, capsys):
+def test_release_version_flag_needs_a_new_cluster(tmp_path, capsys):
     serve = ["serve", "--data-dir", str(tmp_path), "--port", "0", "--release-version"]
     assert cli.run([*serve, "4.2"]) == 2
     assert "it must be one of 4.3, " in capsys.readouterr().err

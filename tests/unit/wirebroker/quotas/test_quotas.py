@@ -42,7 +42,7 @@ async def alter(
     parts = [{"entity_type": kind, "entity_name": name} for kind, name in entity.items()]
     request = {"entries": [{"entity": parts, "ops": ops}], "validate_only": False}
     answer = await client.ask(ApiKey.ALTER_CLIENT_QUOTAS, 1, request)
-    assert [each.error_code for each in answer.entries] == [0]
+    assert [entry.error_code for entry in answer.entries] == [0]
 
 
 @contextlib.asynccontextmanager
@@ -62,7 +62,7 @@ async def timed(client: RawClient, key: ApiKey, version: int, request: Any) -> t
 
 
 @pytest.mark.parametrize("version", [3, 8, 9, 12])
-async def test_a_produce_over_quota_is_answered_at_once_and_the_connection_is_silent_then(
+async def test_throttled_produce_is_answered_then_the_connection_is_muted(
     tmp_path: Path, version: int
 ) -> None:
     async with limited(tmp_path, producer_byte_rate=4000) as (server, client):
@@ -80,7 +80,7 @@ async def test_a_produce_over_quota_is_answered_at_once_and_the_connection_is_si
             assert soon_s < silent_s, "others are served meanwhile"
 
 
-async def test_what_is_like_the_last_request_is_charged_as_well(tmp_path: Path) -> None:
+async def test_repeated_produce_on_the_fast_path_is_charged(tmp_path: Path) -> None:
     async with limited(tmp_path, producer_byte_rate=100_000) as (server, client):
         request = produce_request({("t", 0): batch(b"x" * 30_000)}, acks=1)
         times = [(await client.ask(ApiKey.PRODUCE, 12, request)).throttle_time_ms for _ in range(4)]
@@ -89,7 +89,7 @@ async def test_what_is_like_the_last_request_is_charged_as_well(tmp_path: Path) 
         assert broker_of(server).quotas.produced.throttled_count == 1
 
 
-async def test_what_waits_for_followers_is_charged_when_it_is_answered(tmp_path: Path) -> None:
+async def test_produce_waiting_for_followers_is_charged_when_answered(tmp_path: Path) -> None:
     async with limited(tmp_path, producer_byte_rate=100_000) as (server, client):
         partition = broker_of(server).replicas.find("t", b"", by_id=False)[0][0]
         lead(partition, replicas=(1, 2))
@@ -104,7 +104,7 @@ async def test_what_waits_for_followers_is_charged_when_it_is_answered(tmp_path:
         assert times[3] > 0
 
 
-async def test_who_does_not_wait_for_followers_is_charged_all_the_same(tmp_path: Path) -> None:
+async def test_produce_of_a_disconnected_client_is_charged(tmp_path: Path) -> None:
     async with limited(tmp_path, producer_byte_rate=100_000) as (server, client):
         partition = broker_of(server).replicas.find("t", b"", by_id=False)[0][0]
         lead(partition, replicas=(1, 2))
@@ -116,7 +116,7 @@ async def test_who_does_not_wait_for_followers_is_charged_all_the_same(tmp_path:
                 sent = await other.send(ApiKey.PRODUCE, 12, request)
                 await until(lambda: partition.watcher_count)
                 if offset == 4:
-                    assert len(partition.owed) == 1, "it waits on the short way"
+                    assert len(partition.deferred_responses) == 1, "it waits on the short way"
                     other.reset()
                     await until(lambda: len(table) == 1)
                 partition.update_follower(
@@ -128,7 +128,7 @@ async def test_who_does_not_wait_for_followers_is_charged_all_the_same(tmp_path:
         assert produced.throttled_count >= 1
 
 
-async def test_without_an_answer_the_connection_is_silent_all_the_same(tmp_path: Path) -> None:
+async def test_produce_without_a_response_mutes_the_connection(tmp_path: Path) -> None:
     async with limited(tmp_path, producer_byte_rate=4000, request_percentage=0.001) as (_, client):
         request = produce_request({("t", 0): batch(b"x" * 4900)}, acks=0)
         await client.send(ApiKey.PRODUCE, 12, request)
@@ -137,7 +137,7 @@ async def test_without_an_answer_the_connection_is_silent_all_the_same(tmp_path:
 
 
 @pytest.mark.parametrize("wait_ms", [0, 50])
-async def test_a_fetch_over_quota_is_empty_and_comes_whole_after_the_wait(
+async def test_fetch_over_quota_is_empty_and_complete_after_the_wait(
     tmp_path: Path, wait_ms: int
 ) -> None:
     async with limited(tmp_path, consumer_byte_rate=6000) as (_, client):
@@ -156,7 +156,7 @@ async def test_a_fetch_over_quota_is_empty_and_comes_whole_after_the_wait(
         assert third.error_code == 0
 
 
-async def test_a_batch_that_is_larger_than_the_quota_has_other_partitions_wait(
+async def test_batch_over_quota_delays_other_partitions(
     tmp_path: Path,
 ) -> None:
     async with limited(tmp_path, consumer_byte_rate=2000) as (_, client):
@@ -165,14 +165,14 @@ async def test_a_batch_that_is_larger_than_the_quota_has_other_partitions_wait(
         assert answer.responses == []
 
 
-async def test_a_replicas_fetch_is_no_clients(tmp_path: Path) -> None:
+async def test_follower_fetch_is_not_charged_to_a_client(tmp_path: Path) -> None:
     async with limited(tmp_path, consumer_byte_rate=1, request_percentage=0.001) as (_, client):
         request = {**fetch_request({("t", 0): 0}), "replica_id": 2}
         answer = await client.ask(ApiKey.FETCH, 12, request)
         assert answer.throttle_time_ms == 0
 
 
-async def test_time_on_the_loop_is_charged_and_never_for_longer_than_a_sample(
+async def test_request_time_is_charged_up_to_one_sample(
     tmp_path: Path,
 ) -> None:
     async with limited(tmp_path, request_percentage=0.0001) as (server, client):
@@ -185,7 +185,7 @@ async def test_time_on_the_loop_is_charged_and_never_for_longer_than_a_sample(
             assert (await other.ask(ApiKey.FETCH, 12, request)).responses == []
 
 
-async def test_records_that_are_not_sent_are_not_charged(tmp_path: Path) -> None:
+async def test_unsent_records_are_not_charged(tmp_path: Path) -> None:
     rates = {"consumer_byte_rate": 6000, "request_percentage": 0.0001}
     async with limited(tmp_path, **rates) as (server, client):
         await client.ask(ApiKey.LIST_GROUPS, 4, {})
@@ -209,13 +209,13 @@ async def test_topics_over_quota_are_refused_if_the_client_knows_the_error(
         answer = await client.ask(
             ApiKey.CREATE_TOPICS, version, {"topics": topics, "timeout_ms": 1000}
         )
-        assert [each.error_code for each in answer.topics] == [0, code]
+        assert [topic.error_code for topic in answer.topics] == [0, code]
         assert answer.throttle_time_ms > 0
         names = broker_of(server).metadata.image.topics.keys()
         assert names == ({"t", "a"} if code else {"t", "a", "b"})
 
 
-async def test_an_address_that_opens_too_many_connections_has_the_next_closed(
+async def test_connections_over_the_ip_quota_are_closed(
     tmp_path: Path,
 ) -> None:
     async with limited(tmp_path) as (server, client):
@@ -227,14 +227,14 @@ async def test_an_address_that_opens_too_many_connections_has_the_next_closed(
             assert await opened[1].is_closed()
             assert server.metrics.connections_throttled == 1
         finally:
-            for each in opened:
-                await each.close()
+            for connection in opened:
+                await connection.close()
         await alter(client, {"ip": "127.0.0.1"}, connection_creation_rate=None)
         async with client_of(server) as other:
             await other.ask(ApiKey.API_VERSIONS, 0, {})
 
 
-async def test_whoever_has_no_quota_is_left_alone_and_without_any_nobody_is_asked(
+async def test_clients_without_a_quota_are_not_throttled(
     tmp_path: Path,
 ) -> None:
     async with limited(tmp_path) as (server, client):
@@ -266,7 +266,7 @@ def throttled_answers() -> list[tuple[ApiKey, int]]:
 
 
 @pytest.mark.parametrize(("key", "version"), throttled_answers())
-def test_every_answer_with_a_place_for_it_tells_the_time(key: ApiKey, version: int) -> None:
+def test_throttle_time_is_set_in_every_response_with_the_field(key: ApiKey, version: int) -> None:
     header = bytes(4) + (b"\x00" if version >= SPOKEN_VERSIONS[key].first_flexible else b"")
     if key is ApiKey.API_VERSIONS:
         header = bytes(4)
@@ -275,21 +275,21 @@ def test_every_answer_with_a_place_for_it_tells_the_time(key: ApiKey, version: i
     write_throttle_time(answer, key, version, 1234)
     data = b"".join(answer)
     assert int.from_bytes(data[:4]) == len(data) - 4 == len(body)
-    told = decode_response(key, version, data, 4 + len(header)).throttle_time_ms
+    throttle_time_ms = decode_response(key, version, data, 4 + len(header)).throttle_time_ms
     has_field = encode_response(key, version, {"throttle_time_ms": 1}) != encode_response(
         key, version, {}
     )
-    assert told == (1234 if has_field else 0)
+    assert throttle_time_ms == (1234 if has_field else 0)
 
 
 @pytest.mark.parametrize("count", [1, 3000])
-def test_an_answer_in_several_pieces_tells_the_time(count: int) -> None:
+def test_throttle_time_is_set_in_a_response_of_several_pieces(count: int) -> None:
     """The head of a long response is a piece of its own."""
     brokers = [{"broker_id": number, "host": "host" * 5} for number in range(count)]
     body = encode_response(ApiKey.DESCRIBE_CLUSTER, 2, {"brokers": brokers})
     answer = frame_answer(7, [body], is_flexible=True)
     assert len(answer) == (1 if count == 1 else 2)
     write_throttle_time(answer, ApiKey.DESCRIBE_CLUSTER, 2, 1234)
-    data = b"".join(bytes(each) for each in answer if not isinstance(each, FileSlice))
-    told = decode_response(ApiKey.DESCRIBE_CLUSTER, 2, data, 9)
-    assert (told.throttle_time_ms, len(told.brokers)) == (1234, count)
+    data = b"".join(bytes(piece) for piece in answer if not isinstance(piece, FileSlice))
+    response = decode_response(ApiKey.DESCRIBE_CLUSTER, 2, data, 9)
+    assert (response.throttle_time_ms, len(response.brokers)) == (1234, count)

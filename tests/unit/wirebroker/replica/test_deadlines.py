@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-async def test_callbacks_come_once_in_order_and_not_too_early():
+async def test_callbacks_run_once_in_order_and_not_early():
     loop = asyncio.get_running_loop()
     deadlines = Deadlines()
     called: list[tuple[str, float]] = []
@@ -30,7 +30,7 @@ async def test_callbacks_come_once_in_order_and_not_too_early():
     assert len(deadlines) == 0
 
 
-async def test_what_is_discarded_before_or_by_another_callback_is_not_called():
+async def test_discarded_callbacks_are_not_called():
     deadlines = Deadlines()
     called: list[str] = []
     never = deadlines.add(lambda: called.append("never"), delay_s=0)

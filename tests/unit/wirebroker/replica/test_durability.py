@@ -89,7 +89,7 @@ async def receive(client: RawClient, correlation_id: int) -> Any:
 
 @pytest.mark.parametrize("acks", [1, -1])
 @pytest.mark.parametrize("config", ["fsync", "flush.messages"])
-async def test_records_are_acknowledged_and_shown_when_they_are_on_the_disk(tmp_path, acks, config):
+async def test_records_are_acknowledged_and_visible_once_flushed(tmp_path, acks, config):
     settings = FSYNC if config == "fsync" else {"log.flush.interval.messages": "1"}
 
     async with running(tmp_path, settings=settings) as server, client_of(server) as client:
@@ -98,17 +98,17 @@ async def test_records_are_acknowledged_and_shown_when_they_are_on_the_disk(tmp_
             with slow_disk("t-0") as disk:
                 first = await send(client, b"a", acks=acks)
                 await until(lambda: disk.waiting)
-                found = await fetch(reader, "t", 0)
-                assert (found.records, found.high_watermark) == (b"", 0)
+                fetched = await fetch(reader, "t", 0)
+                assert (fetched.records, fetched.high_watermark) == (b"", 0)
                 disk.go.set()
                 assert (await receive(client, first)).base_offset == 0
                 partition = partition_of(server, "t")
                 assert partition.log.recovery_point == 1
-            found = await fetch(reader, "t", 0)
-            assert values_in(found.records) == [b"a"]
+            fetched = await fetch(reader, "t", 0)
+            assert values_in(fetched.records) == [b"a"]
 
 
-async def test_acks_0_waits_for_no_disk(tmp_path):
+async def test_acks_0_does_not_wait_for_the_disk(tmp_path):
     async with running(tmp_path, settings=FSYNC) as server, client_of(server) as client:
         await create_topic(client, "t")
         with slow_disk("t-0") as disk:
@@ -120,7 +120,7 @@ async def test_acks_0_waits_for_no_disk(tmp_path):
             await until(lambda: partition_of(server, "t").log.high_watermark == 3)
 
 
-async def test_a_round_covers_all_that_came_during_the_one_before(tmp_path):
+async def test_sync_round_covers_all_writes_during_the_previous_round(tmp_path):
     async def self_contained(server: Server, value: bytes) -> None:
         async with client_of(server) as client:
             await append(client, "t", batch(value))
@@ -141,18 +141,18 @@ async def test_a_round_covers_all_that_came_during_the_one_before(tmp_path):
         assert commits.rounds - before <= 2
 
 
-async def test_a_retry_is_not_acknowledged_before_what_it_repeats(tmp_path):
+async def test_retry_is_acknowledged_with_the_original_batch(tmp_path):
     fields: dict[str, Any] = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0}
 
     async with running(tmp_path, settings=FSYNC) as server, client_of(server) as client:
         await create_topic(client, "t")
         async with client_of(server) as other:
             with slow_disk("t-0") as disk:
-                ids = [await send(each, b"a", **fields) for each in (client, other)]
+                ids = [await send(connection, b"a", **fields) for connection in (client, other)]
                 await until(lambda: disk.waiting)
                 answers = [
-                    asyncio.create_task(receive(each, number))
-                    for each, number in zip((client, other), ids, strict=True)
+                    asyncio.create_task(receive(connection, number))
+                    for connection, number in zip((client, other), ids, strict=True)
                 ]
                 for _ in range(20):
                     await next_turn()
@@ -162,7 +162,7 @@ async def test_a_retry_is_not_acknowledged_before_what_it_repeats(tmp_path):
         assert partition_of(server, "t").log.log_end_offset == 1
 
 
-async def test_a_disk_that_takes_too_long_times_the_request_out(tmp_path, monkeypatch):
+async def test_slow_disk_times_out_the_request(tmp_path, monkeypatch):
     monkeypatch.setattr(delayed_produce, "LEAST_WAIT_MS", 0)
 
     async with running(tmp_path, settings=FSYNC) as server, client_of(server) as client:
@@ -177,7 +177,7 @@ async def test_a_disk_that_takes_too_long_times_the_request_out(tmp_path, monkey
         assert partition_of(server, "t")._watchers == {}
 
 
-async def test_who_waits_for_the_disk_is_told_that_the_topic_is_deleted(tmp_path):
+async def test_produce_waiting_for_the_disk_fails_when_the_topic_is_deleted(tmp_path):
     async with running(tmp_path, settings=FSYNC) as server, client_of(server) as client:
         await create_topic(client, "t")
         async with client_of(server) as admin:
@@ -193,7 +193,7 @@ async def test_who_waits_for_the_disk_is_told_that_the_topic_is_deleted(tmp_path
         assert broker_of(server).replicas.directories[0].is_online
 
 
-async def test_new_names_are_on_the_disk_before_the_first_acknowledgement(tmp_path):
+async def test_directory_entries_are_synced_before_the_first_acknowledgement(tmp_path):
     synced: list[str] = []
 
     class Watched(FailingFiles):
@@ -235,7 +235,7 @@ async def find_coordinator(client: RawClient) -> None:
         await next_turn()
 
 
-async def test_a_commit_whose_sync_fails_is_refused_at_once(tmp_path):
+async def test_offset_commit_with_a_failed_sync_is_refused(tmp_path):
     disk = FailingFiles()
 
     async with (
@@ -254,7 +254,7 @@ async def test_a_commit_whose_sync_fails_is_refused_at_once(tmp_path):
         assert answer.groups[0].error_code != ErrorCode.NONE
 
 
-async def test_a_commit_is_answered_when_it_is_on_the_disk_and_many_share_a_sync(tmp_path):
+async def test_offset_commits_are_answered_once_synced_and_share_a_sync(tmp_path):
     async def commits_of(server: Server, groups: range) -> None:
         async with client_of(server) as client:
             for group in groups:
@@ -288,50 +288,50 @@ async def test_a_commit_is_answered_when_it_is_on_the_disk_and_many_share_a_sync
 # -- failing disks --
 
 
-async def test_after_a_sync_failed_once_nothing_is_acknowledged_that_a_later_one_covers(tmp_path):
+async def test_nothing_is_acknowledged_after_a_failed_sync(tmp_path):
     disk = FailingFiles()
-    one, two = tmp_path / "one", tmp_path / "two"
+    first_path, second_path = tmp_path / "one", tmp_path / "two"
 
     async with (
-        running(one, two, settings=FSYNC, files=disk) as server,
+        running(first_path, second_path, settings=FSYNC, files=disk) as server,
         client_of(server) as client,
     ):
         await create_topic(client, "t", 2)
         broken = next(
             index
             for index in range(2)
-            if partition_of(server, "t", index).directory.path == str(two)
+            if partition_of(server, "t", index).directory.path == str(second_path)
         )
         await append(client, "t", batch(b"before"), partition=broken)
-        disk.fail(two / "t-", "sync", times=1)
+        disk.fail(second_path / "t-", "sync", times=1)
         for value in (b"lost", b"after"):
             result = await produce(client, "t", batch(value), partition=broken)
             assert result.error_code == ErrorCode.KAFKA_STORAGE_ERROR
             assert result.base_offset == -1
         assert partition_of(server, "t", broken).log.high_watermark == 1
-        found = await fetch(client, "t", 0, partition=broken)
-        assert found.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        fetched = await fetch(client, "t", 0, partition=broken)
+        assert fetched.error_code == ErrorCode.KAFKA_STORAGE_ERROR
         assert await append(client, "t", batch(b"a"), partition=1 - broken) == 0
-        found = await fetch(client, "t", 0, partition=1 - broken)
-        assert values_in(found.records) == [b"a"]
-    assert not (two / ".kafka_cleanshutdown").exists()
-    assert (one / ".kafka_cleanshutdown").exists()
+        fetched = await fetch(client, "t", 0, partition=1 - broken)
+        assert values_in(fetched.records) == [b"a"]
+    assert not (second_path / ".kafka_cleanshutdown").exists()
+    assert (first_path / ".kafka_cleanshutdown").exists()
 
 
-async def test_a_metadata_disk_that_fails_takes_its_directory_offline_and_others_serve(tmp_path):
+async def test_failed_metadata_disk_goes_offline_and_others_serve(tmp_path):
     disk = FailingFiles()
-    one, two = tmp_path / "one", tmp_path / "two"
+    first_path, second_path = tmp_path / "one", tmp_path / "two"
 
-    async with running(one, two, files=disk) as server, client_of(server) as client:
+    async with running(first_path, second_path, files=disk) as server, client_of(server) as client:
         await create_topic(client, "t", 2)
         sound = next(
             index
             for index in range(2)
-            if partition_of(server, "t", index).directory.path == str(two)
+            if partition_of(server, "t", index).directory.path == str(second_path)
         )
         for index in range(2):
             await append(client, "t", batch(b"a"), partition=index)
-        disk.fail(one / "__cluster_metadata-0", "sync")
+        disk.fail(first_path / "__cluster_metadata-0", "sync")
         topic = {"name": "new", "num_partitions": 1, "replication_factor": 1, "configs": []}
         for _ in range(2):
             request = {"topics": [topic], "timeout_ms": 30_000}
@@ -340,8 +340,8 @@ async def test_a_metadata_disk_that_fails_takes_its_directory_offline_and_others
         result = await produce(client, "t", batch(b"b"), partition=1 - sound)
         assert result.error_code == ErrorCode.KAFKA_STORAGE_ERROR
         assert await append(client, "t", batch(b"b"), partition=sound) == 1
-        found = await fetch(client, "t", 0, partition=sound)
-        assert values_in(found.records) == [b"a", b"b"]
+        fetched = await fetch(client, "t", 0, partition=sound)
+        assert values_in(fetched.records) == [b"a", b"b"]
 
 
 # -- many partitions at once --
@@ -370,7 +370,7 @@ class OneVolume(FailingFiles):
         return self.volume
 
 
-async def test_many_dirty_partitions_are_synced_by_one_call(tmp_path):
+async def test_many_dirty_partitions_share_one_volume_sync(tmp_path):
     disk = OneVolume()
 
     async with (
@@ -383,17 +383,17 @@ async def test_many_dirty_partitions_are_synced_by_one_call(tmp_path):
         for round_number in range(2):
             answer = await client.ask(ApiKey.PRODUCE, PRODUCE_VERSION, produce_request(records))
             results = answer.responses[0].partition_responses
-            assert {each.error_code for each in results} == {ErrorCode.NONE}
+            assert {result.error_code for result in results} == {ErrorCode.NONE}
             assert disk.volume.syncs == round_number + 1
         disk.volume.error = OSError(errno.EIO, "lost")
         for _ in range(2):
             answer = await client.ask(ApiKey.PRODUCE, PRODUCE_VERSION, produce_request(records))
             results = answer.responses[0].partition_responses
-            assert {each.error_code for each in results} == {ErrorCode.KAFKA_STORAGE_ERROR}
+            assert {result.error_code for result in results} == {ErrorCode.KAFKA_STORAGE_ERROR}
         disk.broken.clear()
 
 
-def test_the_volume_of_a_directory_can_be_synced_or_is_not_offered(tmp_path):
+def test_volume_sync_is_offered_only_where_it_reports_errors(tmp_path):
     volume = Files().open_volume(str(tmp_path))
     (tmp_path / "a").write_bytes(b"a")
     if volume is not None:

@@ -24,7 +24,7 @@ from wirebroker.disks.data_directory import DataDirectory
 from wirebroker.replica.group_commit import GroupCommit
 from wirebroker.replica.local_replica import LARGE_APPEND_BYTES
 from wirebroker.replica.partition import Partition
-from wirebroker.replica.replica_host import ReplicaHost
+from wirebroker.replica.replica_context import ReplicaContext
 from wirebroker.storage.files import DataFile
 from wirebroker.storage.log.leader_epochs import LeaderEpochs
 from wirebroker.storage.log.log import Log
@@ -43,10 +43,10 @@ class Kit:
         self.disk = FailingFiles()
         self.directory = DataDirectory(LogDirectory.open(str(path), self.disk, node_id=NODE))
         topic_id = b"i" * 16
-        where = self.directory.files.create_partition_directory("t", 0, topic_id)
+        partition_path = self.directory.files.create_partition_directory("t", 0, topic_id)
         overrides = {name.replace("_", "."): value for name, value in settings.items()}
         log = Log(
-            where,
+            partition_path,
             self.disk,
             topic="t",
             partition=0,
@@ -59,7 +59,9 @@ class Kit:
         self.partition = Partition(
             log,
             directory=self.directory,
-            host=ReplicaHost(NODE, commits=self.commits, clock=SystemClock(), most_lag_ms=30_000),
+            host=ReplicaContext(
+                NODE, commits=self.commits, clock=SystemClock(), most_lag_ms=30_000
+            ),
         )
         lead(self.partition, leader_epoch=3)
         self.log = log
@@ -149,7 +151,7 @@ class HeldWrites:
         assert await asyncio.to_thread(self.began.wait, 10)
 
 
-def test_the_leader_epoch_decides_who_is_served(kit):
+def test_requests_are_checked_by_leader_epoch(kit):
     kit.partition.check_leader()
     kit.partition.check_leader(3)
     assert code_of(lambda: kit.partition.check_leader(2)) == ErrorCode.FENCED_LEADER_EPOCH
@@ -168,24 +170,24 @@ def test_too_few_in_sync_replicas_refuse_acks_all(tmp_path):
     kit.directory.files.close()
 
 
-def test_what_is_appended_is_committed_and_watchers_are_told(kit):
-    told: list[int] = []
+def test_append_commits_and_notifies_watchers(kit):
+    high_watermarks: list[int] = []
 
     def on_advance() -> None:
-        told.append(kit.log.high_watermark)
+        high_watermarks.append(kit.log.high_watermark)
 
     kit.partition.watch(on_advance)
     assert kit.append(b"a", b"b") == 0
     assert kit.append(b"c") == 2
-    assert told == [2, 3]
+    assert high_watermarks == [2, 3]
     kit.partition.unwatch(on_advance)
     kit.partition.unwatch(on_advance)
     kit.append(b"d")
-    assert told == [2, 3]
+    assert high_watermarks == [2, 3]
     kit.log.check()
 
 
-def test_a_new_leader_commits_what_its_log_holds(kit):
+def test_new_leader_commits_the_records_of_its_log(kit):
     lead(kit.partition, leader=2, replicas=(1, 2))
     kit.follow(b"a")
     assert kit.log.high_watermark == 0
@@ -193,7 +195,7 @@ def test_a_new_leader_commits_what_its_log_holds(kit):
     assert kit.log.high_watermark == 1
 
 
-def test_an_epoch_without_records_ends_where_the_log_does(kit):
+def test_epoch_without_records_ends_at_the_log_end(kit):
     partition = kit.partition
     assert partition.end_offset_for_epoch(3) == (3, 0)
     assert partition.end_offset_for_epoch(1) == (1, 0), "older than all: what follows begins here"
@@ -227,7 +229,7 @@ def test_an_epoch_without_records_ends_where_the_log_does(kit):
         ({"compression_type": "zstd"}, 1, {"codec": Codec.ZSTD}, False),
     ],
 )
-def test_batches_that_are_known_to_take_long(python_walks, settings, values, fields, expected):
+def test_expensive_batches_are_recognized(python_walks, settings, values, fields, expected):
     kit = Kit(python_walks, **settings)
     records = memoryview(batch(*[b"12345678"] * values, **fields))
     assert kit.partition.takes_long(records) is expected
@@ -252,7 +254,7 @@ class ChangingSlices(Slices):
 
 
 @pytest.mark.skipif(IS_QUICK, reason="the walk in C is a part of the append's own thread")
-async def test_records_that_were_walked_for_other_settings_are_walked_anew(kit, monkeypatch):
+async def test_records_are_validated_again_after_a_config_change(kit, monkeypatch):
     slices = ChangingSlices(kit.log, TopicSettings(cleanup_policy=("compact",)))
     records = memoryview(bytearray(batch(b"v", key=None, codec=Codec.GZIP)))
     monkeypatch.setattr(Partition, "takes_long", lambda _self, _records: True)
@@ -264,33 +266,33 @@ async def test_records_that_were_walked_for_other_settings_are_walked_anew(kit, 
     assert slices.count == 2
 
 
-async def test_a_large_append_leaves_the_loop_and_the_next_one_waits_its_turn(kit, monkeypatch):
-    held = HeldWrites(monkeypatch)
+async def test_large_append_runs_in_a_thread_and_the_next_one_waits(kit, monkeypatch):
+    held_writes = HeldWrites(monkeypatch)
     assert not kit.partition.is_appending
     first = asyncio.create_task(kit.append_in_turn(large()))
-    await held.wait_until_begun()
+    await held_writes.wait_until_begun()
     assert kit.partition.is_appending
     second = asyncio.create_task(kit.append_in_turn(b"small"))
     await next_turn()
     assert kit.log.log_end_offset == 0
-    held.go.set()
+    held_writes.go.set()
     assert (await first, await second) == (0, 1)
     assert not kit.partition.is_appending
     kit.log.check()
 
 
-async def test_a_large_append_behind_a_start_hides_no_epoch_while_it_is_under_way(kit, monkeypatch):
+async def test_large_append_after_a_start_hides_no_epoch(kit, monkeypatch):
     """A reader meanwhile would otherwise get no epochs."""
     kit.append(b"in epoch 3")
     kit.log.leader_epochs.persist()
     kit.log.leader_epochs = LeaderEpochs(kit.disk, kit.log.directory)
     lead(kit.partition, leader_epoch=5)
     readers: list[threading.Thread] = []
-    read_whole = FailingFiles.read_whole
+    read_file = FailingFiles.read_file
 
     def noting(files: FailingFiles, path: str) -> bytes:
         readers.append(threading.current_thread())
-        return read_whole(files, path)
+        return read_file(files, path)
 
     monkeypatch.setattr(FailingFiles, "read_whole", noting)
     assert (await kit.append_in_turn(large())) == 1
@@ -299,7 +301,7 @@ async def test_a_large_append_behind_a_start_hides_no_epoch_while_it_is_under_wa
     assert kit.partition.end_offset_for_epoch(5) == (5, 2)
 
 
-async def test_a_large_append_that_fails_leaves_nothing_behind(kit):
+async def test_failed_large_append_leaves_nothing(kit):
     kit.append(b"before")
     kit.disk.fail(kit.log.directory, "write")
     with pytest.raises(OSError, match="Input/output"):
@@ -309,39 +311,39 @@ async def test_a_large_append_that_fails_leaves_nothing_behind(kit):
     kit.log.check()
 
 
-async def test_an_append_is_not_acknowledged_if_the_directory_fails_meanwhile(kit, monkeypatch):
-    held = HeldWrites(monkeypatch)
+async def test_append_is_not_acknowledged_if_the_directory_fails(kit, monkeypatch):
+    held_writes = HeldWrites(monkeypatch)
     append = asyncio.create_task(kit.append_in_turn(large()))
-    behind = asyncio.create_task(kit.append_in_turn(b"small"))
-    await held.wait_until_begun()
+    next_append = asyncio.create_task(kit.append_in_turn(b"small"))
+    await held_writes.wait_until_begun()
     kit.take_offline()
-    held.go.set()
-    for task in (append, behind):
+    held_writes.go.set()
+    for task in (append, next_append):
         with pytest.raises(KafkaError) as caught:
             await task
         assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
     assert kit.log.log_end_offset == 0
 
 
-async def test_who_waits_for_a_turn_finds_the_partition_retired(kit, monkeypatch):
-    held = HeldWrites(monkeypatch)
+async def test_waiting_append_fails_when_the_partition_is_retired(kit, monkeypatch):
+    held_writes = HeldWrites(monkeypatch)
     append = asyncio.create_task(kit.append_in_turn(large()))
-    behind = asyncio.create_task(kit.append_in_turn(b"small"))
-    await held.wait_until_begun()
+    next_append = asyncio.create_task(kit.append_in_turn(b"small"))
+    await held_writes.wait_until_begun()
     kit.partition.retire()
-    held.go.set()
+    held_writes.go.set()
     await append
     with pytest.raises(KafkaError) as caught:
-        await behind
+        await next_append
     assert caught.value.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_an_offline_directory_comes_before_everything_else(kit):
+def test_offline_directory_takes_precedence_over_other_errors(kit):
     kit.take_offline()
     assert code_of(lambda: kit.partition.check_leader(2)) == ErrorCode.KAFKA_STORAGE_ERROR
 
 
-async def test_flush_messages_holds_the_high_watermark_until_the_records_are_on_the_disk(tmp_path):
+async def test_flush_messages_holds_back_the_high_watermark_until_synced(tmp_path):
     kit = Kit(tmp_path, flush_messages="2")
     kit.append(b"a")
     assert (kit.log.high_watermark, kit.log.recovery_point) == (1, 0)
@@ -355,7 +357,7 @@ async def test_flush_messages_holds_the_high_watermark_until_the_records_are_on_
     kit.directory.files.close()
 
 
-async def test_with_fsync_nothing_is_committed_that_is_not_on_the_disk(tmp_path):
+async def test_fsync_commits_only_synced_records(tmp_path):
     kit = Kit(tmp_path, is_always=True)
     woken: list[int] = []
     kit.partition.watch(lambda: woken.append(kit.log.high_watermark))
@@ -369,7 +371,7 @@ async def test_with_fsync_nothing_is_committed_that_is_not_on_the_disk(tmp_path)
     kit.directory.files.close()
 
 
-async def test_a_leader_syncs_what_an_unclean_stop_left_before_it_counts(tmp_path):
+async def test_new_leader_syncs_unflushed_records_before_counting_them(tmp_path):
     kit = Kit(tmp_path, is_always=True)
     lead(kit.partition, leader=2, replicas=(1, 2))
     kit.follow(b"a")
@@ -381,7 +383,7 @@ async def test_a_leader_syncs_what_an_unclean_stop_left_before_it_counts(tmp_pat
     kit.directory.files.close()
 
 
-async def test_flushes_that_come_together_share_one_sync(kit, monkeypatch):
+async def test_simultaneous_flushes_share_one_sync(kit, monkeypatch):
     began, go = threading.Event(), threading.Event()
 
     def check(kind: str, path: str) -> None:
@@ -394,18 +396,16 @@ async def test_flushes_that_come_together_share_one_sync(kit, monkeypatch):
     first = asyncio.create_task(kit.partition.flush())
     assert await asyncio.to_thread(began.wait, 10)
     kit.append(b"b")
-    others = [asyncio.create_task(kit.partition.flush()) for _ in range(5)]
+    other_flushes = [asyncio.create_task(kit.partition.flush()) for _ in range(5)]
     await next_turn()
-    assert not any(task.done() for task in others)
+    assert not any(task.done() for task in other_flushes)
     go.set()
-    await asyncio.gather(first, *others)
+    await asyncio.gather(first, *other_flushes)
     assert kit.commits.rounds == 2
     assert kit.log.recovery_point == 2
 
 
-async def test_a_sync_that_a_cut_overtakes_says_nothing_of_what_comes_in_its_place(
-    kit, monkeypatch
-):
+async def test_sync_before_a_truncation_does_not_cover_later_records(kit, monkeypatch):
     began, go = threading.Event(), threading.Event()
     synced_at: list[int] = []
 
@@ -434,18 +434,18 @@ async def test_a_sync_that_a_cut_overtakes_says_nothing_of_what_comes_in_its_pla
     kit.log.check()
 
 
-async def test_a_flush_waits_for_the_thread_that_writes(kit, monkeypatch):
+async def test_flush_waits_for_an_append_in_a_thread(kit, monkeypatch):
     """Both would replace the file of the leader epochs."""
     kit.append(b"a")
-    held = HeldWrites(monkeypatch)
+    held_writes = HeldWrites(monkeypatch)
     append = asyncio.create_task(kit.append_in_turn(large()))
-    await held.wait_until_begun()
+    await held_writes.wait_until_begun()
     flush = asyncio.create_task(kit.partition.flush())
     settled = asyncio.create_task(kit.partition.until_settled())
     await next_turn()
     assert kit.log.recovery_point == 0
     assert not settled.done()
-    held.go.set()
+    held_writes.go.set()
     await asyncio.gather(append, flush, settled)
     assert kit.log.recovery_point == 2
 
@@ -462,7 +462,7 @@ async def test_a_flush_of_a_retired_partition_is_no_disk_failure(kit):
     assert caught.value.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-async def test_a_flush_that_failed_for_a_shortage_leaves_all_to_the_next_round(kit):
+async def test_flush_failing_with_emfile_is_retried_completely(kit):
     synced: list[str] = []
 
     kit.append(b"a")
@@ -484,7 +484,7 @@ async def test_a_flush_that_failed_for_a_shortage_leaves_all_to_the_next_round(k
     assert synced[-1] == kit.log.directory
 
 
-async def test_after_a_failed_sync_a_later_one_counts_for_nothing(kit):
+async def test_nothing_counts_as_flushed_after_a_failed_sync(kit):
     kit.append(b"a")
     kit.disk.fail(kit.log.directory, "sync", times=1)
     for _ in range(2):
@@ -496,7 +496,7 @@ async def test_after_a_failed_sync_a_later_one_counts_for_nothing(kit):
     assert (kit.log.recovery_point, len(kit.failures)) == (0, 1)
 
 
-async def test_a_sync_that_finds_no_room_has_lost_records(kit):
+async def test_sync_without_disk_space_is_a_disk_failure(kit):
     kit.append(b"a")
     kit.disk.error_number = errno.ENOSPC
     kit.disk.fail(kit.log.directory, "sync", times=1)
@@ -505,19 +505,19 @@ async def test_a_sync_that_finds_no_room_has_lost_records(kit):
     assert [error.errno for error in kit.failures] == [errno.ENOSPC]
 
 
-async def test_the_disk_that_fails_under_a_sync_is_the_one_that_was_synced(tmp_path):
-    one, two = tmp_path / "one", tmp_path / "two"
-    kit = Kit(one, is_always=True)
-    other = DataDirectory(LogDirectory.open(str(two), kit.disk, node_id=NODE))
+async def test_failed_sync_is_attributed_to_the_synced_directory(tmp_path):
+    first_path, second_path = tmp_path / "one", tmp_path / "two"
+    kit = Kit(first_path, is_always=True)
+    other = DataDirectory(LogDirectory.open(str(second_path), kit.disk, node_id=NODE))
     kit.append(b"a")
     await next_turn()
     assert kit.commits.rounds == 1  # it has begun
-    kit.disk.fail(one, "sync", times=1)
+    kit.disk.fail(first_path, "sync", times=1)
     kit.partition.move_to(other)
     await kit.commits.until_idle()
-    assert [each.errno for each in kit.failures] == [errno.EIO]  # of the first, says the kit
+    assert [error.errno for error in kit.failures] == [errno.EIO]  # of the first, says the kit
     assert kit.commits.rounds == 2
     assert kit.log.recovery_point == 1
     kit.log.close(clean=False)
-    for each in (kit.directory, other):
-        each.files.close()
+    for directory in (kit.directory, other):
+        directory.files.close()

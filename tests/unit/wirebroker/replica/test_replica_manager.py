@@ -61,7 +61,7 @@ def maintenance_of(server: Server) -> Maintenance:
     return Maintenance(broker_of(server))
 
 
-async def test_a_topic_is_there_when_its_creation_is_answered(tmp_path):
+async def test_created_topic_exists_when_the_request_is_answered(tmp_path):
     async with running(tmp_path) as server, client_of(server) as client:
         topic_id = await create_topic(client, "t", 3)
         replicas = replicas_of(server)
@@ -79,8 +79,8 @@ async def test_partitions_are_added(tmp_path):
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t", 1)
         await append(client, "t", batch(b"a"))
-        more = {"name": "t", "count": 3, "assignments": None}
-        request = {"topics": [more], "timeout_ms": 1_000}
+        topic_update = {"name": "t", "count": 3, "assignments": None}
+        request = {"topics": [topic_update], "timeout_ms": 1_000}
         await client.ask(ApiKey.CREATE_PARTITIONS, 3, request)
         assert directories(tmp_path) == {"t-0", "t-1", "t-2"}
         assert await append(client, "t", batch(b"b")) == 1
@@ -88,22 +88,22 @@ async def test_partitions_are_added(tmp_path):
 
 
 async def test_partitions_are_spread_over_directories(tmp_path):
-    one, two = tmp_path / "one", tmp_path / "two"
+    first_path, second_path = tmp_path / "one", tmp_path / "two"
 
-    async with running(one, two) as server, client_of(server) as client:
+    async with running(first_path, second_path) as server, client_of(server) as client:
         await create_topic(client, "t", 5)
         await create_topic(client, "u", 3)
-        assert len(directories(one)) == len(directories(two)) == 4
+        assert len(directories(first_path)) == len(directories(second_path)) == 4
         for index in range(5):
             await append(client, "t", batch(b"%d" % index), partition=index)
-    async with running(one, two) as server, client_of(server) as client:
+    async with running(first_path, second_path) as server, client_of(server) as client:
         assert len(list(replicas_of(server))) == 8
         for index in range(5):
-            found = await fetch(client, "t", 0, partition=index)
-            assert values_in(found.records) == [b"%d" % index]
+            fetched = await fetch(client, "t", 0, partition=index)
+            assert values_in(fetched.records) == [b"%d" % index]
 
 
-async def test_a_deleted_topic_is_gone_at_once_and_its_files_after_a_delay(tmp_path):
+async def test_deleted_topic_disappears_and_its_files_are_deleted_later(tmp_path):
     clock = MovedClock()
 
     async with running(tmp_path, clock=clock) as server, client_of(server) as client:
@@ -122,7 +122,7 @@ async def test_a_deleted_topic_is_gone_at_once_and_its_files_after_a_delay(tmp_p
         assert directories(tmp_path) == set()
 
 
-async def test_a_topic_of_the_same_name_begins_empty(tmp_path):
+async def test_recreated_topic_is_empty(tmp_path):
     async with running(tmp_path) as server, client_of(server) as client:
         for _ in range(3):
             await create_topic(client, "t")
@@ -132,7 +132,7 @@ async def test_a_topic_of_the_same_name_begins_empty(tmp_path):
         assert (await fetch(client, "t", 0)).high_watermark == 0
 
 
-async def test_what_a_last_run_could_not_remove_is_removed(tmp_path):
+async def test_leftover_deleted_directories_are_removed_after_a_restart(tmp_path):
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t")
         await delete_topic(client, "t")
@@ -142,7 +142,7 @@ async def test_what_a_last_run_could_not_remove_is_removed(tmp_path):
         assert directories(tmp_path) == set()
 
 
-async def test_a_restart_finds_everything_again(tmp_path):
+async def test_restart_keeps_everything(tmp_path):
     async with running(tmp_path) as server, client_of(server) as client:
         topic_id = await create_topic(client, "t", 2, max_message_bytes="5000")
         await append(client, "t", batch(b"a", b"b"))
@@ -156,7 +156,7 @@ async def test_a_restart_finds_everything_again(tmp_path):
         assert partition_of(server, "t", 1).log.log_end_offset == 0
 
 
-async def test_a_directory_that_the_metadata_does_not_know_is_put_aside(tmp_path, caplog):
+async def test_directory_unknown_to_the_metadata_becomes_stray(tmp_path, caplog):
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t")
         await append(client, "t", batch(b"a"))
@@ -169,7 +169,7 @@ async def test_a_directory_that_the_metadata_does_not_know_is_put_aside(tmp_path
     assert "alien-0" in caplog.text
 
 
-async def test_a_lost_topic_id_is_written_again(tmp_path):
+async def test_lost_topic_id_is_restored(tmp_path):
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t")
         await append(client, "t", batch(b"a"))
@@ -181,26 +181,26 @@ async def test_a_lost_topic_id_is_written_again(tmp_path):
     assert path.read_bytes() == before
 
 
-async def test_one_that_is_twice_where_nothing_names_it_keeps_the_broker_from_starting(tmp_path):
-    one, two = tmp_path / "one", tmp_path / "two"
+async def test_replica_in_two_unregistered_directories_stops_the_start(tmp_path):
+    first_path, second_path = tmp_path / "one", tmp_path / "two"
 
-    async with running(one, two) as server, client_of(server) as client:
+    async with running(first_path, second_path) as server, client_of(server) as client:
         await create_topic(client, "t")
-    (home,) = [path for path in (one, two) if (path / "t-0").exists()]
-    (other,) = {one, two} - {home}
+    (home,) = [path for path in (first_path, second_path) if (path / "t-0").exists()]
+    (other,) = {first_path, second_path} - {home}
     (other / "t-0").mkdir()
     for file in (home / "t-0").iterdir():
         (other / "t-0" / file.name).write_bytes(file.read_bytes())
-    for each in (one, two):  # directories with other ids than in the metadata
-        path = each / "meta.properties"
+    for log_dir in (first_path, second_path):  # directories with other ids than in the metadata
+        path = log_dir / "meta.properties"
         lines = path.read_text().splitlines(keepends=True)
         path.write_text("".join(line for line in lines if not line.startswith("directory.id")))
-    with pytest.raises(StartError, match="is there twice"):
-        async with running(one, two):
+    with pytest.raises(StartError, match=r"exists in two of log\.dirs"):
+        async with running(first_path, second_path):
             pass
 
 
-async def test_changed_configs_are_in_force_at_once(tmp_path):
+async def test_changed_configs_apply_immediately(tmp_path):
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t", 2)
         entry = {"name": "max.message.bytes", "config_operation": 0, "value": "100"}
@@ -211,7 +211,7 @@ async def test_changed_configs_are_in_force_at_once(tmp_path):
         assert result.error_code == ErrorCode.MESSAGE_TOO_LARGE
 
 
-async def test_checkpoints_hold_what_a_start_needs(tmp_path):
+async def test_checkpoints_contain_what_a_start_needs(tmp_path):
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t", flush_messages="1")
         await append(client, "t", batch(b"a", b"b"))
@@ -233,7 +233,7 @@ async def test_checkpoints_hold_what_a_start_needs(tmp_path):
         assert (tmp_path / "replication-offset-checkpoint").read_text() == "0\n1\nt 0 3\n"
 
 
-async def test_flush_ms_syncs_when_it_is_over(tmp_path):
+async def test_flush_ms_syncs_when_it_has_elapsed(tmp_path):
     clock = MovedClock()
 
     async with running(tmp_path, clock=clock) as server, client_of(server) as client:
@@ -253,7 +253,7 @@ async def test_flush_ms_syncs_when_it_is_over(tmp_path):
         assert partition_of(server, "never").log.recovery_point == 0
 
 
-async def test_a_checkpoint_that_cannot_be_written_takes_the_directory_offline(tmp_path, caplog):
+async def test_unwritable_checkpoint_takes_the_directory_offline(tmp_path, caplog):
     disk = FailingFiles()
 
     async with running(tmp_path, files=disk) as server, client_of(server) as client:
@@ -268,7 +268,7 @@ async def test_a_checkpoint_that_cannot_be_written_takes_the_directory_offline(t
     assert offline[0].levelno == logging.ERROR
 
 
-async def test_topics_created_without_a_disk_answer_storage_error(tmp_path):
+async def test_topics_created_on_a_failed_disk_return_storage_errors(tmp_path):
     disk = FailingFiles()
     home, broken = tmp_path / "home", tmp_path / "broken"
     settings = {"metadata.log.dir": str(home)}
@@ -283,13 +283,13 @@ async def test_topics_created_without_a_disk_answer_storage_error(tmp_path):
         for index in range(3):
             result = await produce(client, "t", batch(b"a"), partition=index)
             assert result.error_code == ErrorCode.KAFKA_STORAGE_ERROR
-            found = await fetch(client, "t", 0, partition=index)
-            assert found.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+            fetched = await fetch(client, "t", 0, partition=index)
+            assert fetched.error_code == ErrorCode.KAFKA_STORAGE_ERROR
         await delete_topic(client, "t")
         disk.broken.clear()
 
 
-async def test_a_disk_that_fails_at_the_stop_is_recovered_at_the_next_start(tmp_path, caplog):
+async def test_disk_failing_at_the_stop_is_recovered_at_the_next_start(tmp_path, caplog):
     disk = FailingFiles()
 
     async with running(tmp_path, files=disk) as server, client_of(server) as client:
@@ -302,7 +302,7 @@ async def test_a_disk_that_fails_at_the_stop_is_recovered_at_the_next_start(tmp_
     assert "was not closed cleanly" in caplog.text
 
 
-async def test_nothing_is_appended_any_more_when_the_logs_are_about_to_close(tmp_path):
+async def test_appends_are_refused_before_the_logs_close(tmp_path):
     """Records after the clean end would share their offsets with those appended after a restart."""
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t")
@@ -315,7 +315,7 @@ async def test_nothing_is_appended_any_more_when_the_logs_are_about_to_close(tmp
         assert caught.value.code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-async def test_checkpoints_are_written_one_after_the_other(tmp_path, monkeypatch):
+async def test_checkpoints_are_written_sequentially(tmp_path, monkeypatch):
     """A write abandoned at the stop may still be running in its thread."""
     began, go = threading.Event(), threading.Event()
     order: list[str] = []
@@ -345,7 +345,7 @@ async def test_checkpoints_are_written_one_after_the_other(tmp_path, monkeypatch
     assert order[:4] == ["0 begins", "0 ends", "1 begins", "1 ends"]
 
 
-async def test_a_deleted_topic_stays_in_no_checkpoint_that_is_being_written(tmp_path, monkeypatch):
+async def test_deleted_topic_is_removed_from_a_checkpoint_being_written(tmp_path, monkeypatch):
     """A new topic of the same name would begin at the deleted one's offsets."""
     began, go = threading.Event(), threading.Event()
     write = LogDirectory.write_log_start_offsets
@@ -373,7 +373,7 @@ async def test_a_deleted_topic_stays_in_no_checkpoint_that_is_being_written(tmp_
         assert (tmp_path / "log-start-offset-checkpoint").read_text() == "0\n0\n"
 
 
-def test_settings_that_nobody_uses_any_more_are_forgotten():
+def test_unused_topic_settings_are_forgotten():
     logs = TopicLogs(Files(), Config({}), on_roll=lambda log: None)
     topic = TopicImage("t", bytes(16), {})
     for number in range(3 * MOST_SETTINGS):
@@ -384,14 +384,14 @@ def test_settings_that_nobody_uses_any_more_are_forgotten():
     assert len(logs) <= MOST_SETTINGS
 
 
-async def test_a_topic_with_remote_storage_is_offline_and_its_files_stay(tmp_path, caplog):
+async def test_topic_with_remote_storage_is_offline_and_keeps_its_files(tmp_path, caplog):
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t")
         await append(client, "t", batch(b"a"))
         await give_remote_storage(server, "t")
     async with running(tmp_path) as server, client_of(server) as client:
-        found = await fetch(client, "t", 0)
-        assert found.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        fetched = await fetch(client, "t", 0)
+        assert fetched.error_code == ErrorCode.KAFKA_STORAGE_ERROR
         assert caplog.text.count("topic t has remote.storage.enable=true") == 1
         # The controller knows: the partition has no leader.
         image = broker_of(server).metadata.image

@@ -54,8 +54,8 @@ class Listener:
             self.told.append(f"+{partition}@{epoch}")
 
     def take(self) -> list[str]:
-        told, self.told = self.told, []
-        return told
+        events, self.told = self.told, []
+        return events
 
 
 def partition_of(server: Server, topic: str = "t", index: int = 0) -> Partition:
@@ -76,7 +76,7 @@ async def enter(server: Server, partition: Partition, **fields: Any) -> None:
     transitions.tell()
 
 
-async def test_leaderships_are_told_at_creation_deletion_and_the_stop(tmp_path):
+async def test_leaderships_are_reported_at_creation_deletion_and_stop(tmp_path):
     listener = Listener()
     async with running(tmp_path) as server, client_of(server) as client:
         broker_of(server).replicas.leaderships.subscribe(listener)
@@ -94,7 +94,7 @@ async def test_leaderships_are_told_at_creation_deletion_and_the_stop(tmp_path):
         assert listener.take() == ["+u-0@2"], "each term has an epoch of its own"
 
 
-async def test_a_failed_disk_resigns_what_lies_on_it(tmp_path, caplog):
+async def test_failed_disk_resigns_its_leaderships(tmp_path, caplog):
     disk, listener = FailingFiles(), Listener()
     async with running(tmp_path, files=disk) as server, client_of(server) as client:
         await create_topic(client, "t", 2)
@@ -114,7 +114,7 @@ async def test_a_failed_disk_resigns_what_lies_on_it(tmp_path, caplog):
     assert caplog.text.count("is offline until a restart") == 1
 
 
-async def test_a_later_epoch_of_the_same_leader_is_an_election_alone(tmp_path):
+async def test_later_epoch_of_the_same_leader_is_reported_as_an_election(tmp_path):
     listener = Listener()
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t")
@@ -127,7 +127,7 @@ async def test_a_later_epoch_of_the_same_leader_is_an_election_alone(tmp_path):
         assert listener.take() == ["+t-0@1", "-t-0@1", "+t-0@4"]
 
 
-async def test_who_waits_for_a_leader_that_goes_is_told_at_once(tmp_path):
+async def test_leader_change_answers_waiting_requests(tmp_path):
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t")
         partition = partition_of(server)
@@ -142,17 +142,17 @@ async def test_who_waits_for_a_leader_that_goes_is_told_at_once(tmp_path):
             await until(lambda: partition.watcher_count == 2)
             await enter(server, partition, leader=2, replicas=(1, 2))
             answer: Any = await client.receive(ApiKey.PRODUCE, VERSION, producing)
-            (found,) = answer.responses[0].partition_responses
-            assert found.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
-            told = found.current_leader
-            assert (told.leader_id, told.leader_epoch) == (2, 2)
+            (partition_result,) = answer.responses[0].partition_responses
+            assert partition_result.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+            current_leader = partition_result.current_leader
+            assert (current_leader.leader_id, current_leader.leader_epoch) == (2, 2)
             fetched: Any = await reader.receive(ApiKey.FETCH, VERSION, fetching)
             (part,) = fetched.responses[0].partitions
             assert part.error_code == ErrorCode.FENCED_LEADER_EPOCH
         assert partition.watcher_count == 0
 
 
-async def test_a_role_waits_for_the_thread_that_writes_under_the_one_before(tmp_path, monkeypatch):
+async def test_role_change_waits_for_an_append_in_a_thread(tmp_path, monkeypatch):
     listener = Listener()
     settings = {"message.max.bytes": str(8 << 20)}
     async with running(tmp_path, settings=settings) as server, client_of(server) as client:
@@ -161,19 +161,19 @@ async def test_a_role_waits_for_the_thread_that_writes_under_the_one_before(tmp_
         leaderships = broker_of(server).replicas.leaderships
         leaderships.subscribe(listener)
         listener.take()
-        held = HeldWrites(monkeypatch)
+        held_writes = HeldWrites(monkeypatch)
         records = memoryview(bytearray(batch(large())))
         writing = asyncio.create_task(
             partition.append_in_turn(
                 records, now_ms=TIMESTAMP_MS, request_version=12, slices=Slices(SystemClock())
             )
         )
-        await held.wait_until_begun()
+        await held_writes.wait_until_begun()
         entering = asyncio.create_task(enter(server, partition, leader=2, replicas=(1, 2)))
-        behind = asyncio.create_task(append_error(server))
-        assert await behind == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        late_append = asyncio.create_task(append_error(server))
+        assert await late_append == ErrorCode.NOT_LEADER_OR_FOLLOWER
         assert listener.take() == []
-        held.go.set()
+        held_writes.go.set()
         assert (await writing).base_offset == 0
         await entering
         assert listener.take() == ["-t-0@0"]
@@ -190,31 +190,31 @@ async def append_error(server: Server) -> int:
         return code
 
 
-async def test_every_transition_and_change_of_settings_raises_the_serving_epoch(tmp_path):
+async def test_each_role_or_config_change_raises_the_serving_epoch(tmp_path):
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t")
         partition = partition_of(server)
-        seen = [partition.serving_epoch]
+        epochs = [partition.serving_epoch]
         await enter(server, partition, replicas=(1, 2))
-        seen.append(partition.serving_epoch)
+        epochs.append(partition.serving_epoch)
         leading = partition.leading
         assert leading is not None
         change = partition.ask_for_isr({1})
-        seen.append(partition.serving_epoch)
+        epochs.append(partition.serving_epoch)
         partition.isr_refused(change)
-        seen.append(partition.serving_epoch)
+        epochs.append(partition.serving_epoch)
         partition.ask_for_isr({1})
-        seen.append(partition.serving_epoch)
+        epochs.append(partition.serving_epoch)
         partition.isr_accepted({1}, partition_epoch=9)
-        seen.append(partition.serving_epoch)
+        epochs.append(partition.serving_epoch)
         partition.use_settings(partition.log.settings)
-        seen.append(partition.serving_epoch)
+        epochs.append(partition.serving_epoch)
         await enter(server, partition, leader=2, replicas=(1, 2))
-        seen.append(partition.serving_epoch)
-        assert all(before < after for before, after in pairwise(seen)), seen
+        epochs.append(partition.serving_epoch)
+        assert all(before < after for before, after in pairwise(epochs)), epochs
 
 
-async def test_a_follower_begins_at_the_checkpoint_and_a_leader_of_its_own_at_the_end(tmp_path):
+async def test_follower_starts_at_the_checkpoint_and_sole_leader_at_the_log_end(tmp_path):
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t")
         await append(client, "t", batch(b"a", b"b", b"c"))
@@ -237,11 +237,11 @@ async def test_a_follower_begins_at_the_checkpoint_and_a_leader_of_its_own_at_th
     assert "t 0 2" in checkpoint.read_text()
     async with running(tmp_path) as server, client_of(server) as client:
         assert partition_of(server).log.high_watermark == 3
-        found = await fetch(client, "t", 0)
-        assert values_in(found.records) == [b"a", b"b", b"c"]
+        fetched = await fetch(client, "t", 0)
+        assert values_in(fetched.records) == [b"a", b"b", b"c"]
 
 
-async def test_a_partition_that_is_placed_elsewhere_goes(tmp_path):
+async def test_reassigned_partition_is_removed(tmp_path):
     listener = Listener()
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t", 2)

@@ -24,13 +24,13 @@ KEPT = 10
 
 
 @pytest.mark.parametrize(("level", "lost"), [(1, 0), (0, ACKNOWLEDGED - KEPT)])
-async def test_acknowledged_records_survive_a_lost_tail_beside_a_restart(
+async def test_acknowledged_records_survive_a_lost_tail_during_a_restart(
     tmp_path: Path, level: int, lost: int
 ) -> None:
     async with Cluster(tmp_path, settings={"min.insync.replicas": "2"}) as cluster:
         cluster.write(feature_level(ELIGIBLE_LEADER_REPLICAS, level))
         cluster.create_topic((1, 2, 3))
-        await until(lambda: all(_has_topic(cluster, each) for each in (1, 2, 3)))
+        await until(lambda: all(_has_topic(cluster, node_id) for node_id in (1, 2, 3)))
         for number in range(KEPT):
             await cluster.leader().produce(b"%d" % number)
         log = tmp_path / "3" / "t-0" / "00000000000000000000.log"
@@ -49,8 +49,10 @@ async def test_acknowledged_records_survive_a_lost_tail_beside_a_restart(
         await cluster.start(3)
         await cluster.start(2)
         await until(lambda: set(cluster.state().isr) == {2, 3})
-        left = sum(1 for _ in iterate_batches(memoryview(stored(cluster.leader().partition()))))
-        assert ACKNOWLEDGED - left == lost
+        remaining = sum(
+            1 for _ in iterate_batches(memoryview(stored(cluster.leader().partition())))
+        )
+        assert ACKNOWLEDGED - remaining == lost
 
 
 def _has_topic(cluster: Cluster, node_id: int) -> bool:

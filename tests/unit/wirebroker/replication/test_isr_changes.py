@@ -43,7 +43,7 @@ class Controller:
         (topic,) = body(3)["topics"]
         (partition,) = topic["partitions"]
         members = partition["new_isr_with_epochs"]
-        self.asked.append({each["broker_id"]: each["broker_epoch"] for each in members})
+        self.asked.append({member["broker_id"]: member["broker_epoch"] for member in members})
         if len(self.asked) == 1:
             self._meanwhile()
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
@@ -52,7 +52,7 @@ class Controller:
         return response_message(key).struct_class(topics=topics)
 
 
-async def test_a_follower_that_has_lost_all_since_is_not_the_one_that_was_asked_for(
+async def test_restarted_follower_is_dropped_from_a_retried_isr_change(
     tmp_path: Path,
 ) -> None:
     """By the time of the retry the follower may have restarted (KIP-903)."""

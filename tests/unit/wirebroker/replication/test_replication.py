@@ -27,22 +27,22 @@ if TYPE_CHECKING:
     from wirebroker.replica.partition import Partition
 
 
-def are_equal(first: Partition, others: Sequence[Partition]) -> bool:
+def are_equal(first: Partition, followers: Sequence[Partition]) -> bool:
     return all(
-        each.log.log_end_offset == first.log.log_end_offset
-        and each.log.high_watermark == first.log.high_watermark == first.log.log_end_offset
-        for each in others
+        follower.log.log_end_offset == first.log.log_end_offset
+        and follower.log.high_watermark == first.log.high_watermark == first.log.log_end_offset
+        for follower in followers
     )
 
 
 async def until_equal(cluster: Cluster, *node_ids: int, index: int = 0) -> None:
-    first, *others = [cluster[each].partition(index=index) for each in node_ids]
-    await until(lambda: are_equal(first, others))
-    for each in others:
-        assert stored(each) == stored(first)
-        assert each.log.leader_epochs.entries == first.log.leader_epochs.entries
-        each.check()
-        each.log.check()
+    first, *followers = [cluster[node_id].partition(index=index) for node_id in node_ids]
+    await until(lambda: are_equal(first, followers))
+    for follower in followers:
+        assert stored(follower) == stored(first)
+        assert follower.log.leader_epochs.entries == first.log.leader_epochs.entries
+        follower.check()
+        follower.log.check()
 
 
 def isr_of(leader: Member) -> tuple[int, ...]:
@@ -56,7 +56,7 @@ async def held(cluster: Cluster, *node_ids: int) -> None:
     def has(member: Member) -> bool:
         return bool(member.replicas.find("t", b"", by_id=False)[0])
 
-    await until(lambda: all(has(cluster[each]) for each in node_ids))
+    await until(lambda: all(has(cluster[node_id]) for node_id in node_ids))
 
 
 async def fetch(member: Member, offset: int, version: int = 12, **fields: Any) -> Any:
@@ -69,7 +69,7 @@ async def fetch(member: Member, offset: int, version: int = 12, **fields: Any) -
     return answer.responses[0].partitions[0]
 
 
-async def test_followers_have_what_the_leader_has_byte_for_byte(tmp_path):
+async def test_followers_copy_the_leaders_log_byte_for_byte(tmp_path):
     # Long enough for a busy machine: no replica leaves the ISR.
     async with Cluster(tmp_path, settings={"replica.lag.time.max.ms": "30000"}) as cluster:
         cluster.create_topic((1, 2, 3), (2, 3, 1))
@@ -82,7 +82,7 @@ async def test_followers_have_what_the_leader_has_byte_for_byte(tmp_path):
         assert cluster.decided == [], "nobody has left the ISR"
 
 
-async def test_acks_all_waits_for_the_followers_and_needs_enough_of_them(tmp_path):
+async def test_acks_all_waits_for_followers_and_needs_min_insync_replicas(tmp_path):
     async with Cluster(tmp_path) as cluster:
         cluster.create_topic((1, 2, 3))
         cluster.set_config("min.insync.replicas", "2")
@@ -101,7 +101,7 @@ async def test_acks_all_waits_for_the_followers_and_needs_enough_of_them(tmp_pat
         await until_equal(cluster, 1, 2)
 
 
-async def test_who_lags_leaves_the_isr_and_who_caught_up_comes_back(tmp_path):
+async def test_lagging_follower_leaves_the_isr_and_returns_when_caught_up(tmp_path):
     async with Cluster(tmp_path) as cluster:
         cluster.create_topic((1, 2, 3))
         await held(cluster, 1, 2, 3)
@@ -117,7 +117,7 @@ async def test_who_lags_leaves_the_isr_and_who_caught_up_comes_back(tmp_path):
         await until_equal(cluster, 1, 2, 3)
 
 
-async def test_a_leader_that_died_comes_back_and_drops_what_nobody_else_had(tmp_path):
+async def test_restarted_leader_truncates_unreplicated_records(tmp_path):
     async with Cluster(tmp_path, settings={"replica.lag.time.max.ms": "60000"}) as cluster:
         cluster.create_topic((1, 2, 3))
         await held(cluster, 1, 2, 3)
@@ -144,7 +144,7 @@ async def test_a_leader_that_died_comes_back_and_drops_what_nobody_else_had(tmp_
         await until(lambda: set(cluster.state().isr) == {1, 2, 3})
 
 
-async def test_a_follower_begins_where_the_leaders_log_begins(tmp_path):
+async def test_follower_starts_at_the_leaders_log_start(tmp_path):
     async with Cluster(tmp_path, node_ids=(1, 2)) as cluster:
         cluster.create_topic((1, 2))
         await held(cluster, 1, 2)
@@ -166,7 +166,7 @@ async def test_a_follower_begins_where_the_leaders_log_begins(tmp_path):
         await until(lambda: follower.log.log_start_offset == 9)
 
 
-async def test_a_follower_that_is_ahead_of_an_unclean_leader_ends_where_that_ends(tmp_path):
+async def test_follower_ahead_of_an_unclean_leader_is_truncated(tmp_path):
     async with Cluster(tmp_path, node_ids=(1, 2)) as cluster:
         cluster.create_topic((1, 2))
         await held(cluster, 1, 2)
@@ -183,7 +183,7 @@ async def test_a_follower_that_is_ahead_of_an_unclean_leader_ends_where_that_end
         assert values_in(stored(cluster[1].partition())) == [b"a", b"c"]
 
 
-async def test_a_follower_whose_epoch_its_leader_does_not_know_asks_after_pauses(tmp_path, caplog):
+async def test_follower_with_an_epoch_unknown_to_the_leader_retries_with_pauses(tmp_path, caplog):
     """OFFSET_OUT_OF_RANGE within the leader's bounds: immediate retries would never end."""
     async with Cluster(tmp_path, node_ids=(1, 2)) as cluster:
         cluster.create_topic((1, 2))
@@ -193,10 +193,12 @@ async def test_a_follower_whose_epoch_its_leader_does_not_know_asks_after_pauses
         cluster[1].partition().log.leader_epochs.clear()
 
         def refusals() -> int:
-            return sum("OFFSET_OUT_OF_RANGE" in each.message for each in caplog.records)
+            return sum("OFFSET_OUT_OF_RANGE" in record.message for record in caplog.records)
 
         await until(lambda: refusals() >= 2)
-        times = [each.created for each in caplog.records if "OFFSET_OUT_OF_RANGE" in each.message]
+        times = [
+            record.created for record in caplog.records if "OFFSET_OUT_OF_RANGE" in record.message
+        ]
         assert times[1] - times[0] >= 0.01
         cluster.elect(1)  # an epoch that it knows
         await until(lambda: cluster[1].partition().leader_epoch == 1)
@@ -205,7 +207,7 @@ async def test_a_follower_whose_epoch_its_leader_does_not_know_asks_after_pauses
         await until(lambda: values_in(stored(follower)) == [b"a", b"b"])
 
 
-async def test_what_a_follower_of_javas_is_told(tmp_path):
+async def test_fetch_errors_for_a_java_follower_are_in_kafkas_order(tmp_path):
     """The order of checks: epoch, leader, replica, divergence, then the range of offsets."""
     async with Cluster(tmp_path, node_ids=(1, 2)) as cluster:
         cluster.create_topic((1, 2))
@@ -222,17 +224,17 @@ async def test_what_a_follower_of_javas_is_told(tmp_path):
             assert (await ask(3, current_leader_epoch=epoch)).error_code == code
         cluster.elect(1)
         await until(lambda: leader.partition().leader_epoch == 1)
-        found = await ask(3, current_leader_epoch=0)
-        assert found.error_code == ErrorCode.FENCED_LEADER_EPOCH
-        assert (found.current_leader.leader_id, found.current_leader.leader_epoch) == (1, 1)
+        response = await ask(3, current_leader_epoch=0)
+        assert response.error_code == ErrorCode.FENCED_LEADER_EPOCH
+        assert (response.current_leader.leader_id, response.current_leader.leader_epoch) == (1, 1)
         for fields, code in (
             ({"current_leader_epoch": 1}, ErrorCode.UNKNOWN_LEADER_EPOCH),
             ({}, ErrorCode.NOT_LEADER_OR_FOLLOWER),
         ):
             assert (await ask(0, replica=9, **fields)).error_code == code
-        found = await ask(99, last_fetched_epoch=0)
-        assert found.error_code == ErrorCode.NONE
-        assert (found.diverging_epoch.epoch, found.diverging_epoch.end_offset) == (0, 3)
+        response = await ask(99, last_fetched_epoch=0)
+        assert response.error_code == ErrorCode.NONE
+        assert (response.diverging_epoch.epoch, response.diverging_epoch.end_offset) == (0, 3)
         assert (await ask(99)).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
         other = await fetch(cluster[2], 0, 18, replica_state={"replica_id": 1, "replica_epoch": 1})
         assert other.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -244,17 +246,17 @@ async def test_consumers_read_from_followers_up_to_their_high_watermark(tmp_path
         await held(cluster, 1, 2)
         await cluster[1].produce(b"a")
         await until_equal(cluster, 1, 2)
-        found = await fetch(cluster[2], 0)
-        assert values_in(found.records) == [b"a"]
+        fetched = await fetch(cluster[2], 0)
+        assert values_in(fetched.records) == [b"a"]
         assert (await fetch(cluster[2], 0, 10)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
         waiting = asyncio.create_task(fetch(cluster[2], 1, min_bytes=1, max_wait_ms=20_000))
         await until(lambda: cluster[2].partition().watcher_count)
         await cluster[1].produce(b"b")
-        found = await waiting
-        assert values_in(found.records) == [b"b"]
+        fetched = await waiting
+        assert values_in(fetched.records) == [b"b"]
 
 
-async def test_a_tool_that_asks_each_replica_is_told_each_ones_end(tmp_path):
+async def test_debugging_replica_id_gets_the_log_end_of_each_replica(tmp_path):
     """Replica id -2 (ListOffsetsRequest.DEBUGGING_REPLICA_ID); consumers are sent to the leader."""
     async with Cluster(tmp_path, node_ids=(1, 2)) as cluster:
         cluster.create_topic((1, 2))
@@ -267,15 +269,15 @@ async def test_a_tool_that_asks_each_replica_is_told_each_ones_end(tmp_path):
             topics = [{"name": "t", "partitions": [partition]}]
             request = {"replica_id": replica_id, "isolation_level": 0, "topics": topics}
             answer = await cluster[node_id].ask(ApiKey.LIST_OFFSETS, 7, request)
-            (found,) = answer.topics[0].partitions
-            return found.error_code, found.offset
+            (result,) = answer.topics[0].partitions
+            return result.error_code, result.offset
 
         assert await end_of(1, -1) == await end_of(1, -2) == (0, 1)
         assert await end_of(2, -2) == (0, 1)
         assert await end_of(2, -1) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
 
 
-async def test_a_leader_names_the_replica_in_the_clients_rack(tmp_path):
+async def test_leader_returns_the_preferred_replica_of_the_clients_rack(tmp_path):
     settings = {"replica.selector.class": RACK_AWARE}
     async with Cluster(tmp_path, settings=settings) as cluster:
         cluster.create_topic((1, 2, 3))
@@ -289,19 +291,17 @@ async def test_a_leader_names_the_replica_in_the_clients_rack(tmp_path):
             ("rack-9", -1, [b"a"]),
             ("", -1, [b"a"]),
         ):
-            found = await fetch(cluster[1], 0, rack_id=rack)
-            assert (found.preferred_read_replica, values_in(found.records)) == (named, values)
+            fetched = await fetch(cluster[1], 0, rack_id=rack)
+            assert (fetched.preferred_read_replica, values_in(fetched.records)) == (named, values)
         await cluster.kill(3, is_noticed=False)
         await cluster[1].produce(b"b")  # which 3 lacks
         await until(lambda: isr_of(cluster[1]) == (1, 2))
         assert (await fetch(cluster[1], 0, rack_id="rack-3")).preferred_read_replica == -1
-        found = await fetch(cluster[2], 0, rack_id="rack-2")
-        assert values_in(found.records) == [b"a"]
+        fetched = await fetch(cluster[2], 0, rack_id="rack-2")
+        assert values_in(fetched.records) == [b"a"]
 
 
-async def test_a_replica_that_a_thread_is_at_work_on_is_fetched_later_and_holds_up_no_other(
-    tmp_path, caplog
-):
+async def test_replica_with_an_append_in_progress_does_not_delay_others(tmp_path, caplog):
     async with Cluster(tmp_path, node_ids=(1, 2)) as cluster:
         cluster.create_topic((1, 2), (1, 2))
         await held(cluster, 1, 2)
@@ -312,18 +312,18 @@ async def test_a_replica_that_a_thread_is_at_work_on_is_fetched_later_and_holds_
             await until_equal(cluster, 1, 2, index=1)
         assert await waiting == 0
         await until_equal(cluster, 1, 2)
-        assert "it is asked again" not in caplog.text
+        assert "cannot process a response" not in caplog.text
 
 
 async def delete_records(member: Member, offset: int, timeout_ms: int) -> tuple[int, int]:
     partition = {"partition_index": 0, "offset": offset}
     body = {"topics": [{"name": "t", "partitions": [partition]}], "timeout_ms": timeout_ms}
     answer = await member.ask(ApiKey.DELETE_RECORDS, 2, body)
-    (found,) = answer.topics[0].partitions
-    return found.error_code, found.low_watermark
+    (result,) = answer.topics[0].partitions
+    return result.error_code, result.low_watermark
 
 
-async def test_deleted_records_are_gone_from_all_followers_when_it_is_answered(tmp_path):
+async def test_delete_records_is_answered_once_all_followers_deleted(tmp_path):
     importlib.import_module("wirebroker.api.data.delete_records")
     async with Cluster(tmp_path) as cluster:
         cluster.create_topic((1, 2, 3))
@@ -332,8 +332,8 @@ async def test_deleted_records_are_gone_from_all_followers_when_it_is_answered(t
             await cluster[1].produce(value)
         await until_equal(cluster, 1, 2, 3)
         assert await delete_records(cluster[1], 2, 10_000) == (0, 2)
-        for each in (1, 2, 3):
-            assert cluster[each].partition().log.log_start_offset == 2
+        for node_id in (1, 2, 3):
+            assert cluster[node_id].partition().log.log_start_offset == 2
         await cluster[3].replication.stop()
         error = int(ErrorCode.REQUEST_TIMED_OUT)
         assert await delete_records(cluster[1], 3, 50) == (error, 2)
@@ -344,7 +344,7 @@ async def test_deleted_records_are_gone_from_all_followers_when_it_is_answered(t
         assert await waiting == (int(ErrorCode.NOT_LEADER_OR_FOLLOWER), -1)
 
 
-async def test_an_error_of_a_whole_answer_is_asked_for_again_after_longer_and_longer(
+async def test_error_of_a_whole_fetch_response_is_retried_with_backoff(
     tmp_path, monkeypatch, caplog
 ):
     caplog.set_level(logging.INFO, "wirebroker.replication.replica_fetcher")
@@ -359,12 +359,12 @@ async def test_an_error_of_a_whole_answer_is_asked_for_again_after_longer_and_lo
         serve = cluster[1].peer.answers[ApiKey.FETCH]
         errors = [ErrorCode.UNKNOWN_SERVER_ERROR] * 3
 
-        def refuse(asked: Asked) -> None:
+        def refuse(request: Asked) -> None:
             if errors:
                 body = {"error_code": int(errors.pop()), "responses": [], "session_id": 0}
-                asked.answer_bytes(encode_response(asked.key, asked.version, body))
+                request.answer_bytes(encode_response(request.key, request.version, body))
             else:
-                serve(asked)
+                serve(request)
 
         cluster[1].peer.answers[ApiKey.FETCH] = refuse
         cluster.create_topic((1, 2))
@@ -373,48 +373,52 @@ async def test_an_error_of_a_whole_answer_is_asked_for_again_after_longer_and_lo
         await until_equal(cluster, 1, 2)
     assert not errors
     assert pauses[:3] == [0.01, 0.02, 0.04]
-    said = [each.getMessage() for each in caplog.records]
-    assert said.count("replicas of broker 1 wait: UNKNOWN_SERVER_ERROR") == 1
-    assert said.count("replicas of broker 1 are fetched again") == 1
+    messages = [record.getMessage() for record in caplog.records]
+    assert messages.count("cannot fetch from broker 1, retrying: UNKNOWN_SERVER_ERROR") == 1
+    assert messages.count("fetching from broker 1 again") == 1
 
 
-async def test_what_was_told_under_another_epoch_is_told_again(tmp_path):
+async def test_high_watermark_is_sent_again_after_an_epoch_change(tmp_path):
     async with Cluster(tmp_path, node_ids=(1, 2)) as cluster:
         cluster.create_topic((1, 2))
         await held(cluster, 1, 2)
         leader, follower = cluster[1], cluster[2]
         serve = leader.peer.answers[ApiKey.FETCH]
-        kept: list[tuple[Any, bytes]] = []
+        withheld: list[tuple[Any, bytes]] = []
 
-        def keep(asked: Asked) -> None:
-            send = asked.answer_bytes
+        def keep(request: Asked) -> None:
+            send = request.answer_bytes
 
             def keep_or_send(body: bytes, **_: Any) -> None:
-                answer = decode_response(asked.key, asked.version, body)
-                told = [each.high_watermark for row in answer.responses for each in row.partitions]
-                if 1 in told and not kept:
-                    kept.append((send, body))
+                answer = decode_response(request.key, request.version, body)
+                high_watermarks = [
+                    partition.high_watermark
+                    for row in answer.responses
+                    for partition in row.partitions
+                ]
+                if 1 in high_watermarks and not withheld:
+                    withheld.append((send, body))
                 else:
                     send(body)
 
-            asked.answer_bytes = keep_or_send  # type: ignore[method-assign]
-            serve(asked)
+            request.answer_bytes = keep_or_send  # type: ignore[method-assign]
+            serve(request)
 
         leader.peer.answers[ApiKey.FETCH] = keep
         await leader.produce(b"a")
         # The high watermark is sent only once; then the epoch changes.
-        await until(lambda: bool(kept))
+        await until(lambda: bool(withheld))
         cluster.elect(1)
         await until(
             lambda: leader.partition().leader_epoch == follower.partition().leader_epoch == 1
         )
         assert follower.partition().log.high_watermark == 0
-        [(send, body)] = kept
+        [(send, body)] = withheld
         send(body)
         await until(lambda: follower.partition().log.high_watermark == 1)
 
 
-async def test_partitions_are_spread_over_fetchers_and_leave_them(tmp_path):
+async def test_partitions_are_spread_over_fetchers_and_removed(tmp_path):
     async with Cluster(
         tmp_path, node_ids=(1, 2), settings={"num.replica.fetchers": "3"}
     ) as cluster:
@@ -435,9 +439,7 @@ async def test_partitions_are_spread_over_fetchers_and_leave_them(tmp_path):
 
 
 @pytest.mark.parametrize("side", ["leader", "follower"])
-async def test_a_replica_that_comes_back_is_copied_no_faster_than_its_quota_allows(
-    tmp_path, side, monkeypatch
-):
+async def test_returning_replica_is_copied_within_its_quota(tmp_path, side, monkeypatch):
     delays: list[float] = []
     delay_s = ReplicationQuota.delay_s
 
@@ -473,7 +475,7 @@ async def test_a_replica_that_comes_back_is_copied_no_faster_than_its_quota_allo
 
 
 @pytest.mark.parametrize("side", ["leader", "follower"])
-async def test_a_throttled_replica_waits_until_its_rate_is_lifted(tmp_path, side, monkeypatch):
+async def test_throttled_replica_waits_until_its_rate_is_removed(tmp_path, side, monkeypatch):
     refused: list[float] = []
     delay_s = ReplicationQuota.delay_s
 

@@ -17,7 +17,7 @@ from wirebroker.request.fetch_sessions import (
     MAX_EPOCH,
     FetchContext,
     FetchSessions,
-    asked_partitions,
+    requested_partitions,
 )
 
 BY_NAME, BY_ID = 12, 13
@@ -55,31 +55,31 @@ class Fetcher:
         # Fields of the next results, by partition.
         self.state: dict[int, dict] = {}
 
-    def begin(self, wanted: FetchRequest) -> FetchContext:
-        asked = asked_partitions(wanted)
+    def begin(self, fetch_request: FetchRequest) -> FetchContext:
+        requested = requested_partitions(fetch_request)
         context = self.sessions.context(
-            wanted, asked, version=self.version, now_ms=self.now_ms, owner=self.owner
+            fetch_request, requested, version=self.version, now_ms=self.now_ms, owner=self.owner
         )
-        in_one_go(context.resume(wanted, asked))
+        in_one_go(context.resume(fetch_request, requested))
         return context
 
     def finish(self, context: FetchContext) -> list[int]:
         results = []
-        for asked in context.partitions:
-            index = asked.wanted.index
+        for partition in context.partitions:
+            index = partition.wanted.index
             fields: dict[str, Any] = {"high_watermark": 0, "log_start_offset": 0, "records": b""}
             fields |= self.state.get(index, {})
-            results.append((asked, FetchPartitionResult(index, **fields)))
+            results.append((partition, FetchPartitionResult(index, **fields)))
         in_one_go(context.select(results, version=self.version, now_ms=self.now_ms))
-        return [asked.wanted.index for asked, _ in context.chosen]
+        return [partition.wanted.index for partition, _ in context.chosen]
 
-    def ask(self, *indexes: int, **more) -> tuple[FetchContext, list[int]]:
-        context = self.begin(request(*indexes, version=self.version, **more))
+    def ask(self, *indexes: int, **fields) -> tuple[FetchContext, list[int]]:
+        context = self.begin(request(*indexes, version=self.version, **fields))
         return context, self.finish(context)
 
     def open(self, *indexes: int) -> int:
-        context, answered = self.ask(*indexes)
-        assert answered == list(indexes)
+        context, answered_indexes = self.ask(*indexes)
+        assert answered_indexes == list(indexes)
         assert context.session_id != 0
         return context.session_id
 
@@ -90,23 +90,23 @@ def fetcher():
 
 
 def test_a_request_without_a_session_gets_none(fetcher):
-    context, answered = fetcher.ask(0, 1, session=(0, -1))
-    assert (context.session_id, answered, len(fetcher.sessions)) == (0, [0, 1], 0)
+    context, answered_indexes = fetcher.ask(0, 1, session=(0, -1))
+    assert (context.session_id, answered_indexes, len(fetcher.sessions)) == (0, [0, 1], 0)
 
 
-def test_a_full_request_opens_a_session_and_answers_all(fetcher):
-    context, answered = fetcher.ask(0, 1)
+def test_full_request_opens_a_session_and_returns_all_partitions(fetcher):
+    context, answered_indexes = fetcher.ask(0, 1)
     assert context.session_id > 0
-    assert answered == [0, 1]
+    assert answered_indexes == [0, 1]
     assert len(fetcher.sessions) == 1
 
 
-def test_an_incremental_request_reads_all_and_answers_only_news(fetcher):
+def test_incremental_request_reads_all_and_returns_changed_partitions(fetcher):
     session = fetcher.open(0, 1, 2)
     fetcher.state[1] = {"records": b"x"}
-    context, answered = fetcher.ask(session=(session, 1))
-    assert [asked.wanted.index for asked in context.partitions] == [0, 1, 2]
-    assert answered == [1]
+    context, answered_indexes = fetcher.ask(session=(session, 1))
+    assert [partition.wanted.index for partition in context.partitions] == [0, 1, 2]
+    assert answered_indexes == [1]
     assert context.session_id == session
 
 
@@ -120,20 +120,20 @@ def test_an_incremental_request_reads_all_and_answers_only_news(fetcher):
         {"preferred_read_replica": 3},
     ],
 )
-def test_news_without_records_is_answered(fetcher, news):
+def test_changed_partition_without_records_is_returned(fetcher, news):
     session = fetcher.open(0, 1)
     fetcher.state[0] = news
     assert fetcher.ask(session=(session, 1))[1] == [0]
 
 
-def test_what_was_told_once_is_not_told_again(fetcher):
+def test_unchanged_partition_is_not_returned_again(fetcher):
     session = fetcher.open(0)
     fetcher.state[0] = {"high_watermark": 5, "log_start_offset": 2}
     assert fetcher.ask(session=(session, 1))[1] == [0]
     assert fetcher.ask(session=(session, 2))[1] == []
 
 
-def test_an_error_is_repeated_and_its_end_is_told(fetcher):
+def test_error_is_repeated_and_its_end_is_returned(fetcher):
     session = fetcher.open(0)
     fetcher.state[0] = {"error_code": ErrorCode.NOT_LEADER_OR_FOLLOWER, "high_watermark": -1}
     assert fetcher.ask(session=(session, 1))[1] == [0]
@@ -145,30 +145,32 @@ def test_an_error_is_repeated_and_its_end_is_told(fetcher):
 
 def test_partitions_are_added_changed_and_forgotten(fetcher):
     session = fetcher.open(0, 1)
-    context, answered = fetcher.ask(2, session=(session, 1), offset=7, forgotten=(0,))
-    assert [(each.wanted.index, each.wanted.fetch_offset) for each in context.partitions] == [
+    context, answered_indexes = fetcher.ask(2, session=(session, 1), offset=7, forgotten=(0,))
+    assert [
+        (partition.wanted.index, partition.wanted.fetch_offset) for partition in context.partitions
+    ] == [
         (1, 0),
         (2, 7),
     ]
-    assert answered == [2]
+    assert answered_indexes == [2]
     context, _ = fetcher.ask(1, session=(session, 2), offset=9)
-    assert [each.wanted.fetch_offset for each in context.partitions] == [9, 7]
+    assert [partition.wanted.fetch_offset for partition in context.partitions] == [9, 7]
 
 
-def test_served_partitions_go_to_the_end_so_that_none_starves(fetcher):
+def test_served_partitions_move_to_the_end_to_avoid_starvation(fetcher):
     session = fetcher.open(0, 1, 2)
     fetcher.state[0] = {"records": b"x"}
     fetcher.ask(session=(session, 1))
     context, _ = fetcher.ask(session=(session, 2))
-    assert [asked.wanted.index for asked in context.partitions] == [1, 2, 0]
+    assert [partition.wanted.index for partition in context.partitions] == [1, 2, 0]
 
 
 def test_a_wrong_epoch_is_refused(fetcher):
     session = fetcher.open(0)
     for epoch in (2, 7):
-        context, answered = fetcher.ask(session=(session, epoch))
+        context, answered_indexes = fetcher.ask(session=(session, epoch))
         assert context.error == ErrorCode.INVALID_FETCH_SESSION_EPOCH
-        assert (context.session_id, context.partitions, answered) == (0, [], [])
+        assert (context.session_id, context.partitions, answered_indexes) == (0, [], [])
     assert fetcher.ask(session=(session, 1))[0].error == ErrorCode.NONE
 
 
@@ -183,7 +185,7 @@ def test_an_unknown_session_is_refused(fetcher):
     assert context.error == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
-def test_a_session_stays_with_names_or_ids(fetcher):
+def test_session_cannot_switch_between_names_and_ids(fetcher):
     session = fetcher.open(0)
     fetcher.version = BY_ID
     context, _ = fetcher.ask(session=(session, 1))
@@ -194,44 +196,44 @@ def test_a_session_stays_with_names_or_ids(fetcher):
     assert context.error == ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
 
 
-def test_a_session_by_ids_knows_its_partitions_by_id(fetcher):
+def test_session_by_ids_identifies_partitions_by_topic_id(fetcher):
     fetcher.version = BY_ID
     session = fetcher.open(0, 1)
     context, _ = fetcher.ask(2, session=(session, 1), forgotten=(0,))
-    assert [(each.topic_id, each.wanted.index) for each in context.partitions] == [
+    assert [(partition.topic_id, partition.wanted.index) for partition in context.partitions] == [
         (TOPIC_ID, 1),
         (TOPIC_ID, 2),
     ]
 
 
-def test_the_final_epoch_closes_the_session_and_is_answered_in_full(fetcher):
+def test_final_epoch_closes_the_session_with_a_full_response(fetcher):
     session = fetcher.open(0, 1)
-    context, answered = fetcher.ask(0, session=(session, -1))
-    assert (context.session_id, answered, len(fetcher.sessions)) == (0, [0], 0)
+    context, answered_indexes = fetcher.ask(0, session=(session, -1))
+    assert (context.session_id, answered_indexes, len(fetcher.sessions)) == (0, [0], 0)
 
 
 def test_epoch_zero_with_an_id_replaces_the_session(fetcher):
     session = fetcher.open(0, 1)
-    context, answered = fetcher.ask(1, session=(session, 0))
-    assert answered == [1]
+    context, answered_indexes = fetcher.ask(1, session=(session, 0))
+    assert answered_indexes == [1]
     assert context.session_id not in {0, session}
     assert len(fetcher.sessions) == 1
 
 
 def test_a_session_without_partitions_ends(fetcher):
     session = fetcher.open(0)
-    context, answered = fetcher.ask(session=(session, 1), forgotten=(0,))
-    assert (context.session_id, answered, len(fetcher.sessions)) == (0, [], 0)
+    context, answered_indexes = fetcher.ask(session=(session, 1), forgotten=(0,))
+    assert (context.session_id, answered_indexes, len(fetcher.sessions)) == (0, [], 0)
 
 
-def test_the_epoch_goes_on_with_one_after_the_last(fetcher):
+def test_epoch_wraps_to_one_after_the_maximum(fetcher):
     session = fetcher.open(0)
     fetcher.sessions._sessions[session].epoch = MAX_EPOCH
     assert fetcher.ask(session=(session, MAX_EPOCH))[0].error == ErrorCode.NONE
     assert fetcher.ask(session=(session, 1))[0].error == ErrorCode.NONE
 
 
-def test_an_answer_that_the_session_has_overtaken_says_so(fetcher):
+def test_response_older_than_the_session_epoch_is_an_error(fetcher):
     session = fetcher.open(0)
     slow = fetcher.begin(request(session=(session, 1)))
     quick = fetcher.begin(request(session=(session, 2)))
@@ -241,15 +243,15 @@ def test_an_answer_that_the_session_has_overtaken_says_so(fetcher):
     assert quick.error == ErrorCode.NONE
 
 
-def test_full_slots_are_kept_by_sessions_in_use():
+def test_used_sessions_keep_their_slots():
     fetcher = Fetcher(FetchSessions(2, random.Random(7)))
     fetcher.open(0)
     fetcher.open(0)
-    context, answered = fetcher.ask(0)
-    assert (context.session_id, answered) == (0, [0])
+    context, answered_indexes = fetcher.ask(0)
+    assert (context.session_id, answered_indexes) == (0, [0])
 
 
-def test_an_unused_session_gives_way_after_two_minutes():
+def test_unused_session_is_evicted_after_two_minutes():
     fetcher = Fetcher(FetchSessions(2, random.Random(7)))
     unused, used = fetcher.open(0), fetcher.open(0)
     fetcher.now_ms = EVICTION_MS
@@ -261,7 +263,7 @@ def test_an_unused_session_gives_way_after_two_minutes():
     assert fetcher.ask(session=(used, 2))[0].error == ErrorCode.NONE
 
 
-def test_an_old_session_gives_way_to_a_larger_one():
+def test_old_session_is_evicted_for_a_larger_one():
     fetcher = Fetcher(FetchSessions(2, random.Random(7)))
     small, large = fetcher.open(0), fetcher.open(0, 1, 2)
     fetcher.now_ms = EVICTION_MS + 1
@@ -274,8 +276,8 @@ def test_an_old_session_gives_way_to_a_larger_one():
 
 
 def test_without_slots_there_are_no_sessions():
-    context, answered = Fetcher(FetchSessions(0, random.Random(7))).ask(0)
-    assert (context.session_id, answered) == (0, [0])
+    context, answered_indexes = Fetcher(FetchSessions(0, random.Random(7))).ask(0)
+    assert (context.session_id, answered_indexes) == (0, [0])
 
 
 class Connection:
@@ -289,7 +291,7 @@ def open_session(sessions: FetchSessions, size: int, owner: Connection) -> int:
     return context.session_id
 
 
-def test_all_sessions_together_have_a_bound(monkeypatch):
+def test_total_session_size_is_bounded(monkeypatch):
     monkeypatch.setattr("wirebroker.request.fetch_sessions.MOST_PARTITIONS", 10)
     sessions = FetchSessions(100, random.Random(7))
     assert open_session(sessions, 4, Connection())
@@ -299,7 +301,7 @@ def test_all_sessions_together_have_a_bound(monkeypatch):
     assert sessions.partition_count == 10
 
 
-def test_the_largest_session_gives_way_to_a_smaller_one(monkeypatch):
+def test_largest_session_is_evicted_for_a_smaller_one(monkeypatch):
     monkeypatch.setattr("wirebroker.request.fetch_sessions.MOST_PARTITIONS", 10)
     sessions = FetchSessions(100, random.Random(7))
     assert open_session(sessions, 2, Connection())
@@ -310,7 +312,7 @@ def test_the_largest_session_gives_way_to_a_smaller_one(monkeypatch):
     assert sessions.partition_count == 5
 
 
-def test_consumers_and_followers_leave_each_others_sessions_alone(monkeypatch):
+def test_consumers_and_followers_do_not_evict_each_others_sessions(monkeypatch):
     monkeypatch.setattr("wirebroker.request.fetch_sessions.MOST_PARTITIONS", 10)
     sessions = FetchSessions(100, random.Random(7))
     assert open_session(sessions, 10, Connection())
@@ -320,7 +322,7 @@ def test_consumers_and_followers_leave_each_others_sessions_alone(monkeypatch):
     assert len(sessions) == 2
 
 
-def test_sessions_give_way_whose_connection_has_ended(monkeypatch):
+def test_sessions_of_closed_connections_are_evicted_first(monkeypatch):
     monkeypatch.setattr("wirebroker.request.fetch_sessions.MOST_PARTITIONS", 10)
     sessions = FetchSessions(2, random.Random(7))
     first, second = Connection(), Connection()
@@ -333,7 +335,7 @@ def test_sessions_give_way_whose_connection_has_ended(monkeypatch):
     assert len(sessions) == 2
 
 
-def test_a_session_that_would_grow_beyond_the_bound_ends(monkeypatch):
+def test_session_growing_beyond_the_bound_ends(monkeypatch):
     monkeypatch.setattr("wirebroker.request.fetch_sessions.MOST_PARTITIONS", 10)
     sessions = FetchSessions(2, random.Random(7))
     fetcher = Fetcher(sessions)
@@ -345,11 +347,13 @@ def test_a_session_that_would_grow_beyond_the_bound_ends(monkeypatch):
     assert sessions.partition_count == 0
 
 
-def with_name(wanted: FetchRequest, name: str) -> FetchRequest:
-    return wanted._replace(topics=[each._replace(name=name) for each in wanted.topics])
+def with_name(fetch_request: FetchRequest, name: str) -> FetchRequest:
+    return fetch_request._replace(
+        topics=[topic._replace(name=name) for topic in fetch_request.topics]
+    )
 
 
-def test_a_name_that_no_topic_can_have_is_not_remembered(fetcher):
+def test_too_long_topic_name_is_not_stored(fetcher):
     longest, too_long = "t" * 249, "t" * 250
     context = fetcher.begin(with_name(request(0), too_long))
     assert fetcher.finish(context) == [0]
@@ -357,13 +361,13 @@ def test_a_name_that_no_topic_can_have_is_not_remembered(fetcher):
     context = fetcher.begin(with_name(request(0), longest))
     fetcher.finish(context)
     assert context.session_id
-    more = with_name(request(1, session=(context.session_id, 1)), too_long)
-    assert fetcher.begin(more).error is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    next_request = with_name(request(1, session=(context.session_id, 1)), too_long)
+    assert fetcher.begin(next_request).error is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     assert len(fetcher.sessions) == 0
 
 
 @pytest.mark.parametrize("name", ["\u00e9", "\U0001f600" * 249])
-def test_a_name_that_is_not_ascii_opens_no_session(fetcher, name):
+def test_non_ascii_topic_name_opens_no_session(fetcher, name):
     context = fetcher.begin(with_name(request(0), name))
     assert fetcher.finish(context) == [0]
     assert context.session_id == len(fetcher.sessions) == 0

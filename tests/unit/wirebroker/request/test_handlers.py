@@ -11,16 +11,20 @@ for _module in API_MODULES:  # importing a module registers its handlers
     importlib.import_module(f"wirebroker.api.{_module}")
 
 
-def test_everything_needs_something_but_what_comes_before_authentication():
+def test_every_api_after_authentication_has_required_permissions():
     before = {ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE}
     # The token itself determines the permission.
     of_tokens = {ApiKey.RENEW_DELEGATION_TOKEN, ApiKey.EXPIRE_DELEGATION_TOKEN}
-    assert {each.key for each in REGISTRY.handlers() if not each.needs} == before | of_tokens
+    assert {
+        handler.key for handler in REGISTRY.handlers() if not handler.permissions
+    } == before | of_tokens
 
 
-def test_what_is_forwarded_is_what_kafkas_brokers_forward_and_costs_the_controller():
-    forwarded = {each.key for each in REGISTRY.handlers() if each.is_forwarded}
-    assert forwarded == {each.key for each in REGISTRY.handlers() if each.cost is Cost.CONTROLLER}
+def test_forwarded_apis_equal_kafkas_and_use_controller_cost():
+    forwarded = {handler.key for handler in REGISTRY.handlers() if handler.is_forwarded}
+    assert forwarded == {
+        handler.key for handler in REGISTRY.handlers() if handler.cost is Cost.CONTROLLER
+    }
     assert forwarded == {
         ApiKey.CREATE_TOPICS,
         ApiKey.DELETE_TOPICS,
@@ -46,6 +50,6 @@ def test_what_is_forwarded_is_what_kafkas_brokers_forward_and_costs_the_controll
     }
 
 
-def test_no_need_is_said_twice():
+def test_handler_permissions_are_unique():
     for handler in REGISTRY.handlers():
-        assert len(set(handler.needs)) == len(handler.needs), handler.key
+        assert len(set(handler.permissions)) == len(handler.permissions), handler.key

@@ -26,7 +26,7 @@ _TOKEN = "sasl.oauthbearer.token.endpoint.url"
 
 def common(mechanism: str, folder: Path) -> dict[str, str]:
     """Return the settings of both brokers."""
-    told = {
+    settings = {
         "listener.security.protocol.map": "CONTROLLER:SASL_PLAINTEXT,INSIDE:SASL_PLAINTEXT",
         "controller.listener.names": "CONTROLLER",
         "inter.broker.listener.name": "INSIDE",
@@ -37,31 +37,31 @@ def common(mechanism: str, folder: Path) -> dict[str, str]:
     }
     line = JAAS_LINE if mechanism == "GSSAPI" else f"{_MODULE} required;"
     for listener in ("controller", "inside"):
-        told[f"listener.name.{listener}.{mechanism.lower()}.sasl.jaas.config"] = line
+        settings[f"listener.name.{listener}.{mechanism.lower()}.sasl.jaas.config"] = line
     if mechanism == "GSSAPI":
-        return {**told, "sasl.kerberos.service.name": "kafka"}
+        return {**settings, "sasl.kerberos.service.name": "kafka"}
     keys = keys_in(folder / "keys.json", one=RSA)
     (folder / "token").write_text(signed(RSA, "one", sub="broker"))
     any_maker = {
         "sasl.oauthbearer.allow.unverified.audience": "true",
         "sasl.oauthbearer.allow.unverified.issuer": "true",
     }
-    return {**told, **any_maker, _KEYS: keys.as_uri(), _TOKEN: (folder / "token").as_uri()}
+    return {**settings, **any_maker, _KEYS: keys.as_uri(), _TOKEN: (folder / "token").as_uri()}
 
 
 @pytest.mark.parametrize("mechanism", ["OAUTHBEARER", "GSSAPI"])
-async def test_one_that_joins_chooses_its_id_and_follows(
+async def test_joining_broker_gets_a_free_id_and_registers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mechanism: str
 ) -> None:
-    monkeypatch.setattr("wirebroker.security.sasl.sasl_doors.Acceptor", ScriptedAcceptor)
+    monkeypatch.setattr("wirebroker.security.sasl.sasl_state.Acceptor", ScriptedAcceptor)
     monkeypatch.setattr("wirebroker.security.login.kerberos_login.Initiator", ScriptedInitiator)
     control, first_port, second_port = free_ports(3)
-    told = common(mechanism, tmp_path)
+    settings = common(mechanism, tmp_path)
     first = Server(
         config_of(
             tmp_path / "one",
             settings={
-                **told,
+                **settings,
                 "process.roles": "broker,controller",
                 "node.id": "1",
                 "listeners": f"INSIDE://127.0.0.1:{first_port},CONTROLLER://127.0.0.1:{control}",
@@ -73,7 +73,7 @@ async def test_one_that_joins_chooses_its_id_and_follows(
     async with asyncio.timeout(PATIENCE_S):
         await first.start()
         try:
-            flags = {**told, "listeners": f"INSIDE://127.0.0.1:{second_port}"}
+            flags = {**settings, "listeners": f"INSIDE://127.0.0.1:{second_port}"}
             controller = f"127.0.0.1:{control}"
 
             def member(node_id: int) -> Server:
@@ -92,18 +92,18 @@ async def test_one_that_joins_chooses_its_id_and_follows(
             await servers[1].start()
             await until(lambda: len(broker_of(first).metadata.image.brokers) == 2)
         finally:
-            for each in reversed(servers):
-                await each.stop()
+            for server in reversed(servers):
+                await server.stop()
 
 
-async def test_whose_token_is_not_believed_cannot_look_for_an_id(tmp_path: Path) -> None:
+async def test_invalid_token_cannot_request_a_free_id(tmp_path: Path) -> None:
     control, port = free_ports(2)
-    told = common("OAUTHBEARER", tmp_path)
+    settings = common("OAUTHBEARER", tmp_path)
     first = Server(
         config_of(
             tmp_path / "one",
             settings={
-                **told,
+                **settings,
                 "process.roles": "broker,controller",
                 "node.id": "1",
                 "listeners": f"INSIDE://127.0.0.1:{port},CONTROLLER://127.0.0.1:{control}",
@@ -117,7 +117,7 @@ async def test_whose_token_is_not_believed_cannot_look_for_an_id(tmp_path: Path)
             (tmp_path / "token").write_text("a.b.c")
             config = config_of_member(
                 f"127.0.0.1:{control}",
-                flags={**told, "listeners": f"INSIDE://127.0.0.1:{port}"},
+                flags={**settings, "listeners": f"INSIDE://127.0.0.1:{port}"},
                 node_id=1,
                 data_directory=str(tmp_path / "two"),
             )

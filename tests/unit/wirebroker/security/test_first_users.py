@@ -33,23 +33,23 @@ async def logs_in(directory: Path, users: list[MetadataRecord], mechanism: str) 
 
 
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
-async def test_a_new_cluster_begins_with_its_users(tmp_path: Path, mechanism: str) -> None:
+async def test_new_cluster_starts_with_its_initial_users(tmp_path: Path, mechanism: str) -> None:
     users = first_users([f"{mechanism}=[name=alice,password=alice-secret]"])
     assert await logs_in(tmp_path, users, mechanism)
     assert await logs_in(tmp_path, [], mechanism)
 
 
-async def test_a_cluster_that_is_there_keeps_those_it_has(
+async def test_existing_cluster_ignores_initial_users(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING, logger="wirebroker")
     assert not await logs_in(tmp_path, [], "SCRAM-SHA-256")
     users = first_users(["SCRAM-SHA-256=[name=alice,password=alice-secret]"])
     assert not await logs_in(tmp_path, users, "SCRAM-SHA-256")
-    assert "users to begin with are passed over" in caplog.text
+    assert "ignoring the initial users" in caplog.text
 
 
-def test_a_salted_password_will_do() -> None:
+def test_salted_password_is_accepted() -> None:
     salt = base64.b64encode(b"salt").decode()
     salted = base64.b64encode(salted_password(1, "x", b"salt", 8192)).decode()
     text = f'SCRAM-SHA-256=[name=alice,iterations=8192,salt="{salt}",saltedpassword="{salted}"]'
@@ -76,13 +76,13 @@ def test_a_salted_password_will_do() -> None:
         "SCRAM-SHA-256=[name=a,hunter2]",
     ],
 )
-def test_what_is_no_user_is_refused_without_telling_it(text: str) -> None:
+def test_invalid_user_is_refused_without_showing_it(text: str) -> None:
     with pytest.raises(ConfigError, match="--add-scram") as refused:
         first_users([text])
     assert "hunter2" not in str(refused.value)
 
 
-def test_who_joins_a_cluster_has_its_users(capsys: pytest.CaptureFixture[str]) -> None:
+def test_joining_broker_refuses_initial_users(capsys: pytest.CaptureFixture[str]) -> None:
     joins = {
         "process.roles": "broker",
         "node.id": "7",
@@ -91,13 +91,13 @@ def test_who_joins_a_cluster_has_its_users(capsys: pytest.CaptureFixture[str]) -
         "inter.broker.listener.name": "PLAINTEXT",
         "advertised.listeners": "PLAINTEXT://127.0.0.1:9092",
     }
-    settings = [each for pair in joins.items() for each in ("--set", "=".join(pair))]
+    settings = [argument for pair in joins.items() for argument in ("--set", "=".join(pair))]
     user = "SCRAM-SHA-256=[name=a,password=x]"
     assert cli.run(["serve", *settings, "--add-scram", user]) == 2
     assert "--add-scram cannot be used" in capsys.readouterr().err
 
 
-def test_a_user_is_named_once() -> None:
+def test_user_may_be_named_only_once() -> None:
     user = "SCRAM-SHA-256=[name=a,password=x]"
     assert len(first_users([user, user.replace("256", "512")])) == 2
     with pytest.raises(ConfigError, match="twice"):

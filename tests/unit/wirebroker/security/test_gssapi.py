@@ -28,7 +28,7 @@ from wirebroker.config.security.kerberos import KerberosKeys
 from wirebroker.net.client.connection import PeerConnection
 from wirebroker.net.client.errors import AuthenticationFailedError
 from wirebroker.net.client.settings import ClientSettings, PeerAddress
-from wirebroker.security.login.outgoing import way_of
+from wirebroker.security.login.outgoing import connection_method
 from wirebroker.security.sasl.gssapi_mechanism import GssapiMechanism
 from wirebroker.security.sasl.kerberos import AcceptedContext, Acceptor, KerberosError
 from wirebroker.security.sasl.mechanisms import NotProvedError
@@ -50,7 +50,7 @@ SETTINGS = {
 
 @contextlib.asynccontextmanager
 async def connected(
-    directory: Path, patch: pytest.MonkeyPatch, **others: str
+    directory: Path, patch: pytest.MonkeyPatch, **settings: str
 ) -> AsyncIterator[tuple[RawClient, list[ScriptedAcceptor]]]:
     made: list[ScriptedAcceptor] = []
 
@@ -58,9 +58,9 @@ async def connected(
         made.append(ScriptedAcceptor(keys))
         return made[-1]
 
-    patch.setattr("wirebroker.security.sasl.sasl_doors.Acceptor", acceptor)
+    patch.setattr("wirebroker.security.sasl.sasl_state.Acceptor", acceptor)
     async with (
-        running(directory, settings={**SETTINGS, **others}) as server,
+        running(directory, settings={**SETTINGS, **settings}) as server,
         client_of(server) as client,
     ):
         yield client, made
@@ -71,20 +71,20 @@ def mechanism() -> GssapiMechanism:
 
 
 @pytest.mark.parametrize("principal", ["alice@TEST.LOCAL", "alice/host@TEST.LOCAL"])
-def test_a_ticket_and_a_choice_make_a_user(principal: str) -> None:
-    way = mechanism()
-    assert way.step(principal.encode()) == OFFER
-    assert way.user is None
-    assert way.step(CHOICE + b"somebody-else@TEST.LOCAL") == b""
-    assert way.user == "alice"
+def test_ticket_and_security_layer_choice_authenticate_a_user(principal: str) -> None:
+    login = mechanism()
+    assert login.step(principal.encode()) == OFFER
+    assert login.user is None
+    assert login.step(CHOICE + b"somebody-else@TEST.LOCAL") == b""
+    assert login.user == "alice"
 
 
-def test_kerberos_may_take_several_messages() -> None:
-    way = mechanism()
-    assert way.step(b"+alice@TEST.LOCAL") == b"more"
-    assert way.step(b"x") == OFFER
-    way.step(CHOICE)
-    assert way.user == "alice"
+def test_kerberos_exchange_may_take_several_messages() -> None:
+    login = mechanism()
+    assert login.step(b"+alice@TEST.LOCAL") == b"more"
+    assert login.step(b"x") == OFFER
+    login.step(CHOICE)
+    assert login.user == "alice"
 
 
 @pytest.mark.parametrize(
@@ -93,20 +93,20 @@ def test_kerberos_may_take_several_messages() -> None:
         ([b"!the ticket has expired"], "the ticket has expired"),
         ([b"alice@OTHER.ORG", CHOICE], "no rule"),
         ([b"alice@TEST.LOCAL", b"\x01\x00\x00\x00"], "nobody has proved"),
-        ([b"alice@TEST.LOCAL", b"wrapped:\x01"], "does not choose"),
+        ([b"alice@TEST.LOCAL", b"wrapped:\x01"], "chose no protection level"),
         ([b"alice@TEST.LOCAL", b"wrapped:\x04\x00\x00\x00"], "not offered"),
         ([b"alice@TEST.LOCAL", b"wrapped:\x03\x00\x00\x00"], "not offered"),
     ],
 )
-def test_who_is_refused_and_why(messages: list[bytes], why: str) -> None:
-    way = mechanism()
+def test_refused_login_has_a_reason(messages: list[bytes], why: str) -> None:
+    login = mechanism()
     *before, last = messages
-    for each in before:
-        way.step(each)
+    for message in before:
+        login.step(message)
     with pytest.raises(NotProvedError, match=why) as refused:
-        way.step(last)
+        login.step(last)
     assert not refused.value.passes
-    assert way.user is None
+    assert login.user is None
 
 
 class ExpiredError(Exception):
@@ -118,7 +118,7 @@ class ExpiredError(Exception):
         return "Major (786432): The context has expired, Minor (0): Unknown error"
 
 
-def test_a_ticket_that_expires_on_the_way_is_refused() -> None:
+def test_ticket_expiring_during_the_login_is_refused() -> None:
     def expired(*_: object) -> None:
         raise ExpiredError
 
@@ -132,14 +132,12 @@ def test_a_ticket_that_expires_on_the_way_is_refused() -> None:
             step(OFFER)
 
 
-async def test_a_login_is_worked_on_beside_the_loop(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_login_runs_outside_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with connected(tmp_path, monkeypatch) as (client, acceptors):
         answer = await log_in_gssapi(client, "alice@TEST.LOCAL")
         assert (answer.error_code, answer.auth_bytes, answer.session_lifetime_ms) == (0, b"", 0)
         assert (await client.ask(ApiKey.METADATA, 12, {"topics": []})).brokers
-        threads = {name for each in acceptors for name in each.threads}
+        threads = {name for acceptor in acceptors for name in acceptor.threads}
         assert threads
         assert all(name.startswith("login") for name in threads)
 
@@ -156,7 +154,7 @@ async def test_clients_from_before_kip_152_log_in(
         assert (await client.ask(ApiKey.METADATA, 12, {"topics": []})).brokers
 
 
-async def test_who_is_refused_is_told_so_in_kafkas_words(
+async def test_refused_client_gets_kafkas_error_message(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", logger="wirebroker")
@@ -171,7 +169,7 @@ async def test_who_is_refused_is_told_so_in_kafkas_words(
     assert "authentication failed: a key that nobody has" in caplog.text
 
 
-async def test_who_may_succeed_later_is_closed_and_told_nothing(
+async def test_temporary_failure_closes_the_connection_without_an_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with connected(tmp_path, monkeypatch) as (client, _):
@@ -180,7 +178,7 @@ async def test_who_may_succeed_later_is_closed_and_told_nothing(
         assert await client.is_closed()
 
 
-async def test_who_logs_in_again_is_the_same_user(
+async def test_reauthentication_must_be_the_same_user(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ends = {"connections.max.reauth.ms": "60000"}
@@ -194,7 +192,9 @@ async def test_who_logs_in_again_is_the_same_user(
         assert "Cannot change principals" in answer.error_message
 
 
-async def test_a_bare_refusal_closes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_bare_gssapi_failure_closes_the_connection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with connected(tmp_path, monkeypatch) as (client, _):
         await shake_hands(client, "GSSAPI", version=0)
         client._writer.write((3).to_bytes(4) + b"!no")
@@ -204,7 +204,7 @@ async def test_a_bare_refusal_closes(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert (await send_token(client, b"!no")).error_code == FAILED
 
 
-def test_without_a_key_or_the_library_a_client_may_come_again(
+def test_missing_key_or_library_is_a_temporary_failure(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # None in sys.modules makes the import fail on any machine.
@@ -218,12 +218,12 @@ def test_without_a_key_or_the_library_a_client_may_come_again(
 
 
 @pytest.mark.parametrize("service", ["kafka", "unknown"])
-async def test_we_log_in_with_a_ticket_of_ours(
+async def test_client_logs_in_with_its_own_ticket(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, service: str
 ) -> None:
-    monkeypatch.setattr("wirebroker.security.sasl.sasl_doors.Acceptor", ScriptedAcceptor)
+    monkeypatch.setattr("wirebroker.security.sasl.sasl_state.Acceptor", ScriptedAcceptor)
     monkeypatch.setattr("wirebroker.security.login.kerberos_login.Initiator", ScriptedInitiator)
-    way = way_of(
+    security = connection_method(
         client_security(
             {
                 "security.protocol": "SASL_PLAINTEXT",
@@ -235,10 +235,10 @@ async def test_we_log_in_with_a_ticket_of_ours(
     async with running(tmp_path, settings=SETTINGS) as server:
         opening = PeerConnection.open(
             PeerAddress(*server.address),
-            dialer=way.dialer,
+            dialer=security.dialer,
             settings=ClientSettings(client_id="us"),
             clock=SystemClock(),
-            handshake=way.handshake,
+            handshake=security.handshake,
         )
         if service == "unknown":
             with pytest.raises(AuthenticationFailedError, match=r"unknown/127.0.0.1 is unknown"):

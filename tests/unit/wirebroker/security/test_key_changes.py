@@ -34,22 +34,22 @@ async def set_location(client: RawClient, path: str) -> Any:
     return answer.responses[0]
 
 
-async def test_of_many_changes_at_once_the_last_is_in_force(tmp_path: Path) -> None:
+async def test_last_of_many_concurrent_changes_applies(tmp_path: Path) -> None:
     port = free_port()
     settings = listeners(tmp_path / "tls", port)
     paths = [write(tmp_path, f"keys-{n}", (FIRST, SECOND)[n % 2]) for n in range(8)]
     async with running(tmp_path / "data", settings=settings) as server:
         async with contextlib.AsyncExitStack() as stack:
             clients = [await stack.enter_async_context(client_of(server)) for _ in paths]
-            changes = [set_location(*each) for each in zip(clients, paths, strict=True)]
+            changes = [set_location(*arguments) for arguments in zip(clients, paths, strict=True)]
             answers = await asyncio.gather(*changes)
-        assert {each.error_code for each in answers} == {0}
-        told = str(broker_of(server).config.value(LOCATION))
-        expected = ("first", "second")[paths.index(told) % 2]
+        assert {answer.error_code for answer in answers} == {0}
+        location = str(broker_of(server).config.value(LOCATION))
+        expected = ("first", "second")[paths.index(location) % 2]
         assert await shown_name(tmp_path, port) == expected
 
 
-async def test_what_is_no_regular_file_is_refused_and_holds_nobody_up(tmp_path: Path) -> None:
+async def test_non_regular_file_is_refused_and_blocks_nothing(tmp_path: Path) -> None:
     """Opening a FIFO would wait for a writer, in the thread that every other change needs."""
     port = free_port()
     settings = listeners(tmp_path / "tls", port)
@@ -64,14 +64,14 @@ async def test_what_is_no_regular_file_is_refused_and_holds_nobody_up(tmp_path: 
         assert await shown_name(tmp_path, port) == "second"
 
 
-async def test_only_who_may_alter_configs_has_files_read(tmp_path: Path) -> None:
+async def test_key_files_are_read_only_for_clients_with_alter_configs(tmp_path: Path) -> None:
     settings = listeners(tmp_path / "tls", free_port()) | {
         "authorizer.class.name": STANDARD,
         "super.users": "User:admin",
     }
     readable = write(tmp_path, "keys", certificate())
-    places = (readable, "/nowhere", "/etc/passwd")
+    paths = (readable, "/nowhere", "/etc/passwd")
     async with running(tmp_path / "data", settings=settings) as server, client_of(server) as client:
-        answers = [await set_location(client, path) for path in places]
-    assert {each.error_code for each in answers} == {ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
-    assert len({each.error_message for each in answers}) == 1
+        answers = [await set_location(client, path) for path in paths]
+    assert {answer.error_code for answer in answers} == {ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
+    assert len({answer.error_message for answer in answers}) == 1

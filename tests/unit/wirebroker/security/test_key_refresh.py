@@ -46,9 +46,9 @@ def keys_of(folder: Path, **keys: Any) -> bytes:
     return keys_in(folder / "made.json", **keys).read_bytes()
 
 
-def settings_for(web: WebServer, **others: str) -> dict[str, str]:
+def settings_for(web: WebServer, **settings: str) -> dict[str, str]:
     quick = {f"{BACKOFF}.ms": "1", f"{BACKOFF}.max.ms": "4"}
-    return {**OPEN, **quick, URL: web.url(), ALLOWED: f"https://other.org,{web.url()}", **others}
+    return {**OPEN, **quick, URL: web.url(), ALLOWED: f"https://other.org,{web.url()}", **settings}
 
 
 async def is_let_in(server: Server, token: str) -> bool:
@@ -63,7 +63,7 @@ async def until_let_in(server: Server, token: str) -> None:
         await pause(0.005)
 
 
-async def test_a_new_key_is_read_when_a_token_names_it(tmp_path: Path) -> None:
+async def test_new_key_is_loaded_when_a_token_names_it(tmp_path: Path) -> None:
     with web_server() as web:
         web.body = keys_of(tmp_path, one=RSA)
         async with running(tmp_path / "data", settings=settings_for(web)) as server:
@@ -72,10 +72,10 @@ async def test_a_new_key_is_read_when_a_token_names_it(tmp_path: Path) -> None:
             assert not await is_let_in(server, signed(ELLIPTIC, "two"))
             await until_let_in(server, signed(ELLIPTIC, "two"))
             assert not await is_let_in(server, signed(RSA, "one"))
-            assert [each.path for each in web.asked] == ["/keys", "/keys"]
+            assert [request.path for request in web.asked] == ["/keys", "/keys"]
 
 
-async def test_keys_are_read_again_by_themselves_and_kept_while_the_server_is_down(
+async def test_keys_are_refreshed_and_kept_while_the_server_is_down(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with web_server() as web:
@@ -86,16 +86,14 @@ async def test_keys_are_read_again_by_themselves_and_kept_while_the_server_is_do
             count = len(web.asked)
             while len(web.asked) < count + 5:
                 await pause(0.005)
-            assert "answers 503" in caplog.text
+            assert "returned 503" in caplog.text
             assert await is_let_in(server, signed(RSA, "one"))
             web.body, web.status = keys_of(tmp_path, two=ELLIPTIC), 200
             await until_let_in(server, signed(ELLIPTIC, "two"))
 
 
 @pytest.mark.parametrize("by_tls", [False, True])
-async def test_a_stop_does_not_wait_for_a_server_that_does_not_answer(
-    tmp_path: Path, *, by_tls: bool
-) -> None:
+async def test_stop_does_not_wait_for_a_silent_key_server(tmp_path: Path, *, by_tls: bool) -> None:
     with web_server() as web, socket.create_server(("127.0.0.1", 0)) as silent:
         web.body = keys_of(tmp_path, one=RSA)
         often = {"sasl.oauthbearer.jwks.endpoint.refresh.ms": "20"}
@@ -118,26 +116,30 @@ async def test_a_stop_does_not_wait_for_a_server_that_does_not_answer(
             peer.close()
 
 
-async def test_a_server_is_believed_by_the_authorities_of_the_jaas_line(tmp_path: Path) -> None:
+async def test_key_server_is_trusted_by_the_truststore_of_the_jaas_line(tmp_path: Path) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(write(tmp_path, "web.pem", certificate("web")))
-    ours = write(tmp_path, "ours.pem", authority(OURS).certificate)
-    others = write(tmp_path, "others.pem", authority("another").certificate)
+    own_truststore = write(tmp_path, "ours.pem", authority(OURS).certificate)
+    other_truststore = write(tmp_path, "others.pem", authority("another").certificate)
     with web_server(context) as web:
         web.body = keys_of(tmp_path, one=RSA)
 
-        def told(truststore: str) -> dict[str, str]:
+        def settings_with_truststore(truststore: str) -> dict[str, str]:
             line = OPEN[JAAS].removesuffix(";")
             store = f' ssl.truststore.type=PEM ssl.truststore.location="{truststore}";'
             return settings_for(web, **{JAAS: line + store})
 
-        async with running(tmp_path / "data", settings=told(ours)) as server:
+        async with running(
+            tmp_path / "data", settings=settings_with_truststore(own_truststore)
+        ) as server:
             assert await is_let_in(server, signed(RSA, "one"))
-        with pytest.raises(ConfigError, match="does not answer"):
-            await Server(config_of(tmp_path / "other", settings=told(others))).start()
+        with pytest.raises(ConfigError, match="does not respond"):
+            await Server(
+                config_of(tmp_path / "other", settings=settings_with_truststore(other_truststore))
+            ).start()
 
 
-async def test_a_server_that_has_none_keeps_the_broker_from_starting(tmp_path: Path) -> None:
+async def test_key_server_without_keys_stops_the_start(tmp_path: Path) -> None:
     with web_server() as web:
         for body in (b'{"keys": []}', b"[" * 5000, b"x" * (2 << 20)):
             web.body = body
@@ -157,29 +159,29 @@ async def test_a_server_that_has_none_keeps_the_broker_from_starting(tmp_path: P
         ("ftp://example.org/keys", "ftp://example.org/keys", "write https://host"),
     ],
 )
-def test_no_other_address_is_asked(url: str, allowed: str, said: str) -> None:
+def test_only_allowed_urls_are_requested(url: str, allowed: str, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         listeners_of(Config({"log.dirs": "data", **OPEN, URL: url, ALLOWED: allowed}))
 
 
-def test_an_answer_has_bounds_and_nobody_is_redirected() -> None:
+def test_response_is_bounded_and_redirects_are_refused() -> None:
     with web_server() as web:
         address = WebAddress(web.url(), None, 30, 30)
         web.body = b"hello"
         assert ask(address, headers={}) == b"hello"
         web.status, web.headers = 302, {"Location": web.url("/elsewhere")}
-        with pytest.raises(WebError, match="answers 302") as refused:
+        with pytest.raises(WebError, match="returned 302") as refused:
             ask(address, headers={})
         assert not refused.value.passes
         web.status, web.headers, web.dribble = 200, {}, True
         web.body = b"x" * 1_000_000
-        with pytest.raises(WebError, match="does not answer"):
+        with pytest.raises(WebError, match="does not respond"):
             ask(address._replace(answer_s=0.3), headers={})
         eventually(lambda: len(web.asked) == 3)
-        assert [each.path for each in web.asked] == ["/keys"] * 3
+        assert [request.path for request in web.asked] == ["/keys"] * 3
 
 
-def test_an_answer_that_is_none_leaves_nothing_open() -> None:
+def test_stored_http_error_keeps_no_connection_open() -> None:
     """A stored error, such as in a log, retains no connection."""
     with socket.create_server(("127.0.0.1", 0)) as listening, ThreadPoolExecutor(1) as pool:
         listening.settimeout(10)
@@ -193,9 +195,9 @@ def test_an_answer_that_is_none_leaves_nothing_open() -> None:
                 peer.shutdown(socket.SHUT_WR)
                 return peer.recv(1)
 
-        rest = pool.submit(serve)
+        served = pool.submit(serve)
         url = f"http://127.0.0.1:{listening.getsockname()[1]}/keys"
-        with pytest.raises(WebError, match="answers 503") as kept:
+        with pytest.raises(WebError, match="returned 503") as refused:
             ask(WebAddress(url, None, 10, 10), headers={})
-        assert rest.result() == b""
-        assert kept.value.passes
+        assert served.result() == b""
+        assert refused.value.passes

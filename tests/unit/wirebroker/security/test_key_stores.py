@@ -31,8 +31,8 @@ PASSWORD = "store-secret"
 
 def parts() -> tuple[str, str]:
     pem = certificate()
-    place = pem.index("-----BEGIN CERTIFICATE")
-    return pem[:place], pem[place:]
+    certificate_start = pem.index("-----BEGIN CERTIFICATE")
+    return pem[:certificate_start], pem[certificate_start:]
 
 
 def encrypted_key() -> str:
@@ -74,7 +74,7 @@ def test_pem_in_a_file(tmp_path: Path) -> None:
     assert is_used(StoreSettings(location=location))
 
 
-def test_pem_as_it_is_also_on_one_line() -> None:
+def test_pem_inline_also_on_one_line() -> None:
     key, chain = parts()
     assert is_used(StoreSettings(key=key, certificates=chain))
     one_line = StoreSettings(key=key.replace("\n", " "), certificates=chain.replace("\n", " "))
@@ -89,7 +89,7 @@ def test_a_key_with_a_password() -> None:
     assert "secret" not in str(refused.value).replace("ssl.key.password", "")
 
 
-def test_a_password_of_a_key_that_has_none_is_refused() -> None:
+def test_password_for_an_unencrypted_key_is_refused() -> None:
     key, chain = parts()
     with pytest.raises(ConfigError, match=r"unset ssl\.key\.password"):
         is_used(StoreSettings(key=key, certificates=chain, key_password=PASSWORD))
@@ -103,9 +103,9 @@ def test_pkcs12(tmp_path: Path, password: str) -> None:
     assert is_used(StoreSettings(type="JKS", location=store.location, password=password))
 
 
-def test_pkcs12_with_another_password(tmp_path: Path) -> None:
+def test_pkcs12_with_a_separate_key_password(tmp_path: Path) -> None:
     store = StoreSettings(type="PKCS12", location=p12(tmp_path), password="other-secret")
-    with pytest.raises(ConfigError, match=r"ssl\.keystore\.password is another") as refused:
+    with pytest.raises(ConfigError, match=r"ssl\.keystore\.password is wrong") as refused:
         is_used(store)
     assert "secret" not in str(refused.value)
     assert "secret" not in repr(store)
@@ -132,7 +132,7 @@ def old_form(folder: Path, key_password: str = KEY_PASSWORD) -> str:
 
 
 @pytest.mark.parametrize("type_", ["JKS", "PKCS12"])
-def test_javas_old_form(tmp_path: Path, type_: str) -> None:
+def test_jks(tmp_path: Path, type_: str) -> None:
     location = old_form(tmp_path)
     keystore = StoreSettings(
         type=type_, location=location, password=PASSWORD, key_password=KEY_PASSWORD
@@ -155,7 +155,7 @@ def test_javas_old_form(tmp_path: Path, type_: str) -> None:
 @pytest.mark.parametrize(
     "wrong", [{"password": "other-secret"}, {"key_password": "other-secret"}, {"key_password": ""}]
 )
-def test_javas_old_form_with_another_password(tmp_path: Path, wrong: dict[str, str]) -> None:
+def test_jks_with_a_separate_key_password(tmp_path: Path, wrong: dict[str, str]) -> None:
     location = old_form(tmp_path)
     passwords = {"password": PASSWORD, "key_password": KEY_PASSWORD, **wrong}
     with pytest.raises(
@@ -165,7 +165,7 @@ def test_javas_old_form_with_another_password(tmp_path: Path, wrong: dict[str, s
     assert "secret" not in str(refused.value)
 
 
-def test_a_truststore_in_the_old_form_has_no_password_of_a_key(tmp_path: Path) -> None:
+def test_jks_truststore_has_no_key_password(tmp_path: Path) -> None:
     store = StoreSettings(
         type="JKS", location=old_form(tmp_path), password="other-secret", name="ssl.truststore"
     )
@@ -174,14 +174,14 @@ def test_a_truststore_in_the_old_form_has_no_password_of_a_key(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("name", ["ssl.keystore", "ssl.truststore"])
-def test_damaged_old_forms_are_refused_with_one_line(tmp_path: Path, name: str) -> None:
+def test_damaged_jks_is_refused_in_one_line(tmp_path: Path, name: str) -> None:
     path = Path(old_form(tmp_path))
     data = path.read_bytes()
     store = StoreSettings(
         type="JKS", location=str(path), password=PASSWORD, key_password=KEY_PASSWORD, name=name
     )
-    for place in range(4, len(data), 7):
-        for damaged in (data[:place], data[:place] + b"\xff" + data[place + 1 :]):
+    for position in range(4, len(data), 7):
+        for damaged in (data[:position], data[:position] + b"\xff" + data[position + 1 :]):
             if damaged == data:
                 continue
             path.write_bytes(damaged)
@@ -191,25 +191,25 @@ def test_damaged_old_forms_are_refused_with_one_line(tmp_path: Path, name: str) 
 
 
 @pytest.mark.parametrize("name", ["ssl.keystore", "ssl.truststore"])
-def test_damage_that_no_checksum_finds_is_refused_with_one_line(tmp_path: Path, name: str) -> None:
+def test_damage_without_a_checksum_is_refused_in_one_line(tmp_path: Path, name: str) -> None:
     path = Path(old_form(tmp_path))
     data = path.read_bytes()
     store = StoreSettings(
         type="JKS", location=str(path), password="", key_password=KEY_PASSWORD, name=name
     )
     refusals = []
-    for place in range(4, len(data), 3):
-        for damaged in (data[:place], data[:place] + b"\xff" + data[place + 1 :]):
+    for position in range(4, len(data), 3):
+        for damaged in (data[:position], data[:position] + b"\xff" + data[position + 1 :]):
             path.write_bytes(damaged)
             try:
                 read_store(store)
             except ConfigError as error:
                 refusals.append(str(error))
     assert len(refusals) > len(data) // 6  # at least the truncated ones
-    assert not any("\n" in each for each in refusals)
+    assert not any("\n" in refusal for refusal in refusals)
 
 
-def test_the_old_form_without_its_library_says_what_to_install(
+def test_jks_without_its_library_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delitem(sys.modules, "wirebroker.security.tls.jks_store", raising=False)
@@ -221,15 +221,15 @@ def test_the_old_form_without_its_library_says_what_to_install(
 
 @pytest.fixture
 def keytool() -> str:
-    found = shutil.which("keytool")
-    if found is None:
+    path = shutil.which("keytool")
+    if path is None:
         pytest.skip("there is no keytool")
-    return found
+    return path
 
 
 @pytest.mark.java
 @pytest.mark.parametrize("algorithm", ["RSA", "EC"])
-def test_the_old_form_as_keytool_writes_it(tmp_path: Path, keytool: str, algorithm: str) -> None:
+def test_jks_written_by_keytool_is_read(tmp_path: Path, keytool: str, algorithm: str) -> None:
     location = str(tmp_path / "broker.jks")
     command = [keytool, "-genkeypair", "-alias", "broker", "-keyalg", algorithm]
     command += ["-dname", "CN=localhost", "-ext", "san=dns:localhost", "-storetype", "JKS"]
@@ -243,7 +243,7 @@ def test_the_old_form_as_keytool_writes_it(tmp_path: Path, keytool: str, algorit
 
 
 @pytest.mark.java
-def test_what_keytool_writes(tmp_path: Path, keytool: str) -> None:
+def test_pkcs12_written_by_keytool_is_read(tmp_path: Path, keytool: str) -> None:
     trusted = write(tmp_path, "authority.pem", authority().certificate)
     location = str(tmp_path / "trusted.p12")
     command = [keytool, "-importcert", "-noprompt", "-alias", "authority", "-file", trusted]
@@ -260,13 +260,13 @@ def test_what_keytool_writes(tmp_path: Path, keytool: str) -> None:
     [
         (b"\xfe\xed\xfe\xed\0\0", {"type": "JKS"}, "is damaged, or its password"),
         (b"\xce\xce\xce\xce\0\0", {"type": "JKS"}, "keytool -importkeystore"),
-        (b"nothing", {"type": "PKCS12"}, "is no PKCS12"),
-        (b"nothing", {"type": "PEM"}, "has no certificate in the form of PEM"),
-        (authority().certificate.encode(), {"type": "PEM"}, "there is no private key"),
+        (b"nothing", {"type": "PKCS12"}, "is not PKCS12"),
+        (b"nothing", {"type": "PEM"}, "has no certificate in PEM format"),
+        (authority().certificate.encode(), {"type": "PEM"}, "it has no private key"),
         (bytes((4 << 20) + 1), {"type": "PEM"}, "longer than"),
     ],
 )
-def test_what_cannot_be_used_is_said(tmp_path: Path, text: bytes, store, words: str) -> None:
+def test_unusable_store_is_refused(tmp_path: Path, text: bytes, store, words: str) -> None:
     path = tmp_path / "store"
     path.write_bytes(text)
     with pytest.raises(ConfigError, match=words) as refused:
@@ -274,13 +274,13 @@ def test_what_cannot_be_used_is_said(tmp_path: Path, text: bytes, store, words: 
     assert "\n" not in str(refused.value)
 
 
-def test_a_certificate_of_another_key_is_refused() -> None:
+def test_certificate_of_another_key_is_refused() -> None:
     other = certificate("other")
     store = StoreSettings(key=parts()[0], certificates=other[other.index("-----BEGIN CERT") :])
-    with pytest.raises(ConfigError, match="the first certificate the key's"):
+    with pytest.raises(ConfigError, match="the first certificate belong to the key"):
         is_used(store)
 
 
-def test_what_was_read_is_not_shown() -> None:
+def test_key_material_is_not_shown() -> None:
     key, chain = parts()
     assert repr(read_store(StoreSettings(key=key, certificates=chain))) == "KeyMaterial(…)"

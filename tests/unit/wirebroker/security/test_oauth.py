@@ -25,7 +25,7 @@ from wirebroker.config.listeners.listeners import listeners_of
 from wirebroker.config.security.oauth import OAuthSettings
 from wirebroker.security.sasl.mechanisms import NotProvedError
 from wirebroker.security.sasl.oauth_mechanism import OAuthMechanism
-from wirebroker.security.sasl.sasl_doors import SaslDoors
+from wirebroker.security.sasl.sasl_state import SaslState
 from wirebroker.security.tokens.tokens import BadTokenError, TokenChecks
 
 if TYPE_CHECKING:
@@ -50,19 +50,19 @@ def now() -> float:
     return SystemClock().now_ms() / 1000
 
 
-def claims(**others: Any) -> dict[str, Any]:
+def claims(**changes: Any) -> dict[str, Any]:
     seconds = int(now())
-    return {"sub": "alice", "iat": seconds, "exp": seconds + 300, **others}
+    return {"sub": "alice", "iat": seconds, "exp": seconds + 300, **changes}
 
 
-def unsecured(**others: Any) -> str:
-    parts = (json.dumps(each).encode() for each in ({"alg": "none"}, claims(**others)))
-    return ".".join(base64.urlsafe_b64encode(each).decode().rstrip("=") for each in parts) + "."
+def unsecured(**changes: Any) -> str:
+    parts = (json.dumps(part).encode() for part in ({"alg": "none"}, claims(**changes)))
+    return ".".join(base64.urlsafe_b64encode(part).decode().rstrip("=") for part in parts) + "."
 
 
 def first(token: str, authorization_id: str = "") -> bytes:
-    told = f"a={authorization_id}" if authorization_id else ""
-    return f"n,{told},\x01auth=Bearer {token}\x01traceId=1\x01\x01".encode()
+    identity = f"a={authorization_id}" if authorization_id else ""
+    return f"n,{identity},\x01auth=Bearer {token}\x01traceId=1\x01\x01".encode()
 
 
 def keys_in(path: Path, **keys: Any) -> Path:
@@ -75,12 +75,12 @@ def keys_in(path: Path, **keys: Any) -> Path:
     return path
 
 
-def signed(key: Any, key_id: str, **others: Any) -> str:
+def signed(key: Any, key_id: str, **changes: Any) -> str:
     algorithm = "RS256" if key is RSA else "ES256"
-    return jwt.encode(claims(**others), key, algorithm, headers={"kid": key_id})
+    return jwt.encode(claims(**changes), key, algorithm, headers={"kid": key_id})
 
 
-async def test_a_token_lets_its_owner_in_until_it_ends(tmp_path: Path) -> None:
+async def test_token_authenticates_its_owner_until_it_expires(tmp_path: Path) -> None:
     async with running(tmp_path, settings=OPEN) as server, client_of(server) as client:
         await shake_hands(client, "OAUTHBEARER")
         answer = await send_token(client, first(unsecured(exp=now() + 100)))
@@ -110,13 +110,13 @@ async def test_a_token_lets_its_owner_in_until_it_ends(tmp_path: Path) -> None:
         {"exp": True},
     ],
 )
-async def test_a_token_that_is_refused_is_answered_and_then_the_client_has_failed(
+async def test_refused_token_is_answered_before_the_failure(
     tmp_path: Path, changes: dict[str, Any]
 ) -> None:
     async with running(tmp_path, settings=OPEN) as server, client_of(server) as client:
         await shake_hands(client, "OAUTHBEARER")
-        told = await send_token(client, first(unsecured(**changes)))
-        assert (told.error_code, told.auth_bytes) == (0, b'{"status":"invalid_token"}')
+        answer = await send_token(client, first(unsecured(**changes)))
+        assert (answer.error_code, answer.auth_bytes) == (0, b'{"status":"invalid_token"}')
         end = await send_token(client, b"\x01")
         assert (end.error_code, end.error_message) == (FAILED, '{"status":"invalid_token"}')
         assert await client.is_closed()
@@ -136,7 +136,7 @@ async def test_a_token_that_is_refused_is_answered_and_then_the_client_has_faile
         None,  # another user's name
     ],
 )
-async def test_what_is_no_message_of_it_fails_at_once(
+async def test_invalid_initial_message_fails_immediately(
     tmp_path: Path, message: bytes | None
 ) -> None:
     if message is None:
@@ -146,19 +146,19 @@ async def test_what_is_no_message_of_it_fails_at_once(
         assert (await send_token(client, message)).error_code == FAILED
 
 
-def test_who_one_wants_to_be_may_have_commas_and_equals_signs() -> None:
+def test_authorization_id_may_contain_commas_and_equals_signs() -> None:
     checks = TokenChecks(OAuthSettings(), SystemClock())
-    way = OAuthMechanism(checks)
-    assert way.step(first(unsecured(sub="a,b=c"), "a=2Cb=3Dc")) == b""
-    assert way.user == "a,b=c"
+    login = OAuthMechanism(checks)
+    assert login.step(first(unsecured(sub="a,b=c"), "a=2Cb=3Dc")) == b""
+    assert login.user == "a,b=c"
     for other in ("a,b", "a=2", "=2c", "a=", "\0", "é"):
-        with pytest.raises(NotProvedError, match="not the message"):
+        with pytest.raises(NotProvedError, match="not an OAUTHBEARER message"):
             OAuthMechanism(checks).step(first(unsecured(), other))
 
 
-def test_a_connection_that_is_older_than_the_settings_can_still_log_in(tmp_path: Path) -> None:
+def test_connection_of_a_removed_listener_can_still_log_in(tmp_path: Path) -> None:
     nobody: Any = None
-    doors = SaslDoors(nobody, nobody, "cluster", SystemClock())
+    doors = SaslState(nobody, nobody, "cluster", SystemClock())
     (listener,) = listeners_of(config_of(tmp_path, settings=OPEN))
     doors.use_listeners([listener])
     doors.use_listeners([])
@@ -166,7 +166,7 @@ def test_a_connection_that_is_older_than_the_settings_can_still_log_in(tmp_path:
     assert isinstance(doors.mechanism("OAUTHBEARER", listener.sasl), OAuthMechanism)
 
 
-async def test_a_signed_token_lets_in_and_an_unsigned_one_does_not(tmp_path: Path) -> None:
+async def test_signed_token_is_accepted_and_unsigned_is_refused(tmp_path: Path) -> None:
     keys = keys_in(tmp_path / "keys.json", one=RSA)
     settings = {**OPEN, URL: keys.as_uri()}
     async with running(tmp_path / "data", settings=settings) as server:
@@ -180,15 +180,15 @@ async def test_a_signed_token_lets_in_and_an_unsigned_one_does_not(tmp_path: Pat
 
 
 def checks(path: Path, **settings: Any) -> TokenChecks:
-    found = TokenChecks(OAuthSettings(keys_file=path, **settings), SystemClock())
-    found.load()
-    return found
+    token_checks = TokenChecks(OAuthSettings(keys_file=path, **settings), SystemClock())
+    token_checks.load()
+    return token_checks
 
 
-def test_each_key_of_the_file_counts_and_no_other(tmp_path: Path) -> None:
-    found = checks(keys_in(tmp_path / "keys.json", one=RSA, two=ELLIPTIC))
+def test_each_key_of_the_file_is_accepted_and_no_other(tmp_path: Path) -> None:
+    token_checks = checks(keys_in(tmp_path / "keys.json", one=RSA, two=ELLIPTIC))
     for key, key_id in ((RSA, "one"), (ELLIPTIC, "two")):
-        assert found.owner(signed(key, key_id)).name == "alice"
+        assert token_checks.owner(signed(key, key_id)).name == "alice"
     public = base64.urlsafe_b64encode(b"secret" * 8).decode()
     shared = jwt.encode(claims(), public, "HS256", headers={"kid": "one"})
     for token in (
@@ -202,22 +202,22 @@ def test_each_key_of_the_file_counts_and_no_other(tmp_path: Path) -> None:
         "a" * 70_000,
     ):
         with pytest.raises(BadTokenError):
-            found.owner(token)
+            token_checks.owner(token)
 
 
-def test_a_token_may_be_as_long_as_a_request_before_a_login(tmp_path: Path) -> None:
-    found = checks(keys_in(tmp_path / "keys.json", one=ELLIPTIC))
+def test_token_may_be_as_long_as_a_request_before_authentication(tmp_path: Path) -> None:
+    token_checks = checks(keys_in(tmp_path / "keys.json", one=ELLIPTIC))
     long = signed(ELLIPTIC, "one", groups="g" * 100_000)
-    assert OAuthMechanism(found).step(first(long)) == b""
+    assert OAuthMechanism(token_checks).step(first(long)) == b""
     bounded = checks(keys_in(tmp_path / "keys.json", one=ELLIPTIC), most_bytes=100_000)
-    with pytest.raises(BadTokenError, match="a token of 1"):
+    with pytest.raises(BadTokenError, match="the token is too long: 1"):
         bounded.owner(long)
-    many = b"n,,\x01auth=Bearer " + long.encode() + b"\x01" + b"a=b\x01" * 1_000 + b"\x01"
+    message = b"n,,\x01auth=Bearer " + long.encode() + b"\x01" + b"a=b\x01" * 1_000 + b"\x01"
     with pytest.raises(NotProvedError, match="too many pairs"):
-        OAuthMechanism(found).step(many)
+        OAuthMechanism(token_checks).step(message)
     crowded = signed(ELLIPTIC, "one", groups=["g"] * 20_000)
     with pytest.raises(BadTokenError, match="too many values"):
-        found.owner(crowded)
+        token_checks.owner(crowded)
 
 
 @pytest.mark.parametrize(
@@ -236,24 +236,27 @@ def test_a_token_may_be_as_long_as_a_request_before_a_login(tmp_path: Path) -> N
     ],
     ids=str,
 )
-def test_a_key_that_is_none_takes_no_other_with_it(
+def test_invalid_key_does_not_affect_other_keys(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, others: dict[str, Any]
 ) -> None:
     """As with jose4j, which Kafka uses. The bad key is not logged: it may be a secret."""
     path = keys_in(tmp_path / "keys.json", one=ELLIPTIC, two=STRANGER)
-    one, two = json.loads(path.read_text())["keys"]
+    first_key, second_key = json.loads(path.read_text())["keys"]
     caplog.set_level(logging.INFO)
-    for rows in ([{**two, **others}, one], [one, {**two, **others}, 7, None, [], "key"]):
+    for rows in (
+        [{**second_key, **others}, first_key],
+        [first_key, {**second_key, **others}, 7, None, [], "key"],
+    ):
         path.write_text(json.dumps({"keys": rows}))
         assert checks(path).owner(signed(ELLIPTIC, "one")).name == "alice"
     assert f"key 0 in {path} is not a usable signing key; ignored" in caplog.messages
-    path.write_text(json.dumps({"keys": [{**two, **others}]}))
-    with pytest.raises(ConfigError, match="no public key"):
+    path.write_text(json.dumps({"keys": [{**second_key, **others}]}))
+    with pytest.raises(ConfigError, match="no usable public key"):
         checks(path)
 
 
 @pytest.mark.parametrize("text", ["7", "null", "[]", "{}", '{"keys": 7}', '{"keys": null}', "["])
-def test_what_is_no_set_of_keys_is_said(tmp_path: Path, text: str) -> None:
+def test_invalid_key_set_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "keys.json"
     path.write_text(text)
     with pytest.raises(ConfigError, match=r"keys\.json has no JSON Web Keys"):
@@ -276,22 +279,22 @@ def test_what_is_no_set_of_keys_is_said(tmp_path: Path, text: str) -> None:
         ({"skew_ms": 30_000}, {"nbf": 10, "exp": 10, "iat": 0}, {"nbf": 20, "exp": 10}),
     ],
 )
-def test_what_has_to_stand_in_a_token(
+def test_required_token_claims_are_checked(
     tmp_path: Path, settings: dict[str, Any], good: dict[str, Any], bad: dict[str, Any]
 ) -> None:
-    def token(others: dict[str, Any]) -> str:
+    def token(changes: dict[str, Any]) -> str:
         start = now()
         times: dict[str, Any] = {
-            name: start + others[name]
+            name: start + changes[name]
             for name in ("exp", "nbf", "iat")
-            if others.get(name) is not None
+            if changes.get(name) is not None
         }
-        return signed(ELLIPTIC, "one", **{**others, **times})
+        return signed(ELLIPTIC, "one", **{**changes, **times})
 
-    found = checks(keys_in(tmp_path / "keys.json", one=ELLIPTIC), **settings)
-    assert found.owner(token(good)).name == "alice"
+    token_checks = checks(keys_in(tmp_path / "keys.json", one=ELLIPTIC), **settings)
+    assert token_checks.owner(token(good)).name == "alice"
     with pytest.raises(BadTokenError):
-        found.owner(token(bad))
+        token_checks.owner(token(bad))
 
 
 class HandClock(SystemClock):
@@ -302,33 +305,33 @@ class HandClock(SystemClock):
         return self.seconds
 
 
-def test_keys_that_change_are_read_again_but_not_for_each_token(tmp_path: Path) -> None:
+def test_changed_keys_are_reloaded_but_not_for_each_token(tmp_path: Path) -> None:
     path, clock = keys_in(tmp_path / "keys.json", one=ELLIPTIC), HandClock()
-    found = TokenChecks(OAuthSettings(keys_file=path, refresh_ms=60_000), clock)
-    found.load()
-    assert not found.must_read
+    token_checks = TokenChecks(OAuthSettings(keys_file=path, refresh_ms=60_000), clock)
+    token_checks.load()
+    assert not token_checks.must_read
     keys_in(path, two=RSA)
-    assert found.must_read
-    assert found.owner(signed(RSA, "two")).name == "alice", "a new key counts at once"
-    assert not found.must_read
+    assert token_checks.must_read
+    assert token_checks.owner(signed(RSA, "two")).name == "alice", "a new key counts at once"
+    assert not token_checks.must_read
     with pytest.raises(BadTokenError):
-        found.owner(signed(ELLIPTIC, "three"))
-    assert not found.must_read, "whatever keys tokens name"
+        token_checks.owner(signed(ELLIPTIC, "three"))
+    assert not token_checks.must_read, "whatever keys tokens name"
     for change in (lambda: path.write_text("nonsense"), path.unlink):
         change()
-        assert found.must_read
-        assert found.owner(signed(RSA, "two")).name == "alice", "what was read stays"
-        assert not found.must_read, "it is not read for each token"
+        assert token_checks.must_read
+        assert token_checks.owner(signed(RSA, "two")).name == "alice", "what was read stays"
+        assert not token_checks.must_read, "it is not read for each token"
     clock.seconds = 60
-    assert found.must_read, "whether or not it looks the same"
+    assert token_checks.must_read, "whether or not it looks the same"
 
 
-def test_nobody_is_checked_by_old_keys_while_new_ones_are_read(
+def test_tokens_wait_while_changed_keys_are_loaded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = keys_in(tmp_path / "keys.json", one=ELLIPTIC)
-    found = TokenChecks(OAuthSettings(keys_file=path), SystemClock())
-    found.load()
+    token_checks = TokenChecks(OAuthSettings(keys_file=path), SystemClock())
+    token_checks.load()
     keys_in(path, two=RSA)
     has_others_wait: list[bool] = []
     read = TokenChecks._read
@@ -338,12 +341,12 @@ def test_nobody_is_checked_by_old_keys_while_new_ones_are_read(
         return read(self)
 
     monkeypatch.setattr(TokenChecks, "_read", read_slowly)
-    assert found.owner(signed(RSA, "two")).name == "alice"
+    assert token_checks.owner(signed(RSA, "two")).name == "alice"
     assert has_others_wait == [True]
-    assert not found.must_read
+    assert not token_checks.must_read
 
 
-async def test_keys_that_have_changed_are_read_beside_the_loop_and_once(
+async def test_changed_keys_are_loaded_once_outside_the_loop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keys = keys_in(tmp_path / "keys.json", one=RSA)
@@ -360,11 +363,11 @@ async def test_keys_that_have_changed_are_read_beside_the_loop_and_once(
         keys_in(keys, two=ELLIPTIC)
         async with contextlib.AsyncExitStack() as stack:
             clients = [await stack.enter_async_context(client_of(server)) for _ in range(5)]
-            for each in clients:
-                await shake_hands(each, "OAUTHBEARER")
-            messages = [send_token(each, first(signed(ELLIPTIC, "two"))) for each in clients]
+            for client in clients:
+                await shake_hands(client, "OAUTHBEARER")
+            messages = [send_token(client, first(signed(ELLIPTIC, "two"))) for client in clients]
             answers = await asyncio.gather(*messages)
-    assert [each.auth_bytes for each in answers] == [b""] * 5
+    assert [answer.auth_bytes for answer in answers] == [b""] * 5
     assert len(readers) == 1
     assert readers[0].startswith("login")
 
@@ -380,7 +383,7 @@ async def test_keys_that_have_changed_are_read_beside_the_loop_and_once(
         ({"sasl.server.callback.handler.class": "com.example.Mine"}, "only org.apache.kafka"),
     ],
 )
-def test_what_cannot_be_served_is_refused(settings: dict[str, str], said: str) -> None:
+def test_unsupported_oauth_settings_are_refused(settings: dict[str, str], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         listeners_of(Config({"log.dirs": "data", **OPEN, **settings}))
 
@@ -395,18 +398,18 @@ def test_what_cannot_be_served_is_refused(settings: dict[str, str], said: str) -
         ({"sasl.oauthbearer.expected.issuer": "https://x"}, "audience"),
     ],
 )
-def test_tokens_of_any_audience_or_issuer_are_accepted_only_if_that_is_asked_for(
+def test_any_audience_or_issuer_is_accepted_only_if_configured(
     tmp_path: Path, settings: dict[str, str], missing: str
 ) -> None:
     keys = tmp_path / "keys.json"
     keys.write_text('{"keys": []}')
-    told = {**sasl_listener("OAUTHBEARER"), URL: keys.as_uri(), **settings}
+    listener_settings = {**sasl_listener("OAUTHBEARER"), URL: keys.as_uri(), **settings}
     switch = rf"sasl\.oauthbearer\.allow\.unverified\.{missing}=true"
     with pytest.raises(ConfigError, match=rf"expected\.{missing} is missing.*{switch}"):
-        listeners_of(Config({"log.dirs": "data", **told}))
+        listeners_of(Config({"log.dirs": "data", **listener_settings}))
 
 
-def test_an_audience_is_compared_unless_any_is_allowed() -> None:
+def test_audience_is_compared_unless_any_is_allowed() -> None:
     """As Apache Kafka 4.4.0 does in compat_tests/security/test_unset_options.py."""
     for settings, is_believed in (
         (OAuthSettings(audiences=("kafka",)), False),
@@ -422,7 +425,7 @@ def test_an_audience_is_compared_unless_any_is_allowed() -> None:
                     checks._check_addressees({"aud": audience})
 
 
-async def test_a_file_without_keys_is_said_at_the_start(tmp_path: Path) -> None:
+async def test_key_file_without_keys_stops_the_start(tmp_path: Path) -> None:
     keys = tmp_path / "keys.json"
     keys.write_text('{"keys": []}')
     settings = {**OPEN, URL: keys.as_uri()}

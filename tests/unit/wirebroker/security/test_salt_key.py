@@ -25,13 +25,13 @@ def silent(node_id: int) -> MetadataRecord:
     return broker(node_id, log_directories=())
 
 
-def test_it_is_the_least_directory_of_the_first_broker_that_tells_of_any() -> None:
-    others = broker(9, log_directories=(b"0" * 16,)), broker(8, log_directories=(HIGH, LOW))
-    assert key("cluster", silent(7), *others) == LOW
+def test_salt_key_is_the_lowest_directory_of_the_first_broker_with_any() -> None:
+    other_brokers = broker(9, log_directories=(b"0" * 16,)), broker(8, log_directories=(HIGH, LOW))
+    assert key("cluster", silent(7), *other_brokers) == LOW
 
 
 @pytest.mark.parametrize("brokers", [(), (silent(1),), (silent(2), silent(1))])
-def test_where_no_broker_tells_it_is_the_same_in_all_the_cluster_and_in_no_other(
+def test_salt_key_without_directories_depends_on_the_cluster_only(
     brokers: tuple[MetadataRecord, ...],
 ) -> None:
     assert key("one", *brokers) == key("one")

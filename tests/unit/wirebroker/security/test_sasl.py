@@ -67,12 +67,12 @@ async def is_served(client: RawClient) -> bool:
     return len(answer.brokers) == 1
 
 
-async def test_who_gives_the_password_is_served(tmp_path: Path) -> None:
+async def test_correct_password_is_accepted(tmp_path: Path) -> None:
     async with connected(tmp_path, PLAIN) as (_, client):
         versions = await client.ask(
             ApiKey.API_VERSIONS, 3, {"client_software_name": "raw", "client_software_version": "1"}
         )
-        assert {each.api_key for each in versions.api_keys} >= {17, 36, 50, 51}
+        assert {api.api_key for api in versions.api_keys} >= {17, 36, 50, 51}
         shaken = await shake_hands(client, "PLAIN")
         assert (shaken.error_code, shaken.mechanisms) == (0, ["PLAIN"])
         answer = await send_token(client, b"\0alice\0alice-secret")
@@ -82,16 +82,16 @@ async def test_who_gives_the_password_is_served(tmp_path: Path) -> None:
         assert (again.error_code, again.mechanisms) == (ErrorCode.ILLEGAL_SASL_STATE, [])
 
 
-async def test_a_listener_that_goes_serves_nobody_without_a_login(tmp_path: Path) -> None:
+async def test_removed_listener_accepts_no_connection_while_keys_load(tmp_path: Path) -> None:
     """Not even while the keys of the other listeners are loaded."""
     both = f"SSL://{HOST}:0,SASL_PLAINTEXT://{HOST}:0"
     settings = {**PLAIN, **tls_configs(tmp_path), "listeners": both}
     async with running(tmp_path / "data", settings=settings) as server:
         assert server.listeners is not None
         port = server.listeners["SASL_PLAINTEXT"].port
-        one = Config({**settings, "listeners": f"SSL://{HOST}:0"} | BETWEEN_BY_TLS)
+        tls_only = Config({**settings, "listeners": f"SSL://{HOST}:0"} | BETWEEN_BY_TLS)
         async with blocked(Work.LISTENERS):
-            change = asyncio.create_task(server.reception.use_config(one))
+            change = asyncio.create_task(server.reception.use_config(tls_only))
             await next_turn()
             with pytest.raises(ConnectionError):
                 await asyncio.open_connection(HOST, port)
@@ -125,7 +125,7 @@ async def test_clients_from_before_kip_152_are_served(tmp_path: Path) -> None:
         (b"nothing", "Authentication failed during authentication due to invalid credentials"),
     ],
 )
-async def test_who_does_not_is_told_so_and_closed(
+async def test_wrong_credentials_are_refused_and_the_connection_closes(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, token: bytes, said: str
 ) -> None:
     caplog.set_level(logging.INFO, logger="wirebroker")
@@ -136,12 +136,14 @@ async def test_who_does_not_is_told_so_and_closed(
         assert answer.error_code == FAILED
         assert said in answer.error_message
         assert await client.is_closed()
-    lines = [each.message for each in caplog.records if "authentication failed" in each.message]
+    lines = [
+        record.message for record in caplog.records if "authentication failed" in record.message
+    ]
     assert len(lines) == 1
     assert not [word for word in ("wrong", "alice-secret") if word in caplog.text]
 
 
-async def test_an_unknown_mechanism_is_answered_with_those_that_there_are(tmp_path: Path) -> None:
+async def test_unknown_mechanism_is_answered_with_the_enabled_ones(tmp_path: Path) -> None:
     async with connected(tmp_path, PLAIN) as (_, client):
         answer = await shake_hands(client, "GSSAPI")
         assert answer.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM
@@ -150,7 +152,9 @@ async def test_an_unknown_mechanism_is_answered_with_those_that_there_are(tmp_pa
 
 
 @pytest.mark.parametrize("after_handshake", [False, True])
-async def test_nothing_else_is_served_before(tmp_path: Path, after_handshake: bool) -> None:
+async def test_requests_before_authentication_close_the_connection(
+    tmp_path: Path, after_handshake: bool
+) -> None:
     async with connected(tmp_path, PLAIN) as (_, client):
         if after_handshake:
             await shake_hands(client, "PLAIN")
@@ -159,7 +163,7 @@ async def test_nothing_else_is_served_before(tmp_path: Path, after_handshake: bo
 
 
 @pytest.mark.parametrize("key", [ApiKey.LEADER_AND_ISR, ApiKey.VOTE, ApiKey.BROKER_HEARTBEAT])
-async def test_nor_what_no_client_of_a_broker_sends(
+async def test_unserved_api_before_authentication_closes_the_connection(
     tmp_path: Path, key: ApiKey, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with connected(tmp_path, PLAIN) as (_, client):
@@ -167,11 +171,15 @@ async def test_nor_what_no_client_of_a_broker_sends(
         client._writer.write(len(header).to_bytes(4) + header)
         assert await client.is_closed()
     # One line, and not as an internal error.
-    assert [each.levelname for each in caplog.records if "closing" in each.message] == ["WARNING"]
-    assert not [each for each in caplog.records if each.levelno >= logging.ERROR]
+    assert [record.levelname for record in caplog.records if "closing" in record.message] == [
+        "WARNING"
+    ]
+    assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
 
 
-async def test_before_it_requests_are_small_and_few(tmp_path: Path) -> None:
+async def test_requests_before_authentication_are_limited_in_size_and_number(
+    tmp_path: Path,
+) -> None:
     small = {**PLAIN, "sasl.server.max.receive.size": "1000"}
     async with connected(tmp_path, small) as (server, client):
         await shake_hands(client, "PLAIN")
@@ -182,23 +190,23 @@ async def test_before_it_requests_are_small_and_few(tmp_path: Path) -> None:
                 await patient.ask(ApiKey.API_VERSIONS, 0, {})
             await patient.send(ApiKey.API_VERSIONS, 0, {})
             assert await patient.is_closed()
-        async with client_of(server) as known:
-            await log_in_plain(known, "alice", PLAIN_USERS["alice"])
+        async with client_of(server) as authenticated:
+            await log_in_plain(authenticated, "alice", PLAIN_USERS["alice"])
             topics = [{"topic_id": bytes(16), "name": "t" * 200} for _ in range(20)]
-            assert await known.ask(ApiKey.METADATA, 12, {"topics": topics})
+            assert await authenticated.ask(ApiKey.METADATA, 12, {"topics": topics})
 
 
-async def test_who_takes_too_long_is_closed(tmp_path: Path) -> None:
+async def test_authentication_deadline_closes_the_connection(tmp_path: Path) -> None:
     late = {**PLAIN, "wirebroker.authentication.deadline.ms": "300"}
-    async with connected(tmp_path, late) as (server, client), client_of(server) as known:
-        assert not (await log_in_plain(known, "alice", "alice-secret")).error_code
+    async with connected(tmp_path, late) as (server, client), client_of(server) as authenticated:
+        assert not (await log_in_plain(authenticated, "alice", "alice-secret")).error_code
         await shake_hands(client, "PLAIN")
         assert await client.is_closed()
-        assert await is_served(known)
+        assert await is_served(authenticated)
 
 
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
-async def test_users_of_scram_stand_in_the_metadata(tmp_path: Path, mechanism: str) -> None:
+async def test_scram_users_are_stored_in_the_metadata(tmp_path: Path, mechanism: str) -> None:
     async with connected(tmp_path, SCRAM) as (server, admin):
         await log_in_plain(admin, "alice", "alice-secret")
         assert (await add_scram_user(admin, mechanism, "carol", "carol-secret")).error_code == 0
@@ -219,7 +227,7 @@ async def test_users_of_scram_stand_in_the_metadata(tmp_path: Path, mechanism: s
         assert not (await log_in_scram(client, mechanism, "carol", "carol-secret")).error_code
 
 
-async def test_nobody_is_told_which_users_there_are(tmp_path: Path) -> None:
+async def test_unknown_users_get_a_constant_salt_and_iterations(tmp_path: Path) -> None:
     async with connected(tmp_path, SCRAM) as (server, admin):
         await log_in_plain(admin, "alice", "alice-secret")
         await add_scram_user(admin, "SCRAM-SHA-256", "carol", "carol-secret")
@@ -232,17 +240,17 @@ async def test_nobody_is_told_which_users_there_are(tmp_path: Path) -> None:
                 nonce, salt, iterations = answer.auth_bytes.decode().split(",")
                 assert nonce.startswith(f"r={CLIENT_NONCE}")
                 firsts.setdefault(user, []).append(f"{salt},{iterations}")
-    assert [len(set(each)) for each in firsts.values()] == [1, 1]
+    assert [len(set(answers)) for answers in firsts.values()] == [1, 1]
 
 
 @pytest.mark.parametrize(
     ("sent", "line"),
     [
         pytest.param(f"{CLIENT_NONCE}{{nonce}}", "librdkafka before 2.6.1", id="its own twice"),
-        pytest.param(f"{CLIENT_NONCE}x", "returned another nonce than it was sent", id="another"),
+        pytest.param(f"{CLIENT_NONCE}x", "returned another nonce", id="another"),
     ],
 )
-async def test_the_log_says_what_is_wrong_with_a_nonce(
+async def test_log_names_the_fault_of_a_nonce(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, sent: str, line: str
 ) -> None:
     caplog.set_level(logging.INFO, logger="wirebroker")
@@ -256,7 +264,7 @@ async def test_the_log_says_what_is_wrong_with_a_nonce(
             final = f"c=biws,r={sent.format(nonce=nonce)},p={'A' * 43}="
             answer = await send_token(client, final.encode())
     assert answer.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
-    assert [each for each in caplog.messages if line in each and "carol" in each]
+    assert [message for message in caplog.messages if line in message and "carol" in message]
 
 
 async def salt_of_nobody(server: Server) -> bytes:
@@ -266,7 +274,7 @@ async def salt_of_nobody(server: Server) -> bytes:
     return bytes(answer.auth_bytes.split(b",")[1])
 
 
-async def test_nor_by_asking_again_after_a_restart(tmp_path: Path) -> None:
+async def test_salt_of_unknown_users_survives_a_restart(tmp_path: Path) -> None:
     salts = set[bytes]()
     for _ in range(2):
         async with connected(tmp_path / "data", SCRAM) as (server, _):
@@ -277,7 +285,7 @@ async def test_nor_by_asking_again_after_a_restart(tmp_path: Path) -> None:
     assert len(salts) == 2, "no other cluster's"
 
 
-async def test_nor_by_the_salt(tmp_path: Path) -> None:
+async def test_salts_have_the_format_of_kafka_tools(tmp_path: Path) -> None:
     (record,) = first_users(["SCRAM-SHA-256=[name=carol,password=carol-secret]"])
     async with connected(tmp_path, SCRAM) as (server, _):
         salts = {record.body.salt}
@@ -291,7 +299,7 @@ async def test_nor_by_the_salt(tmp_path: Path) -> None:
     assert all(re.fullmatch(rb"[1-9a-z][0-9a-z]{15,25}", salt) for salt in salts), salts
 
 
-async def test_nor_by_how_often_a_password_was_hashed(tmp_path: Path) -> None:
+async def test_unknown_users_get_iteration_counts_of_existing_users(tmp_path: Path) -> None:
     """Unknown users get the iteration counts of the stored credentials, in the same proportions."""
     name = "SCRAM-SHA-256"
     # Like a client whose salts are bytes.
@@ -299,7 +307,7 @@ async def test_nor_by_how_often_a_password_was_hashed(tmp_path: Path) -> None:
     few["salted_password"] = salted_password(1, "carol-secret", bytes(range(16)), 8192)
 
     async def look(server: Server, *users: str) -> Counter[tuple[bytes, int]]:
-        found: Counter[tuple[bytes, int]] = Counter()
+        counts: Counter[tuple[bytes, int]] = Counter()
         for user in users:
             async with client_of(server) as client:
                 await shake_hands(client, name)
@@ -307,14 +315,14 @@ async def test_nor_by_how_often_a_password_was_hashed(tmp_path: Path) -> None:
                     await send_token(client, f"n,,n={user},r={CLIENT_NONCE}".encode())
                 ).auth_bytes
                 _, salt, iterations = first.split(b",")
-                found[iterations, len(base64.b64decode(salt[2:]))] += 1
-        return found
+                counts[iterations, len(base64.b64decode(salt[2:]))] += 1
+        return counts
 
     nobodies = [f"nobody-{number}" for number in range(64)]
     async with connected(tmp_path, SCRAM) as (server, admin):
         await log_in_plain(admin, "alice", "alice-secret")
         assert set(await look(server, *nobodies[:4])) <= {
-            (b"i=4096", each) for each in range(16, 27)
+            (b"i=4096", length) for length in range(16, 27)
         }
         request = {"deletions": [], "upsertions": [few]}
         answer = await admin.ask(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, request)
@@ -325,8 +333,8 @@ async def test_nor_by_how_often_a_password_was_hashed(tmp_path: Path) -> None:
         again = await look(server, *nobodies)
         assert 10 < again[b"i=8192", 16] < 54
         assert await look(server, *nobodies) == again
-        gone = {"deletions": [{"name": "carol", "mechanism": 1}], "upsertions": []}
-        await admin.ask(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, gone)
+        deletion = {"deletions": [{"name": "carol", "mechanism": 1}], "upsertions": []}
+        await admin.ask(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, deletion)
         assert await look(server, "carol", *nobodies) == await look(server, "carol", *nobodies)
         assert (b"i=8192", 16) not in await look(server, "carol", *nobodies)
 
@@ -338,7 +346,7 @@ class LaterClock(SystemClock):
         return super().monotonic() + self.ahead_s
 
 
-async def test_a_login_ends_unless_it_is_renewed(tmp_path: Path) -> None:
+async def test_login_expires_unless_renewed(tmp_path: Path) -> None:
     clock = LaterClock()
     ending = {**PLAIN, "connections.max.reauth.ms": "60000"}
     async with connected(tmp_path, ending, clock) as (server, client):
@@ -362,22 +370,22 @@ async def test_a_login_ends_unless_it_is_renewed(tmp_path: Path) -> None:
         assert await client.is_closed()
 
 
-async def test_no_secret_is_told_by_describe_configs(tmp_path: Path) -> None:
+async def test_describe_configs_shows_no_secret(tmp_path: Path) -> None:
     async with connected(tmp_path, PLAIN) as (_, client):
         await log_in_plain(client, "alice", "alice-secret")
         resource = {"resource_type": 4, "resource_name": "1", "configuration_keys": None}
         request = {"resources": [resource], "include_synonyms": True}
         answer = await client.ask(ApiKey.DESCRIBE_CONFIGS, 4, request)
-        configs = {each.name: each for each in answer.results[0].configs}
+        configs = {config.name: config for config in answer.results[0].configs}
         jaas = configs["listener.name.sasl_plaintext.plain.sasl.jaas.config"]
         assert (jaas.value, jaas.is_sensitive, jaas.config_type) == (None, True, 9)
         assert "alice-secret" not in str(answer.as_dict())
 
 
-async def test_listeners_are_open_or_not_each_by_itself(tmp_path: Path) -> None:
+async def test_each_listener_requires_a_login_by_its_own_protocol(tmp_path: Path) -> None:
     both = {**PLAIN, "listeners": "SASL_PLAINTEXT://127.0.0.1:0,PLAINTEXT://127.0.0.1:0"}
     async with running(tmp_path, settings=both) as server:
-        protected, unprotected = [("127.0.0.1", each.port) for each in server.bound]
+        protected, unprotected = [("127.0.0.1", listener.port) for listener in server.bound]
         client = await RawClient.connect(protected)
         await client.send(ApiKey.METADATA, 12, {"topics": []})
         assert await client.is_closed()
@@ -388,7 +396,7 @@ async def test_listeners_are_open_or_not_each_by_itself(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", [0, 1], ids=["bare messages", "SaslAuthenticate"])
-async def test_who_leaves_before_the_refusal_is_logged(
+async def test_client_leaving_before_the_refusal_is_logged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, version: int
 ) -> None:
     caplog.set_level(logging.INFO, logger="wirebroker")

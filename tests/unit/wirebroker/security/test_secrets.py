@@ -61,7 +61,7 @@ async def set_users(client: RawClient, line: str) -> int:
     return code
 
 
-async def test_users_of_plain_change_while_the_broker_runs(tmp_path: Path) -> None:
+async def test_plain_users_change_at_runtime(tmp_path: Path) -> None:
     async with running(tmp_path, settings=SETTINGS) as server, client_of(server) as admin:
         await log_in_plain(admin, "alice", "alice-secret")
         assert await set_users(admin, f'{MODULE} required user_dave="dave-secret";') == 0
@@ -75,7 +75,7 @@ async def test_users_of_plain_change_while_the_broker_runs(tmp_path: Path) -> No
         assert not (await log_in_plain(client, "dave", "dave-secret")).error_code
 
 
-async def test_nothing_tells_a_secret(
+async def test_no_output_contains_a_secret(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -96,18 +96,20 @@ async def test_nothing_tells_a_secret(
             ApiKey.DESCRIBE_CONFIGS, 4, {"resources": [{**BROKER, "configuration_keys": None}]}
         )
         users = await admin.ask(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, {"users": None})
-        shown = [described.as_dict(), users.as_dict(), broker_of(server).config, server]
+        exposed = [described.as_dict(), users.as_dict(), broker_of(server).config, server]
     log = tmp_path / "__cluster_metadata-0" / "00000000000000000000.log"
     for form in ([], ["--json"]):
         assert cli.run(["dump", "--records", str(log), *form]) == 0
-    told = f"{shown!r} {caplog.text} {capsys.readouterr().out}"
-    assert "carol" in told
-    assert "(hidden)" in told
-    around = [told[max(0, told.find(each) - 200) :][:300] for each in SECRETS if each in told]
+    output = f"{exposed!r} {caplog.text} {capsys.readouterr().out}"
+    assert "carol" in output
+    assert "(hidden)" in output
+    around = [
+        output[max(0, output.find(secret) - 200) :][:300] for secret in SECRETS if secret in output
+    ]
     assert not around
     for key in (keys.stored_key, keys.server_key):
-        assert key.hex() not in told
-        assert repr(key) not in told
+        assert key.hex() not in output
+        assert repr(key) not in output
 
 
 PASSWORDS = ("store-secret", "key-secret", "trust-secret", "another-secret")
@@ -117,13 +119,13 @@ STORED = "listener.name.stored.ssl."
 
 def key_and_chain(pem: str, password: str = "") -> tuple[str, str]:
     """Return a certificate's key, optionally encrypted, and the rest of the PEM file."""
-    place = pem.index("-----BEGIN CERT")
+    certificate_start = pem.index("-----BEGIN CERT")
     if not password:
-        return pem[:place], pem[place:]
-    key = load_pem_private_key(pem[:place].encode(), None)
+        return pem[:certificate_start], pem[certificate_start:]
+    key = load_pem_private_key(pem[:certificate_start].encode(), None)
     sealed = BestAvailableEncryption(password.encode())
     text = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, sealed).decode()
-    return text, pem[place:]
+    return text, pem[certificate_start:]
 
 
 def secret_lines(*keys: str) -> list[str]:
@@ -174,14 +176,14 @@ def secured(folder: Path) -> tuple[dict[str, str], list[str]]:
     return stored | listeners, [*PASSWORDS, *secret_lines(sealed, bare)]
 
 
-async def test_nothing_tells_a_secret_of_tls(
+async def test_no_output_contains_a_tls_secret(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
     caplog.set_level(logging.DEBUG)
     settings, secrets = secured(tmp_path / "tls")
     fresh, fresh_chain = key_and_chain(certificate("inline", days=31))
     secrets += secret_lines(fresh)
-    shown: list[object] = []
+    exposed: list[object] = []
     async with running(tmp_path / "data", settings=settings) as server, client_of(server) as admin:
 
         async def change(**values: str) -> int:
@@ -191,7 +193,7 @@ async def test_nothing_tells_a_secret_of_tls(
             ]
             request = {"resources": [{**BROKER, "configs": configs}]}
             answer = await admin.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, request)
-            shown.append(answer.as_dict())
+            exposed.append(answer.as_dict())
             return int(answer.responses[0].error_code)
 
         # Valid keys, and some that are refused for their password or at a later step.
@@ -202,16 +204,21 @@ async def test_nothing_tells_a_secret_of_tls(
         assert await change(keystore_key=fresh[: len(fresh) // 2])
         everything = {**BROKER, "configuration_keys": None}
         request = {"resources": [everything], "include_synonyms": True}
-        shown.append((await admin.ask(ApiKey.DESCRIBE_CONFIGS, 4, request)).as_dict())
+        exposed.append((await admin.ask(ApiKey.DESCRIBE_CONFIGS, 4, request)).as_dict())
         listeners = listeners_of(broker_of(server).config)
-        shown += [broker_of(server).config, server, listeners, [each.tls for each in listeners]]
-        shown += [read_store(each.tls.keystore) for each in listeners if each.tls]
+        exposed += [
+            broker_of(server).config,
+            server,
+            listeners,
+            [listener.tls for listener in listeners],
+        ]
+        exposed += [read_store(listener.tls.keystore) for listener in listeners if listener.tls]
     log = tmp_path / "data" / "__cluster_metadata-0" / "00000000000000000000.log"
     for form in ([], ["--json"]):
         assert cli.run(["dump", "--records", str(log), *form]) == 0
-    told = f"{shown!r} {caplog.text} {capsys.readouterr().out}"
-    assert INLINE + "keystore.key" in told
-    assert [each[:12] for each in secrets if each in told] == []
+    output = f"{exposed!r} {caplog.text} {capsys.readouterr().out}"
+    assert INLINE + "keystore.key" in output
+    assert [secret[:12] for secret in secrets if secret in output] == []
 
 
 @pytest.mark.parametrize(
@@ -223,7 +230,7 @@ async def test_nothing_tells_a_secret_of_tls(
         {f"{STORED}keystore.password": "another-secret"},
     ],
 )
-async def test_nor_does_what_keeps_a_broker_from_starting(
+async def test_start_errors_contain_no_secret(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, broken: dict[str, str]
 ) -> None:
     settings, secrets = secured(tmp_path / "tls")
@@ -231,6 +238,6 @@ async def test_nor_does_what_keeps_a_broker_from_starting(
         secrets.remove("another-secret")  # here it is not a secret
     with pytest.raises((StartError, ConfigError)) as refused:
         await Server(config_of(tmp_path / "data", settings=settings | broken)).start()
-    told = "".join(traceback.format_exception(refused.value)) + caplog.text
+    output = "".join(traceback.format_exception(refused.value)) + caplog.text
     # Source lines in the traceback are our own.
-    assert [each for each in secrets if each in told] == []
+    assert [secret for secret in secrets if secret in output] == []

@@ -63,7 +63,7 @@ def settings(folder: Path, node_id: int, ports: list[int]) -> dict[str, str]:
 
 @contextlib.asynccontextmanager
 async def cluster(
-    tmp_path: Path, node_ids: Sequence[int] = (1, 2, 3), **more: str
+    tmp_path: Path, node_ids: Sequence[int] = (1, 2, 3), **overrides: str
 ) -> AsyncIterator[list[Server]]:
     ports = free_ports(4)
     servers: list[Server] = []
@@ -71,7 +71,7 @@ async def cluster(
         for node_id in node_ids:
             folder = tmp_path / str(node_id)
             configs = settings(folder, node_id, ports)
-            configs |= {name.replace("_", "."): value for name, value in more.items()}
+            configs |= {name.replace("_", "."): value for name, value in overrides.items()}
             config = config_of(folder / "data", settings=configs)
             users = first_users(USERS) if node_id == 1 else []
             server = Server(config, first_users=users)
@@ -96,34 +96,34 @@ async def secured_client(server: Server, folder: Path) -> RawClient:
     return client
 
 
-async def test_no_broker_tells_who_is_a_user_by_a_salt_of_its_own(tmp_path: Path) -> None:
+async def test_all_brokers_use_the_same_salt_for_unknown_users(tmp_path: Path) -> None:
     salts: dict[bytes, set[bytes]] = {b"alice": set(), b"nobody": set()}
     async with asyncio.timeout(PATIENCE_S), cluster(tmp_path, (1, 2)) as servers:
         for server in servers:
-            for user, found in salts.items():
+            for user, user_salts in salts.items():
                 client = await connected(server, tmp_path)
                 await shake_hands(client, "SCRAM-SHA-256")
                 answer = await send_token(client, b"n,,n=" + user + b",r=ours")
-                found.add(bytes(answer.auth_bytes.split(b",")[1]))
+                user_salts.add(bytes(answer.auth_bytes.split(b",")[1]))
                 await client.close()
-    assert [len(found) for found in salts.values()] == [1, 1]
+    assert [len(user_salts) for user_salts in salts.values()] == [1, 1]
 
 
-async def test_what_one_is_sent_the_others_have(tmp_path: Path) -> None:
+async def test_records_are_replicated_to_all_brokers(tmp_path: Path) -> None:
     async with asyncio.timeout(PATIENCE_S), cluster(tmp_path) as servers:
         client = await secured_client(servers[0], tmp_path)
         topic = {"name": "t", "num_partitions": 1, "replication_factor": 3, "assignments": []}
-        asked = {"topics": [topic], "timeout_ms": 20_000}
-        answer = await client.ask(ApiKey.CREATE_TOPICS, 7, {**asked, "validate_only": False})
+        body = {"topics": [topic], "timeout_ms": 20_000}
+        answer = await client.ask(ApiKey.CREATE_TOPICS, 7, {**body, "validate_only": False})
         assert not answer.topics[0].error_code
 
-        def held() -> list[int]:
+        def end_offsets() -> list[int]:
             all_found = [
-                broker_of(each).replicas.find("t", b"", by_id=False)[0] for each in servers
+                broker_of(server).replicas.find("t", b"", by_id=False)[0] for server in servers
             ]
-            return [found[0].log.log_end_offset for found in all_found if found]
+            return [partitions[0].log.log_end_offset for partitions in all_found if partitions]
 
-        await until(lambda: len(held()) == 3)
+        await until(lambda: len(end_offsets()) == 3)
         partitions, _ = broker_of(servers[0]).replicas.find("t", b"", by_id=False)
         leader_id = partitions[0].leader
         leader = await secured_client(servers[leader_id - 1], tmp_path)
@@ -134,12 +134,12 @@ async def test_what_one_is_sent_the_others_have(tmp_path: Path) -> None:
             {"acks": -1, "timeout_ms": 20_000, "topic_data": [data], "transactional_id": None},
         )
         assert not produced.responses[0].partition_responses[0].error_code
-        assert held() == [1, 1, 1]
-        for each in (client, leader):
-            await each.close()
+        assert end_offsets() == [1, 1, 1]
+        for connection in (client, leader):
+            await connection.close()
 
 
-async def test_a_token_is_one_for_all_whoever_has_made_it(tmp_path: Path) -> None:
+async def test_delegation_token_is_valid_on_all_brokers(tmp_path: Path) -> None:
     async with (
         asyncio.timeout(PATIENCE_S),
         cluster(tmp_path, (1, 2), delegation_token_secret_key="hunter2") as servers,
@@ -151,26 +151,26 @@ async def test_a_token_is_one_for_all_whoever_has_made_it(tmp_path: Path) -> Non
         )
         assert (token.error_code, token.principal_name) == (0, "alice")
         token_id = token.token_id
-        shown = {"hmac": token.hmac, "renew_period_ms": 60_000}
-        renewed = await client.ask(ApiKey.RENEW_DELEGATION_TOKEN, 2, shown)
+        request_body = {"hmac": token.hmac, "renew_period_ms": 60_000}
+        renewed = await client.ask(ApiKey.RENEW_DELEGATION_TOKEN, 2, request_body)
         assert token.issue_timestamp_ms < renewed.expiry_timestamp_ms < token.expiry_timestamp_ms
         for server in servers:
             metadata = broker_of(server).metadata
-            await until(partial(lambda known: known.image.delegation_token(token_id), metadata))
+            await until(partial(lambda view: view.image.delegation_token(token_id), metadata))
             by_token = await connected(server, tmp_path)
             password = base64.b64encode(token.hmac).decode()
             answer = await log_in_scram(
                 by_token, "SCRAM-SHA-256", token_id, password, by_token=True
             )
             assert answer.error_code == 0
-            shown = {"hmac": token.hmac, "expiry_time_period_ms": -1}
-            refused = await by_token.ask(ApiKey.EXPIRE_DELEGATION_TOKEN, 2, shown)
+            request_body = {"hmac": token.hmac, "expiry_time_period_ms": -1}
+            refused = await by_token.ask(ApiKey.EXPIRE_DELEGATION_TOKEN, 2, request_body)
             assert refused.error_code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
             await by_token.close()
         await client.close()
 
 
-async def test_a_broker_whose_login_is_refused_does_not_join(tmp_path: Path) -> None:
+async def test_broker_with_a_refused_login_does_not_join(tmp_path: Path) -> None:
     ports = free_ports(3)
     folder = tmp_path / "1"
     first = Server(config_of(folder / "data", settings=settings(folder, 1, ports)))
@@ -182,14 +182,14 @@ async def test_a_broker_whose_login_is_refused_does_not_join(tmp_path: Path) -> 
         name = "listener.name.controller.plain.sasl.jaas.config"
         wrong[name] = PLAIN.replace('password="broker-secret"', 'password="wrong-secret"')
         second = Server(config_of(tmp_path / "2" / "data", settings=wrong))
-        with pytest.raises(StartError, match="it refuses broker by PLAIN") as refused:
+        with pytest.raises(StartError, match="it rejects broker with PLAIN") as refused:
             await second.start()
         assert "secret" not in str(refused.value)
     finally:
         await first.stop()
 
 
-async def test_a_broker_does_not_join_whom_it_does_not_believe(tmp_path: Path) -> None:
+async def test_broker_does_not_join_a_cluster_with_an_untrusted_certificate(tmp_path: Path) -> None:
     ports = free_ports(3)
     folder = tmp_path / "1"
     configs = settings(folder, 1, ports)
@@ -201,7 +201,7 @@ async def test_a_broker_does_not_join_whom_it_does_not_believe(tmp_path: Path) -
             "initial.broker.registration.timeout.ms": "1000"
         }
         second = Server(config_of(tmp_path / "2" / "data", settings=late))
-        with pytest.raises(StartError, match="there is no TLS with it: unable to get"):
+        with pytest.raises(StartError, match="the TLS handshake failed: unable to get"):
             await second.start()
     finally:
         await first.stop()
@@ -222,7 +222,7 @@ async def test_a_broker_does_not_join_whom_it_does_not_believe(tmp_path: Path) -
         ),
     ],
 )
-def test_a_login_that_cannot_be_used_is_said(tmp_path: Path, change, words) -> None:
+def test_unusable_login_settings_are_refused(tmp_path: Path, change, words) -> None:
     config = Config(settings(tmp_path, 2, [1, 2, 3, 4]) | change)
     with pytest.raises(ConfigError, match=words) as refused:
         to_controllers(config)

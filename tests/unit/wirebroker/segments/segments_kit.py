@@ -8,7 +8,7 @@ from tests.support.records.column_rows import rows_of
 from wirebroker.segments.log_directories import LogDirectories
 from wirebroker.segments.offset_ranges import RowRange, batch_ranges
 from wirebroker.segments.options import parse_options
-from wirebroker.segments.row_scan import ScanWish, scan_rows
+from wirebroker.segments.row_scan import ScanOptions, scan_rows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     from wirebroker.segments.options import SegmentOptions
 
 
-def options_for(directory: Path, **more: str) -> SegmentOptions:
-    if "isolation" in more:
-        more["kafka.isolation.level"] = more.pop("isolation")
-    given = {"path": str(directory), "subscribe": "topic"} | more
-    return parse_options(given, is_stream=False)
+def options_for(directory: Path, **overrides: str) -> SegmentOptions:
+    if "isolation" in overrides:
+        overrides["kafka.isolation.level"] = overrides.pop("isolation")
+    options = {"path": str(directory), "subscribe": "topic"} | overrides
+    return parse_options(options, is_stream=False)
 
 
 def ranges_for(options: SegmentOptions) -> list[RowRange]:
     return batch_ranges(LogDirectories(options.directories), options)
 
 
-def wish_for(options: SegmentOptions, **more: Any) -> ScanWish:
+def wish_for(options: SegmentOptions, **overrides: Any) -> ScanOptions:
     fields = {
         "keys": True,
         "values": True,
@@ -36,15 +36,18 @@ def wish_for(options: SegmentOptions, **more: Any) -> ScanWish:
         "is_committed": options.is_committed,
         "fail_on_data_loss": options.fail_on_data_loss,
     }
-    return ScanWish(**fields | more)
+    return ScanOptions(**fields | overrides)
 
 
-def offsets_in(ranges: list[RowRange], wish: ScanWish) -> list[int]:
+def offsets_in(ranges: list[RowRange], scan_options: ScanOptions) -> list[int]:
     return [
-        row[0] for each in ranges for rows in scan_rows(each, wish) for row in rows_of(rows.columns)
+        row[0]
+        for row_range in ranges
+        for rows in scan_rows(row_range, scan_options)
+        for row in rows_of(rows.columns)
     ]
 
 
-def offsets_of(directory: Path, **more: str) -> list[int]:
-    options = options_for(directory, **more)
+def offsets_of(directory: Path, **overrides: str) -> list[int]:
+    options = options_for(directory, **overrides)
     return offsets_in(ranges_for(options), wish_for(options))

@@ -54,23 +54,23 @@ def fill(log: Log, count: int) -> None:
         append(log, batch(value=b"v%d" % number, timestamp_ms=NOW + number))
 
 
-def test_a_batch_that_is_being_written_is_not_there_yet(log: Log, tmp_path: Path) -> None:
+def test_partially_written_batch_is_not_read(log: Log, tmp_path: Path) -> None:
     fill(log, 3)
-    whole = log.segments.active.log.size()
+    size_before = log.segments.active.log.size()
     path = tmp_path / "topic-0" / f"{log.segments.active.base_offset:020d}.log"
     path.write_bytes(path.read_bytes() + bytes(batch())[:70])
-    assert path.stat().st_size > whole
+    assert path.stat().st_size > size_before
     assert offsets_of(tmp_path) == [0, 1, 2]
 
 
-def test_zeros_behind_the_last_batch_are_no_batch(log: Log, tmp_path: Path) -> None:
+def test_zeros_after_the_last_batch_are_ignored(log: Log, tmp_path: Path) -> None:
     fill(log, 3)
     path = tmp_path / "topic-0" / f"{log.segments.active.base_offset:020d}.log"
     path.write_bytes(path.read_bytes() + bytes(1000))
     assert offsets_of(tmp_path) == [0, 1, 2]
 
 
-def test_reading_ends_at_the_high_watermark_of_the_checkpoint(log: Log, tmp_path: Path) -> None:
+def test_reading_ends_at_the_checkpointed_high_watermark(log: Log, tmp_path: Path) -> None:
     fill(log, 9)
     (tmp_path / "replication-offset-checkpoint").write_text("0\n1\ntopic 0 7\n")
     assert offsets_of(tmp_path) == list(range(7))
@@ -78,58 +78,60 @@ def test_reading_ends_at_the_high_watermark_of_the_checkpoint(log: Log, tmp_path
         offsets_of(tmp_path, endingOffsets='{"topic": {"0": 8}}')
 
 
-def test_reading_begins_where_records_have_been_deleted_up_to(log: Log, tmp_path: Path) -> None:
+def test_reading_starts_at_the_log_start_offset(log: Log, tmp_path: Path) -> None:
     fill(log, 9)
     (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\ntopic 0 4\n")
     assert offsets_of(tmp_path) == list(range(4, 9))
     named = '{"topic": {"0": 2}}'
-    with pytest.raises(DataLossError, match="begins at offset 4"):
+    with pytest.raises(DataLossError, match="starts at offset 4"):
         offsets_of(tmp_path, startingOffsets=named)
     report = tmp_path / "lost"
-    found = offsets_of(
+    offsets = offsets_of(
         tmp_path, startingOffsets=named, failOnDataLoss="false", lossReport=str(report)
     )
-    assert found == list(range(4, 9))
+    assert offsets == list(range(4, 9))
     assert take_losses(report) == [("topic", 0, 2, 4)]
     assert take_losses(report) == []
 
 
-def test_records_that_are_deleted_are_not_read_where_their_batch_is_there(
-    log: Log, tmp_path: Path
-) -> None:
+def test_deleted_records_of_a_remaining_batch_are_not_read(log: Log, tmp_path: Path) -> None:
     append(log, batch(count=9))
     ranges = ranges_for(options_for(tmp_path))
-    place = ranges[0].place._replace(log_start_offset=4)
-    found = offsets_in(
-        [ranges[0]._replace(place=place)],
+    location = ranges[0].place._replace(log_start_offset=4)
+    offsets = offsets_in(
+        [ranges[0]._replace(place=location)],
         wish_for(options_for(tmp_path, failOnDataLoss="false")),
     )
-    assert found == list(range(4, 9))
+    assert offsets == list(range(4, 9))
 
 
-def test_offsets_and_times_bound_what_is_read(log: Log, tmp_path: Path) -> None:
+def test_offsets_and_timestamps_limit_the_range(log: Log, tmp_path: Path) -> None:
     fill(log, 20)
-    found = offsets_of(tmp_path, startingTimestamp=str(NOW + 5), endingTimestamp=str(NOW + 12))
-    assert found == list(range(5, 12))
-    found = offsets_of(tmp_path, startingTimestamp=str(NOW + 18), endingTimestamp=str(NOW + 99))
-    assert found == [18, 19]
+    offsets = offsets_of(tmp_path, startingTimestamp=str(NOW + 5), endingTimestamp=str(NOW + 12))
+    assert offsets == list(range(5, 12))
+    offsets = offsets_of(tmp_path, startingTimestamp=str(NOW + 18), endingTimestamp=str(NOW + 99))
+    assert offsets == [18, 19]
     late = {"startingTimestamp": str(NOW + 20)}
-    with pytest.raises(OptionError, match="no record from timestamp"):
+    with pytest.raises(OptionError, match="no record at or after timestamp"):
         offsets_of(tmp_path, **late)
     assert offsets_of(tmp_path, **late, startingOffsetsByTimestampStrategy="latest") == []
 
 
-def test_batches_that_are_too_old_are_passed_over(log: Log, tmp_path: Path) -> None:
+def test_batches_before_the_start_timestamp_are_skipped(log: Log, tmp_path: Path) -> None:
     fill(log, 20)
     options = options_for(tmp_path)
-    found = offsets_in(ranges_for(options), wish_for(options, earliest=NOW + 15))
-    assert found == list(range(15, 20))
+    offsets = offsets_in(ranges_for(options), wish_for(options, earliest=NOW + 15))
+    assert offsets == list(range(15, 20))
 
 
-def test_a_transaction_that_is_open_ends_what_is_committed(log: Log, tmp_path: Path) -> None:
+def test_open_transaction_ends_the_committed_range(log: Log, tmp_path: Path) -> None:
     fill(log, 2)
-    mine: dict[str, Any] = {"producer_id": 7, "producer_epoch": 0, "is_transactional": True}
-    append_as_it_is(log, bytearray(batch(base_sequence=0, **mine)), now_ms=NOW)
+    producer_fields: dict[str, Any] = {
+        "producer_id": 7,
+        "producer_epoch": 0,
+        "is_transactional": True,
+    }
+    append_as_it_is(log, bytearray(batch(base_sequence=0, **producer_fields)), now_ms=NOW)
     append(log, batch(count=2))
     assert offsets_of(tmp_path) == [0, 1, 2, 3, 4]
     assert offsets_of(tmp_path, isolation="read_committed") == [0, 1]
@@ -144,25 +146,25 @@ def test_a_transaction_that_is_open_ends_what_is_committed(log: Log, tmp_path: P
     assert offsets_of(tmp_path, isolation="read_committed") == [0, 1]
 
 
-def test_what_retention_removes_before_it_is_read_is_told(log: Log, tmp_path: Path) -> None:
+def test_records_deleted_before_the_read_are_reported(log: Log, tmp_path: Path) -> None:
     fill(log, 20)
     assert len(log.segments) > 3
     options = options_for(tmp_path)
     ranges = ranges_for(options)
     first_left = remove_two_segments(log)
-    with pytest.raises(DataLossError, match=f"from offset 0 up to {first_left} are not there"):
+    with pytest.raises(DataLossError, match=f"from offset 0 up to {first_left} no longer exist"):
         offsets_in(ranges, wish_for(options))
     report = tmp_path / "lost"
-    wish = wish_for(options, fail_on_data_loss=False, loss_report=str(report))
+    scan_options = wish_for(options, fail_on_data_loss=False, loss_report=str(report))
     for _ in range(2):  # a repeated batch
-        assert offsets_in(ranges, wish) == list(range(first_left, 20))
+        assert offsets_in(ranges, scan_options) == list(range(first_left, 20))
     assert take_losses(report) == [("topic", 0, 0, first_left)]
 
 
-def test_what_retention_removes_while_it_is_read_is_told(log: Log, tmp_path: Path) -> None:
+def test_records_deleted_during_the_read_are_reported(log: Log, tmp_path: Path) -> None:
     fill(log, 20)
-    seen = LogOnDisk(str(tmp_path / "topic-0"))
-    reading = seen.batches(0, 20, fail_on_data_loss=True)
+    log_on_disk = LogOnDisk(str(tmp_path / "topic-0"))
+    reading = log_on_disk.batches(0, 20, fail_on_data_loss=True)
     header, _ = next(reading)
     assert header.base_offset == 0
     remove_two_segments(log)
@@ -170,18 +172,20 @@ def test_what_retention_removes_while_it_is_read_is_told(log: Log, tmp_path: Pat
         list(reading)
 
 
-def test_segments_that_roll_while_they_are_read_are_found(log: Log, tmp_path: Path) -> None:
+def test_segments_rolled_during_the_read_are_found(log: Log, tmp_path: Path) -> None:
     fill(log, 3)
-    seen = LogOnDisk(str(tmp_path / "topic-0"))
+    log_on_disk = LogOnDisk(str(tmp_path / "topic-0"))
     fill(log, 17)
-    found = [header.base_offset for header, _ in seen.batches(0, 20, fail_on_data_loss=True)]
-    assert found == list(range(20))
+    base_offsets = [
+        header.base_offset for header, _ in log_on_disk.batches(0, 20, fail_on_data_loss=True)
+    ]
+    assert base_offsets == list(range(20))
 
 
-def test_segments_that_compaction_swaps_are_read_at_each_step(log: Log, tmp_path: Path) -> None:
+def test_segments_are_readable_at_each_step_of_a_compaction_swap(log: Log, tmp_path: Path) -> None:
     fill(log, 20)
     before = offsets_of(tmp_path)
-    files, segments = Files(), [each.base_offset for each in log.segments]
+    files, segments = Files(), [segment.base_offset for segment in log.segments]
     first = tmp_path / "topic-0" / f"{0:020d}"
     for suffix in (".log", ".index", ".timeindex"):  # all files are retained
         copied = Path(f"{first}{suffix}").read_bytes()
@@ -193,21 +197,21 @@ def test_segments_that_compaction_swaps_are_read_at_each_step(log: Log, tmp_path
     assert offsets_of(tmp_path) == before
     new = enter_swapped(log, files, old)
     set_aside_old(log, old[0])
-    seen = LogOnDisk(str(tmp_path / "topic-0"))
-    assert seen.base_offsets == segments
+    log_on_disk = LogOnDisk(str(tmp_path / "topic-0"))
+    assert log_on_disk.base_offsets == segments
     assert offsets_of(tmp_path) == before
-    reading = seen.batches(0, 20, fail_on_data_loss=True)
+    reading = log_on_disk.batches(0, 20, fail_on_data_loss=True)
     next(reading)
     finish_swap(log, files, new)
     assert [header.base_offset for header, _ in reading] == list(range(1, 20))
     assert offsets_of(tmp_path) == before
 
 
-def test_a_listing_that_has_missed_a_file_is_made_anew(
+def test_listing_that_misses_a_file_is_repeated(
     log: Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(log, 20)
-    names = sorted(each.name for each in (tmp_path / "topic-0").iterdir())
+    names = sorted(path.name for path in (tmp_path / "topic-0").iterdir())
     listings = [[name for name in names if name != f"{0:020d}.log"]]
 
     def list_directory(_files: Files, _path: str) -> list[str]:
@@ -217,7 +221,7 @@ def test_a_listing_that_has_missed_a_file_is_made_anew(
     assert LogOnDisk(str(tmp_path / "topic-0")).start_offset == 0
 
 
-def test_a_file_that_has_lost_its_name_is_as_long_as_it_was(tmp_path: Path) -> None:
+def test_renamed_file_keeps_its_size(tmp_path: Path) -> None:
     path = tmp_path / "f"
     path.write_bytes(b"four")
     file = ReadOnlyFiles().data(str(path))
@@ -227,16 +231,14 @@ def test_a_file_that_has_lost_its_name_is_as_long_as_it_was(tmp_path: Path) -> N
     assert ReadOnlyFiles().data(str(path)).size() == 0
 
 
-def test_the_end_of_a_log_whose_last_segment_has_gone_is_looked_for_anew(
-    log: Log, tmp_path: Path
-) -> None:
+def test_end_offset_is_searched_again_if_the_last_segment_is_gone(log: Log, tmp_path: Path) -> None:
     fill(log, 3)
-    seen = LogOnDisk(str(tmp_path / "topic-0"))
-    seen.base_offsets.append(100)  # from an older listing
-    assert seen.find_end_offset() == 3
+    log_on_disk = LogOnDisk(str(tmp_path / "topic-0"))
+    log_on_disk.base_offsets.append(100)  # from an older listing
+    assert log_on_disk.find_end_offset() == 3
 
 
-def test_a_log_that_was_cut_is_told(log: Log, tmp_path: Path) -> None:
+def test_truncated_log_is_reported_as_data_loss(log: Log, tmp_path: Path) -> None:
     fill(log, 20)
     options = options_for(tmp_path)
     ranges = ranges_for(options)
@@ -256,7 +258,7 @@ def test_a_wrong_checksum_is_an_error(log: Log, tmp_path: Path) -> None:
         offsets_of(tmp_path)
 
 
-def test_an_index_that_is_damaged_or_missing_costs_time_alone(log: Log, tmp_path: Path) -> None:
+def test_damaged_or_missing_indexes_only_cost_time(log: Log, tmp_path: Path) -> None:
     fill(log, 20)
     folder = tmp_path / "topic-0"
     for number, path in enumerate(sorted(folder.glob("*index"))):
@@ -267,15 +269,15 @@ def test_an_index_that_is_damaged_or_missing_costs_time_alone(log: Log, tmp_path
     assert offsets_of(tmp_path, startingOffsets='{"topic": {"0": 7}}') == list(range(7, 20))
 
 
-def test_named_offsets_name_every_partition_and_no_other(log: Log, tmp_path: Path) -> None:
+def test_starting_offsets_must_name_exactly_the_partitions(log: Log, tmp_path: Path) -> None:
     fill(log, 2)
-    with pytest.raises(OptionError, match=r"is to name all partitions; \('topic', 0\) is missing"):
+    with pytest.raises(OptionError, match=r"must name all partitions; \('topic', 0\) is missing"):
         offsets_of(tmp_path, startingOffsets='{"topic": {}}')
-    with pytest.raises(OptionError, match=r"names \('topic', 1\), which is not there"):
+    with pytest.raises(OptionError, match=r"names \('topic', 1\), which does not exist"):
         offsets_of(tmp_path, startingOffsets='{"topic": {"0": 0, "1": 0}}')
 
 
-def test_what_is_not_in_the_directory_is_told(log: Log, tmp_path: Path) -> None:
+def test_missing_topic_or_directory_is_refused(log: Log, tmp_path: Path) -> None:
     fill(log, 1)
     with pytest.raises(OptionError, match="the topic other is not in the directory"):
         offsets_of(tmp_path, subscribe="topic,other")
@@ -283,7 +285,7 @@ def test_what_is_not_in_the_directory_is_told(log: Log, tmp_path: Path) -> None:
         offsets_of(tmp_path / "elsewhere")
 
 
-def test_large_values_make_several_parts(tmp_path: Path) -> None:
+def test_large_values_are_split_into_parts(tmp_path: Path) -> None:
     (tmp_path / "topic-0").mkdir()
     log = make_log(tmp_path / "topic-0")
     load_log(log, recovery_point=0, clean=False, now_ms=NOW, log_start_offset=0)
@@ -291,7 +293,7 @@ def test_large_values_make_several_parts(tmp_path: Path) -> None:
         append(log, batch(value=bytes(1_000_000)))
     options = options_for(tmp_path)
     parts = list(scan_rows(ranges_for(options)[0], wish_for(options)))
-    assert [each.columns.row_count for each in parts] == [9, 3]
+    assert [part.columns.row_count for part in parts] == [9, 3]
     log.close(clean=False)
 
 

@@ -7,12 +7,12 @@ import pytest
 from wirebroker.segments.loss_report import LostRange, note_loss, take_losses
 
 
-def test_ranges_that_overlap_are_one_and_are_taken_once(tmp_path):
+def test_overlapping_ranges_are_merged_and_taken_once(tmp_path):
     folder = tmp_path / "lost"
     assert take_losses(folder) == []
     first = [("a-1", 0, 5, 9), ("a-1", 0, 5, 20), ("a-1", 0, 20, 30), ("a-1", 0, 31, 32)]
-    for each in [*first, ("a-1", 1, 7, 7), ("b", 0, 0, 1)]:
-        note_loss(str(folder), LostRange(*each))
+    for loss in [*first, ("a-1", 1, 7, 7), ("b", 0, 0, 1)]:
+        note_loss(str(folder), LostRange(*loss))
     assert take_losses(folder) == [
         *(("a-1", 0, 5, 30), ("a-1", 0, 31, 32), ("a-1", 1, 7, 7), ("b", 0, 0, 1)),
     ]
@@ -41,13 +41,13 @@ def test_a_topic_of_any_length_is_reported(tmp_path, length):
         [("a", 0, 5, 5), ("a", 0, 7, 7)],
     ],
 )
-def test_a_partition_that_is_gone_is_reported_next_to_its_ranges(tmp_path, ranges):
-    for each in ranges:
-        note_loss(str(tmp_path), LostRange(*each))
+def test_missing_partition_is_reported_next_to_its_ranges(tmp_path, ranges):
+    for loss in ranges:
+        note_loss(str(tmp_path), LostRange(*loss))
     assert take_losses(tmp_path) == ranges
 
 
-def test_a_partition_that_is_gone_does_not_keep_ranges_apart(tmp_path):
-    for each in [("a", 0, 5, 10), ("a", 0, 10, 10), ("a", 0, 10, 15)]:
-        note_loss(str(tmp_path), LostRange(*each))
+def test_missing_partition_does_not_separate_ranges(tmp_path):
+    for loss in [("a", 0, 5, 10), ("a", 0, 10, 10), ("a", 0, 10, 15)]:
+        note_loss(str(tmp_path), LostRange(*loss))
     assert take_losses(tmp_path) == [("a", 0, 5, 15), ("a", 0, 10, 10)]

@@ -15,24 +15,24 @@ class _File:
 
 def asked(*reached: int, start: int = 0, end: int = 100 * STEP_BYTES) -> list[tuple[int, int]]:
     file = _File()
-    ahead = ReadAhead(file, start, end)
-    for each in reached:
-        ahead.reached(each)
+    read_ahead = ReadAhead(file, start, end)
+    for position in reached:
+        read_ahead.reached(position)
     return file.asked
 
 
-def test_two_steps_are_on_their_way_and_no_range_twice():
+def test_two_steps_are_read_ahead_and_no_range_twice():
     two = [(10, STEP_BYTES), (10 + STEP_BYTES, STEP_BYTES)]
     assert asked(10, 11, 9 + STEP_BYTES, start=10) == two
     third = (10 + 2 * STEP_BYTES, STEP_BYTES)
     assert asked(10, 10 + STEP_BYTES, 11 + STEP_BYTES, start=10) == [*two, third]
 
 
-def test_a_batch_that_is_larger_than_a_step_is_caught_up_with():
-    assert asked(0, 5 * STEP_BYTES) == [(each * STEP_BYTES, STEP_BYTES) for each in range(7)]
+def test_batch_larger_than_a_step_is_caught_up_with():
+    assert asked(0, 5 * STEP_BYTES) == [(step * STEP_BYTES, STEP_BYTES) for step in range(7)]
 
 
-def test_nothing_behind_the_end_is_asked_for():
+def test_nothing_after_the_end_is_read_ahead():
     assert asked(0, end=3) == [(0, 3)]
     assert asked(5, start=5, end=STEP_BYTES + 6) == [(5, STEP_BYTES), (5 + STEP_BYTES, 1)]
     assert asked(7, 8, start=7, end=7) == []

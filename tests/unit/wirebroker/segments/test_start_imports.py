@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 
-def test_workers_do_not_load_what_the_planner_alone_needs() -> None:
+def test_workers_do_not_import_planner_modules() -> None:
     """A worker imports only what reads a range; the rest would take half of 80 ms."""
     code = (
         "import sys, wirebroker.segments.log_directories, wirebroker.segments.row_scan\n"

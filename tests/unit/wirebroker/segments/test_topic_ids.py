@@ -24,28 +24,28 @@ def put(directory: Path, partition: int, content: bytes | None) -> None:
         (folder / PARTITION_METADATA).write_bytes(content)
 
 
-def test_folders_without_an_id_belong_to_any_topic(tmp_path: Path) -> None:
+def test_folders_without_a_topic_id_belong_to_any_topic(tmp_path: Path) -> None:
     put(tmp_path, 0, None)
     put(tmp_path, 1, b"version: 0\ntopic_id: none of it")
     put(tmp_path, 2, content_for(OLD))
-    found = LogDirectories((str(tmp_path),)).find(lambda *_: True)
-    assert [place.topic_id for place in found.values()] == ["", "", uuid_text(OLD)]
-    assert topic_ids(found) == {"topic": uuid_text(OLD)}
+    partitions = LogDirectories((str(tmp_path),)).find(lambda *_: True)
+    assert [partition.topic_id for partition in partitions.values()] == ["", "", uuid_text(OLD)]
+    assert topic_ids(partitions) == {"topic": uuid_text(OLD)}
 
 
 def test_folders_of_two_topics_are_refused(tmp_path: Path) -> None:
     put(tmp_path, 0, content_for(OLD))
     put(tmp_path, 1, content_for(NEW))
     directories = LogDirectories((str(tmp_path),))
-    told = f"topic topic was recreated.*{uuid_text(OLD)}.*{uuid_text(NEW)}.*Remove the folders"
-    with pytest.raises(RecreatedTopicError, match=told):
+    message = f"topic topic was recreated.*{uuid_text(OLD)}.*{uuid_text(NEW)}.*Remove the folders"
+    with pytest.raises(RecreatedTopicError, match=message):
         directories.find(lambda *_: True)
 
 
 def test_a_read_detects_a_folder_that_now_belongs_to_another_topic(tmp_path: Path) -> None:
     put(tmp_path, 0, content_for(OLD))
-    (place,) = LogDirectories((str(tmp_path),)).find(lambda *_: True).values()
-    place.check_topic_id("topic")
+    (partition,) = LogDirectories((str(tmp_path),)).find(lambda *_: True).values()
+    partition.check_topic_id("topic")
     put(tmp_path, 0, content_for(NEW))
     with pytest.raises(RecreatedTopicError, match=f"{uuid_text(OLD)}.*{uuid_text(NEW)}"):
-        place.check_topic_id("topic")
+        partition.check_topic_id("topic")

@@ -8,23 +8,23 @@ from tests.support.records.clocks import HandClock
 from wirebroker.segments.trigger_limits import TriggerGate, delay_ms_of
 
 
-def test_a_micro_batch_begins_at_so_many_offsets_or_behind_so_long_a_wait():
+def test_micro_batch_starts_at_a_minimum_of_offsets_or_after_a_delay():
     clock = HandClock()
-    gate = TriggerGate(10, 5_000, clock)
+    admission = TriggerGate(10, 5_000, clock)
     before, few, many = {("t", 0): 5}, {("t", 0): 14}, {("t", 0): 15}
-    assert gate.opens(before, few), "a run's first does not wait"
-    assert not gate.opens(before, few)
-    assert gate.opens(before, many)
+    assert admission.opens(before, few), "a run's first does not wait"
+    assert not admission.opens(before, few)
+    assert admission.opens(before, many)
     clock.passed_ms += 4_999
-    assert not gate.opens(before, few)
+    assert not admission.opens(before, few)
     clock.passed_ms += 1
-    assert gate.opens(before, few)
-    assert not gate.opens(before, few), "the wait begins anew"
+    assert admission.opens(before, few)
+    assert not admission.opens(before, few), "the wait begins anew"
 
 
-def test_without_a_fewest_count_none_waits():
-    gate = TriggerGate(None, 900_000, HandClock())
-    assert all(gate.opens({("t", 0): 5}, {("t", 0): 5}) for _ in range(3))
+def test_no_micro_batch_waits_without_a_minimum():
+    admission = TriggerGate(None, 900_000, HandClock())
+    assert all(admission.opens({("t", 0): 5}, {("t", 0): 5}) for _ in range(3))
 
 
 @pytest.mark.parametrize(
@@ -34,5 +34,5 @@ def test_without_a_fewest_count_none_waits():
         *(("1d", 86_400_000), ("200ms", 200), ("300", 300), ("2500us", 2)),
     ],
 )
-def test_a_delay_is_written_as_spark_has_it(text, delay_ms):
+def test_delay_is_written_like_in_spark(text, delay_ms):
     assert delay_ms_of("maxTriggerDelay", text) == delay_ms

@@ -21,8 +21,10 @@ DAY_MS = 86_400_000
 
 
 class Checked:
-    def __init__(self, *, is_compacted: bool = False, known: ProducerEntry | None = None) -> None:
-        self.audit = Audit(0, is_compacted=is_compacted, known=lambda _: known)
+    def __init__(
+        self, *, is_compacted: bool = False, known_producer: ProducerEntry | None = None
+    ) -> None:
+        self.audit = Audit(0, is_compacted=is_compacted, known=lambda _: known_producer)
 
     def take(
         self, *values: bytes, at: int | None = None, epoch: int = 0, **header: Any
@@ -43,14 +45,14 @@ class Checked:
 
     def _take(self, data: bytes, at: int | None, epoch: int) -> list[str]:
         placed = bytearray(data)
-        where = self.audit.next_offset if at is None else at
-        set_base_offset_and_epoch(placed, 0, where, epoch)
+        base_offset = self.audit.next_offset if at is None else at
+        set_base_offset_and_epoch(placed, 0, base_offset, epoch)
         before = len(self.audit.faults)
         self.audit.take(read_batch_header(placed), memoryview(placed))
         return self.audit.faults[before:]
 
 
-def test_what_is_as_it_should_be_is_counted():
+def test_consistent_batches_are_counted():
     checked = Checked()
     assert checked.take(b"a", b"b") == []
     assert checked.take(b"c", epoch=3) == []
@@ -59,7 +61,7 @@ def test_what_is_as_it_should_be_is_counted():
     assert (audit.gap_count, audit.fault_count, audit.open_transactions) == (0, 0, 0)
 
 
-def test_missing_offsets_are_gaps_and_no_faults():
+def test_missing_offsets_are_gaps_not_faults():
     checked = Checked()
     checked.take(b"a")
     assert checked.take(b"b", at=10) == []
@@ -69,13 +71,13 @@ def test_missing_offsets_are_gaps_and_no_faults():
     assert checked.audit.next_offset == 20
 
 
-def test_epochs_of_leaders_that_fall_are_a_fault():
+def test_decreasing_leader_epoch_is_a_fault():
     checked = Checked()
     checked.take(b"a", epoch=5)
     assert checked.take(b"b", epoch=4) == ["the batch at 1: its leader epoch 4 is below 5"]
 
 
-def test_records_that_cannot_be_read_are_a_fault():
+def test_unreadable_records_are_a_fault():
     broken = bytearray(batch(b"a" * 20))
     broken[61] = 0xFF
     checked = Checked()
@@ -83,7 +85,7 @@ def test_records_that_cannot_be_read_are_a_fault():
     assert fault.startswith("the batch at 0: its records cannot be read: ")
 
 
-def test_fewer_records_than_offsets_are_a_gap_and_more_are_a_fault():
+def test_missing_records_are_a_gap_and_extra_records_a_fault():
     records = bytearray(batch(b"a", b"b"))
     records[23:27] = (5).to_bytes(4)  # last_offset_delta
     once_compacted = Checked()
@@ -94,23 +96,23 @@ def test_fewer_records_than_offsets_are_a_gap_and_more_are_a_fault():
     assert compacted.audit.gap_count == 0
 
 
-def test_sequences_of_a_producer_have_no_hole():
+def test_gap_in_producer_sequences_is_a_fault():
     checked = Checked()
     # the producer is still unknown
     assert checked.take(b"a", b"b", base_sequence=4, **PRODUCER) == []
     assert checked.take(b"c", base_sequence=6, **PRODUCER) == []
-    said = ["the batch at 3: producer 7 goes on with sequence 8 instead of 7"]
-    assert checked.take(b"d", base_sequence=8, **PRODUCER) == said
+    expected = ["the batch at 3: producer 7 continues with sequence 8 instead of 7"]
+    assert checked.take(b"d", base_sequence=8, **PRODUCER) == expected
     assert checked.take(b"e", base_sequence=9, **PRODUCER) == []
 
 
-def test_sequences_begin_anew_behind_the_last():
+def test_sequence_wraps_to_zero_after_the_maximum():
     checked = Checked()
     checked.take(b"a", base_sequence=2**31 - 1, **PRODUCER)
     assert checked.take(b"b", base_sequence=0, **PRODUCER) == []
 
 
-def test_a_hole_is_none_where_compaction_took_batches_or_a_producer_was_forgotten_or_a_gap_lies():
+def test_sequence_gap_is_accepted_after_compaction_expiry_or_missing_offsets():
     compacted = Checked(is_compacted=True)
     compacted.take(b"a", base_sequence=0, **PRODUCER)
     assert compacted.take(b"b", base_sequence=5, **PRODUCER) == []
@@ -123,49 +125,49 @@ def test_a_hole_is_none_where_compaction_took_batches_or_a_producer_was_forgotte
     assert gap.take(b"b", at=9, base_sequence=5, **PRODUCER) == []
 
 
-def test_a_new_epoch_begins_at_0_and_an_older_one_is_over():
+def test_new_epoch_starts_at_sequence_0_and_ends_the_old_one():
     checked = Checked()
     checked.take(b"a", base_sequence=3, **PRODUCER)
     new = {"producer_id": 7, "producer_epoch": 1}
     assert checked.take(b"b", base_sequence=0, **new) == []
     assert checked.take(b"c", base_sequence=4, **PRODUCER) == [
         "the batch at 2: producer 7 writes in epoch 0 after 1",
-        "the batch at 2: producer 7 goes on with sequence 4 instead of 0",
+        "the batch at 2: producer 7 continues with sequence 4 instead of 0",
     ]
 
 
-def test_what_the_log_knows_of_a_producer_goes_on():
+def test_sequence_check_continues_from_the_producer_state():
     entry = ProducerEntry(0)
     entry.last_timestamp_ms = TIMESTAMP_MS
     entry.batches.append(ProducedBatch(9, 9, 0, TIMESTAMP_MS))
-    assert Checked(known=entry).take(b"a", base_sequence=10, **PRODUCER) == []
-    (fault,) = Checked(known=entry).take(b"a", base_sequence=11, **PRODUCER)
-    assert fault.endswith("goes on with sequence 11 instead of 10")
+    assert Checked(known_producer=entry).take(b"a", base_sequence=10, **PRODUCER) == []
+    (fault,) = Checked(known_producer=entry).take(b"a", base_sequence=11, **PRODUCER)
+    assert fault.endswith("continues with sequence 11 instead of 10")
 
 
-def test_a_transaction_is_open_until_its_marker():
+def test_transaction_is_open_until_its_marker():
     checked = Checked()
     checked.take(b"a", base_sequence=0, is_transactional=True, **PRODUCER)
     assert checked.audit.open_transactions == 1
     assert checked.take(b"b", base_sequence=1, **PRODUCER) == [
-        "the batch at 1: producer 7 writes beside its open transaction"
+        "the batch at 1: producer 7 writes outside its open transaction"
     ]
     assert checked.mark(**PRODUCER) == []
     assert checked.audit.open_transactions == 0
     assert checked.take(b"c", base_sequence=2, **PRODUCER) == []
 
 
-def test_markers_of_older_coordinators_and_older_epochs_are_faults():
+def test_markers_of_older_coordinator_or_producer_epochs_are_faults():
     checked = Checked()
     assert checked.mark(4, **PRODUCER) == []
     (fault,) = checked.mark(3, **PRODUCER)
-    assert fault == "the batch at 1: the marker of producer 7 is of coordinator epoch 3 after 4"
+    assert fault == "the batch at 1: the marker of producer 7 has coordinator epoch 3 after 4"
     checked.mark(4, producer_id=7, producer_epoch=2)
     (fault,) = checked.mark(4, producer_id=7, producer_epoch=1)
     assert fault == "the batch at 3: producer 7 writes in epoch 1 after 2"
 
 
-def test_faults_are_kept_up_to_a_bound_and_counted_all():
+def test_stored_faults_are_bounded_but_all_are_counted():
     checked = Checked()
     checked.take(b"a", epoch=1)
     for _ in range(MOST_KEPT + 5):
@@ -175,7 +177,7 @@ def test_faults_are_kept_up_to_a_bound_and_counted_all():
 
 
 @pytest.mark.parametrize("sequence", [-1])
-def test_coordinators_write_for_producers_without_sequences(sequence):
+def test_coordinator_batches_need_no_sequence(sequence):
     checked = Checked()
     checked.take(b"a", base_sequence=0, is_transactional=True, **PRODUCER)
     assert checked.take(b"b", base_sequence=sequence, is_transactional=True, **PRODUCER) == []

@@ -28,7 +28,7 @@ class Shadows:
         self._capsys = capsys
 
     def command(self, *topics: str, once: bool = True) -> list[str]:
-        flags = [each for topic in topics for each in ("--topics", topic)]
+        flags = [argument for topic in topics for argument in ("--topics", topic)]
         return [
             *("shadow", self.address, *flags, "--data-dir", str(self.folder)),
             *("--output", "json", *(["--once"] if once else [])),
@@ -37,8 +37,8 @@ class Shadows:
     def run(self, *topics: str, status: int = 0) -> dict[str, Any]:
         self._capsys.readouterr()
         assert cli.run(self.command(*topics)) == status
-        found: dict[str, Any] = json.loads(self._capsys.readouterr().out)
-        return found
+        report: dict[str, Any] = json.loads(self._capsys.readouterr().out)
+        return report
 
     def refused(self, *topics: str) -> str:
         self._capsys.readouterr()
@@ -50,12 +50,12 @@ class Shadows:
 
 
 def stored(folder: Path) -> bytes:
-    return b"".join(each.read_bytes() for each in sorted(folder.glob("*.log")))
+    return b"".join(path.read_bytes() for path in sorted(folder.glob("*.log")))
 
 
 def id_of(verbs: Verbs, topic: str) -> str:
-    (found,) = verbs.json("topic", "describe", topic)
-    return str(found["topic_id"])
+    (description,) = verbs.json("topic", "describe", topic)
+    return str(description["topic_id"])
 
 
 @pytest.fixture
@@ -69,20 +69,20 @@ def data(source: ThreadedServer) -> Path:
 
 
 def fill(verbs: Verbs, topic: str, *values: str, partition: int = 0) -> None:
-    lines = "".join(f"{each}\n" for each in values).encode()
+    lines = "".join(f"{value}\n" for value in values).encode()
     assert verbs.feed(lines, "produce", topic, "-p", str(partition)).status == 0
 
 
 def row_of(report: dict[str, Any], topic: str, partition: int = 0) -> dict[str, Any]:
-    (found,) = [
+    (partition_row,) = [
         row
         for row in report["partitions"]
         if (row["topic"], row["partition"]) == (topic, partition)
     ]
-    return found
+    return partition_row
 
 
-def test_a_copy_has_the_sources_bytes_ids_and_configs_and_is_served(
+def test_copy_has_the_sources_bytes_ids_and_configs_and_is_served(
     verbs: Verbs, shadows: Shadows, data: Path
 ) -> None:
     verbs.do("topic", "create", "copied", "-p", "2", "-c", "retention.ms=123456789")
@@ -95,21 +95,23 @@ def test_a_copy_has_the_sources_bytes_ids_and_configs_and_is_served(
     assert shadows.run("cop.*")["copied_records"] == 1
     for partition in ("copied-0", "copied-1"):
         assert shadows.stored(partition) == stored(data / partition) != b""
-        ours, theirs = (each / partition / "partition.metadata" for each in (shadows.folder, data))
-        assert ours.read_bytes() == theirs.read_bytes()
+        copied_metadata, source_metadata = (
+            folder / partition / "partition.metadata" for folder in (shadows.folder, data)
+        )
+        assert copied_metadata.read_bytes() == source_metadata.read_bytes()
 
     with ThreadedServer(config_of(shadows.folder)) as copy:
-        there = type(verbs)("{}:{}".format(*copy.address), verbs._capsys)
-        assert there.do("consume", "copied", "-p", "0", "-o", "start", "-e").lines == [
+        copy_verbs = type(verbs)("{}:{}".format(*copy.address), verbs._capsys)
+        assert copy_verbs.do("consume", "copied", "-p", "0", "-o", "start", "-e").lines == [
             "a",
             "b",
             "d",
         ]
-        settings = there.json("config", "list", "topic", "copied")
+        settings = copy_verbs.json("config", "list", "topic", "copied")
         assert {row["name"]: row["value"] for row in settings} == {"retention.ms": "123456789"}
-        fill(there, "copied", "e")  # in a separate epoch
+        fill(copy_verbs, "copied", "e")  # in a separate epoch
     assert cli.run(["verify", str(shadows.folder)]) == 0
-    assert "was served by a broker since it was copied" in shadows.refused("copied")
+    assert "since it was copied: its records may differ" in shadows.refused("copied")
 
 
 def test_transactions_are_copied_with_their_markers(
@@ -134,7 +136,7 @@ def test_transactions_are_copied_with_their_markers(
     assert shadows.stored("decided-0") == stored(data / "decided-0")[: row["copied_bytes"]]
 
 
-def test_a_copy_begins_where_the_source_does_and_tells_what_was_deleted_meanwhile(
+def test_copy_starts_at_the_log_start_and_reports_later_deletions(
     verbs: Verbs, shadows: Shadows
 ) -> None:
     verbs.do("topic", "create", "cut")
@@ -150,7 +152,7 @@ def test_a_copy_begins_where_the_source_does_and_tells_what_was_deleted_meanwhil
     assert (row["log_start_offset"], row["log_end_offset"]) == (2, 8)
 
 
-def test_internal_topics_are_copied_only_by_their_names(verbs: Verbs, shadows: Shadows) -> None:
+def test_internal_topics_are_copied_only_if_named(verbs: Verbs, shadows: Shadows) -> None:
     verbs.do("topic", "create", "committed")
     fill(verbs, "committed", "a")
     consumer = Consumer({"bootstrap.servers": shadows.address, "group.id": "g"})
@@ -162,9 +164,7 @@ def test_internal_topics_are_copied_only_by_their_names(verbs: Verbs, shadows: S
     assert row_of(report, "__consumer_offsets")["copied_records"] > 0
 
 
-def test_a_topic_that_was_made_anew_is_not_taken_for_the_old_one(
-    verbs: Verbs, shadows: Shadows
-) -> None:
+def test_recreated_topic_is_not_mixed_with_the_old_copy(verbs: Verbs, shadows: Shadows) -> None:
     verbs.do("topic", "create", "anew")
     fill(verbs, "anew", "old")
     shadows.run("anew")
@@ -173,23 +173,21 @@ def test_a_topic_that_was_made_anew_is_not_taken_for_the_old_one(
     verbs.do("topic", "create", "anew")
     fill(verbs, "anew", "new", "er")
     ids.append(id_of(verbs, "anew"))
-    told = shadows.refused("anew")
+    refusal = shadows.refused("anew")
     assert (
-        f"topic anew was recreated since it was copied: the copy is of topic id {ids[0]}, "
+        f"topic anew was recreated since it was copied: the copy has topic id {ids[0]}, "
         f"the topic now has {ids[1]}"
-    ) in told
+    ) in refusal
     assert shadows.stored("anew-0") == before
 
 
-def test_a_copy_that_is_killed_goes_on_where_it_was(
-    verbs: Verbs, shadows: Shadows, data: Path
-) -> None:
+def test_killed_copy_continues_where_it_was(verbs: Verbs, shadows: Shadows, data: Path) -> None:
     verbs.do("topic", "create", "killed")
     fill(verbs, "killed", *map(str, range(500)))
     command = [sys.executable, "-m", "wirebroker", *shadows.command("killed", "later", once=False)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as shadow:
-        whole = stored(data / "killed-0")
-        eventually(lambda: shadows.stored("killed-0") == whole, timeout_s=PATIENCE_S)
+        source_bytes = stored(data / "killed-0")
+        eventually(lambda: shadows.stored("killed-0") == source_bytes, timeout_s=PATIENCE_S)
         # Topics that are created later are copied too.
         verbs.do("topic", "create", "later")
         fill(verbs, "later", "a")
@@ -201,7 +199,7 @@ def test_a_copy_that_is_killed_goes_on_where_it_was(
     assert cli.run(["verify", str(shadows.folder)]) == 0
 
 
-def test_a_killed_copy_keeps_what_follows_a_gap(verbs: Verbs, shadows: Shadows) -> None:
+def test_killed_copy_keeps_records_after_a_gap(verbs: Verbs, shadows: Shadows) -> None:
     verbs.do("topic", "create", "gapped", "-c", "internal.segment.bytes=100")
     for value in "abc":
         fill(verbs, "gapped", value)
@@ -219,7 +217,7 @@ def test_a_killed_copy_keeps_what_follows_a_gap(verbs: Verbs, shadows: Shadows) 
     assert shadows.stored("gapped-0") == before
 
 
-def test_a_shadow_that_is_stopped_tells_its_report(verbs: Verbs, shadows: Shadows) -> None:
+def test_stopped_shadow_prints_its_report(verbs: Verbs, shadows: Shadows) -> None:
     verbs.do("topic", "create", "stopped")
     fill(verbs, "stopped", "a")
     command = [sys.executable, "-m", "wirebroker", *shadows.command("stopped", once=False)]
@@ -235,12 +233,12 @@ def test_a_shadow_that_is_stopped_tells_its_report(verbs: Verbs, shadows: Shadow
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--topics", "("], "is no regular expression"),
+        (["--topics", "("], "is not a regular expression"),
         (["--topics", "a", "-b", "127.0.0.1:1"], "give the brokers once"),
         ([], "--topics"),
     ],
 )
-def test_a_mistake_is_one_line(
+def test_usage_error_is_one_line(
     shadows: Shadows, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
 ) -> None:
     command = ["shadow", shadows.address, "--data-dir", str(shadows.folder), *arguments]
@@ -249,12 +247,14 @@ def test_a_mistake_is_one_line(
     assert not shadows.folder.exists()
 
 
-def test_a_table_tells_the_same(
+def test_table_output_has_the_same_values(
     verbs: Verbs, shadows: Shadows, capsys: pytest.CaptureFixture[str]
 ) -> None:
     verbs.do("topic", "create", "shown")
     fill(verbs, "shown", "a", "b")
-    command = [each for each in shadows.command("shown") if each not in {"--output", "json"}]
+    command = [
+        argument for argument in shadows.command("shown") if argument not in {"--output", "json"}
+    ]
     capsys.readouterr()
     assert cli.run(command) == 0
     out = capsys.readouterr().out
@@ -262,8 +262,12 @@ def test_a_table_tells_the_same(
     assert out.endswith("bytes copied; 0 gaps, 0 faults\n")
 
 
-def test_a_copy_of_nothing_is_no_copy(shadows: Shadows, capsys: pytest.CaptureFixture[str]) -> None:
-    command = [each for each in shadows.command("typo") if each not in {"--output", "json"}]
+def test_copy_without_a_matching_topic_fails(
+    shadows: Shadows, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = [
+        argument for argument in shadows.command("typo") if argument not in {"--output", "json"}
+    ]
     capsys.readouterr()
     assert cli.run(command) == 1
     assert capsys.readouterr().out.startswith("no topic matches\n")

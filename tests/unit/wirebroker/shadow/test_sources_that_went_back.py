@@ -23,8 +23,8 @@ from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.net.client.tcp_dialer import TcpDialer
 from wirebroker.shadow.copied_partition import DONE, FOLLOWED
-from wirebroker.shadow.following import Following
 from wirebroker.shadow.shadowing import shadowed
+from wirebroker.shadow.source_copier import SourceCopier
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -51,7 +51,7 @@ class Restored:
 
     def write(self, *values: str) -> None:
         with self.running() as address:
-            produce(address, [(0, each) for each in values])
+            produce(address, [(0, value) for value in values])
 
     def keep(self) -> None:
         shutil.copytree(self._data, self._kept)
@@ -97,8 +97,8 @@ async def copy_once(
         clock=SystemClock(),
         random=random.Random(1),
     ) as client:
-        asked = client if stands_before is None else stands_before(client)
-        work = shadowed(asked, lambda name, _: name == TOPIC, path=str(path), is_once=True)
+        copied_client = client if stands_before is None else stands_before(client)
+        work = shadowed(copied_client, lambda name, _: name == TOPIC, path=str(path), is_once=True)
         async with work as following, asyncio.timeout(PATIENCE_S):
             await following.run()
         return list(following.partitions.values())
@@ -112,56 +112,61 @@ def source(tmp_path: Path) -> Restored:
     return source
 
 
-def test_one_that_is_shorter_than_its_copy_has_lost_records(source: Restored) -> None:
+def test_source_shorter_than_its_copy_has_lost_records(source: Restored) -> None:
     source.write(*"fghij")
     assert source.copy().state == DONE
     source.restore()
     assert "the source has lost records" in source.copy().state
 
 
-def test_one_that_is_as_long_as_its_copy_is_compared(source: Restored) -> None:
+def test_source_of_the_same_length_is_compared(source: Restored) -> None:
     source.write("f", "g")
     assert source.copy().state == DONE
     source.restore()
     source.write("F", "G")
-    assert "the source went back: its batch at 6" in source.copy().state
+    assert "the source has diverged: its batch at 6" in source.copy().state
 
 
-def test_one_whose_last_batch_is_gone_is_followed(source: Restored) -> None:
+def test_source_without_its_last_batch_is_followed(source: Restored) -> None:
     assert source.copy().state == DONE
     with source.running() as address:
         admin = AdminClient({"bootstrap.servers": address})
-        place = TopicPartition(TOPIC, 0, 5)
-        assert admin.delete_records([place])[place].result(PATIENCE_S).low_watermark == 5
+        topic_partition = TopicPartition(TOPIC, 0, 5)
+        assert (
+            admin.delete_records([topic_partition])[topic_partition]
+            .result(PATIENCE_S)
+            .low_watermark
+            == 5
+        )
     assert source.copy().state == DONE
     source.write("f")
     copied = source.copy()
     assert (copied.state, copied.log.log_end_offset) == (DONE, 6)
 
 
-def test_one_that_grew_again_in_the_same_epoch_is_another(source: Restored) -> None:
+def test_source_that_grew_in_the_same_epoch_has_diverged(source: Restored) -> None:
     source.write("f", "g")
     assert source.copy().state == DONE
     source.restore()
     source.write(*"FGHIJ")
     copied = source.copy()
-    assert "the source went back: its batch at 6" in copied.state
+    assert "the source has diverged: its batch at 6" in copied.state
     assert copied.audit.records == 0
 
 
-def test_one_that_does_not_know_the_copys_epoch_went_back(source: Restored) -> None:
+def test_source_without_the_copys_epoch_has_diverged(source: Restored) -> None:
     for _ in range(3):
         source.restart()
     assert source.copy().state == DONE
     source.restore()
     source.write(*"FGHIJKLM")
     copied = source.copy()
-    assert "the source went back" in copied.state
+    assert "the source has diverged" in copied.state
     assert copied.audit.records == 0
 
 
 @pytest.mark.parametrize("forgets", [False, True])
-def test_histories_are_not_mixed_with_or_without_a_checkpoint(
+def test_histories_are_not_mixed_with_or_without_an_epoch_checkpoint(
     source: Restored, *, forgets: bool
 ) -> None:
     source.write("f", "g")
@@ -176,7 +181,7 @@ def test_histories_are_not_mixed_with_or_without_a_checkpoint(
     assert copied.audit.records == 0
 
 
-def test_one_that_went_on_is_followed(source: Restored) -> None:
+def test_source_that_continued_is_followed(source: Restored) -> None:
     assert source.copy().state == DONE
     source.write("f")
     source.restart()
@@ -184,16 +189,18 @@ def test_one_that_went_on_is_followed(source: Restored) -> None:
     assert (copied.state, copied.log.log_end_offset) == (DONE, 7)
 
 
-def test_every_error_of_a_partition_ends_and_keeps_nobody_else_waiting(tmp_path: Path) -> None:
+def test_partition_errors_end_its_copy_and_delay_no_other(tmp_path: Path) -> None:
     """Each partition gets one error code in every response; the last partition gets none."""
-    codes = [each for each in ErrorCode if each is not ErrorCode.NONE]
+    codes = [code for code in ErrorCode if code is not ErrorCode.NONE]
     count = len(codes) + 1
     with ThreadedServer(config_of(tmp_path / "source", settings=ONE_NODE)) as server:
         address = "{}:{}".format(*server.address)
         produce(address, [(index, "a") for index in range(count)], partition_count=count)
         refusals = Refusals(codes)
-        found = asyncio.run(copy_once(address, tmp_path / "copy", stands_before=refusals.before))
-    states = {copied.place.partition: copied.state for copied in found}
+        copied_partitions = asyncio.run(
+            copy_once(address, tmp_path / "copy", stands_before=refusals.before)
+        )
+    states = {copied.place.partition: copied.state for copied in copied_partitions}
     assert states.pop(len(codes)) == DONE
     assert not {FOLLOWED, DONE} & set(states.values())
     assert len(states) == len(codes)
@@ -215,19 +222,19 @@ class Refusals:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._client, name)
 
-    async def request_of(self, node: int, key: ApiKey, *arguments: Any, **more: Any) -> Any:
-        answer = await self._client.request_of(node, key, *arguments, **more)
+    async def request_of(self, node: int, key: ApiKey, *arguments: Any, **options: Any) -> Any:
+        answer = await self._client.request_of(node, key, *arguments, **options)
         return self._with_errors(answer) if key is ApiKey.FETCH else answer
 
     def _with_errors(self, answer: Any) -> Any:
         self.fetches += 1
         topics = [
             SimpleNamespace(
-                topic=each.topic,
-                topic_id=each.topic_id,
-                partitions=[self._row(row) for row in each.partitions],
+                topic=topic.topic,
+                topic_id=topic.topic_id,
+                partitions=[self._row(row) for row in topic.partitions],
             )
-            for each in answer.responses
+            for topic in answer.responses
         ]
         return SimpleNamespace(error_code=0, responses=topics)
 
@@ -238,7 +245,7 @@ class Refusals:
         return SimpleNamespace(partition_index=index, error_code=int(self._codes[index]))
 
 
-async def test_what_answers_after_a_lost_connection_is_compared(
+async def test_source_is_compared_again_after_a_lost_connection(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The source may have been restored to another state meanwhile."""
@@ -251,11 +258,11 @@ async def test_what_answers_after_a_lost_connection_is_compared(
     async def topics() -> None:
         raise failures.pop(0)
 
-    monkeypatch.setattr("wirebroker.shadow.following._AGAIN_S", 0)
+    monkeypatch.setattr("wirebroker.shadow.source_copier._AGAIN_S", 0)
     compared: list[str] = []
     copied = SimpleNamespace(is_followed=True, compare_again=lambda: compared.append("again"))
     client = SimpleNamespace(timeout_s=1.0)
-    following = Following(
+    following = SourceCopier(
         SimpleNamespace(topics=topics, client=client),  # type: ignore[arg-type]
         SimpleNamespace(),  # type: ignore[arg-type]
         clock=SystemClock(),

@@ -44,9 +44,11 @@ def parameters():
     for kind, name, function in public_functions():
         if not function.__module__.startswith("wirebroker.testing"):
             continue
-        for each in list(inspect.signature(function).parameters.values())[1:]:
-            if each.name not in UNCHECKED:
-                yield pytest.param(kind, name, each.name, id=f"{kind.__name__}.{name}-{each.name}")
+        for parameter in list(inspect.signature(function).parameters.values())[1:]:
+            if parameter.name not in UNCHECKED:
+                yield pytest.param(
+                    kind, name, parameter.name, id=f"{kind.__name__}.{name}-{parameter.name}"
+                )
 
 
 def made_without_init(kind):
@@ -62,9 +64,9 @@ def test_every_wrong_argument_is_named(kind, name, parameter):
         "to": 0, "node": 0, "moment": 0, "snapshot": "x",
     }  # fmt: skip
     required = {
-        each.name: fitting[each.name]
-        for each in inspect.signature(function).parameters.values()
-        if each.default is each.empty and each.kind is not each.VAR_POSITIONAL
+        declared.name: fitting[declared.name]
+        for declared in inspect.signature(function).parameters.values()
+        if declared.default is declared.empty and declared.kind is not declared.VAR_POSITIONAL
     }
     for wrong in WRONG:
         if parameter == "expected" and isinstance(wrong, dict):
@@ -82,7 +84,7 @@ def test_every_wrong_argument_is_named(kind, name, parameter):
 CLASS_NAMES = {kind.__name__ for kind in CLASSES}
 
 
-def test_all_parameters_of_the_kit_are_looked_at():
+def test_all_public_parameters_are_checked():
     assert len(list(parameters())) > 90
 
 
@@ -152,7 +154,7 @@ def test_values_may_be_any_bytes(broker):
     ],
     ids=["Broker", "Broker.spawn", "Cluster"],
 )
-def test_a_config_that_does_not_exist_is_refused_in_the_words_of_the_kit(make):
+def test_unknown_config_is_refused_with_a_python_message(make):
     message = "^config: num.partition; did you mean num.partitions.*: there is no such config$"
     with pytest.raises(ConfigError) as caught:
         make({"num.partition": 1})
@@ -161,10 +163,10 @@ def test_a_config_that_does_not_exist_is_refused_in_the_words_of_the_kit(make):
 
 
 @pytest.mark.parametrize("own_process", [False, True], ids=["same process", "own process"])
-def test_what_keeps_a_broker_from_starting_is_said_in_the_words_of_the_kit(own_process, tmp_path):
+def test_start_failure_names_python_arguments(own_process, tmp_path):
     (tmp_path / "file").write_text("")
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as occupied:
+        port = occupied.getsockname()[1]
         with pytest.raises(StartError, match=r"choose another \(port=; 0 picks a free one\)"):
             Broker(port=port, own_process=own_process).start()
     with pytest.raises(StartError, match=r"directory=") as caught:
@@ -181,6 +183,6 @@ def test_a_node_that_does_not_exist_is_named():
         Cluster(nodes=1).partition_network(0)
 
 
-def test_hints_of_types_can_still_be_read():
+def test_type_hints_remain_readable():
     assert inspect.signature(Broker.produce).parameters["topic"].annotation == "str"
     assert typing.get_type_hints(testing.TopicRecord)["topic"] is str

@@ -25,11 +25,11 @@ def records(*values):
     ]
 
 
-def differs(expected, found, *, any_order=False):
-    return difference([as_fields(each) for each in expected], found, any_order=any_order)
+def differs(expected, actual, *, any_order=False):
+    return difference([as_fields(value) for value in expected], actual, any_order=any_order)
 
 
-def test_what_fits_does_not_differ():
+def test_matching_records_have_no_difference():
     assert differs(["a", b"b", None], records(b"a", b"b", None)) is None
     assert differs([{"key": "k", "value": "a", "offset": 0}], records(b"a")) is None
     assert differs(["b", "a"], records(b"a", b"b"), any_order=True) is None
@@ -52,12 +52,12 @@ def test_a_difference_is_shown_line_by_line():
     assert "- expected" in differs(["b", "a"], records(b"a", b"b"))
 
 
-def test_a_record_has_no_such_field():
+def test_unknown_record_field_is_refused():
     with pytest.raises(ValueError, match="a record has no topik"):
         as_fields({"topik": "t"})
 
 
-def test_records_are_waited_for_and_compared(broker):
+def test_assert_produced_waits_for_and_compares_records(broker):
     with pytest.raises(AssertionError, match="there is no topic orders"):
         broker.assert_produced("orders", "a", timeout=0)
     broker.produce("orders", "a", headers={"trace": "1"})
@@ -66,26 +66,26 @@ def test_records_are_waited_for_and_compared(broker):
     broker.assert_produced("orders", "b", "a", any_order=True)
     with pytest.raises(AssertionError) as caught:
         broker.assert_produced("orders", "a", "b", "c", timeout=0)
-    assert str(caught.value).startswith("orders holds other records than expected:\n")
+    assert str(caught.value).startswith("orders does not have the expected records:\n")
     assert "- expected  value=b'c'" in str(caught.value)
     with pytest.raises(AssertionError, match=r"\+ stored    value=b'b'"):
         broker.assert_produced("orders", "a")
 
 
-def test_a_group_has_consumed_what_it_has_committed(broker):
+def test_assert_consumed_checks_committed_offsets(broker):
     for value in ("a", "b"):
         broker.produce("orders", value)
-    said = "billing has not consumed all of orders:\n  orders-0: nothing is committed, 2 of 2"
-    with pytest.raises(AssertionError, match=re.escape(said)):
+    message = "billing has not consumed all of orders:\n  orders-0: nothing is committed, 2 of 2"
+    with pytest.raises(AssertionError, match=re.escape(message)):
         broker.assert_consumed("orders", "billing", timeout=0)
     config = broker.client_config("confluent")
     consumer = confluent_kafka.Consumer(config | {"group.id": "billing"})
-    place = confluent_kafka.TopicPartition("orders", 0, 1)
-    consumer.commit(offsets=[place], asynchronous=False)
+    position = confluent_kafka.TopicPartition("orders", 0, 1)
+    consumer.commit(offsets=[position], asynchronous=False)
     with pytest.raises(AssertionError, match="committed up to offset 1, 1 of 2 are left"):
         broker.assert_consumed("orders", "billing", timeout=0)
-    place.offset = 2
-    consumer.commit(offsets=[place], asynchronous=False)
+    position.offset = 2
+    consumer.commit(offsets=[position], asynchronous=False)
     broker.assert_consumed("orders", "billing")
     consumer.close()
     with pytest.raises(KafkaError, match="UNKNOWN_TOPIC_OR_PARTITION"):

@@ -22,7 +22,7 @@ from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.config import ConfigError, StartError
 from wirebroker.net.client.settings import PeerAddress
 from wirebroker.testing import Broker, KafkaError
-from wirebroker.testing.broker.held_ports import HeldPorts
+from wirebroker.testing.broker.held_ports import ReservedPorts
 from wirebroker.testing.hosts import child_process
 
 
@@ -55,7 +55,7 @@ def client_of(broker):
 # -- records --
 
 
-def test_a_record_comes_back_as_it_was_produced(broker):
+def test_record_is_read_as_it_was_produced(broker):
     moment = datetime.datetime(2026, 11, 22, 12, 0, 0, 500_000, tzinfo=datetime.UTC)
     headers = [("trace", "a1"), ("trace", b"\xff"), ("none", None)]
     sent = broker.produce("orders", "ü", key=b"k", headers=headers, timestamp=moment)
@@ -67,7 +67,7 @@ def test_a_record_comes_back_as_it_was_produced(broker):
     assert read.timestamp == 1_795_348_800_500
 
 
-def test_a_record_has_the_time_of_the_append_where_the_topic_wants_it(broker):
+def test_record_has_log_append_time_if_the_topic_says_so(broker):
     broker.create_topic("orders", config={"message.timestamp.type": "LogAppendTime"})
     sent = broker.produce("orders", "one", timestamp=1000)
     assert sent.timestamp > 1000
@@ -80,7 +80,7 @@ def test_a_tombstone_has_no_value(broker):
     assert values(broker.records("prices")) == [None]
 
 
-def test_records_come_partition_by_partition(broker):
+def test_records_are_returned_partition_by_partition(broker):
     broker.create_topic("orders", partitions=3)
     for number in range(7):
         broker.produce("orders", str(number))
@@ -90,20 +90,20 @@ def test_records_come_partition_by_partition(broker):
     assert [record.offset for record in found] == [0, 1, 2, 0, 1, 2, 0, 1]
 
 
-def test_a_key_says_the_partition(broker):
+def test_key_determines_the_partition(broker):
     broker.create_topic("orders", partitions=5)
     partitions = {broker.produce("orders", "x", key="customer-7").partition for _ in range(3)}
     assert partitions == {partition_for(b"customer-7", 5)}
 
 
-def test_more_records_than_one_fetch_brings_are_read(broker):
+def test_records_beyond_one_fetch_are_read(broker):
     large = b"x" * 600_000
     for _ in range(5):
         broker.produce("orders", large)
     assert [len(value) for value in values(broker.records("orders"))] == [600_000] * 5
 
 
-def test_what_is_deleted_is_not_read(broker):
+def test_deleted_records_are_not_read(broker):
     for number in range(3):
         broker.produce("orders", str(number))
     topics = [{"name": "orders", "partitions": [{"partition_index": 0, "offset": 2}]}]
@@ -112,7 +112,7 @@ def test_what_is_deleted_is_not_read(broker):
     assert values(broker.records("orders")) == [b"2"]
 
 
-def test_refusals_are_kafkas_errors(broker):
+def test_refused_requests_raise_kafka_errors(broker):
     with pytest.raises(KafkaError, match="UNKNOWN_TOPIC_OR_PARTITION: there is no topic orders"):
         broker.records("orders")
     with pytest.raises(KafkaError, match="INVALID_TOPIC_EXCEPTION"):
@@ -128,7 +128,7 @@ def test_refusals_are_kafkas_errors(broker):
         broker.create_topic("prices", config={"cleanup.policy": "wash"})
 
 
-def test_a_topic_is_not_made_where_the_configuration_forbids_it():
+def test_topic_is_not_created_if_config_forbids_it():
     with Broker(config={"auto.create.topics.enable": False}) as broker:
         with pytest.raises(KafkaError, match="UNKNOWN_TOPIC_OR_PARTITION"):
             broker.produce("orders", "x")
@@ -138,7 +138,7 @@ def test_a_topic_is_not_made_where_the_configuration_forbids_it():
 # -- transactions --
 
 
-def test_aborted_and_open_transactions_are_left_out_if_that_is_wanted(broker):
+def test_read_committed_omits_aborted_and_open_transactions(broker):
     broker.create_topic("orders")
     config = broker.client_config("confluent") | {"transactional.id": "billing"}
     producer = confluent_kafka.Producer(config)
@@ -161,7 +161,7 @@ def test_aborted_and_open_transactions_are_left_out_if_that_is_wanted(broker):
 # -- waiting --
 
 
-def test_waiting_ends_with_the_last_record_and_for_a_topic_too(broker):
+def test_wait_for_waits_for_topic_and_last_record(broker):
     def produce():
         for number in range(3):
             broker.produce("orders", str(number))
@@ -173,7 +173,7 @@ def test_waiting_ends_with_the_last_record_and_for_a_topic_too(broker):
     assert values(found) == [b"0", b"1", b"2"]
 
 
-def test_waiting_in_vain_says_what_there_is(broker):
+def test_timed_out_wait_reports_existing_records(broker):
     with pytest.raises(TimeoutError, match=r"there is no topic orders after 0\.02 s"):
         broker.wait_for("orders", 1, timeout=0.02)
     broker.produce("orders", "one")
@@ -182,7 +182,7 @@ def test_waiting_in_vain_says_what_there_is(broker):
     assert values(broker.wait_for("orders", 1, timeout=0)) == [b"one"]
 
 
-def test_who_waits_is_told_when_the_broker_is_killed(broker):
+def test_wait_fails_when_the_broker_is_killed(broker):
     broker.produce("orders", "one")
     errors = []
     is_waiting = threading.Event()
@@ -206,11 +206,11 @@ def test_who_waits_is_told_when_the_broker_is_killed(broker):
 # -- life cycle --
 
 
-def test_what_was_acknowledged_outlives_stop_and_kill_at_the_same_address(fragile):
+def test_acknowledged_records_survive_stop_and_kill_at_same_address(fragile):
     address = fragile.bootstrap_servers
     fragile.produce("orders", "one")
     fragile.stop()
-    with pytest.raises(RuntimeError, match="does not run"):
+    with pytest.raises(RuntimeError, match="is not running"):
         fragile.records("orders")
     assert "not running" in repr(fragile)
     fragile.start()
@@ -223,7 +223,7 @@ def test_what_was_acknowledged_outlives_stop_and_kill_at_the_same_address(fragil
     assert address in repr(fragile)
 
 
-def test_a_reset_leaves_nothing(fragile):
+def test_reset_removes_everything(fragile):
     address, directory = fragile.bootstrap_servers, fragile.directory
     fragile.create_topics({"orders": 3, "payments": 1})
     fragile.produce("orders", "one")
@@ -239,7 +239,7 @@ def test_a_reset_leaves_nothing(fragile):
     assert fragile.topics() == {"orders": 1}
 
 
-def test_a_reset_in_a_process_of_its_own_starts_no_other_unless_configs_change():
+def test_reset_keeps_its_own_process_unless_configs_change():
     with Broker.spawn() as broker:
         process, address = process_of(broker), broker.bootstrap_servers
         broker.clock.advance(days=7)
@@ -260,7 +260,7 @@ def test_a_reset_in_a_process_of_its_own_starts_no_other_unless_configs_change()
         assert process_of(broker) != process
 
 
-def test_a_process_that_hangs_or_has_ended_is_replaced_by_a_reset(monkeypatch):
+def test_reset_replaces_a_hanging_or_ended_process(monkeypatch):
     monkeypatch.setattr(child_process, "_RESET_S", 0.1)
     with Broker.spawn() as broker:
         for end in (signal.SIGSTOP, signal.SIGKILL):
@@ -272,7 +272,7 @@ def test_a_process_that_hangs_or_has_ended_is_replaced_by_a_reset(monkeypatch):
             assert broker.topics() == {"orders": 1}
 
 
-def test_nobody_is_the_first_who_needs_an_internal_topic(fragile):
+def test_internal_topics_exist_from_the_start(fragile):
     """Otherwise the first client gets a retriable error, and librdkafka retries a second later."""
     for begin in (fragile.start, fragile.reset):
         begin()
@@ -294,7 +294,7 @@ def test_a_reset_closes_connections(broker):
         BlockingClient(address)
 
 
-def test_nobody_gets_a_port_that_a_broker_has_left():
+def test_port_left_by_a_broker_is_not_reused():
     with Broker() as broker:
         left = [address_of(broker)]
         broker.reset()
@@ -311,8 +311,8 @@ def test_nobody_gets_a_port_that_a_broker_has_left():
         other.listen()
 
 
-def test_the_ports_that_are_kept_are_counted():
-    held = HeldPorts()
+def test_held_ports_are_limited():
+    held = ReservedPorts()
     with socket.socket() as some:
         some.bind(("127.0.0.1", 0))
         held.hold(PeerAddress(*some.getsockname()))
@@ -324,7 +324,7 @@ def test_the_ports_that_are_kept_are_counted():
     assert not held._sockets
 
 
-def test_nothing_is_left_behind_in_the_end(fragile):
+def test_close_removes_files_and_threads(fragile):
     folder = fragile.directory.parent
     assert folder.is_dir()
     threads = threading.active_count()
@@ -336,24 +336,24 @@ def test_nothing_is_left_behind_in_the_end(fragile):
 
 
 @pytest.mark.parametrize("own_process", [False, True])
-def test_a_directory_that_configs_name_is_not_emptied(tmp_path, own_process):
+def test_directory_named_by_configs_is_not_emptied(tmp_path, own_process):
     broker = Broker(config={"metadata.log.dir": str(tmp_path)}, own_process=own_process)
-    with pytest.raises(RuntimeError, match="no reset"):
+    with pytest.raises(RuntimeError, match="is not reset"):
         broker.reset()
     broker.close()
 
 
-def test_a_directory_that_was_given_stays(tmp_path):
+def test_given_directory_is_kept(tmp_path):
     with Broker(directory=tmp_path / "data") as broker:
         broker.produce("orders", "one")
-        with pytest.raises(RuntimeError, match="no reset"):
+        with pytest.raises(RuntimeError, match="is not reset"):
             broker.reset()
     assert (tmp_path / "data" / ".kafka_cleanshutdown").exists()
     with Broker(directory=str(tmp_path / "data")) as broker:
         assert values(broker.records("orders")) == [b"one"]
 
 
-async def test_a_coroutine_has_a_broker_too():
+async def test_broker_works_as_an_async_context_manager():
     async with Broker() as broker:
         await asyncio.to_thread(broker.produce, "orders", "one")
         found = await asyncio.to_thread(broker.wait_for, "orders", 1)
@@ -361,7 +361,7 @@ async def test_a_coroutine_has_a_broker_too():
 
 
 @pytest.mark.parametrize("own_process", [False, True])
-def test_what_keeps_a_broker_from_starting_is_said(own_process, shared):
+def test_start_failure_is_reported(own_process, shared):
     _, port = address_of(shared)
     with pytest.raises((ConfigError, StartError), match=r"num\.partitoins"):
         Broker(config={"num.partitoins": 2}, own_process=own_process).start()
@@ -371,18 +371,18 @@ def test_what_keeps_a_broker_from_starting_is_said(own_process, shared):
         Broker(config={"authorizer.class.name": "Some"}, own_process=own_process).start()
 
 
-def test_a_broker_that_was_not_started_says_so():
+def test_using_an_unstarted_broker_is_an_error():
     broker = Broker()
     with pytest.raises(RuntimeError, match="was not started"):
         _ = broker.bootstrap_servers
-    with pytest.raises(RuntimeError, match="does not run"):
+    with pytest.raises(RuntimeError, match="is not running"):
         broker.topics()
     broker.stop()
     broker.kill()
     broker.close()
 
 
-def test_the_environment_has_no_say(monkeypatch, fragile):
+def test_environment_variables_do_not_affect_the_broker(monkeypatch, fragile):
     monkeypatch.setenv("KAFKA_NUM_PARTITIONS", "7")
     monkeypatch.setenv("KAFKA_LISTENERS", "PLAINTEXT://127.0.0.1:1")
     fragile.stop()
@@ -391,7 +391,7 @@ def test_the_environment_has_no_say(monkeypatch, fragile):
     assert fragile.topics() == {"orders": 1}
 
 
-def test_each_client_is_told_in_its_own_words(shared):
+def test_client_config_has_the_format_of_each_client(shared):
     address = shared.bootstrap_servers
     assert shared.client_config("confluent") == {"bootstrap.servers": address}
     assert shared.client_config("kafka-python") == {"bootstrap_servers": address}
@@ -404,7 +404,7 @@ def test_each_client_is_told_in_its_own_words(shared):
 # -- the log --
 
 
-def test_log_lines_are_those_since_the_start(fragile):
+def test_log_lines_begin_at_the_start(fragile):
     fragile.produce("orders", "one")
     assert any("created topic orders" in line for line in fragile.log_lines())
     assert len(fragile.log_lines(most=1)) == 1
@@ -413,7 +413,7 @@ def test_log_lines_are_those_since_the_start(fragile):
     assert not any("created topic" in line for line in fragile.log_lines())
 
 
-def test_a_program_gets_the_log_lines_that_it_would_have_got(broker, caplog):
+def test_log_messages_still_reach_the_program(broker, caplog):
     logger = logging.getLogger("wirebroker.tests")
     logger.info("for the report alone")
     logger.warning("for everybody")
@@ -425,7 +425,7 @@ def test_a_program_gets_the_log_lines_that_it_would_have_got(broker, caplog):
     assert all(each in said for each in ("for the report alone", "for everybody", "asked for"))
 
 
-def test_logging_is_as_before_when_the_last_broker_has_ended(broker):
+def test_logging_is_restored_after_the_last_broker(broker):
     logger = logging.getLogger("wirebroker")
     inside = logger.level
     with Broker():

@@ -104,7 +104,7 @@ def host(engine: PlayedEngine) -> Iterator[ContainerHost]:
     host.leave_nothing()
 
 
-async def test_a_reset_starts_no_other_container_unless_settings_differ(
+async def test_reset_keeps_the_container_unless_settings_differ(
     engine: PlayedEngine, host: ContainerHost, tmp_path: Path
 ) -> None:
     directory = tmp_path / "data"
@@ -117,16 +117,16 @@ async def test_a_reset_starts_no_other_container_unless_settings_differ(
     assert engine.asked.count(RESET) == 1
 
 
-async def test_one_that_does_not_answer_is_left_by_a_reset(
+async def test_reset_gives_up_on_an_unresponsive_container(
     host: ContainerHost, tmp_path: Path
 ) -> None:
     await host.start(tmp_path / "data", {}, 0)
-    host._known.kill()
+    host._running_container.kill()
     assert await host.renew({}) is None
     assert not host.is_running
 
 
-async def test_a_port_that_somebody_else_has_is_no_obstacle_unless_it_was_given(
+async def test_port_in_use_is_replaced_unless_it_was_given(
     engine: PlayedEngine, host: ContainerHost, tmp_path: Path
 ) -> None:
     taken = "Bind for 0.0.0.0:{port} failed: port is already allocated"
@@ -138,7 +138,7 @@ async def test_a_port_that_somebody_else_has_is_no_obstacle_unless_it_was_given(
     assert engine.bound[2:] == [20_001]
 
 
-async def test_a_container_that_ends_instead_of_serving_is_told_of(
+async def test_container_that_exits_early_is_reported(
     monkeypatch: pytest.MonkeyPatch, host: ContainerHost, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(PlayedContainer, "start", lambda _container, **_: None)

@@ -20,21 +20,21 @@ def shared():
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
-def test_an_example_does_what_it_says(example, shared, capsys):
+def test_example_works(example, shared, capsys):
     shared.reset()
     check_example(example, {"broker": shared, "Broker": testing.Broker}, capsys)
 
 
-def test_whatever_is_public_has_an_example():
+def test_every_public_name_has_an_example():
     public = {
         name
         for name, member in inspect.getmembers(testing.Broker)
         if not name.startswith("_") and (inspect.isroutine(member) or isinstance(member, property))
     }
-    assert public - {each.name.removeprefix("Broker.") for each in EXAMPLES} == set()
+    assert public - {example.name.removeprefix("Broker.") for example in EXAMPLES} == set()
 
 
-def test_every_export_is_there_and_nothing_else():
+def test_exports_are_complete_and_exact():
     for name in testing.__all__:
         assert inspect.isclass(getattr(testing, name))
     with pytest.raises(AttributeError, match="no attribute 'Container'"):

@@ -127,8 +127,8 @@ def reported_groups(broker):
 def reported_offset(broker):
     """Return the error of the group or of the partition."""
     admin = AdminClient(broker.client_config("confluent"))
-    wanted = ConsumerGroupTopicPartitions("billing", [TopicPartition("orders", 0)])
-    (future,) = admin.list_consumer_group_offsets([wanted]).values()
+    group_partitions = ConsumerGroupTopicPartitions("billing", [TopicPartition("orders", 0)])
+    (future,) = admin.list_consumer_group_offsets([group_partitions]).values()
     try:
         (partition,) = future.result(10).topic_partitions
     except KafkaException as error:
@@ -276,11 +276,11 @@ def with_consumer(call):
 
 
 def assigned(call):
-    place = kafka.TopicPartition("orders", 0)
+    partition = kafka.TopicPartition("orders", 0)
 
     def reported(client):
-        client.assign([place])
-        return call(client, place)
+        client.assign([partition])
+        return call(client, partition)
 
     return with_consumer(reported)
 

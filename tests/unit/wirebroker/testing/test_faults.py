@@ -38,7 +38,7 @@ def produce(client, topic="orders", acks=-1):
     return ErrorCode(row.error_code)
 
 
-def test_an_error_is_answered_as_often_as_is_said(broker, client):
+def test_error_is_injected_the_given_number_of_times(broker, client):
     fault = broker.faults.error("PRODUCE", "NOT_LEADER_OR_FOLLOWER", topic="orders").times(2)
     assert produce(client, "payments") == ErrorCode.NONE
     assert [produce(client) for _ in range(3)] == [
@@ -50,7 +50,7 @@ def test_an_error_is_answered_as_often_as_is_said(broker, client):
     assert values(broker.records("orders")) == [b"one"]
 
 
-def test_a_producer_gets_over_an_error_that_passes(broker):
+def test_producer_recovers_from_a_temporary_error(broker):
     broker.faults.error(ApiKey.PRODUCE, ErrorCode.NOT_LEADER_OR_FOLLOWER).times(1)
     producer = confluent_kafka.Producer(broker.client_config("confluent"))
     producer.produce("orders", b"one")
@@ -59,7 +59,7 @@ def test_a_producer_gets_over_an_error_that_passes(broker):
     broker.assert_produced("orders", "one")
 
 
-def test_a_consumer_gets_over_errors_of_fetch_and_metadata(broker):
+def test_consumer_recovers_from_fetch_and_metadata_errors(broker):
     broker.produce("orders", "one")
     broker.faults.error("METADATA", "LEADER_NOT_AVAILABLE", topic="orders").times(1)
     broker.faults.error("FETCH", "NOT_LEADER_OR_FOLLOWER", topic="orders").times(1)
@@ -76,28 +76,28 @@ def test_a_consumer_gets_over_errors_of_fetch_and_metadata(broker):
 
 
 @pytest.mark.parametrize(("when", "stored"), [("before_append", []), ("after_append", [b"one"])])
-def test_a_connection_is_cut_before_or_after_the_append(broker, client, when, stored):
+def test_connection_is_closed_before_or_after_the_append(broker, client, when, stored):
     broker.faults.disconnect("PRODUCE", when=when)
     with pytest.raises((ConnectionError, AssertionError), match="closed"):
         produce(client)
     assert values(broker.records("orders")) == stored
 
 
-def test_a_delay_is_before_the_work(broker, client):
+def test_delay_precedes_the_request_handling(broker, client):
     broker.faults.delay("PRODUCE", seconds=0.2)
     before = time.monotonic()
     assert produce(client) == ErrorCode.NONE
     assert time.monotonic() - before >= 0.2
 
 
-def test_clients_are_told_to_wait(broker, client):
+def test_throttle_fault_sets_the_throttle_time(broker, client):
     broker.faults.throttle("METADATA", seconds=7)
     answer = client.ask(ApiKey.METADATA, 12, {"topics": None})
     assert answer.throttle_time_ms == 7000
-    assert {"orders", "payments"} <= {each.name for each in answer.topics}
+    assert {"orders", "payments"} <= {topic.name for topic in answer.topics}
 
 
-def test_nothing_comes_out_of_a_black_hole(broker):
+def test_black_hole_sends_no_response(broker):
     config = broker.client_config("confluent") | {"client.id": "shop", "message.timeout.ms": 500}
     fault = broker.faults.blackhole("PRODUCE", client_id="shop")
     failures = []
@@ -112,7 +112,7 @@ def test_nothing_comes_out_of_a_black_hole(broker):
     assert producer.flush(30) == 0
 
 
-def test_a_full_disk_takes_nothing_and_is_read(broker):
+def test_full_disk_refuses_writes_and_serves_reads(broker):
     broker.produce("orders", "one")
     with broker.faults.disk_full(), pytest.raises(KafkaError, match="KAFKA_STORAGE_ERROR"):
         broker.produce("orders", "two")
@@ -126,20 +126,20 @@ def test_faults_end_with_a_reset(broker):
     assert broker._life.instruct("faults", {}) == []
 
 
-def test_what_is_no_fault_is_refused(broker):
+def test_invalid_fault_is_refused(broker):
     with pytest.raises(ValueError, match=r"no error is called NOT_LEADER; did you mean"):
         broker.faults.error("PRODUCE", "NOT_LEADER")
     with pytest.raises(ValueError, match="no request is called"):
         broker.faults.disconnect("PRODUKE")
-    with pytest.raises(ValueError, match="when is one of"):
+    with pytest.raises(ValueError, match="when must be one of"):
         broker.faults.disconnect("PRODUCE", when="sometimes")
-    with pytest.raises(ValueError, match="delay_ms is 1 to"):
+    with pytest.raises(ValueError, match="delay_ms must be 1 to"):
         broker.faults.delay("PRODUCE", seconds=0)
-    with pytest.raises(ValueError, match="a whole number from 0 on, not -1000"):
+    with pytest.raises(ValueError, match="a whole number of at least 0, not -1000"):
         broker.faults.delay("PRODUCE", seconds=-1)
 
 
-def test_a_sync_that_fails_takes_the_directory_offline_until_the_next_start():
+def test_failed_sync_takes_directory_offline_until_next_start():
     with Broker(config={"wirebroker.durability": "fsync"}) as broker:
         broker.produce("orders", "one")
         fault = broker.faults.fail_fsync()
@@ -153,14 +153,14 @@ def test_a_sync_that_fails_takes_the_directory_offline_until_the_next_start():
 
 def errors_in(value):
     if isinstance(value, dict):
-        for name, each in value.items():
+        for name, item in value.items():
             if name.endswith("error_code"):
-                yield each
+                yield item
             else:
-                yield from errors_in(each)
+                yield from errors_in(item)
     elif isinstance(value, list):
-        for each in value:
-            yield from errors_in(each)
+        for item in value:
+            yield from errors_in(item)
 
 
 @pytest.mark.parametrize(
@@ -208,17 +208,17 @@ def test_a_metadata_error_names_brokers_too(  # noqa: PLR0917 - a table
     broker.faults.error("METADATA", error)
     topics = [{"name": name} for name in names]
     answer = client.ask(ApiKey.METADATA, version, {"topics": topics})
-    assert (answer.error_code, [each.error_code for each in answer.topics]) == found
+    assert (answer.error_code, [topic.error_code for topic in answer.topics]) == found
     assert len(answer.brokers) == 1
 
 
 @pytest.mark.parametrize(
     ("error", "at_top"), [("INVALID_FETCH_SESSION_EPOCH", 71), ("NOT_LEADER_OR_FOLLOWER", 70)]
 )
-def test_only_errors_of_sessions_are_answered_to_a_fetch_within_one(broker, client, error, at_top):
+def test_session_fetch_gets_only_session_errors_at_the_top(broker, client, error, at_top):
     """Other errors need the partitions, which the client then has to name again."""
-    asked = {"max_bytes": 1000, "topics": [{"topic": "orders", "partitions": [{"partition": 0}]}]}
-    session = client.ask(ApiKey.FETCH, 12, asked | {"session_epoch": 0}).session_id
+    request = {"max_bytes": 1000, "topics": [{"topic": "orders", "partitions": [{"partition": 0}]}]}
+    session = client.ask(ApiKey.FETCH, 12, request | {"session_epoch": 0}).session_id
     broker.faults.error("FETCH", error)
     again = {"max_bytes": 1000, "session_id": session, "session_epoch": 1, "topics": []}
     assert client.ask(ApiKey.FETCH, 12, again).error_code == at_top

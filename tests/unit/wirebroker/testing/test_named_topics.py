@@ -52,14 +52,14 @@ def test_every_request_names_its_topics_and_nothing_else(key):
             assert not names_topic(body, other, None), (version, other)
 
 
-def test_resources_of_other_types_are_no_topics():
+def test_resources_of_other_types_are_not_topics():
     for key in (ApiKey.DESCRIBE_CONFIGS, ApiKey.ALTER_CONFIGS, ApiKey.INCREMENTAL_ALTER_CONFIGS):
         body = sample(key, versions_of(key)[-1])
         body.resources[0].resource_type = 32  # a group
         assert not names_topic(body, TOPIC, ID)
 
 
-def test_every_topic_field_of_our_tables_has_its_entity_type():
+def test_every_topic_field_of_the_schemas_has_its_entity_type():
     """kafka-python's definitions are Kafka's; ours are written by hand."""
     for key in ApiKey:
         with contextlib.suppress(LookupError):
@@ -81,7 +81,7 @@ def broker(broker):
     return broker
 
 
-def test_a_fault_of_a_topic_leaves_a_group_of_that_name_alone(broker, client):
+def test_topic_fault_does_not_affect_a_group_of_the_same_name(broker, client):
     broker.create_topic("billing")
     fault = broker.faults.error("OFFSET_FETCH", "GROUP_AUTHORIZATION_FAILED", topic="billing")
     group = {"group_id": "billing", "topics": [{"name": "orders", "partition_indexes": [0]}]}
@@ -92,7 +92,7 @@ def test_a_fault_of_a_topic_leaves_a_group_of_that_name_alone(broker, client):
 @pytest.mark.parametrize(
     ("key", "version"), [(ApiKey.DESCRIBE_CONFIGS, 4), (ApiKey.INCREMENTAL_ALTER_CONFIGS, 1)]
 )
-def test_a_fault_of_a_topic_meets_requests_for_its_configs(broker, client, key, version):
+def test_topic_fault_applies_to_requests_for_its_configs(broker, client, key, version):
     fault = broker.faults.error(key, "POLICY_VIOLATION", topic="orders")
     for name in ("orders", "payments"):
         client.ask(key, version, {"resources": [{"resource_type": 2, "resource_name": name}]})
@@ -102,19 +102,21 @@ def test_a_fault_of_a_topic_meets_requests_for_its_configs(broker, client, key, 
 def test_recorded_requests_have_the_names_of_topics_that_clients_give_by_id(broker, client):
     names = {"topics": [{"name": "orders"}]}
     (topic,) = client.ask(ApiKey.METADATA, 12, names).topics
-    asked = {"topic_id": topic.topic_id, "partition_data": []}
-    client.ask(ApiKey.PRODUCE, 13, {"acks": 1, "timeout_ms": 1, "topic_data": [asked]})
+    produce_topic = {"topic_id": topic.topic_id, "partition_data": []}
+    client.ask(ApiKey.PRODUCE, 13, {"acks": 1, "timeout_ms": 1, "topic_data": [produce_topic]})
     partitions = [{"partition": 0, "partition_max_bytes": 1}]
-    wanted = {"topic_id": topic.topic_id, "partitions": partitions}
-    client.ask(ApiKey.FETCH, 13, {"max_bytes": 1, "topics": [wanted]})
+    fetch_topic = {"topic_id": topic.topic_id, "partitions": partitions}
+    client.ask(ApiKey.FETCH, 13, {"max_bytes": 1, "topics": [fetch_topic]})
     client.ask(ApiKey.METADATA, 12, {"topics": [{"name": None, "topic_id": topic.topic_id}]})
     client.ask(ApiKey.DELETE_TOPICS, 6, {"topics": [{"name": None, "topic_id": topic.topic_id}]})
     client.ask(ApiKey.METADATA, 12, {"topics": [{"name": None, "topic_id": bytes([9] * 16)}]})
     assert last(broker, "PRODUCE")["topic_data"][0]["name"] == "orders"
     assert last(broker, "FETCH")["topics"][0]["topic"] == "orders"
     assert last(broker, "DELETE_TOPICS")["topics"][0]["name"] == "orders"
-    unknown, known = (each.body["topics"][0] for each in broker.requests("METADATA")[:-3:-1])
-    assert (known["name"], unknown["name"]) == ("orders", None)
+    unknown_topic, known_topic = (
+        request.body["topics"][0] for request in broker.requests("METADATA")[:-3:-1]
+    )
+    assert (known_topic["name"], unknown_topic["name"]) == ("orders", None)
 
 
 def last(broker, api):

@@ -27,10 +27,12 @@ def told_of(broker, *names, may_create=True):
     }
     with contextlib.closing(BlockingClient((host, int(port)))) as client:
         answer = client.ask(ApiKey.METADATA, 12, body)
-    return {each.name: (ErrorCode(each.error_code), len(each.partitions)) for each in answer.topics}
+    return {
+        topic.name: (ErrorCode(topic.error_code), len(topic.partitions)) for topic in answer.topics
+    }
 
 
-def test_a_topic_that_is_made_by_asking_is_told_at_once(broker):
+def test_auto_created_topic_is_in_the_same_response(broker):
     broker.reset(config={"num.partitions": 3})
     broker.create_topic("old")
     assert told_of(broker, "new", "old", "newer") == {
@@ -41,7 +43,7 @@ def test_a_topic_that_is_made_by_asking_is_told_at_once(broker):
     assert broker.topics() == {"new": 3, "old": 1, "newer": 3}
 
 
-def test_what_may_not_be_made_is_not(broker):
+def test_disallowed_topic_is_not_auto_created(broker):
     broker.reset()
     unknown, invalid = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION
     assert told_of(broker, "orders", may_create=False) == {"orders": (unknown, 0)}
@@ -51,7 +53,7 @@ def test_what_may_not_be_made_is_not(broker):
     assert broker.topics() == {}
 
 
-def test_what_cannot_be_made_is_told_as_kafka_does(broker):
+def test_failed_auto_creation_is_reported_like_kafka(broker):
     broker.reset(config={"default.replication.factor": 3})
     unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert told_of(broker, "orders") == {"orders": (unknown, 0)}
@@ -60,7 +62,7 @@ def test_what_cannot_be_made_is_told_as_kafka_does(broker):
     assert broker.topics() == {}
 
 
-def test_a_fault_comes_before(broker):
+def test_injected_fault_precedes_auto_creation(broker):
     broker.reset()
     leaderless = ErrorCode.LEADER_NOT_AVAILABLE
     with broker.faults.error("METADATA", leaderless):

@@ -22,9 +22,9 @@ def run_pytest(tmp_path):
         command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-W", "error"]
         command += ["--strict-markers", "-q", *arguments]
         # With CI or BUILD_NUMBER set, pytest's summary repeats whole error messages.
-        ours = {"PYTEST_ADDOPTS", "PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT"}
-        ours |= {"CI", "BUILD_NUMBER"}
-        environment = {name: value for name, value in os.environ.items() if name not in ours}
+        excluded = {"PYTEST_ADDOPTS", "PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT"}
+        excluded |= {"CI", "BUILD_NUMBER"}
+        environment = {name: value for name, value in os.environ.items() if name not in excluded}
         if plugins is not None:
             environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
             for plugin in ("wirebroker.testing.plugin", *plugins):
@@ -37,12 +37,12 @@ def run_pytest(tmp_path):
     return run
 
 
-def outcomes(said):
-    return {word: int(count) for count, word in re.findall(r"(\d+) (passed|failed|error)", said)}
+def outcomes(output):
+    return {word: int(count) for count, word in re.findall(r"(\d+) (passed|failed|error)", output)}
 
 
-def test_fixtures_and_markers_do_what_they_say(run_pytest):
-    said = run_pytest(
+def test_fixtures_and_markers_work(run_pytest):
+    output = run_pytest(
         """
         import datetime
         import pytest
@@ -107,11 +107,11 @@ def test_fixtures_and_markers_do_what_they_say(run_pytest):
             assert other.topics() == {}
         """
     )
-    assert outcomes(said) == {"passed": 11}, said
+    assert outcomes(output) == {"passed": 11}, output
 
 
 def test_a_marker_with_other_arguments_is_an_error(run_pytest):
-    said = run_pytest(
+    output = run_pytest(
         """
         import pytest
 
@@ -125,12 +125,12 @@ def test_a_marker_with_other_arguments_is_an_error(run_pytest):
         """,
         plugins=(),
     )
-    assert outcomes(said) == {"error": 2}, said
-    assert said.count("write @pytest.mark.wirebroker(topics=None, config=None)") >= 2
+    assert outcomes(output) == {"error": 2}, output
+    assert output.count("write @pytest.mark.wirebroker(topics=None, config=None)") >= 2
 
 
-def test_the_report_of_a_failure_shows_what_the_brokers_have_logged(run_pytest):
-    said = run_pytest(
+def test_failure_report_shows_broker_logs(run_pytest):
+    output = run_pytest(
         """
         def test_without(): assert False
 
@@ -144,32 +144,32 @@ def test_the_report_of_a_failure_shows_what_the_brokers_have_logged(run_pytest):
         """,
         plugins=(),
     )
-    assert outcomes(said) == {"failed": 3}, said
-    without, one, several = re.split(r"^_+ test_\w+ _+$", said, flags=re.MULTILINE)[1:]
+    assert outcomes(output) == {"failed": 3}, output
+    without, one, several = re.split(r"^_+ test_\w+ _+$", output, flags=re.MULTILINE)[1:]
     assert " log -" not in without
     assert "- wirebroker log -" in one
     assert "created topic first" in one
     assert "- wirebroker_factory, broker 1 log -" in several
     assert "created topic second" in several
     assert "created topic first" not in several
-    assert "Captured log" not in said
+    assert "Captured log" not in output
 
 
-def test_processes_of_xdist_do_not_disturb_each_other(run_pytest):
-    said = run_pytest(
+def test_xdist_workers_are_isolated(run_pytest):
+    output = run_pytest(
         """
         import pytest
 
         @pytest.mark.parametrize("number", range(12))
         def test_it(wirebroker, number):
             wirebroker.produce("orders", str(number))
-            assert [each.value for each in wirebroker.records("orders")] == [b"%d" % number]
+            assert [record.value for record in wirebroker.records("orders")] == [b"%d" % number]
         """,
         "-n",
         "2",
         plugins=("xdist",),
     )
-    assert outcomes(said) == {"passed": 12}, said
+    assert outcomes(output) == {"passed": 12}, output
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_the_brokers_assertions_are_not_rewritten(run_pytest, tmp_path, argument
     (package / "RECORD").write_text("wirebroker/__init__.py,,\n")
     (package / "entry_points.txt").write_text("[pytest11]\nfake = fake_plugin\n")
     (tmp_path / "fake_plugin.py").write_text("")
-    said = run_pytest(
+    output = run_pytest(
         f"""
         import wirebroker.base.clock
 
@@ -193,7 +193,7 @@ def test_the_brokers_assertions_are_not_rewritten(run_pytest, tmp_path, argument
         """,
         *arguments,
     )
-    assert outcomes(said) == {"passed": 1}, said
+    assert outcomes(output) == {"passed": 1}, output
 
 
 def test_the_plugin_imports_nothing_of_the_broker():
@@ -208,7 +208,7 @@ def test_the_plugin_imports_nothing_of_the_broker():
     assert done.stdout.split() == ["wirebroker", "wirebroker.testing", "wirebroker.testing.plugin"]
 
 
-def test_tracebacks_end_in_the_lines_of_the_test(run_pytest):
+def test_tracebacks_end_in_the_test(run_pytest):
     source = """
         import pytest
         from wirebroker.testing import Broker
@@ -249,18 +249,18 @@ def test_tracebacks_end_in_the_lines_of_the_test(run_pytest):
             except KeyError:
                 wirebroker.committed(5)
         """
-    said = run_pytest(source)
-    assert outcomes(said) == {"failed": 9}
-    assert "wirebroker/testing" not in said
-    assert "concurrent/futures" not in said
-    assert 'broker.produce("o", {"a": 1})' in said
-    assert "KeyError: 'own'" in said
-    assert "value must be text, bytes or None" in said
+    output = run_pytest(source)
+    assert outcomes(output) == {"failed": 9}
+    assert "wirebroker/testing" not in output
+    assert "concurrent/futures" not in output
+    assert 'broker.produce("o", {"a": 1})' in output
+    assert "KeyError: 'own'" in output
+    assert "value must be text, bytes or None" in output
     assert "wirebroker/testing/clients/contents.py" in run_pytest(source, "--full-trace")
 
 
-def test_a_fault_of_the_kit_itself_shows_where_it_is(run_pytest):
-    said = run_pytest(
+def test_internal_error_shows_its_location(run_pytest):
+    output = run_pytest(
         """
         def test_it(wirebroker, monkeypatch):
             contents = "wirebroker.testing.clients.contents"
@@ -268,13 +268,13 @@ def test_a_fault_of_the_kit_itself_shows_where_it_is(run_pytest):
             wirebroker.topics()
         """
     )
-    assert outcomes(said) == {"failed": 1}
-    assert "AttributeError" in said
-    assert "wirebroker/testing/clients/contents.py" in said
+    assert outcomes(output) == {"failed": 1}
+    assert "AttributeError" in output
+    assert "wirebroker/testing/clients/contents.py" in output
 
 
 def test_misused_markers_are_named_without_a_traceback(run_pytest):
-    said = run_pytest(
+    output = run_pytest(
         """
         import pytest
 
@@ -302,9 +302,9 @@ def test_misused_markers_are_named_without_a_traceback(run_pytest):
             assert wirebroker.topics() == {}
         """
     )
-    assert outcomes(said) == {"passed": 2, "error": 4}, said
-    assert "--set" not in said
-    assert "site-packages" not in said
-    assert "wirebroker/testing" not in said
-    assert said.count("topics must be a mapping of topic names to numbers of partitions, or") == 2
-    assert "config: num.partition" in said
+    assert outcomes(output) == {"passed": 2, "error": 4}, output
+    assert "--set" not in output
+    assert "site-packages" not in output
+    assert "wirebroker/testing" not in output
+    assert output.count("topics must be a mapping of topic names to numbers of partitions, or") == 2
+    assert "config: num.partition" in output

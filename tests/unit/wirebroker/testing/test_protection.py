@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize(("tls", "sasl"), [(True, "SCRAM-SHA-256"), (True, None), (False, "PLAIN")])
-def test_clients_get_in_by_what_they_are_told(tls: bool, sasl: SaslName | None) -> None:
+def test_clients_connect_with_their_client_config(tls: bool, sasl: SaslName | None) -> None:
     with Broker(tls=tls, sasl=sasl) as broker:
         broker.create_topic("t")
         producer = confluent_kafka.Producer(broker.client_config("confluent"))
@@ -42,16 +42,16 @@ def test_clients_get_in_by_what_they_are_told(tls: bool, sasl: SaslName | None) 
         assert values == [b"confluent", b"kafka-python", b"aiokafka"]
 
 
-def test_who_is_not_told_does_not_get_in() -> None:
+def test_wrong_credentials_are_refused() -> None:
     with Broker(tls=True, sasl="SCRAM-SHA-512") as broker:
-        told = broker.client_config("confluent")
+        config = broker.client_config("confluent")
         for name, value in (("sasl.password", "x"), ("security.protocol", "PLAINTEXT")):
-            producer = confluent_kafka.Producer({**told, name: value, "log_level": 0})
+            producer = confluent_kafka.Producer({**config, name: value, "log_level": 0})
             with pytest.raises(confluent_kafka.KafkaException):
                 producer.list_topics(timeout=1)
 
 
-def test_it_is_as_protected_after_a_kill_a_reset_and_in_another_process() -> None:
+def test_protection_survives_kill_reset_and_own_process() -> None:
     with Broker.spawn(tls=True, sasl="SCRAM-SHA-256") as broker:
         broker.produce("t", "one")
         broker.kill()
@@ -62,16 +62,16 @@ def test_it_is_as_protected_after_a_kill_a_reset_and_in_another_process() -> Non
         assert "t" not in producer.list_topics(timeout=20).topics
 
 
-def test_spark_is_told_in_javas_words() -> None:
+def test_spark_config_uses_java_settings() -> None:
     with Broker(tls=True, sasl="PLAIN") as broker:
-        told = broker.client_config("spark")
-        assert told["kafka.security.protocol"] == "SASL_SSL"
-        assert 'username="test"' in told["kafka.sasl.jaas.config"]
+        config = broker.client_config("spark")
+        assert config["kafka.security.protocol"] == "SASL_SSL"
+        assert 'username="test"' in config["kafka.sasl.jaas.config"]
     with pytest.raises(ValueError, match="it is one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"):
         Broker(sasl="GSSAPI")  # type: ignore[arg-type]
 
 
-def test_tls_without_its_library_names_what_to_install(
+def test_tls_without_its_library_names_the_package(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setitem(sys.modules, "wirebroker.security.tls.certificates", None)

@@ -20,8 +20,8 @@ from wirebroker.testing import Broker
 from wirebroker.testing.faults.disturbance import Disturbance
 from wirebroker.testing.faults.fault_table import FaultTable
 from wirebroker.testing.requests import request_journal
-from wirebroker.testing.test_mode.rig import Rig
-from wirebroker.testing.test_mode.rig_routes import add_rig
+from wirebroker.testing.test_mode.control_routes import add_controls
+from wirebroker.testing.test_mode.controls import BrokerControls
 
 
 @pytest.fixture
@@ -51,19 +51,19 @@ PRODUCE = (
 )
 
 
-def test_requests_are_told_decoded_and_in_order(broker):
+def test_requests_are_returned_decoded_and_in_order(broker):
     ask(broker, METADATA, PRODUCE, HEARTBEAT)
-    assert [each.api for each in broker.requests()] == ["METADATA", "PRODUCE", "HEARTBEAT"]
+    assert [request.api for request in broker.requests()] == ["METADATA", "PRODUCE", "HEARTBEAT"]
     (produce,) = broker.requests(api="produce")
     assert (produce.api, produce.version) == ("PRODUCE", 9)
     (topic,) = produce.body["topic_data"]
     assert topic["partition_data"] == [{"index": 0, "records": RECORDS}]
     assert broker.requests(ApiKey.HEARTBEAT, most=1)[0].body["member_id"] == "m"
-    assert [each.api for each in broker.requests(most=2)] == ["PRODUCE", "HEARTBEAT"]
+    assert [request.api for request in broker.requests(most=2)] == ["PRODUCE", "HEARTBEAT"]
     assert "PRODUCE v9" in str(produce)
 
 
-def test_clients_are_told_apart_and_the_kit_is_none(broker):
+def test_clients_are_distinguished_and_own_requests_omitted(broker):
     broker.produce("orders", "one")
     broker.records("orders")
     assert broker.requests() == []
@@ -75,12 +75,12 @@ def test_clients_are_told_apart_and_the_kit_is_none(broker):
     assert broker.requests() == []
 
 
-def test_an_api_that_there_is_not_is_a_mistake(broker):
+def test_unknown_api_is_refused(broker):
     with pytest.raises(ValueError, match=r"no request is called PRODUCER; did you mean PRODUCE\?"):
         broker.requests(api="PRODUCER")
 
 
-def test_requests_like_the_last_are_told_too():
+def test_repeated_identical_requests_are_recorded_too():
     """A prepared Produce bypasses request admission."""
     import confluent_kafka
 
@@ -99,7 +99,11 @@ def test_memory_is_bounded(monkeypatch):
     monkeypatch.setattr(request_journal, "MOST_BODY_BYTES", 50)
     with Broker() as broker:
         ask(broker, *[HEARTBEAT] * 4, METADATA)
-        assert [each.api for each in broker.requests()] == ["HEARTBEAT", "HEARTBEAT", "METADATA"]
+        assert [request.api for request in broker.requests()] == [
+            "HEARTBEAT",
+            "HEARTBEAT",
+            "METADATA",
+        ]
         long = (HEARTBEAT[0], HEARTBEAT[1], HEARTBEAT[2] | {"member_id": "m" * 100})
         ask(broker, long)
         assert broker.requests(most=1)[0].body is None
@@ -108,7 +112,7 @@ def test_memory_is_bounded(monkeypatch):
         assert broker.requests() == []
 
 
-def test_a_long_client_id_counts(monkeypatch):
+def test_long_client_id_counts_against_the_limit(monkeypatch):
     monkeypatch.setattr(request_journal, "MOST_BYTES", 70_000)
     journal = request_journal.RequestJournal()
     session = Session(connection_id="1", peer="p", listener_name="l", local_host="h", local_port=1)
@@ -118,7 +122,7 @@ def test_a_long_client_id_counts(monkeypatch):
     assert len(journal.rows(key=None, client_id=None, most=None)) == 2
 
 
-async def test_nothing_is_kept_of_who_leaves_a_black_hole():
+async def test_disconnect_frees_a_black_hole_request():
     faults = FaultTable()
     faults.add({"kind": "blackhole"})
     (fault,) = faults.concerning(ApiKey.METADATA, "c")
@@ -132,15 +136,15 @@ async def test_nothing_is_kept_of_who_leaves_a_black_hole():
     assert not faults._when_removed
 
 
-def test_other_languages_ask_over_http():
+def test_requests_are_available_over_http():
     with Broker.spawn() as broker:
         ask(broker, PRODUCE)
         status, (request,) = ask_over_http(broker, "/test/v1/requests?api=PRODUCE")
         assert status == 200
         (partition,) = request["body"]["topic_data"][0]["partition_data"]
         assert partition["records"] == {"base64": "bm8gYmF0Y2g="}
-        status, said = ask_over_http(broker, "/test/v1/requests?topic=t")
-        assert (status, said["error"]) == (
+        status, body = ask_over_http(broker, "/test/v1/requests?topic=t")
+        assert (status, body["error"]) == (
             400,
             "/test/v1/requests takes api, client_id, most arguments, not topic",
         )
@@ -151,35 +155,35 @@ def test_other_languages_ask_over_http():
         assert (status, described["openapi"]) == (200, "3.1.0")
         assert described["paths"].keys() >= {"/test/v1/requests", "/test/v1/clock"}
         broker.kill()
-        with pytest.raises(ConnectionError, match="does not run"):
+        with pytest.raises(ConnectionError, match="is not running"):
             broker.requests()
 
 
 @pytest.mark.parametrize(
     ("path", "body", "said"),
     [
-        ("faults", {"kind": "delay", "delay_ms": 1, "topic": [1]}, "topic is of type string"),
-        ("faults", {"kind": "error", "api": 5, "error": "X"}, "api is of type string"),
+        ("faults", {"kind": "delay", "delay_ms": 1, "topic": [1]}, "topic must be of type string"),
+        ("faults", {"kind": "error", "api": 5, "error": "X"}, "api must be of type string"),
         ("faults/limit", {"id": 1}, "times is missing"),
-        ("faults/limit", {"id": True, "times": 1}, "id is of type integer"),
-        ("clock", {"freeze": "no"}, "freeze is of type boolean"),
+        ("faults/limit", {"id": True, "times": 1}, "id must be of type integer"),
+        ("clock", {"freeze": "no"}, "freeze must be of type boolean"),
         ("clock/restore", {"passed_ms": 1}, "jumped_ms is missing"),
-        ("clock/restore", {"passed_ms": 10**200, "jumped_ms": 0}, "no clock is that far"),
+        ("clock/restore", {"passed_ms": 10**200, "jumped_ms": 0}, "the clock is too far from"),
     ],
 )
-async def test_what_is_no_argument_is_said_and_harms_nothing(path, body, said):
+async def test_invalid_argument_is_refused_without_effect(path, body, said):
     routes = Routes()
-    rig = Rig()
-    add_rig(routes, rig)
+    controls = BrokerControls()
+    add_controls(routes, controls)
     route = routes.find("POST", f"/test/v1/{path}")
     request = HttpRequest("POST", f"/test/v1/{path}", {}, {}, json.dumps(body).encode())
     answer = await route.answering(request)
     assert answer.status == 400
     assert said in json.loads(answer.body)["error"]
-    assert not rig.faults
+    assert not controls.faults
 
 
-def test_the_test_mode_is_not_open_to_everybody():
+def test_mode_requires_a_protected_http_port():
     from wirebroker.cli.main import run
 
     assert run(["serve", "--test-mode", "--set", "wirebroker.http.open=true"]) == 2

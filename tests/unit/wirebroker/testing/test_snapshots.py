@@ -44,7 +44,7 @@ def next_value(consumer):
             return message.value()
 
 
-def test_what_came_later_is_gone_and_what_was_is_back(broker):
+def test_restore_drops_later_data_and_brings_back_earlier(broker):
     broker.create_topic("orders", partitions=2, config={"retention.ms": 1234567})
     broker.produce("orders", "one", key="k", headers={"trace": "a1"})
     before, address = broker.records("orders"), broker.bootstrap_servers
@@ -60,7 +60,7 @@ def test_what_came_later_is_gone_and_what_was_is_back(broker):
         broker.produce("orders", "three")
 
 
-def test_members_join_again_and_offsets_are_those_of_the_snapshot(broker):
+def test_members_rejoin_and_offsets_are_restored(broker):
     for number in range(3):
         broker.produce("orders", str(number))
     consumer = consumer_of(broker, **{"enable.auto.commit": False})
@@ -82,7 +82,7 @@ def test_members_join_again_and_offsets_are_those_of_the_snapshot(broker):
         consumer.close()
 
 
-def test_one_that_crashed_or_was_stopped_can_be_kept_and_put_back(broker):
+def test_crashed_or_stopped_broker_can_be_snapshot_and_restored(broker):
     broker.produce("orders", "one")
     broker.crash()
     crashed = broker.snapshot()
@@ -97,18 +97,18 @@ def test_one_that_crashed_or_was_stopped_can_be_kept_and_put_back(broker):
     assert values(broker) == [b"one", b"two"]
 
 
-def test_a_new_broker_begins_with_a_directory_and_is_reset_to_it(quick, tmp_path):
+def test_new_broker_starts_from_and_resets_to_a_snapshot(quick, tmp_path):
     quick.reset()
     quick.produce("orders", "one")
-    kept = quick.snapshot(tmp_path / "suite" / "prepared")
+    snapshot = quick.snapshot(tmp_path / "suite" / "prepared")
     quick.reset()
-    assert kept.directory == tmp_path / "suite" / "prepared"
+    assert snapshot.directory == tmp_path / "suite" / "prepared"
     with Broker(snapshot=tmp_path / "suite" / "prepared") as other:
         other.produce("orders", "two")
         assert values(other) == [b"one", b"two"]
         other.reset()
         assert values(other) == [b"one"]
-    with Broker.spawn(snapshot=kept) as other:
+    with Broker.spawn(snapshot=snapshot) as other:
         spawned = other.snapshot(tmp_path / "again")
         assert values(other) == [b"one"]
         other.produce("orders", "two")
@@ -121,7 +121,7 @@ def test_a_new_broker_begins_with_a_directory_and_is_reset_to_it(quick, tmp_path
         assert values(other) == [b"one"]
 
 
-def test_what_a_transaction_and_a_producer_have_is_kept(quick):
+def test_snapshot_keeps_transaction_and_producer_state(quick):
     quick.reset()
     config = quick.client_config("confluent")
     producer = confluent_kafka.Producer(config | {"transactional.id": "billing"})
@@ -159,7 +159,7 @@ def test_closed_segments_are_shared_and_the_active_one_is_not(quick):
     assert closed[0].samefile(quick.directory / "orders-0" / closed[0].name)
 
 
-def test_what_was_acknowledged_is_in_it_while_others_go_on_writing(quick):
+def test_snapshot_has_acknowledged_records_during_writes(quick):
     quick.reset()
     quick.create_topics({"orders": 1, "large": 1})
     acknowledged, is_over = [0], threading.Event()
@@ -172,22 +172,22 @@ def test_what_was_acknowledged_is_in_it_while_others_go_on_writing(quick):
     thread = threading.Thread(target=produce)
     thread.start()
     try:
-        taken = []
+        snapshots = []
         for _ in range(5):
             quick.wait_for("orders", acknowledged[0] + 1)
-            taken.append((acknowledged[0], quick.snapshot()))
+            snapshots.append((acknowledged[0], quick.snapshot()))
     finally:
         is_over.set()
         thread.join()
-    for count, snapshot in taken:
+    for count, snapshot in snapshots:
         quick.restore(snapshot)
-        found = values(quick)
-        assert len(found) >= count
-        assert found == [str(number).encode() for number in range(len(found))]
-        assert len(quick.records("large")) - len(found) in {0, 1}
+        stored = values(quick)
+        assert len(stored) >= count
+        assert stored == [str(number).encode() for number in range(len(stored))]
+        assert len(quick.records("large")) - len(stored) in {0, 1}
 
 
-def test_clock_and_faults_stay_as_they_are(quick):
+def test_restore_does_not_change_clock_and_faults(quick):
     quick.reset()
     quick.clock.set(4_000_000_000_000)
     fault = quick.faults.error("PRODUCE", "NOT_LEADER_OR_FOLLOWER")
@@ -198,17 +198,17 @@ def test_clock_and_faults_stay_as_they_are(quick):
     fault.remove()
 
 
-def test_what_cannot_be_done_is_said(quick, tmp_path):
+def test_invalid_snapshot_operations_are_refused(quick, tmp_path):
     quick.reset()
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").write_text("mine")
-    with pytest.raises(ValueError, match="something is in"):
+    with pytest.raises(ValueError, match="is not empty"):
         quick.snapshot(tmp_path / "full")
-    with pytest.raises(ValueError, match=r"is no data directory: there is no meta.properties"):
+    with pytest.raises(ValueError, match=r"is not a data directory: it has no meta.properties"):
         quick.restore(tmp_path)
-    with pytest.raises(ValueError, match="is no data directory"):
+    with pytest.raises(ValueError, match="is not a data directory"):
         Broker(snapshot=tmp_path)
-    with pytest.raises(ValueError, match="give a directory, or a snapshot"):
+    with pytest.raises(ValueError, match="give a directory or a snapshot"):
         Broker(snapshot=quick.snapshot(), directory=tmp_path / "data")
     assert (tmp_path / "full" / "file").read_text() == "mine"
     assert quick.topics() == {}
@@ -219,7 +219,7 @@ def post(broker, path, **arguments):
     return ask_over_http(broker, f"/test/v1/{path}", data=body, method="POST")
 
 
-async def test_a_reset_removes_what_brokers_have_written_and_nothing_else(tmp_path):
+async def test_reset_removes_only_files_written_by_brokers(tmp_path):
     flags = {"metadata.log.dir": str(tmp_path / "data" / "metadata")}
     config = load_config(
         file=None, environment={}, flags=flags, data_directory=str(tmp_path / "data"), port=0
@@ -240,19 +240,19 @@ async def test_a_reset_removes_what_brokers_have_written_and_nothing_else(tmp_pa
     assert (tmp_path / "data" / "notes.txt").exists()
 
 
-def test_other_languages_do_it_over_http():
+def test_snapshots_work_over_http():
     with Broker.spawn() as broker:
         broker.produce("orders", "one")
-        status, said = post(broker, "snapshots", name="prepared")
+        status, body = post(broker, "snapshots", name="prepared")
         assert status == 200
-        assert said["directory"].endswith("-snapshots/prepared")
+        assert body["directory"].endswith("-snapshots/prepared")
         broker.produce("orders", "two")
         assert post(broker, "crash") == (200, None)
         assert ask_over_http(broker, "/test/v1/clock")[0] == 200
-        assert post(broker, "crash") == (400, {"error": "the broker does not run"})
+        assert post(broker, "crash") == (400, {"error": "the broker is not running"})
         assert post(broker, "start") == (200, None)
         assert values(broker) == [b"one", b"two"]
-        assert post(broker, "start") == (400, {"error": "the broker runs"})
+        assert post(broker, "start") == (400, {"error": "the broker is running"})
         assert post(broker, "snapshots/restore", name="prepared") == (200, None)
         assert values(broker) == [b"one"]
         assert len(ask_over_http(broker, "/test/v1/requests")[1]) == 0
@@ -260,14 +260,17 @@ def test_other_languages_do_it_over_http():
         for name in ("../prepared", ".hidden", "", "a/b", "x" * 101):
             assert post(broker, "snapshots", name=name)[0] == 400
             assert post(broker, "snapshots/restore", name=name)[0] == 400
-        assert post(broker, "snapshots", name="prepared")[1]["error"].startswith("there is a")
-        assert "no data directory" in post(broker, "snapshots/restore", name="other")[1]["error"]
+        assert (
+            post(broker, "snapshots", name="prepared")[1]["error"]
+            == "snapshot prepared already exists"
+        )
+        assert "not a data directory" in post(broker, "snapshots/restore", name="other")[1]["error"]
         assert post(broker, "snapshots")[1] == {"error": "name is missing"}
 
         assert post(broker, "crash") == (200, None)
-        status, told = post(broker, "reset")
-        assert (status, told["host"]) == (200, "127.0.0.1")
-        with contextlib.closing(BlockingClient((told["host"], told["port"]))) as client:
+        status, address = post(broker, "reset")
+        assert (status, address["host"]) == (200, "127.0.0.1")
+        with contextlib.closing(BlockingClient((address["host"], address["port"]))) as client:
             answer = client.ask(ApiKey.METADATA, 12, {"topics": None})
         assert all(topic.is_internal for topic in answer.topics)
         assert post(broker, "snapshots/restore", name="prepared") == (200, None)

@@ -12,7 +12,7 @@ from wirebroker.testing.testcontainers import KafkaContainer, WirebrokerContaine
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
 
 
-def test_without_an_engine_it_is_a_process_and_programs_cannot_tell(monkeypatch):
+def test_without_an_engine_a_process_is_used_transparently(monkeypatch):
     monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
     prepared = KafkaContainer("any/image:8.0.0").with_kraft().with_cluster_id(CLUSTER_ID)
     with prepared.with_env("KAFKA_NUM_PARTITIONS", "3") as kafka:
@@ -32,30 +32,30 @@ def test_without_an_engine_it_is_a_process_and_programs_cannot_tell(monkeypatch)
         assert f"cluster.id={CLUSTER_ID}" in snapshot.read_text()
 
 
-def test_what_was_not_started_has_no_address():
+def test_unstarted_container_has_no_address():
     kafka = KafkaContainer(engine=False)
     kafka.stop()
     with pytest.raises(RuntimeError, match="not started"):
         kafka.get_bootstrap_server()
 
 
-def test_what_keeps_a_container_from_starting_is_said(monkeypatch):
+def test_container_start_failure_is_reported(monkeypatch):
     monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
-    assert "no container engine answers" in (engine.why_no_engine() or "")
-    with pytest.raises(StartError, match="no container engine answers"):
+    assert "no container engine responds" in (engine.why_no_engine() or "")
+    with pytest.raises(StartError, match="no container engine responds"):
         WirebrokerContainer().start()
 
 
-def test_the_data_of_a_container_is_not_here():
+def test_container_has_no_local_directory():
     with pytest.raises(RuntimeError, match="take a snapshot"):
         _ = WirebrokerContainer().directory
 
 
-def test_listeners_of_a_container_are_its_own():
-    with pytest.raises(ValueError, match="listeners of its own"):
+def test_listeners_of_a_container_cannot_be_set():
+    with pytest.raises(ValueError, match="sets its listeners itself"):
         WirebrokerContainer(config={"listeners": "PLAINTEXT://:9"}).start()
 
 
-def test_every_export_is_there():
+def test_all_exports_exist():
     for name in testcontainers.__all__:
         assert hasattr(testcontainers, name)

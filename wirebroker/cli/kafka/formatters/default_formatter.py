@@ -32,29 +32,31 @@ class RecordPrinter:
         self._of_value = deserializer_of(properties.get("value.deserializer"), null)
         self._of_header = deserializer_of(properties.get("headers.deserializer"), null)
 
-    def line_of(self, place: TopicPartition, record: Record, timestamp_type: str) -> bytes:
+    def line_of(
+        self, topic_partition: TopicPartition, record: Record, timestamp_type: str
+    ) -> bytes:
         """Return a record as a line.
 
         Raises:
             ClientError: A deserializer rejects its bytes.
         """
-        shown = self._properties
+        properties = self._properties
         pieces: list[bytes] = []
-        if is_true(shown, "print.timestamp"):
+        if is_true(properties, "print.timestamp"):
             pieces.append(f"{timestamp_type}:{record.timestamp}".encode())
-        if is_true(shown, "print.partition"):
-            pieces.append(b"Partition:%d" % place.partition)
-        if is_true(shown, "print.offset"):
+        if is_true(properties, "print.partition"):
+            pieces.append(b"Partition:%d" % topic_partition.partition)
+        if is_true(properties, "print.offset"):
             pieces.append(b"Offset:%d" % record.offset)
-        if is_true(shown, "print.delivery"):
+        if is_true(properties, "print.delivery"):
             pieces.append(b"Delivery:" + _UNKNOWN)
-        if is_true(shown, "print.epoch"):
+        if is_true(properties, "print.epoch"):
             pieces.append(b"Epoch:" + _UNKNOWN)
-        if is_true(shown, "print.headers"):
+        if is_true(properties, "print.headers"):
             pieces.append(self._headers(record))
-        if is_true(shown, "print.key"):
+        if is_true(properties, "print.key"):
             pieces.append(self._of_key(record.key))
-        if is_true(shown, "print.value", otherwise=True):
+        if is_true(properties, "print.value", otherwise=True):
             pieces.append(self._of_value(record.value))
         return self._separator.join(pieces) + self._line_end if pieces else b""
 

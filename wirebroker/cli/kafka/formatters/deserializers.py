@@ -38,8 +38,8 @@ def _uuid(data: bytes) -> bytes:
 def _escaped(data: bytes) -> bytes:
     """Escape all bytes but printable ASCII, as Kafka's Bytes.toString does."""
     return "".join(
-        chr(each) if chr(each).isprintable() and each < 0x7F and each != 0x5C else f"\\x{each:02X}"
-        for each in data
+        chr(byte) if chr(byte).isprintable() and byte < 0x7F and byte != 0x5C else f"\\x{byte:02X}"
+        for byte in data
     ).encode()
 
 
@@ -76,18 +76,20 @@ def deserializer_of(name: str | None, null: bytes) -> Callable[[bytes | None], b
     elif short in _OTHERS:
         read = _OTHERS[short]
     else:
-        known = ", ".join(sorted([*_OTHERS, *_NUMBERS]))
-        click.echo(f"Unable to instantiate a deserializer from {name}: there are {known}", err=True)
+        supported = ", ".join(sorted([*_OTHERS, *_NUMBERS]))
+        click.echo(
+            f"Unable to instantiate a deserializer from {name}: there are {supported}", err=True
+        )
         read = bytes
     return lambda data: null if data is None else read(data)
 
 
 def _number_reader(name: str) -> Callable[[bytes], bytes]:
-    form, shown = _NUMBERS[name]
+    form, format_number = _NUMBERS[name]
 
     def read(data: bytes) -> bytes:
         if len(data) != form.size:
             raise ClientError(f"Size of data received by {name} is not {form.size}")
-        return shown(*form.unpack(data)).encode()
+        return format_number(*form.unpack(data)).encode()
 
     return read

@@ -12,7 +12,7 @@ import base64
 import json
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from wirebroker.base.wording import lower_camel_case
+from wirebroker.base.text import lower_camel_case
 from wirebroker.client.errors import ClientError
 from wirebroker.codecs.coordinator_records import (
     GROUP_KIND,
@@ -56,7 +56,9 @@ class InternalRecords(NamedTuple):
     versions: Mapping[str, range]
     defaults: Mapping[str, object]
 
-    def line_of(self, _place: TopicPartition, record: Record, _timestamp_type: str) -> bytes:
+    def line_of(
+        self, _topic_partition: TopicPartition, record: Record, _timestamp_type: str
+    ) -> bytes:
         """Return a record as JSON without a line end; empty if it has another type.
 
         Raises:
@@ -89,14 +91,14 @@ class InternalRecords(NamedTuple):
         if isinstance(value, dict):
             fields = cast("dict[str, Any]", value)
             return {
-                lower_camel_case(name): self._shown(_named(name, each), version)
-                for name, each in fields.items()
+                lower_camel_case(name): self._shown(_named(name, field_value), version)
+                for name, field_value in fields.items()
                 if version in self.versions.get(name, (version,))
-                and not (name in self.defaults and each == self.defaults[name])
+                and not (name in self.defaults and field_value == self.defaults[name])
             }
         if isinstance(value, list):
             rows = cast("Sequence[Any]", value)
-            return [self._shown(each, version) for each in rows]
+            return [self._shown(item, version) for item in rows]
         return value
 
 

@@ -62,5 +62,5 @@ def _digits(size: float, read: Callable[[str], float]) -> tuple[str, int]:
 def _plain(digits: str, exponent: int) -> str:
     if exponent < 0:
         return f"0.{'0' * (-exponent - 1)}{digits.rstrip('0')}"
-    whole = digits[: exponent + 1].ljust(exponent + 1, "0")
-    return f"{whole}.{digits[exponent + 1 :].rstrip('0') or '0'}"
+    integer_digits = digits[: exponent + 1].ljust(exponent + 1, "0")
+    return f"{integer_digits}.{digits[exponent + 1 :].rstrip('0') or '0'}"

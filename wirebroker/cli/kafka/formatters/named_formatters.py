@@ -36,7 +36,7 @@ def formatter_of(name: str, properties: Mapping[str, str]) -> Formatter:
     if name in _DEFAULTS:
         return RecordPrinter(properties).line_of
     if name == _NO_OP:
-        return lambda _place, _record, _timestamp_type: b""
+        return lambda _topic_partition, _record, _timestamp_type: b""
     from wirebroker.cli.kafka.formatters import internal_records  # noqa: PLC0415
 
     rows = {

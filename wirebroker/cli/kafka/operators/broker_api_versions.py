@@ -40,8 +40,8 @@ async def print_api_versions(
     """
     if endpoint_type == BROKERS:
         await client.broker_ids()
-    found = await describe_cluster(client, endpoint_type=endpoint_type)
-    for node in sorted(found.brokers, key=lambda each: each.broker_id):
+    cluster = await describe_cluster(client, endpoint_type=endpoint_type)
+    for node in sorted(cluster.brokers, key=lambda broker: broker.broker_id):
         rack = "null" if node.rack is None else node.rack
         label = f"{node.host}:{node.port} (id: {node.broker_id} rack: {rack} isFenced: false)"
         try:

@@ -33,8 +33,8 @@ def cluster_id(**flags: Unpack[ConnectionFlags]) -> int:
     """Print the id of the cluster."""
 
     async def work(client: KafkaClient, out: Output) -> None:
-        found = await describe_cluster(client, endpoint_type=_endpoint_type(flags))
-        out.line(f"Cluster ID: {found.cluster_id}")
+        cluster = await describe_cluster(client, endpoint_type=_endpoint_type(flags))
+        out.line(f"Cluster ID: {cluster.cluster_id}")
 
     return run_tool(flags, work)
 
@@ -83,8 +83,8 @@ def list_endpoints(*, fenced: bool, **flags: Unpack[ConnectionFlags]) -> int:
         raise click.UsageError("--include-fenced-brokers needs --bootstrap-server")
 
     async def work(client: KafkaClient, out: Output) -> None:
-        found = await describe_cluster(client, endpoint_type=endpoint_type, fenced=fenced)
-        for line in _endpoint_lines(found.brokers, endpoint_type):
+        cluster = await describe_cluster(client, endpoint_type=endpoint_type, fenced=fenced)
+        for line in _endpoint_lines(cluster.brokers, endpoint_type):
             out.line(line)
 
     return run_tool(flags, work)
@@ -111,8 +111,8 @@ def _endpoint_lines(nodes: list[Any], endpoint_type: int) -> list[str]:
     titles = ("ID", "HOST", "PORT", "RACK", *(["STATE"] if has_state else []), "ENDPOINT_TYPE")
     kind = "broker" if has_state else "controller"
     rows: list[tuple[object, ...]] = [titles]
-    for each in sorted(nodes, key=lambda each: each.broker_id):
-        fenced = "fenced" if getattr(each, "is_fenced", False) else "unfenced"
+    for node in sorted(nodes, key=lambda node: node.broker_id):
+        fenced = "fenced" if getattr(node, "is_fenced", False) else "unfenced"
         state = [fenced] if has_state else []
-        rows.append((each.broker_id, each.host, each.port, each.rack, *state, kind))
+        rows.append((node.broker_id, node.host, node.port, node.rack, *state, kind))
     return padded(rows, _WIDTHS if has_state else (*_WIDTHS[:4], _WIDTHS[-1]))

@@ -25,8 +25,8 @@ def voter_in(file: Path) -> AddedVoter:
     """
     properties = properties_in(file)
 
-    def wrong(what: str) -> click.UsageError:
-        return click.UsageError(f"{what} in {file}: is it the configuration of a controller?")
+    def wrong(problem: str) -> click.UsageError:
+        return click.UsageError(f"{problem} in {file}: is it the configuration of a controller?")
 
     node_id = properties.get("node.id", "")
     if not node_id.isdecimal():
@@ -53,21 +53,24 @@ def voter_in(file: Path) -> AddedVoter:
     return AddedVoter(
         int(node_id),
         _directory_id(Path(log_dirs.strip())),
-        {name: Address(each.host or "localhost", each.port) for name, each in endpoints.items()},
+        {
+            name: Address(address.host or "localhost", address.port)
+            for name, address in endpoints.items()
+        },
     )
 
 
 def _listed(properties: Mapping[str, str], name: str) -> tuple[str, ...]:
-    parts = (each.strip() for each in properties.get(name, "").split(","))
-    return tuple(each for each in parts if each)
+    parts = (part.strip() for part in properties.get(name, "").split(","))
+    return tuple(part for part in parts if part)
 
 
 def _directory_id(directory: Path) -> bytes:
     file = directory / "meta.properties"
     try:
-        found = parse_meta_properties(file.read_text(encoding="utf-8"))
+        properties = parse_meta_properties(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise click.UsageError(f"{file} cannot be read: {error}") from None
-    if not any(found.directory_id):
+    if not any(properties.directory_id):
         raise click.UsageError(f"{file} has no directory.id: start the controller once")
-    return found.directory_id
+    return properties.directory_id

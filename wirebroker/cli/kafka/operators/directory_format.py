@@ -66,7 +66,7 @@ def properties_of(directory: str, files: Files) -> MetaProperties | None:
     if not files.exists(file):
         return None
     try:
-        return parse_meta_properties(files.read_whole(file).decode())
+        return parse_meta_properties(files.read_file(file).decode())
     except ValueError as error:
         raise ConfigError(f"{file} is damaged ({error})") from None
 
@@ -95,13 +95,13 @@ def facts_of(directories: Sequence[str], files: Files) -> FormatFacts:
         if properties is None:
             facts.problems.append(f"{directory} is not formatted.")
             continue
-        shown = _shown(properties)
+        metadata_text = _shown(properties)
         if facts.metadata is None:
-            facts = facts._replace(metadata=shown)
-        elif _identity(shown) != _identity(facts.metadata):
+            facts = facts._replace(metadata=metadata_text)
+        elif _identity(metadata_text) != _identity(facts.metadata):
             facts.problems.append(
-                f"Metadata for {directory}/{META_PROPERTIES} was {shown}, but other directories"
-                f" featured {facts.metadata}"
+                f"Metadata for {directory}/{META_PROPERTIES} was {metadata_text}, but other"
+                f" directories featured {facts.metadata}"
             )
     return facts
 
@@ -113,20 +113,24 @@ def _shown(properties: MetaProperties) -> str:
     )
 
 
-def _identity(shown: str) -> list[str]:
-    return [each for each in shown.split(", ") if not each.startswith("directory.id=")]
+def _identity(metadata_text: str) -> list[str]:
+    return [field for field in metadata_text.split(", ") if not field.startswith("directory.id=")]
 
 
 def format_directories(
-    wanted: Formatting, files: Files, tell: Callable[[str], None], *, ignores_formatted: bool
+    formatting: Formatting, files: Files, tell: Callable[[str], None], *, ignores_formatted: bool
 ) -> None:
     """Format unformatted directories; check the others, or skip them with `ignores_formatted`.
 
     Raises:
         ConfigError: A directory is formatted, belongs to another cluster or node, or has data.
     """
-    new = [each for each in wanted.directories if not _is_formatted(wanted, each, files)]
-    formatted = [each for each in wanted.directories if each not in new]
+    new = [
+        directory
+        for directory in formatting.directories
+        if not _is_formatted(formatting, directory, files)
+    ]
+    formatted = [directory for directory in formatting.directories if directory not in new]
     if formatted and not ignores_formatted:
         raise ConfigError(
             f"Log directory {formatted[0]} is already formatted. Use --ignore-formatted to ignore"
@@ -137,21 +141,21 @@ def format_directories(
         return
     for directory in new:
         _check_empty(directory, files)
-    for directory in sorted(new, key=lambda each: each == wanted.metadata_directory):
+    for directory in sorted(new, key=lambda directory: directory == formatting.metadata_directory):
         tell(
-            f"Formatting {_kind(wanted, directory)} {directory} with metadata.version"
-            f" {wanted.release}."
+            f"Formatting {_kind(formatting, directory)} {directory} with metadata.version"
+            f" {formatting.release}."
         )
-        _format(wanted, directory, files)
+        _format(formatting, directory, files)
 
 
-def _is_formatted(wanted: Formatting, directory: str, files: Files) -> bool:
-    found = properties_of(directory, files)
-    if found is None:
+def _is_formatted(formatting: Formatting, directory: str, files: Files) -> bool:
+    properties = properties_of(directory, files)
+    if properties is None:
         return False
     for name, expected, read in (
-        ("cluster.id", wanted.cluster_id, found.cluster_id),
-        ("node.id", wanted.node_id, found.node_id),
+        ("cluster.id", formatting.cluster_id, properties.cluster_id),
+        ("node.id", formatting.node_id, properties.node_id),
     ):
         if read != expected:
             raise ConfigError(
@@ -165,37 +169,39 @@ def _check_empty(directory: str, files: Files) -> None:
     """Refuse a directory with partitions; an interrupted format may have left a checkpoint."""
     if not files.exists(directory):
         return
-    taken = {each for each in files.list_subdirectories(directory) if partition_of(each)}
+    partition_folders = {
+        name for name in files.list_subdirectories(directory) if partition_of(name)
+    }
     log = f"{directory}/{_METADATA_LOG}"
-    if _METADATA_LOG in taken and set(files.list_files(log)) <= {FORMATTED.file_name}:
-        taken.remove(_METADATA_LOG)
-    if taken:
+    if _METADATA_LOG in partition_folders and set(files.list_files(log)) <= {FORMATTED.file_name}:
+        partition_folders.remove(_METADATA_LOG)
+    if partition_folders:
         raise ConfigError(
-            f"{directory} has no {META_PROPERTIES} but partitions ({min(taken)}), and was left as"
-            " it is; choose another directory, or restore the file"
+            f"{directory} has no {META_PROPERTIES} but partitions ({min(partition_folders)}), and"
+            " was left as it is; choose another directory, or restore the file"
         )
 
 
-def _kind(wanted: Formatting, directory: str) -> str:
-    if directory != wanted.metadata_directory:
+def _kind(formatting: Formatting, directory: str) -> str:
+    if directory != formatting.metadata_directory:
         return "data directory"
-    return "metadata directory" if wanted.voter is None else "dynamic metadata voter directory"
+    return "metadata directory" if formatting.voter is None else "dynamic metadata voter directory"
 
 
-def _format(wanted: Formatting, directory: str, files: Files) -> None:
+def _format(formatting: Formatting, directory: str, files: Files) -> None:
     """Write a directory's files; the last one is its identity, which marks it as formatted."""
-    is_of_metadata = directory == wanted.metadata_directory
+    is_of_metadata = directory == formatting.metadata_directory
     directory_id = random_uuid()
     files.make_directory(directory)
     if is_of_metadata:
         voters: list[ControlRecord] = []
-        if wanted.voter is not None:
-            directory_id = wanted.voter.directory_id
-            voters = [KRaftVersion(1), KRaftVoters((wanted.voter,))]
+        if formatting.voter is not None:
+            directory_id = formatting.voter.directory_id
+            voters = [KRaftVersion(1), KRaftVoters((formatting.voter,))]
         log = f"{directory}/{_METADATA_LOG}"
         files.make_directory(log)
-        content = encode_first_snapshot(SystemClock().now_ms(), wanted.records, voters=voters)
-        files.write_whole(f"{log}/{FORMATTED.file_name}", content)
+        content = encode_first_snapshot(SystemClock().now_ms(), formatting.records, voters=voters)
+        files.write_file(f"{log}/{FORMATTED.file_name}", content)
         files.sync_directory(directory)
-    properties = MetaProperties(wanted.cluster_id, wanted.node_id, directory_id)
-    files.write_whole(f"{directory}/{META_PROPERTIES}", format_meta_properties(properties).encode())
+    properties = MetaProperties(formatting.cluster_id, formatting.node_id, directory_id)
+    files.write_file(f"{directory}/{META_PROPERTIES}", format_meta_properties(properties).encode())

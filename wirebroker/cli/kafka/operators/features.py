@@ -60,17 +60,17 @@ def describe(flags: ConnectionFlags) -> int:
 
     async def work(client: KafkaClient, out: Output) -> None:
         features, epoch = await features_and_epoch(client)
-        for each in features:
-            if not each.highest:  # this node does not support the cluster's feature
+        for feature in features:
+            if not feature.highest:  # this node does not support the cluster's feature
                 continue
             columns = (
-                ("Feature: ", each.name.ljust(_NAME_WIDTH)),
-                ("SupportedMinVersion: ", _named(each.name, each.lowest)),
-                ("SupportedMaxVersion: ", _named(each.name, each.highest)),
-                ("FinalizedVersionLevel: ", _named(each.name, each.level)),
+                ("Feature: ", feature.name.ljust(_NAME_WIDTH)),
+                ("SupportedMinVersion: ", _named(feature.name, feature.lowest)),
+                ("SupportedMaxVersion: ", _named(feature.name, feature.highest)),
+                ("FinalizedVersionLevel: ", _named(feature.name, feature.level)),
             )
-            shown = "".join(title + text for title, text in columns)
-            out.line(f"{shown}Epoch: {'-' if epoch < 0 else epoch}")
+            fields = "".join(title + text for title, text in columns)
+            out.line(f"{fields}Epoch: {'-' if epoch < 0 else epoch}")
 
     return run_tool(flags, work)
 
@@ -142,12 +142,12 @@ def _named(feature: str, level: int) -> str:
 
 
 def _once(levels: list[tuple[str, int]]) -> dict[str, int]:
-    found: dict[str, int] = {}
+    unique_levels: dict[str, int] = {}
     for name, level in levels:
-        if name in found:
+        if name in unique_levels:
             raise click.UsageError(f"Feature {name} was specified more than once.")
-        found[name] = level
-    return found
+        unique_levels[name] = level
+    return unique_levels
 
 
 def _levels(
@@ -157,15 +157,17 @@ def _levels(
         if metadata is not None or features:
             raise click.UsageError("Can not specify `release-version` with other feature flags.")
         level = known_release(release)
-        others = levels_of_release(level).items()
+        release_levels = levels_of_release(level).items()
         return {METADATA_VERSION: level} | {
-            name: each for name, each in others if each or not is_upgrade
+            name: feature_level
+            for name, feature_level in release_levels
+            if feature_level or not is_upgrade
         }
-    named = [level_of(each) for each in features]
+    levels = [level_of(feature) for feature in features]
     if metadata is not None:
         click.echo(" `metadata` flag is deprecated and may be removed in a future release.")
-        named.insert(0, (METADATA_VERSION, known_release(metadata)))
-    return _once(named)
+        levels.insert(0, (METADATA_VERSION, known_release(metadata)))
+    return _once(levels)
 
 
 def _update(
@@ -183,7 +185,7 @@ def _update(
             if not error.code:
                 raise
             refused = dict.fromkeys(levels, error.told or str(error))
-        refused = {name: why for name, why in refused.items() if why is not None}
+        refused = {name: reason for name, reason in refused.items() if reason is not None}
         for name in sorted(levels):
             if name in refused:
                 cannot = "Can not" if is_trial else "Could not"

@@ -32,8 +32,8 @@ def first_voter(
     Raises:
         click.UsageError: The flags contradict each other or the configuration.
     """
-    chosen = [is_standalone, joins, listed is not None]
-    if chosen.count(True) > 1:
+    alternatives = [is_standalone, joins, listed is not None]
+    if alternatives.count(True) > 1:
         raise click.UsageError(
             "give one of --standalone, --no-initial-controllers and --initial-controllers"
         )
@@ -44,7 +44,7 @@ def first_voter(
         return None
     if is_dynamic and "controller" not in roles:
         raise click.UsageError("a node without the controller role is no voter")
-    if not any(chosen) and "controller" in roles:
+    if not any(alternatives) and "controller" in roles:
         raise click.UsageError(_NO_QUORUM)
     if not is_dynamic:
         return None
@@ -56,8 +56,8 @@ def _own_voter(config: Config, directory_id: bytes) -> Voter:
     from wirebroker.config.listeners.listeners import controller_listeners_of  # noqa: PLC0415 - rarely used
 
     endpoints = tuple(
-        VoterEndpoint(each.name, each.host or "localhost", each.port)
-        for each in controller_listeners_of(config)
+        VoterEndpoint(listener.name, listener.host or "localhost", listener.port)
+        for listener in controller_listeners_of(config)
     )
     if not endpoints:
         raise click.UsageError("a voter needs a listener that controller.listener.names names")
@@ -66,10 +66,14 @@ def _own_voter(config: Config, directory_id: bytes) -> Voter:
 
 def _directory_id(text: str, config: Config) -> bytes:
     """Return the id of this node's directory in ID@HOST:PORT:DIRECTORY."""
-    others = [each for each in text.split(",") if each.partition("@")[0] != str(config.node_id)]
-    if others:
+    other_voters = [
+        voter_text
+        for voter_text in text.split(",")
+        if voter_text.partition("@")[0] != str(config.node_id)
+    ]
+    if other_voters:
         raise click.UsageError(
-            f"--initial-controllers names {others[0]}: a quorum here has one voter, node"
+            f"--initial-controllers names {other_voters[0]}: a quorum here has one voter, node"
             f" {config.node_id}; format quorums of more with Apache Kafka"
         )
     try:

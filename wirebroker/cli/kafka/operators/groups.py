@@ -62,9 +62,9 @@ def kafka_groups(*, list_: bool, **flags: Unpack[_Flags]) -> int:
 
     async def work(client: KafkaClient, out: Output) -> None:
         rows = [
-            (each.name, (each.kind or "").capitalize(), each.protocol)
-            for each in await list_groups(client)
-            if _is_wanted(each, flags)
+            (group.name, (group.kind or "").capitalize(), group.protocol)
+            for group in await list_groups(client)
+            if _is_wanted(group, flags)
         ]
         width = max(_LEAST_WIDTH, *(len(cell) for row in rows for cell in row), 0)
         out.line(" ".join(title.ljust(width) for title in ("GROUP", "TYPE", "PROTOCOL")))
@@ -79,10 +79,10 @@ def _is_wanted(group: ListedGroup, flags: _Filters) -> bool:
     if flags["consumer"]:
         is_classic = kind == _CLASSIC and group.protocol in {_CONSUMER, ""}
         return is_classic or kind == _CONSUMER
-    wanted = flags["group_type"]
+    group_type = flags["group_type"]
     for name in ("share", "streams"):
         if flags[name]:
-            wanted = name
-    if wanted is not None and kind != wanted.lower():
+            group_type = name
+    if group_type is not None and kind != group_type.lower():
         return False
     return flags["protocol"] is None or group.protocol == flags["protocol"]

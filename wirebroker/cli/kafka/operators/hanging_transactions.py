@@ -40,24 +40,30 @@ async def hanging_rows(
     Raises:
         ClientError: A topic does not exist, or the user is not authorized.
     """
-    places = await _places(client, topic, partition, broker_id)
+    topic_partitions = await _topic_partitions(client, topic, partition, broker_id)
     now_ms = client.clock.now_ms()
     open_ones = [
-        each
-        for each in await producers_of(client, places, broker_id=broker_id)
-        if each.start_offset is not None and now_ms - each.last_timestamp_ms > longer_than_ms
+        producer
+        for producer in await producers_of(client, topic_partitions, broker_id=broker_id)
+        if producer.start_offset is not None
+        and now_ms - producer.last_timestamp_ms > longer_than_ms
     ]
     return [
         (
-            *(each.place.topic, each.place.partition, each.producer_id, each.producer_epoch),
-            *(each.coordinator_epoch, each.start_offset, each.last_timestamp_ms),
-            (now_ms - each.last_timestamp_ms) // _MINUTE_MS,
+            *(
+                producer.place.topic,
+                producer.place.partition,
+                producer.producer_id,
+                producer.producer_epoch,
+            ),
+            *(producer.coordinator_epoch, producer.start_offset, producer.last_timestamp_ms),
+            (now_ms - producer.last_timestamp_ms) // _MINUTE_MS,
         )
-        for each in await _hanging(client, open_ones)
+        for producer in await _hanging(client, open_ones)
     ]
 
 
-async def _places(
+async def _topic_partitions(
     client: KafkaClient, topic: str | None, partition: int | None, broker_id: int | None
 ) -> list[TopicPartition]:
     if topic is not None and partition is not None:
@@ -66,9 +72,9 @@ async def _places(
         (await client.metadata()).topics if topic is None else await find_topics(client, [topic])
     )
     return [
-        TopicPartition(each.name, part.partition_index)
-        for each in topics
-        for part in sorted(each.partitions, key=lambda part: part.partition_index)
+        TopicPartition(topic_metadata.name, part.partition_index)
+        for topic_metadata in topics
+        for part in sorted(topic_metadata.partitions, key=lambda part: part.partition_index)
         if broker_id is None or broker_id in part.replica_nodes
     ]
 
@@ -78,13 +84,19 @@ async def _hanging(
 ) -> list[PartitionProducer]:
     if not open_ones:
         return []
-    ids = sorted({each.producer_id for each in open_ones})
+    ids = sorted({producer.producer_id for producer in open_ones})
     names = {
-        each.producer_id: each.transactional_id
-        for each in await list_transactions(client, producer_ids=ids)
+        transaction.producer_id: transaction.transactional_id
+        for transaction in await list_transactions(client, producer_ids=ids)
     }
-    known = {producer_id: await _partitions_of(client, name) for producer_id, name in names.items()}
-    return [each for each in open_ones if f"{each.place}" not in known.get(each.producer_id, ())]
+    transaction_partitions = {
+        producer_id: await _partitions_of(client, name) for producer_id, name in names.items()
+    }
+    return [
+        producer
+        for producer in open_ones
+        if f"{producer.place}" not in transaction_partitions.get(producer.producer_id, ())
+    ]
 
 
 async def _partitions_of(client: KafkaClient, transactional_id: str) -> list[str]:

@@ -31,20 +31,20 @@ if TYPE_CHECKING:
 
 _KINDS: Final = {"PREFERRED": PREFERRED, "UNCLEAN": UNCLEAN}
 # Printed to standard output before the tool fails.
-_SAID: Final[dict[int, str]] = {
+_MESSAGES: Final[dict[int, str]] = {
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "Not authorized to perform leader election",
     ErrorCode.REQUEST_TIMED_OUT: "Timeout waiting for election results",
 }
 
 
-class _Chosen(TypedDict):
+class _PartitionFlags(TypedDict):
     topic: str | None
     partition: int | None
     all_topic_partitions: bool
     path_to_json_file: Path | None
 
 
-class _Flags(ScriptFlags, _Chosen):
+class _Flags(ScriptFlags, _PartitionFlags):
     pass
 
 
@@ -71,7 +71,7 @@ def kafka_leader_election(
     *, election: str, admin_config: Path | None, **flags: Unpack[_Flags]
 ) -> int:
     """Elect leaders of partitions, as kafka-leader-election.sh."""
-    places = _places(flags)
+    topic_partitions = _requested_partitions(flags)
     kind = election.upper()
     connection: ScriptFlags = {
         "bootstrap_server": flags["bootstrap_server"],
@@ -80,17 +80,17 @@ def kafka_leader_election(
 
     async def work(client: KafkaClient, out: Output) -> None:
         try:
-            found = await elect_leaders(client, _KINDS[kind], places)
+            results = await elect_leaders(client, _KINDS[kind], topic_partitions)
         except ClientError as error:
-            if error.code in _SAID:
-                out.line(_SAID[error.code])
+            if error.code in _MESSAGES:
+                out.line(_MESSAGES[error.code])
             raise
-        _print(out, found, kind)
+        _print(out, results, kind)
 
     return run_script(connection, work, failed=str, to_stderr=True)
 
 
-def _places(flags: _Chosen) -> list[TopicPartition] | None:
+def _requested_partitions(flags: _PartitionFlags) -> list[TopicPartition] | None:
     topic, partition, file = flags["topic"], flags["partition"], flags["path_to_json_file"]
     if [topic is not None, flags["all_topic_partitions"], file is not None].count(True) != 1:
         raise click.UsageError(
@@ -110,34 +110,36 @@ def _places(flags: _Chosen) -> list[TopicPartition] | None:
 
 def _read(file: Path) -> list[TopicPartition]:
     try:
-        found: Any = parse_json(file.read_text(encoding="utf-8"))
-        places = [
-            TopicPartition(str(each["topic"]), int(each["partition"]))
-            for each in found["partitions"]
+        document: Any = parse_json(file.read_text(encoding="utf-8"))
+        topic_partitions = [
+            TopicPartition(str(row["topic"]), int(row["partition"]))
+            for row in document["partitions"]
         ]
     except (ValueError, TypeError) as error:
         raise click.UsageError(f"{file} cannot be read: {error}") from None
     except KeyError as error:
         raise click.UsageError(f"Replica election data is missing {error} field") from None
-    if len(set(places)) < len(places):
+    if len(set(topic_partitions)) < len(topic_partitions):
         raise click.UsageError("Replica election data contains duplicate partitions")
-    return places
+    return topic_partitions
 
 
-def _print(out: Output, found: list[Elected], kind: str) -> None:
-    ordered = in_hash_order(found, lambda each: partition_hash(*each.place))
-    elected = [f"{each.place}" for each in ordered if not each.code]
+def _print(out: Output, results: list[Elected], kind: str) -> None:
+    ordered = in_hash_order(results, lambda result: partition_hash(*result.place))
+    elected = [f"{result.place}" for result in ordered if not result.code]
     if elected:
-        listed = ", ".join(elected)
-        out.line(f"Successfully completed leader election ({kind}) for partitions {listed}")
-    valid = [f"{each.place}" for each in ordered if each.code == ErrorCode.ELECTION_NOT_NEEDED]
+        elected_text = ", ".join(elected)
+        out.line(f"Successfully completed leader election ({kind}) for partitions {elected_text}")
+    valid = [
+        f"{result.place}" for result in ordered if result.code == ErrorCode.ELECTION_NOT_NEEDED
+    ]
     if valid:
         out.line(f"Valid replica already elected for partitions {', '.join(valid)}")
-    refused = [each for each in ordered if each.is_refused]
-    for each in refused:
+    refused = [result for result in ordered if result.is_refused]
+    for result in refused:
         out.line(
-            f"Error completing leader election ({kind}) for partition: {each.place}:"
-            f" {thrown_for(each.code, each.told)}"
+            f"Error completing leader election ({kind}) for partition: {result.place}:"
+            f" {thrown_for(result.code, result.told)}"
         )
     if refused:
         raise ClientError(f"{len(refused)} replica(s) could not be elected")

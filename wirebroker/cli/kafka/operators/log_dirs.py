@@ -37,27 +37,27 @@ def kafka_log_dirs(
     """Show the data directories of brokers with their partitions, as kafka-log-dirs.sh."""
     if not describe:
         raise click.UsageError("--describe is missing")
-    topics = frozenset(each for each in topic_list.split(",") if each)
+    topics = frozenset(topic for topic in topic_list.split(",") if topic)
     try:
-        wanted = sorted({int(each) for each in broker_list.split(",") if each})
+        requested = sorted({int(broker_id) for broker_id in broker_list.split(",") if broker_id})
     except ValueError:
         raise click.UsageError(f"--broker-list {broker_list}: write ids, as 1,2,3") from None
 
     async def work(client: KafkaClient, out: Output) -> None:
         running = await client.broker_ids()
-        missing = [each for each in wanted if each not in running]
+        missing = [broker_id for broker_id in requested if broker_id not in running]
         if missing:
             raise ClientError(
                 f"ERROR: The given brokers do not exist from --broker-list: {_listed(missing)}."
                 f" Current existent brokers: {_listed(running)}"
             )
-        asked = wanted or running
+        queried = requested or running
         out.line("Querying brokers for log directories information")
-        found = await described_log_dirs(client, asked)
-        out.line(f"Received log directory information from brokers {_listed(asked)}")
+        by_broker = await described_log_dirs(client, queried)
+        out.line(f"Received log directory information from brokers {_listed(queried)}")
         brokers = [
             {"broker": broker, "logDirs": _directories(results, topics)}
-            for broker, results in found.items()
+            for broker, results in by_broker.items()
         ]
         out.line(_json({"brokers": brokers, "version": 1}))
 
@@ -67,11 +67,11 @@ def kafka_log_dirs(
 def _directories(results: list[Any], topics: Collection[str]) -> list[dict[str, Any]]:
     return [
         {
-            "partitions": _partitions(each, topics),
-            "error": thrown_class(each.error_code) if each.error_code else None,
-            "logDir": each.log_dir,
+            "partitions": _partitions(result, topics),
+            "error": thrown_class(result.error_code) if result.error_code else None,
+            "logDir": result.log_dir,
         }
-        for each in in_map_order(results, lambda each: str(each.log_dir))
+        for result in in_map_order(results, lambda result: str(result.log_dir))
     ]
 
 

@@ -62,8 +62,8 @@ def describe(
                 out.line(line)
             return
         kind = BROKERS if flags["bootstrap_controller"] is None else CONTROLLERS
-        found = await describe_cluster(client, endpoint_type=kind)
-        for line in _summary(found.cluster_id, await quorum_of(client)):
+        cluster = await describe_cluster(client, endpoint_type=kind)
+        for line in _summary(cluster.cluster_id, await quorum_of(client)):
             out.line(line)
 
     return run_tool(flags, work)
@@ -85,8 +85,8 @@ def add_controller(flags: ConnectionFlags, *, dry_run: bool) -> int:
         if not dry_run:
             await add_voter(client, voter)
         endpoints = ", ".join(
-            f"{name}://{PeerAddress(each.host, each.port)}"
-            for name, each in voter.endpoints.items()
+            f"{name}://{PeerAddress(address.host, address.port)}"
+            for name, address in voter.endpoints.items()
         )
         out.line(
             f"{'DRY RUN of adding' if dry_run else 'Added'} controller {voter.node_id} with"
@@ -126,9 +126,9 @@ def remove_controller(
 
 
 def _leader(quorum: DescribedQuorum) -> QuorumReplica:
-    for each in quorum.replicas:
-        if each.is_voter and each.node_id == quorum.leader_id:
-            return each
+    for replica in quorum.replicas:
+        if replica.is_voter and replica.node_id == quorum.leader_id:
+            return replica
     raise ClientError("the quorum has no leader")
 
 
@@ -136,8 +136,10 @@ def _rows(quorum: DescribedQuorum, *, is_age: bool) -> list[tuple[object, ...]]:
     leader = _leader(quorum)
     kinds = {
         "Leader": [leader],
-        "Follower": [each for each in quorum.replicas if each.is_voter and each is not leader],
-        "Observer": [each for each in quorum.replicas if not each.is_voter],
+        "Follower": [
+            replica for replica in quorum.replicas if replica.is_voter and replica is not leader
+        ],
+        "Observer": [replica for replica in quorum.replicas if not replica.is_voter],
     }
     now_ms = SystemClock().now_ms()
 
@@ -148,23 +150,24 @@ def _rows(quorum: DescribedQuorum, *, is_age: bool) -> list[tuple[object, ...]]:
 
     return [
         (
-            each.node_id,
-            uuid_text(each.directory_id),
-            each.end_offset,
-            leader.end_offset - each.end_offset,
-            shown(each.fetched_ms),
-            shown(each.caught_up_ms),
+            replica.node_id,
+            uuid_text(replica.directory_id),
+            replica.end_offset,
+            leader.end_offset - replica.end_offset,
+            shown(replica.fetched_ms),
+            shown(replica.caught_up_ms),
             kind,
         )
         for kind, replicas in kinds.items()
-        for each in replicas
+        for replica in replicas
     ]
 
 
 def _summary(cluster_id: str, quorum: DescribedQuorum) -> list[str]:
     leader = _leader(quorum)
-    voters = [each for each in quorum.replicas if each.is_voter]
-    last = min(voters, key=lambda each: each.end_offset)
+    voters = [replica for replica in quorum.replicas if replica.is_voter]
+    observers = [replica for replica in quorum.replicas if not replica.is_voter]
+    last = min(voters, key=lambda replica: replica.end_offset)
     lag_ms = -1
     if last is leader:
         lag_ms = 0
@@ -178,20 +181,20 @@ def _summary(cluster_id: str, quorum: DescribedQuorum) -> list[str]:
         f"MaxFollowerLag:         {leader.end_offset - last.end_offset}",
         f"MaxFollowerLagTimeMs:   {lag_ms}",
         f"CurrentVoters:          {_nodes(quorum, voters)}",
-        f"CurrentObservers:       {_nodes(quorum, [x for x in quorum.replicas if not x.is_voter])}",
+        f"CurrentObservers:       {_nodes(quorum, observers)}",
     ]
 
 
 def _nodes(quorum: DescribedQuorum, replicas: list[QuorumReplica]) -> str:
     """Return replicas as Kafka 4.3 prints them, without unknown directories."""
     texts: list[str] = []
-    for each in replicas:
-        fields = [f'"id": {each.node_id}']
-        if any(each.directory_id):
-            fields.append(f'"directoryId": "{uuid_text(each.directory_id)}"')
-        endpoints = quorum.endpoints.get(each.node_id)
+    for replica in replicas:
+        fields = [f'"id": {replica.node_id}']
+        if any(replica.directory_id):
+            fields.append(f'"directoryId": "{uuid_text(replica.directory_id)}"')
+        endpoints = quorum.endpoints.get(replica.node_id)
         if endpoints:
-            listed = ", ".join(f'"{endpoint}"' for endpoint in endpoints)
-            fields.append(f'"endpoints": [{listed}]')
+            endpoints_text = ", ".join(f'"{endpoint}"' for endpoint in endpoints)
+            fields.append(f'"endpoints": [{endpoints_text}]')
         texts.append(f"{{{', '.join(fields)}}}")
     return f"[{', '.join(texts)}]"

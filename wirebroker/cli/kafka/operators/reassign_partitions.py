@@ -75,7 +75,7 @@ class _Flags(ConnectionFlags):
     preserve_throttles: bool
 
 
-class _Wanted(NamedTuple):
+class _GenerateRequest(NamedTuple):
     topics: list[str]
     brokers: list[int]
 
@@ -124,17 +124,21 @@ class _Wanted(NamedTuple):
 def kafka_reassign_partitions(**flags: Unpack[_Flags]) -> int:
     """Move replicas to other brokers, as kafka-reassign-partitions.sh."""
     values: dict[str, object] = {**flags}
-    chosen = [each for each in _ACTIONS if values[each]]
+    chosen = [action for action in _ACTIONS if values[action]]
     if len(chosen) != 1:
-        listed = ", ".join(f"--{each}" for each in _ACTIONS)
-        raise click.UsageError(f"Command must include exactly one action: {listed}")
+        actions_text = ", ".join(f"--{action}" for action in _ACTIONS)
+        raise click.UsageError(f"Command must include exactly one action: {actions_text}")
     _check_flags(chosen[0], flags)
     return run_tool(flags, _work(chosen[0], flags), failed=_failed, to_stderr=False)
 
 
-def _failed(what: str) -> str:
+def _failed(message: str) -> str:
     """Return the line for a failure; Kafka's tool prints some without `Error`."""
-    return what if what.startswith(("Error", "Cannot execute", "Timed out")) else f"Error: {what}"
+    return (
+        message
+        if message.startswith(("Error", "Cannot execute", "Timed out"))
+        else f"Error: {message}"
+    )
 
 
 def _flag(name: str) -> str:
@@ -143,8 +147,8 @@ def _flag(name: str) -> str:
 
 def _check_flags(action: str, flags: _Flags) -> None:
     values: dict[str, object] = {**flags}
-    others = {name for each in _FLAGS.values() for name in each} - _FLAGS[action]
-    for name in sorted(others):
+    other_flags = {name for flag_names in _FLAGS.values() for name in flag_names} - _FLAGS[action]
+    for name in sorted(other_flags):
         if values[name]:
             raise click.UsageError(f"Option {_flag(name)} can't be used with action --{action}")
     for name in ("plan_file", "topics_file", "broker_list"):
@@ -159,7 +163,7 @@ def _work(action: str, flags: _Flags) -> Callable[[KafkaClient, Output], Awaitab
     if action == "list":
         return _list
     if action == "generate":
-        return _generating(_wanted(flags))
+        return _generating(_requested_moves(flags))
     plan = _plan(flags["plan_file"])
     keeps = flags["preserve_throttles"]
 
@@ -184,19 +188,23 @@ def _work(action: str, flags: _Flags) -> Callable[[KafkaClient, Output], Awaitab
 
 
 async def _list(client: KafkaClient, out: Output) -> None:
-    found = await list_reassignments(client)
-    out.line("Current partition reassignments:" if found else "No partition reassignments found.")
-    for each in found:
-        adding = f" adding: {_listed(each.adding)}." if each.adding else ""
-        removing = f" removing: {_listed(each.removing)}." if each.removing else ""
-        out.line(f"{each.place}: replicas: {_listed(each.replicas)}.{adding}{removing}")
+    reassignments = await list_reassignments(client)
+    out.line(
+        "Current partition reassignments:" if reassignments else "No partition reassignments found."
+    )
+    for reassignment in reassignments:
+        adding = f" adding: {_listed(reassignment.adding)}." if reassignment.adding else ""
+        removing = f" removing: {_listed(reassignment.removing)}." if reassignment.removing else ""
+        out.line(
+            f"{reassignment.place}: replicas: {_listed(reassignment.replicas)}.{adding}{removing}"
+        )
 
 
-def _generating(wanted: _Wanted) -> Callable[[KafkaClient, Output], Awaitable[None]]:
+def _generating(requested: _GenerateRequest) -> Callable[[KafkaClient, Output], Awaitable[None]]:
     async def work(client: KafkaClient, out: Output) -> None:
-        current = await replicas_of(client, wanted.topics)
+        current = await replicas_of(client, requested.topics)
         running = await client.broker_ids()
-        brokers = [each for each in wanted.brokers if each in running]
+        brokers = [broker_id for broker_id in requested.brokers if broker_id in running]
         try:
             proposed = planned_replicas(current, brokers)
         except ValueError as error:
@@ -216,19 +224,19 @@ def _plan(file: Path | None) -> Plan:
         raise click.UsageError(f"{file} is no plan: {error}") from None
 
 
-def _wanted(flags: _Flags) -> _Wanted:
-    file, listed = flags["topics_file"], flags["broker_list"]
+def _requested_moves(flags: _Flags) -> _GenerateRequest:
+    file, broker_list = flags["topics_file"], flags["broker_list"]
     assert file is not None
-    assert listed is not None
+    assert broker_list is not None
     try:
-        brokers = [int(each) for each in listed.split(",")]
-        found: Any = parse_json(file.read_text(encoding="utf-8"))
-        topics = [str(each["topic"]) for each in found["topics"]]
+        brokers = [int(broker_id) for broker_id in broker_list.split(",")]
+        document: Any = parse_json(file.read_text(encoding="utf-8"))
+        topics = [str(row["topic"]) for row in document["topics"]]
     except (ValueError, TypeError, KeyError) as error:
         raise click.UsageError(f"{file} or --broker-list cannot be read: {error}") from None
     if len(set(brokers)) < len(brokers) or len(set(topics)) < len(topics):
         raise click.UsageError("the brokers or the topics to reassign contain duplicate entries")
-    return _Wanted(topics, brokers)
+    return _GenerateRequest(topics, brokers)
 
 
 def _listed(numbers: list[int]) -> str:

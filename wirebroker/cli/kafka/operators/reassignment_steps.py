@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from wirebroker.client.topics.leaders import TopicPartition
 
 _PAUSE_S: Final = 0.1
-_OTHERS_ARE_MOVING: Final = (
+_OTHER_MOVES_IN_PROGRESS: Final = (
     "Cannot execute because there is an existing partition assignment.  Use --additional to"
     " override this and create a new partition assignment in addition to the existing one. The"
     " --additional flag can also be used to change the throttle by resubmitting the current"
@@ -57,7 +57,9 @@ class Plan(NamedTuple):
     @property
     def placed(self) -> dict[PlacedReplica, str]:
         """The directories by replica, in the order of Kafka tools."""
-        rows = [(PlacedReplica(broker, at), d) for (at, broker), d in self.directories.items()]
+        rows = [
+            (PlacedReplica(broker, index), d) for (index, broker), d in self.directories.items()
+        ]
         return dict(sorted(rows))
 
 
@@ -67,9 +69,19 @@ async def current_json(client: KafkaClient, current: Mapping[TopicPartition, Seq
     Raises:
         ClientError: A broker does not respond, or the user is not authorized.
     """
-    placed = [PlacedReplica(each, place) for place, brokers in current.items() for each in brokers]
-    found = await directories_of(client, placed)
-    return reassignment_json(current, {each: at.current for each, at in found.items()})
+    placed = [
+        PlacedReplica(broker_id, topic_partition)
+        for topic_partition, brokers in current.items()
+        for broker_id in brokers
+    ]
+    directories = await directories_of(client, placed)
+    return reassignment_json(
+        current,
+        {
+            replica: replica_directories.current
+            for replica, replica_directories in directories.items()
+        },
+    )
 
 
 def reassignment_json(
@@ -77,16 +89,17 @@ def reassignment_json(
     directories: Mapping[PlacedReplica, str | None] | None = None,
 ) -> str:
     """Return replicas as a plan of the Kafka tool; unknown directories become any."""
-    known = directories or {}
+    directory_by_replica = directories or {}
     rows = [
         {
-            **place._asdict(),
+            **topic_partition._asdict(),
             "replicas": list(brokers),
             "log_dirs": [
-                known.get(PlacedReplica(each, place)) or ANY_DIRECTORY for each in brokers
+                directory_by_replica.get(PlacedReplica(broker_id, topic_partition)) or ANY_DIRECTORY
+                for broker_id in brokers
             ],
         }
-        for place, brokers in sorted(replicas.items())
+        for topic_partition, brokers in sorted(replicas.items())
     ]
     return json.dumps({"version": 1, "partitions": rows}, separators=(",", ":"), ensure_ascii=False)
 
@@ -108,9 +121,11 @@ async def execute_plan(
         ClientError: A move is refused, or others are in progress.
     """
     if not is_additional and await list_reassignments(client):
-        raise ClientError(_OTHERS_ARE_MOVING)
+        raise ClientError(_OTHER_MOVES_IN_PROGRESS)
     running = set(await client.broker_ids())
-    unknown = sorted({each for brokers in plan.replicas.values() for each in brokers} - running)
+    unknown = sorted(
+        {broker_id for brokers in plan.replicas.values() for broker_id in brokers} - running
+    )
     if unknown:
         raise ClientError(f"Error: Unknown broker id {unknown[0]}")
     current = await _current(client, plan)
@@ -122,14 +137,17 @@ async def execute_plan(
         await throttle(client, current, plan.replicas, bytes_per_s)
         out.line(f"The inter-broker throttle limit was set to {bytes_per_s} B/s")
     if directory_bytes_per_s is not None:
-        for broker in sorted({each.broker_id for each in plan.placed}):
+        for broker in sorted({replica.broker_id for replica in plan.placed}):
             changes = {DIRECTORY_RATE: f"{directory_bytes_per_s}"}
             await alter_configs(client, BROKER, f"{broker}", changes)
         out.line(f"The replica-alter-dir throttle limit was set to {directory_bytes_per_s} B/s")
-    what = "Error reassigning partition(s)"
-    await _alter(client, plan.replicas, what, keeps_factor=keeps_factor)
-    places = ",".join(f"{each}" for each in sorted(plan.replicas))
-    out.line(f"Successfully started partition reassignment{_s(plan.replicas)} for {places}")
+    error_heading = "Error reassigning partition(s)"
+    await _alter(client, plan.replicas, error_heading, keeps_factor=keeps_factor)
+    partitions_text = ",".join(f"{topic_partition}" for topic_partition in sorted(plan.replicas))
+    out.line(
+        f"Successfully started partition reassignment{_plural_s(plan.replicas)} "
+        f"for {partitions_text}"
+    )
     await _move_directories(client, out, plan.placed, timeout_ms)
 
 
@@ -141,24 +159,30 @@ async def verify_plan(
     Raises:
         ClientError: The cluster refuses or does not respond.
     """
-    moving = {each.place for each in await list_reassignments(client)}
+    moving = {reassignment.place for reassignment in await list_reassignments(client)}
     current = await _current(client, plan, may_lack=True)
     out.line("Status of partition reassignment:")
-    for place, goal in sorted(plan.replicas.items()):
-        if place in moving:
-            out.line(f"Reassignment of partition {place} is still in progress.")
-        elif list(current.get(place, ())) == list(goal):
-            out.line(f"Reassignment of partition {place} is completed.")
+    for topic_partition, goal in sorted(plan.replicas.items()):
+        if topic_partition in moving:
+            out.line(f"Reassignment of partition {topic_partition} is still in progress.")
+        elif list(current.get(topic_partition, ())) == list(goal):
+            out.line(f"Reassignment of partition {topic_partition} is completed.")
         else:
-            there, wanted = (",".join(map(str, x)) for x in (current.get(place, ()), goal))
+            actual, expected = (
+                ",".join(map(str, brokers)) for brokers in (current.get(topic_partition, ()), goal)
+            )
             out.line(
-                f"There is no active reassignment of partition {place}, but replica set is {there}"
-                f" rather than {wanted}."
+                f"There is no active reassignment of partition {topic_partition}, but replica set"
+                f" is {actual} rather than {expected}."
             )
     placed = plan.placed
-    found = await directories_of(client, placed) if placed else {}
-    out.line("\n".join(_directory_line(each, found[each], path) for each, path in placed.items()))
-    is_moved = not any(each.future for each in found.values())
+    directories = await directories_of(client, placed) if placed else {}
+    out.line(
+        "\n".join(
+            _directory_line(replica, directories[replica], path) for replica, path in placed.items()
+        )
+    )
+    is_moved = not any(replica_directories.future for replica_directories in directories.values())
     if not moving and is_moved and not keeps_throttles:
         await _clear_throttles(client, out, plan)
 
@@ -171,17 +195,24 @@ async def cancel_plan(
     Raises:
         ClientError: The request is refused.
     """
-    moving = {each.place for each in await list_reassignments(client)}
+    moving = {reassignment.place for reassignment in await list_reassignments(client)}
     cancelled = sorted(moving & plan.replicas.keys())
     if cancelled:
-        what = f"Error cancelling partition reassignment{_s(cancelled)} for"
-        await _alter(client, dict.fromkeys(cancelled), what)
-        places = ",".join(map(str, cancelled))
-        out.line(f"Successfully cancelled partition reassignment{_s(cancelled)} for: {places}")
+        error_heading = f"Error cancelling partition reassignment{_plural_s(cancelled)} for"
+        await _alter(client, dict.fromkeys(cancelled), error_heading)
+        partitions_text = ",".join(map(str, cancelled))
+        out.line(
+            f"Successfully cancelled partition reassignment{_plural_s(cancelled)} "
+            f"for: {partitions_text}"
+        )
     else:
         out.line("None of the specified partition reassignments are active.")
-    found = await directories_of(client, plan.placed) if plan.directories else {}
-    moves = {each: at.current for each, at in found.items() if at.future and at.current}
+    directories = await directories_of(client, plan.placed) if plan.directories else {}
+    moves = {
+        replica: replica_directories.current
+        for replica, replica_directories in directories.items()
+        if replica_directories.future and replica_directories.current
+    }
     if moves:
         await _move_directories(client, out, moves, 0)
         end = ""
@@ -196,88 +227,114 @@ async def cancel_plan(
 async def _current(
     client: KafkaClient, plan: Plan, *, may_lack: bool = False
 ) -> dict[TopicPartition, list[int]]:
-    topics = sorted({each.topic for each in plan.replicas})
-    known = {each.name for each in (await client.metadata()).topics}
-    missing = [each for each in topics if each not in known]
+    topics = sorted({topic_partition.topic for topic_partition in plan.replicas})
+    existing_topics = {topic.name for topic in (await client.metadata()).topics}
+    missing = [name for name in topics if name not in existing_topics]
     if missing and not may_lack:
         raise _unknown(f"Topic {missing[0]} not found.")
-    found = await replicas_of(client, [each for each in topics if each in known])
-    absent = [each for each in plan.replicas if each not in found]
+    replicas = await replicas_of(client, [name for name in topics if name in existing_topics])
+    absent = [
+        topic_partition for topic_partition in plan.replicas if topic_partition not in replicas
+    ]
     if absent and not may_lack:
         raise _unknown(f"Unable to find partition: {', '.join(map(str, absent))}")
-    return {place: found[place] for place in plan.replicas if place in found}
+    return {
+        topic_partition: replicas[topic_partition]
+        for topic_partition in plan.replicas
+        if topic_partition in replicas
+    }
 
 
-def _unknown(what: str) -> ClientError:
-    return ClientError(f"Error: {thrown_for(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, what)}")
+def _unknown(message: str) -> ClientError:
+    return ClientError(f"Error: {thrown_for(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)}")
 
 
 async def _alter(
     client: KafkaClient,
     replicas: Mapping[TopicPartition, Sequence[int] | None],
-    what: str,
+    error_heading: str,
     *,
     keeps_factor: bool = False,
 ) -> None:
     results = await alter_reassignments(client, replicas, keeps_factor=keeps_factor)
     lines = [
-        f"{place}: {each.error_message or explained(each.error_code)}"
-        for place, each in sorted(results.items(), key=lambda pair: pair[0])
-        if each.error_code
+        f"{topic_partition}: {result.error_message or explained(result.error_code)}"
+        for topic_partition, result in sorted(results.items(), key=lambda pair: pair[0])
+        if result.error_code
     ]
     if lines:
-        raise ClientError("\n".join([f"{what}:", *lines]))
+        raise ClientError("\n".join([f"{error_heading}:", *lines]))
 
 
 async def _move_directories(
-    client: KafkaClient, out: Output, wanted: Mapping[PlacedReplica, str], timeout_ms: int
+    client: KafkaClient,
+    out: Output,
+    target_directories: Mapping[PlacedReplica, str],
+    timeout_ms: int,
 ) -> None:
-    left = dict(wanted)
+    remaining = dict(target_directories)
     deadline = client.clock.monotonic() + timeout_ms / 1000
-    while left:
-        for each in sorted(await move_directories(client, left)):
+    while remaining:
+        for replica in sorted(await move_directories(client, remaining)):
             out.line(
-                f"Successfully started moving log directory to {left.pop(each)} for replica"
-                f" {each.place} with broker {each.broker_id} "
+                f"Successfully started moving log directory to {remaining.pop(replica)} for replica"
+                f" {replica.place} with broker {replica.broker_id} "
             )
-        if left and client.clock.monotonic() >= deadline:
-            places = ",".join(map(str, left))
+        if remaining and client.clock.monotonic() >= deadline:
+            partitions_text = ",".join(map(str, remaining))
             raise ClientError(
-                f"Timed out before log directory move{_s(left)} could be started for: {places}"
+                f"Timed out before log directory move{_plural_s(remaining)} could be started for:"
+                f" {partitions_text}"
             )
-        if left:
+        if remaining:
             await pause(_PAUSE_S)
 
 
-def _directory_line(replica: PlacedReplica, found: ReplicaDirectories, wanted: str) -> str:
+def _directory_line(
+    replica: PlacedReplica, directories: ReplicaDirectories, target_directory: str
+) -> str:
     on_broker = f"Partition {replica.place} on broker {replica.broker_id}"
-    if found.current is None:
+    if directories.current is None:
         return (
             f"Partition {replica.place} is not found in any live log dir on broker"
             f" {replica.broker_id}. There is likely an offline log directory on the broker."
         )
-    if found.future is not None:
-        if found.future == wanted:
+    if directories.future is not None:
+        if directories.future == target_directory:
             return f"Reassignment of replica {replica} is still in progress."
-        return f"{on_broker} is being moved to log dir {found.future} instead of {wanted}."
-    if found.current == wanted:
+        return (
+            f"{on_broker} is being moved to log dir {directories.future} instead of"
+            f" {target_directory}."
+        )
+    if directories.current == target_directory:
         return f"Reassignment of replica {replica} completed successfully."
-    return f"{on_broker} is not being moved from log dir {found.current} to {wanted}."
+    return (
+        f"{on_broker} is not being moved from log dir {directories.current} to {target_directory}."
+    )
 
 
 async def _clear_throttles(client: KafkaClient, out: Output, plan: Plan, before: str = "") -> None:
     running = await client.broker_ids()
-    brokers = sorted({*running, *(x for each in plan.replicas.values() for x in each)})
-    topics = in_map_order(dict.fromkeys(each.topic for each in plan.replicas), str)
-    listed = ",".join(map(str, brokers))
-    out.line(f"{before}Clearing broker-level throttles on broker{_s(brokers)} {listed}")
+    brokers = sorted(
+        {
+            *running,
+            *(broker_id for broker_ids in plan.replicas.values() for broker_id in broker_ids),
+        }
+    )
+    topics = in_map_order(
+        dict.fromkeys(topic_partition.topic for topic_partition in plan.replicas), str
+    )
+    brokers_text = ",".join(map(str, brokers))
+    out.line(
+        f"{before}Clearing broker-level throttles on broker{_plural_s(brokers)} {brokers_text}"
+    )
     silent = await unthrottle(client, topics, brokers)
-    out.line(f"Clearing topic-level throttles on topic{_s(topics)} {','.join(topics)}")
+    out.line(f"Clearing topic-level throttles on topic{_plural_s(topics)} {','.join(topics)}")
     if silent:
         raise ClientError(f"Error: broker {silent[0]} does not respond: its throttles are kept")
 
 
-def _s(
-    things: Sequence[object] | Mapping[TopicPartition, object] | Mapping[PlacedReplica, object],
+def _plural_s(
+    items: Sequence[object] | Mapping[TopicPartition, object] | Mapping[PlacedReplica, object],
 ) -> str:
-    return "" if len(things) == 1 else "s"
+    return "" if len(items) == 1 else "s"

@@ -32,8 +32,8 @@ def add_release_commands(group: click.Group, *, short: bool) -> None:
         """Show the levels of all features that a release sets."""
         level = known_release(release)
         click.echo(f"{METADATA_VERSION}={level} ({release})")
-        for name, each in levels_of_release(level).items():
-            click.echo(f"{name}={each}")
+        for name, feature_level in levels_of_release(level).items():
+            click.echo(f"{name}={feature_level}")
         return 0
 
     @group.command("feature-dependencies")
@@ -65,7 +65,7 @@ def known_release(release: str) -> int:
 
 def level_of(text: str) -> tuple[str, int]:
     """Parse NAME=LEVEL; raise click.UsageError if it is invalid."""
-    name, equals, level = (each.strip() for each in text.partition("="))
+    name, equals, level = (part.strip() for part in text.partition("="))
     if not equals:
         raise click.UsageError(f"Can't parse feature=level string {text}: equals sign not found.")
     try:
@@ -86,12 +86,12 @@ def _dependency_lines(name: str, level: int) -> Iterator[str]:
             raise click.UsageError(f"Unknown metadata.version {level}")
         yield f"{name}={level} ({release}) has no dependencies."
         return
-    feature = next((each for each in RELEASED if each.name == name), None)
+    feature = next((candidate for candidate in RELEASED if candidate.name == name), None)
     if feature is None:
         raise click.UsageError(f"Unknown feature: {name}")
     if not 0 <= level <= len(feature.since):
         raise click.UsageError(f"No feature:{name} with feature level {level}")
-    needed = feature.needs.get(level)
+    needed = feature.permissions.get(level)
     if needed is None:
         yield f"{name}={level} has no dependencies."
         return

@@ -71,10 +71,10 @@ def info(*, file: Path) -> int:
     from wirebroker.inspect.views.read_only_files import ReadOnlyFiles  # noqa: PLC0415 - after --help
 
     try:
-        found, metadata, problems = facts_of(_directories(_config_of(file)), ReadOnlyFiles())
+        directories, metadata, problems = facts_of(_directories(_config_of(file)), ReadOnlyFiles())
     except ConfigError as error:
         raise click.UsageError(str(error)) from None
-    _print_list("Found log director", found, ("y", "ies"))
+    _print_list("Found log director", directories, ("y", "ies"))
     if metadata is not None:
         click.echo(f"Found metadata: {metadata}\n")
     _print_list("Found problem", problems, ("", "s"))
@@ -138,7 +138,7 @@ def format_(**flags: Unpack[_FormatFlags]) -> int:
     )
     levels = _levels(flags)
     try:
-        wanted = Formatting(
+        formatting = Formatting(
             flags["cluster_id"],
             config.node_id,
             _directories(config),
@@ -149,7 +149,7 @@ def format_(**flags: Unpack[_FormatFlags]) -> int:
         )
         lines: list[str] = []
         format_directories(
-            wanted, Files(), lines.append, ignores_formatted=flags["ignore_formatted"]
+            formatting, Files(), lines.append, ignores_formatted=flags["ignore_formatted"]
         )
     except ConfigError as error:
         raise click.UsageError(str(error)) from None
@@ -182,12 +182,12 @@ def _config_of(file: Path) -> Config:
 
 
 def _metadata_directory(config: Config) -> str:
-    home = config.optional_str("metadata.log.dir") or config.log_directories[0]
-    return str(Path(home).absolute())
+    directory = config.optional_str("metadata.log.dir") or config.log_directories[0]
+    return str(Path(directory).absolute())
 
 
 def _directories(config: Config) -> list[str]:
-    paths = {str(Path(each).absolute()) for each in config.log_directories}
+    paths = {str(Path(directory).absolute()) for directory in config.log_directories}
     return sorted(paths | {_metadata_directory(config)})
 
 
@@ -203,20 +203,20 @@ def _levels(flags: _FormatFlags) -> dict[str, int]:
     """Return the levels of a new cluster, in the order of the Kafka tool."""
     from wirebroker.config.rows.releases import NEWEST_LEVEL  # noqa: PLC0415 - after --help
 
-    known = {each.name: len(each.since) for each in RELEASED}
-    named = dict(level_of(each) for each in flags["features"])
-    metadata = named.pop(METADATA_VERSION, None) or known_release(flags["release"])
+    highest_levels = {feature.name: len(feature.since) for feature in RELEASED}
+    requested_levels = dict(level_of(feature) for feature in flags["features"])
+    metadata = requested_levels.pop(METADATA_VERSION, None) or known_release(flags["release"])
     if metadata > NEWEST_LEVEL:
         raise click.UsageError(f"this version reads metadata.version up to {LATEST_RELEASE}")
-    for name, level in named.items():
-        if name not in known:
-            supported = ", ".join(sorted(known))
+    for name, level in requested_levels.items():
+        if name not in highest_levels:
+            supported = ", ".join(sorted(highest_levels))
             raise click.UsageError(
                 f"Unsupported feature: {name}. Supported features are: {supported}"
             )
-        if not 0 <= level <= known[name]:
+        if not 0 <= level <= highest_levels[name]:
             raise click.UsageError(f"No feature:{name} with feature level {level}")
-    levels = {**levels_of_release(metadata), **named}
+    levels = {**levels_of_release(metadata), **requested_levels}
     levels.pop(_KRAFT_VERSION, None)  # the voters determine it
     return {METADATA_VERSION: metadata} | {
         name: level for name, level in sorted(levels.items()) if level

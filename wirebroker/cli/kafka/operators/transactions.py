@@ -68,12 +68,17 @@ def list_(flags: ScriptFlags, *, duration_filter: int, transactional_id_pattern:
     """List transactions."""
 
     async def work(client: KafkaClient, out: Output) -> None:
-        found = await list_transactions(
+        transactions = await list_transactions(
             client, longer_than_ms=duration_filter, pattern=transactional_id_pattern
         )
         rows = [
-            (each.transactional_id, each.coordinator_id, each.producer_id, each.state)
-            for each in found
+            (
+                transaction.transactional_id,
+                transaction.coordinator_id,
+                transaction.producer_id,
+                transaction.state,
+            )
+            for transaction in transactions
         ]
         _print(out, _LIST_TITLES, rows)
 
@@ -87,19 +92,24 @@ def describe(flags: ScriptFlags, *, transactional_id: str) -> int:
     """Describe the transaction of a transactional id."""
 
     async def work(client: KafkaClient, out: Output) -> None:
-        found = await describe_transaction(client, transactional_id)
-        started_ms = found.started_ms
+        description = await describe_transaction(client, transactional_id)
+        started_ms = description.started_ms
         times: tuple[object, ...] = ("None", "None")
         if started_ms is not None:
             times = (started_ms, SystemClock().now_ms() - started_ms)
         row = (
-            *(found.coordinator_id, transactional_id, found.producer_id, found.producer_epoch),
-            *(found.state, found.timeout_ms, *times, ",".join(found.partitions)),
+            *(
+                description.coordinator_id,
+                transactional_id,
+                description.producer_id,
+                description.producer_epoch,
+            ),
+            *(description.state, description.timeout_ms, *times, ",".join(description.partitions)),
         )
         _print(out, _DESCRIBE_TITLES, [row])
 
-    what = f"Failed to describe transaction state of transactional-id `{transactional_id}`"
-    return _run(flags, work, what)
+    failure = f"Failed to describe transaction state of transactional-id `{transactional_id}`"
+    return _run(flags, work, failure)
 
 
 @kafka_transactions.command("describe-producers")
@@ -111,21 +121,23 @@ def describe_producers(
     flags: ScriptFlags, *, broker_id: int | None, topic: str, partition: int
 ) -> int:
     """Describe the active producers of a partition."""
-    place = TopicPartition(topic, partition)
+    topic_partition = TopicPartition(topic, partition)
 
     async def work(client: KafkaClient, out: Output) -> None:
         rows = [
             (
-                *(each.producer_id, each.producer_epoch, each.coordinator_epoch),
-                *(each.last_sequence, each.last_timestamp_ms),
-                "None" if each.start_offset is None else each.start_offset,
+                *(producer.producer_id, producer.producer_epoch, producer.coordinator_epoch),
+                *(producer.last_sequence, producer.last_timestamp_ms),
+                "None" if producer.start_offset is None else producer.start_offset,
             )
-            for each in await producers_of(client, [place], broker_id=broker_id)
+            for producer in await producers_of(client, [topic_partition], broker_id=broker_id)
         ]
         _print(out, _PRODUCER_TITLES, rows)
 
-    where = "leader" if broker_id is None else f"broker {broker_id}"
-    return _run(flags, work, f"Failed to describe producers for partition {place} on {where}")
+    replica = "leader" if broker_id is None else f"broker {broker_id}"
+    return _run(
+        flags, work, f"Failed to describe producers for partition {topic_partition} on {replica}"
+    )
 
 
 @kafka_transactions.command()
@@ -147,7 +159,7 @@ def abort(
     coordinator_epoch: int | None,
 ) -> int:
     """Abort a hanging transaction in a partition."""
-    place = TopicPartition(topic, partition)
+    topic_partition = TopicPartition(topic, partition)
     if start_offset is None:
         if producer_id is None:
             raise click.UsageError(
@@ -163,12 +175,15 @@ def abort(
         producer = (producer_id or 0, producer_epoch or 0)
         epoch = coordinator_epoch or 0
         if start_offset is not None:
-            found = await _hanging_at(client, place, start_offset)
-            producer, epoch = (found.producer_id, found.producer_epoch), found.coordinator_epoch
+            hanging = await _hanging_at(client, topic_partition, start_offset)
+            producer, epoch = (
+                (hanging.producer_id, hanging.producer_epoch),
+                hanging.coordinator_epoch,
+            )
         # A transaction that hangs since its first record has no coordinator epoch.
-        await write_abort_marker(client, place, producer, max(0, epoch))
+        await write_abort_marker(client, topic_partition, producer, max(0, epoch))
 
-    return _run(flags, work, f"Failed to abort the transaction in {place}")
+    return _run(flags, work, f"Failed to abort the transaction in {topic_partition}")
 
 
 @kafka_transactions.command("find-hanging")
@@ -228,12 +243,12 @@ def force_terminate(flags: ScriptFlags, *, transactional_id: str) -> int:
 
 
 async def _hanging_at(
-    client: KafkaClient, place: TopicPartition, start_offset: int
+    client: KafkaClient, topic_partition: TopicPartition, start_offset: int
 ) -> PartitionProducer:
-    for each in await producers_of(client, [place]):
-        if each.start_offset == start_offset:
-            return each
-    raise ClientError(f"no open transaction starts at offset {start_offset} of {place}")
+    for producer in await producers_of(client, [topic_partition]):
+        if producer.start_offset == start_offset:
+            return producer
+    raise ClientError(f"no open transaction starts at offset {start_offset} of {topic_partition}")
 
 
 def _print(out: Output, titles: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> None:
@@ -242,6 +257,6 @@ def _print(out: Output, titles: tuple[str, ...], rows: Sequence[tuple[object, ..
 
 
 def _run(
-    flags: ScriptFlags, work: Callable[[KafkaClient, Output], Awaitable[None]], what: str
+    flags: ScriptFlags, work: Callable[[KafkaClient, Output], Awaitable[None]], failure: str
 ) -> int:
-    return run_script(flags, work, failed=lambda why: f"{what}: {why}", to_stderr=True)
+    return run_script(flags, work, failed=lambda reason: f"{failure}: {reason}", to_stderr=True)

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_LEAST: Final = 15
+_MIN_WIDTH: Final = 15
 
 
-def columns(rows: Sequence[Sequence[object]], *, least: int = _LEAST) -> list[str]:
+def columns(rows: Sequence[Sequence[object]], *, min_width: int = _MIN_WIDTH) -> list[str]:
     """Return rows, titles first, as lines; None becomes a dash."""
-    texts = [["-" if each is None else str(each) for each in row] for row in rows]
-    widths = [max(least, *map(len, column)) for column in zip(*texts, strict=True)]
+    texts = [["-" if value is None else str(value) for value in row] for row in rows]
+    widths = [max(min_width, *map(len, column)) for column in zip(*texts, strict=True)]
     return [
         " ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
         for row in texts

@@ -68,12 +68,12 @@ def thrown(error: ClientError) -> str:
     return thrown_for(error.code, error.told or (None if error.code in _WORDS else str(error)))
 
 
-def thrown_for(code: int, told: str | None = None) -> str:
+def thrown_for(code: int, message: str | None = None) -> str:
     """Return an error code as Java prints it, with the response's message if it has one."""
     words = _WORDS.get(code)
     if words is None:
-        return f"{_PACKAGE}.ApiException: {told or error_name(code)}"
-    return f"{_PACKAGE}.{words[0]}: {told or words[1]}"
+        return f"{_PACKAGE}.ApiException: {message or error_name(code)}"
+    return f"{_PACKAGE}.{words[0]}: {message or words[1]}"
 
 
 def thrown_class(code: int) -> str:

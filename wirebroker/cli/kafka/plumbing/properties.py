@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 def pairs_of(texts: tuple[str, ...]) -> dict[str, str]:
     """Parse `key=value` properties; a key alone has an empty value."""
-    found: dict[str, str] = {}
+    properties: dict[str, str] = {}
     for text in texts:
         key, _, value = text.partition("=")
         if not key:
             raise click.UsageError(f"{text} is no property: write key=value")
-        found[key] = value
-    return found
+        properties[key] = value
+    return properties
 
 
 def properties_in(file: Path | None) -> dict[str, str]:
@@ -34,14 +34,14 @@ def properties_in(file: Path | None) -> dict[str, str]:
 
 def client_properties(file: Path | None, texts: tuple[str, ...]) -> dict[str, str]:
     """Return a client's properties from a file and flags, with config providers resolved."""
-    given = properties_in(file) | pairs_of(texts)
-    if not any(each.startswith("config.") for each in given):
-        return given
+    properties = properties_in(file) | pairs_of(texts)
+    if not any(name.startswith("config.") for name in properties):
+        return properties
     from wirebroker.config.rows.row import ConfigError  # noqa: PLC0415 - few clients have providers
     from wirebroker.config.sources.sources import without_placeholders  # noqa: PLC0415 - likewise
 
     try:
-        return without_placeholders(given, os.environ)
+        return without_placeholders(properties, os.environ)
     except ConfigError as error:
         raise click.UsageError(f"a client property cannot be used: {error}") from None
 

@@ -63,16 +63,16 @@ class ScriptCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the flags; a unique prefix of a flag means that flag."""
         is_run = not ctx.resilient_parsing  # shell completion parses unfinished arguments
-        if is_run and not args and any(each.required for each in self.params):
+        if is_run and not args and any(param.required for param in self.params):
             raise click.UsageError("flags are missing", ctx)
-        whole = [self.whole(each) for each in args]
+        full_args = [self.whole(argument) for argument in args]
         if is_run and not self.takes_repeats:
-            self._check_repeats(ctx, whole)
-        return super().parse_args(ctx, whole)
+            self._check_repeats(ctx, full_args)
+        return super().parse_args(ctx, full_args)
 
     def _check_repeats(self, ctx: click.Context, args: list[str]) -> None:
         _, _, order = self.make_parser(ctx).parse_args(list(args))
-        single = [each for each in order if isinstance(each, click.Option) and takes_one(each)]
+        single = [param for param in order if isinstance(param, click.Option) and takes_one(param)]
         for option in single:
             if single.count(option) > 1:
                 name = option.opts[0].lstrip("-")
@@ -90,10 +90,10 @@ class ScriptCommand(click.Command):
     def whole(self, argument: str) -> str:
         """Return the full name of an abbreviated flag; other words unchanged."""
         name, equals, value = argument.partition("=")
-        flags = [flag for each in self.params for flag in each.opts]
+        flags = [flag for param in self.params for flag in param.opts]
         if not name.startswith("--") or name in flags:
             return argument
-        longer = [each for each in flags if each.startswith(name)]
+        longer = [flag for flag in flags if flag.startswith(name)]
         return f"{longer[0]}{equals}{value}" if len(longer) == 1 else argument
 
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 def tabbed(titles: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
     """Return the lines of a table, titles first."""
-    texts = [list(titles), *([str(each) for each in row] for row in rows)]
+    texts = [list(titles), *([str(value) for value in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
     return [
         "".join(f"{text.ljust(width)}\t" for text, width in zip(row, widths, strict=True))
@@ -18,12 +18,12 @@ def tabbed(titles: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]
     ]
 
 
-def padded(rows: Sequence[Sequence[object]], least: Sequence[int]) -> list[str]:
+def padded(rows: Sequence[Sequence[object]], min_widths: Sequence[int]) -> list[str]:
     """Return rows, titles first, with columns of at least the given widths."""
-    texts = [["null" if each is None else str(each) for each in row] for row in rows]
+    texts = [["null" if value is None else str(value) for value in row] for row in rows]
     widths = [
         max(width, *map(len, column))
-        for width, column in zip(least, zip(*texts, strict=True), strict=True)
+        for width, column in zip(min_widths, zip(*texts, strict=True), strict=True)
     ]
     return [
         " ".join(text.ljust(width) for text, width in zip(row, widths, strict=True))

@@ -23,11 +23,11 @@ def topic_filter(
         click.UsageError: The expression is invalid.
     """
     try:
-        wanted = re.compile((text or ".*").strip().strip("\"'").replace(",", "|").replace(" ", ""))
+        pattern = re.compile((text or ".*").strip().strip("\"'").replace(",", "|").replace(" ", ""))
     except re.error as error:
         raise click.UsageError(f"{text} is no regular expression: {error}") from None
 
     def is_wanted(name: str, is_internal: bool) -> bool:
-        return bool(wanted.fullmatch(name)) and not (is_internal and exclude_internal)
+        return bool(pattern.fullmatch(name)) and not (is_internal and exclude_internal)
 
     return is_wanted

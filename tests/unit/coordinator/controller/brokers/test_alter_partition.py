@@ -30,8 +30,11 @@ def ask(controller, isr, *, broker_id=1, broker_epoch=None, version=3, **fields)
     }
     if version == 3:
         values["new_isr_with_epochs"] = [
-            {"broker_id": each, "broker_epoch": brokers[each].epoch if each in brokers else 1}
-            for each in isr
+            {
+                "broker_id": replica,
+                "broker_epoch": brokers[replica].epoch if replica in brokers else 1,
+            }
+            for replica in isr
         ]
     else:
         values["new_isr"] = isr
@@ -62,7 +65,7 @@ def test_a_leader_shrinks_and_grows_its_isr_within_its_epoch(controller, version
         assert (result["leader_id"], result["leader_epoch"]) == (1, 0)
 
 
-def test_what_is_so_already_writes_nothing(controller):
+def test_unchanged_isr_writes_nothing(controller):
     code, result = ask(controller, [1, 2, 3])
     assert (code, result["isr"], controller.records) == (ErrorCode.NONE, [1, 2, 3], [])
 
@@ -78,13 +81,13 @@ def test_what_is_so_already_writes_nothing(controller):
         ({"partition_index": 1}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
     ],
 )
-def test_whoever_is_of_another_epoch_is_fenced_off(controller, fields, code):
+def test_request_with_another_epoch_is_fenced(controller, fields, code):
     assert ask(controller, [1, 2], **fields)[0] is code
     assert not controller.records
 
 
 @pytest.mark.parametrize("isr", [[2, 3], [1, 1], [1, 4], []])
-def test_an_isr_has_the_leader_once_and_replicas_only(controller, isr):
+def test_isr_must_have_the_leader_once_and_only_replicas(controller, isr):
     assert ask(controller, isr)[0] is ErrorCode.INVALID_REQUEST
 
 
@@ -94,7 +97,7 @@ def test_the_leader_alone_changes_its_isr(controller):
     assert ask(controller, [1], broker_epoch=999)[0] is ErrorCode.STALE_BROKER_EPOCH
 
 
-def test_who_is_fenced_stopping_or_another_incarnation_is_not_in_sync(controller):
+def test_fenced_stopping_or_restarted_broker_cannot_join_isr(controller):
     ask(controller, [1, 3])
     members = [{"broker_id": 1, "broker_epoch": -1}, {"broker_id": 2, "broker_epoch": 1}]
     assert ask(controller, [], new_isr_with_epochs=members)[0] is ErrorCode.INELIGIBLE_REPLICA
@@ -102,7 +105,7 @@ def test_who_is_fenced_stopping_or_another_incarnation_is_not_in_sync(controller
     assert ask(controller, [1, 2, 3])[0] is ErrorCode.INELIGIBLE_REPLICA
 
 
-def test_a_topic_that_is_gone_is_told_by_its_id(controller):
+def test_deleted_topic_is_reported_by_its_id(controller):
     epoch = controller.image.brokers[1].epoch
     topics = [{"topic_id": bytes(15) + b"\x63", "partitions": [{"partition_index": 0}]}]
     answer = controller.ask(ApiKey.ALTER_PARTITION, broker_id=1, broker_epoch=epoch, topics=topics)

@@ -21,7 +21,7 @@ def state(controller, name="t", index=0):
 
 
 def kinds(controller):
-    return [each.type.name for each in controller.records]
+    return [record.type.name for record in controller.records]
 
 
 def restart(controller, node_id, **fields):
@@ -49,14 +49,14 @@ def test_the_broker_epoch_is_the_offset_of_the_registration():
         ({"features": []}, ErrorCode.UNSUPPORTED_VERSION),
     ],
 )
-def test_who_cannot_be_a_member_is_refused(fields, code):
+def test_registration_with_invalid_fields_is_refused(fields, code):
     controller = InstantController(LEVELS)
     controller.register(1)
     assert controller.register(2, **fields) == {"error_code": code}
     assert 2 not in controller.image.brokers
 
 
-def test_two_that_are_alive_cannot_be_one_broker():
+def test_second_live_broker_with_the_same_id_is_refused():
     controller = InstantController(LEVELS)
     controller.serve(1)
     assert restart(controller, 1) == {"error_code": ErrorCode.DUPLICATE_BROKER_REGISTRATION}
@@ -67,7 +67,7 @@ def test_two_that_are_alive_cannot_be_one_broker():
     assert restart(controller, 1)["broker_epoch"] > epoch
 
 
-def test_the_controllers_own_broker_has_died_with_the_controller_before():
+def test_restarted_controller_accepts_its_own_broker_once():
     controller = InstantController(LEVELS, broker(1), node_id=1)
     assert "broker_epoch" in controller.register(1)
     assert restart(controller, 1) == {"error_code": ErrorCode.DUPLICATE_BROKER_REGISTRATION}
@@ -121,7 +121,7 @@ def test_a_clean_stop_gives_leaderships_away_before_the_broker_is_fenced():
     controller.create("t", [1])
     answer = controller.heartbeat(1, want_shut_down=True)
     assert (answer["should_shut_down"], answer["is_fenced"]) == (False, False)
-    changes = [(each.type.name, each.version) for each in controller.records]
+    changes = [(record.type.name, record.version) for record in controller.records]
     assert changes == [("BROKER_REGISTRATION_CHANGE", 1), ("PARTITION_CHANGE", 2)]
     node = controller.image.brokers[1]
     assert (node.fenced, node.in_controlled_shutdown) == (False, True)
@@ -130,7 +130,7 @@ def test_a_clean_stop_gives_leaderships_away_before_the_broker_is_fenced():
     assert controller.image.brokers[1].fenced
 
 
-def test_who_leads_nothing_may_stop_at_once():
+def test_broker_leading_nothing_may_stop_at_once():
     controller = InstantController(LEVELS)
     controller.serve(1)
     assert controller.heartbeat(1, want_shut_down=True)["should_shut_down"]
@@ -139,7 +139,7 @@ def test_who_leads_nothing_may_stop_at_once():
     assert not controller.records
 
 
-def test_one_that_is_stopping_and_leads_again_gives_it_away_again():
+def test_stopping_broker_that_leads_again_loses_leadership_again():
     controller = InstantController(LEVELS)
     controller.serve(1)
     controller.create("t", [1])
@@ -152,21 +152,21 @@ def test_one_that_is_stopping_and_leads_again_gives_it_away_again():
     assert controller.heartbeat(1, want_shut_down=True)["should_shut_down"]
 
 
-def test_others_take_over_and_know_it_before_a_broker_stops():
+def test_broker_stops_after_new_leaders_have_caught_up():
     controller = InstantController(LEVELS)
     controller.serve(1, 2)
     controller.create("t", [1, 2])
-    behind = controller.image.offset - 1
+    stale_offset = controller.image.offset - 1
     controller.heartbeat(1, want_shut_down=True)
     assert state(controller) == (2, (2,), 1)
     assert not controller.heartbeat(1, want_shut_down=True)["should_shut_down"]
-    controller.heartbeat(2, current_metadata_offset=behind)
+    controller.heartbeat(2, current_metadata_offset=stale_offset)
     assert not controller.heartbeat(1, want_shut_down=True)["should_shut_down"]
     controller.heartbeat(2)
     assert controller.heartbeat(1, want_shut_down=True)["should_shut_down"]
 
 
-def test_the_controllers_own_broker_knows_what_is_committed_without_a_heartbeat():
+def test_controllers_own_broker_counts_as_caught_up():
     controller = InstantController(LEVELS, node_id=2)
     controller.serve(1, 2)
     controller.create("t", [1, 2])
@@ -175,7 +175,7 @@ def test_the_controllers_own_broker_knows_what_is_committed_without_a_heartbeat(
     assert controller.heartbeat(1, want_shut_down=True)["should_shut_down"]
 
 
-def test_a_broker_that_serves_again_leads_what_nobody_leads_and_no_more():
+def test_returning_broker_leads_only_leaderless_partitions():
     controller = InstantController(LEVELS)
     controller.serve(1, 2)
     controller.create("t", [1, 2], [2, 1])
@@ -198,7 +198,7 @@ def test_a_broker_that_asks_to_be_fenced_leads_no_more():
     assert kinds(controller) == ["PARTITION_CHANGE", "BROKER_REGISTRATION_CHANGE"]
 
 
-def test_who_is_unregistered_is_in_no_isr():
+def test_unregistered_broker_is_in_no_isr():
     controller = InstantController(LEVELS)
     controller.serve(1, 2)
     controller.create("t", [1, 2])
@@ -213,7 +213,10 @@ def controllers(level=33):
     """Return the active controller 3 of a cluster in which 3 and 4 are registered."""
     controller = InstantController(feature_level("metadata.version", level), node_id=3)
     controller.write(
-        [metadata_record(RecordType.REGISTER_CONTROLLER, controller_id=each) for each in (3, 4)]
+        [
+            metadata_record(RecordType.REGISTER_CONTROLLER, controller_id=controller_id)
+            for controller_id in (3, 4)
+        ]
     )
     return controller
 
@@ -242,7 +245,7 @@ def test_a_controller_that_cannot_be_unregistered_stays(level, node_id, error):
     assert set(controller.image.controllers) == {3, 4}
 
 
-def test_sessions_end_unless_the_brokers_are_heard_of():
+def test_broker_sessions_expire_without_heartbeats():
     controller = InstantController(LEVELS, node_id=3)
     controller.serve(1, 2, 3)
     sessions = controller.rules.sessions
@@ -251,7 +254,11 @@ def test_sessions_end_unless_the_brokers_are_heard_of():
     timers, image = sessions.timers, controller.image
     assert timers.take_due(SESSION_MS - 1) is None
     assert timers.take_due(SESSION_MS) == 1
-    assert [sessions.is_silent(each, image, SESSION_MS) for each in (1, 2, 3)] == [1, 0, 0]
+    assert [sessions.is_silent(broker_id, image, SESSION_MS) for broker_id in (1, 2, 3)] == [
+        1,
+        0,
+        0,
+    ]
     assert sessions.look_at(1, image, SESSION_MS)
     assert timers.take_due(SESSION_MS + 999) is None
     controller.ask(ApiKey.UNREGISTER_BROKER, broker_id=1)
@@ -282,7 +289,7 @@ def test_with_eligible_leader_replicas_the_last_replica_leaves_the_isr():
     assert (partition.eligible_leader_replicas, partition.last_known_elr) == ((), ())
 
 
-def test_who_may_have_lost_records_is_eligible_no_more_but_the_last_known_leader_leads():
+def test_unclean_broker_leaves_elr_but_last_known_leader_leads():
     controller = InstantController(LEVELS, ELR)
     controller.serve(1)
     controller.create("t", [1])

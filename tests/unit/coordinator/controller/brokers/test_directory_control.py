@@ -25,20 +25,22 @@ def cluster(*levels: Any) -> InstantController:
     controller = InstantController(LEVELS, *levels)
     controller.register(1, log_dirs=[ONE, TWO])
     controller.register(2, log_dirs=[OTHER])
-    for each in (1, 2):
-        assert not controller.heartbeat(each)["is_fenced"]
+    for broker_id in (1, 2):
+        assert not controller.heartbeat(broker_id)["is_fenced"]
     controller.create("t", [1, 2], [1, 2])
     return controller
 
 
-def assign(controller: InstantController, node_id: int = 1, **places: bytes) -> dict[str, Any]:
+def assign(
+    controller: InstantController, node_id: int = 1, **directory_ids: bytes
+) -> dict[str, Any]:
     topic_id = controller.image.topics["t"].topic_id
     directories = [
         {
             "id": directory,
             "topics": [{"topic_id": topic_id, "partitions": [{"partition_index": int(name[1:])}]}],
         }
-        for name, directory in places.items()
+        for name, directory in directory_ids.items()
     ]
     return ask(controller, directories, node_id=node_id)
 
@@ -54,19 +56,19 @@ def ask(controller: InstantController, directories: list[Any], node_id: int = 1)
 
 def errors(answer: dict[str, Any]) -> list[int]:
     return [
-        each["error_code"]
+        partition["error_code"]
         for directory in answer["directories"]
         for topic in directory["topics"]
-        for each in topic["partitions"]
+        for partition in topic["partitions"]
     ]
 
 
 def state(controller: InstantController, index: int) -> tuple[int, tuple[int, ...]]:
-    found = partition_of(controller.image, "t", index)
-    return found.leader, found.isr
+    partition = partition_of(controller.image, "t", index)
+    return partition.leader, partition.isr
 
 
-def test_a_broker_says_where_its_replicas_lie():
+def test_broker_reports_directories_of_its_replicas():
     controller = cluster()
     before = partition_of(controller.image, "t", 0)
     assert before.directories == (UNASSIGNED_DIRECTORY, OTHER)
@@ -80,13 +82,13 @@ def test_a_broker_says_where_its_replicas_lie():
     assert not controller.records
 
 
-def test_what_is_no_replica_of_the_broker_is_refused_by_itself():
+def test_foreign_replicas_are_refused_individually():
     controller = cluster()
     controller.create("other", [2])
-    known = controller.image.topics["t"].topic_id
+    topic_id = controller.image.topics["t"].topic_id
     other = controller.image.topics["other"].topic_id
     topics = [
-        {"topic_id": known, "partitions": [{"partition_index": 0}, {"partition_index": 7}]},
+        {"topic_id": topic_id, "partitions": [{"partition_index": 0}, {"partition_index": 7}]},
         {"topic_id": other, "partitions": [{"partition_index": 0}]},
         {"topic_id": bytes([9]) * 16, "partitions": [{"partition_index": 0}]},
     ]
@@ -100,7 +102,7 @@ def test_what_is_no_replica_of_the_broker_is_refused_by_itself():
     assert len(controller.records) == 1
 
 
-def test_another_incarnation_assigns_nothing():
+def test_stale_incarnation_cannot_assign_directories():
     controller = cluster()
     answer = controller.ask(
         ApiKey.ASSIGN_REPLICAS_TO_DIRS, broker_id=1, broker_epoch=0, directories=[]
@@ -109,7 +111,7 @@ def test_another_incarnation_assigns_nothing():
 
 
 @pytest.mark.parametrize(("level", "error"), [(16, ErrorCode.UNSUPPORTED_VERSION), (17, 0)])
-def test_a_cluster_that_knows_no_directories_yet_takes_none(level: int, error: int):
+def test_directory_assignment_needs_its_metadata_version(level: int, error: int):
     controller = InstantController(feature_level("metadata.version", level))
     controller.serve(1)
     controller.create("t", [1])
@@ -117,7 +119,7 @@ def test_a_cluster_that_knows_no_directories_yet_takes_none(level: int, error: i
     assert bool(controller.records) == (not error)
 
 
-def test_what_lies_in_a_failed_directory_is_led_by_others():
+def test_partitions_in_failed_directory_get_other_leaders():
     controller = cluster()
     assign(controller, p0=ONE, p1=TWO)
     assert not controller.heartbeat(1, offline_log_dirs=[TWO])["is_fenced"]
@@ -128,15 +130,15 @@ def test_what_lies_in_a_failed_directory_is_led_by_others():
     assert not controller.records
 
 
-def test_a_broker_says_which_directories_are_cordoned():
+def test_broker_reports_cordoned_directories():
     controller = cluster()
     controller.heartbeat(1)
     assert not controller.records
-    for said in ([ONE], [ONE, TWO], []):
-        assert not controller.heartbeat(1, cordoned_log_dirs=said)["is_fenced"]
-        assert [each.body.cordoned_log_dirs for each in controller.records] == [said]
-        assert controller.image.brokers[1].cordoned_log_directories == tuple(said)
-        controller.heartbeat(1, cordoned_log_dirs=said[::-1])
+    for directories in ([ONE], [ONE, TWO], []):
+        assert not controller.heartbeat(1, cordoned_log_dirs=directories)["is_fenced"]
+        assert [record.body.cordoned_log_dirs for record in controller.records] == [directories]
+        assert controller.image.brokers[1].cordoned_log_directories == tuple(directories)
+        controller.heartbeat(1, cordoned_log_dirs=directories[::-1])
         controller.heartbeat(1)  # an older version, which does not report directories
         assert not controller.records
     controller.register(1, log_dirs=[ONE, TWO])
@@ -148,7 +150,7 @@ def test_a_broker_says_which_directories_are_cordoned():
     assert not older.records
 
 
-def test_a_replica_that_nobody_has_placed_yet_stays():
+def test_replica_without_a_known_directory_keeps_leading():
     controller = cluster()
     controller.heartbeat(1, offline_log_dirs=[TWO])
     assert state(controller, 0) == (1, (1, 2))
@@ -158,7 +160,7 @@ def test_a_replica_that_nobody_has_placed_yet_stays():
 
 
 @pytest.mark.parametrize("levels", [(), (ELR,)])
-def test_what_had_no_other_replica_leads_again_when_the_directory_is_back(levels):
+def test_sole_replica_leads_again_when_its_directory_returns(levels):
     controller = cluster(*levels)
     controller.create("single", [1])
     topic_id = controller.image.topics["single"].topic_id
@@ -179,7 +181,7 @@ def test_what_had_no_other_replica_leads_again_when_the_directory_is_back(levels
         assert partition_of(controller.image, "single", 0).leader == leader
 
 
-def test_who_fails_in_a_heartbeat_gets_what_else_it_wants_by_the_next():
+def test_heartbeat_with_failed_directory_defers_the_shutdown_request():
     controller = cluster()
     assign(controller, p0=ONE, p1=TWO)
     answer = controller.heartbeat(1, offline_log_dirs=[TWO], want_shut_down=True)

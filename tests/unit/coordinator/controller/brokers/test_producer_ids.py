@@ -19,7 +19,7 @@ ASKED = SimpleNamespace(broker_id=1, broker_epoch=5)
 
 
 @pytest.mark.parametrize("asked", [(1, 4), (2, 5)])
-def test_a_broker_that_is_not_this_incarnation_gets_none(asked):
+def test_stale_broker_epoch_gets_no_producer_ids(asked):
     request = SimpleNamespace(broker_id=asked[0], broker_epoch=asked[1])
     with pytest.raises(KafkaError) as raised:
         complete(allocate_producer_ids(request, one_broker()))
@@ -30,8 +30,8 @@ def test_blocks_follow_each_other_and_name_the_broker():
     image = one_broker()
     first, image, records = run(allocate_producer_ids(ASKED, image), image)
     second, _, _ = run(allocate_producer_ids(ASKED, image), image)
-    assert [each["producer_id_start"] for each in (first, second)] == [0, BLOCK_SIZE]
-    assert [each["producer_id_len"] for each in (first, second)] == [BLOCK_SIZE] * 2
+    assert [block["producer_id_start"] for block in (first, second)] == [0, BLOCK_SIZE]
+    assert [block["producer_id_len"] for block in (first, second)] == [BLOCK_SIZE] * 2
     body = records[0].body
     assert (body.broker_id, body.broker_epoch, body.next_producer_id) == (1, 5, BLOCK_SIZE)
 
@@ -45,14 +45,14 @@ def test_ids_come_out_of_blocks_one_by_one():
     assert ids.take() == 9
 
 
-def test_a_block_below_the_last_one_is_a_mistake_of_ours():
+def test_block_below_the_last_one_is_an_assertion_error():
     ids = ProducerIds()
     ids.offer(ProducerIdBlock(5, 2))
     with pytest.raises(AssertionError):
         ids.offer(ProducerIdBlock(6, 2))
 
 
-def test_the_last_block_is_the_end():
+def test_last_block_exhausts_the_producer_ids():
     record = metadata_record(
         RecordType.PRODUCER_IDS, broker_id=1, broker_epoch=1, next_producer_id=2**63 - 1000
     )

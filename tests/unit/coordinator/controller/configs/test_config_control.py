@@ -14,7 +14,7 @@ from wirebroker.coordinator.controller.configs.config_control import (
     SET,
     SUBTRACT,
     alter_configs,
-    not_for_others,
+    locally_refused_configs,
 )
 from wirebroker.coordinator.controller.features.feature_control import feature_level
 from wirebroker.coordinator.controller.image.cluster_image import ResourceType, config_record
@@ -79,7 +79,7 @@ def test_a_resource_changes_as_a_whole_or_not_at_all():
         resource(TOPIC, "a", ("retention.ms", SET, "7"), ("segment.ms", SET, "soon")),
         resource(BROKER, "", ("message.max.bytes", SET, "2000")),
     )
-    assert [each["error_code"] for each in results] == [ErrorCode.INVALID_CONFIG, 0]
+    assert [result["error_code"] for result in results] == [ErrorCode.INVALID_CONFIG, 0]
     assert image.topic_config("a") == {"retention.ms": "5000"}
     assert image.config(BROKER, "") == {"message.max.bytes": "2000"}
 
@@ -89,7 +89,7 @@ def test_a_resource_that_comes_twice_is_refused_twice():
         resource(TOPIC, "a", ("retention.ms", SET, "7")),
         resource(TOPIC, "a", ("segment.ms", SET, "7")),
     )
-    assert [each["error_code"] for each in results] == [ErrorCode.INVALID_REQUEST] * 2
+    assert [result["error_code"] for result in results] == [ErrorCode.INVALID_REQUEST] * 2
     assert records == []
 
 
@@ -123,7 +123,7 @@ def test_a_resource_that_comes_twice_is_refused_twice():
         (resource(BROKER, "1", ("message.max.bytes", APPEND, "2")), ErrorCode.INVALID_CONFIG),
     ],
 )
-def test_what_cannot_be_changed_is_refused_with_kafkas_code(asked, code):
+def test_invalid_config_change_is_refused_with_kafkas_error_code(asked, code):
     [result], _, records = alter(asked)
     assert ErrorCode(result["error_code"]) is code
     assert result["error_message"]
@@ -140,11 +140,11 @@ def test_an_unknown_operation_on_a_topic_is_answered_as_kafka_answers_it():
 def test_broker_configs_are_written_even_if_they_stay_the_same():
     _, image, _ = alter(resource(BROKER, "1", ("message.max.bytes", SET, "2000")))
     _, _, records = alter(resource(BROKER, "1", ("message.max.bytes", SET, "2000")), image=image)
-    assert [each.body.value for each in records] == ["2000"]
+    assert [record.body.value for record in records] == ["2000"]
 
 
-def test_the_broker_that_is_asked_refuses_what_is_another_ones():
-    asked = request(
+def test_receiving_broker_refuses_configs_of_other_brokers():
+    body = request(
         resources=[
             resource(BROKER, "2", ("message.max.bytes", SET, "2000")),
             resource(BROKER, "1", ("message.max.bytes", SET, "2000")),
@@ -153,28 +153,31 @@ def test_the_broker_that_is_asked_refuses_what_is_another_ones():
             resource(BROKER, "one", ("message.max.bytes", SET, "2000")),
         ]
     )
-    refused = in_one_go(not_for_others(asked, one_broker(), CONFIG, node_id=1))
+    refused = in_one_go(locally_refused_configs(body, one_broker(), CONFIG, node_id=1))
     assert list(refused) == [0, 4]
-    assert {each.code for each in refused.values()} == {ErrorCode.INVALID_REQUEST}
+    assert {error.code for error in refused.values()} == {ErrorCode.INVALID_REQUEST}
 
 
-def test_the_broker_that_is_asked_judges_its_own_by_its_settings_wherever_the_controller_is():
+def test_receiving_broker_validates_its_own_configs():
     config = Config({"num.io.threads": "2"})
-    for threads, places in (("4", []), ("5", [0])):
-        asked = request(resources=[resource(BROKER, "1", ("num.io.threads", SET, threads))])
-        assert list(in_one_go(not_for_others(asked, one_broker(), config, node_id=1))) == places
-    asked = request(resources=[resource(BROKER, "1", ("node.id", SET, "1"))])
-    assert list(in_one_go(not_for_others(asked, one_broker(), config, node_id=1))) == [0]
+    for threads, refused in (("4", []), ("5", [0])):
+        body = request(resources=[resource(BROKER, "1", ("num.io.threads", SET, threads))])
+        assert (
+            list(in_one_go(locally_refused_configs(body, one_broker(), config, node_id=1)))
+            == refused
+        )
+    body = request(resources=[resource(BROKER, "1", ("node.id", SET, "1"))])
+    assert list(in_one_go(locally_refused_configs(body, one_broker(), config, node_id=1))) == [0]
 
 
-def test_another_broker_s_configs_are_changed_when_it_has_asked():
+def test_forwarded_configs_of_another_broker_are_changed():
     image = one_broker(broker(2, log_directories=(bytes(16),)))
-    asked = resource(BROKER, "2", ("message.max.bytes", SET, "2000"))
-    [result], after, _ = alter(asked, image=image)
+    change = resource(BROKER, "2", ("message.max.bytes", SET, "2000"))
+    [result], after, _ = alter(change, image=image)
     assert result["error_code"] == 0
     assert after.config(BROKER, "2") == {"message.max.bytes": "2000"}
-    asked = resource(BROKER, "2", ("log.dirs", SET, "x"))
-    [result], _, _ = alter(asked, image=image)
+    change = resource(BROKER, "2", ("log.dirs", SET, "x"))
+    [result], _, _ = alter(change, image=image)
     assert result["error_code"] == ErrorCode.INVALID_REQUEST
 
 
@@ -200,11 +203,11 @@ def test_cordoned_directories_are_for_clusters_that_know_of_them(level, error, c
         ("data", (SET, ""), ErrorCode.NONE),
     ],
 )
-def test_who_asks_a_controller_itself_may_take_cordoned_directories_back(before, change, error):
-    known = [] if before is None else [config_record(BROKER, "1", "cordoned.log.dirs", before)]
-    image = one_broker(feature_level("metadata.version", 30), *known)
-    asked = resource(BROKER, "1", ("cordoned.log.dirs", *change))
-    body = request(resources=[asked], validate_only=False)
+def test_direct_controller_request_may_only_uncordon_directories(before, change, error):
+    stored = [] if before is None else [config_record(BROKER, "1", "cordoned.log.dirs", before)]
+    image = one_broker(feature_level("metadata.version", 30), *stored)
+    config_change = resource(BROKER, "1", ("cordoned.log.dirs", *change))
+    body = request(resources=[config_change], validate_only=False)
     config = Config({"log.dirs": "data"})
     [result], _, records = run(alter_configs(body, image, config, node_id=1, is_direct=True), image)
     assert result["error_code"] == error
@@ -229,8 +232,8 @@ PROVIDED = Config(
 def test_a_request_cannot_set_a_placeholder_of_a_config_provider(name, config, is_refused):
     change = resource(BROKER, name, ("metric.name", SET, "a ${env:HOME}"))
     body = request(resources=[change], validate_only=False)
-    at_broker = in_one_go(not_for_others(body, BASE, config, node_id=1))
-    assert [each.code for each in at_broker.values()] == [ErrorCode.INVALID_REQUEST] * is_refused
+    at_broker = in_one_go(locally_refused_configs(body, BASE, config, node_id=1))
+    assert [error.code for error in at_broker.values()] == [ErrorCode.INVALID_REQUEST] * is_refused
     [result], _, records = run(alter_configs(body, BASE, config, node_id=1), BASE)
     assert bool(result["error_code"]) is is_refused
     assert bool(records) is not is_refused
@@ -241,7 +244,7 @@ def test_a_request_cannot_set_a_placeholder_of_a_config_provider(name, config, i
 @pytest.mark.parametrize("name", ["1", ""])
 def test_a_request_cannot_complete_a_placeholder_by_appending(name):
     before = ("config.providers", "${env:A"), ("log.cleaner.threads", "1")
-    image = one_broker(*(config_record(BROKER, name, *each) for each in before))
+    image = one_broker(*(config_record(BROKER, name, *pair) for pair in before))
     change = resource(BROKER, name, ("config.providers", APPEND, "B}"))
     body = request(resources=[change], validate_only=False)
     [result], _, records = run(alter_configs(body, image, PROVIDED, node_id=1), image)

@@ -70,7 +70,7 @@ def test_a_request_that_only_validates_changes_nothing():
         [("transaction.version", 1, SAFE), ("nonsense.version", 1, UPGRADE)],
     ],
 )
-def test_what_cannot_be_is_refused_with_all_that_was_asked_with_it(levels):
+def test_invalid_level_refuses_the_whole_request(levels):
     with pytest.raises(KafkaError) as raised:
         update(*levels)
     assert raised.value.code is ErrorCode.INVALID_UPDATE_VERSION
@@ -81,7 +81,7 @@ def test_a_downgrade_cannot_lead_to_a_higher_level():
         update(("transaction.version", 2, SAFE), at=1)
 
 
-def test_the_present_level_may_be_asked_for_by_any_name():
+def test_current_level_may_be_requested_with_any_upgrade_type():
     for kind in (UPGRADE, SAFE, UNSAFE):
         assert update(("transaction.version", 2, kind))["transaction.version"] == 2
 
@@ -116,7 +116,7 @@ def test_metadata_version_is_lowered_only_to_a_level_with_the_same_records(at, t
     assert controller.image.features["metadata.version"] == level
 
 
-def test_what_a_broker_does_not_support_is_not_finalized():
+def test_level_unsupported_by_a_broker_is_not_finalized():
     controller = InstantController(
         feature_level("metadata.version", 30),
         broker(1, features={"metadata.version": (7, 30), ELR: (0, 1)}),
@@ -136,7 +136,7 @@ def test_eligible_leader_replicas_need_a_metadata_version():
     assert change(controller, (ELR, 1, UPGRADE), ("metadata.version", 23, UPGRADE))[0] == 0
 
 
-def test_an_existing_cluster_that_gets_eligible_leaders_has_one_minimum_for_all_brokers():
+def test_enabling_elr_makes_min_insync_replicas_cluster_wide():
     controller = InstantController(
         feature_level("metadata.version", 30),
         config_record(ResourceType.BROKER, "1", MINIMUM, "3"),
@@ -145,14 +145,14 @@ def test_an_existing_cluster_that_gets_eligible_leaders_has_one_minimum_for_all_
         config=Config({"log.dirs": "data", MINIMUM: "2"}, this_broker={MINIMUM: "3"}),
     )
     assert change(controller, (ELR, 1, UPGRADE))[0] is ErrorCode.NONE
-    assert [each.type.name for each in controller.records] == ["CONFIG"] * 3 + ["FEATURE_LEVEL"]
+    assert [record.type.name for record in controller.records] == ["CONFIG"] * 3 + ["FEATURE_LEVEL"]
     assert controller.image.configs == {
         (ResourceType.BROKER, ""): {MINIMUM: "2"},
         (ResourceType.BROKER, "1"): {"log.cleaner.threads": "2"},
     }
     # The existing ones stay.
     assert change(controller, (ELR, 1, UPGRADE))[0] is ErrorCode.NONE
-    assert [each.type.name for each in controller.records] == ["FEATURE_LEVEL"]
+    assert [record.type.name for record in controller.records] == ["FEATURE_LEVEL"]
 
 
 def set_minimum(controller, kind, name, value):
@@ -182,23 +182,25 @@ def with_eligible_leaders():
         (ResourceType.BROKER, "", {"t": (), "u": ()}),
     ],
 )
-def test_who_was_eligible_by_another_minimum_is_so_no_more(kind, name, eligible):
+def test_changed_minimum_clears_eligible_replicas(kind, name, eligible):
     controller = with_eligible_leaders()
     assert set_minimum(controller, kind, name, "2") is ErrorCode.NONE
-    found = {each: partition_of(controller.image, each).eligible_leader_replicas for each in "tu"}
-    assert found == eligible
+    replicas = {
+        topic: partition_of(controller.image, topic).eligible_leader_replicas for topic in "tu"
+    }
+    assert replicas == eligible
 
 
-def test_without_the_feature_nothing_is_said_of_eligible_leaders():
+def test_without_the_feature_no_eligible_leaders_are_recorded():
     controller = InstantController(feature_level("metadata.version", 30))
     controller.serve(1)
     controller.create("t", [1])
     assert set_minimum(controller, ResourceType.TOPIC, "t", "2") is ErrorCode.NONE
-    assert [each.type.name for each in controller.records] == ["CONFIG"]
+    assert [record.type.name for record in controller.records] == ["CONFIG"]
     assert set_minimum(controller, ResourceType.BROKER, "1", "2") is ErrorCode.NONE
 
 
-def test_who_was_eligible_when_the_feature_was_disabled_may_still_lead():
+def test_replica_eligible_when_elr_was_disabled_may_still_lead():
     controller = with_eligible_leaders()
     controller.heartbeat(2, want_fence=True)
     controller.heartbeat(1, want_fence=True)

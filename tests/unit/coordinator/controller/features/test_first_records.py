@@ -22,7 +22,7 @@ NEW_CLUSTER = {
 
 def test_an_empty_log_begins_with_the_feature_levels_in_a_transaction():
     records = activation_records(ClusterImage())
-    assert [each.type.name for each in records] == [
+    assert [record.type.name for record in records] == [
         "BEGIN_TRANSACTION",
         "FEATURE_LEVEL",
         "FEATURE_LEVEL",
@@ -43,7 +43,7 @@ def test_a_cluster_of_an_earlier_release_begins_with_its_features(release, level
     assert activation_records(image) == []
 
 
-def test_a_start_that_was_interrupted_begins_again():
+def test_interrupted_bootstrap_starts_over():
     records = activation_records(ClusterImage())
     image = image_of(*records[:2])
     again = activation_records(image)
@@ -85,7 +85,7 @@ def test_a_formatted_directory_says_which_levels_a_cluster_begins_with():
     assert image.configs[4, ""] == {"min.insync.replicas": "2"}
 
 
-def test_other_records_of_a_bootstrap_are_taken_too():
+def test_other_bootstrap_records_are_applied_too():
     levels = [feature_level("group.version", 1)]
     image = image_of(*activation_records(ClusterImage(), bootstrap=levels))
     assert image.features == {"metadata.version": 33, "group.version": 1}

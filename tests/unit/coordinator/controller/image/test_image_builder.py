@@ -42,9 +42,9 @@ def build(image, *records):
 
 def test_a_topic_has_its_partitions_and_is_found_by_name_and_id():
     image = one_broker(*topic("a", 1, partitions=2))
-    found = image.topics["a"]
-    assert found is image.topics_by_id[topic_id(1)]
-    assert list(found.partitions) == [0, 1]
+    by_name = image.topics["a"]
+    assert by_name is image.topics_by_id[topic_id(1)]
+    assert list(by_name.partitions) == [0, 1]
     assert partition_of(image, "a", 1).leader == 1
     assert image.partition("a", 2) is None
     assert image.partition("b", 0) is None
@@ -93,7 +93,7 @@ def test_a_replica_that_moves_in_has_no_directory_yet():
     assert partition.directories == (UNASSIGNED_DIRECTORY, DIRECTORY)
 
 
-def test_directories_in_a_change_win():
+def test_directories_of_a_change_record_apply():
     other = bytes([9]) * 16
     image = image_of(change(directories=[other]), base=one_broker(*topic("a", 1)))
     assert partition_of(image, "a").directories == (other,)
@@ -134,20 +134,20 @@ def test_a_topic_that_is_made_anew_is_both_deleted_and_created():
     )
     assert image.topics["a"].topic_id == topic_id(2)
     assert changed.created == {"a"}
-    assert [each.topic_id for each in changed.deleted] == [topic_id(1)]
+    assert [removed.topic_id for removed in changed.deleted] == [topic_id(1)]
 
 
-def test_a_topic_that_comes_and_goes_between_two_images_is_not_mentioned():
+def test_topic_created_and_removed_between_images_is_not_reported():
     _, changed = build(
         one_broker(), *topic("a", 1), metadata_record(KIND.REMOVE_TOPIC, topic_id=topic_id(1))
     )
     assert (changed.created, changed.deleted, changed.changed) == (set(), [], set())
 
 
-def test_new_partitions_are_changes_of_their_topic_but_not_of_a_new_one():
+def test_new_partitions_change_existing_topics_only():
     base = one_broker(*topic("a", 1))
-    more = topic("a", 1, partitions=2)[2]
-    _, changed = build(base, more, *topic("b", 2))
+    new_partition = topic("a", 1, partitions=2)[2]
+    _, changed = build(base, new_partition, *topic("b", 2))
     assert changed.changed == {"a"}
     assert changed.created == {"b"}
 
@@ -189,8 +189,8 @@ def test_a_broker_is_fenced_unfenced_and_unregistered():
     assert image.brokers[1].fenced
     image = image_of(metadata_record(KIND.UNFENCE_BROKER, id=1, epoch=5), base=image)
     assert not image.brokers[1].fenced
-    gone = metadata_record(KIND.UNREGISTER_BROKER, broker_id=1, broker_epoch=5)
-    assert image_of(gone, base=image).brokers == {}
+    unregistration = metadata_record(KIND.UNREGISTER_BROKER, broker_id=1, broker_epoch=5)
+    assert image_of(unregistration, base=image).brokers == {}
 
 
 def test_a_controller_that_is_unregistered_is_not_in_the_image():
@@ -198,11 +198,11 @@ def test_a_controller_that_is_unregistered_is_not_in_the_image():
         return metadata_record(KIND.REGISTER_CONTROLLER, controller_id=node_id)
 
     both = image_of(registered(7), registered(8))
-    gone = metadata_record(KIND.UNREGISTER_CONTROLLER, controller_id=7)
-    after = image_of(gone, base=both)
+    unregistration = metadata_record(KIND.UNREGISTER_CONTROLLER, controller_id=7)
+    after = image_of(unregistration, base=both)
     assert set(after.controllers) == {8}
     assert set(both.controllers) == {7, 8}
-    assert image_of(gone, base=after).controllers == after.controllers
+    assert image_of(unregistration, base=after).controllers == after.controllers
 
 
 def test_the_next_producer_id_starts_at_zero_and_follows_the_records():
@@ -264,7 +264,7 @@ KEPT = [
 
 
 @pytest.mark.parametrize(("record", "removal"), KEPT, ids=lambda each: each.type.name)
-def test_kinds_that_are_not_served_are_kept_for_snapshots_until_they_are_removed(record, removal):
+def test_unserved_record_types_are_kept_for_snapshots_until_removed(record, removal):
     image = image_of(record)
     assert list(to_records(image)) == [record]
     assert list(to_records(image_of(removal, base=image))) == []

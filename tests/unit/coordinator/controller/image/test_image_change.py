@@ -28,12 +28,14 @@ def isr_change(number, index, isr):
 
 def leaf_objects(mapping):
     """Return the ids of the parts that two maps share if they are unchanged."""
-    return {id(each) for each in (*mapping._buckets, *mapping._order)}
+    return {id(part) for part in (*mapping._buckets, *mapping._order)}
 
 
 def test_one_change_to_one_partition_of_10_000_copies_three_buckets():
-    names = [each for number in range(100) for each in topic(f"t{number}", number, partitions=100)]
-    image = image_of(broker(), *names)
+    records = [
+        record for number in range(100) for record in topic(f"t{number}", number, partitions=100)
+    ]
+    image = image_of(broker(), *records)
     after, change = build(image, isr_change(7, 3, [1, 2]))
     [(changed, partition)] = change.partitions()
     assert (changed.name, partition.before.isr, partition.after.isr) == ("t7", (1,), (1, 2))
@@ -58,10 +60,10 @@ def test_several_changes_to_one_partition_are_one():
     assert partition.after.partition_epoch == 2
 
 
-def test_new_partitions_have_nothing_before_them():
+def test_new_partitions_have_no_previous_state():
     image = image_of(broker(), *topic("a", 1))
-    _, more, *_ = topic("a", 1, partitions=2)[0:1] + topic("a", 1, partitions=2)[2:]
-    _, change = build(image, more, *topic("b", 2))
+    _, new_partition, *_ = topic("a", 1, partitions=2)[0:1] + topic("a", 1, partitions=2)[2:]
+    _, change = build(image, new_partition, *topic("b", 2))
     assert {(t.name, p.after.index, p.before) for t, p in change.partitions()} == {
         ("a", 1, None),
         ("b", 0, None),
@@ -69,13 +71,13 @@ def test_new_partitions_have_nothing_before_them():
     assert (change.created, change.changed) == ({"b"}, {"a"})
 
 
-def test_a_topic_made_and_removed_in_one_unit_never_was():
+def test_topic_created_and_removed_in_one_change_is_not_reported():
     remove = metadata_record(RecordType.REMOVE_TOPIC, topic_id=topic_id(1))
     _, change = build(ClusterImage(), *topic("a", 1), remove)
     assert (change.topics, change.deleted) == ({}, [])
 
 
-def test_a_removed_topic_is_told_as_it_was_with_its_configs():
+def test_removed_topic_is_reported_with_its_last_state_and_configs():
     image = image_of(broker(), *topic("a", 1), config_record(ResourceType.TOPIC, "a", "x", "1"))
     remove = metadata_record(RecordType.REMOVE_TOPIC, topic_id=topic_id(1))
     after, change = build(image, isr_change(1, 0, [1, 2]), remove, *topic("a", 2))
@@ -85,13 +87,13 @@ def test_a_removed_topic_is_told_as_it_was_with_its_configs():
     assert after.topic_config("a") == {}
 
 
-def test_configs_brokers_and_features_are_told_with_what_was_before():
+def test_config_broker_and_feature_changes_have_previous_values():
     key = (ResourceType.BROKER, "")
     image = image_of(broker(1), broker(2), config_record(*key, "x", "1"))
     level = metadata_record(RecordType.FEATURE_LEVEL, name="f", feature_level=2)
-    gone = metadata_record(RecordType.UNREGISTER_BROKER, broker_id=2, broker_epoch=5)
+    unregistration = metadata_record(RecordType.UNREGISTER_BROKER, broker_id=2, broker_epoch=5)
     after, change = build(
-        image, config_record(*key, "x", "2"), config_record(*key, "x", "3"), level, gone
+        image, config_record(*key, "x", "2"), config_record(*key, "x", "3"), level, unregistration
     )
     assert change.configs == {key: {"x": ConfigChange("1", "3")}}
     assert change.features == {"f": (0, 2)}
@@ -99,7 +101,7 @@ def test_configs_brokers_and_features_are_told_with_what_was_before():
     assert 2 not in after.brokers
 
 
-def test_between_two_images_are_their_topics_and_configs():
+def test_difference_of_two_images_has_topics_and_configs():
     def config(name, key, value):
         return config_record(ResourceType.TOPIC, name, key, value)
 
@@ -111,7 +113,7 @@ def test_between_two_images_are_their_topics_and_configs():
         config("a", "retention.ms", "1"),
         config("b", "retention.ms", "1"),
     )
-    after, told = build(
+    after, change = build(
         before,
         isr_change(1, 0, [1, 2]),
         metadata_record(RecordType.REMOVE_TOPIC, topic_id=topic_id(3)),
@@ -120,16 +122,16 @@ def test_between_two_images_are_their_topics_and_configs():
         *topic("d", 4),
         config("d", "retention.ms", "3"),
     )
-    found = change_between(before, after)
-    assert (found.deleted, found.topics) == (told.deleted, told.topics)
-    assert found.configs == {
+    difference = change_between(before, after)
+    assert (difference.deleted, difference.topics) == (change.deleted, change.topics)
+    assert difference.configs == {
         (ResourceType.TOPIC, "a"): {
             "retention.ms": ConfigChange("1", None),
             "segment.ms": ConfigChange(None, "2"),
         },
         (ResourceType.TOPIC, "d"): {"retention.ms": ConfigChange(None, "3")},
     }
-    assert found.configs == told.configs
+    assert difference.configs == change.configs
     assert change_between(after, after) == change_between(before, before)
 
 

@@ -27,8 +27,8 @@ def large(count):
 
 def entries_that_differ(before, after):
     """Count the entries in buckets, and the keys in chunks, that are no longer shared."""
-    shared = {id(each) for each in (*before._buckets, *before._order)}
-    return sum(len(each) for each in (*after._buckets, *after._order) if id(each) not in shared)
+    shared = {id(part) for part in (*before._buckets, *before._order)}
+    return sum(len(part) for part in (*after._buckets, *after._order) if id(part) not in shared)
 
 
 def test_a_small_map_is_a_dict_and_a_large_one_is_not():
@@ -58,7 +58,7 @@ def test_a_key_that_is_set_again_keeps_its_place_and_a_new_one_comes_last():
         after["k0"]
 
 
-def test_an_edit_shows_what_it_has_changed_by_now():
+def test_edit_reads_its_own_changes():
     edit = MapEdit(large(100))
     edit["k1"] = -1
     edit.discard("k2")
@@ -73,7 +73,7 @@ def test_an_edit_shows_what_it_has_changed_by_now():
         edit["k2"]
 
 
-def test_any_history_leaves_what_a_dict_would_have():
+def test_any_edit_history_equals_a_dict():
     for seed in range(30):
         chance = random.Random(seed)
         model: dict[int, float] = {}

@@ -32,15 +32,17 @@ NOW = Moment(0, 0)
 
 
 def elect(image, wishes, election_type=PREFERRED):
-    asked = None
+    topic_partitions = None
     if wishes is not None:
-        asked = [SimpleNamespace(topic=name, partitions=each) for name, each in wishes.items()]
-    request = SimpleNamespace(election_type=election_type, topic_partitions=asked)
+        topic_partitions = [
+            SimpleNamespace(topic=name, partitions=indexes) for name, indexes in wishes.items()
+        ]
+    request = SimpleNamespace(election_type=election_type, topic_partitions=topic_partitions)
     results, after, records = run(elect_leaders(request, image, CONFIG), image)
     codes = {
-        (each["topic"], partition["partition_id"]): partition["error_code"]
-        for each in results
-        for partition in each["partition_result"]
+        (result["topic"], partition["partition_id"]): partition["error_code"]
+        for result in results
+        for partition in result["partition_result"]
     }
     return codes, after, records
 
@@ -53,7 +55,7 @@ def test_a_partition_with_its_leader_needs_no_election(election_type):
     assert not records
 
 
-def test_of_all_partitions_those_that_need_none_are_left_out():
+def test_election_of_all_partitions_omits_those_not_needed():
     image = one_broker(*topic("led", 1), *topic("leaderless", 2, 1, leader=NO_LEADER))
     codes, after, records = elect(image, None)
     assert codes == {("leaderless", 0): 0}
@@ -88,14 +90,14 @@ def test_a_replica_that_may_have_missed_records_does_not_take_over():
     assert not records
 
 
-def test_whoever_asks_for_an_unclean_election_gets_any_replica_that_serves():
+def test_requested_unclean_election_takes_any_active_replica():
     codes, after, _ = elect(one_broker(*behind()), {"t": [0]}, UNCLEAN)
     assert codes == {("t", 0): 0}
     partition = partition_of(after, "t")
     assert (partition.leader, partition.isr, partition.leader_recovery_state) == (1, (1,), 1)
 
 
-def test_without_a_replica_that_serves_nobody_is_elected():
+def test_without_an_active_replica_no_leader_is_elected():
     image = image_of(broker(fenced=True), *behind())
     codes, _, records = elect(image, {"t": [0]}, UNCLEAN)
     assert codes == {("t", 0): ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE}
@@ -114,7 +116,7 @@ def test_the_preferred_replica_takes_over_from_another_one():
     assert (partition.leader, partition.leader_epoch, partition.isr) == (1, 1, (2, 1))
 
 
-def test_what_does_not_exist_is_unknown():
+def test_missing_topic_or_partition_is_unknown():
     image = one_broker(*topic("t", 1))
     codes, _, _ = elect(image, {"t": [1], "none": [0]})
     assert set(codes.values()) == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
@@ -157,7 +159,7 @@ UNCLEAN_NAME = "unclean.leader.election.enable"
     [(ResourceType.TOPIC, "t"), (ResourceType.BROKER, ""), (ResourceType.BROKER, "1")],
     ids=["topic", "cluster", "node"],
 )
-def test_an_unclean_election_that_is_allowed_later_is_held(kind, of):
+def test_unclean_election_happens_once_it_is_allowed(kind, of):
     image = one_broker(*behind())
     elected, _, records = run(elect_uncleanly(CONFIG, image, NOW), image)
     assert not elected
@@ -170,7 +172,7 @@ def test_an_unclean_election_that_is_allowed_later_is_held(kind, of):
     assert run(elect_uncleanly(CONFIG, after, NOW), after)[0] == 0
 
 
-def test_what_a_topic_refuses_the_cluster_does_not_allow():
+def test_topic_config_overrides_cluster_unclean_election():
     image = image_of(
         config_record(ResourceType.BROKER, "", UNCLEAN_NAME, "true"),
         config_record(ResourceType.TOPIC, "t", UNCLEAN_NAME, "false"),
@@ -179,13 +181,13 @@ def test_what_a_topic_refuses_the_cluster_does_not_allow():
     assert run(elect_uncleanly(CONFIG, image, NOW), image)[0] == 0
 
 
-def test_nobody_is_elected_uncleanly_while_all_replicas_are_away():
+def test_no_unclean_election_while_all_replicas_are_offline():
     allowed = config_record(ResourceType.BROKER, "", UNCLEAN_NAME, "true")
     image = image_of(broker(fenced=True), *behind(), allowed)
     assert run(elect_uncleanly(CONFIG, image, NOW), image)[0] == 0
 
 
-def test_no_more_than_a_thousand_go_back_at_once():
+def test_at_most_a_thousand_leaderships_return_at_once():
     fields = {"replicas": [2, 1], "leader": 1, "isr": [1, 2], "directories": [DIRECTORY] * 2}
     image = image_of(*two_brokers(), *topic("t", 1, 1_100, **fields))
     moved, after, _ = run(give_back(CONFIG, image, NOW), image)

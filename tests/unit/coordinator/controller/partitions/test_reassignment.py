@@ -38,28 +38,31 @@ def reassign(controller: InstantController, replicas: list[int] | None, **fields
 
 
 def in_sync(controller: InstantController, *isr: int) -> dict[str, Any]:
-    now = partition(controller)
+    current = partition(controller)
     topic = controller.image.topics["t"]
     members = [
-        {"broker_id": each, "broker_epoch": controller.image.brokers[each].epoch} for each in isr
+        {"broker_id": broker_id, "broker_epoch": controller.image.brokers[broker_id].epoch}
+        for broker_id in isr
     ]
-    wanted = {
+    change = {
         "partition_index": 0,
-        "leader_epoch": now.leader_epoch,
+        "leader_epoch": current.leader_epoch,
         "new_isr_with_epochs": members,
-        "partition_epoch": now.partition_epoch,
+        "partition_epoch": current.partition_epoch,
     }
     answer = controller.ask(
         ApiKey.ALTER_PARTITION,
-        broker_id=now.leader,
-        broker_epoch=controller.image.brokers[now.leader].epoch,
-        topics=[{"topic_id": topic.topic_id, "partitions": [wanted]}],
+        broker_id=current.leader,
+        broker_epoch=controller.image.brokers[current.leader].epoch,
+        topics=[{"topic_id": topic.topic_id, "partitions": [change]}],
     )
-    answered: dict[str, Any] = answer["topics"][0]["partitions"][0]
-    return answered
+    result: dict[str, Any] = answer["topics"][0]["partitions"][0]
+    return result
 
 
-def test_a_partition_moves_when_those_that_come_are_in_sync(controller: InstantController) -> None:
+def test_reassignment_completes_when_new_replicas_are_in_sync(
+    controller: InstantController,
+) -> None:
     controller.create("t", [1, 2])
     assert reassign(controller, [3, 2]) is ErrorCode.NONE
     moving = partition(controller)
@@ -88,14 +91,14 @@ def test_more_replicas_do_not_change_the_leader_or_its_epoch(controller: Instant
     assert (grown.replicas, grown.adding_replicas, grown.leader_epoch) == ((1, 2, 3), (), 0)
 
 
-def test_fewer_replicas_are_there_at_once_in_a_new_epoch(controller: InstantController) -> None:
+def test_replica_removal_applies_at_once_in_a_new_epoch(controller: InstantController) -> None:
     controller.create("t", [1, 2, 3])
     assert reassign(controller, [1, 3]) is ErrorCode.NONE
     less = partition(controller)
     assert (less.replicas, less.isr, less.leader, less.leader_epoch) == ((1, 3), (1, 3), 1, 1)
 
 
-def test_a_move_is_taken_back(controller: InstantController) -> None:
+def test_reassignment_is_cancelled(controller: InstantController) -> None:
     controller.create("t", [1, 2])
     reassign(controller, [2, 3])
     assert reassign(controller, None) is ErrorCode.NONE
@@ -117,7 +120,7 @@ def test_a_target_that_changes_the_number_of_replicas_may_be_refused(
     assert reassign(controller, [1, 9]) is ErrorCode.INVALID_REPLICA_ASSIGNMENT
 
 
-def test_a_broker_that_goes_does_not_complete_a_move(controller: InstantController) -> None:
+def test_fenced_broker_does_not_complete_a_reassignment(controller: InstantController) -> None:
     controller.create("t", [1, 2])
     reassign(controller, [1, 3])
     controller.heartbeat(2, want_fence=True)
@@ -126,7 +129,7 @@ def test_a_broker_that_goes_does_not_complete_a_move(controller: InstantControll
 
 
 @pytest.mark.parametrize("level", [0, 1])
-def test_an_unclean_cancel_leaves_an_isr_among_the_replicas_while_they_are_away(level: int) -> None:
+def test_unclean_cancel_keeps_isr_within_the_offline_replicas(level: int) -> None:
     controller = InstantController(
         feature_level("metadata.version", 30),
         feature_level("eligible.leader.replicas.version", level),

@@ -63,19 +63,19 @@ def names(image: ClusterImage) -> set[str]:
 def test_without_an_authorizer_nothing_is_changed():
     open_to_all = InstantController()
     answer = open_to_all.ask(ApiKey.CREATE_ACLS, creations=[creation(), creation()])
-    assert [each["error_code"] for each in answer["results"]] == [54, 54]
+    assert [result["error_code"] for result in answer["results"]] == [54, 54]
     answer = open_to_all.ask(ApiKey.DELETE_ACLS, filters=[wish()])
-    assert [each["error_code"] for each in answer["filter_results"]] == [54]
+    assert [result["error_code"] for result in answer["filter_results"]] == [54]
     assert not open_to_all.records
 
 
-def test_a_rule_is_written_once(controller):
+def test_existing_acl_is_not_written_again(controller):
     answer = controller.ask(ApiKey.CREATE_ACLS, creations=[creation(), creation()])
     assert answer == {"results": [{}, {}]}
-    assert [each.type for each in controller.records] == [RecordType.ACCESS_CONTROL_ENTRY]
+    assert [record.type for record in controller.records] == [RecordType.ACCESS_CONTROL_ENTRY]
     answer = controller.ask(ApiKey.CREATE_ACLS, creations=[creation(), creation(host="1")])
     assert answer == {"results": [{}, {}]}
-    assert [each.body.host for each in controller.records] == ["1"]
+    assert [record.body.host for record in controller.records] == ["1"]
 
 
 @pytest.mark.parametrize(
@@ -98,9 +98,9 @@ def test_a_rule_is_written_once(controller):
         {"host": "nowhere/8"},
     ],
 )
-def test_what_is_no_rule_is_refused_alone(controller, wrong):
+def test_invalid_acl_is_refused_individually(controller, wrong):
     answer = controller.ask(ApiKey.CREATE_ACLS, creations=[creation(**wrong), creation()])
-    assert [each.get("error_code", 0) for each in answer["results"]] == [_INVALID, 0]
+    assert [result.get("error_code", 0) for result in answer["results"]] == [_INVALID, 0]
     assert len(controller.records) == 1
 
 
@@ -110,13 +110,13 @@ def test_ranges_of_addresses_need_their_metadata_version():
         controller = InstantController(feature_level("metadata.version", level))
         controller.rules.use_config(Config({"authorizer.class.name": STANDARD}))
         answer = controller.ask(ApiKey.CREATE_ACLS, creations=[creation(host=host), creation()])
-        assert [each.get("error_code", 0) for each in answer["results"]] == [code, 0]
+        assert [result.get("error_code", 0) for result in answer["results"]] == [code, 0]
     (error,) = controller.ask(ApiKey.CREATE_ACLS, creations=[creation(host="::/x")])["results"]
     expected = "Invalid CIDR notation '::/x': Could not parse [::/x] - invalid prefix length"
     assert error["error_message"] == expected
 
 
-def test_filters_take_what_they_mean(controller):
+def test_filters_delete_the_matching_acls(controller):
     creations = [
         creation(resource_name="ab"),
         creation(resource_name="a", resource_pattern_type=PREFIXED),
@@ -124,26 +124,26 @@ def test_filters_take_what_they_mean(controller):
         creation(resource_name="b"),
     ]
     controller.ask(ApiKey.CREATE_ACLS, creations=creations)
-    wanted = wish(resource_name_filter="ab", pattern_type_filter=MATCH)
-    answer = controller.ask(ApiKey.DELETE_ACLS, filters=[wanted, wish(host_filter="1")])
-    found = [
-        {each["resource_name"] for each in result["matching_acls"]}
+    match_filter = wish(resource_name_filter="ab", pattern_type_filter=MATCH)
+    answer = controller.ask(ApiKey.DELETE_ACLS, filters=[match_filter, wish(host_filter="1")])
+    deleted = [
+        {acl["resource_name"] for acl in result["matching_acls"]}
         for result in answer["filter_results"]
     ]
-    assert found == [{"ab", "a", "*"}, set()]
+    assert deleted == [{"ab", "a", "*"}, set()]
     assert names(controller.image) == {"b"}
 
 
-def test_what_two_filters_mean_goes_once(controller):
+def test_acl_matching_two_filters_is_deleted_once(controller):
     controller.ask(ApiKey.CREATE_ACLS, creations=[creation()])
     answer = controller.ask(ApiKey.DELETE_ACLS, filters=[wish(), wish()])
-    assert [len(each["matching_acls"]) for each in answer["filter_results"]] == [1, 1]
+    assert [len(result["matching_acls"]) for result in answer["filter_results"]] == [1, 1]
     assert len(controller.records) == 1
     assert not controller.image.acls
     assert not controller.image.acl_ids
 
 
-def test_a_snapshot_keeps_them(controller):
+def test_snapshot_keeps_acls(controller):
     controller.ask(ApiKey.CREATE_ACLS, creations=[creation(), creation(host="1")])
     image = controller.image
     again = image_of(*to_records(image))

@@ -53,7 +53,7 @@ def expire(made: InstantController, hmac_: bytes, period_ms: int = -1) -> dict[s
     return made.ask(ApiKey.EXPIRE_DELEGATION_TOKEN, hmac=hmac_, expiry_time_period_ms=period_ms)
 
 
-def test_a_token_is_its_askers_for_a_day_and_a_week_at_most() -> None:
+def test_token_expires_in_a_day_and_lasts_a_week_at_most() -> None:
     made = controller()
     answer = create(made)
     token_id = answer["token_id"]
@@ -77,7 +77,7 @@ def test_a_token_is_its_askers_for_a_day_and_a_week_at_most() -> None:
     assert token[1:] == ("User:alice", "User:alice", ("User:bob",), 1_000, 86_401_000, 604_801_000)
 
 
-def test_a_token_for_somebody_else_says_who_asked() -> None:
+def test_token_for_another_owner_records_the_requester() -> None:
     made = controller()
     answer = create(made, owner_principal_type="User", owner_principal_name="carol")
     assert (answer["principal_name"], answer["token_requester_principal_name"]) == (
@@ -101,7 +101,7 @@ class Millions(list[Any]):
         raise AssertionError("nobody has time for it")
 
 
-def test_of_very_many_renewers_none_is_looked_at() -> None:
+def test_too_many_renewers_are_refused_unread() -> None:
     made = controller()
     request = SimpleNamespace(renewers=Millions(), owner_principal_name=None, max_lifetime_ms=-1)
     making = create_token(
@@ -113,13 +113,13 @@ def test_of_very_many_renewers_none_is_looked_at() -> None:
 
 
 @pytest.mark.parametrize(("asked_ms", "lasts_ms"), [(5_000, 5_000), (8 * DAY_MS, 7 * DAY_MS)])
-def test_whoever_asks_may_have_less_than_the_most_time(asked_ms: int, lasts_ms: int) -> None:
+def test_shorter_token_lifetime_may_be_requested(asked_ms: int, lasts_ms: int) -> None:
     answer = create(controller(), max_lifetime_ms=asked_ms)
     assert answer["max_timestamp_ms"] == 1_000 + lasts_ms
     assert answer["expiry_timestamp_ms"] == 1_000 + min(lasts_ms, DAY_MS)
 
 
-def test_owner_and_renewers_renew_up_to_the_most_time() -> None:
+def test_owner_and_renewers_renew_up_to_max_lifetime() -> None:
     made = controller(delegation_token_expiry_time_ms="100", delegation_token_max_lifetime_ms="250")
     hmac_ = create(made)["hmac"]
     for asker, now_ms, period_ms, expiry_ms in (
@@ -138,26 +138,26 @@ def test_owner_and_renewers_renew_up_to_the_most_time() -> None:
     assert expire(made, hmac_)["error_code"] == 0
 
 
-def test_a_token_is_ended_now_or_later() -> None:
+def test_token_is_expired_now_or_later() -> None:
     made = controller()
     first, second = (create(made)["hmac"] for _ in range(2))
     assert expire(made, first, 10) == {"error_code": 0, "expiry_timestamp_ms": 1_010}
     assert expire(made, second) == {"error_code": 0, "expiry_timestamp_ms": 1_000}
     assert [record.type for record in made.records] == [RecordType.REMOVE_DELEGATION_TOKEN]
-    [left] = made.image.delegation_tokens()
-    assert left.expiry_ms == 1_010
+    [remaining] = made.image.delegation_tokens()
+    assert remaining.expiry_ms == 1_010
     assert expire(made, second)["error_code"] == ErrorCode.DELEGATION_TOKEN_NOT_FOUND
 
 
 @pytest.mark.parametrize("shown", [b"", b"x" * 64, b"x"])
-def test_who_shows_no_hmac_of_a_token_finds_none(shown: bytes) -> None:
+def test_unknown_hmac_finds_no_token(shown: bytes) -> None:
     made = controller()
     create(made)
     for change in (renew, expire):
         assert change(made, shown)["error_code"] == ErrorCode.DELEGATION_TOKEN_NOT_FOUND
 
 
-def test_strangers_may_neither_renew_nor_end_a_token() -> None:
+def test_other_users_may_neither_renew_nor_expire_a_token() -> None:
     made = controller()
     hmac_ = create(made)["hmac"]
     made.asker = CAROL
@@ -166,7 +166,7 @@ def test_strangers_may_neither_renew_nor_end_a_token() -> None:
     assert not made.records
 
 
-def test_who_came_by_token_may_do_nothing_with_tokens() -> None:
+def test_token_authenticated_user_may_not_manage_tokens() -> None:
     made = controller()
     hmac_ = create(made)["hmac"]
     made.asker = Principal("User", "alice", is_by_token=True)
@@ -185,7 +185,7 @@ def test_who_came_by_token_may_do_nothing_with_tokens() -> None:
         pytest.param(controller(level=13), ErrorCode.UNSUPPORTED_VERSION, id="old metadata"),
     ],
 )
-def test_where_there_are_no_tokens_all_is_refused(
+def test_token_requests_are_refused_when_tokens_are_disabled(
     made: InstantController, error: ErrorCode
 ) -> None:
     for answer in (create(made), renew(made, b"x"), expire(made, b"x")):
@@ -193,14 +193,14 @@ def test_where_there_are_no_tokens_all_is_refused(
     assert not made.image.others
 
 
-def test_renewers_are_users() -> None:
+def test_renewers_must_be_users() -> None:
     made = controller()
     answer = create(made, renewers=[{"principal_type": "Group", "principal_name": "x"}])
     assert answer["error_code"] == ErrorCode.INVALID_PRINCIPAL_TYPE
     assert answer["principal_name"] == "alice"
 
 
-def test_what_one_principal_may_keep_in_the_metadata_has_a_bound() -> None:
+def test_tokens_per_principal_are_bounded() -> None:
     made = controller(wirebroker_delegation_tokens="2")
     long = [{"principal_type": "User", "principal_name": "x" * 30_000}] * 3
     assert create(made, renewers=long)["error_code"] == ErrorCode.POLICY_VIOLATION
@@ -209,17 +209,17 @@ def test_what_one_principal_may_keep_in_the_metadata_has_a_bound() -> None:
     assert create(made)["error_code"] == 0
 
 
-def test_what_has_expired_is_removed() -> None:
+def test_expired_tokens_are_removed() -> None:
     made = controller()
-    gone, stays = create(made, max_lifetime_ms=10), create(made, max_lifetime_ms=20)
+    expired, valid = create(made, max_lifetime_ms=10), create(made, max_lifetime_ms=20)
     result = complete(remove_expired(made.image, Moment(1_010, 0)))
     assert not result.records
     result = complete(remove_expired(made.image, Moment(1_011, 0)))
-    assert [each.token_id for each in result.response] == [gone["token_id"]]
-    assert [each.body.token_id for each in result.records] == [gone["token_id"]]
-    assert stays["error_code"] == 0
+    assert [token.token_id for token in result.response] == [expired["token_id"]]
+    assert [record.body.token_id for record in result.records] == [expired["token_id"]]
+    assert valid["error_code"] == 0
 
 
-def test_tokens_are_there_where_there_is_a_key() -> None:
+def test_secret_key_enables_tokens() -> None:
     assert has_tokens(Config(SETTINGS))
     assert not has_tokens(CONFIG)

@@ -49,15 +49,15 @@ def test_a_topic_is_created_with_its_configs_and_a_leader_for_each_partition():
     assert result["replication_factor"] == 1
     created = image.topics["a"]
     assert created.topic_id == result["topic_id"]
-    assert [each.leader for each in created.partitions.values()] == [1, 1]
+    assert [partition.leader for partition in created.partitions.values()] == [1, 1]
     assert created.partitions[0].directories == (DIRECTORY,)
     assert image.topic_config("a") == {"retention.ms": "5000"}
-    assert [each.type.name for each in records] == ["TOPIC", "CONFIG", "PARTITION", "PARTITION"]
+    assert [record.type.name for record in records] == ["TOPIC", "CONFIG", "PARTITION", "PARTITION"]
 
 
 def test_the_answer_lists_all_configs_with_their_sources():
     [result], _, _ = create(one_broker(), new_topic("a", configs={"retention.ms": "5000"}))
-    configs = {each["name"]: each for each in result["configs"]}
+    configs = {config["name"]: config for config in result["configs"]}
     assert len(configs) >= 33
     assert list(configs) == sorted(configs)
     assert (configs["retention.ms"]["value"], configs["retention.ms"]["config_source"]) == (
@@ -70,9 +70,9 @@ def test_the_answer_lists_all_configs_with_their_sources():
 
 def test_the_answer_shows_a_config_as_it_was_written():
     [result], _, _ = create(one_broker(), new_topic("a", configs={"retention.ms": " 5000 "}))
-    assert [each["value"] for each in result["configs"] if each["name"] == "retention.ms"] == [
-        " 5000 "
-    ]
+    assert [
+        config["value"] for config in result["configs"] if config["name"] == "retention.ms"
+    ] == [" 5000 "]
 
 
 def test_minus_one_takes_the_defaults_of_the_broker():
@@ -90,13 +90,17 @@ def test_validation_alone_creates_nothing_and_answers_the_same():
 
 def test_one_bad_topic_does_not_hold_up_the_others():
     results, image, _ = create(one_broker(), new_topic("a"), new_topic("b", 0), new_topic("c"))
-    assert [each.get("error_code", 0) for each in results] == [0, ErrorCode.INVALID_PARTITIONS, 0]
+    assert [result.get("error_code", 0) for result in results] == [
+        0,
+        ErrorCode.INVALID_PARTITIONS,
+        0,
+    ]
     assert set(image.topics) == {"a", "c"}
 
 
 def test_a_name_that_comes_twice_is_refused_once_and_after_the_others():
     results, image, _ = create(one_broker(), new_topic("a"), new_topic("a"), new_topic("b"))
-    assert [(each["name"], each.get("error_code", 0)) for each in results] == [
+    assert [(result["name"], result.get("error_code", 0)) for result in results] == [
         ("b", 0),
         ("a", ErrorCode.INVALID_REQUEST),
     ]
@@ -107,7 +111,7 @@ def test_the_metadata_topic_cannot_be_created():
     assert refusal(one_broker(), new_topic("__cluster_metadata")) is ErrorCode.INVALID_REQUEST
 
 
-def test_an_existing_name_is_refused_before_anything_else_is_looked_at():
+def test_existing_topic_is_refused_before_other_checks():
     image = one_broker(*topic("a.b", 1))
     assert refusal(image, new_topic("a.b", 0, 0)) is ErrorCode.TOPIC_ALREADY_EXISTS
 
@@ -136,17 +140,17 @@ ASSIGNMENTS = [
 @pytest.mark.parametrize(("assignments", "why"), ASSIGNMENTS)
 def test_bad_manual_assignments_are_refused(assignments, why):
     image = image_of(broker(), broker(2, fenced=True))
-    asked = new_topic("a", -1, -1, assignments=assignments)
-    assert refusal(image, asked) is ErrorCode.INVALID_REPLICA_ASSIGNMENT, why
+    creation = new_topic("a", -1, -1, assignments=assignments)
+    assert refusal(image, creation) is ErrorCode.INVALID_REPLICA_ASSIGNMENT, why
 
 
 def test_a_manual_assignment_is_followed_in_the_order_of_the_partitions():
     image = image_of(broker(), broker(2), broker(3, fenced=True))
     _, image, _ = create(image, new_topic("a", -1, -1, assignments={1: [2, 1], 0: [3, 1]}))
     partitions = image.topics["a"].partitions
-    assert [each.replicas for each in partitions.values()] == [(3, 1), (2, 1)]
-    assert [each.isr for each in partitions.values()] == [(1,), (2, 1)]
-    assert [each.leader for each in partitions.values()] == [1, 2]
+    assert [partition.replicas for partition in partitions.values()] == [(3, 1), (2, 1)]
+    assert [partition.isr for partition in partitions.values()] == [(1,), (2, 1)]
+    assert [partition.leader for partition in partitions.values()] == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -171,11 +175,11 @@ def test_a_manual_assignment_is_followed_in_the_order_of_the_partitions():
         ),
     ],
 )
-def test_what_cannot_be_created_is_refused_with_kafkas_code(asked, code):
+def test_invalid_topic_is_refused_with_kafkas_error_code(asked, code):
     assert refusal(one_broker(), asked) is code
 
 
-def test_without_a_broker_that_serves_no_topic_is_created():
+def test_without_an_active_broker_no_topic_is_created():
     image = image_of(broker(fenced=True))
     assert refusal(image, new_topic("a")) is ErrorCode.INVALID_REPLICATION_FACTOR
 
@@ -184,9 +188,9 @@ def test_leaders_are_striped_over_the_brokers_and_fenced_ones_come_last():
     image = image_of(broker(), broker(2), broker(3, fenced=True))
     _, image, _ = create(image, new_topic("a", 4, 3))
     partitions = image.topics["a"].partitions.values()
-    assert sorted(each.leader for each in partitions) == [1, 1, 2, 2]
-    assert {each.replicas[2] for each in partitions} == {3}
-    assert all(set(each.isr) == {1, 2} for each in partitions)
+    assert sorted(partition.leader for partition in partitions) == [1, 1, 2, 2]
+    assert {partition.replicas[2] for partition in partitions} == {3}
+    assert all(set(partition.isr) == {1, 2} for partition in partitions)
 
 
 def test_a_broker_with_several_directories_chooses_one_itself():
@@ -225,10 +229,10 @@ def test_a_large_creation_can_be_interrupted_often():
 
 
 def more(name, count, assignments=None):
-    wanted = None
+    broker_lists = None
     if assignments is not None:
-        wanted = [SimpleNamespace(broker_ids=ids) for ids in assignments]
-    return SimpleNamespace(name=name, count=count, assignments=wanted)
+        broker_lists = [SimpleNamespace(broker_ids=ids) for ids in assignments]
+    return SimpleNamespace(name=name, count=count, assignments=broker_lists)
 
 
 def enlarge(image, *topics, validate_only=False):
@@ -241,13 +245,13 @@ def test_partitions_are_added_behind_those_that_exist():
     [result], image, records = enlarge(base, more("a", 4))
     assert result == {"name": "a"}
     assert list(image.topics["a"].partitions) == [0, 1, 2, 3]
-    assert [each.body.partition_id for each in records] == [2, 3]
+    assert [record.body.partition_id for record in records] == [2, 3]
 
 
 def test_added_partitions_follow_a_manual_assignment():
     base = image_of(broker(), broker(2), *topic("a", 1))
     _, image, _ = enlarge(base, more("a", 3, [[2], [1]]))
-    assert [each.leader for each in image.topics["a"].partitions.values()] == [1, 2, 1]
+    assert [partition.leader for partition in image.topics["a"].partitions.values()] == [1, 2, 1]
 
 
 def test_validation_alone_adds_nothing():
@@ -283,7 +287,7 @@ def test_partitions_that_cannot_be_added_are_refused_with_kafkas_code(asked, cod
 def test_a_topic_that_is_enlarged_twice_in_a_request_is_refused_before_the_others():
     base = one_broker(*topic("a", 1), *topic("b", 2))
     results, image, _ = enlarge(base, more("b", 2), more("a", 2), more("a", 3))
-    assert [(each["name"], each.get("error_code", 0)) for each in results] == [
+    assert [(result["name"], result.get("error_code", 0)) for result in results] == [
         ("a", ErrorCode.INVALID_REQUEST),
         ("b", 0),
     ]

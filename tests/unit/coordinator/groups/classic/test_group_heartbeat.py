@@ -25,7 +25,7 @@ def test_a_commit_counts_as_a_heartbeat():
     assert member in groups.group().members
 
 
-def test_during_a_rebalance_members_are_told_to_rejoin_and_their_sessions_go_on():
+def test_heartbeat_in_rebalance_asks_to_rejoin_and_keeps_the_session():
     groups = Groups()
     leader, follower = groups.stable(2)
     groups.join(leader)
@@ -47,7 +47,7 @@ def test_an_expired_member_makes_the_others_rejoin():
     assert groups.heartbeat(leader) is ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def test_refusals():
+def test_invalid_heartbeats_are_refused():
     groups = Groups()
     [member] = groups.stable()
     assert groups.heartbeat(member, group_id="other") is ErrorCode.UNKNOWN_MEMBER_ID
@@ -56,7 +56,7 @@ def test_refusals():
     assert groups.heartbeat(groups.new_id()) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_after_a_load_every_member_has_a_whole_session():
+def test_after_a_load_every_member_has_a_full_session():
     groups = Groups()
     [member] = groups.stable()
     loaded = groups.reloaded()

@@ -9,7 +9,7 @@ from wirebroker.coordinator.groups.classic.classic_group import GroupState
 BOTH = (("range", b"r"), ("roundrobin", b"rr"))
 
 
-def test_a_new_member_is_given_an_id_and_asked_to_come_back_with_it():
+def test_new_member_gets_an_id_and_must_rejoin_with_it():
     groups = Groups()
     token = groups.join()
     assert groups.error(token) is ErrorCode.MEMBER_ID_REQUIRED
@@ -18,7 +18,7 @@ def test_a_new_member_is_given_an_id_and_asked_to_come_back_with_it():
     assert groups.group().state is GroupState.EMPTY
 
 
-def test_the_group_is_recorded_when_the_first_one_comes():
+def test_group_is_recorded_when_its_first_member_joins():
     groups = Groups()
     groups.join()
     assert groups.recorded().generation == 0
@@ -35,7 +35,7 @@ def test_a_pending_member_cannot_become_static_and_stays_pending():
     assert groups.group().pending_joins == {member}
 
 
-def test_a_pending_member_that_does_not_come_back_is_forgotten():
+def test_pending_member_that_does_not_rejoin_is_removed():
     groups = Groups()
     member = groups.new_id()
     groups.advance(SESSION_MS)
@@ -88,7 +88,7 @@ def test_the_leader_learns_all_members_and_the_others_none():
     assert groups.answers[follower]["protocol_type"] == "consumer"
 
 
-def test_the_protocol_that_most_members_like_best_is_chosen():
+def test_protocol_preferred_by_most_members_is_chosen():
     groups = Groups()
     ids = [groups.new_id() for _ in range(3)]
     groups.join(ids[0], known=BOTH)
@@ -167,7 +167,7 @@ def test_the_leader_rejoining_makes_a_rebalance():
     assert groups.answers[token]["generation_id"] == 2
 
 
-def test_a_member_that_missed_the_answer_is_told_the_generation_again():
+def test_repeated_join_returns_the_same_generation():
     groups = Groups()
     member = groups.new_id()
     groups.join(member)
@@ -189,7 +189,7 @@ def test_new_metadata_in_completing_rebalance_begins_another_one():
     assert groups.error(waiting_sync) is ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def test_a_stable_group_at_its_limit_takes_nobody():
+def test_full_stable_group_refuses_new_members():
     groups = Groups(max_size=1)
     [member] = groups.stable()
     token = groups.join()
@@ -198,7 +198,7 @@ def test_a_stable_group_at_its_limit_takes_nobody():
     assert groups.error(groups.join(member)) is ErrorCode.NONE
 
 
-def test_during_a_rebalance_the_last_to_come_are_too_many():
+def test_members_beyond_the_limit_are_refused_in_a_rebalance():
     groups = Groups(max_size=1)
     first, second = groups.new_id(), groups.new_id()
     groups.join(first)

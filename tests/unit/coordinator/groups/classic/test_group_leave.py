@@ -29,7 +29,7 @@ def test_several_leave_at_once_and_one_rebalance_follows():
     assert groups.group().state is GroupState.PREPARING_REBALANCE
 
 
-def test_who_leaves_ends_the_join_phase_that_waited_for_it():
+def test_leaving_member_completes_the_join_phase():
     groups = Groups()
     leader, follower = groups.stable(2)
     waiting = groups.join(leader)
@@ -37,7 +37,7 @@ def test_who_leaves_ends_the_join_phase_that_waited_for_it():
     assert groups.answers[waiting]["generation_id"] == 2
 
 
-def test_whoever_waits_for_one_that_leaves_is_answered():
+def test_waiting_request_of_leaving_member_is_answered():
     groups = Groups()
     leader, follower = groups.stable(2)
     joining = groups.join(leader)
@@ -64,7 +64,7 @@ def test_a_pending_member_that_leaves_is_not_waited_for():
     assert groups.answers[waiting]["generation_id"] == 2
 
 
-def test_nobody_leaves_an_unknown_group():
+def test_leaving_an_unknown_group_is_refused():
     assert Groups().leave("somebody") == [ErrorCode.UNKNOWN_MEMBER_ID]
 
 
@@ -75,7 +75,7 @@ def test_an_unknown_member_changes_nothing():
     assert groups.group().state is GroupState.STABLE
 
 
-def test_an_emptied_group_whose_record_fails_is_empty_all_the_same():
+def test_group_is_empty_even_if_its_record_fails():
     groups = Groups()
     [member] = groups.stable()
     recorded = groups.group().recorded

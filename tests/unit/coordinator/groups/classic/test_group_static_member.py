@@ -90,7 +90,7 @@ def test_a_static_member_that_comes_back_before_the_assignment_makes_a_rebalance
     assert groups.error(waiting) is ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def test_whoever_waits_for_the_former_incarnation_is_told():
+def test_waiting_join_of_replaced_static_member_is_fenced():
     groups = Groups(initial_rebalance_delay_ms=3_000)
     first = groups.join(instance="i")
     second = groups.join(instance="i")
@@ -122,7 +122,7 @@ def test_an_administrator_removes_a_member_by_its_instance():
     assert groups.group().state is GroupState.EMPTY
 
 
-def test_a_replacement_that_cannot_be_recorded_is_taken_back():
+def test_unrecordable_static_replacement_is_undone():
     groups = Groups()
     former = stable_static(groups)
     groups.fails_with = ErrorCode.NOT_COORDINATOR

@@ -7,13 +7,13 @@ from wirebroker.coordinator.groups.classic.classic_group import GroupState
 
 def completing(groups, count=2):
     ids = [groups.new_id() for _ in range(count)]
-    for each in ids:
-        groups.join(each)
+    for member_id in ids:
+        groups.join(member_id)
     groups.advance(0)
     return ids
 
 
-def test_everybody_waits_for_the_leader_and_gets_his_own():
+def test_members_wait_for_the_leader_and_get_their_assignment():
     groups = Groups()
     leader, follower = completing(groups)
     early = groups.sync(follower)
@@ -24,7 +24,7 @@ def test_everybody_waits_for_the_leader_and_gets_his_own():
     assert groups.group().state is GroupState.STABLE
 
 
-def test_who_comes_late_is_answered_at_once():
+def test_late_sync_is_answered_at_once():
     groups = Groups()
     leader, follower = completing(groups)
     groups.sync(leader, {follower: b"F"})
@@ -32,7 +32,7 @@ def test_who_comes_late_is_answered_at_once():
     assert groups.answers[groups.sync(leader)]["assignment"] == b"", "it got nothing assigned"
 
 
-def test_the_record_says_everything_that_a_load_needs():
+def test_group_record_holds_everything_a_load_needs():
     groups = Groups()
     leader, follower = completing(groups)
     groups.sync(leader, {leader: b"L", follower: b"F"})
@@ -46,7 +46,7 @@ def test_the_record_says_everything_that_a_load_needs():
     assert loaded.members[follower].protocols == (("range", b"subscription"),)
 
 
-def test_a_rebalance_under_way_is_forgotten_by_a_load():
+def test_rebalance_in_progress_is_not_restored_by_a_load():
     groups = Groups()
     [leader] = groups.stable()
     groups.join(leader)
@@ -54,7 +54,7 @@ def test_a_rebalance_under_way_is_forgotten_by_a_load():
     assert groups.reloaded().group().generation == 1
 
 
-def test_refusals():
+def test_invalid_sync_requests_are_refused():
     groups = Groups()
     leader, _ = completing(groups)
 
@@ -77,7 +77,7 @@ def test_an_empty_group_has_no_members_to_sync():
     assert groups.error(groups.sync(member)) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_an_assignment_that_cannot_be_recorded_makes_everybody_rejoin():
+def test_unrecordable_assignment_makes_all_members_rejoin():
     groups = Groups()
     leader, follower = completing(groups)
     waiting = groups.sync(follower)
@@ -106,7 +106,7 @@ def test_members_that_never_sync_are_removed_after_the_rebalance_timeout():
     assert groups.heartbeat(leader) is ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def test_who_waits_for_the_leader_does_not_expire_meanwhile():
+def test_member_waiting_for_the_leader_does_not_expire():
     groups = Groups()
     leader, follower = completing(groups)
     waiting = groups.sync(follower)

@@ -80,7 +80,7 @@ def test_groups_of_every_kind_are_listed_under_their_types():
     assert listed(groups, "classic") == []
 
 
-def test_a_member_makes_its_group_known_as_compaction_may_put_it_first():
+def test_member_record_alone_creates_its_group():
     groups = Groups(log=[record(MEMBER, "g", "m"), record(GROUP, "g")])
     assert listed(groups) == [("g", "consumer", "Stable")]
     groups.shard.replay(*record(MEMBER, "g", "m", value=None))
@@ -90,7 +90,7 @@ def test_a_member_makes_its_group_known_as_compaction_may_put_it_first():
 
 
 @pytest.mark.parametrize("first", [True, False])
-def test_a_groups_commits_are_its_own_whether_they_come_before_or_after_its_record(first):
+def test_commits_belong_to_their_group_in_any_record_order(first):
     log = [offset(), record(GROUP, "g")] if first else [record(GROUP, "g"), offset()]
     groups = Groups(log=log)
     assert listed(groups) == [("g", "consumer", "Empty")]
@@ -98,7 +98,7 @@ def test_a_groups_commits_are_its_own_whether_they_come_before_or_after_its_reco
     assert topic["partitions"][0]["committed_offset"] == 7
 
 
-def test_kinds_that_nobody_knows_are_passed_over():
+def test_unknown_record_types_are_ignored():
     groups = Groups(log=[record(99, "g"), record(ASSIGNMENT, "g", "m")])
     assert listed(groups) == []
 
@@ -109,12 +109,12 @@ def test_a_key_that_cannot_be_read_stops_the_replay(key):
         Groups().shard.replay(key, ANY)
 
 
-def test_nothing_of_such_a_group_expires():
+def test_offsets_of_foreign_group_types_never_expire():
     groups = Groups(log=[record(GROUP, "g"), offset()])
     assert [outcome.records for outcome in sweep_expired(groups.shard, LONG_AFTER_MS)] == []
 
 
-def test_only_the_offsets_go_when_their_topic_is_deleted():
+def test_topic_deletion_removes_only_the_offsets_of_a_foreign_group():
     groups = Groups(log=[record(GROUP, "g"), offset()])
     (outcome,) = sweep_deleted_topics(groups.shard, {"t": bytes(15) + b"\x01"})
     assert outcome.records == [offset()._replace(value=None)]
@@ -133,7 +133,7 @@ def test_a_classic_member_may_join_an_empty_consumer_group_and_makes_it_classic(
     assert topic["partitions"][0]["committed_offset"] == 7
 
 
-def test_what_could_not_be_recorded_leaves_the_group_as_it_was():
+def test_failed_record_leaves_the_group_unchanged():
     groups = Groups(log=[record(GROUP, "g")])
     groups.fails_with = ErrorCode.COORDINATOR_NOT_AVAILABLE
     groups.join("")
@@ -148,14 +148,14 @@ def test_what_could_not_be_recorded_leaves_the_group_as_it_was():
         [record(STREAMS_GROUP, "g")],
     ],
 )
-def test_a_classic_member_may_join_no_other(log):
+def test_classic_member_may_not_join_other_group_types(log):
     groups = Groups(log=log)
     answer = groups.answers[groups.join("")]
     assert answer["error_code"] == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     assert groups.shard.classic("g") is None
 
 
-def test_a_group_of_the_classic_kind_takes_the_place_and_its_tombstone_removes_both():
+def test_classic_group_record_replaces_a_foreign_group():
     classic = group_metadata_record(
         "g", protocol_type="", generation=0, protocol=None, leader=None, current_state_timestamp=1
     )
@@ -167,7 +167,7 @@ def test_a_group_of_the_classic_kind_takes_the_place_and_its_tombstone_removes_b
     assert listed(groups) == []
 
 
-def test_only_an_administrator_commits_to_an_empty_group():
+def test_only_simple_commits_to_an_empty_foreign_group():
     groups = Groups(log=[record(GROUP, "g")])
     groups.carry_out(commit(groups.shard, commit_body(), "one", groups.moment))
     assert groups.shard.offsets.has("g", "t", 0)
@@ -179,13 +179,13 @@ def test_only_an_administrator_commits_to_an_empty_group():
         commit(groups.shard, commit_body(), "three", groups.moment)
 
 
-def test_nobody_commits_to_a_share_group():
+def test_commits_to_a_share_group_are_refused():
     groups = Groups(log=[record(SHARE_GROUP, "g")])
     with pytest.raises(KafkaError, match="GROUP_ID_NOT_FOUND"):
         commit(groups.shard, commit_body(), "one", groups.moment)
 
 
-def test_it_is_described_as_no_classic_group():
+def test_foreign_group_is_not_described_as_classic():
     groups = Groups(log=[record(GROUP, "g")])
     answer = describe(groups.shard, "g", version=6)
     assert answer["error_code"] == ErrorCode.GROUP_ID_NOT_FOUND
@@ -193,7 +193,7 @@ def test_it_is_described_as_no_classic_group():
     assert describe(groups.shard, "g", version=5)["group_state"] == "Dead"
 
 
-def test_it_is_not_deleted_here_and_says_so():
+def test_deleting_a_foreign_group_is_refused_with_a_reason():
     groups = Groups(log=[record(GROUP, "g"), record(GROUP, "full"), record(MEMBER, "full", "m")])
     outcome = delete_groups(groups.shard, ["g", "full"], "one")
     assert outcome.records == []
@@ -227,7 +227,7 @@ def test_offsets_of_a_share_group_are_not_deleted():
         ([record(MEMBER, "g", "m")], -1, "m", ErrorCode.UNKNOWN_MEMBER_ID),
     ],
 )
-def test_who_may_commit_to_such_a_group_in_a_transaction(log, generation, member_id, code):
+def test_transactional_commit_rules_of_foreign_groups(log, generation, member_id, code):
     groups = Groups(log=log)
     body = SimpleNamespace(
         group_id="g",

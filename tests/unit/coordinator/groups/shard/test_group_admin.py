@@ -14,14 +14,14 @@ def two_groups():
 
 
 def names(groups, states=(), types=()):
-    filters = [in_one_go(group_admin.filter_words(each)) for each in (states, types)]
-    return [each["group_id"] for each in group_admin.list_groups(groups.shard, *filters)]
+    filters = [in_one_go(group_admin.filter_words(words)) for words in (states, types)]
+    return [group["group_id"] for group in group_admin.list_groups(groups.shard, *filters)]
 
 
 def delete(groups, *group_ids):
     token = groups.token()
     groups.carry_out(group_admin.delete_groups(groups.shard, group_ids, token))
-    return [each.get("error_code", 0) for each in groups.answers[token]["results"]]
+    return [result.get("error_code", 0) for result in groups.answers[token]["results"]]
 
 
 def test_groups_are_listed_with_type_and_state():
@@ -41,7 +41,7 @@ def test_groups_are_listed_with_type_and_state():
     ]
 
 
-def test_filters_do_not_mind_case_and_blanks():
+def test_filters_ignore_case_and_spaces():
     groups = two_groups()
     assert names(groups, states=["stable "]) == ["g"]
     assert names(groups, states=["EMPTY", "dead"]) == ["simple"]

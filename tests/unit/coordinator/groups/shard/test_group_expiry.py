@@ -18,7 +18,7 @@ def expire(groups):
         groups.carry_out(outcome)
 
 
-def test_a_simple_groups_offset_goes_by_its_own_age_and_the_group_with_the_last_one():
+def test_simple_group_offsets_expire_by_age_then_the_group():
     groups = make()
     groups.commit(partition=0)
     groups.advance(1)
@@ -33,7 +33,7 @@ def test_a_simple_groups_offset_goes_by_its_own_age_and_the_group_with_the_last_
     assert groups.reloaded().shard.groups == {}
 
 
-def test_an_empty_groups_offsets_go_by_the_time_it_became_empty():
+def test_empty_group_offsets_expire_from_when_it_became_empty():
     groups = make()
     [member] = groups.stable()
     groups.commit(member, generation=1)
@@ -47,7 +47,7 @@ def test_an_empty_groups_offsets_go_by_the_time_it_became_empty():
     assert groups.shard.groups == {}
 
 
-def test_what_a_stable_group_reads_stays_and_what_it_reads_no_more_goes():
+def test_stable_group_keeps_offsets_of_subscribed_topics_only():
     groups = make()
     [member] = groups.stable(known=(("range", SUBSCRIPTION),), session_ms=SESSION_MS)
     for topic in ("read", "t"):
@@ -58,7 +58,7 @@ def test_what_a_stable_group_reads_stays_and_what_it_reads_no_more_goes():
     assert groups.committed("t") is None
 
 
-def test_a_group_of_other_clients_keeps_all_while_it_has_members():
+def test_non_consumer_group_keeps_offsets_while_it_has_members():
     groups = make()
     [member] = groups.stable(protocol_type="connect", session_ms=SESSION_MS)
     groups.commit(member, generation=1)
@@ -67,7 +67,7 @@ def test_a_group_of_other_clients_keeps_all_while_it_has_members():
     assert groups.committed() == 5
 
 
-def test_an_expiry_time_of_its_own_goes_before_the_retention():
+def test_explicit_expiry_time_overrides_the_retention():
     groups = make()
     groups.commit(retention_ms=10)
     groups.advance(9)
@@ -78,7 +78,7 @@ def test_an_expiry_time_of_its_own_goes_before_the_retention():
     assert groups.committed() is None
 
 
-def test_an_empty_group_without_offsets_goes_at_the_next_look():
+def test_empty_group_without_offsets_is_removed_at_next_sweep():
     groups = make()
     [member] = groups.stable()
     expire(groups)
@@ -88,16 +88,16 @@ def test_an_empty_group_without_offsets_goes_at_the_next_look():
     assert groups.shard.groups == {}
 
 
-def test_thousands_of_offsets_go_in_steps():
+def test_thousands_of_offsets_expire_in_steps():
     groups = make()
     for partition in range(2_500):
         groups.commit(partition=partition)
     groups.advance(RETENTION_MS)
-    steps = [len(each.records) for each in sweep_expired(groups.shard, groups.moment.wall_ms)]
+    steps = [len(outcome.records) for outcome in sweep_expired(groups.shard, groups.moment.wall_ms)]
     assert steps == [1_000, 1_000, 500]
 
 
-def test_the_offsets_of_a_deleted_topic_go_but_not_those_of_its_successor():
+def test_offsets_of_deleted_topic_are_removed_but_not_its_successors():
     groups = make()
     groups.commit(topic="gone", partition=0)
     groups.commit(topic="gone", partition=1, topic_id=TOPIC_ID)
@@ -105,6 +105,6 @@ def test_the_offsets_of_a_deleted_topic_go_but_not_those_of_its_successor():
     groups.commit(topic="stays", topic_id=TOPIC_ID)
     for outcome in sweep_deleted_topics(groups.shard, {"gone": TOPIC_ID}):
         groups.carry_out(outcome)
-    left = [groups.committed("gone", partition) for partition in range(3)]
-    assert left == [None, None, 5]
+    remaining = [groups.committed("gone", partition) for partition in range(3)]
+    assert remaining == [None, None, 5]
     assert groups.committed("stays") == 5

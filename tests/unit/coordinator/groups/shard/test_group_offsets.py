@@ -12,15 +12,15 @@ SUBSCRIPTION = b"\x00\x01\x00\x00\x00\x01\x00\x04read"
 
 
 def fetched(groups, topic="t", partition=0, topic_id=bytes(16)):
-    [found] = group_offsets.fetch(groups.shard, "g", [(topic, topic_id, [partition])])
-    return found["partitions"][0]
+    [result] = group_offsets.fetch(groups.shard, "g", [(topic, topic_id, [partition])])
+    return result["partitions"][0]
 
 
 def deleted(groups, *topics, group_id="g"):
     token = groups.token()
-    asked = [(topic, [0]) for topic in topics]
-    groups.carry_out(group_offsets.delete(groups.shard, group_id, asked, token))
-    return [each["partitions"][0]["error_code"] for each in groups.answers[token]["topics"]]
+    requested = [(topic, [0]) for topic in topics]
+    groups.carry_out(group_offsets.delete(groups.shard, group_id, requested, token))
+    return [result["partitions"][0]["error_code"] for result in groups.answers[token]["topics"]]
 
 
 def test_a_commit_without_membership_makes_a_simple_group():
@@ -37,7 +37,7 @@ def test_a_commit_without_membership_makes_a_simple_group():
     assert groups.reloaded().committed() == 7
 
 
-def test_the_newest_commit_counts_also_after_a_load():
+def test_newest_commit_wins_also_after_a_load():
     groups = Groups()
     for offset in (7, 9, 8):
         groups.commit(offset=offset)
@@ -45,7 +45,7 @@ def test_the_newest_commit_counts_also_after_a_load():
     assert groups.shard.offsets.count == 1
 
 
-def test_what_was_never_committed_has_offset_minus_one():
+def test_uncommitted_partition_has_offset_minus_one():
     groups = Groups()
     assert fetched(groups)["committed_offset"] == -1
     groups.commit()
@@ -68,7 +68,7 @@ def test_metadata_is_limited_in_java_characters():
     assert groups.committed() == 5
 
 
-def test_a_refused_commit_makes_a_group_too_until_the_next_load():
+def test_refused_commit_creates_a_group_until_the_next_load():
     groups = Groups(offset_metadata_max_bytes=4)
     assert groups.commit(metadata="12345") is ErrorCode.OFFSET_METADATA_TOO_LARGE
     assert groups.group().state is GroupState.EMPTY
@@ -87,7 +87,7 @@ def test_members_commit_in_their_generation():
     assert groups.commit() is ErrorCode.NONE
 
 
-def test_during_a_rebalance_a_member_may_commit_until_it_has_joined_the_next_generation():
+def test_member_may_commit_in_a_rebalance_until_it_has_rejoined():
     groups = Groups()
     leader, follower = groups.stable(2)
     groups.join(leader)
@@ -103,7 +103,7 @@ def test_an_unknown_group_is_named_as_such_from_v9_on():
     assert groups.commit("m", generation=1, version=8) is ErrorCode.ILLEGAL_GENERATION
 
 
-def test_a_commit_that_cannot_be_written_is_not_there():
+def test_unwritable_commit_is_not_visible():
     groups = Groups()
     groups.fails_with = ErrorCode.NOT_COORDINATOR
     assert groups.commit() is ErrorCode.NOT_COORDINATOR
@@ -111,7 +111,7 @@ def test_a_commit_that_cannot_be_written_is_not_there():
     assert groups.shard.groups == {}
 
 
-def test_a_commit_for_a_topic_that_was_created_again_is_not_shown_by_id():
+def test_commit_of_a_recreated_topic_is_not_returned_by_id():
     groups = Groups()
     groups.commit(topic_id=TOPIC_ID)
     assert fetched(groups, topic_id=TOPIC_ID)["committed_offset"] == 5
@@ -119,22 +119,25 @@ def test_a_commit_for_a_topic_that_was_created_again_is_not_shown_by_id():
     assert fetched(groups)["committed_offset"] == 5, "who asks by name does not care"
 
 
-def test_all_offsets_of_a_group_come_by_topic():
+def test_all_offsets_of_a_group_are_grouped_by_topic():
     groups = Groups()
     for topic, partition in (("a", 0), ("b", 0), ("a", 1)):
         groups.commit(topic=topic, partition=partition)
-    found = group_offsets.fetch_all(groups.shard, "g")
-    assert [(each["name"], len(each["partitions"])) for each in found] == [("a", 2), ("b", 1)]
+    fetched_topics = group_offsets.fetch_all(groups.shard, "g")
+    assert [(entry["name"], len(entry["partitions"])) for entry in fetched_topics] == [
+        ("a", 2),
+        ("b", 1),
+    ]
     assert group_offsets.fetch_all(groups.shard, "other") == []
 
 
 def test_a_retention_time_becomes_an_expiry_time():
     groups = Groups()
     groups.commit(retention_ms=1_000)
-    found = groups.shard.offsets.find("g", "t", 0)
-    assert found is not None
-    assert found.expire_timestamp_ms == START_MS + 1_000
-    assert found.commit_timestamp_ms == START_MS
+    committed = groups.shard.offsets.find("g", "t", 0)
+    assert committed is not None
+    assert committed.expire_timestamp_ms == START_MS + 1_000
+    assert committed.commit_timestamp_ms == START_MS
 
 
 def test_offsets_of_topics_that_members_read_are_not_deleted():
@@ -148,7 +151,7 @@ def test_offsets_of_topics_that_members_read_are_not_deleted():
     assert groups.reloaded().committed("t") is None
 
 
-def test_what_was_never_committed_is_deleted_without_a_record():
+def test_deleting_an_uncommitted_offset_writes_no_record():
     groups = Groups()
     groups.commit()
     length = len(groups.log)
@@ -156,7 +159,7 @@ def test_what_was_never_committed_is_deleted_without_a_record():
     assert len(groups.log) == length
 
 
-def test_the_deletion_is_refused_where_nobody_knows_what_is_read():
+def test_offset_deletion_is_refused_if_subscription_is_unknown():
     groups = Groups()
     with pytest.raises(KafkaError) as refusal:
         deleted(groups, "t")

@@ -39,7 +39,7 @@ def refusal(groups, request):
 def answers(outcome):
     [(_, response)] = outcome.answers
     [topic] = response["topics"]
-    return [each["error_code"] for each in topic["partitions"]]
+    return [partition["error_code"] for partition in topic["partitions"]]
 
 
 def test_records_belong_to_the_producers_transaction():
@@ -88,12 +88,12 @@ def test_a_member_commits_in_its_generation(stable):
     assert refusal(groups, asked("", generation)) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_clients_that_do_not_say_who_they_are_may_commit_all_the_same(stable):
+def test_transactional_commit_without_member_id_is_accepted(stable):
     groups, _ = stable
     assert answers(commit(groups.shard, asked(), "token", groups.moment)) == [ErrorCode.NONE]
 
 
-def test_a_rebalance_is_no_obstacle(stable):
+def test_transactional_commit_is_accepted_during_a_rebalance(stable):
     groups, member_id = stable
     generation = groups.shard.groups["g"].generation
     groups.join()

@@ -30,7 +30,7 @@ def recorded(generation=4, **fields):
     return group_metadata_record("g", **(values | fields))
 
 
-def test_a_group_is_what_its_last_record_says():
+def test_group_state_is_that_of_its_last_record():
     groups = Groups(log=[recorded(4), recorded(5, members=[], protocol=None, leader=None)])
     group = groups.group()
     assert (group.state, group.generation, group.state_timestamp_ms) == (GroupState.EMPTY, 5, 5)
@@ -93,7 +93,7 @@ def test_a_group_of_a_future_version_stops_the_replay():
     assert refusal.value.code is ErrorCode.UNSUPPORTED_VERSION
 
 
-def test_whoever_waits_is_answered_when_the_shard_goes():
+def test_waiting_requests_are_answered_when_the_shard_is_unloaded():
     groups = Groups()
     leader, follower = groups.stable(2)
     joining = groups.join(leader)
@@ -108,7 +108,7 @@ def test_whoever_waits_is_answered_when_the_shard_goes():
     assert groups.error(syncing) is ErrorCode.NOT_COORDINATOR
 
 
-def test_whoever_joins_a_group_whose_emptiness_was_not_recorded_is_a_member():
+def test_joining_a_group_with_unrecorded_emptiness_succeeds():
     groups = Groups()
     groups.join(instance="i")
     groups.advance(0)

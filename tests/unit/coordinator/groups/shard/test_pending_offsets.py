@@ -54,7 +54,7 @@ def log():
 UNSTABLE = ErrorCode.UNSTABLE_OFFSET_COMMIT
 
 
-def test_an_offset_counts_when_its_transaction_is_committed(log):
+def test_offset_is_visible_after_its_transaction_commits(log):
     log.commit(5)
     log.commit(9, producer=1)
     assert (log.fetch(), log.fetch(is_stable=True)) == (5, UNSTABLE)
@@ -62,7 +62,7 @@ def test_an_offset_counts_when_its_transaction_is_committed(log):
     assert (log.fetch(), log.fetch(is_stable=True)) == (9, 9)
 
 
-def test_an_offset_never_was_when_its_transaction_is_aborted(log):
+def test_offset_is_dropped_when_its_transaction_aborts(log):
     log.commit(9, producer=1)
     assert (log.fetch(), log.fetch(is_stable=True)) == (-1, UNSTABLE)
     log.end(1, is_commit=False)
@@ -71,15 +71,15 @@ def test_an_offset_never_was_when_its_transaction_is_aborted(log):
     assert log.fetch() == -1
 
 
-def test_only_partitions_with_something_pending_are_unstable(log):
+def test_only_partitions_with_pending_offsets_are_unstable(log):
     log.commit(5, partition=1)
     log.commit(9, producer=1)
     assert log.fetch(is_stable=True, partition=1) == 5
     everything = group_offsets.fetch_all(log.shard, "g", is_stable=True)
-    assert [each["partition_index"] for each in everything[0]["partitions"]] == [1]
+    assert [partition["partition_index"] for partition in everything[0]["partitions"]] == [1]
 
 
-def test_an_unstable_offset_is_told_as_such_with_all_others(log):
+def test_fetch_of_all_offsets_marks_unstable_ones(log):
     log.commit(5)
     log.commit(9, producer=1)
     [topic] = group_offsets.fetch_all(log.shard, "g", is_stable=True)
@@ -87,7 +87,7 @@ def test_an_unstable_offset_is_told_as_such_with_all_others(log):
     assert topic["partitions"][0]["committed_offset"] == -1
 
 
-def test_a_copy_for_a_thread_knows_what_is_unstable(log):
+def test_detached_offsets_know_what_is_unstable(log):
     log.commit(5)
     log.commit(9, producer=1)
     copy = group_offsets.DetachedOffsets.of(log.shard, "g")
@@ -113,7 +113,7 @@ def test_of_two_transactions_the_later_record_wins_whichever_ends_first(log):
     assert log.fetch(is_stable=True) == 9
 
 
-def test_an_aborted_transaction_overtakes_nothing(log):
+def test_aborted_transaction_changes_no_committed_offset(log):
     log.commit(7, producer=1)
     log.commit(9, producer=2)
     log.end(2, is_commit=False)
@@ -128,7 +128,7 @@ def test_the_last_commit_of_a_transaction_counts(log):
     assert log.fetch() == 8
 
 
-def test_a_tombstone_removes_what_is_pending(log):
+def test_tombstone_removes_pending_offsets(log):
     log.commit(7, producer=1)
     log.commit(8, producer=1, partition=1)
     log.shard.replay(*tombstone("g", "t", 0))
@@ -137,7 +137,7 @@ def test_a_tombstone_removes_what_is_pending(log):
     assert (log.fetch(), log.fetch(partition=1)) == (-1, 8)
 
 
-def test_deleting_offsets_and_groups_deletes_what_is_pending(log):
+def test_deleting_offsets_or_groups_deletes_pending_offsets(log):
     log.commit(7, producer=1)
     outcome = group_offsets.delete(log.shard, "g", [("t", [0, 1])], "token")
     assert outcome.records == [tombstone("g", "t", 0)]
@@ -150,7 +150,7 @@ def test_deleting_offsets_and_groups_deletes_what_is_pending(log):
     assert log.fetch() == -1
 
 
-def test_what_is_pending_keeps_an_offset_and_its_group_from_expiring(log):
+def test_pending_offsets_prevent_expiry(log):
     log.commit(5)
     log.commit(9, producer=1)
     _carry_out(log, sweep_expired(log.shard, 1_000 + WEEK_MS))
@@ -162,13 +162,13 @@ def test_what_is_pending_keeps_an_offset_and_its_group_from_expiring(log):
     assert not log.shard.groups
 
 
-def test_a_group_that_exists_by_pending_offsets_alone_stays(log):
+def test_group_with_only_pending_offsets_is_kept(log):
     log.commit(9, producer=1)
     _carry_out(log, sweep_expired(log.shard, 1_000 + WEEK_MS))
     assert "g" in log.shard.groups
 
 
-def test_what_is_pending_for_a_deleted_topic_goes(log):
+def test_pending_offsets_of_a_deleted_topic_are_removed(log):
     log.commit(9, producer=1)
     log.commit(9, producer=1, topic="other")
     _carry_out(log, sweep_deleted_topics(log.shard, {"t": b"x" * 16}))

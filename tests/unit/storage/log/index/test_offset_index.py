@@ -96,7 +96,7 @@ def test_truncation_keeps_the_entries_below_the_offset(tmp_path, offset, kept):
     assert index.lookup(99_999) == (entries_of(kept) or [(BASE, 0)])[-1]
 
 
-def test_a_full_index_says_so(tmp_path):
+def test_full_index_reports_that_it_is_full(tmp_path):
     index = make_index(tmp_path, entries_of(3))
     assert index.is_full(8 * 3 + 7)
     assert not index.is_full(8 * 4)

@@ -66,7 +66,7 @@ def test_a_search_finds_what_overlaps(index, fetch_offset, up_to_offset, found, 
     assert index.collect(fetch_offset, up_to_offset) == (found, is_complete)
 
 
-def test_truncation_drops_the_entries_whose_markers_go(index, tmp_path):
+def test_truncation_drops_entries_of_removed_markers(index, tmp_path):
     fill(index, ONE, TWO, THREE)
     index.truncate_to_offset(21)
     assert list(index) == [ONE, TWO]
@@ -89,7 +89,7 @@ def test_a_piece_of_an_entry_at_the_end_is_overwritten(index, tmp_path):
     path = tmp_path / f"{0:020d}.txnindex"
     path.write_bytes(path.read_bytes() + b"torn")
     again = TransactionIndex(Files().data(str(path)))
-    assert again.sanity_check(0) == "its 38 bytes are no multiple of 34"
+    assert again.sanity_check(0) == "its 38 bytes are not a multiple of 34"
     fill(again, TWO)
     assert list(TransactionIndex(Files().data(str(path)))) == [ONE, TWO]
 
@@ -104,7 +104,7 @@ def test_a_piece_of_an_entry_at_the_end_is_overwritten(index, tmp_path):
         ([ONE, AbortedTransaction(7, 12, 30, 2)], 0),
     ],
 )
-def test_entries_that_do_not_rise_are_damage(index, entries, base_offset):
+def test_non_increasing_entries_are_corruption(index, entries, base_offset):
     fill(index, *entries)
     assert index.sanity_check(base_offset) is not None
 

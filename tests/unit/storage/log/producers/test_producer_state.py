@@ -33,8 +33,8 @@ class Partition:
     def __init__(self, directory):
         self.state = ProducerState(Files(), str(directory), expiration_ms=DAY_MS)
 
-    def send(self, sequence, count=1, **more):
-        checked = header(sequence, count, **more)
+    def send(self, sequence, count=1, **header_fields):
+        checked = header(sequence, count, **header_fields)
         guard = (
             self.state.begin_verification(
                 checked.producer_id,
@@ -49,14 +49,14 @@ class Partition:
         duplicate = self.state.check_append(checked, guard=guard)
         if duplicate is not None:
             return duplicate.base_offset, "duplicate"
-        batch = header(sequence, count, offset=self.state.end_offset, **more)
+        batch = header(sequence, count, offset=self.state.end_offset, **header_fields)
         self.state.append(batch)
         self.state.check()
         return batch.base_offset
 
-    def refused(self, *args, **more):
+    def refused(self, *args, **header_fields):
         with pytest.raises(KafkaError) as caught:
-            self.send(*args, **more)
+            self.send(*args, **header_fields)
         return caught.value.code
 
 
@@ -160,7 +160,7 @@ def test_a_batch_outside_of_the_open_transaction_is_refused(partition):
     assert partition.refused(1) is ErrorCode.INVALID_TXN_STATE
 
 
-def test_a_snapshot_carries_the_last_batch_to_the_next_life(partition, tmp_path):
+def test_snapshot_restores_the_last_batch_after_restart(partition, tmp_path):
     partition.send(0, 2)
     partition.send(2, 3)
     assert partition.state.take_snapshot()
@@ -228,7 +228,7 @@ def test_a_snapshot_that_turns_out_unusable_at_first_use_is_rebuilt(partition, t
     assert calls == ["rebuild"]
 
 
-def test_stray_snapshots_go_except_the_newest_above_all_segments(partition):
+def test_stray_snapshots_are_deleted_except_the_newest(partition):
     partition.state.snapshots.use([3, 5, 8, 9])
     partition.state.snapshots.delete_strays({0, 5})
     assert partition.state.snapshots.offsets == [5, 9]

@@ -103,10 +103,10 @@ def test_indexes_after_a_clean_close_are_byte_equal_to_apache_kafkas(tmp_path):
 
 def test_one_write_of_many_batches_makes_the_same_entries(tmp_path):
     segment = recorded(tmp_path)
-    whole = segment.log.read_at(0, segment.size)
+    data = segment.log.read_at(0, segment.size)
     segment.delete()
     again = make_segment(tmp_path)
-    append(again, whole)
+    append(again, data)
     again.close()
     assert index_files(tmp_path) == [RECORDED_INDEX, RECORDED_TIME_INDEX]
 
@@ -118,10 +118,10 @@ def test_recovery_builds_the_same_indexes(tmp_path):
     (tmp_path / "00000000000000000000.timeindex").write_bytes(b"rubbish")
     again = Segment(Files(), str(tmp_path), 0, created_ms=0)
     assert again.sanity_check()
-    seen = []
-    result = again.recover(lambda header, _: seen.append(header), index_interval_bytes=4096)
+    headers = []
+    result = again.recover(lambda header, _: headers.append(header), index_interval_bytes=4096)
     assert (result.cut_bytes, result.next_offset, result.reason) == (0, 37, None)
-    assert len(seen) == len(RECORDED_BATCHES)
+    assert len(headers) == len(RECORDED_BATCHES)
     assert index_files(tmp_path) == [RECORDED_INDEX, RECORDED_TIME_INDEX]
     assert again.sanity_check() is None
     assert (again.max_timestamp, again.offset_of_max_timestamp) == (FIRST_TIMESTAMP + 601, 36)
@@ -143,8 +143,8 @@ def test_the_zero_filled_indexes_of_a_killed_kafka_load(tmp_path):
     positions = [0, *accumulate(size for size, *_ in RECORDED_BATCHES)]
     for number, (position, header) in enumerate(again.iterate_headers()):
         assert position == positions[number]
-        found = again.position_for_offset(header.last_offset)
-        assert found == (position, header)
+        location = again.position_for_offset(header.last_offset)
+        assert location == (position, header)
     again.close()
     assert index_files(tmp_path) == [RECORDED_INDEX, RECORDED_TIME_INDEX[:-24]]
 
@@ -158,14 +158,14 @@ def test_every_offset_finds_its_batch_in_any_order(tmp_path, is_reopened):
     for step in (1, 7, 101):
         for number in range(0, 240 * step, step):
             offset = 500 + number % 240
-            found = segment.position_for_offset(offset)
-            assert found is not None
-            assert found[0] == (number % 240) // 2 * 200
-            assert found[1].base_offset <= offset <= found[1].last_offset
+            location = segment.position_for_offset(offset)
+            assert location is not None
+            assert location[0] == (number % 240) // 2 * 200
+            assert location[1].base_offset <= offset <= location[1].last_offset
     assert segment.position_for_offset(740) is None
-    found = segment.position_for_offset(0)
-    assert found is not None
-    assert found[0] == 0
+    location = segment.position_for_offset(0)
+    assert location is not None
+    assert location[0] == 0
 
 
 def test_an_offset_in_a_gap_finds_the_next_batch(tmp_path):
@@ -178,13 +178,13 @@ def test_an_offset_in_a_gap_finds_the_next_batch(tmp_path):
     )  # fmt: skip
 
 
-def test_slices_obey_their_bounds(tmp_path):
+def test_slices_respect_their_bounds(tmp_path):
     segment = filled(tmp_path, 10)
 
     def slice_of(offset, max_bytes, **bounds):
         settings = {"end_position": segment.size, "min_one": True} | bounds
-        found = segment.read_slice(offset, max_bytes, **settings)
-        return None if found is None else (found.position, found.length)
+        file_slice = segment.read_slice(offset, max_bytes, **settings)
+        return None if file_slice is None else (file_slice.position, file_slice.length)
 
     assert slice_of(0, 10**6) == (0, 2000)
     assert slice_of(1, 450) == (0, 450)
@@ -254,7 +254,7 @@ def test_a_failed_append_leaves_no_trace(tmp_path, monkeypatch, suffix):
     assert segment.time_index.last_entry() == (10**6, 16)
 
 
-def test_what_is_written_is_unseen_until_it_is_committed(tmp_path):
+def test_written_batch_is_invisible_until_committed(tmp_path):
     segment = filled(tmp_path, 3)
     batch = make_batch(6, timestamp=99)
     write = segment.write(batch, [read_batch_header(batch)], index_interval_bytes=1)
@@ -264,9 +264,9 @@ def test_what_is_written_is_unseen_until_it_is_committed(tmp_path):
     assert segment.offset_index.entry_count == 0
     segment.commit(write)
     assert segment.size == 600 + len(batch)
-    found = segment.position_for_offset(6)
-    assert found is not None
-    assert found[0] == 600
+    location = segment.position_for_offset(6)
+    assert location is not None
+    assert location[0] == 600
     assert segment.max_timestamp == 99
     assert segment.offset_index.last_entry() == (6, 600)
 
@@ -294,7 +294,7 @@ def test_timestamps_are_found_to_the_record(tmp_path):
     assert (segment.max_timestamp, segment.offset_of_max_timestamp) == (500, 6)
 
 
-def test_records_without_timestamps_are_found_by_no_time_and_have_the_largest_together(tmp_path):
+def test_untimed_records_match_no_timestamp_but_have_a_maximum(tmp_path):
     segment = make_segment(tmp_path)
     assert in_one_go(first_with_max_timestamp(segment)) is None
     append(segment, make_batch(0, timestamp=-1))
@@ -320,9 +320,9 @@ def test_truncation_drops_the_batch_that_holds_the_offset(tmp_path, is_reopened)
     assert segment.offset_index.last_entry().offset < 41
     assert segment.sanity_check() is None
     append(segment, make_batch(40, timestamp=5))
-    found = segment.position_for_offset(40)
-    assert found is not None
-    assert found[0] == 4000
+    location = segment.position_for_offset(40)
+    assert location is not None
+    assert location[0] == 4000
     segment.truncate_to(0)
     assert (segment.size, segment.max_timestamp, segment.first_batch_timestamp) == (0, -1, None)
     append(segment, make_batch(0, timestamp=7))
@@ -434,7 +434,7 @@ def test_a_new_segment_has_all_its_files_after_close(tmp_path):
     assert sorted(path.suffix for path in tmp_path.iterdir()) == [".index", ".log", ".timeindex"]
 
 
-def test_a_reopened_segment_goes_on(tmp_path):
+def test_reopened_segment_accepts_appends(tmp_path):
     filled(tmp_path, 7).close()
     segment = Segment(Files(), str(tmp_path), 0, created_ms=0)
     assert (segment.size, segment.max_timestamp, segment.first_batch_timestamp) == (1400, 60, 0)
@@ -454,7 +454,7 @@ def test_damaged_indexes_are_noticed(tmp_path):
     )
 
 
-def test_rubbish_in_the_middle_is_an_error_for_readers(tmp_path):
+def test_garbage_in_the_middle_is_a_read_error(tmp_path):
     segment = filled(tmp_path, 20, interval=10**6)
     segment.log.write_at(1000, bytes(200))
     with pytest.raises(KafkaError) as raised:

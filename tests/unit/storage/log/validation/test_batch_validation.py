@@ -24,9 +24,9 @@ NOW = 1_700_000_000_000
 HOUR_MS = 3_600_000
 
 
-def make(count=1, **more):
-    more.setdefault("timestamp_ms", NOW)
-    return build_batch([(b"k", b"v%d" % index, ()) for index in range(count)], **more)
+def make(count=1, **batch_fields):
+    batch_fields.setdefault("timestamp_ms", NOW)
+    return build_batch([(b"k", b"v%d" % index, ()) for index in range(count)], **batch_fields)
 
 
 def edit(batch, layout, position, value, *, with_crc=True):
@@ -42,13 +42,13 @@ def validate(batch, *, version=13, **settings):
     return validator.validate(memoryview(bytearray(batch)), now_ms=NOW, request_version=version)
 
 
-def refused(batch, **more):
+def refused(batch, **settings):
     with pytest.raises(KafkaError) as caught:
-        validate(batch, **more)
+        validate(batch, **settings)
     return caught.value
 
 
-def test_a_good_batch_is_taken_as_it_is():
+def test_valid_batch_is_stored_unchanged():
     batch = make(3, codec=Codec.LZ4)
     records, header = validate(batch)
     assert records.tobytes() == batch
@@ -192,7 +192,7 @@ def test_log_append_time_stamps_the_header():
     assert stamps == [NOW, NOW]
 
 
-def test_a_stamp_clears_attributes_without_a_meaning_and_nothing_else_does():
+def test_only_log_append_time_stamp_clears_unknown_attributes():
     batch = edit(make(2), ">H", 21, 0xC080)
     records, header = validate(batch, message_timestamp_type="LogAppendTime")
     assert header.attributes == 0x08
@@ -206,7 +206,7 @@ def test_a_producer_must_not_claim_log_append_time():
     assert [record.batch_index for record in error.record_errors] == [0, 1]
 
 
-def test_a_claim_of_log_append_time_on_a_create_time_topic_is_taken_back():
+def test_log_append_time_bit_is_cleared_on_create_time_topic():
     records, header = validate(edit(make(2), ">h", 21, 8))
     assert not header.uses_log_append_time
     assert header.max_timestamp == NOW

@@ -52,8 +52,8 @@ def test_records_survive_a_change_of_codec(source, target):
     assert header.size == len(records)
     assert batch_crc(records, 0, len(records)) == header.crc
     assert (header.producer_id, header.producer_epoch, header.base_sequence) == (7, 1, 3)
-    found = [record[2:] for record in iterate_records(records, header)]
-    assert [(key, value, tuple(headers)) for key, value, headers in found] == RECORDS
+    contents = [record[2:] for record in iterate_records(records, header)]
+    assert [(key, value, tuple(headers)) for key, value, headers in contents] == RECORDS
     if source is TYPES[target]:
         assert records.tobytes() == batch
 
@@ -98,7 +98,7 @@ def test_records_that_do_not_fit_their_batch_are_refused():
     ("producer", "is_refused"),
     [((-1, -1, -1), False), ((-2, -1, -1), True), ((-2, 0, -1), True), ((-2, 0, 0), False)],
 )
-def test_a_producer_without_epoch_or_sequence_is_not_packed_anew(producer, is_refused):
+def test_producer_without_epoch_or_sequence_is_not_recompressed(producer, is_refused):
     producer_id, epoch, sequence = producer
     batch = build_batch(
         RECORDS,
@@ -117,14 +117,16 @@ def test_a_producer_without_epoch_or_sequence_is_not_packed_anew(producer, is_re
 
 
 def dated(*timestamps: int, key: bytes | None = b"k", codec: Codec = Codec.NONE) -> bytearray:
-    records = [Record(index, each, key, b"v", ()) for index, each in enumerate(timestamps)]
+    records = [
+        Record(index, timestamp, key, b"v", ()) for index, timestamp in enumerate(timestamps)
+    ]
     return build_batch(records, codec=codec)
 
 
 # As observed from Apache Kafka 4.3.1.
 @pytest.mark.parametrize("kept", [{}, {"message_timestamp_type": "LogAppendTime"}])
 @pytest.mark.parametrize("timestamps", [(-2,), (NOW, -5), (-5, NOW), (-(1 << 62),)])
-def test_a_time_below_minus_one_is_not_packed_anew(timestamps, kept):
+def test_timestamp_below_minus_one_is_not_recompressed(timestamps, kept):
     with pytest.raises(KafkaError) as caught:
         validate(dated(*timestamps), compression_type="gzip", **kept)
     assert caught.value.code is ErrorCode.UNKNOWN_SERVER_ERROR
@@ -132,7 +134,7 @@ def test_a_time_below_minus_one_is_not_packed_anew(timestamps, kept):
     validate(dated(*timestamps, codec=Codec.GZIP), compression_type="gzip", **kept)
 
 
-def test_no_time_is_packed_anew():
+def test_timestamp_of_minus_one_is_recompressed():
     _, header = validate(dated(-1, NOW), compression_type="gzip")
     assert header.codec is Codec.GZIP
 
@@ -142,9 +144,9 @@ def test_single_records_are_refused_before_times_below_minus_one():
     with pytest.raises(RefusedBatchError) as caught:
         validate(dated(-5, -3 * NOW), compression_type="gzip", **bounds)
     assert caught.value.code is ErrorCode.INVALID_TIMESTAMP
-    assert [each.batch_index for each in caught.value.record_errors] == [1]
+    assert [record_error.batch_index for record_error in caught.value.record_errors] == [1]
     batch = build_batch([Record(0, -5, b"k", b"", ()), Record(1, NOW, None, b"", ())])
     with pytest.raises(RefusedBatchError) as caught:
         validate(batch, compression_type="gzip", cleanup_policy="compact")
     assert caught.value.code is ErrorCode.INVALID_RECORD
-    assert [each.batch_index for each in caught.value.record_errors] == [1]
+    assert [record_error.batch_index for record_error in caught.value.record_errors] == [1]

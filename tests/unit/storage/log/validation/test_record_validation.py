@@ -19,10 +19,10 @@ from wirebroker.codecs.records.batch import iterate_records
 from wirebroker.codecs.records.compression import MAX_DECOMPRESSED_BYTES, Codec, compress
 from wirebroker.codecs.records.walk import IS_QUICK, MAX_REFUSED
 from wirebroker.config.rows.topic import TopicSettings
-from wirebroker.storage.brief_work import TakesLongError
 from wirebroker.storage.log.validation.batch_shape import RefusedBatchError
 from wirebroker.storage.log.validation.batch_validation import BatchValidator
 from wirebroker.storage.log.validation.record_validation import BRIEF_BYTES
+from wirebroker.storage.long_work import TakesLongError
 
 MIB = 1 << 20
 
@@ -40,9 +40,9 @@ def validate(data, *, walks_all=True, is_brief=False, walked=None, **settings):
     )
 
 
-def refused(data, **more):
+def refused(data, **settings):
     with pytest.raises(RefusedBatchError) as caught:
-        validate(data, **more)
+        validate(data, **settings)
     return caught.value
 
 
@@ -55,13 +55,13 @@ PACKED = pytest.mark.parametrize("codec", [each for each in Codec if each is not
 
 
 @PACKED
-def test_what_a_client_packs_by_default_is_brief(codec):
+def test_default_client_batches_are_checked_quickly(codec):
     data = bomb(codec, MIB)
     assert validate(data, is_brief=True)[0].tobytes() == data
 
 
 @PACKED
-def test_a_small_batch_that_unpacks_to_a_large_one_takes_long(codec):
+def test_highly_compressed_batch_is_checked_slowly(codec):
     data = bomb(codec, BRIEF_BYTES)
     with pytest.raises(TakesLongError):
         validate(data, is_brief=True)
@@ -81,7 +81,7 @@ def test_very_many_headers_take_long_where_the_walk_is_python_s(codec, record_co
 
 
 @PACKED
-def test_what_a_walk_found_before_is_believed(codec):
+def test_earlier_check_of_the_records_is_trusted(codec):
     data = bytearray(bomb(codec, BRIEF_BYTES))
     validator = BatchValidator(TopicSettings(), directory="data/orders-0")
     walked = in_one_go(validator.walk(memoryview(data), TIMESTAMP_MS))
@@ -94,7 +94,7 @@ def test_what_a_walk_found_before_is_believed(codec):
 
 
 @pytest.mark.parametrize("damage", [b"", b"\0" * 70, batch(b"a")[:-1] + b"!"])
-def test_a_walk_leaves_what_is_no_batch_to_the_check(damage):
+def test_malformed_batch_is_left_to_the_validation(damage):
     validator = BatchValidator(TopicSettings(), directory="data/orders-0")
     walked = in_one_go(validator.walk(memoryview(damage), TIMESTAMP_MS))
     assert refused(damage, walked=walked).code in {
@@ -104,7 +104,7 @@ def test_a_walk_leaves_what_is_no_batch_to_the_check(damage):
 
 
 @pytest.mark.parametrize("codec", ["GZIP", "LZ4", "ZSTD", "SNAPPY"])
-def test_more_than_any_batch_may_unpack_to_is_too_large(codec):
+def test_batch_unpacking_beyond_the_limit_is_too_large(codec):
     if codec == "SNAPPY":
         packed = bytes(cramjam.snappy.compress_raw(bytes(49 * MIB)))
     else:
@@ -161,8 +161,8 @@ def test_a_zstd_window_beyond_the_memory_is_refused():
 
 def test_very_many_blocks_do_not_unpack():
     blocks = b"".join(
-        len(each).to_bytes(4, "big") + each
-        for each in [bytes(cramjam.snappy.compress_raw(b""))] * 9000
+        len(block).to_bytes(4, "big") + block
+        for block in [bytes(cramjam.snappy.compress_raw(b""))] * 9000
     )
     packed = compress(Codec.SNAPPY, b"") + blocks
     data = batch_of(codec="snappy", packed=packed, count=1)
@@ -178,14 +178,18 @@ def test_the_first_of_very_many_refused_records_are_named(codec):
     data = batch(*[b""] * count, codec=codec, key=None)
     error = refused(data, cleanup_policy=("compact",))
     assert error.code is ErrorCode.INVALID_RECORD
-    assert [each.batch_index for each in error.record_errors] == list(range(MAX_REFUSED))
+    assert [record_error.batch_index for record_error in error.record_errors] == list(
+        range(MAX_REFUSED)
+    )
     reason = "Compacted topic cannot accept message without key in topic partition orders-0"
-    shown = ", ".join(f"RecordError(batchIndex={index}, message='{reason}')" for index in range(3))
+    shown_errors = ", ".join(
+        f"RecordError(batchIndex={index}, message='{reason}')" for index in range(3)
+    )
     assert error.message == (
         f"One or more records have been rejected due to {count} record errors in total, and only"
-        f" showing the first three errors at most: [{shown}]"
+        f" showing the first three errors at most: [{shown_errors}]"
     )
-    stamped = batch_of(*[record(None, offset=each) for each in range(count)], attributes=8)
+    stamped = batch_of(*[record(None, offset=offset) for offset in range(count)], attributes=8)
     error = refused(stamped, message_timestamp_type="LogAppendTime")
     assert error.code is ErrorCode.INVALID_TIMESTAMP
     assert len(error.record_errors) == MAX_REFUSED
@@ -197,23 +201,23 @@ def test_each_record_s_timestamp_counts_not_the_header_s(codec):
     data = batch_of(record("a"), late, codec=codec.name)
     error = refused(data)
     assert error.code is ErrorCode.INVALID_TIMESTAMP
-    assert [each.batch_index for each in error.record_errors] == [1]
+    assert [record_error.batch_index for record_error in error.record_errors] == [1]
     early = record("b", offset=1, time=-2000)
     data = batch_of(record("a"), early, codec=codec.name)
     validate(data)
     error = refused(data, message_timestamp_before_max_ms=1000)
-    assert [each.batch_index for each in error.record_errors] == [1]
+    assert [record_error.batch_index for record_error in error.record_errors] == [1]
 
 
 GARBAGE = batch_of(codec="gzip", packed=b"x" * 20, count=1)
 
 
-def test_trusted_producers_records_are_not_looked_at():
+def test_records_of_trusted_producers_are_not_inspected():
     for data in (GARBAGE, batch_of(record("a", longer=1)), batch_of(record("a"), max_timestamp=0)):
         assert validate(data, walks_all=False)[0].tobytes() == data
 
 
-def test_trusted_producers_records_are_looked_at_where_something_asks_for_it():
+def test_records_of_trusted_producers_are_inspected_if_required():
     for settings in ({"cleanup_policy": ("compact",)}, {"compression_type": "lz4"}):
         error = refused(GARBAGE, walks_all=False, **settings)
         assert error.code is ErrorCode.UNKNOWN_SERVER_ERROR
@@ -275,5 +279,5 @@ def test_recompression_takes_bounded_memory(tmp_path, source, target):
 def test_records_pass_unchanged_from_codec_to_codec():
     data = batch(*[b"value %d" % index for index in range(500)], codec=Codec.SNAPPY)
     records, header = validate(data, compression_type="gzip")
-    values = [each.value for each in iterate_records(records, header)]
+    values = [record.value for record in iterate_records(records, header)]
     assert values == [b"value %d" % index for index in range(500)]

@@ -26,19 +26,22 @@ def test_the_cluster_is_described_in_every_version(version):
     assert reply.cluster_authorized_operations == -(2**31)
 
 
-def test_authorized_operations_come_if_they_are_asked_for():
+def test_authorized_operations_are_returned_on_request():
     reply = describe(0, include_cluster_authorized_operations=True)
     assert reply.cluster_authorized_operations == 8096
 
 
-def test_fenced_brokers_come_if_they_are_asked_for():
+def test_fenced_brokers_are_returned_on_request():
     node = make_broker(broker(2, fenced=True))
-    assert [each.broker_id for each in describe(2, node).brokers] == [1]
+    assert [entry.broker_id for entry in describe(2, node).brokers] == [1]
     reply = describe(2, node, include_fenced_brokers=True)
-    assert [(each.broker_id, each.is_fenced) for each in reply.brokers] == [(1, False), (2, True)]
+    assert [(entry.broker_id, entry.is_fenced) for entry in reply.brokers] == [
+        (1, False),
+        (2, True),
+    ]
 
 
-def test_a_fenced_broker_does_not_name_itself_controller():
+def test_fenced_broker_is_not_returned_as_controller():
     reply = describe(1, make_broker(broker(1, fenced=True)))
     assert (reply.controller_id, reply.brokers) == (-1, [])
 
@@ -57,7 +60,7 @@ def test_other_endpoint_types_are_refused(endpoint_type, code):
     assert reply.error_message
 
 
-def test_who_asks_for_controllers_is_told_so_in_kafkas_words():
+def test_request_for_controllers_is_refused_with_kafkas_message():
     reply = describe(1, endpoint_type=2)
     assert (reply.error_code, reply.error_message) == (
         ErrorCode.MISMATCHED_ENDPOINT_TYPE,

@@ -18,17 +18,18 @@ async def quorum(request):
     return in_one_go(describe_quorum(request, view))
 
 
-def describe(version, *asked):
+def describe(version, *partitions):
     node = make_broker()
     node.metadata.handle = quorum
     topics = [
-        {"topic_name": name, "partitions": [{"partition_index": index}]} for name, index in asked
+        {"topic_name": name, "partitions": [{"partition_index": index}]}
+        for name, index in partitions
     ]
     return answer(node, ApiKey.DESCRIBE_QUORUM, version, topics=topics)
 
 
 @pytest.mark.parametrize("version", range(3))
-def test_this_node_leads_and_votes(version):
+def test_single_node_is_quorum_leader_and_voter(version):
     reply = describe(version, ("__cluster_metadata", 0))
     [metadata] = reply.topics
     [partition] = metadata.partitions
@@ -54,6 +55,6 @@ def test_this_node_leads_and_votes(version):
 )
 def test_other_partitions_have_no_quorum(asked):
     reply = describe(2, *asked)
-    codes = [part.error_code for each in reply.topics for part in each.partitions]
+    codes = [part.error_code for topic in reply.topics for part in topic.partitions]
     assert codes == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * len(asked)
     assert not reply.nodes

@@ -45,10 +45,9 @@ class Replicas:
             for index in (0, 1)
         }
         self.directories[0].partitions = list(self.partitions.values())
-        others = [SimpleNamespace(size_bytes=1000), SimpleNamespace(size_bytes=2000)]
+        logs = [SimpleNamespace(size_bytes=1000), SimpleNamespace(size_bytes=2000)]
         self.directories[1].partitions = [
-            SimpleNamespace(topic=f"u{number}", index=5, log=log)
-            for number, log in enumerate(others)
+            SimpleNamespace(topic=f"u{number}", index=5, log=log) for number, log in enumerate(logs)
         ]
 
     @property
@@ -77,10 +76,10 @@ def node(*, is_online=True):
 
 def sizes(reply):
     return {
-        (result.log_dir, topic.name, each.partition_index): each.partition_size
+        (result.log_dir, topic.name, partition.partition_index): partition.partition_size
         for result in reply.results
         for topic in result.topics
-        for each in topic.partitions
+        for partition in topic.partitions
     }
 
 
@@ -93,22 +92,22 @@ def test_all_partitions_are_described_in_every_version(version):
         ("/b", "u0", 5): 1000,
         ("/b", "u1", 5): 2000,
     }
-    assert [each.log_dir for each in reply.results] == ["/a", "/b"]
-    assert [each.error_code for each in reply.results] == [0, 0]
+    assert [result.log_dir for result in reply.results] == ["/a", "/b"]
+    assert [result.error_code for result in reply.results] == [0, 0]
     if version >= 4:
         assert (reply.results[0].total_bytes, reply.results[0].usable_bytes) == (1000, 400)
 
 
 def test_only_the_partitions_asked_for_are_described():
-    asked = [{"topic": "t", "partitions": [1, 7]}, {"topic": "none", "partitions": [0]}]
-    reply = answer(node(), ApiKey.DESCRIBE_LOG_DIRS, 5, topics=asked)
+    topics = [{"topic": "t", "partitions": [1, 7]}, {"topic": "none", "partitions": [0]}]
+    reply = answer(node(), ApiKey.DESCRIBE_LOG_DIRS, 5, topics=topics)
     assert sizes(reply) == {("/a", "t", 1): 71}
 
 
-def test_a_directory_that_is_offline_says_so():
+def test_offline_directory_is_reported():
     reply = answer(node(is_online=False), ApiKey.DESCRIBE_LOG_DIRS, 5, topics=None)
-    assert [each.error_code for each in reply.results] == [0, ErrorCode.KAFKA_STORAGE_ERROR]
-    assert {where for where, _, _ in sizes(reply)} == {"/a"}
+    assert [result.error_code for result in reply.results] == [0, ErrorCode.KAFKA_STORAGE_ERROR]
+    assert {log_dir for log_dir, _, _ in sizes(reply)} == {"/a"}
 
 
 @pytest.mark.parametrize(
@@ -131,7 +130,7 @@ def test_a_replica_is_moved_to_a_directory_that_is_online(path, name, index, cod
     assert (partition.partition_index, partition.error_code) == (index, code)
 
 
-async def test_others_are_served_while_very_many_replicas_are_judged(monkeypatch):
+async def test_many_replica_moves_do_not_block_other_requests(monkeypatch):
     monkeypatch.setattr(Slices, "SECONDS", 0.0)
     dirs = [{"path": "/a", "topics": [{"name": "t", "partitions": [0] * 500}]}]
     judged = asyncio.create_task(answer_soon(node(), ApiKey.ALTER_REPLICA_LOG_DIRS, 2, dirs=dirs))
@@ -141,4 +140,4 @@ async def test_others_are_served_while_very_many_replicas_are_judged(monkeypatch
         turns += 1
     assert turns >= 500
     [result] = judged.result().results
-    assert [each.error_code for each in result.partitions] == [ErrorCode.NONE] * 500
+    assert [partition.error_code for partition in result.partitions] == [ErrorCode.NONE] * 500

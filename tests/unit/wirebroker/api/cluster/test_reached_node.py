@@ -34,18 +34,18 @@ ASKED = [
 ]
 
 
-def body(cluster_id: str | None, node_id: int, here: str) -> dict[str, Any]:
-    wanted = here if cluster_id == "here" else cluster_id
-    return {**SOFTWARE, "cluster_id": wanted, "node_id": node_id}
+def body(cluster_id: str | None, node_id: int, own_cluster_id: str) -> dict[str, Any]:
+    requested_id = own_cluster_id if cluster_id == "here" else cluster_id
+    return {**SOFTWARE, "cluster_id": requested_id, "node_id": node_id}
 
 
-async def test_a_broker_compares_whom_a_client_means_with_itself(tmp_path: Path) -> None:
+async def test_broker_checks_the_requested_cluster_and_node_id(tmp_path: Path) -> None:
     async with running(tmp_path) as server, client_of(server) as client:
         broker = broker_of(server)
         assert broker.node_id == 1
         for cluster_id, node_id, error, _ in ASKED:
-            asked = body(cluster_id, node_id, broker.cluster_id)
-            answer = await client.ask(ApiKey.API_VERSIONS, 5, asked)
+            request = body(cluster_id, node_id, broker.cluster_id)
+            answer = await client.ask(ApiKey.API_VERSIONS, 5, request)
             assert answer.error_code == error, (cluster_id, node_id)
             assert bool(answer.api_keys) is (error is ErrorCode.NONE)
             if error:
@@ -60,7 +60,7 @@ def controller(tmp_path: Path) -> Iterator[BlockingClient]:
             yield client
 
 
-def test_a_controller_compares_nothing(controller: BlockingClient) -> None:
+def test_controller_does_not_check_cluster_and_node_id(controller: BlockingClient) -> None:
     for cluster_id, node_id, _, error in ASKED:
         answer = controller.ask(ApiKey.API_VERSIONS, 5, body(cluster_id, node_id, "any"))
         assert answer.error_code == error, (cluster_id, node_id)

@@ -27,7 +27,7 @@ async def unregister(server: Server, broker_id: int) -> int:
         return int(answer.error_code)
 
 
-async def test_who_has_gone_is_forgotten_and_who_is_unknown_is_refused(tmp_path: Path) -> None:
+async def test_known_broker_is_unregistered_and_unknown_is_refused(tmp_path: Path) -> None:
     async with asyncio.timeout(PATIENCE_S), cluster(tmp_path) as servers:
         await servers.pop(2).stop()
         assert set(broker_of(servers[1]).metadata.image.brokers) == {1, 2}
@@ -36,7 +36,7 @@ async def test_who_has_gone_is_forgotten_and_who_is_unknown_is_refused(tmp_path:
         assert await unregister(servers[1], 2) == ErrorCode.BROKER_ID_NOT_REGISTERED
 
 
-async def test_a_broker_that_runs_beside_its_controller_registers_again(
+async def test_unregistered_broker_with_controller_registers_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with (
@@ -49,7 +49,7 @@ async def test_a_broker_that_runs_beside_its_controller_registers_again(
         broker = broker_of(server)
         before = broker.metadata.image.brokers[broker.node_id].epoch
         assert await unregister(server, broker.node_id) == ErrorCode.NONE
-        await until(lambda: "it is registered again" in caplog.text)
+        await until(lambda: "registered it again" in caplog.text)
         again = broker.metadata.image.brokers[broker.node_id]
         assert again.epoch > before
         assert not again.fenced

@@ -25,9 +25,9 @@ def test_configs_are_changed_in_every_version(version):
         resources=[resource("a", "7"), resource("b", "7")],
         validate_only=False,
     )
-    assert [(each.resource_name, each.error_code) for each in reply.responses] == [
+    assert [(response.resource_name, response.error_code) for response in reply.responses] == [
         ("a", 0),
         ("b", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
     ]
-    assert {each.resource_type for each in reply.responses} == {ResourceType.TOPIC}
+    assert {response.resource_type for response in reply.responses} == {ResourceType.TOPIC}
     assert broker.metadata.image.topic_config("a") == {"retention.ms": "7"}

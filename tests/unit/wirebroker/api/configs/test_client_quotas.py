@@ -55,15 +55,15 @@ async def described(components: list[tuple[str, int, str | None]], *, strict: bo
         ([("user", EXACT, "bob")], False, 0),
     ],
 )
-async def test_a_filter_lets_entities_through(components: Any, strict: bool, count: int) -> None:
-    found = await described(components, strict=strict)
-    assert (found.error_code, len(found.entries)) == (0, count)
+async def test_filter_selects_matching_entities(components: Any, strict: bool, count: int) -> None:
+    response = await described(components, strict=strict)
+    assert (response.error_code, len(response.entries)) == (0, count)
 
 
-async def test_the_quotas_of_an_entity_stand_together() -> None:
-    found = await described([("user", EXACT, "alice")], strict=True)
-    (entry,) = found.entries
-    assert {(each.key, each.value) for each in entry.values} == {
+async def test_quotas_of_an_entity_are_in_one_entry() -> None:
+    response = await described([("user", EXACT, "alice")], strict=True)
+    (entry,) = response.entries
+    assert {(quota.key, quota.value) for quota in entry.values} == {
         ("producer_byte_rate", 1.5),
         ("consumer_byte_rate", 1.5),
     }
@@ -81,9 +81,9 @@ async def test_the_quotas_of_an_entity_stand_together() -> None:
         ([("planet", ANY, None)], ErrorCode.UNSUPPORTED_VERSION),
     ],
 )
-async def test_a_filter_that_is_none_is_refused(components: Any, code: ErrorCode) -> None:
-    found = await described(components)
-    assert (found.error_code, found.entries) == (code, None)
+async def test_invalid_filter_is_refused(components: Any, code: ErrorCode) -> None:
+    response = await described(components)
+    assert (response.error_code, response.entries) == (code, None)
 
 
 def entry(entity: dict[str, str | None], **values: float | None) -> dict[str, Any]:
@@ -98,8 +98,8 @@ def entry(entity: dict[str, str | None], **values: float | None) -> dict[str, An
 
 async def altered(broker: Any, *entries: dict[str, Any], validate_only: bool = False) -> list[int]:
     request = {"entries": list(entries), "validate_only": validate_only}
-    found = await answer_soon(broker, ApiKey.ALTER_CLIENT_QUOTAS, 1, **request)
-    return [each.error_code for each in found.entries]
+    response = await answer_soon(broker, ApiKey.ALTER_CLIENT_QUOTAS, 1, **request)
+    return [result.error_code for result in response.entries]
 
 
 ALICE = (("user", "alice"),)
@@ -117,7 +117,7 @@ async def test_quotas_are_set_changed_and_removed() -> None:
     assert ALICE not in broker.metadata.image.client_quotas
 
 
-async def test_what_is_only_tried_changes_nothing() -> None:
+async def test_validate_only_changes_nothing() -> None:
     broker = make_broker()
     assert await altered(broker, entry(dict(ALICE), producer_byte_rate=1), validate_only=True) == [
         0
@@ -145,11 +145,11 @@ async def test_what_is_only_tried_changes_nothing() -> None:
         ({"ip": None}, {"connection_creation_rate": 2.0**31}),
     ],
 )
-async def test_a_change_that_is_none_is_refused_alone(entity: Any, values: Any) -> None:
+async def test_invalid_change_is_refused_individually(entity: Any, values: Any) -> None:
     broker = make_broker()
     good = entry({"user": "bob"}, producer_byte_rate=1)
-    found = await altered(broker, entry(entity, **values), good)
-    assert found == [ErrorCode.INVALID_REQUEST, 0]
+    codes = await altered(broker, entry(entity, **values), good)
+    assert codes == [ErrorCode.INVALID_REQUEST, 0]
     assert list(broker.metadata.image.client_quotas) == [(("user", "bob"),)]
 
 
@@ -158,13 +158,13 @@ async def test_an_entity_or_a_quota_that_is_named_twice_is_refused() -> None:
     alice = entry({"user": "alice"}, producer_byte_rate=1)
     twice = entry({"user": "bob"}, producer_byte_rate=1)
     twice["ops"] *= 2
-    found = await altered(broker, alice, twice, alice)
-    assert found == [ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_REQUEST]
+    codes = await altered(broker, alice, twice, alice)
+    assert codes == [ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_REQUEST]
 
 
 async def test_a_request_that_is_too_large_is_refused_as_a_whole() -> None:
     broker = make_broker()
-    entries = [entry({"user": str(each)}, producer_byte_rate=1) for each in range(10_001)]
+    entries = [entry({"user": str(number)}, producer_byte_rate=1) for number in range(10_001)]
     assert set(await altered(broker, *entries)) == {ErrorCode.POLICY_VIOLATION}
     assert not broker.metadata.image.client_quotas
 
@@ -205,7 +205,7 @@ async def test_a_request_that_is_too_large_is_refused_as_a_whole() -> None:
         ),
     ],
 )
-async def test_a_refusal_has_kafkas_words(entity: Any, values: Any, message: str) -> None:
+async def test_error_messages_equal_kafkas(entity: Any, values: Any, message: str) -> None:
     request = {"entries": [entry(entity, **values)], "validate_only": False}
-    found = await answer_soon(make_broker(), ApiKey.ALTER_CLIENT_QUOTAS, 1, **request)
-    assert [each.error_message for each in found.entries] == [message]
+    response = await answer_soon(make_broker(), ApiKey.ALTER_CLIENT_QUOTAS, 1, **request)
+    assert [result.error_message for result in response.entries] == [message]

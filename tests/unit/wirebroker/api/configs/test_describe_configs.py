@@ -44,7 +44,7 @@ def describe(
 
 
 @pytest.mark.parametrize("version", range(1, 5))
-def test_each_version_is_answered_with_what_it_can_say(version):
+def test_response_has_the_fields_of_its_version(version):
     [result] = describe((TOPIC, "a", ["retention.ms"]), version=version, include_synonyms=True)
     assert (result.error_code, result.resource_type, result.resource_name) == (0, TOPIC, "a")
     [config] = result.configs
@@ -63,39 +63,39 @@ def test_without_keys_everything_is_described():
 
 
 def test_a_resource_that_is_named_repeatedly_is_described_once():
-    one, other = (TOPIC, "a", ["retention.ms"]), (TOPIC, "a", ["segment.bytes", "retention.ms"])
-    [both] = describe(one, other)
-    assert [each.name for each in both.configs] == ["retention.ms", "segment.bytes"]
-    [whole] = describe(one, (TOPIC, "a", None), other)
-    assert len(whole.configs) > 30
+    first, second = (TOPIC, "a", ["retention.ms"]), (TOPIC, "a", ["segment.bytes", "retention.ms"])
+    [both] = describe(first, second)
+    assert [config.name for config in both.configs] == ["retention.ms", "segment.bytes"]
+    [complete] = describe(first, (TOPIC, "a", None), second)
+    assert len(complete.configs) > 30
 
 
-def test_documentation_and_synonyms_come_only_if_they_are_asked_for():
-    wanted = (TOPIC, "a", ["segment.bytes"])
-    [plain] = describe(wanted)
-    [rich] = describe(wanted, include_synonyms=True, include_documentation=True)
+def test_documentation_and_synonyms_are_returned_only_on_request():
+    requested = (TOPIC, "a", ["segment.bytes"])
+    [plain] = describe(requested)
+    [rich] = describe(requested, include_synonyms=True, include_documentation=True)
     assert (plain.configs[0].synonyms, plain.configs[0].documentation) == ([], None)
-    assert [each.name for each in rich.configs[0].synonyms] == ["log.segment.bytes"]
+    assert [synonym.name for synonym in rich.configs[0].synonyms] == ["log.segment.bytes"]
     assert rich.configs[0].documentation
 
 
 def test_broker_configs_without_effect_are_described_with_kafkas_defaults():
     [result] = describe((BROKER, "1", None), include_documentation=True)
-    found = {each.name: each for each in result.configs}
+    configs = {config.name: config for config in result.configs}
     unset = [name for name, row in ROWS.items() if not row.internal]
-    assert found.keys() >= set(unset)
+    assert configs.keys() >= set(unset)
     for name, row in ROWS_WITHOUT_EFFECT.items():
-        assert row.internal != (name in found), name
-    said = {name: found[name] for name in ROWS_WITHOUT_EFFECT.keys() & found.keys()}
-    assert len(said) > 100
+        assert row.internal != (name in configs), name
+    without_effect = {name: configs[name] for name in ROWS_WITHOUT_EFFECT.keys() & configs.keys()}
+    assert len(without_effect) > 100
     # It can be set, but not by AlterConfigs.
-    del said["config.providers"]
-    for name, each in said.items():
+    del without_effect["config.providers"]
+    for name, config in without_effect.items():
         row = ROWS[name]
-        assert each.documentation.startswith("Has no effect in wirebroker: "), name
-        assert each.read_only == (row.mutability is Mutability.READ_ONLY), name
+        assert config.documentation.startswith("Has no effect in wirebroker: "), name
+        assert config.read_only == (row.mutability is Mutability.READ_ONLY), name
         default = "" if row.default is None else row.default
-        assert (each.value or "", each.config_source, each.config_type) == (
+        assert (config.value or "", config.config_source, config.config_type) == (
             "" if row.is_sensitive else default,
             ConfigSource.DEFAULT_CONFIG,
             row.type.value,
@@ -111,7 +111,7 @@ def test_a_config_without_effect_that_is_set_is_described_with_its_value():
     broker = make_broker()
     broker.config = Config(settings)
     [result] = describe((BROKER, "1", list(settings)), broker=broker)
-    assert [(each.name, each.value, each.config_source) for each in result.configs] == [
+    assert [(config.name, config.value, config.config_source) for config in result.configs] == [
         ("group.consumer.regex.refresh.interval.ms", "20000", ConfigSource.STATIC_BROKER_CONFIG),
         ("queued.max.requests", "7", ConfigSource.STATIC_BROKER_CONFIG),
         (
@@ -122,15 +122,15 @@ def test_a_config_without_effect_that_is_set_is_described_with_its_value():
     ]
 
 
-def test_a_brokers_configs_say_where_they_come_from():
+def test_broker_configs_are_described_with_their_source():
     broker = broker_with_topic(num_partitions="7")
     [result] = describe((BROKER, "1", ["num.partitions", "log.segment.bytes"]), broker=broker)
-    found = {each.name: (each.value, each.config_source) for each in result.configs}
-    assert found["num.partitions"] == ("7", 4)
-    assert found["log.segment.bytes"][1] == 5
+    configs = {config.name: (config.value, config.config_source) for config in result.configs}
+    assert configs["num.partitions"] == ("7", 4)
+    assert configs["log.segment.bytes"][1] == 5
 
 
-def test_the_nameless_broker_stands_for_the_dynamic_defaults():
+def test_broker_with_empty_name_means_dynamic_defaults():
     [result] = describe((BROKER, "", None))
     assert (result.error_code, result.configs) == (0, [])
 
@@ -140,19 +140,19 @@ def test_configs_of_a_group_take_defaults_from_the_broker():
     broker.config = Config({"group.streams.assignors": "mine,sticky"})
     names = ["consumer.session.timeout.ms", "streams.assignor.name", "share.isolation.level"]
     [result] = describe((GROUP, "g", names), broker=broker, include_synonyms=True)
-    found = {
-        each.name: (
-            each.value,
-            each.config_source,
-            [(s.name, s.value, s.source) for s in each.synonyms],
+    configs = {
+        config.name: (
+            config.value,
+            config.config_source,
+            [(s.name, s.value, s.source) for s in config.synonyms],
         )
-        for each in result.configs
+        for config in result.configs
     }
     giver = "group.consumer.session.timeout.ms"
     own = "consumer.session.timeout.ms"
     assignors = "group.streams.assignors"
     level = "share.isolation.level"
-    assert found == {
+    assert configs == {
         own: ("46000", 8, [(own, "46000", 8), (giver, "45000", 5)]),
         "streams.assignor.name": (
             "mine",
@@ -179,7 +179,7 @@ def test_configs_of_a_group_take_defaults_from_the_broker():
         (GROUP, "", ErrorCode.INVALID_REQUEST),
     ],
 )
-def test_what_does_not_exist_is_refused_by_itself(kind, name, code):
+def test_missing_resource_is_refused_individually(kind, name, code):
     refused, fine = describe((kind, name, None), (TOPIC, "a", ["retention.ms"]))
     assert (refused.error_code, refused.configs) == (code, [])
     assert fine.error_code == 0
@@ -188,4 +188,4 @@ def test_what_does_not_exist_is_refused_by_itself(kind, name, code):
 @pytest.mark.parametrize("kind", [0, 3])
 def test_an_unknown_type_of_resource_refuses_the_whole_request(kind):
     results = describe((kind, "a", None), (TOPIC, "a", None))
-    assert [each.error_code for each in results] == [ErrorCode.INVALID_REQUEST] * 2
+    assert [result.error_code for result in results] == [ErrorCode.INVALID_REQUEST] * 2

@@ -20,7 +20,7 @@ def listed(version, *types):
     reply = answer(node, ApiKey.LIST_CONFIG_RESOURCES, version, **body)
     if reply.error_code:
         return reply.error_code
-    return {(each.resource_type, each.resource_name) for each in reply.config_resources}
+    return {(resource.resource_type, resource.resource_name) for resource in reply.config_resources}
 
 
 def test_every_kind_is_listed_if_none_is_named():
@@ -31,7 +31,7 @@ def test_only_the_kinds_that_are_named_are_listed():
     assert listed(1, 2, 32) == {(2, "t"), (32, "group")}
 
 
-def test_the_lowest_version_is_about_client_metrics():
+def test_lowest_version_lists_client_metrics():
     assert listed(0) == {(16, "metrics")}
 
 

@@ -44,8 +44,8 @@ def shown(*names):
 
 def change(*changes, name="1", validate_only=False, resources=None):
     configs = [
-        {"name": each, "config_operation": operation, "value": value}
-        for each, operation, value in changes
+        {"name": logger, "config_operation": operation, "value": value}
+        for logger, operation, value in changes
     ]
     row = {"resource_type": ResourceType.BROKER_LOGGER, "resource_name": name, "configs": configs}
     reply = answer(
@@ -55,7 +55,7 @@ def change(*changes, name="1", validate_only=False, resources=None):
         resources=resources or [row],
         validate_only=validate_only,
     )
-    return [(each.error_code, each.error_message) for each in reply.responses]
+    return [(response.error_code, response.error_message) for response in reply.responses]
 
 
 def level(name):
@@ -63,16 +63,16 @@ def level(name):
     return config.value
 
 
-def test_each_logger_is_described_with_its_level_in_force():
-    found = {each.name: each for each in shown()}
-    assert (found["root"].value, found[PARENT].value, found[CHILD].value) == (
+def test_each_logger_is_described_with_its_effective_level():
+    loggers = {entry.name: entry for entry in shown()}
+    assert (loggers["root"].value, loggers[PARENT].value, loggers[CHILD].value) == (
         "WARN",
         "INFO",
         "INFO",
     )
-    assert list(found) == sorted(found)
-    assert "wirebroker" in found
-    config = found[CHILD]
+    assert list(loggers) == sorted(loggers)
+    assert "wirebroker" in loggers
+    config = loggers[CHILD]
     assert (config.config_source, config.read_only, config.is_sensitive) == (6, False, False)
     assert (config.synonyms, config.config_type, config.documentation) == ([], 0, None)
 
@@ -81,14 +81,14 @@ def test_each_logger_is_described_with_its_level_in_force():
     ("name", "number"),
     [("TRACE", 5), ("DEBUG", 10), ("INFO", 20), ("WARN", 30), ("ERROR", 40), ("FATAL", 50)],
 )
-def test_a_level_is_set_by_kafkas_name(name, number):
+def test_level_is_set_by_its_kafka_name(name, number):
     assert change((CHILD, SET, name)) == [(0, None)]
     assert logging.getLogger(CHILD).level == number
     assert level(CHILD) == name
     assert level(PARENT) == "INFO"
 
 
-def test_an_unset_logger_inherits():
+def test_logger_without_a_level_inherits_it():
     assert change((CHILD, SET, "ERROR"), (PARENT, SET, "DEBUG")) == [(0, None)]
     assert change((CHILD, DELETE, None)) == [(0, None)]
     assert level(CHILD) == "DEBUG"
@@ -112,9 +112,9 @@ def test_an_unset_logger_inherits():
         ([(CHILD, SET, "INFO"), (CHILD, SET, "WARN")], ErrorCode.INVALID_REQUEST, "once"),
     ],
 )
-def test_what_is_refused_changes_nothing(changes, code, message):
-    [(found, text)] = change((PARENT, SET, "ERROR"), *changes)
-    assert found == code
+def test_refused_change_leaves_the_levels_unchanged(changes, code, message):
+    [(error_code, text)] = change((PARENT, SET, "ERROR"), *changes)
+    assert error_code == code
     assert message in text
     assert level(PARENT) == "INFO"
 
@@ -126,7 +126,7 @@ def test_loggers_of_other_nodes_are_refused(name):
     assert level(PARENT) == "INFO"
 
 
-def test_validation_changes_nothing():
+def test_validate_only_changes_no_level():
     assert change((PARENT, SET, "ERROR"), validate_only=True) == [(0, None)]
     [(code, _)] = change((PARENT, SET, "LOUD"), validate_only=True)
     assert code == ErrorCode.INVALID_CONFIG
@@ -138,7 +138,7 @@ def test_other_resources_of_a_request_have_their_results_in_order():
         configs = [{"name": key, "config_operation": SET, "value": value}]
         return {"resource_type": kind, "resource_name": name, "configs": configs}
 
-    found = change(
+    results = change(
         resources=[
             row(ResourceType.TOPIC, "none", "retention.ms", "7"),
             row(ResourceType.BROKER_LOGGER, "1", PARENT, "ERROR"),
@@ -146,6 +146,6 @@ def test_other_resources_of_a_request_have_their_results_in_order():
             row(ResourceType.BROKER_LOGGER, "2", PARENT, "DEBUG"),
         ]
     )
-    codes = [code for code, _ in found]
+    codes = [code for code, _ in results]
     assert codes == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 0, 0, ErrorCode.INVALID_REQUEST]
     assert level(PARENT) == "ERROR"

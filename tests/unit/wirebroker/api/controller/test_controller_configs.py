@@ -44,9 +44,9 @@ async def controller(directory: Path, **settings: str) -> AsyncIterator[RawClien
         await server.stop()
 
 
-async def described(client: RawClient, name: str, *, version: int = 4, **more: Any) -> Any:
+async def described(client: RawClient, name: str, *, version: int = 4, **fields: Any) -> Any:
     resource = {"resource_type": ResourceType.BROKER, "resource_name": name}
-    body = {"resources": [{**resource, "configuration_keys": None, **more}]}
+    body = {"resources": [{**resource, "configuration_keys": None, **fields}]}
     (result,) = (await client.ask(ApiKey.DESCRIBE_CONFIGS, version, body)).results
     return result
 
@@ -63,21 +63,21 @@ async def set_config(client: RawClient, node: str, name: str, value: str) -> Any
 async def test_a_controller_describes_its_own_configs(tmp_path: Path, version: int) -> None:
     async with controller(tmp_path) as client:
         result = await described(client, OWN, version=version)
-        values = {each.name: each.value for each in result.configs}
+        values = {config.name: config.value for config in result.configs}
         assert (result.error_code, values["num.io.threads"]) == (0, "7")
         assert values["node.id"] == OWN
 
 
-async def test_what_is_set_for_it_or_for_all_is_described(tmp_path: Path) -> None:
+async def test_own_and_default_configs_are_described(tmp_path: Path) -> None:
     async with controller(tmp_path) as client:
         assert (await set_config(client, OWN, "log.retention.ms", "1000")).error_code == 0
         assert (await set_config(client, "", "log.retention.ms", "2000")).error_code == 0
-        own = {each.name: each.value for each in (await described(client, OWN)).configs}
-        every = {each.name: each.value for each in (await described(client, "")).configs}
+        own = {config.name: config.value for config in (await described(client, OWN)).configs}
+        every = {config.name: config.value for config in (await described(client, "")).configs}
         assert (own["log.retention.ms"], every["log.retention.ms"]) == ("1000", "2000")
 
 
-async def test_other_nodes_are_not_known_there(tmp_path: Path) -> None:
+async def test_configs_of_other_nodes_are_refused(tmp_path: Path) -> None:
     async with controller(tmp_path) as client:
         assert (await described(client, "7")).error_code == ErrorCode.INVALID_REQUEST
         refused = await set_config(client, "7", "log.retention.ms", "1000")
@@ -87,7 +87,7 @@ async def test_other_nodes_are_not_known_there(tmp_path: Path) -> None:
             assert wrong.error_code == ErrorCode.INVALID_REQUEST
 
 
-async def test_configs_are_described_to_who_may_see_them(tmp_path: Path) -> None:
+async def test_describing_configs_needs_authorization(tmp_path: Path) -> None:
     standard = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
     async with controller(tmp_path, **{"authorizer.class.name": standard}) as client:
         result = await described(client, OWN)
@@ -104,7 +104,7 @@ async def test_configs_are_described_to_who_may_see_them(tmp_path: Path) -> None
     ],
     ids=["as configured", "every interface", "advertised"],
 )
-async def test_a_controller_is_listed_by_the_host_that_is_configured(
+async def test_controller_is_listed_with_its_configured_host(
     tmp_path: Path, settings: dict[str, str], host: str
 ) -> None:
     async with controller(tmp_path, **settings) as client:
@@ -135,14 +135,14 @@ async def test_the_loggers_of_a_controller_are_changed_at_its_listener(tmp_path:
         ):
             body = {"resources": resources, "validate_only": False}
             answer = await client.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, body)
-            assert [each.error_code for each in answer.responses] == codes
+            assert [response.error_code for response in answer.responses] == codes
         body = {"resources": [{**logger, "configuration_keys": [name, "root"]}]}
         (result,) = (await client.ask(ApiKey.DESCRIBE_CONFIGS, 4, body)).results
-        assert [each.name for each in result.configs] == ["root", name]
+        assert [config.name for config in result.configs] == ["root", name]
         assert result.configs[1].value == "ERROR"
 
 
-async def test_a_client_without_permission_changes_no_logger_of_a_controller(
+async def test_unauthorized_client_cannot_change_controller_loggers(
     tmp_path: Path,
 ) -> None:
     name = "tests.controller.denied"

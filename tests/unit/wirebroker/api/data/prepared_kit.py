@@ -38,37 +38,37 @@ class World(ProduceLine):
         self.correlation_id = 0
 
     async def produce(
-        self, records: Mapping[tuple[str, int], bytes], *, version: int = 12, **more: Any
+        self, records: Mapping[tuple[str, int], bytes], *, version: int = 12, **fields: Any
     ) -> list[Any]:
         self.correlation_id += 1
-        request = produce_request(records, **more)
+        request = produce_request(records, **fields)
         for topic in request["topic_data"] if version >= 13 else ():
             topic["topic_id"] = self.topic_id
         frame = request_frame(ApiKey.PRODUCE, version, request, correlation_id=self.correlation_id)
         self.last_answer = answer = await self.exchange(frame)
-        if more.get("acks") == 0:
+        if fields.get("acks") == 0:
             assert answer == b""
             return []
         assert int.from_bytes(answer[:4]) == len(answer) - 4
         decoded = answer_of(ApiKey.PRODUCE, version, answer[4:], correlation_id=self.correlation_id)
         return [result for topic in decoded.responses for result in topic.partition_responses]
 
-    async def append(self, value: bytes, **more: Any) -> int:
-        (result,) = await self.produce({("t", 0): batch(value)}, **more)
+    async def append(self, value: bytes, **fields: Any) -> int:
+        (result,) = await self.produce({("t", 0): batch(value)}, **fields)
         assert (result.index, result.error_code) == (0, 0)
         offset: int = result.base_offset
         return offset
 
-    async def error_of(self, records: bytes, **more: Any) -> int:
-        (result,) = await self.produce({("t", 0): records}, **more)
+    async def error_of(self, records: bytes, **fields: Any) -> int:
+        (result,) = await self.produce({("t", 0): records}, **fields)
         code: int = result.error_code
         return code
 
-    async def learn(self, **more: Any) -> None:
+    async def learn(self, **fields: Any) -> None:
         """Append twice: the next request of this kind takes the fast path."""
-        await self.append(b"1", **more)
+        await self.append(b"1", **fields)
         assert self.memo is None
-        await self.append(b"2", **more)
+        await self.append(b"2", **fields)
         assert self.memo is not None
         assert self.short_count == 0
 
@@ -82,14 +82,16 @@ class World(ProduceLine):
     def stored(self, index: int = 0) -> list[bytes | None]:
         log = self.partition("t", index).log
         log.check()
-        found = log.read(log.log_start_offset, 1 << 30, up_to_offset=log.log_end_offset).slice
-        return [] if found is None else values_in(found.read())
+        file_slice = log.read(log.log_start_offset, 1 << 30, up_to_offset=log.log_end_offset).slice
+        return [] if file_slice is None else values_in(file_slice.read())
 
 
 @contextlib.asynccontextmanager
-async def world_of(path: Path, partitions: int = 1, /, **given: Any) -> AsyncIterator[World]:
+async def world_of(path: Path, partitions: int = 1, /, **arguments: Any) -> AsyncIterator[World]:
     """Serve from `path`, with a topic t of this many partitions."""
-    options = {each: given.pop(each) for each in ("settings", "clock", "files") if each in given}
+    options = {
+        name: arguments.pop(name) for name in ("settings", "clock", "files") if name in arguments
+    }
     async with running(path, **options) as server, client_of(server) as client:
-        topic_id = await create_topic(client, "t", partitions, **given)
+        topic_id = await create_topic(client, "t", partitions, **arguments)
         yield World(server, client, topic_id)

@@ -34,13 +34,13 @@ def of_name(key: ApiKey, name: str, index: int) -> dict[str, Any]:
         case ApiKey.FETCH:
             return fetch_request({(name, index): 0})
         case ApiKey.LIST_OFFSETS:
-            wanted = {"partition_index": index, "timestamp": -1}
-            return {"replica_id": -1, "topics": [{"name": name, "partitions": [wanted]}]}
+            partition = {"partition_index": index, "timestamp": -1}
+            return {"replica_id": -1, "topics": [{"name": name, "partitions": [partition]}]}
         case ApiKey.OFFSET_FOR_LEADER_EPOCH:
             return {"topics": [{"topic": name, "partitions": [{"partition": index}]}]}
         case ApiKey.DELETE_RECORDS:
-            wanted = {"partition_index": index, "offset": 0}
-            return {"topics": [{"name": name, "partitions": [wanted]}], "timeout_ms": 1}
+            partition = {"partition_index": index, "offset": 0}
+            return {"topics": [{"name": name, "partitions": [partition]}], "timeout_ms": 1}
         case _:
             return {"topics": [{"name": name, "partition_indexes": [index]}]}
 
@@ -76,7 +76,7 @@ async def asked(path: Path) -> AsyncIterator[RawClient]:
         (ApiKey.DESCRIBE_PRODUCERS, 0),
     ],
 )
-async def test_a_partition_elsewhere_is_not_unknown(tmp_path, key, version):
+async def test_partition_on_another_broker_is_not_unknown(tmp_path, key, version):
     async with asked(tmp_path) as client:
         for name, index, error in (("a", 0, NOT_HERE), ("a", 7, UNKNOWN), ("nobody", 0, UNKNOWN)):
             reply = await client.ask(key, version, of_name(key, name, index))
@@ -84,12 +84,12 @@ async def test_a_partition_elsewhere_is_not_unknown(tmp_path, key, version):
 
 
 @pytest.mark.parametrize("key", [ApiKey.PRODUCE, ApiKey.FETCH])
-async def test_nor_is_one_that_is_named_by_its_id(tmp_path, key):
+async def test_partition_by_topic_id_on_another_broker_is_not_unknown(tmp_path, key):
     async with asked(tmp_path) as client:
         for number, index, error in ((1, 0, NOT_HERE), (1, 7, UNKNOWN), (9, 0, UNKNOWN_ID)):
             if key is ApiKey.PRODUCE:
-                wanted = {"topic_id": topic_id(number), "partition_data": [{"index": index}]}
-                body: dict[str, Any] = {"acks": -1, "timeout_ms": 1, "topic_data": [wanted]}
+                topic_data = {"topic_id": topic_id(number), "partition_data": [{"index": index}]}
+                body: dict[str, Any] = {"acks": -1, "timeout_ms": 1, "topic_data": [topic_data]}
             else:
                 body = fetch_request({(topic_id(number), index): 0})
             assert ErrorCode(error_in(await client.ask(key, 13, body))) is error

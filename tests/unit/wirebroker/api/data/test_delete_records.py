@@ -28,18 +28,20 @@ def partition_of(server: Server, topic: str, index: int = 0) -> Partition:
 
 
 async def delete_records(client: RawClient, topic: str, *offsets: int) -> list[tuple[int, int]]:
-    asked = [{"partition_index": index, "offset": each} for index, each in enumerate(offsets)]
-    request = {"topics": [{"name": topic, "partitions": asked}], "timeout_ms": 1000}
+    partitions = [
+        {"partition_index": index, "offset": offset} for index, offset in enumerate(offsets)
+    ]
+    request = {"topics": [{"name": topic, "partitions": partitions}], "timeout_ms": 1000}
     answer: Any = await client.ask(ApiKey.DELETE_RECORDS, 2, request)
     (of_topic,) = answer.topics
-    return [(each.error_code, each.low_watermark) for each in of_topic.partitions]
+    return [(partition.error_code, partition.low_watermark) for partition in of_topic.partitions]
 
 
 def checkpoint(path: Path) -> str:
     return (path / "log-start-offset-checkpoint").read_text()
 
 
-async def test_the_new_start_is_on_the_disk_when_it_is_answered(tmp_path):
+async def test_new_log_start_is_on_disk_before_the_response(tmp_path):
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t", 2)
         for index in (0, 1):
@@ -50,7 +52,7 @@ async def test_the_new_start_is_on_the_disk_when_it_is_answered(tmp_path):
         assert set(lines[2:]) == {"t 0 1", "t 1 2"}
 
 
-async def test_segments_below_the_start_go_at_the_next_check(tmp_path):
+async def test_segments_below_log_start_are_deleted_at_next_check(tmp_path):
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t", retention_ms="-1")
         await append(client, "t", batch(b"a", b"b"))
@@ -68,7 +70,7 @@ async def test_segments_below_the_start_go_at_the_next_check(tmp_path):
         assert result.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
-async def test_a_large_append_is_waited_for(tmp_path):
+async def test_deletion_waits_for_a_large_append(tmp_path):
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t")
         await append(client, "t", batch(b"a"))
@@ -82,7 +84,7 @@ async def test_a_large_append_is_waited_for(tmp_path):
         assert await deletion == [(0, 1)]
 
 
-async def test_a_start_that_cannot_be_written_down_is_not_acknowledged(tmp_path):
+async def test_unwritable_log_start_is_not_acknowledged(tmp_path):
     disk = FailingFiles()
 
     async with running(tmp_path, files=disk) as server, client_of(server) as client:

@@ -71,24 +71,24 @@ async def until_waiting(server: Server, count: int = 1) -> None:
 
 
 @pytest.mark.parametrize("version", [4, 6, 7, 11, 12])
-async def test_records_come_with_the_offsets_that_bound_them(tmp_path, version):
+async def test_records_are_returned_with_high_watermark_and_lso(tmp_path, version):
     async with broker_at(tmp_path) as (_, client):
         await create_topic(client, "t")
         await append(client, "t", batch(b"a", b"b"))
         await append(client, "t", batch(b"c"))
         answer = await ask(client, fetch_request({("t", 0): 0}), version)
-        found = partitions_of(answer)["t", 0]
-        assert (found.error_code, found.high_watermark, found.last_stable_offset) == (0, 3, 3)
-        assert values_in(found.records) == [b"a", b"b", b"c"]
-        assert found.aborted_transactions is None
-        found = await fetch(client, "t", 1, isolation_level=1)
-        assert values_in(found.records) == [b"a", b"b", b"c"], "batches come whole"
-        assert found.aborted_transactions == []
+        result = partitions_of(answer)["t", 0]
+        assert (result.error_code, result.high_watermark, result.last_stable_offset) == (0, 3, 3)
+        assert values_in(result.records) == [b"a", b"b", b"c"]
+        assert result.aborted_transactions is None
+        result = await fetch(client, "t", 1, isolation_level=1)
+        assert values_in(result.records) == [b"a", b"b", b"c"], "batches come whole"
+        assert result.aborted_transactions == []
         assert values_in((await fetch(client, "t", 2)).records) == [b"c"]
         assert (await fetch(client, "t", 3)).records == b""
 
 
-async def test_topics_go_by_id_from_version_13(tmp_path):
+async def test_topics_are_identified_by_id_from_version_13(tmp_path):
     async with broker_at(tmp_path) as (_, client):
         topic_id = await create_topic(client, "t")
         await append(client, "t", batch(b"a"))
@@ -118,40 +118,44 @@ async def test_topics_go_by_id_from_version_13(tmp_path):
         (10_000, 10_000, 3 * BATCH_BYTES),
     ],
 )
-async def test_limits_of_bytes(tmp_path, partition_max_bytes, max_bytes, expected):
+async def test_byte_limits_bound_the_response(tmp_path, partition_max_bytes, max_bytes, expected):
     async with broker_at(tmp_path) as (_, client):
         await create_topic(client, "t")
         for _number in range(3):
             await append(client, "t", batch(b"x" * 100))
-        found = await fetch(
+        result = await fetch(
             client, "t", 0, partition_max_bytes=partition_max_bytes, max_bytes=max_bytes
         )
-        assert len(found.records) == expected
+        assert len(result.records) == expected
 
 
 async def test_negative_limits_are_answered_as_kafka_does(tmp_path):
     async with broker_at(tmp_path) as (_, client):
         await create_topic(client, "t")
         await append(client, "t", batch(b"a"))
-        found = await fetch(client, "t", 0, partition_max_bytes=-1)
-        assert found.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
-        found = await fetch(client, "t", 1, partition_max_bytes=-1)
-        assert found.error_code == 0
+        result = await fetch(client, "t", 0, partition_max_bytes=-1)
+        assert result.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+        result = await fetch(client, "t", 1, partition_max_bytes=-1)
+        assert result.error_code == 0
 
 
-async def test_later_partitions_get_what_the_earlier_ones_left(tmp_path):
+async def test_later_partitions_get_the_remaining_bytes(tmp_path):
     async with broker_at(tmp_path) as (_, client):
         await create_topic(client, "t", 3)
         for partition in range(3):
             await append(client, "t", batch(b"x" * 100), partition=partition)
-        wanted = {("t", 2): 0, ("t", 0): 0, ("t", 1): 0}
-        answer = await ask(client, fetch_request(wanted, max_bytes=2 * BATCH_BYTES))
-        found = partitions_of(answer)
-        assert [index for _, index in found] == [2, 0, 1], "in the order of the request"
-        assert [len(each.records) for each in found.values()] == [BATCH_BYTES, BATCH_BYTES, 0]
+        positions = {("t", 2): 0, ("t", 0): 0, ("t", 1): 0}
+        answer = await ask(client, fetch_request(positions, max_bytes=2 * BATCH_BYTES))
+        partitions = partitions_of(answer)
+        assert [index for _, index in partitions] == [2, 0, 1], "in the order of the request"
+        assert [len(result.records) for result in partitions.values()] == [
+            BATCH_BYTES,
+            BATCH_BYTES,
+            0,
+        ]
         # After the first data, less than a whole batch is omitted.
-        answer = await ask(client, fetch_request(wanted, max_bytes=2 * BATCH_BYTES - 1))
-        sizes = [len(each.records) for each in partitions_of(answer).values()]
+        answer = await ask(client, fetch_request(positions, max_bytes=2 * BATCH_BYTES - 1))
+        sizes = [len(result.records) for result in partitions_of(answer).values()]
         assert sizes == [BATCH_BYTES, 0, 0]
 
 
@@ -161,14 +165,14 @@ async def test_the_broker_s_fetch_max_bytes_bounds_the_answer(tmp_path):
         for partition in range(2):
             await append(client, "t", batch(b"x" * 1_000), partition=partition)
         answer = await ask(client, fetch_request({("t", 0): 0, ("t", 1): 0}))
-        sizes = [len(each.records) for each in partitions_of(answer).values()]
+        sizes = [len(result.records) for result in partitions_of(answer).values()]
         assert sizes == [len(batch(b"x" * 1_000)), 0]
 
 
 # -- errors ----------------------------------------------------------------------------------------
 
 
-async def test_errors_of_single_partitions(tmp_path):
+async def test_errors_are_reported_per_partition(tmp_path):
     async with broker_at(tmp_path) as (_, client):
         await create_topic(client, "t")
         await append(client, "t", batch(b"a"))
@@ -179,27 +183,27 @@ async def test_errors_of_single_partitions(tmp_path):
             (0, {"last_fetched_epoch": 5}, ErrorCode.OFFSET_OUT_OF_RANGE),
             (-5, {"last_fetched_epoch": 0}, ErrorCode.OFFSET_OUT_OF_RANGE),
         ):
-            found = await fetch(client, "t", offset, **fields, max_wait_ms=LONG_MS)
-            assert found.error_code == code
-            assert (found.high_watermark, found.log_start_offset) == (-1, -1)
-            assert found.records == b""
+            result = await fetch(client, "t", offset, **fields, max_wait_ms=LONG_MS)
+            assert result.error_code == code
+            assert (result.high_watermark, result.log_start_offset) == (-1, -1)
+            assert result.records == b""
 
 
-async def test_a_log_that_diverged_is_told_where(tmp_path):
+async def test_diverged_log_gets_the_diverging_epoch(tmp_path):
     async with broker_at(tmp_path) as (_, client):
         await create_topic(client, "t")
         await append(client, "t", batch(b"a"))
-        found = await fetch(client, "t", 4, last_fetched_epoch=0, max_wait_ms=LONG_MS)
-        assert found.error_code == 0
-        assert (found.diverging_epoch.epoch, found.diverging_epoch.end_offset) == (0, 1)
-        found = await fetch(client, "t", 1, last_fetched_epoch=0)
-        assert found.diverging_epoch.epoch == -1
+        result = await fetch(client, "t", 4, last_fetched_epoch=0, max_wait_ms=LONG_MS)
+        assert result.error_code == 0
+        assert (result.diverging_epoch.epoch, result.diverging_epoch.end_offset) == (0, 1)
+        result = await fetch(client, "t", 1, last_fetched_epoch=0)
+        assert result.diverging_epoch.epoch == -1
 
 
 @pytest.mark.parametrize(
     ("epoch", "code"), [(-1, ErrorCode.NOT_LEADER_OR_FOLLOWER), (0, ErrorCode.UNKNOWN_LEADER_EPOCH)]
 )
-async def test_a_follower_that_is_no_replica_is_refused(tmp_path, epoch, code):
+async def test_fetch_by_a_non_replica_broker_is_refused(tmp_path, epoch, code):
     async with broker_at(tmp_path) as (_, client):
         await create_topic(client, "t")
         request = fetch_request({("t", 0): 0}, current_leader_epoch=epoch) | {"replica_id": 5}
@@ -208,19 +212,19 @@ async def test_a_follower_that_is_no_replica_is_refused(tmp_path, epoch, code):
         assert partitions_of(await ask(client, request))["t", 0].error_code == 0
 
 
-async def test_unknown_topics_are_answered_last_and_hurry_nobody(tmp_path):
+async def test_unknown_topics_come_last_and_do_not_end_the_wait(tmp_path):
     async with broker_at(tmp_path) as (server, client):
         await create_topic(client, "t")
-        wanted = {("nowhere", 0): 0, ("t", 0): 0}
-        request = fetch_request(wanted, max_wait_ms=LONG_MS)
+        positions = {("nowhere", 0): 0, ("t", 0): 0}
+        request = fetch_request(positions, max_wait_ms=LONG_MS)
         correlation_id = await client.send(ApiKey.FETCH, FETCH_VERSION, request)
         await until_waiting(server)
         async with client_of(server) as producer:
             await append(producer, "t", batch(b"a"))
         answer = await client.receive(ApiKey.FETCH, FETCH_VERSION, correlation_id)
-        found = partitions_of(answer)
-        assert list(found) == [("t", 0), ("nowhere", 0)]
-        assert found["nowhere", 0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        partitions = partitions_of(answer)
+        assert list(partitions) == [("t", 0), ("nowhere", 0)]
+        assert partitions["nowhere", 0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         # Only unknown partitions: the response is immediate.
         await ask(client, fetch_request({("nowhere", 0): 0}, max_wait_ms=LONG_MS))
 
@@ -228,7 +232,7 @@ async def test_unknown_topics_are_answered_last_and_hurry_nobody(tmp_path):
 # -- waits --
 
 
-async def test_an_append_wakes_a_fetch_that_waits(tmp_path):
+async def test_append_wakes_a_waiting_fetch(tmp_path):
     async with broker_at(tmp_path) as (server, client):
         await create_topic(client, "t")
         request = fetch_request({("t", 0): 0}, max_wait_ms=LONG_MS)
@@ -241,7 +245,7 @@ async def test_an_append_wakes_a_fetch_that_waits(tmp_path):
         assert watchers(server) == 0
 
 
-async def test_an_append_in_the_same_turn_of_the_loop_is_not_missed(tmp_path):
+async def test_append_in_the_same_event_loop_iteration_is_not_missed(tmp_path):
     async with broker_at(tmp_path) as (server, client):
         await create_topic(client, "t", 1)
         async with client_of(server) as producer:
@@ -256,11 +260,11 @@ async def test_an_append_in_the_same_turn_of_the_loop_is_not_missed(tmp_path):
                 await producer.receive(ApiKey.PRODUCE, 9, producing)
 
 
-async def test_min_bytes_over_several_partitions(tmp_path):
+async def test_min_bytes_counts_over_all_partitions(tmp_path):
     async with broker_at(tmp_path) as (server, client):
         await create_topic(client, "t", 3)
-        wanted = {("t", index): 0 for index in range(3)}
-        request = fetch_request(wanted, max_wait_ms=LONG_MS, min_bytes=3 * BATCH_BYTES)
+        positions = {("t", index): 0 for index in range(3)}
+        request = fetch_request(positions, max_wait_ms=LONG_MS, min_bytes=3 * BATCH_BYTES)
         correlation_id = await client.send(ApiKey.FETCH, FETCH_VERSION, request)
         await until_waiting(server, 3)
         async with client_of(server) as producer:
@@ -268,11 +272,11 @@ async def test_min_bytes_over_several_partitions(tmp_path):
                 assert watchers(server) == 3
                 await append(producer, "t", batch(b"x" * 100), partition=index)
         answer = await client.receive(ApiKey.FETCH, FETCH_VERSION, correlation_id)
-        sizes = [len(found.records) for found in partitions_of(answer).values()]
+        sizes = [len(result.records) for result in partitions_of(answer).values()]
         assert sizes == [BATCH_BYTES, 0, 2 * BATCH_BYTES]
 
 
-async def test_time_is_over_with_less_than_min_bytes(tmp_path):
+async def test_fetch_times_out_with_less_than_min_bytes(tmp_path):
     async with broker_at(tmp_path) as (server, client):
         await create_topic(client, "t")
         await append(client, "t", batch(b"a"))
@@ -289,25 +293,25 @@ async def test_time_is_over_with_less_than_min_bytes(tmp_path):
         assert watchers(server) == 0
 
 
-async def test_a_wait_leaves_no_cycle_behind(tmp_path):
-    """A cycle (wirebroker/base/garbage.py) would retain all partitions of a follower."""
+async def test_waiting_fetch_leaves_no_garbage_cycle(tmp_path):
+    """A cycle (wirebroker/base/gc_tuning.py) would retain all partitions of a follower."""
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t")
         gc.collect()
         gc.disable()
         try:
-            others = {id(each) for each in gc.get_objects() if isinstance(each, FetchWait)}
+            earlier = {id(item) for item in gc.get_objects() if isinstance(item, FetchWait)}
             for _ in range(3):
                 await fetch(client, "t", 0, max_wait_ms=SHORT_MS)
             await until(lambda: not watchers(server))
-            found = [each for each in gc.get_objects() if isinstance(each, FetchWait)]
-            waits = [each for each in found if id(each) not in others]
+            alive = [item for item in gc.get_objects() if isinstance(item, FetchWait)]
+            waits = [item for item in alive if id(item) not in earlier]
             assert len(waits) <= 1, "the session may know the last one"
         finally:
             gc.enable()
 
 
-async def test_min_bytes_above_max_bytes_do_not_wait_for_what_cannot_come(tmp_path):
+async def test_min_bytes_above_max_bytes_does_not_wait_forever(tmp_path):
     async with broker_at(tmp_path) as (_, client):
         await create_topic(client, "t")
         await append(client, "t", batch(b"x" * 1_000))
@@ -318,7 +322,7 @@ async def test_min_bytes_above_max_bytes_do_not_wait_for_what_cannot_come(tmp_pa
         assert values_in(partitions_of(answer)["t", 0].records) == [b"x" * 1_000]
 
 
-async def test_min_bytes_of_zero_and_no_wait_are_answered_at_once(tmp_path):
+async def test_zero_min_bytes_or_zero_wait_is_answered_at_once(tmp_path):
     async with broker_at(tmp_path) as (_, client):
         await create_topic(client, "t")
         await ask(client, fetch_request({("t", 0): 0}, max_wait_ms=LONG_MS, min_bytes=0))
@@ -326,22 +330,22 @@ async def test_min_bytes_of_zero_and_no_wait_are_answered_at_once(tmp_path):
         await ask(client, fetch_request({}, max_wait_ms=LONG_MS))
 
 
-async def test_a_deleted_topic_wakes_who_waits_for_it(tmp_path):
+async def test_topic_deletion_wakes_waiting_fetches(tmp_path):
     async with broker_at(tmp_path) as (server, client):
         for version in (FETCH_VERSION, 16):
             async with client_of(server) as other:
                 topic_id = await create_topic(other, "t")
-                asked = "t" if version == FETCH_VERSION else topic_id
-                request = fetch_request({(asked, 0): 0}, max_wait_ms=LONG_MS)
+                topic = "t" if version == FETCH_VERSION else topic_id
+                request = fetch_request({(topic, 0): 0}, max_wait_ms=LONG_MS)
                 correlation_id = await client.send(ApiKey.FETCH, version, request)
                 await until_waiting(server)
                 await delete_topic(other, "t")
             answer = await client.receive(ApiKey.FETCH, version, correlation_id)
-            (found,) = answer.responses[0].partitions
-            assert found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            (result,) = answer.responses[0].partitions
+            assert result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-async def test_a_directory_that_fails_wakes_who_waits(tmp_path):
+async def test_failed_directory_wakes_waiting_fetches(tmp_path):
     async with broker_at(tmp_path) as (server, client):
         await create_topic(client, "t")
         request = fetch_request({("t", 0): 0}, max_wait_ms=LONG_MS)
@@ -366,8 +370,8 @@ async def test_a_read_that_fails_takes_the_directory_offline(tmp_path):
         await append(client, "t", batch(b"a", b"b"))
         await append(client, "t", batch(b"c"))
         disk.fail(tmp_path / "t-0", "read")
-        found = await fetch(client, "t", 1)
-        assert found.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        result = await fetch(client, "t", 1)
+        assert result.error_code == ErrorCode.KAFKA_STORAGE_ERROR
         assert not broker_of(server).replicas.directories[0].is_online
 
 
@@ -385,18 +389,18 @@ async def test_a_file_that_cannot_be_sent_takes_the_directory_offline(tmp_path, 
             assert await client.is_cut_off()
         disk.broken.clear()
         async with client_of(server) as client:
-            found = await fetch(client, "t", 0)
-            assert found.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+            result = await fetch(client, "t", 0)
+            assert result.error_code == ErrorCode.KAFKA_STORAGE_ERROR
 
 
 # -- sessions and size --
 
 
-async def test_a_session_repeats_nothing_and_waits_for_all_its_partitions(tmp_path):
+async def test_session_omits_unchanged_and_waits_for_all_partitions(tmp_path):
     async with broker_at(tmp_path) as (server, client):
         await create_topic(client, "t", 3)
-        wanted = {("t", index): 0 for index in range(3)}
-        answer = await ask(client, fetch_request(wanted, session=(0, 0)))
+        positions = {("t", index): 0 for index in range(3)}
+        answer = await ask(client, fetch_request(positions, session=(0, 0)))
         session = answer.session_id
         assert session != 0
         assert len(partitions_of(answer)) == 3
@@ -418,19 +422,19 @@ async def test_a_session_repeats_nothing_and_waits_for_all_its_partitions(tmp_pa
         assert answer.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
-async def test_thousands_of_partitions_take_the_long_way_to_the_same_answer(tmp_path):
+async def test_thousands_of_partitions_take_the_slow_path_same_result(tmp_path):
     count = 2_500  # too many for one slice, in a frame that is parsed in a thread
 
     with memory_directory(tmp_path) as directory:
         async with broker_at(directory) as (server, client):
             await create_topic(client, "t", count)
             await append(client, "t", batch(b"a"), partition=7)
-            wanted = {("t", index): 0 for index in range(count)}
-            answer = await ask(client, fetch_request(wanted, session=(0, 0)))
+            positions = {("t", index): 0 for index in range(count)}
+            answer = await ask(client, fetch_request(positions, session=(0, 0)))
             session = answer.session_id
-            found = partitions_of(answer)
-            assert [index for _, index in found] == list(range(count))
-            assert values_in(found["t", 7].records) == [b"a"]
+            partitions = partitions_of(answer)
+            assert [index for _, index in partitions] == list(range(count))
+            assert values_in(partitions["t", 7].records) == [b"a"]
             # The next request is short, but its session is large.
             request = fetch_request({("t", 7): 1}, session=(session, 1), max_wait_ms=LONG_MS)
             correlation_id = await client.send(ApiKey.FETCH, FETCH_VERSION, request)
@@ -443,12 +447,12 @@ async def test_thousands_of_partitions_take_the_long_way_to_the_same_answer(tmp_
             request = fetch_request({}, session=(session, 2), max_wait_ms=SHORT_MS)
             answer = await ask(client, request)
             assert list(partitions_of(answer)) == [("t", 2_400)], "which was not fetched further"
-            request = fetch_request(wanted, session=(session, 9))
+            request = fetch_request(positions, session=(session, 9))
             answer = await ask(client, request)
             assert answer.error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
 
 
-async def test_a_reader_of_a_topic_that_is_deleted_gets_the_rest_of_its_answer(tmp_path):
+async def test_response_being_sent_survives_topic_deletion(tmp_path):
     async with broker_at(tmp_path) as (server, client):
         await create_topic(client, "t", max_message_bytes=str(64 << 20))
         value = b"x" * (20 << 20)

@@ -50,10 +50,10 @@ async def test_a_fetch_ends_with_its_connection(tmp_path):
             await consumer.send(ApiKey.FETCH, FETCH_VERSION, request)
             await until_waiting(server)
         await until_waiting(server, 0)
-        assert not [each for each in asyncio.all_tasks() if "_fetch_later" in repr(each)]
+        assert not [task for task in asyncio.all_tasks() if "_fetch_later" in repr(task)]
 
 
-async def test_a_half_closed_reader_is_answered_with_what_there_is(tmp_path):
+async def test_half_closed_connection_gets_the_available_records(tmp_path):
     """Apache Kafka responds at the timeout: it cannot know whether the client still reads."""
     async with broker_at(tmp_path) as (server, client):
         await create_topic(client, "t")
@@ -68,7 +68,7 @@ async def test_a_half_closed_reader_is_answered_with_what_there_is(tmp_path):
             assert await consumer.is_closed()
 
 
-async def test_a_fetch_of_a_peer_that_has_left_watches_nothing(tmp_path, monkeypatch):
+async def test_fetch_of_a_disconnected_client_leaves_no_watchers(tmp_path, monkeypatch):
     waits: list[PartitionReads] = []
 
     def noted(wait: FetchWait, reads: PartitionReads) -> None:
@@ -88,42 +88,44 @@ async def test_a_fetch_of_a_peer_that_has_left_watches_nothing(tmp_path, monkeyp
     assert waits == []
 
 
-async def test_an_append_calls_only_those_that_it_wakes(tmp_path, monkeypatch):
+async def test_append_wakes_only_fetches_it_completes(tmp_path, monkeypatch):
     calls: list[int] = []
 
     def counted(wait: FetchWait, number: int) -> None:
         calls.append(number)
         on_news(wait, number)
 
-    on_news = FetchWait._on_news
-    monkeypatch.setattr(FetchWait, "_on_news", counted)
+    on_news = FetchWait._on_change
+    monkeypatch.setattr(FetchWait, "_on_change", counted)
 
     async with broker_at(tmp_path) as (server, client):
         await create_topic(client, "t", 2)
         async with contextlib.AsyncExitStack() as stack:
             patient = [await stack.enter_async_context(client_of(server)) for _ in range(20)]
             wants = 10 * BATCH_BYTES
-            for each in patient:
+            for consumer in patient:
                 request = fetch_request({("t", 0): 0}, max_wait_ms=LONG_MS, min_bytes=wants)
-                await each.send(ApiKey.FETCH, FETCH_VERSION, request)
+                await consumer.send(ApiKey.FETCH, FETCH_VERSION, request)
             await until_waiting(server, 20)
             await until(lambda: not partition_watchers(server, "t"))
             for _ in range(9):
                 await append(client, "t", batch(b"x" * 100))
             assert calls == []
             await append(client, "t", batch(b"x" * 100))
-            for each in patient:
-                answer = await each.receive(ApiKey.FETCH, FETCH_VERSION, 1)
+            for consumer in patient:
+                answer = await consumer.receive(ApiKey.FETCH, FETCH_VERSION, 1)
                 assert len(partitions_of(answer)["t", 0].records) == wants
             assert len(calls) == 20
         assert watchers(server) == 0
 
 
 def partition_watchers(server: Server, topic: str) -> int:
-    return sum(len(each._watchers) for each in broker_of(server).replicas if each.topic == topic)
+    return sum(
+        len(replica._watchers) for replica in broker_of(server).replicas if replica.topic == topic
+    )
 
 
-async def test_what_is_wanted_may_come_in_any_of_many_partitions(tmp_path):
+async def test_min_bytes_may_arrive_in_any_of_many_partitions(tmp_path):
     """The append that completes the minimum sends the response."""
     rng = random.Random(12)
 
@@ -147,21 +149,21 @@ async def test_what_is_wanted_may_come_in_any_of_many_partitions(tmp_path):
                     ends[index] += 1
                     await append(client, "t", batch(b"x" * 100), partition=index)
                 answer = await consumer.receive(ApiKey.FETCH, FETCH_VERSION, correlation_id)
-                sizes = [len(found.records) for found in partitions_of(answer).values()]
+                sizes = [len(result.records) for result in partitions_of(answer).values()]
                 assert sum(sizes) == count * BATCH_BYTES
             await until_waiting(server, 0)
 
 
-async def test_at_the_end_of_an_old_segment_nobody_waits(tmp_path):
+async def test_fetch_at_the_end_of_an_old_segment_does_not_wait(tmp_path):
     async with broker_at(tmp_path) as (_, client):
         await create_topic(client, "t", segment_bytes=str(1 << 20))
         await append(client, "t", batch(b"x" * 700_000))
         await append(client, "t", batch(b"x" * 700_000))
-        found = await fetch(client, "t", 0, max_wait_ms=2**31 - 1, min_bytes=10 << 20)
-        assert len(found.records) == len(batch(b"x" * 700_000))
+        result = await fetch(client, "t", 0, max_wait_ms=2**31 - 1, min_bytes=10 << 20)
+        assert len(result.records) == len(batch(b"x" * 700_000))
 
 
-async def test_a_member_whose_client_has_gone_stays_but_nobody_waits_for_its_answer(tmp_path):
+async def test_disconnected_group_member_stays_without_pending_response(tmp_path):
     """As in Apache Kafka, the member leaves at its session timeout, not with its connection."""
     settings = {
         "offsets.topic.replication.factor": "1",
@@ -199,7 +201,7 @@ async def test_a_member_whose_client_has_gone_stays_but_nobody_waits_for_its_ans
         assert await members(client) == 1
 
 
-async def test_a_produce_whose_client_has_gone_waits_for_the_disk_alone(tmp_path, monkeypatch):
+async def test_produce_of_a_disconnected_client_waits_only_for_disk(tmp_path, monkeypatch):
     monkeypatch.setattr(delayed_produce, "LEAST_WAIT_MS", 0)
 
     async with running(tmp_path, settings=FSYNC) as server, client_of(server) as client:
@@ -215,7 +217,7 @@ async def test_a_produce_whose_client_has_gone_waits_for_the_disk_alone(tmp_path
             disk.go.set()
 
 
-async def test_a_header_that_is_on_the_disk_is_read_by_a_thread(tmp_path, monkeypatch):
+async def test_uncached_batch_header_is_read_by_a_thread(tmp_path, monkeypatch):
     cold = {0: 2, 1: 3}  # how often a file is found cold, once on the loop
     warmed: list[str] = []
     read_now = DataFile.read_now
@@ -242,9 +244,9 @@ async def test_a_header_that_is_on_the_disk_is_read_by_a_thread(tmp_path, monkey
         # Within a batch, so that no cached append position applies.
         request = fetch_request({("t", 0): 3, ("t", 1): 1}, max_wait_ms=LONG_MS)
         answer = await client.ask(ApiKey.FETCH, FETCH_VERSION, request)
-        found = partitions_of(answer)
-        assert values_in(found["t", 0].records) == [b"a", b"b"] * 2
-        assert values_in(found["t", 1].records) == [b"a", b"b"] * 3
+        partitions = partitions_of(answer)
+        assert values_in(partitions["t", 0].records) == [b"a", b"b"] * 2
+        assert values_in(partitions["t", 1].records) == [b"a", b"b"] * 3
         assert warmed == [Work.WARMING.thread_name] * 4
         assert watchers(server) == 0
         # A kernel that drops pages immediately, or cannot report them: the Fetch continues anyway.

@@ -35,13 +35,13 @@ SMALL = batch(b"a")
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     noted: list[int] = []
-    on_news = FetchWait._on_news
+    on_news = FetchWait._on_change
 
     def note(wait: FetchWait, number: int) -> None:
         noted.append(number)
         on_news(wait, number)
 
-    monkeypatch.setattr(FetchWait, "_on_news", note)
+    monkeypatch.setattr(FetchWait, "_on_change", note)
     return noted
 
 
@@ -68,7 +68,7 @@ async def follow(client: RawClient, server: Server, **fields: Any) -> int:
     return correlation_id
 
 
-async def test_a_high_watermark_calls_no_follower_and_comes_with_the_next_records(tmp_path, calls):
+async def test_high_watermark_alone_wakes_no_follower_fetch(tmp_path, calls):
     async with broker_at(tmp_path) as (server, client), client_of(server) as follower:
         partition = await led(server, client)
         waiting = await follow(follower, server)
@@ -77,13 +77,13 @@ async def test_a_high_watermark_calls_no_follower_and_comes_with_the_next_record
         assert calls == []
         await write(client, batch(b"b"))
         answer = await follower.receive(ApiKey.FETCH, FETCH_VERSION, waiting)
-        found = partitions_of(answer)["t", 0]
-        assert (values_in(found.records), found.high_watermark) == ([b"b"], 1)
+        result = partitions_of(answer)["t", 0]
+        assert (values_in(result.records), result.high_watermark) == ([b"b"], 1)
         assert calls == [0]
         await until_waiting(server, 0)
 
 
-async def test_a_follower_that_wants_more_is_called_by_each_append(tmp_path, calls):
+async def test_follower_fetch_with_min_bytes_sees_each_append(tmp_path, calls):
     async with broker_at(tmp_path) as (server, client), client_of(server) as follower:
         await led(server, client)
         waiting = await follow(follower, server, min_bytes=3 * len(SMALL))
@@ -94,7 +94,7 @@ async def test_a_follower_that_wants_more_is_called_by_each_append(tmp_path, cal
         assert calls == [0] * 3
 
 
-async def test_a_follower_whose_leader_leads_no_more_is_told_at_once(tmp_path):
+async def test_follower_fetch_fails_at_once_when_leadership_ends(tmp_path):
     async with broker_at(tmp_path) as (server, client), client_of(server) as follower:
         partition = await led(server, client)
         waiting = await follow(follower, server)

@@ -16,8 +16,8 @@ from wirebroker.base.threads import Work
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.records.compression import Codec
-from wirebroker.storage.brief_work import TakesLongError
 from wirebroker.storage.log.search_by_time import DetachedLog
+from wirebroker.storage.long_work import TakesLongError
 
 if TYPE_CHECKING:
     from tests.support.protocol.raw_client import RawClient
@@ -36,13 +36,13 @@ async def look_up(
     if version >= 2:
         request["isolation_level"] = isolation_level
     answer = await client.ask(ApiKey.LIST_OFFSETS, version, request)
-    (found,) = answer.topics[0].partitions
-    return found
+    (result,) = answer.topics[0].partitions
+    return result
 
 
-def found_in(found: Any) -> tuple[int, int, int]:
-    assert found.error_code == 0
-    return found.timestamp, found.offset, found.leader_epoch
+def found_in(result: Any) -> tuple[int, int, int]:
+    assert result.error_code == 0
+    return result.timestamp, result.offset, result.leader_epoch
 
 
 def never_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,7 +53,7 @@ def never_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(list_offsets, "find_quickly", find)
 
 
-async def test_the_ends_of_an_empty_log(tmp_path):
+async def test_empty_log_starts_and_ends_at_offset_0(tmp_path):
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t")
         assert found_in(await look_up(client, LATEST)) == (-1, 0, 0)
@@ -63,7 +63,7 @@ async def test_the_ends_of_an_empty_log(tmp_path):
 
 
 @pytest.mark.parametrize("isolation_level", [0, 1])
-async def test_ends_and_timestamps(tmp_path, isolation_level):
+async def test_offsets_are_found_by_end_and_by_timestamp(tmp_path, isolation_level):
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t")
         await append(client, "t", batch(b"a", b"b", b"c"))
@@ -80,49 +80,52 @@ async def test_ends_and_timestamps(tmp_path, isolation_level):
             (TIMESTAMP_MS + 101, (TIMESTAMP_MS + 101, 4, 0)),
             (TIMESTAMP_MS + 102, (-1, -1, -1)),
         ):
-            found = await look_up(client, timestamp, isolation_level=isolation_level)
-            assert found_in(found) == expected, timestamp
+            result = await look_up(client, timestamp, isolation_level=isolation_level)
+            assert found_in(result) == expected, timestamp
         for timestamp, version, offset in (
             (EARLIEST_LOCAL, 8, 0),
             (LATEST_TIERED, 9, -1),
             (PENDING_UPLOAD, 11, -1),
         ):
-            found = await look_up(client, timestamp, version=version)
-            assert (found.error_code, found.offset) == (0, offset)
+            result = await look_up(client, timestamp, version=version)
+            assert (result.error_code, result.offset) == (0, offset)
 
 
 @pytest.mark.parametrize("version", [1, 3, 4, 6])
-async def test_old_versions_tell_less(tmp_path, version):
+async def test_old_versions_omit_newer_fields(tmp_path, version):
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t")
         await append(client, "t", batch(b"a"))
-        found = await look_up(client, LATEST, version=version)
-        assert found_in(found) == (-1, 1, 0 if version >= 4 else -1)
+        result = await look_up(client, LATEST, version=version)
+        assert found_in(result) == (-1, 1, 0 if version >= 4 else -1)
 
 
 @pytest.mark.parametrize(
     ("timestamp", "version"),
     [(MAX_TIMESTAMP, 6), (EARLIEST_LOCAL, 7), (LATEST_TIERED, 8), (PENDING_UPLOAD, 10), (-7, 11)],
 )
-async def test_timestamps_that_a_version_does_not_know(tmp_path, timestamp, version):
+async def test_special_timestamps_need_their_version(tmp_path, timestamp, version):
     async with running(tmp_path) as server, client_of(server) as client:
-        found = await look_up(client, timestamp, version=version, topic="nowhere")
-        assert (found.error_code, found.offset) == (ErrorCode.UNSUPPORTED_VERSION, -1)
+        result = await look_up(client, timestamp, version=version, topic="nowhere")
+        assert (result.error_code, result.offset) == (ErrorCode.UNSUPPORTED_VERSION, -1)
 
 
-async def test_errors_of_single_partitions(tmp_path):
+async def test_errors_are_reported_per_partition(tmp_path):
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t")
-        found = await look_up(client, LATEST, topic="nowhere")
-        assert found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        found = await look_up(client, LATEST, current_leader_epoch=5)
-        assert found.error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
+        result = await look_up(client, LATEST, topic="nowhere")
+        assert result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        result = await look_up(client, LATEST, current_leader_epoch=5)
+        assert result.error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
         twice = [{"partition_index": 0, "timestamp": -1}] * 2
         once = {"partition_index": 1, "timestamp": -1}
         topics = [{"name": "t", "partitions": [*twice, once]}]
         request = {"replica_id": -1, "topics": topics}
         answer = await client.ask(ApiKey.LIST_OFFSETS, 7, request)
-        codes = [(each.partition_index, each.error_code) for each in answer.topics[0].partitions]
+        codes = [
+            (partition.partition_index, partition.error_code)
+            for partition in answer.topics[0].partitions
+        ]
         unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         assert codes == [(0, ErrorCode.INVALID_REQUEST), (1, unknown)]
 
@@ -134,15 +137,13 @@ async def test_a_search_that_fails_takes_the_directory_offline(tmp_path):
         await create_topic(client, "t")
         await append(client, "t", batch(b"a"))
         disk.fail(tmp_path / "t-0", "read")
-        found = await look_up(client, TIMESTAMP_MS)
-        assert found.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        result = await look_up(client, TIMESTAMP_MS)
+        assert result.error_code == ErrorCode.KAFKA_STORAGE_ERROR
         assert not broker_of(server).replicas.directories[0].is_online
         assert (await look_up(client, LATEST)).error_code == ErrorCode.KAFKA_STORAGE_ERROR
 
 
-async def test_a_search_in_segments_that_were_compacted_meanwhile_is_done_again(
-    tmp_path, monkeypatch
-):
+async def test_search_is_repeated_if_segments_were_compacted_meanwhile(tmp_path, monkeypatch):
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t")
         await append(client, "t", batch(b"a"))
@@ -158,12 +159,12 @@ async def test_a_search_in_segments_that_were_compacted_meanwhile_is_done_again(
 
         never_at_once(monkeypatch)
         monkeypatch.setattr(DetachedLog, "offset_for_timestamp", search_too_late)
-        found = await look_up(client, 0)
-        assert (found.error_code, found.offset) == (ErrorCode.NONE, 0)
+        result = await look_up(client, 0)
+        assert (result.error_code, result.offset) == (ErrorCode.NONE, 0)
         assert broker_of(server).replicas.directories[0].is_online
 
 
-async def test_a_search_in_a_topic_that_is_deleted_meanwhile_blames_no_disk(tmp_path, monkeypatch):
+async def test_search_in_a_topic_deleted_meanwhile_keeps_disk_online(tmp_path, monkeypatch):
     async with (
         running(tmp_path) as server,
         client_of(server) as client,
@@ -181,12 +182,12 @@ async def test_a_search_in_a_topic_that_is_deleted_meanwhile_blames_no_disk(tmp_
 
         never_at_once(monkeypatch)
         monkeypatch.setattr(DetachedLog, "offset_for_timestamp", search)
-        found = await look_up(client, TIMESTAMP_MS)
-        assert found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        result = await look_up(client, TIMESTAMP_MS)
+        assert result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         assert broker_of(server).replicas.directories[0].is_online
 
 
-async def test_a_brief_search_in_warm_pages_needs_no_thread(tmp_path, monkeypatch):
+async def test_brief_search_in_cached_pages_needs_no_thread(tmp_path, monkeypatch):
     searched: list[object] = []
 
     async def in_a_thread(work: Work, function: Any, *arguments: Any) -> Any:
@@ -203,13 +204,13 @@ async def test_a_brief_search_in_warm_pages_needs_no_thread(tmp_path, monkeypatc
         packed = batch(*[b"y"] * 20, timestamp_ms=TIMESTAMP_MS + 6_000, codec=Codec.LZ4)
         await append(client, "t", packed)
         for timestamp, offset in ((0, 0), (4_011, 811), (6_003, 1_003), (7_000, -1)):
-            found = await look_up(client, TIMESTAMP_MS + timestamp)
-            assert (found.error_code, found.offset) == (0, offset)
+            result = await look_up(client, TIMESTAMP_MS + timestamp)
+            assert (result.error_code, result.offset) == (0, offset)
         assert searched == []
         # Much to unpack: a few hundred bytes of zeros.
-        many = batch(*[b""] * 100_000, timestamp_ms=TIMESTAMP_MS + 8_000, codec=Codec.ZSTD)
-        await append(client, "t", many)
-        found = await look_up(client, TIMESTAMP_MS + 8_000 + 99_999)
-        assert (found.error_code, found.offset) == (0, 1_020 + 99_999)
+        large_batch = batch(*[b""] * 100_000, timestamp_ms=TIMESTAMP_MS + 8_000, codec=Codec.ZSTD)
+        await append(client, "t", large_batch)
+        result = await look_up(client, TIMESTAMP_MS + 8_000 + 99_999)
+        assert (result.error_code, result.offset) == (0, 1_020 + 99_999)
         assert set(searched) == {Work.SEARCHES}
         assert len(searched) > 1, "a piece at a time"

@@ -33,12 +33,12 @@ async def offset_at(client: RawClient, timestamp_ms: int) -> int:
     topics = [{"name": "t", "partitions": [partition]}]
     request = {"replica_id": -1, "isolation_level": 0, "topics": topics}
     answer = await client.ask(ApiKey.LIST_OFFSETS, 7, request)
-    found = answer.topics[0].partitions[0]
-    assert found.error_code == ErrorCode.NONE
-    return int(found.offset)
+    result = answer.topics[0].partitions[0]
+    assert result.error_code == ErrorCode.NONE
+    return int(result.offset)
 
 
-async def test_a_look_up_by_time_reads_records_that_are_larger_than_is_accepted_now(
+async def test_time_lookup_reads_records_above_the_lowered_size_limit(
     tmp_path: Path,
 ) -> None:
     """Apache Kafka 4.4.0 returns INVALID_RECORD (docs/compatibility.md)."""

@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 async def end_of(
     client: RawClient, epoch: int, *, version: int = 4, current: int = -1, partition: int = 0
 ) -> tuple[int, int, int]:
-    asked = {"partition": partition, "leader_epoch": epoch, "current_leader_epoch": current}
-    request = {"replica_id": -1, "topics": [{"topic": "t", "partitions": [asked]}]}
+    requested = {"partition": partition, "leader_epoch": epoch, "current_leader_epoch": current}
+    request = {"replica_id": -1, "topics": [{"topic": "t", "partitions": [requested]}]}
     answer = await client.ask(ApiKey.OFFSET_FOR_LEADER_EPOCH, version, request)
-    (found,) = answer.topics[0].partitions
-    return found.error_code, found.leader_epoch, found.end_offset
+    (result,) = answer.topics[0].partitions
+    return result.error_code, result.leader_epoch, result.end_offset
 
 
 @pytest.mark.parametrize("version", [2, 3, 4])
-async def test_the_leader_s_epoch_ends_where_the_log_does(tmp_path, version):
+async def test_current_epoch_ends_at_the_log_end(tmp_path, version):
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t")
         assert await end_of(client, 0, version=version) == (0, 0, 0)
@@ -37,7 +37,7 @@ async def test_the_leader_s_epoch_ends_where_the_log_does(tmp_path, version):
         assert await end_of(client, -1, version=version) == (0, -1, -1)
 
 
-async def test_errors_of_single_partitions(tmp_path):
+async def test_errors_are_reported_per_partition(tmp_path):
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t")
         unknown = await end_of(client, 0, partition=5)
@@ -46,7 +46,7 @@ async def test_errors_of_single_partitions(tmp_path):
         assert future == (ErrorCode.UNKNOWN_LEADER_EPOCH, -1, -1)
 
 
-async def test_an_epoch_that_a_consumer_was_told_ends_well_after_a_restart(tmp_path):
+async def test_epoch_seen_by_a_consumer_stays_valid_after_a_restart(tmp_path):
     """A consumer at the end of a quiet partition must not find its position diverged."""
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t")

@@ -13,69 +13,67 @@ from tests.support.records.batches import batch
 from tests.support.storage.failing_files import FailingFiles
 from tests.transcripts.raw_records import batch_of, record
 from tests.unit.wirebroker.api.data.prepared_kit import SHORT_VERSIONS, world_of
-from wirebroker.api.data.prepared_produce import MOST_PLACES
+from wirebroker.api.data.prepared_produce import MAX_CACHED_PARTITIONS
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 
 
 @pytest.mark.parametrize("acks", [1, -1])
 @pytest.mark.parametrize("version", SHORT_VERSIONS)
-async def test_several_partitions_take_the_short_way_together_in_any_number_and_order(
-    tmp_path, version, acks
-):
+async def test_several_partitions_take_the_fast_path_in_any_order(tmp_path, version, acks):
     async with world_of(tmp_path, 5) as world:
         ends = [0] * 5
-        for number, asked in enumerate([(0, 1, 2, 3), (0, 1, 2, 3), (3, 1), (2,), (1, 0, 3, 2)]):
-            records = {("t", index): batch(b"%d" % number) for index in asked}
+        for number, indexes in enumerate([(0, 1, 2, 3), (0, 1, 2, 3), (3, 1), (2,), (1, 0, 3, 2)]):
+            records = {("t", index): batch(b"%d" % number) for index in indexes}
             results = await world.produce(records, version=version, acks=acks)
-            assert [each.error_code for each in results] == [0] * len(asked)
-            assert [each.index for each in results] == list(asked)
-            assert [each.base_offset for each in results] == [ends[each] for each in asked]
-            for index in asked:
+            assert [result.error_code for result in results] == [0] * len(indexes)
+            assert [result.index for result in results] == list(indexes)
+            assert [result.base_offset for result in results] == [ends[index] for index in indexes]
+            for index in indexes:
                 ends[index] += 1
         assert world.short_count == 3
         assert [len(world.stored(index)) for index in range(5)] == ends
 
 
-async def test_a_partition_that_is_not_known_goes_the_whole_way_and_is_known_then(tmp_path):
+async def test_new_partition_takes_slow_path_then_fast_path(tmp_path):
     async with world_of(tmp_path, 3) as world:
         await world.learn()
         for count in (0, 1):
             results = await world.produce({("t", 0): batch(b"a"), ("t", 2): batch(b"a")})
-            assert [each.error_code for each in results] == [0, 0]
+            assert [result.error_code for result in results] == [0, 0]
             assert world.short_count == count
 
 
-async def test_one_memo_is_for_all_partitions_and_forgets_those_that_came_first(tmp_path):
-    async with world_of(tmp_path, MOST_PLACES + 1) as world:
+async def test_memo_covers_all_partitions_and_evicts_the_oldest(tmp_path):
+    async with world_of(tmp_path, MAX_CACHED_PARTITIONS + 1) as world:
         await world.learn()
         memo = world.memo
-        for index in range(1, MOST_PLACES + 1):
+        for index in range(1, MAX_CACHED_PARTITIONS + 1):
             await world.produce({("t", index): batch(b"a")})
         assert (world.memo, world.short_count) == (memo, 0)
         # The first was evicted by the last; it returns in place of the second.
-        for index, count in ((MOST_PLACES, 1), (1, 2), (0, 2), (1, 2), (0, 3)):
+        for index, count in ((MAX_CACHED_PARTITIONS, 1), (1, 2), (0, 2), (1, 2), (0, 3)):
             (result,) = await world.produce({("t", index): batch(b"a")})
             assert (result.index, result.error_code) == (index, 0)
             assert (world.memo, world.short_count) == (memo, count)
 
 
-async def test_what_the_gate_decides_anew_is_remembered_anew(tmp_path):
+async def test_changed_authorization_decision_renews_the_memo(tmp_path):
     async with world_of(tmp_path, 2) as world:
         await world.learn()
         memo = world.memo
         await world.produce({("t", 1): batch(b"a")})
         assert world.memo is memo
-        world.gate.epoch += 1
+        world.admission.epoch += 1
         await world.produce({("t", 1): batch(b"a")})
         assert (world.memo is memo, world.short_count) == (False, 0)
         await world.produce({("t", 1): batch(b"a")})
         assert world.short_count == 1
 
 
-def _several(places: int = 3, /, **odd: bytes) -> dict[tuple[str, int], bytes]:
-    records = {("t", index): batch(b"a") for index in range(places)}
-    return records | {("t", int(name[1:])): each for name, each in odd.items()}
+def _several(count: int = 3, /, **odd: bytes) -> dict[tuple[str, int], bytes]:
+    records = {("t", index): batch(b"a") for index in range(count)}
+    return records | {("t", int(name[1:])): data for name, data in odd.items()}
 
 
 _FAULTS = {
@@ -92,9 +90,7 @@ _FAULTS = {
 
 @pytest.mark.parametrize("place", [0, 1, 2])
 @pytest.mark.parametrize("fault", _FAULTS)
-async def test_one_of_several_that_is_refused_leaves_the_others_appended_once(
-    tmp_path, place, fault
-):
+async def test_one_refused_partition_leaves_others_appended_once(tmp_path, place, fault):
     records, code = _FAULTS[fault]
     async with world_of(tmp_path, 3, max_message_bytes="1000") as world:
         for _ in range(2):
@@ -103,29 +99,29 @@ async def test_one_of_several_that_is_refused_leaves_the_others_appended_once(
         results = await world.produce(_several(**{f"p{place}": records}))
         expected = [0, 0, 0]
         expected[place] = code
-        assert [each.error_code for each in results] == expected
-        assert [each.base_offset for each in results] == [-1 if each else 2 for each in expected]
+        assert [result.error_code for result in results] == expected
+        assert [result.base_offset for result in results] == [
+            -1 if error else 2 for error in expected
+        ]
         assert world.memo is None
         stored = [len(world.stored(index)) for index in range(3)]
-        assert stored == [2 if each else 3 for each in expected]
+        assert stored == [2 if error else 3 for error in expected]
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])
-async def test_one_of_several_that_refuses_the_request_keeps_all_from_being_appended(
-    tmp_path, place
-):
+async def test_request_level_error_of_one_partition_appends_nothing(tmp_path, place):
     records = batch(b"a", is_transactional=True)
     async with world_of(tmp_path, 3) as world:
         for _ in range(2):
             await world.produce(_several())
         results = await world.produce(_several(**{f"p{place}": records}))
         code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        assert [each.error_code for each in results] == [code] * 3
+        assert [result.error_code for result in results] == [code] * 3
         assert [len(world.stored(index)) for index in range(3)] == [2, 2, 2]
 
 
 @pytest.mark.parametrize("error_number", [errno.EMFILE, errno.ENOSPC])
-async def test_one_of_several_that_finds_no_room_is_tried_again_alone(tmp_path, error_number):
+async def test_partition_on_full_disk_is_retried_alone(tmp_path, error_number):
     disk = FailingFiles()
     disk.error_number = error_number
     async with world_of(tmp_path, 3, files=disk) as world:
@@ -134,14 +130,14 @@ async def test_one_of_several_that_finds_no_room_is_tried_again_alone(tmp_path, 
         disk.fail(tmp_path / "t-1", "write")
         results = await world.produce(_several())
         code = ErrorCode.KAFKA_STORAGE_ERROR
-        assert [each.error_code for each in results] == [0, code, 0]
+        assert [result.error_code for result in results] == [0, code, 0]
         disk.broken.clear()
         results = await world.produce(_several())
-        assert [each.base_offset for each in results] == [3, 2, 3]
+        assert [result.base_offset for result in results] == [3, 2, 3]
         assert [len(world.stored(index)) for index in range(3)] == [4, 3, 4]
 
 
-async def test_one_of_several_behind_a_long_append_of_another_takes_its_turn(tmp_path):
+async def test_partition_with_append_in_progress_waits_its_turn(tmp_path):
     async with world_of(tmp_path, 3) as world:
         for _ in range(2):
             await world.produce(_several())
@@ -151,13 +147,11 @@ async def test_one_of_several_behind_a_long_append_of_another_takes_its_turn(tmp
                 await asyncio.wait([waiting], timeout=0)
             assert not waiting.done()
         results = await waiting
-        assert [each.base_offset for each in results] == [2, 2, 2]
+        assert [result.base_offset for result in results] == [2, 2, 2]
 
 
 @pytest.mark.parametrize("names", [(0,), (0, 1), (1, 0)])
-async def test_what_turns_out_not_to_be_committed_at_once_is_answered_when_it_is(
-    tmp_path, names, monkeypatch
-):
+async def test_response_waits_if_append_is_not_committed_at_once(tmp_path, names, monkeypatch):
     async with world_of(tmp_path, 2) as world:
         for _ in range(2):
             await world.produce({("t", index): batch(b"a") for index in names})
@@ -166,13 +160,15 @@ async def test_what_turns_out_not_to_be_committed_at_once_is_answered_when_it_is
         for index in names:
             monkeypatch.setattr(world.partition("t", index), "_most_unflushed", 0)
         results = await world.produce({("t", index): batch(b"b") for index in names})
-        assert [(each.error_code, each.base_offset) for each in results] == [(0, 2)] * len(names)
+        assert [(result.error_code, result.base_offset) for result in results] == [(0, 2)] * len(
+            names
+        )
         for index in names:
             log = world.partition("t", index).log
             assert (log.recovery_point, log.high_watermark, log.log_end_offset) == (3, 3, 3)
 
 
-async def test_a_partition_that_is_named_twice_takes_its_last_records(tmp_path):
+async def test_partition_named_twice_gets_its_last_records(tmp_path):
     async with world_of(tmp_path, 2) as world:
         for _ in range(2):
             await world.produce({("t", 0): batch(b"a"), ("t", 1): batch(b"a")})

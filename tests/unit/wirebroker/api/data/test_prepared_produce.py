@@ -27,7 +27,7 @@ from wirebroker.replica.local_replica import LARGE_APPEND_BYTES
 
 @pytest.mark.parametrize("acks", [1, -1])
 @pytest.mark.parametrize("version", SHORT_VERSIONS)
-async def test_the_third_of_three_alike_takes_the_short_way(tmp_path, version, acks):
+async def test_third_identical_produce_takes_the_fast_path(tmp_path, version, acks):
     async with world_of(tmp_path) as world:
         await world.learn(version=version, acks=acks)
         for number in range(3, 7):
@@ -38,7 +38,7 @@ async def test_the_third_of_three_alike_takes_the_short_way(tmp_path, version, a
 
 
 @pytest.mark.parametrize("version", [3, 4])
-async def test_old_versions_have_no_short_way(tmp_path, version):
+async def test_old_versions_have_no_fast_path(tmp_path, version):
     async with world_of(tmp_path) as world:
         for number in range(4):
             assert await world.append(b"a", version=version) == number
@@ -55,7 +55,7 @@ async def test_old_versions_have_no_short_way(tmp_path, version):
         ({"settings": {"wirebroker.durability": "fsync"}}, {}),
     ],
 )
-async def test_what_is_not_committed_or_answered_at_once_builds_no_memo(tmp_path, given, more):
+async def test_delayed_commit_or_response_builds_no_memo(tmp_path, given, more):
 
     async with world_of(tmp_path, **given) as world:
         for number in range(4):
@@ -94,7 +94,7 @@ async def test_what_is_not_committed_or_answered_at_once_builds_no_memo(tmp_path
         "timestamp",
     ],
 )
-async def test_what_is_refused_is_refused_as_ever_and_ends_the_memo(tmp_path, records, code):
+async def test_refused_request_gets_its_error_and_ends_the_memo(tmp_path, records, code):
     async with world_of(tmp_path) as world:
         await world.learn()
         assert await world.error_of(records) == code
@@ -102,7 +102,7 @@ async def test_what_is_refused_is_refused_as_ever_and_ends_the_memo(tmp_path, re
         assert (await world.append(b"3"), world.stored()) == (2, [b"1", b"2", b"3"])
 
 
-async def test_sequences_are_checked_on_the_short_way(tmp_path):
+async def test_sequences_are_checked_on_fast_path(tmp_path):
     async with world_of(tmp_path) as world:
         await world.learn()
 
@@ -111,7 +111,7 @@ async def test_sequences_are_checked_on_the_short_way(tmp_path):
             (result,) = await world.produce({("t", 0): records})
             return result.error_code, result.base_offset
 
-        assert [await send(each) for each in (0, 1, 1, 0, 2)] == [
+        assert [await send(sequence) for sequence in (0, 1, 1, 0, 2)] == [
             (0, 2),
             (0, 3),
             (0, 3),
@@ -125,7 +125,7 @@ async def test_sequences_are_checked_on_the_short_way(tmp_path):
         assert world.short_count == 5
 
 
-async def test_changed_settings_count_for_the_next_request(tmp_path):
+async def test_changed_settings_apply_to_the_next_request(tmp_path):
     async with world_of(tmp_path) as world:
         await world.learn()
         await world.alter("max.message.bytes", "100")
@@ -135,7 +135,7 @@ async def test_changed_settings_count_for_the_next_request(tmp_path):
         assert world.short_count == 1
 
 
-async def test_records_are_on_the_disk_from_when_that_is_asked_for(tmp_path):
+async def test_records_are_flushed_once_flush_messages_is_set(tmp_path):
     async with world_of(tmp_path) as world:
         await world.learn()
         await world.alter("flush.messages", "1")
@@ -146,7 +146,7 @@ async def test_records_are_on_the_disk_from_when_that_is_asked_for(tmp_path):
         assert (world.memo, world.short_count) == (None, 0)
 
 
-async def test_records_are_stamped_from_when_that_is_asked_for(tmp_path):
+async def test_records_are_stamped_once_log_append_time_is_set(tmp_path):
     clock = FixedClock(TIMESTAMP_MS + 9)
     async with world_of(tmp_path, clock=clock) as world:
         await world.learn()
@@ -158,7 +158,7 @@ async def test_records_are_stamped_from_when_that_is_asked_for(tmp_path):
         assert (world.memo, world.short_count) == (None, 0)
 
 
-async def test_a_topic_that_is_deleted_and_made_again_gets_the_next_records(tmp_path):
+async def test_recreated_topic_gets_the_next_records(tmp_path):
     async with world_of(tmp_path) as world:
         await world.learn()
         await delete_topic(world.client, "t")
@@ -172,7 +172,7 @@ async def test_a_topic_that_is_deleted_and_made_again_gets_the_next_records(tmp_
         assert world.stored() == [b"new"]
 
 
-async def test_a_partition_that_is_not_led_or_not_in_sync_takes_nothing(tmp_path):
+async def test_unled_or_under_replicated_partition_refuses_appends(tmp_path):
     async with world_of(tmp_path, min_insync_replicas="2") as world:
         await world.learn()
         partition = world.partition("t")
@@ -186,7 +186,7 @@ async def test_a_partition_that_is_not_led_or_not_in_sync_takes_nothing(tmp_path
         assert partition.log.log_end_offset == 4
 
 
-async def test_a_directory_that_is_offline_takes_nothing(tmp_path, caplog):
+async def test_offline_directory_refuses_appends(tmp_path, caplog):
     async with world_of(tmp_path) as world:
         await world.learn()
         partition = world.partition("t")
@@ -196,9 +196,7 @@ async def test_a_directory_that_is_offline_takes_nothing(tmp_path, caplog):
 
 
 @pytest.mark.parametrize("error_number", [errno.EMFILE, errno.ENOSPC])
-async def test_a_write_that_finds_no_room_is_answered_and_the_next_one_works(
-    tmp_path, error_number
-):
+async def test_disk_full_is_reported_and_the_next_write_works(tmp_path, error_number):
     disk = FailingFiles()
     disk.error_number = error_number
 
@@ -213,7 +211,7 @@ async def test_a_write_that_finds_no_room_is_answered_and_the_next_one_works(
         assert world.short_count == 1
 
 
-async def test_a_disk_that_fails_on_the_short_way_goes_offline(tmp_path):
+async def test_disk_failing_on_fast_path_goes_offline(tmp_path):
     disk = FailingFiles()
 
     async with world_of(tmp_path, files=disk) as world:
@@ -232,14 +230,14 @@ async def test_a_disk_that_fails_on_the_short_way_goes_offline(tmp_path):
     ],
     ids=["large", "unpacks to much"],
 )
-async def test_an_append_that_takes_long_goes_the_whole_way(tmp_path, records):
+async def test_long_append_takes_the_slow_path(tmp_path, records):
     async with world_of(tmp_path, max_message_bytes=str(64 << 20)) as world:
         await world.learn(version=8)
         assert await world.error_of(records, version=8) == ErrorCode.NONE
         assert (world.memo, world.short_count) == (None, 0)
 
 
-async def test_trusted_producers_records_are_taken_unread(tmp_path):
+async def test_records_of_trusted_producers_are_not_inspected(tmp_path):
     settings = {"wirebroker.record.validation": "header"}
     async with world_of(tmp_path, settings=settings) as world:
         await world.learn()
@@ -249,7 +247,7 @@ async def test_trusted_producers_records_are_taken_unread(tmp_path):
         assert world.partition("t").log.log_end_offset == 3
 
 
-async def test_a_wrong_maximal_timestamp_is_corrected_on_the_short_way(tmp_path):
+async def test_wrong_max_timestamp_is_corrected_on_fast_path(tmp_path):
     async with world_of(tmp_path) as world:
         await world.learn()
         for data in (
@@ -260,12 +258,12 @@ async def test_a_wrong_maximal_timestamp_is_corrected_on_the_short_way(tmp_path)
         assert world.short_count == 2
         log = world.partition("t").log
         for offset, latest in ((2, TIMESTAMP_MS), (3, TIMESTAMP_MS - 9)):
-            found = log.read(offset, 1 << 20, up_to_offset=offset + 1).slice
-            assert found is not None
-            assert read_batch_header(found.read()).max_timestamp == latest
+            file_slice = log.read(offset, 1 << 20, up_to_offset=offset + 1).slice
+            assert file_slice is not None
+            assert read_batch_header(file_slice.read()).max_timestamp == latest
 
 
-async def test_a_request_behind_a_long_append_of_another_takes_its_turn(tmp_path):
+async def test_request_waits_for_a_long_append_of_another(tmp_path):
     async with world_of(tmp_path) as world:
         await world.learn()
         async with world.partition("t").append_lock:
@@ -277,7 +275,7 @@ async def test_a_request_behind_a_long_append_of_another_takes_its_turn(tmp_path
         assert await waiting == 2
 
 
-async def test_a_mistake_of_ours_closes_the_connection(tmp_path):
+async def test_internal_error_closes_the_connection(tmp_path):
     class BrokenClock(FixedClock):
         is_broken = False
 
@@ -315,7 +313,7 @@ async def test_tagged_fields_are_not_taken_for_records(tmp_path):
         assert len(world.stored()) == 1
 
 
-async def test_a_request_that_is_long_without_its_records_is_not_remembered(tmp_path):
+async def test_request_with_a_long_header_builds_no_memo(tmp_path):
     request = produce_request({("t", 0): batch(b"a")})
     body = request_frame(ApiKey.PRODUCE, 12, request, client_id="us")[4:]
     head, tags, rest = body[:12], body[12:13], body[13:]
@@ -329,7 +327,7 @@ async def test_a_request_that_is_long_without_its_records_is_not_remembered(tmp_
         assert world.stored() == [b"a"] * 3
 
 
-def _two_in_one(value_bytes: int, shift: int, behind: bytes) -> bytes:
+def _two_in_one(value_bytes: int, shift: int, trailing: bytes) -> bytes:
     """Return a batch that, with the bytes after it, contains another one of the same size.
 
     It has a producer, so that the second time it is a duplicate and stays unchanged.
@@ -338,7 +336,7 @@ def _two_in_one(value_bytes: int, shift: int, behind: bytes) -> bytes:
     size = len(outer)
     length = uvarint(size + 1)
     outer[shift - len(length) : shift] = length
-    inner = outer[shift:] + behind
+    inner = outer[shift:] + trailing
     assert len(inner) == size
     inner[:HEADER_BYTES] = batch(bytes(value_bytes))[:HEADER_BYTES]
     inner[8:12] = (size - OVERHEAD_BYTES).to_bytes(4)

@@ -61,11 +61,11 @@ async def test_records_are_appended_and_answered(tmp_path, acks, version):
         assert first.log_append_time_ms == -1
         if version >= 5:
             assert second.log_start_offset == 0
-        found = await fetch(client, "t", 0)
-        assert values_in(found.records) == [b"a", b"b", b"c"]
+        fetched = await fetch(client, "t", 0)
+        assert values_in(fetched.records) == [b"a", b"b", b"c"]
 
 
-async def test_topics_go_by_id_from_version_13(tmp_path):
+async def test_topics_are_identified_by_id_from_version_13(tmp_path):
     async with running(tmp_path) as server, client_of(server) as client:
         topic_id = await create_topic(client, "t")
         request = produce_request({("", 0): batch(b"a"), ("", 5): batch(b"a")})
@@ -92,7 +92,7 @@ async def test_acks_0_is_not_answered(tmp_path):
         assert values_in((await fetch(client, "t", 0)).records) == [b"a", b"b"]
 
 
-async def test_a_fault_with_acks_0_closes_the_connection(tmp_path, caplog):
+async def test_error_with_acks_0_closes_the_connection(tmp_path, caplog):
     caplog.set_level(logging.INFO)
     async with running(tmp_path) as server, client_of(server) as client:
         request = produce_request({("nowhere", 0): batch(b"a")}, acks=0)
@@ -120,7 +120,7 @@ async def test_a_fault_with_acks_0_closes_the_connection(tmp_path, caplog):
         ),
     ],
 )
-async def test_what_is_no_good_batch_is_refused_and_leaves_nothing(tmp_path, records, code):
+async def test_invalid_batch_is_refused_and_not_appended(tmp_path, records, code):
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t")
         result = await produce(client, "t", records)
@@ -150,7 +150,7 @@ async def test_zstd_needs_version_7(tmp_path):
         assert result.error_code == 0
 
 
-async def test_one_partition_fails_and_the_others_do_not(tmp_path):
+async def test_failure_of_one_partition_leaves_the_others(tmp_path):
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t", 3)
         damaged = batch(b"b")[:-1] + b"!"
@@ -175,13 +175,13 @@ async def test_a_retry_of_an_idempotent_producer_is_answered_with_its_first_offs
         assert partition_of(server, "t").log.log_end_offset == 3
 
 
-async def test_a_large_batch_is_appended_beside_the_loop(tmp_path):
+async def test_large_batch_is_appended_off_the_event_loop(tmp_path):
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t", **LARGE_TOPIC)
         for number, value in enumerate((large(b"a"), b"small", large(b"b"))):
             assert await append(client, "t", batch(value)) == number
-        found = await fetch(client, "t", 0, partition_max_bytes=50 << 20)
-        assert values_in(found.records) == [large(b"a"), b"small", large(b"b")]
+        fetched = await fetch(client, "t", 0, partition_max_bytes=50 << 20)
+        assert values_in(fetched.records) == [large(b"a"), b"small", large(b"b")]
 
 
 async def test_large_and_small_batches_of_many_connections_all_arrive(tmp_path):
@@ -194,14 +194,16 @@ async def test_large_and_small_batches_of_many_connections_all_arrive(tmp_path):
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t", **LARGE_TOPIC)
         offsets = await asyncio.gather(*(one(server, number) for number in range(4)))
-        assert sorted(offset for each in offsets for offset in each) == list(range(16))
-        assert all(each == sorted(each) for each in offsets)
+        assert sorted(offset for client_offsets in offsets for offset in client_offsets) == list(
+            range(16)
+        )
+        assert all(client_offsets == sorted(client_offsets) for client_offsets in offsets)
         partition_of(server, "t").log.check()
-        found = await fetch(client, "t", 0, partition_max_bytes=50 << 20)
-        assert len(values_in(found.records)) == 16
+        fetched = await fetch(client, "t", 0, partition_max_bytes=50 << 20)
+        assert len(values_in(fetched.records)) == 16
 
 
-async def test_a_topic_deleted_under_a_large_append_is_let_go_afterwards(tmp_path, monkeypatch):
+async def test_topic_deleted_during_a_large_append_is_released_after(tmp_path, monkeypatch):
     began, go = threading.Event(), threading.Event()
     write = DataFile.write_at
 
@@ -221,14 +223,14 @@ async def test_a_topic_deleted_under_a_large_append_is_let_go_afterwards(tmp_pat
         await create_topic(client, "t", **LARGE_TOPIC)
         appending = asyncio.create_task(produce(client, "t", batch(large())))
         assert await asyncio.to_thread(began.wait, 10)
-        behind = asyncio.create_task(produce(third, "t", batch(b"behind")))
+        queued = asyncio.create_task(produce(third, "t", batch(b"behind")))
         deleting = asyncio.create_task(delete_topic(other, "t"))
         replicas = broker_of(server).replicas
         await until(lambda: not replicas.find("t", b"", by_id=False)[0])
         go.set()
         result = await appending
         assert result.error_code in {0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
-        assert (await behind).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert (await queued).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         await deleting
         assert all(directory.is_online for directory in replicas.directories)
         await create_topic(client, "t")
@@ -246,11 +248,11 @@ async def test_hundreds_of_partitions_in_one_request(tmp_path):
             assert [result.index for result in results] == list(range(402))
             assert {result.error_code for result in results[:401]} == {0}
             assert results[401].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            found = await fetch(client, "t", 0, partition=400)
-            assert values_in(found.records) == [b"400"]
+            fetched = await fetch(client, "t", 0, partition=400)
+            assert values_in(fetched.records) == [b"400"]
 
 
-async def test_large_batches_of_one_request_leave_turns_to_others(tmp_path, monkeypatch):
+async def test_large_batches_do_not_block_other_requests(tmp_path, monkeypatch):
     """A hundred batches of 1 MB would hold the loop as long as one of 100 MB."""
     monkeypatch.setattr(Slices, "SECONDS", 0.0)
     turn = 0
@@ -279,24 +281,24 @@ async def test_large_batches_of_one_request_leave_turns_to_others(tmp_path, monk
         assert len(set(turns)) == 3
 
 
-async def test_flush_messages_syncs_before_the_answer(tmp_path):
+async def test_flush_messages_syncs_before_the_response(tmp_path):
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t", flush_messages="1")
         await append(client, "t", batch(b"a"))
         assert partition_of(server, "t").log.recovery_point == 1
 
 
-async def test_a_topic_s_own_compression_is_applied_beside_the_loop(tmp_path):
+async def test_topic_compression_is_applied_off_the_event_loop(tmp_path):
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t", compression_type="zstd")
         values = [b"%d" % number * 10 for number in range(3_000)]
         await append(client, "t", batch(*values))
-        found = await fetch(client, "t", 0)
-        assert values_in(found.records) == values
-        assert len(found.records) < len(batch(*values)) / 2
+        fetched = await fetch(client, "t", 0)
+        assert values_in(fetched.records) == values
+        assert len(fetched.records) < len(batch(*values)) / 2
 
 
-async def test_of_a_partition_that_is_named_twice_the_last_records_count(tmp_path):
+async def test_partition_named_twice_gets_its_last_records(tmp_path):
     """As in Apache Kafka 4.3.1, where the later entry replaces the earlier one in a map."""
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t", 2, **LARGE_TOPIC)
@@ -311,8 +313,8 @@ async def test_of_a_partition_that_is_named_twice_the_last_records_count(tmp_pat
             request = {**produce_request({}), "topic_data": topics}
             answer = await client.ask(ApiKey.PRODUCE, PRODUCE_VERSION, request)
             (of_topic,) = answer.responses
-            found = {each.index: each.base_offset for each in of_topic.partition_responses}
-            assert found == {0: base_offset, 1: base_offset // 2}
+            offsets = {result.index: result.base_offset for result in of_topic.partition_responses}
+            assert offsets == {0: base_offset, 1: base_offset // 2}
             assert len(of_topic.partition_responses) == 2
         values = values_in((await fetch(client, "t", 0)).records)
         assert values == [b"two", b"three"] * 2
@@ -322,7 +324,7 @@ async def test_of_a_partition_that_is_named_twice_the_last_records_count(tmp_pat
 
 
 @pytest.mark.parametrize("value", [b"small", large()])
-async def test_a_failed_write_takes_the_directory_offline_and_others_serve(tmp_path, value):
+async def test_failed_write_takes_only_its_directory_offline(tmp_path, value):
     disk = FailingFiles()
     one, two = tmp_path / "one", tmp_path / "two"
 
@@ -340,19 +342,19 @@ async def test_a_failed_write_takes_the_directory_offline_and_others_serve(tmp_p
         disk.broken.clear()
         result = await produce(client, "t", batch(b"after"), partition=broken)
         assert result.error_code == ErrorCode.KAFKA_STORAGE_ERROR
-        found = await fetch(client, "t", 0, partition=broken)
-        assert found.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        fetched = await fetch(client, "t", 0, partition=broken)
+        assert fetched.error_code == ErrorCode.KAFKA_STORAGE_ERROR
         assert await append(client, "t", batch(b"after"), partition=sound) == 1
-        found = await fetch(client, "t", 0, partition=sound)
-        assert values_in(found.records) == [b"before", b"after"]
+        fetched = await fetch(client, "t", 0, partition=sound)
+        assert values_in(fetched.records) == [b"before", b"after"]
         # New partitions go to the working directory.
         await create_topic(client, "new", 2)
         for index in range(2):
             assert await append(client, "new", batch(b"a"), partition=index) == 0
     # The next start recovers the acknowledged records.
     async with running(one, two) as server, client_of(server) as client:
-        found = await fetch(client, "t", 0, partition=broken)
-        assert values_in(found.records)[:1] == [b"before"]
+        fetched = await fetch(client, "t", 0, partition=broken)
+        assert values_in(fetched.records)[:1] == [b"before"]
         assert await append(client, "t", batch(b"again"), partition=broken) >= 1
 
 
@@ -389,26 +391,26 @@ async def test_a_shortage_of_descriptors_fails_the_request_only(tmp_path):
         assert await append(client, "t", batch(b"a")) == 0
 
 
-async def test_two_connections_pipelining_get_their_own_answers(tmp_path):
+async def test_pipelining_connections_get_their_own_responses(tmp_path):
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t")
         clients = [await RawClient.connect(server.address) for _ in range(2)]
         sent = [
-            (each, await each.send(ApiKey.PRODUCE, 9, produce_request({("t", 0): batch(b"a")})))
+            (sender, await sender.send(ApiKey.PRODUCE, 9, produce_request({("t", 0): batch(b"a")})))
             for _ in range(20)
-            for each in clients
+            for sender in clients
         ]
         offsets = []
-        for each, correlation_id in sent:
-            answer = await each.receive(ApiKey.PRODUCE, 9, correlation_id)
+        for sender, correlation_id in sent:
+            answer = await sender.receive(ApiKey.PRODUCE, 9, correlation_id)
             offsets.append(answer.responses[0].partition_responses[0].base_offset)
         assert sorted(offsets) == list(range(40))
-        for each in clients:
-            await each.close()
+        for sender in clients:
+            await sender.close()
 
 
 @pytest.mark.parametrize(("version", "leader"), [(9, (-1, -1)), (10, (1, 0)), (12, (1, 0))])
-async def test_who_leads_instead_is_told_with_where(tmp_path, version, leader):
+async def test_new_leader_is_reported_with_its_endpoint(tmp_path, version, leader):
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t")
         partition = partition_of(server, "t")
@@ -416,9 +418,11 @@ async def test_who_leads_instead_is_told_with_where(tmp_path, version, leader):
         partition.role = FollowerRole(leader=1, leader_epoch=0, partition_epoch=0)
         request = produce_request({("t", 0): batch(b"a")})
         answer: Any = await client.ask(ApiKey.PRODUCE, version, request)
-        (found,) = answer.responses[0].partition_responses
-        assert found.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
-        told = found.current_leader
-        assert (told.leader_id, told.leader_epoch) == leader
-        ours = [(1, server.address[1])] if version >= 10 else []
-        assert [(each.node_id, each.port) for each in answer.node_endpoints] == ours
+        (result,) = answer.responses[0].partition_responses
+        assert result.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        current_leader = result.current_leader
+        assert (current_leader.leader_id, current_leader.leader_epoch) == leader
+        endpoints = [(1, server.address[1])] if version >= 10 else []
+        assert [
+            (endpoint.node_id, endpoint.port) for endpoint in answer.node_endpoints
+        ] == endpoints

@@ -57,19 +57,19 @@ def end(partition: Partition, producer_id: int, *, is_commit: bool = False) -> N
     )
 
 
-async def fetch(client: RawClient, version: int = 11, offset: int = 0, **more: Any) -> Any:
-    request = fetch_request({("tx", 0): offset}, **more)
+async def fetch(client: RawClient, version: int = 11, offset: int = 0, **fields: Any) -> Any:
+    request = fetch_request({("tx", 0): offset}, **fields)
     answer = await client.ask(ApiKey.FETCH, version, request)
     [topic] = answer.responses
     return topic.partitions[0]
 
 
 async def end_offset(client: RawClient, isolation_level: int) -> int:
-    asked = [{"partition_index": 0, "timestamp": -1}]
+    partitions = [{"partition_index": 0, "timestamp": -1}]
     request = {
         "replica_id": -1,
         "isolation_level": isolation_level,
-        "topics": [{"name": "tx", "partitions": asked}],
+        "topics": [{"name": "tx", "partitions": partitions}],
     }
     answer = await client.ask(ApiKey.LIST_OFFSETS, 2, request)
     return answer.topics[0].partitions[0].offset
@@ -94,8 +94,8 @@ async def test_an_open_transaction_hides_what_follows(tmp_path: Path, version: i
         committed = await fetch(client, version, isolation_level=1)
         assert [(a.producer_id, a.first_offset) for a in committed.aborted_transactions] == [(5, 1)]
         assert committed.last_stable_offset == await end_offset(client, 1) == 4
-        behind = await fetch(client, version, offset=4, isolation_level=1)
-        assert behind.aborted_transactions == []
+        after_marker = await fetch(client, version, offset=4, isolation_level=1)
+        assert after_marker.aborted_transactions == []
         assert (await fetch(client, version)).aborted_transactions is None
 
 
@@ -108,7 +108,7 @@ async def test_a_committed_transaction_is_not_listed(tmp_path: Path):
         assert (await fetch(client, isolation_level=1)).aborted_transactions == []
 
 
-async def test_a_session_learns_of_aborted_transactions_with_their_records(tmp_path: Path):
+async def test_fetch_session_gets_aborted_transactions_with_records(tmp_path: Path):
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "tx")
         partition = partition_of(server)
@@ -126,7 +126,7 @@ async def test_a_session_learns_of_aborted_transactions_with_their_records(tmp_p
         assert topic.partitions[0].aborted_transactions[0].producer_id == 5
 
 
-async def test_the_end_of_a_transaction_wakes_readers_of_what_is_committed(tmp_path: Path):
+async def test_end_of_transaction_wakes_read_committed_fetches(tmp_path: Path):
     async with (
         running(tmp_path) as server,
         client_of(server) as client,
@@ -140,7 +140,7 @@ async def test_the_end_of_a_transaction_wakes_readers_of_what_is_committed(tmp_p
         assert (await waiting).records
 
 
-async def test_after_a_clean_stop_an_open_transaction_is_known_at_the_first_fetch(tmp_path: Path):
+async def test_open_transaction_is_known_after_a_clean_restart(tmp_path: Path):
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "tx")
         send(partition_of(server), 5)
@@ -150,7 +150,7 @@ async def test_after_a_clean_stop_an_open_transaction_is_known_at_the_first_fetc
         assert partition_of(server).log.producer_state.is_read
 
 
-async def test_a_damaged_snapshot_is_replayed_in_a_thread_while_clients_try_again(tmp_path: Path):
+async def test_damaged_snapshot_is_rebuilt_in_a_thread_while_clients_retry(tmp_path: Path):
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "tx")
         send(partition_of(server), 5)

@@ -41,8 +41,8 @@ async def send(
 
 async def receive(client: RawClient, correlation_id: int) -> tuple[int, int]:
     answer: Any = await client.receive(ApiKey.PRODUCE, VERSION, correlation_id)
-    (found,) = answer.responses[0].partition_responses
-    return found.error_code, found.base_offset
+    (result,) = answer.responses[0].partition_responses
+    return result.error_code, result.base_offset
 
 
 def follow(partition: Partition, offset: int, replica: int = 2) -> bool:
@@ -51,7 +51,7 @@ def follow(partition: Partition, offset: int, replica: int = 2) -> bool:
     )
 
 
-async def test_acks_1_waits_for_no_follower_and_acks_all_for_each_in_sync(tmp_path):
+async def test_acks_1_waits_for_no_follower_and_acks_all_for_the_isr(tmp_path):
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t")
         partition = partition_of(server)
@@ -61,18 +61,18 @@ async def test_acks_1_waits_for_no_follower_and_acks_all_for_each_in_sync(tmp_pa
         waiting = await send(client, b"b", acks=-1)
         await until(lambda: partition.watcher_count)
         async with client_of(server) as reader:
-            found = await fetch(reader, "t", 0)
-            assert (found.records, found.high_watermark) == (b"", 0)
+            fetched = await fetch(reader, "t", 0)
+            assert (fetched.records, fetched.high_watermark) == (b"", 0)
             follow(partition, 1)
             assert partition.log.high_watermark == 1
             assert partition.watcher_count, "the second one is not everywhere"
             follow(partition, 2)
             assert await receive(client, waiting) == (0, 1)
-            found = await fetch(reader, "t", 0)
-            assert values_in(found.records) == [b"a", b"b"]
+            fetched = await fetch(reader, "t", 0)
+            assert values_in(fetched.records) == [b"a", b"b"]
 
 
-async def test_who_waits_for_a_commit_is_called_by_it_alone_and_once(tmp_path):
+async def test_commit_watcher_is_called_once_and_only_by_the_commit(tmp_path):
     """Calling hundreds of waiting requests at each append was most of an append's cost."""
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t")
@@ -93,22 +93,22 @@ async def test_who_waits_for_a_commit_is_called_by_it_alone_and_once(tmp_path):
         assert called == [1, 2, 3]
 
 
-async def test_hundreds_that_wait_are_answered_when_followers_have_what_they_sent(tmp_path):
+async def test_hundreds_of_waiting_produces_are_answered_once_replicated(tmp_path):
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t")
         partition = partition_of(server)
         await enter(server, partition, replicas=(1, 2), isr=(1, 2))
         async with contextlib.AsyncExitStack() as stack:
             clients = [await stack.enter_async_context(client_of(server)) for _ in range(200)]
-            sent = [await send(each, b"x", acks=-1) for each in clients]
+            sent = [await send(sender, b"x", acks=-1) for sender in clients]
             await until(lambda: partition.watcher_count == len(clients))
             follow(partition, len(clients))
-            found = [await receive(*each) for each in zip(clients, sent, strict=True)]
-        assert sorted(found) == [(0, offset) for offset in range(len(clients))]
+            results = [await receive(*pair) for pair in zip(clients, sent, strict=True)]
+        assert sorted(results) == [(0, offset) for offset in range(len(clients))]
         assert partition.watcher_count == 0
 
 
-async def test_a_follower_s_fetch_is_answered_with_what_its_own_progress_brought_about(tmp_path):
+async def test_follower_fetch_returns_records_its_own_progress_caused(tmp_path):
     """Transaction markers are appended while the fetch that commits the decision is processed."""
     async with running(tmp_path) as server, client_of(server) as client:
         partitions: list[Partition] = []
@@ -125,20 +125,20 @@ async def test_a_follower_s_fetch_is_answered_with_what_its_own_progress_brought
             first.append(records, now_ms=now_ms, request_version=VERSION)
 
         second.watch_commit(append_to_first, offset=1)
-        asked = fetch_request(
+        request = fetch_request(
             {("first", 0): 0, ("second", 0): 1},
             max_wait_ms=60_000,
             current_leader_epoch=second.leader_epoch,
         )
         async with asyncio.timeout(20):
-            answer = await client.ask(ApiKey.FETCH, 12, {**asked, "replica_id": 2})
-        found = {each.topic: each.partitions[0].records for each in answer.responses}
-        assert values_in(found["first"]) == [b"b"]
-        assert not found["second"]
+            answer = await client.ask(ApiKey.FETCH, 12, {**request, "replica_id": 2})
+        records_by_topic = {topic.topic: topic.partitions[0].records for topic in answer.responses}
+        assert values_in(records_by_topic["first"]) == [b"b"]
+        assert not records_by_topic["second"]
 
 
 @pytest.mark.parametrize("acks", [1, -1])
-async def test_a_producer_at_its_routine_waits_for_an_isr_that_has_grown(tmp_path, acks):
+async def test_fast_path_produce_waits_for_a_grown_isr(tmp_path, acks):
     """The fast path must not acknowledge alone what the ISR must have."""
     async with world_of(tmp_path) as world:
         await world.learn(acks=acks)
@@ -159,7 +159,7 @@ async def test_a_producer_at_its_routine_waits_for_an_isr_that_has_grown(tmp_pat
         assert world.short_count == 1
 
 
-async def test_too_few_in_sync_are_told_before_and_after_the_append(tmp_path):
+async def test_too_few_in_sync_replicas_fail_before_and_after_the_append(tmp_path):
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t", min_insync_replicas="2")
         partition = partition_of(server)
@@ -180,7 +180,7 @@ async def test_too_few_in_sync_are_told_before_and_after_the_append(tmp_path):
         assert await receive(client, waiting) == (ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, 1)
 
 
-async def test_the_requests_own_timeout_counts_for_followers(tmp_path):
+async def test_request_timeout_limits_the_wait_for_followers(tmp_path):
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t")
         partition = partition_of(server)
@@ -199,9 +199,14 @@ async def test_a_follower_is_fenced_by_epoch_assignment_and_offset(tmp_path):
         await enter(server, partition, replicas=(1, 2))
 
         def error_of(**fields: int) -> ErrorCode:
-            given: dict[str, Any] = {"replica": 2, "fetch_offset": 0, "broker_epoch": 5, **fields}
+            arguments: dict[str, Any] = {
+                "replica": 2,
+                "fetch_offset": 0,
+                "broker_epoch": 5,
+                **fields,
+            }
             with pytest.raises(KafkaError) as caught:
-                partition.update_follower(given.pop("replica"), log_start_offset=0, **given)
+                partition.update_follower(arguments.pop("replica"), log_start_offset=0, **arguments)
             return caught.value.code
 
         assert error_of(current_leader_epoch=0) == ErrorCode.FENCED_LEADER_EPOCH

@@ -47,7 +47,7 @@ def body_of(key, fields):
         return {"topics": [{**NAME, "partition_indexes": [0]}]}
     topic = {"topic": "t"} if index == "partition" else NAME
     topics = [{**topic, "partitions": [{index: 0, **fields}]}]
-    rest: dict[ApiKey, dict[str, Any]] = {
+    other_fields: dict[ApiKey, dict[str, Any]] = {
         ApiKey.LIST_OFFSETS: {"replica_id": -1, "isolation_level": 0},
         ApiKey.OFFSET_FOR_LEADER_EPOCH: {"replica_id": -1},
         ApiKey.FETCH: {
@@ -60,11 +60,11 @@ def body_of(key, fields):
         },
         ApiKey.DELETE_RECORDS: {"timeout_ms": 5000},
     }
-    return {"topics": topics, **rest[key]}
+    return {"topics": topics, **other_fields[key]}
 
 
 @pytest.mark.parametrize("spoil", [stray_segment, log_start])
-async def test_a_log_without_offsets_left_refuses_appends_and_answers_the_rest(spoil, tmp_path):
+async def test_exhausted_log_refuses_appends_and_serves_other_requests(spoil, tmp_path):
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t")
         for _ in range(3):

@@ -37,7 +37,7 @@ DAY_MS = 24 * 3_600_000
 
 
 async def create(client: RawClient, *, owner: str | None = None, renewers: Any = ()) -> Any:
-    names = [{"principal_type": "User", "principal_name": each} for each in renewers]
+    names = [{"principal_type": "User", "principal_name": name} for name in renewers]
     fields: dict[str, Any] = {"renewers": names, "max_lifetime_ms": -1}
     fields["owner_principal_type"] = "User" if owner else None
     fields["owner_principal_name"] = owner
@@ -45,7 +45,7 @@ async def create(client: RawClient, *, owner: str | None = None, renewers: Any =
 
 
 async def describe(client: RawClient, *owners: str) -> Any:
-    named = [{"principal_type": "User", "principal_name": each} for each in owners]
+    named = [{"principal_type": "User", "principal_name": owner} for owner in owners]
     return await client.ask(ApiKey.DESCRIBE_DELEGATION_TOKEN, 3, {"owners": named or None})
 
 
@@ -64,7 +64,7 @@ async def log_in(client: RawClient, token: Any, mechanism: str = "SCRAM-SHA-256"
     return await log_in_scram(client, mechanism, token.token_id, password, by_token=True)
 
 
-async def test_who_has_a_token_is_its_owner_until_it_expires(tmp_path: Path) -> None:
+async def test_token_authenticates_as_its_owner_until_it_expires(tmp_path: Path) -> None:
     clock = MovedClock()
     async with running(tmp_path, settings=SETTINGS, clock=clock) as server:
         async with client_of(server) as client:
@@ -89,7 +89,7 @@ async def test_who_has_a_token_is_its_owner_until_it_expires(tmp_path: Path) -> 
             assert await client.is_closed()
 
 
-async def test_tokens_outlive_a_restart_and_end_with_the_key(tmp_path: Path) -> None:
+async def test_tokens_survive_a_restart_but_not_a_key_change(tmp_path: Path) -> None:
     async with running(tmp_path, settings=SETTINGS) as server, client_of(server) as client:
         await log_in_plain(client, "alice", "alice-secret")
         token = await create(client)
@@ -102,30 +102,30 @@ async def test_tokens_outlive_a_restart_and_end_with_the_key(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("change", ["id", "hmac", "no token"])
-async def test_who_shows_another_hmac_or_id_is_refused_as_with_a_wrong_password(
+async def test_wrong_hmac_or_token_id_is_an_authentication_failure(
     tmp_path: Path, change: str
 ) -> None:
     async with running(tmp_path, settings=SETTINGS) as server:
         async with client_of(server) as client:
             await log_in_plain(client, "alice", "alice-secret")
             token = await create(client)
-        shown = SimpleNamespace(token_id=token.token_id, hmac=token.hmac)
+        claimed = SimpleNamespace(token_id=token.token_id, hmac=token.hmac)
         if change == "id":
-            shown.token_id = "x" * 22
+            claimed.token_id = "x" * 22
         elif change == "hmac":
-            shown.hmac = bytes(64)
+            claimed.hmac = bytes(64)
         async with client_of(server) as client:
             if change == "no token":  # a token's id is not a user name
                 answer = await log_in_scram(
                     client, "SCRAM-SHA-256", token.token_id, base64.b64encode(token.hmac).decode()
                 )
             else:
-                answer = await log_in(client, shown)
+                answer = await log_in(client, claimed)
             assert answer.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
             assert "due to invalid credentials with SASL mechanism SCRAM" in answer.error_message
 
 
-async def test_a_token_for_what_is_no_user_logs_nobody_in(tmp_path: Path) -> None:
+async def test_token_of_a_non_user_principal_cannot_log_in(tmp_path: Path) -> None:
     async with running(tmp_path, settings=SETTINGS) as server, client_of(server) as client:
         await log_in_plain(client, "alice", "alice-secret")
         fields = {"renewers": [], "max_lifetime_ms": -1, "owner_principal_type": "Group"}
@@ -137,7 +137,7 @@ async def test_a_token_for_what_is_no_user_logs_nobody_in(tmp_path: Path) -> Non
             assert (await log_in(another, token)).error_code != 0
 
 
-async def test_where_nobody_says_who_he_is_there_are_no_tokens(tmp_path: Path) -> None:
+async def test_unauthenticated_listener_refuses_token_requests(tmp_path: Path) -> None:
     settings = {"delegation.token.secret.key": "hunter2"}
     async with running(tmp_path, settings=settings) as server, client_of(server) as client:
         made = await create(client)
@@ -148,7 +148,7 @@ async def test_where_nobody_says_who_he_is_there_are_no_tokens(tmp_path: Path) -
         assert (await describe(client)).error_code == NOT_ALLOWED
 
 
-async def test_without_a_key_clients_are_told_so(tmp_path: Path) -> None:
+async def test_without_a_secret_key_tokens_are_reported_disabled(tmp_path: Path) -> None:
     settings = SETTINGS | {"delegation.token.secret.key": ""}
     disabled = ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED
     async with running(tmp_path, settings=settings) as server, client_of(server) as client:
@@ -162,7 +162,7 @@ async def test_without_a_key_clients_are_told_so(tmp_path: Path) -> None:
             assert answer.error_code == disabled
 
 
-async def test_who_sees_and_makes_tokens_is_for_acls_to_say(tmp_path: Path) -> None:
+async def test_acls_decide_who_describes_and_creates_tokens(tmp_path: Path) -> None:
     settings = SETTINGS | {"authorizer.class.name": STANDARD, "super.users": "User:alice"}
     denied = ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED
     async with (
@@ -177,14 +177,14 @@ async def test_who_sees_and_makes_tokens_is_for_acls_to_say(tmp_path: Path) -> N
             "dave": await create(alice, owner="dave", renewers=["bob"]),
             "bob": await create(bob),
         }
-        assert [each.error_code for each in made.values()] == [0, 0, 0]
+        assert [created.error_code for created in made.values()] == [0, 0, 0]
         refused = await create(bob, owner="carol")
         assert (refused.error_code, refused.principal_name) == (denied, "carol")
 
         async def seen(*owners: str) -> set[str]:
             answer = await describe(bob, *owners)
             assert answer.error_code == 0
-            return {each.principal_name for each in answer.tokens}
+            return {token.principal_name for token in answer.tokens}
 
         async def allow(operation: Operation, resource: Resource, name: str) -> None:
             rule = {
@@ -212,12 +212,12 @@ async def test_who_sees_and_makes_tokens_is_for_acls_to_say(tmp_path: Path) -> N
         (token,) = (await describe(alice, "dave")).tokens
         assert token.hmac == made["dave"].hmac
         assert token.token_requester_principal_name == "alice"
-        assert [each.principal_name for each in token.renewers] == ["bob"]
+        assert [renewer.principal_name for renewer in token.renewers] == ["bob"]
         empty = await alice.ask(ApiKey.DESCRIBE_DELEGATION_TOKEN, 3, {"owners": []})
         assert (empty.error_code, empty.tokens) == (0, [])
 
 
-async def test_the_controller_removes_what_has_expired(
+async def test_controller_removes_expired_tokens(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -239,7 +239,7 @@ async def test_the_controller_removes_what_has_expired(
         assert f"delegation token {token.token_id} of User:alice has expired" in caplog.text
 
 
-async def test_a_removal_that_fails_is_told_and_there_is_none_without_a_key(
+async def test_failed_token_removal_is_logged_and_needs_a_key(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def submit(_operation: object) -> None:
@@ -251,10 +251,10 @@ async def test_a_removal_that_fails_is_told_and_there_is_none_without_a_key(
     assert removal._task is None
     await removal.remove()
     await removal.stop()
-    assert "expired delegation tokens stay for now" in caplog.text
+    assert "cannot remove expired delegation tokens now" in caplog.text
 
 
-async def test_nothing_but_its_answers_tells_an_hmac_or_the_key(
+async def test_hmac_and_secret_key_appear_nowhere_else(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -267,22 +267,22 @@ async def test_nothing_but_its_answers_tells_an_hmac_or_the_key(
             await log_in(another, SimpleNamespace(token_id=token.token_id, hmac=b"x"))
         configs = {"resource_type": 4, "resource_name": "1", "configuration_keys": None}
         described = await client.ask(ApiKey.DESCRIBE_CONFIGS, 4, {"resources": [configs]})
-        shown = f"{described.as_dict()!r} {server.config!r}"
+        config_text = f"{described.as_dict()!r} {server.config!r}"
     log = tmp_path / "__cluster_metadata-0" / "00000000000000000000.log"
     for form in ([], ["--json"]):
         assert cli.run(["dump", "--records", str(log), *form]) == 0
-    told = f"{shown} {caplog.text} {capsys.readouterr().out}"
-    assert token.token_id in told
-    assert "delegation.token.secret.key" in shown
+    output = f"{config_text} {caplog.text} {capsys.readouterr().out}"
+    assert token.token_id in output
+    assert "delegation.token.secret.key" in config_text
     hmac = token.hmac
     assert not [
-        each
-        for each in ("hunter2", hmac.hex(), repr(hmac)[2:-1], base64.b64encode(hmac).decode())
-        if each in told
+        secret
+        for secret in ("hunter2", hmac.hex(), repr(hmac)[2:-1], base64.b64encode(hmac).decode())
+        if secret in output
     ]
 
 
-async def test_others_are_served_while_many_owners_are_taken(
+async def test_many_owners_do_not_block_other_requests(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with running(tmp_path, settings=SETTINGS) as server, client_of(server) as client:
@@ -300,7 +300,7 @@ async def test_others_are_served_while_many_owners_are_taken(
 
         count()
         (token,) = (
-            await describe(client, *(f"user-{each}" for each in range(500)), "alice")
+            await describe(client, *(f"user-{number}" for number in range(500)), "alice")
         ).tokens
         counts = False
         assert turns > 500
@@ -308,7 +308,7 @@ async def test_others_are_served_while_many_owners_are_taken(
 
 
 @pytest.mark.parametrize("is_logged_in", [True, False])
-async def test_responses_name_owners_as_requests_do(tmp_path: Path, *, is_logged_in: bool) -> None:
+async def test_responses_format_owners_like_requests(tmp_path: Path, *, is_logged_in: bool) -> None:
     """A type may contain a colon, and type and name together may exceed the longest string."""
     settings = SETTINGS if is_logged_in else None
     async with running(tmp_path, settings=settings) as server, client_of(server) as client:

@@ -23,7 +23,7 @@ def test_partitions_are_added_in_every_version(version):
         timeout_ms=1,
         validate_only=False,
     )
-    assert [(each.name, each.error_code) for each in reply.results] == [
+    assert [(result.name, result.error_code) for result in reply.results] == [
         ("a", 0),
         ("b", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
     ]

@@ -24,7 +24,7 @@ def wish(name, partitions=1, replication_factor=1):
 
 
 @pytest.mark.parametrize("version", range(2, 8))
-def test_each_version_is_answered_with_what_it_can_say(version):
+def test_response_has_the_fields_of_its_version(version):
     broker = make_broker()
     reply = answer(broker, KEY, version, topics=[wish("a", 2), wish("b", 0)], timeout_ms=1000)
     good, bad = reply.topics
@@ -41,7 +41,7 @@ def test_each_version_is_answered_with_what_it_can_say(version):
         assert bad.topic_id == ZERO_UUID
 
 
-def test_no_topics_are_answered_with_no_topics():
+def test_empty_request_gets_an_empty_response():
     for version in (2, 7):
         assert answer(make_broker(), KEY, version, topics=[], timeout_ms=1).topics == []
 
@@ -49,29 +49,29 @@ def test_no_topics_are_answered_with_no_topics():
 def test_too_many_partitions_are_refused_for_every_topic():
     broker = make_broker()
     reply = answer(broker, KEY, 7, topics=[wish("a", 10_000), wish("b")], timeout_ms=1)
-    assert [each.error_code for each in reply.topics] == [ErrorCode.POLICY_VIOLATION] * 2
+    assert [topic.error_code for topic in reply.topics] == [ErrorCode.POLICY_VIOLATION] * 2
     assert not broker.metadata.image.topics
 
 
 def test_hundreds_of_topics_are_answered_in_their_order():
     names = [f"t{number}" for number in range(300)]
     reply = answer(make_broker(), KEY, 7, topics=[wish(name) for name in names], timeout_ms=1)
-    assert [each.name for each in reply.topics] == names
+    assert [topic.name for topic in reply.topics] == names
 
 
-def test_what_was_created_is_one_line_of_the_log(caplog):
+def test_created_topics_are_logged_in_one_line(caplog):
     caplog.set_level(logging.INFO)
     wishes = [wish(f"t{number}") for number in range(12)] + [wish("bad", 0)]
     answer(make_broker(), KEY, 7, topics=wishes, timeout_ms=1)
     names = "t0, t1, t2, t3, t4, t5, t6, t7, t8, t9 and 2 more"
     (line,) = caplog.messages
-    assert line.startswith(f"created 12 topics: {names}, as ")
+    assert line.startswith(f"created 12 topics: {names}, requested by ")
     caplog.clear()
     answer(make_broker(), KEY, 7, topics=[wish("one")], timeout_ms=1)
-    assert caplog.messages[0].startswith("created topic one, as ")
+    assert caplog.messages[0].startswith("created topic one, requested by ")
 
 
-def test_what_was_only_tried_or_refused_leaves_no_line(caplog):
+def test_validated_or_refused_topics_are_not_logged(caplog):
     caplog.set_level(logging.INFO)
     answer(make_broker(), KEY, 7, topics=[wish("a")], timeout_ms=1, validate_only=True)
     answer(make_broker(), KEY, 7, topics=[wish("a", 0)], timeout_ms=1)

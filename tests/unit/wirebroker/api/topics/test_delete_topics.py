@@ -22,14 +22,17 @@ def two_topics(**settings):
 def delete(broker, *wishes):
     topics = [{"name": name, "topic_id": uuid} for name, uuid in wishes]
     reply = answer(broker, KEY, 6, topics=topics, timeout_ms=1)
-    return [(each.name, each.topic_id, ErrorCode(each.error_code)) for each in reply.responses]
+    return [
+        (response.name, response.topic_id, ErrorCode(response.error_code))
+        for response in reply.responses
+    ]
 
 
 @pytest.mark.parametrize("version", range(1, 6))
 def test_topics_are_deleted_by_name(version):
     broker = two_topics()
     reply = answer(broker, KEY, version, topic_names=["a", "nope"], timeout_ms=1)
-    codes = {each.name: each.error_code for each in reply.responses}
+    codes = {response.name: response.error_code for response in reply.responses}
     assert codes == {"a": 0, "nope": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
     assert set(broker.metadata.image.topics) == {"b"}
 
@@ -62,7 +65,7 @@ INVALID = ErrorCode.INVALID_REQUEST
         ([("", ZERO_UUID)], [("", ZERO_UUID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]),
     ],
 )
-def test_what_cannot_be_told_apart_or_found_is_refused(wishes, refusals):
+def test_ambiguous_or_missing_topics_are_refused(wishes, refusals):
     broker = two_topics()
     assert delete(broker, *wishes) == refusals
     assert set(broker.metadata.image.topics) == {"a", "b"}
@@ -72,24 +75,24 @@ def test_what_cannot_be_told_apart_or_found_is_refused(wishes, refusals):
     ("version", "code"),
     [(1, INVALID), (2, INVALID), (3, ErrorCode.TOPIC_DELETION_DISABLED)],
 )
-def test_deletion_can_be_disabled_and_old_clients_are_told_in_their_words(version, code):
+def test_disabled_deletion_error_code_depends_on_the_version(version, code):
     broker = two_topics(delete_topic_enable="false")
     reply = answer(broker, KEY, version, topic_names=["a", "b"], timeout_ms=1)
-    assert [each.error_code for each in reply.responses] == [code, code]
+    assert [response.error_code for response in reply.responses] == [code, code]
     assert set(broker.metadata.image.topics) == {"a", "b"}
 
 
-def test_disabled_deletion_names_the_topics_that_were_given_by_id():
+def test_disabled_deletion_response_names_topics_given_by_id():
     broker = two_topics(delete_topic_enable="false")
     code = ErrorCode.TOPIC_DELETION_DISABLED
     assert delete(broker, (None, topic_id(1))) == [(None, topic_id(1), code)]
 
 
-def test_what_was_deleted_is_one_line_of_the_log(caplog):
+def test_deleted_topics_are_logged_in_one_line(caplog):
     caplog.set_level(logging.INFO)
     delete(two_topics(), ("a", ZERO_UUID), (None, topic_id(2)), ("nope", ZERO_UUID))
     (line,) = caplog.messages
-    assert sorted(re.findall(r"\b[ab]\b", line.partition(", as ")[0])) == ["a", "b"]
+    assert sorted(re.findall(r"\b[ab]\b", line.partition(", requested by ")[0])) == ["a", "b"]
     assert line.startswith("deleted 2 topics: ")
     caplog.clear()
     delete(two_topics(), ("nope", ZERO_UUID))

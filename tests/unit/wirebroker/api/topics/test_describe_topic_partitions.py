@@ -23,32 +23,32 @@ def describe(*names, limit=2000, cursor=None, broker=None):
         cursor=cursor and {"topic_name": cursor[0], "partition_index": cursor[1]},
     )
     topics = [
-        (each.name, [part.partition_index for part in each.partitions]) for each in reply.topics
+        (entry.name, [part.partition_index for part in entry.partitions]) for entry in reply.topics
     ]
     following = reply.next_cursor
     return topics, following and (following.topic_name, following.partition_index), reply
 
 
-def test_topics_come_once_and_in_the_order_of_their_names():
+def test_topics_are_described_once_sorted_by_name():
     topics, cursor, _ = describe("c", "a", "c")
     assert topics == [("a", [0]), ("c", [0, 1])]
     assert cursor is None
 
 
-def test_without_names_all_topics_come():
+def test_without_names_all_topics_are_described():
     topics, _, _ = describe()
     assert [name for name, _ in topics] == ["a", "b", "c"]
 
 
 def test_pages_follow_each_other_without_gaps():
     cursor = None
-    seen = []
+    partitions = []
     for _ in range(10):
         topics, cursor, _ = describe(limit=2, cursor=cursor)
-        seen += [(name, index) for name, indexes in topics for index in indexes]
+        partitions += [(name, index) for name, indexes in topics for index in indexes]
         if cursor is None:
             break
-    assert seen == [("a", 0), ("b", 0), ("b", 1), ("b", 2), ("c", 0), ("c", 1)]
+    assert partitions == [("a", 0), ("b", 0), ("b", 1), ("b", 2), ("c", 0), ("c", 1)]
 
 
 def test_a_page_that_ends_with_a_topic_names_the_next_topic():
@@ -61,34 +61,34 @@ def test_a_page_holds_at_least_one_partition(limit):
     assert describe("b", limit=limit)[:2] == ([("b", [0])], ("b", 1))
 
 
-def test_the_broker_bounds_the_page_too():
+def test_broker_config_limits_the_page_size():
     broker = make_broker(*topic("b", 2, partitions=3), max_request_partition_size_limit="2")
     assert describe(broker=broker)[:2] == ([("b", [0, 1])], ("b", 2))
 
 
-def test_a_cursor_beyond_the_last_partition_gives_the_topic_without_partitions():
+def test_cursor_past_the_last_partition_gives_topic_without_partitions():
     assert describe("b", cursor=("b", 7))[:2] == ([("b", [])], None)
 
 
 @pytest.mark.parametrize("cursor", [("a", 0), ("b", -1)])
-def test_a_cursor_that_no_answer_named_is_refused(cursor):
+def test_invalid_cursor_is_refused(cursor):
     _, _, reply = describe("b", cursor=cursor)
-    assert [(each.name, each.error_code) for each in reply.topics] == [
+    assert [(entry.name, entry.error_code) for entry in reply.topics] == [
         ("b", ErrorCode.INVALID_REQUEST)
     ]
 
 
-def test_topics_that_do_not_exist_are_named_with_the_reason():
+def test_missing_topics_are_returned_with_an_error():
     _, _, reply = describe("nope", "a b")
-    assert [(each.name, each.error_code) for each in reply.topics] == [
+    assert [(entry.name, entry.error_code) for entry in reply.topics] == [
         ("a b", ErrorCode.INVALID_TOPIC_EXCEPTION),
         ("nope", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
     ]
 
 
-def test_an_empty_name_spoils_the_whole_request_as_in_kafka():
+def test_empty_topic_name_fails_the_whole_request_as_in_kafka():
     _, _, reply = describe("a", "")
-    assert {each.error_code for each in reply.topics} == {ErrorCode.UNKNOWN_SERVER_ERROR}
+    assert {entry.error_code for entry in reply.topics} == {ErrorCode.UNKNOWN_SERVER_ERROR}
 
 
 def test_a_partition_is_described_with_its_replicas():
@@ -102,17 +102,17 @@ def test_a_partition_is_described_with_its_replicas():
         )
     )
     _, _, reply = describe(broker=broker)
-    [found] = reply.topics
-    assert (found.topic_id, found.is_internal) == (topic_id(1), True)
-    assert found.topic_authorized_operations == 3576
-    [partition] = found.partitions
+    [described] = reply.topics
+    assert (described.topic_id, described.is_internal) == (topic_id(1), True)
+    assert described.topic_authorized_operations == 3576
+    [partition] = described.partitions
     assert (partition.leader_id, partition.leader_epoch) == (1, 0)
     assert (partition.replica_nodes, partition.isr_nodes) == ([1, 2], [1])
     assert (partition.eligible_leader_replicas, partition.last_known_elr) == ([2], [])
     assert partition.offline_replicas == [2]
 
 
-def test_a_leader_that_is_gone_is_not_named():
+def test_unregistered_leader_is_not_returned():
     broker = make_broker(*topic("a", 1, leader=2, isr=[2], replicas=[2]))
     _, _, reply = describe(broker=broker)
     [partition] = reply.topics[0].partitions

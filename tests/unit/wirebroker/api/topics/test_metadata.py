@@ -21,9 +21,9 @@ ALL_ON_TOPIC = 0b1101_1111_1000
 AUTO = {"auto.create.topics.enable": "true"}
 
 
-async def ask(client: RawClient, *names: str, version: int = 12, **more: Any) -> Any:
+async def ask(client: RawClient, *names: str, version: int = 12, **fields: Any) -> Any:
     topics = [{"name": name} for name in names]
-    return await client.ask(ApiKey.METADATA, version, {"topics": topics, **more})
+    return await client.ask(ApiKey.METADATA, version, {"topics": topics, **fields})
 
 
 def codes(answer: Any) -> dict[str, int]:
@@ -31,7 +31,7 @@ def codes(answer: Any) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("version", range(14))
-async def test_every_version_tells_brokers_and_topics(tmp_path, version):
+async def test_every_version_returns_brokers_and_topics(tmp_path, version):
     async with running(tmp_path) as server, client_of(server) as client:
         topic_id = await create_topic(client, "t", 2)
         answer = await ask(client, "t", version=version)
@@ -40,15 +40,20 @@ async def test_every_version_tells_brokers_and_topics(tmp_path, version):
         (topic,) = answer.topics
         assert (topic.error_code, topic.name) == (0, "t")
         assert [
-            (each.partition_index, each.leader_id, each.replica_nodes, each.isr_nodes)
-            for each in topic.partitions
+            (
+                partition.partition_index,
+                partition.leader_id,
+                partition.replica_nodes,
+                partition.isr_nodes,
+            )
+            for partition in topic.partitions
         ] == [(0, 1, [1], [1]), (1, 1, [1], [1])]
         if version >= 1:
             assert answer.controller_id == 1
         if version >= 2:
             assert answer.cluster_id == broker_of(server).cluster_id
         if version >= 7:
-            assert [each.leader_epoch for each in topic.partitions] == [0, 0]
+            assert [partition.leader_epoch for partition in topic.partitions] == [0, 0]
         if version >= 10:
             assert topic.topic_id == topic_id
 
@@ -83,7 +88,7 @@ async def test_topics_by_id(tmp_path):
         topic_id = await create_topic(client, "t")
         topics = [{"topic_id": topic_id, "name": None}, {"topic_id": b"?" * 16, "name": None}]
         answer = await client.ask(ApiKey.METADATA, 12, {"topics": topics})
-        assert [(each.name, each.topic_id, each.error_code) for each in answer.topics] == [
+        assert [(topic.name, topic.topic_id, topic.error_code) for topic in answer.topics] == [
             ("t", topic_id, 0),
             (None, b"?" * 16, ErrorCode.UNKNOWN_TOPIC_ID),
         ]
@@ -95,7 +100,7 @@ async def test_topics_by_id(tmp_path):
 async def test_ids_and_null_names_are_for_later_versions(tmp_path, topic):
     async with running(tmp_path) as server, client_of(server) as client:
         answer = await client.ask(ApiKey.METADATA, 11, {"topics": [topic]})
-        assert [each.error_code for each in answer.topics] == [ErrorCode.INVALID_REQUEST]
+        assert [entry.error_code for entry in answer.topics] == [ErrorCode.INVALID_REQUEST]
 
 
 async def until_created(client: RawClient, name: str) -> Any:
@@ -108,15 +113,15 @@ async def until_created(client: RawClient, name: str) -> Any:
 
 
 @pytest.mark.parametrize("version", [0, 4, 12])
-async def test_a_topic_that_is_asked_for_is_created(tmp_path, version):
+async def test_requested_topic_is_auto_created(tmp_path, version):
     settings = {**AUTO, "num.partitions": "3"}
 
     async with (
         running(tmp_path, settings=settings) as server,
         client_of(server) as client,
     ):
-        more = {"allow_auto_topic_creation": True} if version >= 4 else {}
-        answer = await ask(client, "new", "no good", version=version, **more)
+        options = {"allow_auto_topic_creation": True} if version >= 4 else {}
+        answer = await ask(client, "new", "no good", version=version, **options)
         assert codes(answer) == {
             "new": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             "no good": ErrorCode.INVALID_TOPIC_EXCEPTION,
@@ -124,7 +129,7 @@ async def test_a_topic_that_is_asked_for_is_created(tmp_path, version):
         assert len((await until_created(client, "new")).partitions) == 3
 
 
-async def test_a_topic_is_not_created_against_a_wish(tmp_path):
+async def test_topic_is_not_auto_created_unless_allowed(tmp_path):
     async with running(tmp_path, settings=AUTO) as server, client_of(server) as client:
         await ask(client, "unwanted", allow_auto_topic_creation=False)
         await ask(client, "wanted", allow_auto_topic_creation=True)
@@ -136,7 +141,7 @@ async def test_a_topic_is_not_created_against_a_wish(tmp_path):
         assert sorted(broker_of(server).metadata.image.topics) == ["last", "wanted"]
 
 
-async def test_many_that_ask_at_once_create_one_topic(tmp_path, caplog):
+async def test_concurrent_requests_auto_create_one_topic(tmp_path, caplog):
     async with running(tmp_path, settings=AUTO) as server, client_of(server) as client:
         correlation_ids = [
             await client.send(
@@ -152,15 +157,15 @@ async def test_many_that_ask_at_once_create_one_topic(tmp_path, caplog):
     assert "failed" not in caplog.text
 
 
-async def test_authorized_operations_are_told_if_asked_for(tmp_path):
+async def test_authorized_operations_are_returned_on_request(tmp_path):
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t")
         for version in (8, 10, 12):
-            more = {"include_topic_authorized_operations": True}
+            options = {"include_topic_authorized_operations": True}
             if version <= 10:
-                more["include_cluster_authorized_operations"] = True
+                options["include_cluster_authorized_operations"] = True
             for _ in range(2):  # the second time from the cache
-                answer = await ask(client, "t", version=version, **more)
+                answer = await ask(client, "t", version=version, **options)
                 assert answer.topics[0].topic_authorized_operations == ALL_ON_TOPIC
             if version <= 10:
                 assert answer.cluster_authorized_operations > 0
@@ -170,7 +175,7 @@ async def test_authorized_operations_are_told_if_asked_for(tmp_path):
                 assert answer.cluster_authorized_operations == NOT_ASKED
 
 
-async def test_what_changes_is_told_at_once(tmp_path):
+async def test_metadata_changes_are_visible_at_once(tmp_path):
     async with running(tmp_path) as server, client_of(server) as client:
         first = await create_topic(client, "t")
         assert (await ask(client, "t")).topics[0].topic_id == first
@@ -179,13 +184,13 @@ async def test_what_changes_is_told_at_once(tmp_path):
         second = await create_topic(client, "t", 2)
         (topic,) = (await ask(client, "t")).topics
         assert (topic.topic_id, len(topic.partitions)) == (second, 2)
-        more = {"name": "t", "count": 3, "assignments": None}
-        request = {"topics": [more], "timeout_ms": 1_000}
+        topic_update = {"name": "t", "count": 3, "assignments": None}
+        request = {"topics": [topic_update], "timeout_ms": 1_000}
         await client.ask(ApiKey.CREATE_PARTITIONS, 3, request)
         assert len((await ask(client, "t")).topics[0].partitions) == 3
 
 
-async def test_many_topics_and_a_topic_of_many_partitions_are_told_in_full(tmp_path):
+async def test_many_topics_and_many_partitions_are_returned_in_full(tmp_path):
     with memory_directory(tmp_path) as directory:
         async with running(directory) as server, client_of(server) as client:
             topics = [
@@ -208,7 +213,7 @@ async def test_many_topics_and_a_topic_of_many_partitions_are_told_in_full(tmp_p
             assert answer.topics[-1].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-async def test_an_explicit_address_is_told_instead_of_the_connection_s(tmp_path):
+async def test_advertised_address_replaces_the_connection_address(tmp_path):
     settings = {
         "listeners": "INSIDE://127.0.0.1:0,OUTSIDE://127.0.0.1:0",
         "listener.security.protocol.map": "INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT",

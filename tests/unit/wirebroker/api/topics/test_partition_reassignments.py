@@ -25,17 +25,17 @@ def alter(node, replicas, *, name="t", version=1, **body):
 def listed(node, topics):
     reply = answer(node, ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, topics=topics, timeout_ms=1000)
     return [
-        (each.name, [part.partition_index for part in each.partitions]) for each in reply.topics
+        (topic.name, [part.partition_index for part in topic.partitions]) for topic in reply.topics
     ]
 
 
-def test_a_partition_may_stay_where_it_is():
+def test_reassignment_to_the_same_replicas_is_accepted():
     node = make_broker(*topic("t", 1))
     assert alter(node, [1]) == 0
     assert alter(node, [1], version=0) == 0
 
 
-def test_a_partition_moves_to_brokers_that_are_registered_and_keeps_its_number_of_replicas():
+def test_reassignment_needs_registered_brokers_and_same_replica_count():
     node = make_broker(broker(2, fenced=True), *topic("t", 1))
     assert alter(node, [1, 3]) == ErrorCode.INVALID_REPLICA_ASSIGNMENT
     keeps = alter(node, [1, 2], allow_replication_factor_change=False)
@@ -43,18 +43,18 @@ def test_a_partition_moves_to_brokers_that_are_registered_and_keeps_its_number_o
     assert alter(node, [1, 2]) == 0
 
 
-def test_nothing_under_way_cannot_be_cancelled():
+def test_cancelling_without_a_reassignment_is_refused():
     node = make_broker(*topic("t", 1))
     assert alter(node, None) == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
     assert alter(node, None, name="none") == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_only_reassignments_under_way_are_listed():
+def test_only_reassignments_in_progress_are_listed():
     moving = topic(
         "moving", 2, replicas=[1, 2], adding_replicas=[2], directories=[DIRECTORY, DIRECTORY]
     )
     node = make_broker(*topic("t", 1), *moving)
     assert listed(node, None) == [("moving", [0])]
-    asked = [{"name": name, "partition_indexes": [0, 1]} for name in ("t", "moving", "none")]
-    assert listed(node, asked) == [("moving", [0])]
+    requested = [{"name": name, "partition_indexes": [0, 1]} for name in ("t", "moving", "none")]
+    assert listed(node, requested) == [("moving", [0])]
     assert alter(node, None, name="moving") == 0

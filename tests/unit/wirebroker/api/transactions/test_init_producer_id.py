@@ -16,31 +16,31 @@ KEY = ApiKey.INIT_PRODUCER_ID
 
 
 @pytest.mark.parametrize("version", range(6))
-def test_an_id_with_epoch_zero_is_given_in_every_version(version):
+def test_every_version_returns_an_id_with_epoch_zero(version):
     broker = make_broker()
     replies = [
         answer(broker, KEY, version, transactional_id=None, transaction_timeout_ms=1)
         for _ in range(2)
     ]
-    assert [(each.error_code, each.producer_id, each.producer_epoch) for each in replies] == [
+    assert [(reply.error_code, reply.producer_id, reply.producer_epoch) for reply in replies] == [
         (0, 0, 0),
         (0, 1, 0),
     ]
 
 
-async def test_all_who_wait_share_one_block_and_no_id_comes_twice():
+async def test_concurrent_requests_share_one_block_of_distinct_ids():
     broker = make_broker()
-    asked = [
+    requests = [
         answer_soon(broker, KEY, 4, transactional_id=None, transaction_timeout_ms=1)
         for _ in range(BLOCK_SIZE + 10)
     ]
-    replies = await asyncio.gather(*asked)
-    ids, blocks = [each.producer_id for each in replies], broker.metadata.submitted
+    replies = await asyncio.gather(*requests)
+    ids, blocks = [reply.producer_id for reply in replies], broker.metadata.submitted
     assert sorted(ids) == list(range(BLOCK_SIZE + 10))
     assert blocks == 2
 
 
-async def test_an_allocation_that_fails_is_told_and_tried_again():
+async def test_failed_allocation_is_reported_and_retried():
     broker = make_broker()
     real = broker.metadata.handle
 
@@ -72,14 +72,14 @@ async def test_an_allocation_that_fails_is_told_and_tried_again():
         ({"transactional_id": None, "producer_epoch": 5}, ErrorCode.INVALID_REQUEST),
     ],
 )
-def test_what_cannot_be_served_is_refused_with_kafkas_code(body, code):
+def test_unsupported_request_is_refused_with_kafkas_error_code(body, code):
     broker = make_broker()
     broker.transactions = SimpleNamespace(settings=TransactionSettings())
     reply = answer(broker, KEY, 4, **({"transaction_timeout_ms": 1000} | body))
     assert (reply.error_code, reply.producer_id, reply.producer_epoch) == (code, -1, -1)
 
 
-def test_a_producer_that_names_its_id_and_epoch_gets_a_new_one():
+def test_producer_that_sends_its_id_and_epoch_gets_a_new_id():
     reply = answer(
         make_broker(),
         KEY,

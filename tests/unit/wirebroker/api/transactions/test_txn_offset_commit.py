@@ -15,7 +15,7 @@ PARTITIONS = 3
 
 @pytest.fixture(autouse=True)
 def _one_at_once(monkeypatch):
-    monkeypatch.setattr("wirebroker.api.groups.commit_portions._AT_ONCE", 1)
+    monkeypatch.setattr("wirebroker.api.groups.chunked_commit._AT_ONCE", 1)
 
 
 class Producer:
@@ -37,8 +37,8 @@ class Producer:
             await pause(0.001)
             answer = await self.raw.ask(*ask)
             (topic,) = answer.topics
-            assert [each.partition_index for each in topic.partitions] == [0, 1, 2]
-            errors = {each.error_code for each in topic.partitions}
+            assert [partition.partition_index for partition in topic.partitions] == [0, 1, 2]
+            errors = {partition.error_code for partition in topic.partitions}
         return errors
 
     async def end(self, *, is_commit):
@@ -50,13 +50,15 @@ class Producer:
         request = {"group_id": "t", "topics": topics, "require_stable": True}
         while True:
             answer = await self.raw.ask(ApiKey.OFFSET_FETCH, 7, request)
-            found = answer.topics[0].partitions
-            if ErrorCode.UNSTABLE_OFFSET_COMMIT not in {each.error_code for each in found}:
-                return [each.committed_offset for each in found]
+            partitions = answer.topics[0].partitions
+            if ErrorCode.UNSTABLE_OFFSET_COMMIT not in {
+                partition.error_code for partition in partitions
+            }:
+                return [partition.committed_offset for partition in partitions]
             await pause(0.001)
 
 
-async def test_all_parts_count_when_the_transaction_is_committed(tmp_path):
+async def test_all_parts_of_a_commit_are_visible_after_the_transaction(tmp_path):
     async with running(tmp_path, settings=ONE_NODE) as server, client_of(server) as raw:
         producer = Producer(raw)
         await producer.begin()
@@ -65,13 +67,13 @@ async def test_all_parts_count_when_the_transaction_is_committed(tmp_path):
         assert await producer.committed() == [5, 5, 5]
 
 
-async def test_a_rebalance_between_two_parts_refuses_all_of_them(tmp_path, monkeypatch):
-    whole = group_txn_offsets.commit
+async def test_rebalance_between_two_parts_refuses_the_whole_commit(tmp_path, monkeypatch):
+    original = group_txn_offsets.commit
 
     def fenced_later(shard, request, token, moment):
         if request.topics[0][-1][0].partition_index == PARTITIONS - 1:
             raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
-        return whole(shard, request, token, moment)
+        return original(shard, request, token, moment)
 
     monkeypatch.setattr(group_txn_offsets, "commit", fenced_later)
 

@@ -77,9 +77,9 @@ async def _compacted(w: World) -> Partition:
 
 
 async def _is_begun(w: World) -> bool:
-    begun = await w.compactor.begin_what_is_due()
+    started = await w.compactor.start_due()
     await until(lambda: len(w.jobs) == len(w.compactor._running))
-    return bool(begun) or bool(w.compactor._running)
+    return bool(started) or bool(w.compactor._running)
 
 
 @probe("log.cleaner.min.cleanable.ratio")

@@ -75,8 +75,10 @@ class World:
     def now_ms(self) -> int:
         return self.broker.clock.now_ms()
 
-    async def append(self, *values: bytes, topic: str = "t", **more: Any) -> int:
-        records = batch(*(values or (b"v",)), timestamp_ms=more.pop("at", self.now_ms()), **more)
+    async def append(self, *values: bytes, topic: str = "t", **batch_fields: Any) -> int:
+        records = batch(
+            *(values or (b"v",)), timestamp_ms=batch_fields.pop("at", self.now_ms()), **batch_fields
+        )
         return await append(self.client, topic, records)
 
     async def error_of(self, records: bytes, *, topic: str = "t") -> ErrorCode:
@@ -116,20 +118,22 @@ async def is_noticed(world: World, name: str) -> None:
     row = BROKER_ROWS[name]
     partition = await world.topic()
     text = _another(row, world.broker.config.value(name))
-    seen: set[ConfigValue] = set()
-    real = Config.value
+    read_values: set[ConfigValue] = set()
+    original = Config.value
 
-    def value(config: Config, asked: str) -> ConfigValue:
-        found = real(config, asked)
-        if asked == name and _reader().startswith("wirebroker."):
-            seen.add(found)
-        return found
+    def value(config: Config, requested_name: str) -> ConfigValue:
+        current = original(config, requested_name)
+        if requested_name == name and _reader().startswith("wirebroker."):
+            read_values.add(current)
+        return current
 
     with mock.patch.object(Config, "value", value):
         await world.set((name, text))
     if row.topic_name is not None:
-        seen = {getattr(partition.log.settings, row.topic_name.replace(".", "_"))}
-    assert row.parse(text) in seen, f"nothing read {name} as it changed: say by what one sees it"
+        read_values = {getattr(partition.log.settings, row.topic_name.replace(".", "_"))}
+    assert row.parse(text) in read_values, (
+        f"nothing read {name} as it changed: say by what one sees it"
+    )
 
 
 def _reader() -> str:
@@ -143,14 +147,14 @@ def _reader() -> str:
 def _another(row: ConfigRow, value: ConfigValue) -> str:
     """Return a text for another value that the row allows."""
     if row.choices:
-        now = value if isinstance(value, tuple) else (value,)
-        return next(each for each in row.choices if each not in now)
+        current_choices = value if isinstance(value, tuple) else (value,)
+        return next(choice for choice in row.choices if choice not in current_choices)
     if row.type is ConfigType.BOOLEAN:
         return "false" if value else "true"
-    least = 0 if row.at_least is None else row.at_least
+    minimum = 0 if row.at_least is None else row.at_least
     if value is None:
-        return str(least + 1)
+        return str(minimum + 1)
     assert isinstance(value, int | float), f"{row.name} has a form of its own: it needs a probe"
     if row.type is ConfigType.DOUBLE:
-        return str((value + least) / 2 if value > least else value * 2)
-    return str(value - 1 if value > least else value + 1)
+        return str((value + minimum) / 2 if value > minimum else value * 2)
+    return str(value - 1 if value > minimum else value + 1)

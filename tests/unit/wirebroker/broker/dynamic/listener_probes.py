@@ -19,7 +19,7 @@ STATIC_LISTENER = "PLAINTEXT://127.0.0.1:0"
 
 async def _brokers(client: RawClient) -> list[tuple[str, int]]:
     answer = await client.ask(ApiKey.METADATA, 12, {"topics": []})
-    return [(each.host, each.port) for each in answer.brokers]
+    return [(broker.host, broker.port) for broker in answer.brokers]
 
 
 @probe("listeners")
@@ -44,10 +44,10 @@ async def _listeners(w: World) -> None:
 
 @probe(MAP)
 async def _protocol_map(w: World) -> None:
-    more = ("listeners", f"{STATIC_LISTENER},INSIDE://127.0.0.1:0")
-    assert await w.change(more) is ErrorCode.INVALID_REQUEST
+    added_listener = ("listeners", f"{STATIC_LISTENER},INSIDE://127.0.0.1:0")
+    assert await w.change(added_listener) is ErrorCode.INVALID_REQUEST
     await w.set((MAP, "PLAINTEXT:PLAINTEXT,INSIDE:PLAINTEXT"))
-    assert await w.change(more) is ErrorCode.NONE
+    assert await w.change(added_listener) is ErrorCode.NONE
     for unfit in ("PLAINTEXT:PLAINTEXT", "PLAINTEXT:SSL,INSIDE:PLAINTEXT"):
         assert await w.change((MAP, unfit)) is ErrorCode.INVALID_REQUEST
 
@@ -61,13 +61,13 @@ async def _connected(w: World) -> RawClient:
 @probe("max.connections")
 async def _max_connections(w: World) -> None:
     async with contextlib.AsyncExitStack() as stack:
-        others = [await _connected(w) for _ in range(3)]
-        for each in others:
-            stack.push_async_callback(each.close)
+        clients = [await _connected(w) for _ in range(3)]
+        for client in clients:
+            stack.push_async_callback(client.close)
         # One too many: the connection that was idle longest is closed.
         await w.set(("max.connections", "3"))
-        assert await others[0].is_closed()
-        assert await _brokers(others[2]) == [w.server.address]
+        assert await clients[0].is_closed()
+        assert await _brokers(clients[2]) == [w.server.address]
         newcomer = await RawClient.connect(w.server.address)
         stack.push_async_callback(newcomer.close)
         correlation_id = await newcomer.send(ApiKey.METADATA, 12, {"topics": []})
@@ -79,13 +79,13 @@ async def _max_connections(w: World) -> None:
 
 @probe("max.connections.per.ip")
 async def _max_connections_per_ip(w: World) -> None:
-    one = await _connected(w)
+    client = await _connected(w)
     await w.set(("max.connections.per.ip", "2"))
-    assert await _brokers(one) == [w.server.address]  # open connections stay
+    assert await _brokers(client) == [w.server.address]  # open connections stay
     refused = await RawClient.connect(w.server.address)
     assert await refused.is_closed()
     await refused.close()
-    await one.close()
+    await client.close()
 
 
 @probe("max.connections.per.ip.overrides")
@@ -111,5 +111,5 @@ async def _creation_rate(w: World) -> None:
     assert len(w.server.reception.table or ()) < 1 + len(clients)
     await w.set(("max.connection.creation.rate", "1000000"))
     await until(lambda: len(w.server.reception.table or ()) == 1 + len(clients))
-    for each in clients:
-        await each.close()
+    for client in clients:
+        await client.close()

@@ -205,7 +205,7 @@ async def _preallocate(w: World) -> None:
     first = await w.topic("a", segment_bytes=str(1 << 20))
     await w.set(("log.preallocate", "true"))
     second = await w.topic("b", segment_bytes=str(1 << 20))
-    sizes = [_size_on_disk(each) for each in (first, second)]
+    sizes = [_size_on_disk(partition) for partition in (first, second)]
     assert sizes == [0, 1 << 20]
     first.log.roll(now_ms=w.now_ms(), base_offset=7)
     assert _size_on_disk(first) == 1 << 20

@@ -61,7 +61,7 @@ async def _between_brokers(w: World) -> None:
 async def _rules(w: World) -> None:
     name = "sasl.kerberos.principal.to.local.rules"
     line = ("listener.name.sasl_plaintext.gssapi.sasl.jaas.config", JAAS_LINE)
-    with mock.patch("wirebroker.security.sasl.sasl_doors.Acceptor", ScriptedAcceptor):
+    with mock.patch("wirebroker.security.sasl.sasl_state.Acceptor", ScriptedAcceptor):
         port = await open_listener(w, ("sasl.enabled.mechanisms", "GSSAPI"), line)
         for rules, error in (("DEFAULT", ErrorCode.NONE), ("RULE:[2:$1]", _REFUSED)):
             await w.set((name, rules))

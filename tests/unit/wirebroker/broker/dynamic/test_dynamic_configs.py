@@ -46,24 +46,24 @@ def _changeable() -> list[str]:
 
 
 @pytest.mark.parametrize("name", _changeable())
-async def test_a_change_takes_effect_while_the_broker_runs(name: str, tmp_path: Path) -> None:
+async def test_dynamic_config_takes_effect_at_runtime(name: str, tmp_path: Path) -> None:
     async with asyncio.timeout(PATIENCE_S), world(tmp_path) as w:
         await (PROBES[name](w) if name in PROBES else is_noticed(w, name))
 
 
-def test_there_is_no_probe_of_what_cannot_be_changed() -> None:
+def test_every_probe_belongs_to_a_dynamic_config() -> None:
     assert PROBES.keys() <= set(_changeable())
 
 
 @pytest.mark.parametrize(
     "name", ["log.retention.ms", "log.preallocate", "max.connections", "log.cleanup.policy"]
 )
-async def test_what_has_no_probe_is_seen_by_who_reads_it(name: str, tmp_path: Path) -> None:
+async def test_config_without_a_probe_is_read_after_a_change(name: str, tmp_path: Path) -> None:
     async with asyncio.timeout(PATIENCE_S), world(tmp_path) as w:
         await is_noticed(w, name)
 
 
-async def test_a_change_that_nobody_reads_is_found_out(tmp_path: Path) -> None:
+async def test_unread_config_change_is_detected(tmp_path: Path) -> None:
     async with asyncio.timeout(PATIENCE_S), world(tmp_path) as w:
         # It is read when a log is compacted, which does not happen here.
         with pytest.raises(AssertionError, match="say by what one sees it"):
@@ -100,7 +100,7 @@ async def _verification(w: World) -> None:
     assert await error() is ErrorCode.NONE
 
 
-async def test_a_listener_that_is_bound_while_the_broker_stops_is_not_opened(
+async def test_listener_bound_during_a_stop_is_closed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     began, go = threading.Event(), threading.Event()
@@ -117,8 +117,10 @@ async def test_a_listener_that_is_bound_while_the_broker_stops_is_not_opened(
     async with asyncio.timeout(PATIENCE_S), world(tmp_path) as w:
         listeners = w.server.listeners
         assert listeners is not None
-        more = ("listeners", f"{STATIC_LISTENER},INSIDE://127.0.0.1:0")
-        change = asyncio.create_task(w.set(more, (MAP, "PLAINTEXT:PLAINTEXT,INSIDE:PLAINTEXT")))
+        added_listener = ("listeners", f"{STATIC_LISTENER},INSIDE://127.0.0.1:0")
+        change = asyncio.create_task(
+            w.set(added_listener, (MAP, "PLAINTEXT:PLAINTEXT,INSIDE:PLAINTEXT"))
+        )
         await until(began.is_set)
         listeners.close()
         go.set()

@@ -33,7 +33,7 @@ PREFIX = "listener.name.ssl.ssl."
 FIRST, SECOND = certificate(), certificate(days=31)
 
 
-async def open_listener(w: World, **more: str) -> int:
+async def open_listener(w: World, **options: str) -> int:
     """Add a TLS listener with a keystore file; return its port."""
     port = free_port()
     configs = {
@@ -41,7 +41,7 @@ async def open_listener(w: World, **more: str) -> int:
         "keystore.location": write(w.path, "keys", FIRST),
         "truststore.type": "PEM",
         "truststore.location": write(w.path, "trusted", authority().certificate),
-        **{name.replace("_", "."): value for name, value in more.items()},
+        **{name.replace("_", "."): value for name, value in options.items()},
     }
     listeners = f"PLAINTEXT://127.0.0.1:0,SSL://127.0.0.1:{port}"
     own = [(PREFIX + name, value) for name, value in configs.items() if value]
@@ -49,8 +49,8 @@ async def open_listener(w: World, **more: str) -> int:
     return port
 
 
-async def change(w: World, **more: str) -> None:
-    own = [(PREFIX + name.replace("_", "."), value) for name, value in more.items()]
+async def change(w: World, **options: str) -> None:
+    own = [(PREFIX + name.replace("_", "."), value) for name, value in options.items()]
     assert await w.change(*own) is ErrorCode.NONE
 
 
@@ -58,9 +58,9 @@ async def shown(port: int, context: ssl.SSLContext) -> ssl.SSLObject:
     _, writer = await asyncio.open_connection(
         "127.0.0.1", port, ssl=context, server_hostname="localhost"
     )
-    found: ssl.SSLObject = writer.get_extra_info("ssl_object")
+    ssl_object: ssl.SSLObject = writer.get_extra_info("ssl_object")
     writer.transport.abort()
-    return found
+    return ssl_object
 
 
 async def which(w: World, port: int) -> str:
@@ -79,8 +79,8 @@ def _der(pem: str) -> bytes:
 
 
 def _parts(pem: str) -> tuple[str, str]:
-    place = pem.index("-----BEGIN CERT")
-    return pem[:place], pem[place:]
+    certificate_start = pem.index("-----BEGIN CERT")
+    return pem[:certificate_start], pem[certificate_start:]
 
 
 def _p12(folder: Path, pem: str, password: str) -> str:
@@ -163,9 +163,9 @@ async def _trust(w: World) -> None:
     port = await open_listener(w, client_auth="required")
     eve = client_certificate("eve", by="others")
     assert not await _is_let_in(w, port, eve)
-    others = x509.load_pem_x509_certificate(authority("others").certificate.encode())
+    other_authority = x509.load_pem_x509_certificate(authority("others").certificate.encode())
     data = pkcs12.serialize_key_and_certificates(
-        b"x", None, None, [others], BestAvailableEncryption(b"s")
+        b"x", None, None, [other_authority], BestAvailableEncryption(b"s")
     )
     (w.path / "others.p12").write_bytes(data)
     location = str(w.path / "others.p12")
@@ -175,9 +175,12 @@ async def _trust(w: World) -> None:
 
 @probe("ssl.truststore.certificates")
 async def _trusted_inline(w: World) -> None:
-    ours = authority().certificate
+    trusted_certificate = authority().certificate
     port = await open_listener(
-        w, client_auth="required", truststore_location="", truststore_certificates=ours
+        w,
+        client_auth="required",
+        truststore_location="",
+        truststore_certificates=trusted_certificate,
     )
     eve = client_certificate("eve", by="others")
     assert not await _is_let_in(w, port, eve)

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from wirebroker.broker.workers.orders import Order
+    from wirebroker.broker.workers.orders import WorkerConfig
 
 
-def server_of(order: Order) -> Server:
+def server_of(order: WorkerConfig) -> Server:
     data = order.data_directory
     config = load_config(file=None, environment={}, flags=order.flags, data_directory=data)
     return Server(config)
@@ -64,7 +64,7 @@ async def two_workers(folder: Path, settings: dict[str, Any]) -> AsyncIterator[l
             await server.stop()
 
 
-async def test_workers_with_an_authorizer_are_a_cluster_that_nobody_else_controls(
+async def test_workers_with_an_authorizer_form_a_cluster_closed_to_others(
     tmp_path: Path,
 ) -> None:
     settings: dict[str, Any] = {
@@ -80,7 +80,7 @@ async def test_workers_with_an_authorizer_are_a_cluster_that_nobody_else_control
         assert not await is_served(address, "guessed")
 
 
-async def test_workers_speak_tls_and_log_in_to_each_other(tmp_path: Path) -> None:
+async def test_workers_use_tls_and_sasl_between_each_other(tmp_path: Path) -> None:
     settings: dict[str, Any] = {
         **tls_configs(tmp_path / "tls"),
         **PROTECTED,
@@ -103,8 +103,8 @@ async def test_workers_speak_tls_and_log_in_to_each_other(tmp_path: Path) -> Non
             topics = broker_of(servers[1]).metadata.image.topics
             return {
                 len(partition.isr)
-                for each in topics.values()
-                for partition in each.partitions.values()
+                for topic in topics.values()
+                for partition in topic.partitions.values()
             }
 
         await until(lambda: in_sync() == {2})

@@ -26,15 +26,18 @@ def format_folders(data: Path, *names: str) -> None:
 @pytest.fixture
 def replicas(monkeypatch) -> list[tuple[int, ...]]:
     """Replicas of topic t's partitions, as in the metadata."""
-    found: list[tuple[int, ...]] = []
+    replica_lists: list[tuple[int, ...]] = []
 
     def image_of(directories, clock):
         del directories, clock
-        partitions = {index: SimpleNamespace(replicas=each) for index, each in enumerate(found)}
+        partitions = {
+            index: SimpleNamespace(replicas=broker_ids)
+            for index, broker_ids in enumerate(replica_lists)
+        }
         return SimpleNamespace(topics={"t": SimpleNamespace(name="t", partitions=partitions)})
 
     monkeypatch.setattr(metadata_view, "image_of", image_of)
-    return found
+    return replica_lists
 
 
 def test_a_new_directory_has_a_folder_for_each_worker(tmp_path):
@@ -45,7 +48,7 @@ def test_a_new_directory_has_a_folder_for_each_worker(tmp_path):
     assert not directories.has_folders
 
 
-def test_one_brokers_directory_stays_the_first_workers(tmp_path):
+def test_data_directory_of_a_single_broker_belongs_to_worker_1(tmp_path):
     format_folders(tmp_path, ".", "worker3")
     directories = WorkerDirectories([str(tmp_path)])
     assert directories.of(1) == (str(tmp_path),)
@@ -53,7 +56,7 @@ def test_one_brokers_directory_stays_the_first_workers(tmp_path):
     assert directories.known == 3
 
 
-def test_fewer_workers_are_refused_as_long_as_the_others_have_replicas(tmp_path, replicas):
+def test_fewer_workers_are_refused_while_the_others_have_replicas(tmp_path, replicas):
     format_folders(tmp_path, "worker1", "worker2", "worker3")
     directories = WorkerDirectories([str(tmp_path)])
     replicas += [(5,), (5, 6), (6, 5)]
@@ -66,13 +69,13 @@ def test_fewer_workers_are_refused_as_long_as_the_others_have_replicas(tmp_path,
         check_fewer(directories, 1, first_node=5)
 
 
-def test_fewer_workers_are_refused_when_nobody_knows_who_has_replicas(tmp_path):
+def test_fewer_workers_are_refused_without_metadata(tmp_path):
     format_folders(tmp_path, "worker1", "worker2")
-    with pytest.raises(StartError, match="the metadata of the first is missing"):
+    with pytest.raises(StartError, match="the first one's metadata is missing"):
         check_fewer(WorkerDirectories([str(tmp_path)]), 1, first_node=1)
 
 
-def test_one_broker_is_not_started_where_workers_have_folders(tmp_path):
+def test_single_broker_is_refused_where_worker_folders_exist(tmp_path):
     config = Config({"log.dirs": str(tmp_path), "node.id": "1"})
     check_alone(config)
     format_folders(tmp_path, "worker1", "worker2")
@@ -80,9 +83,7 @@ def test_one_broker_is_not_started_where_workers_have_folders(tmp_path):
         check_alone(config)
 
 
-def test_one_broker_is_started_again_where_it_was_once_the_workers_replicas_have_gone(
-    tmp_path, replicas
-):
+def test_single_broker_starts_again_after_worker_replicas_moved_away(tmp_path, replicas):
     config = Config({"log.dirs": str(tmp_path), "node.id": "1"})
     format_folders(tmp_path, ".", "worker2")
     replicas += [(1, 2)]
@@ -100,12 +101,12 @@ def test_one_broker_is_started_again_where_it_was_once_the_workers_replicas_have
         ((".", "worker2"), "worker2"),
     ],
 )
-def test_a_workers_folder_is_not_opened_as_a_single_brokers(tmp_path, folders, opened):
+def test_worker_folder_is_refused_as_directory_of_a_single_broker(tmp_path, folders, opened):
     format_folders(tmp_path, *folders)
     config = {"log.dirs": str(tmp_path / opened), "node.id": "1"}
     with pytest.raises(StartError) as refused:
         check_alone(Config(config))
-    assert refused.value.what == f"{tmp_path / opened} is one of the folders of 2 workers"
+    assert refused.value.what == f"{tmp_path / opened} belongs to a broker with 2 workers"
     assert refused.value.mend == (f"start all of them: serve --workers 2, with log.dirs={tmp_path}")
     # A directory of a cluster with other nodes may be opened by a joining node.
     joins = {"process.roles": "broker", "controller.quorum.bootstrap.servers": "127.0.0.1:9093"}
@@ -115,15 +116,15 @@ def test_a_workers_folder_is_not_opened_as_a_single_brokers(tmp_path, folders, o
     check_alone(Config({**config, **named, "process.roles": "broker,controller"}))
 
 
-def test_workers_are_not_started_in_the_folder_of_one_of_others(tmp_path):
+def test_workers_are_refused_in_the_folder_of_a_worker(tmp_path):
     format_folders(tmp_path, "worker1", "worker2")
     config = Config({"log.dirs": str(tmp_path / "worker1"), "node.id": "1"})
-    asked = Asked(2, {}, None, None, None, ())
-    with pytest.raises(StartError, match="worker1 is one of the folders of 2 workers"):
-        run(config, config, asked)
+    worker_arguments = Asked(2, {}, None, None, None, ())
+    with pytest.raises(StartError, match="worker1 belongs to a broker with 2 workers"):
+        run(config, config, worker_arguments)
 
 
-def test_folders_of_these_names_may_be_anybodys(tmp_path):
+def test_folder_named_like_a_worker_of_another_cluster_is_accepted(tmp_path):
     format_folders(tmp_path, "worker1")
     check_alone(Config({"log.dirs": str(tmp_path / "worker1"), "node.id": "1"}))
     format_folders(tmp_path, "worker2")

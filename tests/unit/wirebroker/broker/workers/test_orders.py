@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from wirebroker.broker.workers.orders import Order, Orders, Ports
+from wirebroker.broker.workers.orders import Ports, WorkerConfig, WorkerConfigs
 from wirebroker.config import Config, StartError
 from wirebroker.config.listeners.listeners import controller_listeners_of, to_controllers
 from wirebroker.config.rows.authorizer import STANDARD
@@ -40,7 +40,7 @@ def orders_of(
     port: int | None = None,
     ports: Ports | None = None,
     **settings: str,
-) -> list[Order]:
+) -> list[WorkerConfig]:
     flags = {name.replace("_", "."): value for name, value in settings.items()}
     arguments: dict[str, Any] = {
         "file": None,
@@ -49,7 +49,7 @@ def orders_of(
         "data_directory": str(data),
         "port": port,
     }
-    orders = Orders(
+    orders = WorkerConfigs(
         load_config(**arguments),
         load_config(**arguments, is_one_node=False),
         count=count,
@@ -61,29 +61,29 @@ def orders_of(
     return [orders.first(), *(orders.member(worker) for worker in range(2, count + 1))]
 
 
-def listeners(orders: list[Order]) -> list[str]:
-    return [each.flags["listeners"] for each in orders]
+def listeners(orders: list[WorkerConfig]) -> list[str]:
+    return [order.flags["listeners"] for order in orders]
 
 
-def test_workers_are_nodes_and_ports_that_follow_one_another(tmp_path):
+def test_workers_get_consecutive_node_ids_and_ports(tmp_path):
     orders = orders_of(tmp_path, 3, node_id="5")
-    assert [each.node_id for each in orders] == [5, 6, 7]
-    assert [each.flags["node.id"] for each in orders] == ["5", "6", "7"]
+    assert [order.node_id for order in orders] == [5, 6, 7]
+    assert [order.flags["node.id"] for order in orders] == ["5", "6", "7"]
     assert listeners(orders) == [
         "PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9095",
         "PLAINTEXT://127.0.0.1:9093",
         "PLAINTEXT://127.0.0.1:9094",
     ]
-    assert [each.flags["process.roles"] for each in orders] == [
+    assert [order.flags["process.roles"] for order in orders] == [
         "broker,controller",
         "broker",
         "broker",
     ]
-    controllers = {each.flags["controller.quorum.bootstrap.servers"] for each in orders[1:]}
+    controllers = {order.flags["controller.quorum.bootstrap.servers"] for order in orders[1:]}
     assert controllers == {"127.0.0.1:9095"}
 
 
-def test_every_order_makes_a_configuration(tmp_path):
+def test_every_worker_config_can_be_loaded(tmp_path):
     for order in orders_of(tmp_path, 3, advertised_listeners="PLAINTEXT://here:9092"):
         config = load_config(
             file=None, environment={}, flags=order.flags, data_directory=order.data_directory
@@ -92,7 +92,7 @@ def test_every_order_makes_a_configuration(tmp_path):
         assert config.log_directories == (str(tmp_path / f"worker{order.worker}"),)
 
 
-def test_a_port_that_is_taken_is_passed_over_and_nobody_gets_one_twice(tmp_path):
+def test_used_port_is_skipped_and_no_port_is_assigned_twice(tmp_path):
     orders = orders_of(tmp_path, 3, 9093, port=9092)
     assert listeners(orders) == [
         "PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9095",
@@ -101,19 +101,19 @@ def test_a_port_that_is_taken_is_passed_over_and_nobody_gets_one_twice(tmp_path)
     ]
 
 
-def test_port_0_is_a_free_port_for_each_chosen_beforehand(tmp_path):
+def test_port_0_assigns_each_worker_a_free_port_before_the_start(tmp_path):
     assert listeners(orders_of(tmp_path, 2, port=0)) == [
         "PLAINTEXT://127.0.0.1:40000,CONTROLLER://127.0.0.1:40001",
         "PLAINTEXT://127.0.0.1:40002",
     ]
 
 
-def test_behind_the_last_port_there_are_free_ones(tmp_path):
+def test_ports_beyond_65535_are_replaced_by_free_ports(tmp_path):
     second = orders_of(tmp_path, 2, port=65535)[1]
     assert second.flags["listeners"] == "PLAINTEXT://127.0.0.1:40001"
 
 
-def test_clients_are_told_the_ports_of_each_worker(tmp_path):
+def test_each_worker_advertises_its_own_port(tmp_path):
     orders = orders_of(
         tmp_path,
         2,
@@ -130,7 +130,7 @@ def test_clients_are_told_the_ports_of_each_worker(tmp_path):
     assert protocols == "INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT,CONTROLLER:PLAINTEXT"
 
 
-def test_a_controllers_listener_that_is_set_is_kept(tmp_path):
+def test_configured_controller_listener_is_kept(tmp_path):
     orders = orders_of(
         tmp_path,
         2,
@@ -168,7 +168,7 @@ MAPPED = {"listener.security.protocol.map": "CONTROLLER:PLAINTEXT,OUTSIDE:SASL_P
     "settings",
     [PROTECTED, AUTHORIZED, PROTECTED | AUTHORIZED, PROTECTED | MAPPED],
 )
-def test_the_controllers_port_is_no_way_around_a_login(tmp_path, settings):
+def test_controller_port_requires_a_login(tmp_path, settings):
     orders = orders_of(tmp_path, 2, **settings)
     configs = [Config({"log.dirs": str(tmp_path), **order.flags}) for order in orders]
     (controller,) = controller_listeners_of(configs[0])
@@ -180,25 +180,25 @@ def test_the_controllers_port_is_no_way_around_a_login(tmp_path, settings):
         login = to_controllers(config).login
         assert login is not None
         assert (login.mechanism, login.user, login.password) == ("PLAIN", name, password)
-        told = config.optional_str("super.users")
-        assert told == (f"User:broker;User:{name}" if "super.users" in settings else None)
+        super_users = config.optional_str("super.users")
+        assert super_users == (f"User:broker;User:{name}" if "super.users" in settings else None)
     again = orders_of(tmp_path, 2, **settings)
     assert password not in str(again), "of another run it is another"
 
 
-def test_a_controllers_listener_that_is_set_has_the_protection_that_is_set(tmp_path):
-    told: dict[str, Any] = PROTECTED | {
+def test_configured_controller_listener_keeps_its_security_protocol(tmp_path):
+    settings: dict[str, Any] = PROTECTED | {
         "controller.listener.names": "INSIDE",
         "listeners": "OUTSIDE://127.0.0.1:9092,INSIDE://127.0.0.1:9300",
         "listener.security.protocol.map": "OUTSIDE:SASL_PLAINTEXT,INSIDE:PLAINTEXT",
     }
-    first, second = orders_of(tmp_path, 2, **told)
-    for each in (first, second):
-        assert "worker-" not in str(each.flags)
-        assert each.flags["listener.security.protocol.map"].endswith("INSIDE:PLAINTEXT")
+    first, second = orders_of(tmp_path, 2, **settings)
+    for order in (first, second):
+        assert "worker-" not in str(order.flags)
+        assert order.flags["listener.security.protocol.map"].endswith("INSIDE:PLAINTEXT")
 
 
-def test_http_of_each_worker_has_a_port(tmp_path):
+def test_each_worker_has_its_own_http_port(tmp_path):
     orders = orders_of(tmp_path, 2, wirebroker_http_listeners="[::1]:9404")
     assert orders[1].flags["wirebroker.http.listeners"] == "[::1]:9405"
 
@@ -215,9 +215,7 @@ def test_http_of_each_worker_has_a_port(tmp_path):
         (2, {"transaction_state_log_replication_factor": "5"}, "2 2 1"),
     ],
 )
-def test_internal_topics_get_three_replicas_if_there_are_so_many_workers(
-    tmp_path, count, settings, replicas
-):
+def test_internal_topics_get_up_to_three_replicas(tmp_path, count, settings, replicas):
     flags = orders_of(tmp_path, count, **settings)[0].flags
     offsets, transactions, in_sync = replicas.split()
     assert flags["offsets.topic.replication.factor"] == offsets
@@ -225,16 +223,16 @@ def test_internal_topics_get_three_replicas_if_there_are_so_many_workers(
     assert flags["transaction.state.log.min.isr"] == in_sync
 
 
-def test_one_brokers_directory_stays_in_place(tmp_path):
+def test_data_directory_of_a_single_broker_is_kept_for_worker_1(tmp_path):
     (tmp_path / "meta.properties").touch()
-    places = [each.data_directory for each in orders_of(tmp_path, 2)]
-    assert places == [str(tmp_path), str(tmp_path / "worker2")]
+    directories = [order.data_directory for order in orders_of(tmp_path, 2)]
+    assert directories == [str(tmp_path), str(tmp_path / "worker2")]
 
 
-def test_several_directories_and_the_metadatas_own_have_folders_each(tmp_path):
+def test_each_log_dir_and_metadata_dir_has_a_folder_per_worker(tmp_path):
     flags = {"log.dirs": f"{tmp_path}/a,{tmp_path}/b", "metadata.log.dir": f"{tmp_path}/m"}
     config = load_config(file=None, environment={}, flags=flags)
-    orders = Orders(
+    orders = WorkerConfigs(
         config,
         config,
         count=2,
@@ -250,7 +248,7 @@ def test_several_directories_and_the_metadatas_own_have_folders_each(tmp_path):
 
 
 @pytest.mark.parametrize("role", ["broker", "controller"])
-def test_workers_bring_their_own_controller(tmp_path, role):
+def test_workers_require_the_combined_broker_controller_role(tmp_path, role):
     other: dict[str, Any] = {
         "broker": {"controller_quorum_bootstrap_servers": "127.0.0.1:1"},
         "controller": {
@@ -262,10 +260,10 @@ def test_workers_bring_their_own_controller(tmp_path, role):
         orders_of(tmp_path, 2, process_roles=role, **other)
 
 
-def test_an_order_is_a_line(tmp_path):
+def test_worker_config_is_encoded_in_one_line(tmp_path):
     order = orders_of(tmp_path, 1)[0]._replace(first_users=("SCRAM-SHA-256=[name=a]",))
     assert order.encode().count(b"\n") == 1
-    assert Order.decode(order.encode()) == order
+    assert WorkerConfig.decode(order.encode()) == order
 
 
 def test_values_of_config_providers_stay_hidden_in_workers(tmp_path, monkeypatch):
@@ -278,7 +276,7 @@ def test_values_of_config_providers_stay_hidden_in_workers(tmp_path, monkeypatch
     }
     load = partial(load_config, file=None, environment=os.environ)
     config = load(flags=flags)
-    orders = Orders(
+    orders = WorkerConfigs(
         config,
         load(flags=flags, is_one_node=False),
         count=2,
@@ -288,8 +286,11 @@ def test_values_of_config_providers_stay_hidden_in_workers(tmp_path, monkeypatch
         ports=ScriptedPorts(),
     )
     for order in (orders.first(), orders.member(2)):
-        read = Order.decode(order.encode())
+        read = WorkerConfig.decode(order.encode())
         assert read == order
-        described = {each.name: each for each in load(flags=read.flags).describe_broker()}
+        described = {
+            description.name: description
+            for description in load(flags=read.flags).describe_broker()
+        }
         assert (described["listeners"].value, described["listeners"].is_sensitive) == (None, True)
         assert described["node.id"].value == str(order.node_id)

@@ -12,7 +12,7 @@ import pytest
 
 from tests.simulation.machine.loop import SimulatedClock, SimulatedLoop
 from wirebroker.base.clock import pause
-from wirebroker.broker.workers.orders import Order
+from wirebroker.broker.workers.orders import WorkerConfig
 from wirebroker.broker.workers.supervisor import NotStartedError, Supervisor
 from wirebroker.broker.workers.worker_process import how_it_ended
 
@@ -53,14 +53,14 @@ class World:
     def __init__(self, **lives: list[float]) -> None:
         self.loop = SimulatedLoop(Random(1))
         self.events: list[tuple[float, str]] = []
-        self._lives = {int(name[1:]): list(each) for name, each in lives.items()}
+        self._lives = {int(name[1:]): list(lifetimes) for name, lifetimes in lives.items()}
         self.failures: dict[int, int] = {}
-        first, *others = (Order(number, number, {}, None, None) for number in (1, 2, 3))
+        first, *members = (WorkerConfig(number, number, {}, None, None) for number in (1, 2, 3))
         self.supervisor = Supervisor(
-            first, others, start=self._start, clock=SimulatedClock(self.loop)
+            first, members, start=self._start, clock=SimulatedClock(self.loop)
         )
 
-    async def _start(self, order: Order) -> ScriptedWorker:
+    async def _start(self, order: WorkerConfig) -> ScriptedWorker:
         self.events.append((round(self.loop.time(), 3), f"{order.worker} starts"))
         if self.failures.get(order.worker):
             self.failures[order.worker] -= 1
@@ -75,10 +75,10 @@ class World:
             self.loop.close()
 
     def starts(self, number: int) -> list[float]:
-        return [time for time, what in self.events if what == f"{number} starts"]
+        return [time for time, event in self.events if event == f"{number} starts"]
 
 
-def test_the_first_serves_before_the_others_start_and_stops_when_they_have():
+def test_first_worker_starts_before_and_stops_after_the_others():
     world = World()
 
     async def test() -> None:
@@ -87,14 +87,14 @@ def test_the_first_serves_before_the_others_start_and_stops_when_they_have():
         await world.supervisor.stop()
 
     world.run(test())
-    names = [what for _, what in world.events]
+    names = [event for _, event in world.events]
     assert names[:3] == ["1 starts", "2 starts", "3 starts"]
     assert world.starts(2) == world.starts(3) == [1]
     assert names[-1] == "1 stops"
     assert set(names[3:5]) == {"2 stops", "3 stops"}
 
 
-def test_who_dies_is_started_again_later_each_time_and_soon_after_a_long_run(caplog):
+def test_dead_worker_is_restarted_with_backoff_that_a_long_run_resets(caplog):
     world = World(_2=[2, 2, 2, 2, 2, 2, 2, 2, 100])
 
     async def test() -> None:
@@ -109,13 +109,11 @@ def test_who_dies_is_started_again_later_each_time_and_soon_after_a_long_run(cap
     # The first life is 1 s longer: the supervisor begins to watch when the worker serves.
     assert pauses == [3.5, 3, 4, 6, 10, 18, 32, 32, 100.5]
     assert world.starts(1) == [0]
-    assert caplog.messages[0] == (
-        "worker 2 (node 2) was ended by SIGKILL: it is started again in 0.5 s"
-    )
+    assert caplog.messages[0] == "worker 2 (node 2) was killed by SIGKILL: restarting it in 0.5 s"
     assert len(caplog.messages) == len(pauses)
 
 
-def test_the_controllers_worker_comes_back_too():
+def test_worker_with_the_controller_is_restarted_too():
     world = World(_1=[5])
 
     async def test() -> None:
@@ -128,7 +126,7 @@ def test_the_controllers_worker_comes_back_too():
     assert world.events[-1][1] == "1 stops"
 
 
-def test_a_process_that_cannot_be_had_is_tried_again(caplog):
+def test_process_creation_failure_is_retried(caplog):
     world = World(_3=[4])
 
     async def test() -> None:
@@ -139,13 +137,13 @@ def test_a_process_that_cannot_be_had_is_tried_again(caplog):
 
     world.run(test())
     assert world.starts(3) == [1, 6.5, 7.5, 9.5]
-    assert [each for each in caplog.messages if "cannot be started" in each] == [
-        "worker 3 cannot be started: [Errno 11] no more processes"
+    assert [message for message in caplog.messages if "cannot start" in message] == [
+        "cannot start worker 3: [Errno 11] no more processes"
     ] * 2
 
 
 @pytest.mark.parametrize("number", [1, 3])
-def test_one_that_never_serves_ends_them_all(number):
+def test_worker_that_never_serves_stops_all_workers(number):
     world = World(**{f"_{number}": [0.5]})
 
     async def test() -> None:
@@ -154,8 +152,8 @@ def test_one_that_never_serves_ends_them_all(number):
         assert failed.value.status == -9
 
     world.run(test())
-    started = {what[0] for _, what in world.events if what.endswith("starts")}
-    stopped = {what[0] for _, what in world.events if what.endswith("stops")}
+    started = {event[0] for _, event in world.events if event.endswith("starts")}
+    stopped = {event[0] for _, event in world.events if event.endswith("stops")}
     assert stopped == started - {str(number)}
 
 
@@ -163,9 +161,9 @@ def test_one_that_never_serves_ends_them_all(number):
     ("status", "words"),
     [
         (1, "ended with status 1"),
-        (-9, "was ended by SIGKILL"),
-        (-99, "was ended by signal 99"),
+        (-9, "was killed by SIGKILL"),
+        (-99, "was killed by signal 99"),
     ],
 )
-def test_a_status_is_said_in_words(status, words):
+def test_exit_status_is_described_in_words(status, words):
     assert how_it_ended(status) == words

@@ -38,13 +38,13 @@ class Workers(Wirebroker):
         return [*super()._command(), "--workers", str(self.count)]
 
     def processes(self) -> dict[int, int]:
-        shown = subprocess.run(
+        output = subprocess.run(
             ["ps", "-ww", "-o", "pid=,args=", "--ppid", str(self.process_id)],
             capture_output=True,
             text=True,
             check=False,
         ).stdout
-        return {int(node): int(pid) for pid, node in re.findall(r"(\d+) .* node-(\d+)\n", shown)}
+        return {int(node): int(pid) for pid, node in re.findall(r"(\d+) .* node-(\d+)\n", output)}
 
 
 def serve(data: Path, *arguments: str) -> str:
@@ -62,11 +62,11 @@ def brokers_of(admin: AdminClient) -> set[int]:
 
 def in_sync(admin: AdminClient, topic: str) -> set[int]:
     partitions = admin.list_topics(topic, timeout=10).topics[topic].partitions.values()
-    return {broker for each in partitions for broker in each.isrs}
+    return {broker for partition in partitions for broker in partition.isrs}
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="ps tells who belongs to whom")
-def test_workers_are_a_cluster_that_comes_back_from_a_kill_and_stops_as_a_whole(tmp_path):
+def test_worker_cluster_survives_a_killed_worker_and_stops_together(tmp_path):
     workers = Workers(tmp_path, 2)
     workers.start()
     try:
@@ -96,14 +96,14 @@ def test_workers_are_a_cluster_that_comes_back_from_a_kill_and_stops_as_a_whole(
             }
         )
         consumer.assign([TopicPartition("t", 0, 0)])
-        values = [each.value() for each in consumer.consume(2, timeout=PATIENCE_S)]
+        values = [message.value() for message in consumer.consume(2, timeout=PATIENCE_S)]
         consumer.close()
         assert values == [b"before", b"after"]
         workers.stop()
     finally:
         workers.kill9()
     log = workers.log.read_text()
-    assert log.count("worker 2 (node 2) was ended by SIGKILL: it is started again in 0.5 s") == 1
+    assert log.count("worker 2 (node 2) was killed by SIGKILL: restarting it in 0.5 s") == 1
     assert "replicas on this one machine do not survive its loss" in log
     assert "INFO [worker 2] wirebroker: stopped\n" in log
     assert re.search(r"^  worker 2 on 127.0.0.1:\d+ \(node 2\)$", log, re.MULTILINE)
@@ -111,10 +111,10 @@ def test_workers_are_a_cluster_that_comes_back_from_a_kill_and_stops_as_a_whole(
     data = workers.data_dir
     assert f"  data: {data}/worker1, {data}/worker2\n" in log
     # All have stopped cleanly.
-    assert all((data / each / ".kafka_cleanshutdown").exists() for each in ("worker1", "worker2"))
+    assert all((data / name / ".kafka_cleanshutdown").exists() for name in ("worker1", "worker2"))
 
     assert serve(data, "--workers", "1") == (
-        f"wirebroker: {data} is of 2 workers, and those beyond 1 have replicas (t-0, "
+        f"wirebroker: {data} holds the data of 2 workers; those beyond 1 have replicas (t-0, "
         "__consumer_offsets-0): start it with --workers 2, or move them first "
         "(kafka-reassign-partitions.sh; docs/workers.md)"
     )
@@ -123,10 +123,10 @@ def test_workers_are_a_cluster_that_comes_back_from_a_kill_and_stops_as_a_whole(
     )
 
 
-def test_a_worker_that_cannot_start_says_why_and_none_is_left(tmp_path):
+def test_failed_worker_start_is_reported_and_stops_all_workers(tmp_path):
     (tmp_path / "worker1").write_text("no directory")
-    said = serve(tmp_path, "--workers", "2")
-    assert said == (
-        f"wirebroker: worker 1: cannot use the data directory {tmp_path}/worker1: it is no "
-        "directory: choose another (--data-dir DIR)"
+    error = serve(tmp_path, "--workers", "2")
+    assert error == (
+        f"wirebroker: worker 1: cannot use the data directory {tmp_path}/worker1: it is not "
+        "a directory: choose another (--data-dir DIR)"
     )

@@ -23,7 +23,7 @@ SHA_512 = 2
         (f"iterations={MOST_ITERATIONS},", MOST_ITERATIONS),
     ],
 )
-def test_a_login_has_a_password_and_iterations(said: str, iterations: int) -> None:
+def test_scram_config_has_password_and_iterations(said: str, iterations: int) -> None:
     changes = check_changes([NamedEntity("users", "bob")], {"SCRAM-SHA-512": f"{said}password=a,b"})
     assert changes.logins == {SHA_512: ("a,b", iterations)}
 
@@ -40,7 +40,7 @@ def test_a_login_has_a_password_and_iterations(said: str, iterations: int) -> No
         ("producer_byte_rate", "", "it must be a number"),
     ],
 )
-def test_what_cannot_be_used_is_one_sentence(name: str, text: str, words: str) -> None:
+def test_invalid_scram_config_is_refused_with_a_message(name: str, text: str, words: str) -> None:
     with pytest.raises(click.UsageError) as refused:
         check_changes([NamedEntity("users", "bob")], {name: text})
     assert words in refused.value.message
@@ -55,8 +55,8 @@ def test_what_cannot_be_used_is_one_sentence(name: str, text: str, words: str) -
         ("clients users users clients", "users,clients"),
     ],
 )
-def test_repeated_entity_types_are_named_as_by_kafka(kinds: str, repeated: str) -> None:
-    given = kinds.split()
+def test_repeated_entity_types_are_refused_with_kafkas_message(kinds: str, repeated: str) -> None:
+    types = kinds.split()
     with pytest.raises(click.UsageError) as refused:
-        entities_of(given, [DEFAULT] * len(given), named=[], is_changed=False)
+        entities_of(types, [DEFAULT] * len(types), named=[], is_changed=False)
     assert refused.value.message == f"Duplicate entity type(s) specified: {repeated}"

@@ -100,13 +100,13 @@ def test_floats_are_printed_as_by_java(number: float, text: str) -> None:
         (None, b"\xff", b"\xff"),
     ],
 )
-def test_deserializers_print_what_kafkas_print(
+def test_deserializers_print_the_same_as_kafkas(
     name: str | None, data: bytes | None, text: bytes
 ) -> None:
     assert deserializer_of(name, b"null")(data) == text
     if name is not None:
-        whole = f"org.apache.kafka.common.serialization.{name}"
-        assert deserializer_of(whole, b"null")(data) == text
+        full_name = f"org.apache.kafka.common.serialization.{name}"
+        assert deserializer_of(full_name, b"null")(data) == text
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_deserializers_print_what_kafkas_print(
         ("UUIDDeserializer", b"x", "Error parsing data into UUID"),
     ],
 )
-def test_deserializers_refuse_what_kafkas_refuse(name: str, data: bytes, message: str) -> None:
+def test_deserializers_refuse_the_same_as_kafkas(name: str, data: bytes, message: str) -> None:
     with pytest.raises(ClientError) as refused:
         deserializer_of(name, b"null")(data)
     assert str(refused.value) == message
@@ -128,8 +128,8 @@ def test_a_class_that_is_not_known_is_reported_and_prints_bytes(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert deserializer_of("com.example.Json", b"null")(b"{}") == b"{}"
-    told = capsys.readouterr().err
-    assert "Unable to instantiate a deserializer from com.example.Json" in told
+    stderr = capsys.readouterr().err
+    assert "Unable to instantiate a deserializer from com.example.Json" in stderr
 
 
 @pytest.mark.parametrize(
@@ -145,12 +145,12 @@ def test_a_class_that_is_not_known_is_reported_and_prints_bytes(
         ("print.anything", b"v\n"),
     ],
 )
-def test_parts_are_printed_in_kafkas_order(chosen: str, line: bytes) -> None:
+def test_record_parts_are_printed_in_kafkas_order(chosen: str, line: bytes) -> None:
     printer = RecordPrinter(dict.fromkeys(chosen.split(), "true"))
     assert printer.line_of(PLACE, record(b"k", b"v"), "CreateTime") == line
 
 
-def test_nothing_is_printed_where_no_part_is_chosen() -> None:
+def test_nothing_is_printed_if_no_part_is_selected() -> None:
     printer = RecordPrinter({"print.value": "false"})
     assert printer.line_of(PLACE, record(b"k", b"v"), "CreateTime") == b""
 
@@ -180,15 +180,15 @@ def shown(kind: InternalRecords, key: bytes | None, value: bytes | None) -> str:
 def test_committed_offsets_are_printed_as_by_kafka() -> None:
     key = '{"key":{"type":1,"data":{"group":"g","topic":"t","partition":2}},'
     topic_id = bytes.fromhex("ab1c48fc5b2a7841228a2def1edfad1f")
-    found = offset_commit_record("g", "t", 2, CommittedOffset(5, -1, "é", 99, topic_id=topic_id))
-    assert shown(OFFSETS, found.key, found.value) == (
+    record = offset_commit_record("g", "t", 2, CommittedOffset(5, -1, "é", 99, topic_id=topic_id))
+    assert shown(OFFSETS, record.key, record.value) == (
         f'{key}"value":{{"version":4,"data":{{"offset":5,"leaderEpoch":-1,"metadata":"é",'
         '"commitTimestamp":99,"topicId":"qxxI_FsqeEEiii3vHt-tHw"}}}'
     )
-    found = offset_commit_record("g", "t", 2, CommittedOffset(5, -1, "", 99))
-    assert shown(OFFSETS, found.key, found.value).endswith('"commitTimestamp":99}}}')
-    found = offset_commit_record("g", "t", 2, CommittedOffset(5, -1, "", 99, 199))
-    assert shown(OFFSETS, found.key, found.value) == (
+    record = offset_commit_record("g", "t", 2, CommittedOffset(5, -1, "", 99))
+    assert shown(OFFSETS, record.key, record.value).endswith('"commitTimestamp":99}}}')
+    record = offset_commit_record("g", "t", 2, CommittedOffset(5, -1, "", 99, 199))
+    assert shown(OFFSETS, record.key, record.value) == (
         f'{key}"value":{{"version":1,"data":{{"offset":5,"metadata":"","commitTimestamp":99,'
         '"expireTimestamp":199}}}'
     )
@@ -205,7 +205,7 @@ def test_groups_are_printed_as_by_kafka() -> None:
         "subscription": b"\0\3",
         "assignment": b"",
     }
-    found = group_metadata_record(
+    record = group_metadata_record(
         "g",
         protocol_type="consumer",
         generation=1,
@@ -215,7 +215,7 @@ def test_groups_are_printed_as_by_kafka() -> None:
         members=[member],
     )
     key = '{"key":{"type":2,"data":{"group":"g"}},'
-    assert shown(GROUPS, found.key, found.value) == (
+    assert shown(GROUPS, record.key, record.value) == (
         f'{key}"value":{{"version":3,"data":{{"protocolType":"consumer","generation":1,'
         '"protocol":"range","leader":"m","currentStateTimestamp":99,"members":[{"memberId":"m",'
         '"groupInstanceId":null,"clientId":"c","clientHost":"/127.0.0.1",'
@@ -225,7 +225,7 @@ def test_groups_are_printed_as_by_kafka() -> None:
     del member["group_instance_id"], member["rebalance_timeout"]
     fields = {"protocol_type": "", "generation": 0, "protocol": None, "leader": None}
     old = load_message("group_metadata_value").encode(0, {**fields, "members": [member]})
-    assert shown(GROUPS, found.key, b"\0\0" + old) == (
+    assert shown(GROUPS, record.key, b"\0\0" + old) == (
         f'{key}"value":{{"version":0,"data":{{"protocolType":"","generation":0,"protocol":null,'
         '"leader":null,"members":[{"memberId":"m","clientId":"c","clientHost":"/127.0.0.1",'
         '"sessionTimeout":45000,"subscription":"AAM=","assignment":""}]}}}'
@@ -273,25 +273,27 @@ def test_other_records_are_left_out_and_broken_ones_refused(kind: InternalRecord
         ("TransactionLogValue", TRANSACTIONS),
     ],
 )
-def test_fields_are_left_out_by_the_tables_of_the_build(name: str, kind: InternalRecords) -> None:
-    (schema,) = [each for each in all_schemas() if each.name == name]
+def test_formatter_defaults_and_versions_match_the_schemas(
+    name: str, kind: InternalRecords
+) -> None:
+    (schema,) = [schema for schema in all_schemas() if schema.name == name]
     fields = list(_fields(schema.body))
-    tagged = {each.name: each.default for each in fields if each.tagged_versions.last >= 0}
-    assert {name: bytes(16) if each is None else each for name, each in tagged.items()} == dict(
-        kind.defaults
-    )
+    tagged = {field.name: field.default for field in fields if field.tagged_versions.last >= 0}
+    assert {
+        name: bytes(16) if default is None else default for name, default in tagged.items()
+    } == dict(kind.defaults)
     last = schema.versions.last
-    for each in fields:
-        if each.name in tagged:
+    for field in fields:
+        if field.name in tagged:
             continue
-        served = kind.versions.get(each.name, range(1 << 15))
+        served = kind.versions.get(field.name, range(1 << 15))
         for version in range(last + 1):
-            assert (version in served) == (each.versions.first <= version <= each.versions.last)
+            assert (version in served) == (field.versions.first <= version <= field.versions.last)
 
 
 def _fields(body: StructSchema) -> list[Field]:
-    found = list(body.fields)
-    for each in body.fields:
-        if each.struct is not None:
-            found += _fields(each.struct)
-    return found
+    fields = list(body.fields)
+    for field in body.fields:
+        if field.struct is not None:
+            fields += _fields(field.struct)
+    return fields

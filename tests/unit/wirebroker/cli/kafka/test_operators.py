@@ -10,7 +10,7 @@ from tests.support.brokers.servers import ONE_NODE, ThreadedServer, config_of
 from tests.support.cli.script_transcripts import our_scripts
 from tests.support.tools.waiting import eventually
 from wirebroker.cli.table import SCRIPTS
-from wirebroker.cli.unserved_scripts import UNSERVED, instead_of
+from wirebroker.cli.unserved_scripts import UNSERVED, replacement_of
 from wirebroker.client.cluster.api_versions import version_lines
 
 
@@ -27,12 +27,12 @@ def bootstrap(tmp_path_factory):
         yield f"{host}:{port}"
 
 
-@pytest.mark.parametrize("script", [each.name for each in SCRIPTS])
+@pytest.mark.parametrize("script", [script.name for script in SCRIPTS])
 def test_each_script_also_has_its_name_with_sh(script, run):
     plain, suffixed = run(script, ["--help"], ""), run(f"{script}.sh", ["--help"], "")
     assert plain.status == suffixed.status == 0
     text, other = (
-        " ".join(each.out.replace(f"{script}.sh", script).split()) for each in (plain, suffixed)
+        " ".join(result.out.replace(f"{script}.sh", script).split()) for result in (plain, suffixed)
     )
     assert text == other
     assert text.startswith(f"Usage: wirebroker {script} ")
@@ -44,16 +44,16 @@ def test_other_scripts_of_kafka_say_what_to_use_instead(script, suffix, run):
     answer = run(f"{script}{suffix}", ["--list"], "")
     assert answer.status != 0
     assert not answer.out
-    assert f"{script} is not supported: {instead_of(script)}" in " ".join(answer.err.split())
+    assert f"{script} is not supported: {replacement_of(script)}" in " ".join(answer.err.split())
 
 
 def test_no_script_is_both_served_and_refused():
-    assert not {each.name for each in SCRIPTS} & UNSERVED.keys()
-    assert all(instead_of(each.name) is None for each in SCRIPTS)
+    assert not {script.name for script in SCRIPTS} & UNSERVED.keys()
+    assert all(replacement_of(script.name) is None for script in SCRIPTS)
 
 
 @pytest.mark.parametrize("name", ["topic.sh", "serve.sh", "kafka-nothing", "kafka-topics.sh.sh"])
-def test_a_name_that_kafka_does_not_have_is_unknown(name, run):
+def test_script_name_that_kafka_lacks_is_unknown(name, run):
     answer = run(name, [], "")
     assert answer.status == 2
     assert f"No such command '{name}'" in answer.err
@@ -85,7 +85,7 @@ def test_both_tools_print_the_versions_of_a_broker(run, bootstrap):
     assert same == versions
 
 
-def test_versions_of_other_brokers_are_named_as_kafkas_tool_names_them():
+def test_versions_of_other_brokers_are_printed_as_by_kafkas_tool():
     served = {0: (90, 91), 1: (0, 3), 2: (1, 99), 1000: (0, 1)}
     rows = [
         SimpleNamespace(api_key=key, min_version=lowest, max_version=highest)
@@ -105,28 +105,32 @@ def test_a_replica_is_moved_to_another_directory(run, tmp_path):
     with ThreadedServer(config_of(tmp_path / "one", settings=settings)) as server:
         connection = ["--bootstrap-server", "{}:{}".format(*server.address)]
 
-        def said(script, *arguments):
-            answer = run(script, [*connection, *arguments], "")
-            assert answer.status == 0, answer
-            return answer.out
+        def output_of(script, *arguments):
+            result = run(script, [*connection, *arguments], "")
+            assert result.status == 0, result
+            return result.out
 
-        said("kafka-topics", "--create", "--topic", "t", "--partitions", "1")
-        described = json.loads(said("kafka-log-dirs", "--describe").splitlines()[-1])
-        found = {each["logDir"]: each["partitions"] for each in described["brokers"][0]["logDirs"]}
-        assert sorted(found) == sorted(directories)
-        (there,) = [path for path, partitions in found.items() if partitions]
-        (target,) = {*directories} - {there}
+        output_of("kafka-topics", "--create", "--topic", "t", "--partitions", "1")
+        described = json.loads(output_of("kafka-log-dirs", "--describe").splitlines()[-1])
+        partitions_by_directory = {
+            directory["logDir"]: directory["partitions"]
+            for directory in described["brokers"][0]["logDirs"]
+        }
+        assert sorted(partitions_by_directory) == sorted(directories)
+        (source,) = [path for path, partitions in partitions_by_directory.items() if partitions]
+        (target,) = {*directories} - {source}
         row = {"topic": "t", "partition": 0, "replicas": [1], "log_dirs": [target]}
         plan = tmp_path / "plan.json"
         plan.write_text(json.dumps({"version": 1, "partitions": [row]}))
         flags = ("--reassignment-json-file", f"{plan}")
-        started = said("kafka-reassign-partitions", "--execute", *flags)
-        assert f'"log_dirs":["{there}"]' in started
+        started = output_of("kafka-reassign-partitions", "--execute", *flags)
+        assert f'"log_dirs":["{source}"]' in started
         assert f"moving log directory to {target} for replica t-0 with broker 1" in started
         done = "Reassignment of replica t-0-1 completed successfully."
-        eventually(lambda: done in said("kafka-reassign-partitions", "--verify", *flags))
+        eventually(lambda: done in output_of("kafka-reassign-partitions", "--verify", *flags))
         assert (
-            said("kafka-reassign-partitions", "--generate", *_topics(tmp_path)).count(target) == 1
+            output_of("kafka-reassign-partitions", "--generate", *_topics(tmp_path)).count(target)
+            == 1
         )
 
 

@@ -57,11 +57,11 @@ def test_configs_of_all_repeated_flags_are_deleted(broker, capfd):
     assert run("kafka-configs", [*flags, "--alter", *added], "").status == 0
     deleted = ["--delete-config", "retention.ms", "--delete-config", "segment.ms"]
     assert run("kafka-configs", [*flags, "--alter", *deleted], "").status == 0
-    shown = run("kafka-configs", [*flags, "--describe"], "")
-    assert shown.out == "Dynamic configs for topic deleted are:\n"
+    described = run("kafka-configs", [*flags, "--describe"], "")
+    assert described.out == "Dynamic configs for topic deleted are:\n"
 
 
-def test_configs_and_acls_are_asked_of_a_controller(tmp_path, capfd):
+def test_configs_and_acls_work_with_bootstrap_controller(tmp_path, capfd):
     run = our_scripts(capfd)
     port, controller_port = free_ports(2)
     settings = {

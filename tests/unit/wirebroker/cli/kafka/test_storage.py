@@ -45,7 +45,7 @@ def test_a_broker_starts_in_directories_that_were_formatted(storage, tmp_path, c
     assert storage("info").status == 0
 
 
-def test_an_interrupted_format_is_done_again(storage, tmp_path):
+def test_interrupted_format_is_repeated(storage, tmp_path):
     assert storage("format", "-t", CLUSTER).status == 0
     (tmp_path / "a" / "meta.properties").unlink()
     assert storage("info").status == 1
@@ -57,7 +57,7 @@ def test_an_interrupted_format_is_done_again(storage, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["orders-0", "__cluster_metadata-0"])
-def test_directories_with_data_are_left_alone(storage, tmp_path, name):
+def test_directories_with_data_are_not_formatted(storage, tmp_path, name):
     folder = tmp_path / "a" / name
     folder.mkdir(parents=True)
     (folder / "00000000000000000000.log").write_bytes(b"data")
@@ -74,7 +74,7 @@ def test_directories_of_other_nodes_are_refused(storage, tmp_path):
     assert answer.status == 1
     assert f"Invalid node.id in: {tmp_path}/a/meta.properties. Expected 2, but read 1" in answer.err
     (tmp_path / "b" / "meta.properties").write_text("version=7\n")
-    assert "is damaged (version is '7', only 1 is known)" in storage("info").err
+    assert "is damaged (version is '7', only 1 is supported)" in storage("info").err
 
 
 @pytest.mark.parametrize(
@@ -88,14 +88,14 @@ def test_directories_of_other_nodes_are_refused(storage, tmp_path):
         ([], {"node_id": "x"}, "cannot be used"),
     ],
 )
-def test_what_cannot_be_formatted_is_refused(storage, tmp_path, words, settings, message):
+def test_invalid_format_arguments_are_refused(storage, tmp_path, words, settings, message):
     answer = storage("format", "-t", CLUSTER, *words, **settings)
     assert (answer.status, answer.out) == (1, "")
     assert message in answer.err
     assert not (tmp_path / "a").exists()
 
 
-def test_the_first_voter_may_have_an_id_that_was_chosen(storage, tmp_path):
+def test_first_voter_may_have_a_given_directory_id(storage, tmp_path):
     voter = f"1@127.0.0.1:19093:{DIRECTORY}"
     answer = storage("format", "-t", CLUSTER, "-I", voter, controller_quorum_voters="")
     assert f"Formatting dynamic metadata voter directory {tmp_path}/a" in answer.out

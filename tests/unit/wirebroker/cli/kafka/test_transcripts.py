@@ -17,18 +17,22 @@ NAMES = [path.stem for path in sorted(TRANSCRIPTS.glob("*.txt"))]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_script_says_what_kafkas_says(name, tmp_path, capfd):
+def test_script_output_equals_kafkas(name, tmp_path, capfd):
     settings = ONE_NODE | (AUTHORIZED if name == "acls" else {})
     recorded = steps_of(TRANSCRIPTS / f"{name}.txt")
     config = config_of(tmp_path / "data", settings=settings)
     with ThreadedServer(config) as server:
         host, port = server.address
-        said = played(
+        played_steps = played(
             recorded,
             our_scripts(capfd),
             bootstrap=f"{host}:{port}",
             folder=tmp_path,
             data=tmp_path / "data",
         )
-    for theirs, ours in zip(recorded, said, strict=True):
-        assert not differs(theirs, ours), (theirs.command, ours.said, theirs.said)
+    for kafka_step, wirebroker_step in zip(recorded, played_steps, strict=True):
+        assert not differs(kafka_step, wirebroker_step), (
+            kafka_step.command,
+            wirebroker_step.said,
+            kafka_step.said,
+        )

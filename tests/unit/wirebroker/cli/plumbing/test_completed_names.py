@@ -18,9 +18,12 @@ def completed(verbs, served, monkeypatch):
     verbs.do("group", "seek", "altos", "--to", "end", "-t", "alpha", "--yes")
     monkeypatch.setenv("WIREBROKER_BOOTSTRAP", verbs.bootstrap)
 
-    def words(*given):
+    def words(*arguments):
         shell = ShellComplete(cli.cli, {}, "wirebroker", "_WIREBROKER_COMPLETE")
-        return [each.value for each in shell.get_completions(list(given[:-1]), given[-1])]
+        return [
+            completion.value
+            for completion in shell.get_completions(list(arguments[:-1]), arguments[-1])
+        ]
 
     return words
 
@@ -52,11 +55,11 @@ def completed(verbs, served, monkeypatch):
         (["kafka-configs", "--describe", "--topic", "alp"], ["alpha", "alps"]),
     ],
 )
-def test_names_of_the_cluster_are_completed(completed, words, found):
+def test_cluster_names_are_completed(completed, words, found):
     assert completed(*words) == found
 
 
-def test_the_cluster_is_the_one_that_flags_name(completed, verbs, monkeypatch):
+def test_completion_uses_the_cluster_named_by_flags(completed, verbs, monkeypatch):
     monkeypatch.setenv("WIREBROKER_BOOTSTRAP", "127.0.0.1:1")
     assert completed("topic", "describe", "al") == []
     assert completed("topic", "describe", "-b", verbs.bootstrap, "al") == ["alpha", "alps"]
@@ -77,7 +80,7 @@ def test_a_cluster_that_does_not_respond_completes_nothing(completed, monkeypatc
 
 def _complete(*words):
     shell = ShellComplete(cli.cli, {}, "wirebroker", "_WIREBROKER_COMPLETE")
-    return [each.value for each in shell.get_completions(list(words), "--")]
+    return [completion.value for completion in shell.get_completions(list(words), "--")]
 
 
 def _all_commands():
@@ -86,15 +89,17 @@ def _all_commands():
         command = cli.cli.get_command(context, verb.name)
         yield (verb.name,), command
         if isinstance(command, click.Group):
-            yield from (((verb.name, name), each) for name, each in command.commands.items())
+            yield from (
+                ((verb.name, name), subcommand) for name, subcommand in command.commands.items()
+            )
 
 
 def test_flags_of_unfinished_commands_are_completed_without_an_error(capsys):
     for path, command in _all_commands():
         flags = [
-            each.opts[0]
-            for each in command.params
-            if isinstance(each, click.Option) and takes_one(each) and each.opts[0][:2] == "--"
+            param.opts[0]
+            for param in command.params
+            if isinstance(param, click.Option) and takes_one(param) and param.opts[0][:2] == "--"
         ]
         assert _complete(*path) or not flags, path
         for flag in flags[:1]:
@@ -104,30 +109,30 @@ def test_flags_of_unfinished_commands_are_completed_without_an_error(capsys):
     assert capsys.readouterr() == ("", "")
 
 
-def test_a_script_that_is_not_here_completes_nothing(capsys):
+def test_unknown_script_completes_nothing(capsys):
     assert _complete("kafka-streams-application-reset") == _complete("unknown")
     assert capsys.readouterr() == ("", "")
 
 
 def _commands(command):
-    found = [command]
+    commands = [command]
     if isinstance(command, click.Group):
-        found += command.commands.values()
-    return found
+        commands += command.commands.values()
+    return commands
 
 
-def test_all_arguments_that_name_topics_and_groups_are_completed():
+def test_all_topic_and_group_arguments_are_completed():
     context = click.Context(cli.cli)
     types = {"TOPIC": TOPIC_NAME, "GROUP": GROUP_NAME}
     # Names of new topics, and lists.
-    others = {"create names", "kafka-log-dirs topic_list", "kafka-get-offsets rules"}
-    found = {
+    expected = {"create names", "kafka-log-dirs topic_list", "kafka-get-offsets rules"}
+    completions = {
         f"{command.name} {param.name}": param.type is types[kind]
-        for each in (*VERBS, *SCRIPTS)
-        for command in _commands(cli.cli.get_command(context, each.name))
+        for verb in (*VERBS, *SCRIPTS)
+        for command in _commands(cli.cli.get_command(context, verb.name))
         for param in command.params
         for kind in types
         if kind in str(param.metavar)
     }
-    assert {name for name, is_completed in found.items() if not is_completed} == others
-    assert sum(found.values()) > 25
+    assert {name for name, is_completed in completions.items() if not is_completed} == expected
+    assert sum(completions.values()) > 25

@@ -34,7 +34,7 @@ def test_addresses_are_hosts_and_ports(text, expected):
 
 
 @pytest.mark.parametrize("text", ["", ",", ":1", "a:x", "a:0", "a:65536"])
-def test_what_is_no_address_is_a_mistake_in_the_arguments(text, capsys):
+def test_invalid_address_is_a_usage_error(text, capsys):
     with pytest.raises(ValueError, match="write HOST:PORT"):
         addresses_of(text)
     if text:
@@ -42,26 +42,26 @@ def test_what_is_no_address_is_a_mistake_in_the_arguments(text, capsys):
         assert "write HOST:PORT" in capsys.readouterr().err
 
 
-def test_where_nobody_listens_the_message_says_what_to_do(capsys):
+def test_refused_connection_message_says_what_to_do(capsys):
     port = free_port()
     assert cli.run(["cluster", "-b", f"127.0.0.1:{port}"]) == 1
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err == (
-        f"wirebroker: no broker answers at 127.0.0.1:{port}: connection refused. Start one with"
-        " `wirebroker serve`, or name another by -b HOST:PORT or WIREBROKER_BOOTSTRAP\n"
+        f"wirebroker: no broker responds at 127.0.0.1:{port}: connection refused. Start one with"
+        " `wirebroker serve`, or set its address with -b HOST:PORT or WIREBROKER_BOOTSTRAP\n"
     )
 
 
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "an HTTP server answers there, not a Kafka broker"),
-        (b"\x15\x03\x03\x00\x02\x02\x46", "A listener with TLS asks for --tls or --tls-ca FILE"),
-        (b"SSH-2.0-x\r\n", "an answer of 1397966893 bytes"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "an HTTP server responded, not a Kafka broker"),
+        (b"\x15\x03\x03\x00\x02\x02\x46", "A TLS listener needs --tls or --tls-ca FILE"),
+        (b"SSH-2.0-x\r\n", "invalid response length: 1397966893 bytes"),
     ],
 )
-def test_the_message_names_what_answers_in_place_of_a_broker(capsys, answer, words):
+def test_message_names_what_responds_instead_of_a_broker(capsys, answer, words):
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
 
@@ -76,38 +76,38 @@ def test_the_message_names_what_answers_in_place_of_a_broker(capsys, answer, wor
         thread.start()
         assert cli.run(["cluster", "-b", f"127.0.0.1:{port}"]) == 1
         thread.join()
-    told = capsys.readouterr().err
-    assert f"127.0.0.1:{port}: " in told
-    assert words in told
+    stderr = capsys.readouterr().err
+    assert f"127.0.0.1:{port}: " in stderr
+    assert words in stderr
 
 
-def test_the_message_names_what_the_verb_or_script_is_told_of_brokers_by(capsys, tmp_path):
+def test_message_names_the_address_option_of_the_verb_or_script(capsys, tmp_path):
     nobody = f"127.0.0.1:{free_port()}"
     copied = ("--topics", "t", "--data-dir", str(tmp_path / "copy"), "--once")
     assert cli.run(["shadow", nobody, *copied]) == 1
-    assert capsys.readouterr().err.endswith("or name another by BOOTSTRAP, as HOST:PORT\n")
+    assert capsys.readouterr().err.endswith("or set its address with BOOTSTRAP, as HOST:PORT\n")
     assert cli.run(["kafka-topics", "--bootstrap-server", nobody, "--list"]) == 1
-    assert "or name another by --bootstrap-server HOST:PORT" in capsys.readouterr().out
+    assert "or set its address with --bootstrap-server HOST:PORT" in capsys.readouterr().out
 
 
-def test_the_first_address_that_answers_is_taken(verbs):
+def test_first_responding_address_is_used(verbs):
     verbs.bootstrap = f"127.0.0.1:{free_port()},{verbs.bootstrap}"
     assert verbs.json("cluster")["controller_id"] == 1
 
 
-def test_the_variable_names_the_cluster(verbs, monkeypatch, capsys):
+def test_environment_variable_names_the_cluster(verbs, monkeypatch, capsys):
     monkeypatch.setenv("WIREBROKER_BOOTSTRAP", verbs.bootstrap)
     assert cli.run(["cluster"]) == 0
     assert capsys.readouterr().out.startswith("cluster ")
 
 
-def test_a_cluster_is_its_brokers(verbs):
+def test_cluster_verb_shows_the_brokers(verbs):
     verbs.do("topic", "create", "some", "-p", "2")
-    found = verbs.json("cluster")
+    cluster = verbs.json("cluster")
     host, _, port = verbs.bootstrap.partition(":")
-    assert found["brokers"] == [{"broker": 1, "host": host, "port": int(port), "rack": None}]
-    assert (found["topic_count"], found["partition_count"]) == (1, 2)
-    assert (found["leaderless_count"], found["under_replicated_count"]) == (0, 0)
+    assert cluster["brokers"] == [{"broker": 1, "host": host, "port": int(port), "rack": None}]
+    assert (cluster["topic_count"], cluster["partition_count"]) == (1, 2)
+    assert (cluster["leaderless_count"], cluster["under_replicated_count"]) == (0, 0)
     assert verbs.do("cluster").lines[-1].split() == ["1", host, port, "-"]
 
 
@@ -128,7 +128,7 @@ def test_a_signal_ends_a_verb_quietly(number, status):
     assert (process.returncode, out, err.strip()) == (status, b"", b"")
 
 
-def test_who_closes_the_output_early_ends_a_verb_quietly(verbs):
+def test_closed_output_ends_a_verb_quietly(verbs):
     reading, writing = os.pipe()
     os.close(reading)
     command = [sys.executable, "-m", "wirebroker", "cluster", "-b", verbs.bootstrap]
@@ -137,7 +137,7 @@ def test_who_closes_the_output_early_ends_a_verb_quietly(verbs):
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_tables_are_aligned_and_numbers_stand_to_the_right():
+def test_tables_are_aligned_with_numbers_on_the_right():
     rows = [
         {"name": "a", "count": 5, "is_new": True, "ids": [1, 2], "rack": None},
         {"name": "long", "count": 500, "is_new": False, "ids": [], "rack": "r"},
@@ -149,7 +149,7 @@ def test_tables_are_aligned_and_numbers_stand_to_the_right():
     ]
 
 
-def test_titles_are_bold_on_a_terminal_unless_colours_are_unwanted(monkeypatch):
+def test_titles_are_bold_on_a_terminal_unless_colors_are_disabled(monkeypatch):
     for variable, title in (("", "\x1b[1mNAME\x1b[0m"), ("1", "NAME")):
         reading, writing = os.openpty()
         with os.fdopen(reading, "rb", buffering=0), os.fdopen(writing, "w") as terminal:
@@ -160,7 +160,7 @@ def test_titles_are_bold_on_a_terminal_unless_colours_are_unwanted(monkeypatch):
     assert Output(is_json=False).table([{"name": "a"}], ("name",)) == ["NAME", "a"]
 
 
-def test_the_table_tells_of_each_verb_what_its_help_tells():
+def test_verb_table_has_the_help_text_of_each_verb():
     context = click.Context(cli.cli)
     for verb in VERBS:
         command = cli.cli.get_command(context, verb.name)
@@ -168,7 +168,7 @@ def test_the_table_tells_of_each_verb_what_its_help_tells():
         assert command.get_short_help_str(limit=100) == verb.help, verb.name
 
 
-def test_the_help_imports_no_verb():
+def test_help_imports_no_verb():
     code = (
         "import sys, wirebroker.cli.main as c; c.run(['--help']);"
         "sys.exit(any(m in sys.modules for m in ('asyncio', 'wirebroker.config', 'json')))"

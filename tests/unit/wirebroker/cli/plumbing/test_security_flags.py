@@ -48,7 +48,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThreadedServer]
 
 
 def port(broker: ThreadedServer, listener: str) -> str:
-    bound = next(each for each in broker.server.bound if each.name == listener)
+    bound = next(candidate for candidate in broker.server.bound if candidate.name == listener)
     return f"localhost:{bound.port}"
 
 
@@ -63,7 +63,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
     return status, captured.out + captured.err
 
 
-def test_a_process_of_its_own_reaches_it_by_tls_though_verbs_begin_without(broker, ca) -> None:
+def test_separate_process_connects_by_tls(broker, ca) -> None:
     verb = ("cluster", "-b", port(broker, "SASL_SSL"), "--tls-ca", ca)
     login = ("--sasl-user", "alice", "--sasl-mechanism", "PLAIN")
     done = subprocess.run(
@@ -78,21 +78,21 @@ def test_a_process_of_its_own_reaches_it_by_tls_though_verbs_begin_without(broke
     assert "localhost" in done.stdout or "127.0.0.1" in done.stdout
 
 
-def test_by_flags(broker, ca, capsys, monkeypatch) -> None:
+def test_flags_log_in_over_tls(broker, ca, capsys, monkeypatch) -> None:
     monkeypatch.setenv(PASSWORD_VARIABLE, "alice-secret")
     login = ("--tls-ca", ca, "--sasl-user", "alice", "--sasl-mechanism", "PLAIN")
-    status, said = run(capsys, "-b", port(broker, "SASL_SSL"), *login)
-    assert (status, "1" in said) == (0, True)
+    status, output = run(capsys, "-b", port(broker, "SASL_SSL"), *login)
+    assert (status, "1" in output) == (0, True)
 
 
-def test_by_a_certificate(broker, ca, capsys, tmp_path) -> None:
+def test_client_certificate_logs_in(broker, ca, capsys, tmp_path) -> None:
     own = write(tmp_path, "alice.pem", client_certificate())
     address = ("-b", port(broker, "SSL"))
     assert run(capsys, *address, "--tls-ca", ca, "--tls-cert", own)[0] == 0
     assert run(capsys, *address, "--tls-ca", ca)[0] == 1
 
 
-def test_by_a_file_of_kafkas(broker, ca, capsys, tmp_path) -> None:
+def test_kafka_client_properties_file_logs_in(broker, ca, capsys, tmp_path) -> None:
     text = (
         f"bootstrap.servers={port(broker, 'SASL_SSL')}\nsecurity.protocol=SASL_SSL\n"
         f"sasl.mechanism=PLAIN\nssl.truststore.type=PEM\nssl.truststore.location={ca}\n"
@@ -102,47 +102,47 @@ def test_by_a_file_of_kafkas(broker, ca, capsys, tmp_path) -> None:
     assert run(capsys, "--client-config", file)[0] == 0
     assert run(capsys, "--config", file)[0] == 0
     wrong = write(tmp_path, "wrong.properties", text.replace("alice-secret", "wrong-secret"))
-    status, said = run(capsys, "--client-config", wrong)
+    status, output = run(capsys, "--client-config", wrong)
     assert status == 1
-    assert "it refuses alice by PLAIN" in said
-    assert "secret" not in said
+    assert "it rejects alice with PLAIN" in output
+    assert "secret" not in output
 
 
-def test_a_broker_that_is_not_believed_is_told_nothing(broker, capsys, monkeypatch) -> None:
+def test_untrusted_broker_gets_no_credentials(broker, capsys, monkeypatch) -> None:
     monkeypatch.setenv(PASSWORD_VARIABLE, "alice-secret")
     login = ("--tls", "--sasl-user", "alice", "--sasl-mechanism", "PLAIN")
-    status, said = run(capsys, "-b", port(broker, "SASL_SSL"), *login)
+    status, output = run(capsys, "-b", port(broker, "SASL_SSL"), *login)
     assert status == 1
-    assert "there is no TLS with it" in said
+    assert "the TLS handshake failed" in output
 
 
 @pytest.mark.parametrize(
     "case",
     [
-        ("--tls-ca CA --sasl-user alice --sasl-mechanism PLAIN", "no login at localhost:"),
-        ("--tls-ca CA", "it has closed the connection. A listener with SASL asks for --sasl"),
-        ("", "it has closed the connection. A listener with TLS asks for --tls"),
+        ("--tls-ca CA --sasl-user alice --sasl-mechanism PLAIN", "cannot log in at localhost:"),
+        ("--tls-ca CA", "the peer closed the connection. A SASL listener needs --sasl"),
+        ("", "the peer closed the connection. A TLS listener needs --tls"),
     ],
 )
-def test_a_broker_that_is_there_is_not_to_be_started(broker, ca, capsys, monkeypatch, case):
+def test_login_failure_does_not_suggest_starting_a_broker(broker, ca, capsys, monkeypatch, case):
     flags, words = case
     monkeypatch.setenv(PASSWORD_VARIABLE, "wrong")
     login = flags.replace("CA", ca).split()
-    status, said = run(capsys, "-b", port(broker, "SASL_SSL"), *login)
+    status, output = run(capsys, "-b", port(broker, "SASL_SSL"), *login)
     assert status == 1
-    assert words in said
-    assert "wirebroker serve" not in said
+    assert words in output
+    assert "wirebroker serve" not in output
 
 
-def test_another_host_than_the_certificates_is_refused(ca, capsys, tmp_path) -> None:
+def test_certificate_of_another_host_is_refused(ca, capsys, tmp_path) -> None:
     elsewhere = certificate("elsewhere", hosts=("kafka.test",))
     settings = tls_configs(tmp_path) | {"listeners": "SSL://127.0.0.1:0"}
     write(tmp_path, "broker.pem", elsewhere)
     with ThreadedServer(config_of(tmp_path / "data", settings=settings)) as running:
         address = ("-b", f"127.0.0.1:{running.address[1]}")
-        status, said = run(capsys, *address, "--tls-ca", ca)
+        status, output = run(capsys, *address, "--tls-ca", ca)
         assert status == 1
-        assert "certificate is not valid for '127.0.0.1'" in said
+        assert "certificate is not valid for '127.0.0.1'" in output
         text = "ssl.endpoint.identification.algorithm=\n"
         file = write(tmp_path, "c.properties", text)
         assert run(capsys, *address, "--tls-ca", ca, "--client-config", file)[0] == 0
@@ -157,18 +157,18 @@ def test_another_host_than_the_certificates_is_refused(ca, capsys, tmp_path) -> 
         (("--tls-ca", "/nowhere"), "/nowhere cannot be read"),
     ],
 )
-def test_mistakes_are_one_line(capsys, monkeypatch, arguments, words) -> None:
+def test_error_messages_are_one_line(capsys, monkeypatch, arguments, words) -> None:
     monkeypatch.delenv(PASSWORD_VARIABLE, raising=False)
-    status, said = run(capsys, *arguments)
+    status, output = run(capsys, *arguments)
     assert status == 2
-    assert words in said
-    assert said.count("\n") == 1
+    assert words in output
+    assert output.count("\n") == 1
 
 
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"security.protocol": "TLS"}, "security.protocol can be PLAINTEXT, SSL"),
+        ({"security.protocol": "TLS"}, "security.protocol must be one of PLAINTEXT, SSL"),
         (
             {"security.protocol": "SASL_SSL"},
             "sasl.jaas.config is missing: for GSSAPI write com.sun.security.auth.module."
@@ -180,19 +180,19 @@ def test_mistakes_are_one_line(capsys, monkeypatch, arguments, words) -> None:
         ),
         (
             {"security.protocol": "SASL_SSL", "sasl.mechanism": "CRAM-MD5"},
-            "sasl.mechanism=CRAM-MD5 is not served",
+            "sasl.mechanism=CRAM-MD5 is not supported",
         ),
         ({"security.protocol": "SSL", "ssl.truststore.type": "BKS"}, "must be one of PEM"),
         ({"security.protocol": "SSL", "ssl.enabled.protocols": "SSLv3"}, "SSLv3 is not one of"),
         ({"security.protocol": "SSL", "ssl.cipher.suites": "X"}, "the suite X is not supported"),
-        ({"ssl.engine.factory.class": "com.example.X"}, "no classes of Java's"),
+        ({"ssl.engine.factory.class": "com.example.X"}, "Java classes are not supported"),
         (
             {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"},
             f'for PLAIN write {MODULE} required username="NAME" password="PASSWORD";',
         ),
     ],
 )
-def test_settings_that_cannot_be_used_are_said(settings, words) -> None:
+def test_unusable_settings_are_reported(settings, words) -> None:
     with pytest.raises(ConfigError) as refused:
         client_security(settings)
     assert words in str(refused.value)

@@ -18,14 +18,14 @@ TEXT = b"a\r\nb\rc\n\n\r\r\nd\r"
     ],
 )
 @pytest.mark.parametrize("size", range(1, len(TEXT) + 1))
-def test_lines_end_alike_in_pieces_of_all_sizes(
+def test_line_endings_are_found_whatever_the_chunk_size(
     size: int, lines: list[bytes], rest: bytes, *, as_java: bool
 ) -> None:
     splitter = LineSplitter(as_java=as_java)
-    found: list[bytes] = []
+    split_lines: list[bytes] = []
     for start in range(0, len(TEXT), size):
-        found += splitter.lines_in(TEXT[start : start + size])
-    assert found == lines
+        split_lines += splitter.lines_in(TEXT[start : start + size])
+    assert split_lines == lines
     assert splitter.rest == rest
 
 
@@ -46,5 +46,5 @@ def test_lines_end_alike_in_pieces_of_all_sizes(
         (b"end\xe2\x82", "end\ufffd"),
     ],
 )
-def test_malformed_text_has_the_replacements_of_java(data: bytes, text: str) -> None:
+def test_malformed_text_is_replaced_as_in_java(data: bytes, text: str) -> None:
     assert with_replacements(data).decode() == text

@@ -21,14 +21,14 @@ def shake_hands(folder: Path, host: str) -> str:
     broker = StoreSettings(location=str(folder / "broker.pem"))
     client = StoreSettings(location=str(folder / "alice.pem"))
     made = server_side(TlsSettings(keystore=broker, truststore=trusted, client_auth="required"))
-    ours = made.context
-    theirs = client_context(TlsSettings(keystore=client, truststore=trusted))
+    server_ssl_context = made.context
+    client_ssl_context = client_context(TlsSettings(keystore=client, truststore=trusted))
     up, down = ssl.MemoryBIO(), ssl.MemoryBIO()
-    server = ours.wrap_bio(up, down, server_side=True)
-    peer = theirs.wrap_bio(down, up, server_hostname=host)
-    for each in (peer, server, peer, server):
+    server = server_ssl_context.wrap_bio(up, down, server_side=True)
+    peer = client_ssl_context.wrap_bio(down, up, server_hostname=host)
+    for side in (peer, server, peer, server):
         try:
-            each.do_handshake()
+            side.do_handshake()
         except ssl.SSLWantReadError:
             continue
     certificate = server.getpeercert(binary_form=True)
@@ -36,7 +36,9 @@ def shake_hands(folder: Path, host: str) -> str:
     return subject_of(certificate).removeprefix("CN=")
 
 
-def test_what_it_makes_can_be_used(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_created_certificates_can_be_used(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = tmp_path / "certs"
     assert cli.run(["certs", str(folder), "--client", "alice", "--host", "kafka.test"]) == 0
     assert shake_hands(folder, "kafka.test") == "alice"
@@ -51,11 +53,11 @@ def test_what_it_makes_can_be_used(tmp_path: Path, capsys: pytest.CaptureFixture
     assert shake_hands(folder, "kafka.test") == "alice"
 
 
-def test_mistakes_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_error_messages_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["certs", str(tmp_path), "--client", "../x"]) == 2
     (tmp_path / "ca.pem").write_text("nothing")
     (tmp_path / "ca-key.pem").write_text("nothing")
     assert cli.run(["certs", str(tmp_path)]) == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 2
-    assert "cannot be used" in said
+    stderr = capsys.readouterr().err
+    assert stderr.count("\n") == 2
+    assert "cannot be used" in stderr

@@ -46,12 +46,12 @@ def five(verbs, request):
         (["-o", "1", "-n", "2"], "12"),
     ],
 )
-def test_reading_begins_and_ends_where_it_is_said(verbs, flags, expected):
+def test_consuming_begins_and_ends_where_requested(verbs, flags, expected):
     name = f"begin-{next(_numbers)}"
     verbs.do("topic", "create", name)
     verbs.feed(b"0\n1\n2\n3\n4\n", "produce", name)
-    said = verbs.do("consume", name, "--exit", *flags)
-    assert said.out == "".join(f"{each}\n" for each in expected)
+    result = verbs.do("consume", name, "--exit", *flags)
+    assert result.out == "".join(f"{value}\n" for value in expected)
 
 
 def test_partitions_can_be_chosen(verbs, five):
@@ -64,17 +64,17 @@ def test_partitions_can_be_chosen(verbs, five):
 def test_several_topics_are_read_together(verbs, five):
     verbs.do("topic", "create", "second")
     verbs.feed(b"x\n", "produce", "second")
-    said = verbs.do("consume", five, "second", "-o", "start", "-e", "-f", "%t %s\\n")
-    assert len(said.lines) == 7
-    assert "second x" in said.lines
+    result = verbs.do("consume", five, "second", "-o", "start", "-e", "-f", "%t %s\\n")
+    assert len(result.lines) == 7
+    assert "second x" in result.lines
 
 
-def test_json_is_an_object_a_line(verbs, five):
+def test_json_output_is_one_object_per_line(verbs, five):
     for flags in (["--json"], ["--output", "json"]):
         (line,) = verbs.do("consume", five, "-o", "start", "-p", "1", "-n", "1", *flags).lines
-        found = json.loads(line)
-        assert found.pop("timestamp") > 1_600_000_000_000
-        assert found == {
+        decoded = json.loads(line)
+        assert decoded.pop("timestamp") > 1_600_000_000_000
+        assert decoded == {
             "topic": five,
             "partition": 1,
             "offset": 0,
@@ -84,12 +84,12 @@ def test_json_is_an_object_a_line(verbs, five):
         }
 
 
-def test_what_was_deleted_at_the_beginning_is_passed_over(verbs, five):
+def test_deleted_records_at_the_start_are_skipped(verbs, five):
     verbs.do("topic", "trim", five, "--before-offset", "3", "-p", "0", "--yes")
     assert verbs.do("consume", five, "-o", "0", "-e", "-p", "0").lines == ["3", "4"]
 
 
-def test_what_comes_later_is_printed_as_it_comes_until_a_signal(verbs, five):
+def test_later_records_are_printed_until_a_signal(verbs, five):
     command = [sys.executable, "-m", "wirebroker", "consume", five, "-o", "-1", "-p", "0"]
     with subprocess.Popen(
         [*command, "-b", verbs.bootstrap], stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -103,7 +103,7 @@ def test_what_comes_later_is_printed_as_it_comes_until_a_signal(verbs, five):
     assert (process.returncode, out, err) == (143, b"", b"")
 
 
-def test_who_closes_the_output_ends_it(verbs, five):
+def test_closed_output_ends_consuming(verbs, five):
     consume = f"{sys.executable} -m wirebroker consume {five} -o start -b {verbs.bootstrap}"
     # When the second record comes, `head` has exited: the failed write ends the verb.
     command = f"set -o pipefail; {consume} -f '%s\\n' -p 0 | head -n 1"
@@ -118,7 +118,7 @@ def test_who_closes_the_output_ends_it(verbs, five):
     assert (process.returncode, out, err) == (0, b"", b"")
 
 
-def test_a_broker_that_starts_again_is_followed(tmp_path, capsys):
+def test_consuming_continues_after_a_broker_restart(tmp_path, capsys):
     config = config_of(tmp_path / "data")
     with ThreadedServer(config) as server:
         host, port = server.address
@@ -136,7 +136,7 @@ def test_a_broker_that_starts_again_is_followed(tmp_path, capsys):
         process.send_signal(signal.SIGINT)
 
 
-def test_mistakes_in_the_arguments(verbs):
+def test_invalid_arguments_are_refused(verbs):
     assert verbs.run("consume", "t", "-o", "1", "--from-beginning").status == 2
     assert verbs.run("consume", "t", "-o", "x").status == 2
     assert verbs.run("consume", "t", "--json", "-f", "%s").status == 2
@@ -145,7 +145,7 @@ def test_mistakes_in_the_arguments(verbs):
     assert "did you mean" not in verbs.run("consume", "zzzz").err
 
 
-def test_a_format_has_kcats_signs():
+def test_format_supports_kcat_placeholders():
     record = Record(7, 1234, b"key", b"value", [("a", b"1"), ("b", None)])
     written = writer_of(r"%t|%p|%o|%T|%k|%K|%s|%S|%h|%%|\t\\\n\0")(PLACE, record)
     assert written == b"orders|3|7|1234|key|3|value|5|a=1,b=|%|\t\\\n\0"
@@ -153,27 +153,27 @@ def test_a_format_has_kcats_signs():
 
 
 @pytest.mark.parametrize("text", ["%", "a\\", "%z", "\\x"])
-def test_what_is_no_format_is_refused(text):
+def test_invalid_format_is_refused(text):
     with pytest.raises(ValueError, match=r"format"):
         writer_of(text)
 
 
-def test_json_carries_bytes_that_are_no_text():
+def test_json_encodes_binary_values():
     record = Record(0, 0, b"\xff", b"\xe2\x82\xac", [("h\udcff", None)])
-    found = json.loads(json_line_of(PLACE, record))
-    assert found["key"] == {"base64": "/w=="}
-    assert found["value"] == "€"
-    assert found["headers"] == [{"key": "h\udcff", "value": None}]
+    decoded = json.loads(json_line_of(PLACE, record))
+    assert decoded["key"] == {"base64": "/w=="}
+    assert decoded["value"] == "€"
+    assert decoded["headers"] == [{"key": "h\udcff", "value": None}]
     plain = json_line_of(PLACE, record._replace(headers=()))
     assert "€".encode() in plain
 
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("flags", [[], ["--group", "readers"]], ids=["alone", "group"])
-def test_who_may_describe_a_topic_but_not_read_it_is_told(guarded, flags):
-    said = guarded.run("consume", "secret", "--from-beginning", *flags)
-    assert said.status == 1
-    assert "this user may not do that with the topic (TOPIC_AUTHORIZATION_FAILED)" in said.err
+def test_consuming_without_read_permission_is_an_error(guarded, flags):
+    result = guarded.run("consume", "secret", "--from-beginning", *flags)
+    assert result.status == 1
+    assert "this user may not do that with the topic (TOPIC_AUTHORIZATION_FAILED)" in result.err
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ def running(verbs, *arguments):
         process.kill()
 
 
-def test_a_group_goes_on_where_it_has_committed(verbs, filled):
+def test_group_continues_at_its_committed_offset(verbs, filled):
     arguments = ("consume", filled, "-g", filled, "--from-beginning")
     assert verbs.do(*arguments, "-n", "2").lines == ["0", "1"]
     assert verbs.do(*arguments, "-n", "2").lines == ["2", "3"]
@@ -38,10 +38,10 @@ def test_a_group_goes_on_where_it_has_committed(verbs, filled):
     assert verbs.do(*arguments, "--exit").lines == []
     described = verbs.json("group", "describe", filled)[0]
     assert described["state"] == "Empty"
-    assert [each["committed"] for each in described["partitions"]] == [5, 0]
+    assert [partition["committed"] for partition in described["partitions"]] == [5, 0]
 
 
-def test_without_a_commit_it_begins_where_it_is_said(verbs, filled):
+def test_without_a_commit_consuming_begins_where_requested(verbs, filled):
     assert verbs.do("consume", filled, "-g", filled, "--exit").lines == []
     other = f"{filled}-other"
     assert verbs.do("consume", filled, "-g", other, "-o", "-2", "--exit").lines == ["3", "4"]
@@ -49,7 +49,7 @@ def test_without_a_commit_it_begins_where_it_is_said(verbs, filled):
 
 @pytest.mark.usefixtures("_interruptible")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["int", "term"])
-def test_a_signal_commits_what_was_printed_and_leaves(verbs, number):
+def test_signal_commits_printed_records_and_leaves_the_group(verbs, number):
     name = f"signal-{number.name.lower()}"
     verbs.do("topic", "create", name)
     verbs.feed(b"a\nb\n", "produce", name)
@@ -62,7 +62,7 @@ def test_a_signal_commits_what_was_printed_and_leaves(verbs, number):
     assert (row["committed"], row["lag"]) == (2, 0)
 
 
-def test_members_share_a_topic_with_another_client(verbs, filled):
+def test_group_members_share_partitions_with_another_client(verbs, filled):
     """With another member in the group, each has one partition; no record is lost or repeated."""
     with running(verbs, "consume", filled, "-g", filled, "-o", "start") as process:
         assert [process.stdout.readline() for _ in range(5)] == [b"%d\n" % n for n in range(5)]
@@ -75,9 +75,9 @@ def test_members_share_a_topic_with_another_client(verbs, filled):
         )
         other.subscribe([filled])
         eventually(lambda: other.poll(0.1) is None and len(other.assignment()) == 1)
-        mine = {each.partition for each in other.assignment()}
-        verbs.feed(b"5\n", "produce", filled, "-p", f"{(set(range(2)) - mine).pop()}")
-        verbs.feed(b"6\n", "produce", filled, "-p", f"{mine.pop()}")
+        own_partitions = {partition.partition for partition in other.assignment()}
+        verbs.feed(b"5\n", "produce", filled, "-p", f"{(set(range(2)) - own_partitions).pop()}")
+        verbs.feed(b"6\n", "produce", filled, "-p", f"{own_partitions.pop()}")
         assert process.stdout.readline() == b"5\n"
         message = other.poll(30)
         assert message is not None
@@ -87,7 +87,7 @@ def test_members_share_a_topic_with_another_client(verbs, filled):
         assert process.stdout.readline() == b"7\n"
 
 
-def test_what_was_aborted_is_left_out(verbs, filled):
+def test_aborted_records_are_not_consumed(verbs, filled):
     producer = confluent_kafka.Producer(
         {"bootstrap.servers": verbs.bootstrap, "transactional.id": filled}
     )
@@ -107,6 +107,6 @@ def test_what_was_aborted_is_left_out(verbs, filled):
     producer.abort_transaction(30)
 
 
-def test_mistakes_in_the_arguments(verbs):
+def test_invalid_arguments_are_refused(verbs):
     assert verbs.run("consume", "t", "-g", "g", "-p", "0").status == 2
     assert verbs.run("consume", "t", "--isolation", "x").status == 2

@@ -12,12 +12,12 @@ from tests.support.brokers.servers import ThreadedServer, config_of
 from tests.support.cli.verbs import Verbs
 from wirebroker.base.clock import SystemClock
 from wirebroker.client.addresses import addresses_of
-from wirebroker.client.checks.checkup import CheckupLimits, Weight, ask_all
+from wirebroker.client.checks.health_checks import HealthLimits, Weight, run_checks
 from wirebroker.client.kafka_client import KafkaClient
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.net.client.tcp_dialer import TcpDialer
 
-LIMITS = CheckupLimits(10_000, 0.0, 5000, 0.0, is_local=True)
+LIMITS = HealthLimits(10_000, 0.0, 5000, 0.0, is_local=True)
 
 
 class ClockAhead(SystemClock):
@@ -37,10 +37,10 @@ def client_of(verbs, clock):
     )
 
 
-def test_a_broker_that_is_well_is_well(verbs):
+def test_healthy_broker_passes_all_checks(verbs):
     verbs.do("topic", "create", "well")
-    said = verbs.do("doctor", "--free", "0")
-    assert said.lines == [
+    result = verbs.do("doctor", "--free", "0")
+    assert result.lines == [
         "ok  addresses",
         "ok  partitions",
         "ok  groups",
@@ -51,18 +51,20 @@ def test_a_broker_that_is_well_is_well(verbs):
     ]
 
 
-def test_lag_disks_and_groups_that_hang_are_told_with_the_next_step(verbs):
+def test_lag_disks_and_hanging_groups_are_reported_with_a_next_step(verbs):
     verbs.do("topic", "create", "ill")
     verbs.feed(b"1\n2\n3\n", "produce", "ill")
     verbs.do("group", "seek", "slow", "--to", "start", "-t", "ill", "--yes")
     asyncio.run(join_and_never_sync(verbs))
-    said = verbs.run("doctor", "--lag", "3", "--free", "100", "--wait", "0")
-    assert said.status == 1
-    assert "!   groups: group slow is 3 records behind" in said.out
-    assert "next: it has no members: start its consumers" in said.out
-    assert "!!  groups: group hanging is in CompletingRebalance for more than 0 s" in said.out
-    assert "!!  disks: broker 1, " in said.out
-    assert "ok  addresses" in said.lines
+    result = verbs.run("doctor", "--lag", "3", "--free", "100", "--wait", "0")
+    assert result.status == 1
+    assert "!   groups: group slow is 3 records behind" in result.out
+    assert "next: it has no members: start its consumers" in result.out
+    assert (
+        "!!  groups: group hanging has been in CompletingRebalance for more than 0 s" in result.out
+    )
+    assert "!!  disks: broker 1, " in result.out
+    assert "ok  addresses" in result.lines
     verbs.do("group", "delete", "slow", "--yes")
 
 
@@ -84,7 +86,7 @@ async def join_and_never_sync(verbs):
         )
 
 
-def test_clocks_and_open_transactions_are_looked_at(verbs):
+def test_clock_skew_and_open_transactions_are_reported(verbs):
     verbs.do("topic", "create", "held")
     producer = confluent_kafka.Producer(
         {"bootstrap.servers": verbs.bootstrap, "transactional.id": "held"}
@@ -96,27 +98,27 @@ def test_clocks_and_open_transactions_are_looked_at(verbs):
 
     async def ask():
         async with client_of(verbs, ClockAhead()) as client:
-            return await ask_all(client, LIMITS)
+            return await run_checks(client, LIMITS)
 
-    found = asyncio.run(ask())
+    findings = asyncio.run(ask())
     producer.abort_transaction(30)
-    (skew,) = found["quorum and clock"]
+    (skew,) = findings["quorum and clock"]
     assert skew.weight is Weight.WARNING
-    assert skew.what.startswith("the clock of controller 1 is -3")
-    (held,) = found["transactions"]
-    assert held.what.startswith("transaction held is open for 36")
+    assert skew.what.startswith("the clock of controller 1 differs from the local one by -3")
+    (transaction,) = findings["transactions"]
+    assert transaction.what.startswith("transaction held has been open for 36")
 
 
 @pytest.mark.parametrize("is_local", [True, False])
-def test_an_address_of_one_machine_is_none_for_others(verbs, is_local):
+def test_loopback_address_is_reported_unless_local(verbs, is_local):
     async def ask():
         async with client_of(verbs, SystemClock()) as client:
             assert client.is_asked_locally
-            return await ask_all(client, LIMITS._replace(is_local=is_local))
+            return await run_checks(client, LIMITS._replace(is_local=is_local))
 
-    found = asyncio.run(ask())["addresses"]
-    assert [each.what for each in found] == (
-        [] if is_local else ["broker 1 tells clients to connect to 127.0.0.1"]
+    findings = asyncio.run(ask())["addresses"]
+    assert [finding.what for finding in findings] == (
+        [] if is_local else ["broker 1 advertises 127.0.0.1"]
     )
 
 
@@ -136,20 +138,20 @@ def deny(guarded, *resource):
     guarded.do("acl", "create", "--deny", "User:ANONYMOUS", "--operation", "describe", *resource)
 
 
-def test_what_a_user_may_not_see_is_open_and_not_well(guarded):
+def test_checks_without_authorization_are_inconclusive(guarded):
     guarded.do("topic", "create", "secret")
     guarded.do("topic", "create", "public")
     assert "ok  partitions" in guarded.do("doctor", "--free", "0").lines
     deny(guarded, "--topic", "secret")
-    said = guarded.do("doctor", "--free", "0")
-    hidden = "?   partitions: 1 topics are hidden from this user, and were not looked at: secret"
-    assert hidden in said.lines
-    assert "ok  groups" in said.lines
+    result = guarded.do("doctor", "--free", "0")
+    hidden = "?   partitions: 1 topics are hidden from this user and were not checked: secret"
+    assert hidden in result.lines
+    assert "ok  groups" in result.lines
 
     deny(guarded, "--cluster")
-    said = guarded.do("doctor", "--free", "0")
-    for what in ("partitions", "groups", "transactions"):
-        start = f"?   {what}: only those {what} were looked at that this user may see"
-        assert any(line.startswith(start) for line in said.lines), said.out
-    assert "?   disks: broker 1 does not show its directories" in said.out
-    assert [line for line in said.lines if line.startswith("ok")] == ["ok  addresses"]
+    result = guarded.do("doctor", "--free", "0")
+    for subject in ("partitions", "groups", "transactions"):
+        start = f"?   {subject}: only the {subject} that this user may see were checked"
+        assert any(line.startswith(start) for line in result.lines), result.out
+    assert "?   disks: the log directories of broker 1 cannot be described" in result.out
+    assert [line for line in result.lines if line.startswith("ok")] == ["ok  addresses"]

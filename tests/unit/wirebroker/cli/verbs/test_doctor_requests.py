@@ -36,12 +36,12 @@ def page_of(request: str, **times_ms: float) -> str:
         ("responsesendtimems", "sending", "network"),
     ],
 )
-def test_the_phase_that_takes_most_is_named(phase: str, where: str, step: str):
+def test_slowest_phase_is_named(phase: str, where: str, step: str):
     page = page_of("Produce", totaltimems=1500.0, **{phase: 1400.0})
-    (found,) = slow_requests(page, 1000)
-    assert (found.name, found.ms) == ("Produce", 1500.0)
-    assert where in found.where
-    assert step in found.next_step
+    (slow_request,) = slow_requests(page, 1000)
+    assert (slow_request.name, slow_request.ms) == ("Produce", 1500.0)
+    assert where in slow_request.where
+    assert step in slow_request.next_step
     assert slow_requests(page, 1500) == []
 
 
@@ -50,27 +50,27 @@ def test_waiting_by_design_is_not_slow(request_name: str):
     waits = page_of(request_name, totaltimems=60_000.0, remotetimems=60_000.0, localtimems=1.0)
     assert slow_requests(waits, 1000) == []
     works = page_of(request_name, totaltimems=3000.0, remotetimems=1.0, localtimems=2999.0)
-    assert [each.name for each in slow_requests(works, 1000)] == [request_name]
+    assert [request.name for request in slow_requests(works, 1000)] == [request_name]
 
 
-def test_other_metrics_and_the_labels_of_confluents_rules_are_read():
+def test_confluent_exporter_labels_and_other_metrics_are_read():
     page = (
         'kafka_network_requestmetrics_totaltimems{request="Metadata",quantile="0.99",} 2000\n'
         'kafka_network_requestmetrics_localtimems{request="Metadata",quantile="0.99",} 2000\n'
         "# a comment\nkafka_log_log_size 1\n"
     )
-    assert [each.name for each in slow_requests(page, 1000)] == ["Metadata"]
+    assert [request.name for request in slow_requests(page, 1000)] == ["Metadata"]
 
 
-def test_a_brokers_page_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_metrics_page_of_a_broker_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     with ThreadedServer(config_of(tmp_path, settings=ONE_NODE | HTTP)) as served:
         verbs = Verbs("{}:{}".format(*served.address), capsys)
         url = "http://{}:{}/metrics".format(*http_address(served.server))
         verbs.do("topic", "create", "t")
-        said = verbs.do("doctor", "--free", "0", "--metrics", url, "--slow", "600000")
-        assert said.lines[-1] == "ok  requests"
-        said = verbs.run("doctor", "--free", "0", "--metrics", url, "--slow", "0")
-        assert said.status == 1
-        assert "requests: 1 of 100 recent CreateTopics requests" in said.out
-        said = verbs.do("doctor", "--free", "0", "--metrics", "127.0.0.1:1")
-        assert "cannot read 127.0.0.1:1: 127.0.0.1:1 is not an http://" in said.out
+        result = verbs.do("doctor", "--free", "0", "--metrics", url, "--slow", "600000")
+        assert result.lines[-1] == "ok  requests"
+        result = verbs.run("doctor", "--free", "0", "--metrics", url, "--slow", "0")
+        assert result.status == 1
+        assert "requests: 1 of 100 recent CreateTopics requests" in result.out
+        result = verbs.do("doctor", "--free", "0", "--metrics", "127.0.0.1:1")
+        assert "cannot read 127.0.0.1:1: 127.0.0.1:1 is not an http://" in result.out

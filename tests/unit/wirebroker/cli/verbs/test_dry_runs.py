@@ -52,21 +52,21 @@ def denied(guarded, capsys):
     ],
 )
 @pytest.mark.parametrize("flags", [(), ("--yes",)])
-def test_what_a_user_is_not_allowed_is_refused_by_the_dry_run_too(denied, words, flags, code):
-    said = denied.feed(PLAN.encode(), *words, *flags)
-    assert said.status == 1, said
-    assert code in said.err, said
+def test_dry_run_is_refused_without_authorization_too(denied, words, flags, code):
+    result = denied.feed(PLAN.encode(), *words, *flags)
+    assert result.status == 1, result
+    assert code in result.err, result
 
 
 @pytest.mark.parametrize("flags", [(), ("--yes",)])
 def test_records_of_compacted_and_internal_topics_are_not_trimmed(verbs, flags):
     verbs.do("topic", "create", "compacted", "-c", "cleanup.policy=compact", "--if-not-exists")
     verbs.feed(b"k:v\n", "produce", "compacted", "--key-separator", ":")
-    said = verbs.run("topic", "trim", "compacted", "--all", *flags)
-    assert (said.status, "POLICY_VIOLATION" in said.err) == (1, True), said
+    result = verbs.run("topic", "trim", "compacted", "--all", *flags)
+    assert (result.status, "POLICY_VIOLATION" in result.err) == (1, True), result
     verbs.do("group", "seek", "g", "--to", "end", "-t", "compacted", "--yes")
-    said = verbs.run("topic", "trim", "__consumer_offsets", "--all", *flags)
-    assert (said.status, "INVALID_TOPIC_EXCEPTION" in said.err) == (1, True), said
+    result = verbs.run("topic", "trim", "__consumer_offsets", "--all", *flags)
+    assert (result.status, "INVALID_TOPIC_EXCEPTION" in result.err) == (1, True), result
 
 
 def test_records_that_are_compacted_and_deleted_are_trimmed(verbs):
@@ -77,37 +77,37 @@ def test_records_that_are_compacted_and_deleted_are_trimmed(verbs):
 
 
 @pytest.mark.parametrize("flags", [(), ("--yes",)])
-def test_groups_with_members_are_left_alone(verbs, joined, flags):
-    said = verbs.run("group", "delete", joined, *flags)
-    assert (said.status, "NON_EMPTY_GROUP" in said.err) == (1, True), said
-    said = verbs.run("group", "seek", joined, "--to", "start", "-t", "joined", *flags)
-    assert (said.status, "UNKNOWN_MEMBER_ID" in said.err) == (1, True), said
+def test_groups_with_members_are_refused(verbs, joined, flags):
+    result = verbs.run("group", "delete", joined, *flags)
+    assert (result.status, "NON_EMPTY_GROUP" in result.err) == (1, True), result
+    result = verbs.run("group", "seek", joined, "--to", "start", "-t", "joined", *flags)
+    assert (result.status, "UNKNOWN_MEMBER_ID" in result.err) == (1, True), result
 
 
 @pytest.mark.parametrize("flags", [(), ("--yes",)])
 def test_brokers_that_are_not_registered_are_refused(verbs, flags):
-    said = verbs.run("cluster", "unregister", "77", *flags)
-    assert (said.status, "BROKER_ID_NOT_REGISTERED" in said.err) == (1, True), said
+    result = verbs.run("cluster", "unregister", "77", *flags)
+    assert (result.status, "BROKER_ID_NOT_REGISTERED" in result.err) == (1, True), result
     verbs.do("topic", "create", "t", "--if-not-exists")
-    said = verbs.feed(PLAN.encode(), "reassign", "execute", "-", *flags)
-    assert (said.status, "INVALID_REPLICA_ASSIGNMENT" in said.err) == (1, True), said
-    said = verbs.run("cluster", "unregister-controller", "1", *flags)
-    assert (said.status, "INVALID_REQUEST" in said.err) == (1, True), said
+    result = verbs.feed(PLAN.encode(), "reassign", "execute", "-", *flags)
+    assert (result.status, "INVALID_REPLICA_ASSIGNMENT" in result.err) == (1, True), result
+    result = verbs.run("cluster", "unregister-controller", "1", *flags)
+    assert (result.status, "INVALID_REQUEST" in result.err) == (1, True), result
 
 
 def test_a_transaction_that_does_not_exist_is_not_aborted(verbs):
-    said = verbs.run("transaction", "abort", "nobody's")
-    assert (said.status, "there is none of that id" in said.err) == (1, True), said
+    result = verbs.run("transaction", "abort", "nobody's")
+    assert (result.status, "there is no such transactional id" in result.err) == (1, True), result
 
 
-def test_topics_are_not_deleted_where_that_is_off(tmp_path, capsys):
+def test_topics_are_not_deleted_if_deletion_is_disabled(tmp_path, capsys):
     settings = ONE_NODE | {"delete.topic.enable": "false"}
     with ThreadedServer(config_of(tmp_path, settings=settings)) as server:
         verbs = Verbs("{}:{}".format(*server.address), capsys)
         verbs.do("topic", "create", "kept")
         for flags in ((), ("--yes",)):
-            said = verbs.run("topic", "delete", "kept", *flags)
-            assert (said.status, "TOPIC_DELETION_DISABLED" in said.err) == (1, True), said
+            result = verbs.run("topic", "delete", "kept", *flags)
+            assert (result.status, "TOPIC_DELETION_DISABLED" in result.err) == (1, True), result
 
 
 @pytest.fixture

@@ -46,12 +46,12 @@ def read(verbs, request):
 
 
 def committed(verbs, name):
-    (found,) = verbs.json("group", "describe", name)
-    return [each["committed"] for each in found["partitions"]]
+    (group,) = verbs.json("group", "describe", name)
+    return [partition["committed"] for partition in group["partitions"]]
 
 
 def test_groups_are_listed(verbs, read):
-    rows = {each["name"]: each for each in verbs.json("group", "list")}
+    rows = {group["name"]: group for group in verbs.json("group", "list")}
     assert rows[read] == {
         "name": read,
         "state": "Empty",
@@ -61,26 +61,26 @@ def test_groups_are_listed(verbs, read):
     assert [read, "Empty", "classic", "consumer"] in verbs.do("group", "list").rows
 
 
-def test_members_are_shown_with_what_they_read(verbs):
+def test_members_are_shown_with_their_partitions(verbs):
     verbs.do("topic", "create", "watched")
     verbs.feed(b"0\n1\n2\n3\n4\n", "produce", "watched")
     with member(verbs, "watched", "watchers"):
-        (found,) = verbs.json("group", "describe", "watchers")
+        (group,) = verbs.json("group", "describe", "watchers")
         lines = verbs.do("group", "describe", "watchers").lines
-        moved = verbs.run("group", "seek", "watchers", "--to", "start", "--yes")
-        gone = verbs.run("group", "delete", "watchers", "--yes")
-    assert (found["state"], found["assignor"]) == ("Stable", "range")
-    (one,) = found["members"]
-    assert (one["client_id"], one["host"]) == ("reader", "127.0.0.1")
-    assert one["partitions"] == [{"topic": "watched", "partition": 0}]
+        seek = verbs.run("group", "seek", "watchers", "--to", "start", "--yes")
+        deletion = verbs.run("group", "delete", "watchers", "--yes")
+    assert (group["state"], group["assignor"]) == ("Stable", "range")
+    (only_member,) = group["members"]
+    assert (only_member["client_id"], only_member["host"]) == ("reader", "127.0.0.1")
+    assert only_member["partitions"] == [{"topic": "watched", "partition": 0}]
     assert lines[0] == "watchers  Stable, 1 member, range"
     assert lines[2].split() == ["watched", "0", "3", "5", "2", "reader", "127.0.0.1"]
-    for said in (moved, gone):
-        assert said.status == 1
-        assert "the group has members; stop its consumers first" in said.err
+    for result in (seek, deletion):
+        assert result.status == 1
+        assert "the group has members; stop its consumers first" in result.err
 
 
-def test_a_groups_lag(verbs, read):
+def test_group_lag_is_shown(verbs, read):
     (row,) = verbs.json("group", "lag", read)
     assert row == {"group": read, "topic": read, "partitions": 1, "lag": 2, "most": 2}
     assert row in verbs.json("group", "lag")
@@ -99,7 +99,7 @@ def test_a_groups_lag(verbs, read):
     ],
     ids=str,
 )
-def test_a_group_is_moved_with_yes_alone(verbs, flags, goal):
+def test_group_offsets_are_moved_only_with_yes(verbs, flags, goal):
     name = f"moved{'-'.join(flags)}"
     verbs.do("topic", "create", name)
     verbs.feed(b"0\n1\n2\n3\n4\n", "produce", name)
@@ -112,47 +112,47 @@ def test_a_group_is_moved_with_yes_alone(verbs, flags, goal):
     assert committed(verbs, name) == [goal]
 
 
-def test_some_partitions_are_moved(verbs):
+def test_offsets_of_some_partitions_are_moved(verbs):
     verbs.do("topic", "create", "three", "-p", "3")
     verbs.do("group", "seek", "some", "--to", "end", "-t", "three", "-p", "0,2", "--yes")
-    (found,) = verbs.json("group", "describe", "some")
-    assert [each["partition"] for each in found["partitions"]] == [0, 2]
-    assert found["members"] == []
+    (group,) = verbs.json("group", "describe", "some")
+    assert [partition["partition"] for partition in group["partitions"]] == [0, 2]
+    assert group["members"] == []
 
 
-def test_a_group_is_deleted_with_yes_alone(verbs, read):
+def test_group_is_deleted_only_with_yes(verbs, read):
     assert verbs.do("group", "delete", read).rows == [[read, "Empty", "0", "1"]]
     assert committed(verbs, read) == [3]
     assert verbs.do("group", "delete", read, "--yes").out == f"{read}: deleted\n"
     assert verbs.run("group", "describe", read).status == 1
 
 
-def test_commits_for_a_topic_that_is_gone_are_shown(verbs, read):
+def test_commits_for_a_deleted_topic_are_shown(verbs, read):
     verbs.do("topic", "create", "gone")
     verbs.do("group", "seek", read, "--to", "end", "-t", "gone", "--yes")
     verbs.do("topic", "delete", "gone", "--yes")
-    (found,) = verbs.json("group", "describe", read)
-    assert read in [each["topic"] for each in found["partitions"]]
-    assert [each["topic"] for each in verbs.json("group", "lag", read)] == [read]
+    (group,) = verbs.json("group", "describe", read)
+    assert read in [partition["topic"] for partition in group["partitions"]]
+    assert [partition["topic"] for partition in verbs.json("group", "lag", read)] == [read]
 
 
-def test_a_name_that_is_nearly_right_is_answered_with_the_right_one(verbs, read):
-    said = verbs.run("group", "describe", f"{read}x")
-    assert (said.status, said.out) == (1, "")
-    assert said.err == f"wirebroker: there is no group {read}x; did you mean {read}?\n"
+def test_mistyped_name_gets_a_suggestion(verbs, read):
+    result = verbs.run("group", "describe", f"{read}x")
+    assert (result.status, result.out) == (1, "")
+    assert result.err == f"wirebroker: there is no group {read}x; did you mean {read}?\n"
     assert verbs.run("group", "lag", f"{read}x").status == 1
     assert verbs.run("group", "delete", f"{read}x").status == 1
 
 
-def test_mistakes_in_the_arguments(verbs):
+def test_invalid_arguments_are_refused(verbs):
     assert verbs.run("group", "seek", "g").status == 2
     assert verbs.run("group", "seek", "g", "--to", "start", "--by", "1").status == 2
     assert verbs.run("group", "seek", "g", "--to", "middle").status == 2
     assert verbs.run("group", "seek", "g", "--to", "start", "-p", "0").status == 2
-    said = verbs.run("group", "seek", "nobody", "--to", "start")
-    assert said.err.endswith("group nobody has no committed offsets: name a topic with --topic\n")
+    result = verbs.run("group", "seek", "nobody", "--to", "start")
+    assert result.err.endswith("group nobody has no committed offsets: name a topic with --topic\n")
 
 
 @pytest.mark.parametrize("data", [b"", b"\0\1", b"\0\0\0\0\0\1\xff\xff", b"\0\0\0\0\0\1\0\1\xff"])
-def test_what_is_no_assignment_has_no_partitions(data):
+def test_malformed_assignment_has_no_partitions(data):
     assert assignment_of(data) == []

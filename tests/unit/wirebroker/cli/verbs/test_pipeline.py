@@ -14,14 +14,14 @@ from wirebroker.cli import main as cli
 @pytest.mark.parametrize(
     ("words", "passed"), [([], ["--help"]), (["ingest", "--help"], ["ingest", "--help"])]
 )
-def test_the_job_takes_the_verbs_place(monkeypatch, words, passed):
+def test_pipeline_verb_is_replaced_by_the_job_process(monkeypatch, words, passed):
     ran = []
     monkeypatch.setattr(os, "execv", lambda *arguments: ran.append(arguments))
     assert cli.run(["pipeline", *words]) == 0
     assert ran == [(sys.executable, [sys.executable, "-m", "wirebroker.pipelines", *passed])]
 
 
-def test_without_spark_it_says_what_to_install():
+def test_without_spark_the_package_to_install_is_named():
     # A module that is None cannot be imported, even if installed.
     text = (
         "import sys, runpy; sys.modules.update(pyspark=None, confluent_kafka=None);"

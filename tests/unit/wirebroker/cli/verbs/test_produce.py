@@ -20,37 +20,39 @@ def records(verbs, topic, form="%p %k=%s\\n"):
 
 def test_each_line_becomes_a_record(verbs):
     verbs.do("topic", "create", "lines")
-    said = verbs.feed(b"one\n\nthree", "produce", "lines")
-    assert said == (0, "lines-0: 3 stored, offsets 0 to 2\n", "")
+    result = verbs.feed(b"one\n\nthree", "produce", "lines")
+    assert result == (0, "lines-0: 3 stored, offsets 0 to 2\n", "")
     assert records(verbs, "lines") == ["0 =one", "0 =", "0 =three"]
     again = verbs.feed(b"four\n", "produce", "lines", "--output", "json")
     assert '"first_offset": 3' in again.out
 
 
-def test_nothing_to_produce_is_no_mistake(verbs):
+def test_empty_input_is_not_an_error(verbs):
     verbs.do("topic", "create", "empty")
     assert verbs.feed(b"", "produce", "empty") == (0, "", "")
 
 
-def test_keys_and_headers(verbs):
+def test_keys_and_headers_are_produced(verbs):
     verbs.do("topic", "create", "keyed")
-    said = verbs.feed(b"a::1\nb::2::3\n", "produce", "keyed", "--key-separator", "::", "-H", "x=y")
-    assert said.status == 0
+    result = verbs.feed(
+        b"a::1\nb::2::3\n", "produce", "keyed", "--key-separator", "::", "-H", "x=y"
+    )
+    assert result.status == 0
     verbs.feed(b"v\n", "produce", "keyed", "-k", "K")
     form = "%k=%s %h\\n"
     assert records(verbs, "keyed", form) == ["a=1 x=y", "b=2::3 x=y", "K=v "]
 
 
-def test_a_line_without_its_key_is_a_failure_that_names_it(verbs):
+def test_line_without_a_key_is_an_error_naming_the_line(verbs):
     verbs.do("topic", "create", "keyless")
-    said = verbs.feed(b"a:1\nb\n", "produce", "keyless", "--key-separator", ":")
-    assert said.status == 1
-    assert said.err.startswith(
+    result = verbs.feed(b"a:1\nb\n", "produce", "keyless", "--key-separator", ":")
+    assert result.status == 1
+    assert result.err.startswith(
         "wirebroker: line 2 has no ':' between key and value; 1 record before"
     )
     assert records(verbs, "keyless") == ["0 a=1"]
-    said = verbs.feed(b"b\na:1\n", "produce", "keyless", "--key-separator", ":")
-    assert said.err.endswith("; 0 records before it are stored\n")
+    result = verbs.feed(b"b\na:1\n", "produce", "keyless", "--key-separator", ":")
+    assert result.err.endswith("; 0 records before it are stored\n")
     assert records(verbs, "keyless") == ["0 a=1"]
 
 
@@ -71,9 +73,9 @@ def test_the_separator_has_the_escapes_of_a_format(verbs, text, line):
 
 
 @pytest.mark.parametrize("text", [r"\x", "a\\"])
-def test_a_separator_with_an_unknown_escape_is_a_mistake(verbs, text):
-    said = verbs.feed(b"a:1\n", "produce", "t", "--key-separator", text)
-    assert (said.status, r"write \\ for a backslash" in said.err) == (2, True)
+def test_separator_with_an_unknown_escape_is_refused(verbs, text):
+    result = verbs.feed(b"a:1\n", "produce", "t", "--key-separator", text)
+    assert (result.status, r"write \\ for a backslash" in result.err) == (2, True)
 
 
 def test_the_console_producer_writes_the_lines_before_a_bad_one(verbs, capsys):
@@ -81,8 +83,8 @@ def test_the_console_producer_writes_the_lines_before_a_bad_one(verbs, capsys):
     run = our_scripts(capsys)
     flags = ["--bootstrap-server", verbs.bootstrap, "--topic", "console"]
     keyed = ["--reader-property", "parse.key=true", "--reader-property", "key.separator=:"]
-    said = run("kafka-console-producer", [*flags, *keyed], "a:1\nb\nc:3\n")
-    assert (said.status, "on line number 2" in said.err) == (1, True)
+    result = run("kafka-console-producer", [*flags, *keyed], "a:1\nb\nc:3\n")
+    assert (result.status, "on line number 2" in result.err) == (1, True)
     assert records(verbs, "console") == ["0 a=1"]
 
 
@@ -93,44 +95,44 @@ def test_batches_can_be_compressed(verbs, codec):
     assert records(verbs, codec, "%s") == ["a" * 500]
 
 
-def test_more_than_a_batch_keeps_its_order(verbs):
+def test_records_beyond_one_batch_keep_their_order(verbs):
     verbs.do("topic", "create", "many", "-p", "3")
     count = 60_000
-    lines = b"".join(b"%d:%0100d\n" % (each % 100, each) for each in range(count))
+    lines = b"".join(b"%d:%0100d\n" % (number % 100, number) for number in range(count))
     assert verbs.feed(lines, "produce", "many", "--key-separator", ":").status == 0
-    found: dict[str, list[int]] = {}
+    numbers: dict[str, list[int]] = {}
     for line in records(verbs, "many"):
         partition, _, rest = line.partition(" ")
-        found.setdefault(partition, []).append(int(rest.partition("=")[2]))
-    assert len(found) == 3
-    assert all(each == sorted(each) for each in found.values())
-    assert sorted(itertools.chain(*found.values())) == list(range(count))
+        numbers.setdefault(partition, []).append(int(rest.partition("=")[2]))
+    assert len(numbers) == 3
+    assert all(values == sorted(values) for values in numbers.values())
+    assert sorted(itertools.chain(*numbers.values())) == list(range(count))
 
 
 def test_a_partition_can_be_named(verbs):
     verbs.do("topic", "create", "named", "-p", "3")
     verbs.feed(b"x\n", "produce", "named", "-p", "2", "-k", "any")
     assert records(verbs, "named") == ["2 any=x"]
-    said = verbs.feed(b"x\n", "produce", "named", "-p", "3")
-    assert said.err == "wirebroker: there is no partition 3: named has 3, from 0\n"
+    result = verbs.feed(b"x\n", "produce", "named", "-p", "3")
+    assert result.err == "wirebroker: there is no partition 3: named has 3, from 0\n"
 
 
-def test_a_topic_that_is_missing_is_not_waited_for_long(verbs):
+def test_missing_topic_fails_quickly(verbs):
     verbs.do("topic", "create", "orders")
-    said = verbs.feed(b"x\n", "produce", "order")
-    assert (said.status, said.out) == (1, "")
-    assert said.err.endswith("there is no topic order; did you mean orders?\n")
+    result = verbs.feed(b"x\n", "produce", "order")
+    assert (result.status, result.out) == (1, "")
+    assert result.err.endswith("there is no topic order; did you mean orders?\n")
 
 
 def test_a_record_that_is_too_large_is_refused_with_a_reason(verbs):
     verbs.do("topic", "create", "small", "-c", "max.message.bytes=1000")
-    said = verbs.feed(b"x" * 2000, "produce", "small")
-    assert said.status == 1
-    assert "MESSAGE_TOO_LARGE" in said.err
-    assert said.err.endswith("; 0 records before it are stored\n")
+    result = verbs.feed(b"x" * 2000, "produce", "small")
+    assert result.status == 1
+    assert "MESSAGE_TOO_LARGE" in result.err
+    assert result.err.endswith("; 0 records before it are stored\n")
 
 
-def test_flags_that_contradict_each_other_are_mistakes(verbs):
+def test_contradicting_flags_are_refused(verbs):
     assert verbs.feed(b"", "produce", "t", "-k", "a", "--key-separator", ":").status == 2
     assert verbs.feed(b"", "produce", "t", "--key-separator", "").status == 2
     assert verbs.feed(b"", "produce", "t", "-H", "a").status == 2
@@ -138,7 +140,7 @@ def test_flags_that_contradict_each_other_are_mistakes(verbs):
 
 
 @pytest.mark.usefixtures("_interruptible")
-def test_lines_are_sent_as_they_come_and_a_signal_ends_it(verbs):
+def test_lines_are_sent_as_they_arrive_until_a_signal(verbs):
     verbs.do("topic", "create", "tailed")
     command = [sys.executable, "-m", "wirebroker", "produce", "tailed", "-b", verbs.bootstrap]
     with subprocess.Popen(
@@ -169,7 +171,7 @@ def test_keys_are_hashed_as_by_java(key, value):
     assert murmur2(key) == value & 0xFFFFFFFF
 
 
-def test_records_without_a_key_stay_together_until_the_turn():
+def test_keyless_records_stick_to_a_partition_until_switched():
     partitioner = Partitioner(4, random.Random(1))
     for _ in range(20):
         before = partitioner.partition_of(None)

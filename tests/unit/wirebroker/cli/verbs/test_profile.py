@@ -43,7 +43,7 @@ def test_the_profile_in_use_names_the_cluster(verbs, capsys, monkeypatch):
     assert said(capsys, "cluster")[0] == 0
 
 
-def test_settings_come_and_go_and_secrets_are_hidden(capsys, home):
+def test_settings_are_set_and_unset_and_secrets_hidden(capsys, home):
     said(capsys, "profile", "set", "a", "bootstrap.servers=x:1", "ssl.keystore.password=p\\w")
     said(capsys, "profile", "set", "a", "bootstrap.servers=", "client.id=me")
     said(capsys, "profile", "use", "a")
@@ -56,18 +56,16 @@ def test_settings_come_and_go_and_secrets_are_hidden(capsys, home):
     assert said(capsys, "profile", "show")[0] == 2
 
 
-def test_no_other_cluster_is_asked_because_the_choice_cannot_be_read(
-    verbs, capsys, home, monkeypatch
-):
+def test_unreadable_profile_choice_is_an_error_not_a_fallback(verbs, capsys, home, monkeypatch):
     monkeypatch.setenv("WIREBROKER_BOOTSTRAP", verbs.bootstrap)
     assert said(capsys, "profile", "set", "a", "client.id=me")[0] == 0
     assert said(capsys, "profile", "use", "a")[0] == 0
     opened = builtins.open
 
-    def refuse(file, *how, **more):
+    def refuse(file, *args, **kwargs):
         if str(file) == str(home / "current"):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(file))
-        return opened(file, *how, **more)
+        return opened(file, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "open", refuse)
     monkeypatch.setattr(os, "access", lambda *_: False)
@@ -77,12 +75,12 @@ def test_no_other_cluster_is_asked_because_the_choice_cannot_be_read(
 
 
 @pytest.mark.parametrize("name", ["../x", "", ".x", "a/b", "x" * 65])
-def test_a_name_is_no_path(name, capsys, home):
+def test_profile_name_cannot_be_a_path(name, capsys, home):
     assert said(capsys, "profile", "set", name, "a=b")[0] == 2
     assert not home.exists()
 
 
-def test_mistakes_in_the_arguments(capsys):
+def test_invalid_arguments_are_refused(capsys):
     assert said(capsys, "profile", "use", "missing")[0] == 2
     assert said(capsys, "profile", "use")[0] == 2
     assert said(capsys, "profile", "set", "a", "b")[0] == 2
@@ -90,7 +88,7 @@ def test_mistakes_in_the_arguments(capsys):
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_shells_are_told_how_to_complete(shell, capsys):
+def test_completion_scripts_are_printed_for_shells(shell, capsys):
     status, script, _ = said(capsys, "completion", shell)
     assert status == 0
     assert f"_WIREBROKER_COMPLETE={shell}_complete" in script

@@ -6,8 +6,8 @@ import pytest
 
 
 def test_quotas_are_set_listed_and_removed(verbs):
-    said = verbs.do("quota", "set", "--user", "alice", "producer_byte_rate=1048576")
-    assert said.out == "user alice: producer_byte_rate=1048576\n"
+    result = verbs.do("quota", "set", "--user", "alice", "producer_byte_rate=1048576")
+    assert result.out == "user alice: producer_byte_rate=1048576\n"
     both = ("--default-user", "--client-id", "app")
     verbs.do("quota", "set", *both, "request_percentage=12.5", "consumer_byte_rate=2e6")
     assert verbs.json("quota", "list") == [
@@ -36,5 +36,5 @@ def test_quotas_are_set_listed_and_removed(verbs):
         (("set", "--ip", "10.0.0.1", "--user", "a", "connection_creation_rate=1"), 1),
     ],
 )
-def test_mistakes_are_said(verbs, arguments, status):
+def test_invalid_arguments_are_reported(verbs, arguments, status):
     assert verbs.run("quota", *arguments).status == status

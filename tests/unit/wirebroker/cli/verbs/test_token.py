@@ -44,7 +44,7 @@ def verbs(
     return Verbs(f"{host}:{port}", capsys)
 
 
-def test_who_is_given_a_token_logs_in_by_it(verbs: Verbs, tmp_path: Path) -> None:
+def test_token_can_be_used_to_log_in(verbs: Verbs, tmp_path: Path) -> None:
     made = verbs.json("token", "create", "--renewer", "User:bob", "--lifetime", "12h", *ALICE)
     assert (made["owner"], made["requester"], made["renewers"]) == (
         "User:alice",
@@ -62,12 +62,12 @@ def test_who_is_given_a_token_logs_in_by_it(verbs: Verbs, tmp_path: Path) -> Non
     assert verbs.do("cluster", *by_token).lines
     refused = verbs.run("token", "create", *by_token)
     assert refused.status == 1
-    assert "the token cannot be made: log in by TLS or SASL, and not by a token" in refused.err
+    assert "the token cannot be created: log in with TLS or SASL, not with a token" in refused.err
     file.write_text(file.read_text().replace(' tokenauth="true"', ""))
     assert verbs.run("cluster", *by_token).status == 1
 
 
-def test_tokens_are_listed_renewed_and_ended(verbs: Verbs) -> None:
+def test_tokens_are_listed_renewed_and_expired(verbs: Verbs) -> None:
     made = json.loads(verbs.do("token", "create", *ALICE, "--output", "json").out)
     token_id = made["token_id"]
     listed = verbs.do("token", "list", "User:alice", *ALICE)
@@ -83,11 +83,13 @@ def test_tokens_are_listed_renewed_and_ended(verbs: Verbs) -> None:
     assert verbs.json("token", "expire", token_id, "--in", "30m", *ALICE)["token_id"] == token_id
     expired = verbs.do("token", "expire", token_id, *ALICE)
     assert expired.out.startswith(f"token {token_id} expires at")
-    gone = verbs.run("token", "expire", token_id, *ALICE)
-    assert gone.err == f"wirebroker: there is no token {token_id}, or this user may not see it\n"
+    repeated = verbs.run("token", "expire", token_id, *ALICE)
+    assert (
+        repeated.err == f"wirebroker: there is no token {token_id}, or this user may not see it\n"
+    )
 
 
-def test_a_token_for_another_is_its_owners(verbs: Verbs) -> None:
+def test_token_for_another_user_belongs_to_that_user(verbs: Verbs) -> None:
     made = verbs.do("token", "create", "--owner", "User:carol", *ALICE)
     fields = dict(line.split(maxsplit=1) for line in made.lines)
     assert fields["owner"] == "User:carol"
@@ -96,20 +98,20 @@ def test_a_token_for_another_is_its_owners(verbs: Verbs) -> None:
     assert row["requester"] == "User:alice"
 
 
-def test_who_is_no_user_renews_no_token(verbs: Verbs) -> None:
+def test_renewer_must_be_a_user(verbs: Verbs) -> None:
     refused = verbs.run("token", "create", "--renewer", "Group:x", *ALICE)
     assert refused.status == 1
-    assert "tokens are of users alone: write User:NAME (INVALID_PRINCIPAL_TYPE)" in refused.err
+    assert "only users can own tokens: write User:NAME (INVALID_PRINCIPAL_TYPE)" in refused.err
 
 
-def test_rules_say_who_makes_tokens_for_whom_and_who_sees_which(
+def test_acls_decide_who_creates_and_sees_tokens(
     verbs: Verbs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     token_id = verbs.json("token", "create", *ALICE)["token_id"]
     for_dave = ("token", "create", "--owner", "User:dave", *BOB)
     with monkeypatch.context() as as_bob:
         as_bob.setenv(PASSWORD_VARIABLE, "bob-secret")
-        assert "this user may make none for that owner" in verbs.run(*for_dave).err
+        assert "this user may create none for that owner" in verbs.run(*for_dave).err
         assert token_id not in verbs.do("token", "list", *BOB).out
     for rule in (
         ("--operation", "create_tokens", "--user-principal", "User:dave"),
@@ -120,7 +122,7 @@ def test_rules_say_who_makes_tokens_for_whom_and_who_sees_which(
     assert verbs.json(*for_dave)["owner"] == "User:dave"
     assert token_id in verbs.do("token", "list", *BOB).out
     refused = verbs.run("token", "renew", token_id, *BOB)
-    assert "cannot be renewed: only its owner and its renewers may" in refused.err
+    assert "cannot be renewed: only its owner and renewers may do that" in refused.err
 
 
 @pytest.mark.parametrize(
@@ -137,16 +139,16 @@ def test_rules_say_who_makes_tokens_for_whom_and_who_sees_which(
         (("create", "--lifetime", "soon"), "'soon' is not a duration: write 30s"),
     ],
 )
-def test_mistakes_are_told_before_anybody_is_asked(
+def test_invalid_arguments_are_refused_before_connecting(
     verbs: Verbs, arguments: tuple[str, ...], said: str
 ) -> None:
-    answered = verbs.run("token", *arguments)
-    assert answered.status == 2
-    assert said in answered.err
+    result = verbs.run("token", *arguments)
+    assert result.status == 2
+    assert said in result.err
 
 
-def test_a_rule_of_tokens_names_a_user_as_a_principal(verbs: Verbs) -> None:
+def test_token_acl_needs_a_user_principal(verbs: Verbs) -> None:
     rule = ("acl", "create", "--allow", "User:bob", "--operation", "create_tokens")
-    answered = verbs.run(*rule, "--user-principal", "carol", *ALICE)
-    assert answered.status == 2
-    assert "--user-principal 'carol' is not a principal: write User:carol" in answered.err
+    result = verbs.run(*rule, "--user-principal", "carol", *ALICE)
+    assert result.status == 2
+    assert "--user-principal 'carol' is not a principal: write User:carol" in result.err

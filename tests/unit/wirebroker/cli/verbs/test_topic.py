@@ -17,9 +17,9 @@ def fill(served, topic, count):
     client.close()
 
 
-def test_a_topic_is_made_listed_and_described(verbs):
-    said = verbs.do("topic", "create", "made", "-p", "3", "-c", "retention.ms=1000")
-    assert said.out == "made: created\n"
+def test_topic_is_created_listed_and_described(verbs):
+    result = verbs.do("topic", "create", "made", "-p", "3", "-c", "retention.ms=1000")
+    assert result.out == "made: created\n"
     listed = verbs.do("topic", "list")
     assert listed.lines[0].split() == ["NAME", "PARTITIONS", "REPLICAS"]
     assert ["made", "3", "1"] in listed.rows
@@ -36,13 +36,13 @@ def test_several_topics_are_described_with_a_line_between(verbs):
     assert verbs.do("topic", "describe", "one", "two").lines[3] == ""
 
 
-def test_what_json_says_is_what_there_is(verbs, served):
+def test_json_output_describes_the_topic(verbs, served):
     verbs.do("topic", "create", "plain", "-p", "1")
     fill(served, "plain", 4)
-    (found,) = verbs.json("topic", "describe", "plain")
-    assert len(found["topic_id"]) == 22
-    assert found["configs"] == {}
-    assert found["partitions"] == [
+    (topic,) = verbs.json("topic", "describe", "plain")
+    assert len(topic["topic_id"]) == 22
+    assert topic["configs"] == {}
+    assert topic["partitions"] == [
         {
             "partition": 0,
             "leader": 1,
@@ -55,13 +55,13 @@ def test_what_json_says_is_what_there_is(verbs, served):
     ]
 
 
-def test_a_list_can_be_narrowed(verbs):
+def test_list_can_be_filtered_by_a_pattern(verbs):
     verbs.do("topic", "create", "narrow-a", "narrow-b")
-    assert [each["name"] for each in verbs.json("topic", "list", "^narrow-.*b$")] == ["narrow-b"]
+    assert [topic["name"] for topic in verbs.json("topic", "list", "^narrow-.*b$")] == ["narrow-b"]
     assert verbs.run("topic", "list", "(").status == 2
 
 
-def test_a_topic_that_is_there_is_a_mistake_unless_it_may_be(verbs):
+def test_existing_topic_is_an_error_unless_allowed(verbs):
     verbs.do("topic", "create", "twice")
     again = verbs.run("topic", "create", "twice")
     assert again.status == 1
@@ -74,9 +74,9 @@ def test_a_topic_gets_partitions_and_configs(verbs):
     verbs.do("topic", "create", "altered", "-c", "retention.ms=1000")
     verbs.do("topic", "alter", "altered", "-p", "2", "-c", "segment.ms=5000")
     verbs.do("topic", "alter", "altered", "--unset", "retention.ms")
-    (found,) = verbs.json("topic", "describe", "altered")
-    assert found["configs"] == {"segment.ms": "5000"}
-    assert len(found["partitions"]) == 2
+    (topic,) = verbs.json("topic", "describe", "altered")
+    assert topic["configs"] == {"segment.ms": "5000"}
+    assert len(topic["partitions"]) == 2
     fewer = verbs.run("topic", "alter", "altered", "-p", "1")
     assert fewer.status == 1
     assert "INVALID_PARTITIONS" in fewer.err
@@ -85,19 +85,19 @@ def test_a_topic_gets_partitions_and_configs(verbs):
 
 def test_nothing_is_deleted_without_yes(verbs):
     verbs.do("topic", "create", "going")
-    said = verbs.do("topic", "delete", "going")
-    assert said.rows == [["going", "1"]]
-    assert "add --yes" in said.err
+    result = verbs.do("topic", "delete", "going")
+    assert result.rows == [["going", "1"]]
+    assert "add --yes" in result.err
     assert verbs.json("topic", "list", "^going$")
     assert verbs.do("topic", "delete", "going", "--yes").out == "going: deleted\n"
     assert not verbs.json("topic", "list", "^going$")
 
 
-def test_a_name_that_is_nearly_right_is_answered_with_the_right_one(verbs):
+def test_mistyped_name_gets_a_suggestion(verbs):
     verbs.do("topic", "create", "customers")
-    said = verbs.run("topic", "describe", "custommers")
-    assert (said.status, said.out) == (1, "")
-    assert said.err == "wirebroker: there is no topic custommers; did you mean customers?\n"
+    result = verbs.run("topic", "describe", "custommers")
+    assert (result.status, result.out) == (1, "")
+    assert result.err == "wirebroker: there is no topic custommers; did you mean customers?\n"
     other = verbs.run("topic", "delete", "zzz", "--yes")
     assert other.err == "wirebroker: there is no topic zzz\n"
 
@@ -116,24 +116,24 @@ def test_the_oldest_records_are_trimmed(verbs, served, flags, start):
     assert verbs.json("topic", "describe", name)[0]["partitions"][0]["start"] == start
 
 
-def test_trimming_wants_one_place_to_trim_to_and_partitions_that_are_there(verbs):
+def test_trim_needs_one_target_and_existing_partitions(verbs):
     verbs.do("topic", "create", "kept")
     assert verbs.run("topic", "trim", "kept").status == 2
     assert verbs.run("topic", "trim", "kept", "--all", "--before-offset", "1").status == 2
     assert verbs.run("topic", "trim", "kept", "--all", "-p", "x").status == 2
-    said = verbs.run("topic", "trim", "kept", "--all", "-p", "1")
-    assert said.err == "wirebroker: there is no partition 1: the topic has 1, from 0 on\n"
+    result = verbs.run("topic", "trim", "kept", "--all", "-p", "1")
+    assert result.err == "wirebroker: there is no partition 1: the topic has 1, from 0 on\n"
 
 
 @pytest.mark.parametrize("verb", ["delete", "describe", "trim", "alter"])
-def test_a_missing_topic_is_not_to_be_created_where_it_is_changed(verbs, verb):
+def test_changing_a_missing_topic_suggests_no_creation(verbs, verb):
     flags = {"trim": ["--all"], "alter": ["-p", "9"]}.get(verb, [])
-    said = verbs.run("topic", verb, "zzzz", *flags)
-    assert said == (1, "", "wirebroker: there is no topic zzzz\n")
+    result = verbs.run("topic", verb, "zzzz", *flags)
+    assert result == (1, "", "wirebroker: there is no topic zzzz\n")
 
 
-def test_a_missing_topic_is_to_be_created_where_records_go(verbs):
-    said = verbs.feed(b"a\n", "produce", "zzzz")
-    assert said.err == (
+def test_producing_to_a_missing_topic_suggests_creation(verbs):
+    result = verbs.feed(b"a\n", "produce", "zzzz")
+    assert result.err == (
         "wirebroker: there is no topic zzzz; `wirebroker topic create zzzz` creates it\n"
     )

@@ -18,41 +18,41 @@ def begun(verbs, name):
 
 def states(verbs, *flags):
     return {
-        each["transactional_id"]: each["state"]
-        for each in verbs.json("transaction", "list", *flags)
+        transaction["transactional_id"]: transaction["state"]
+        for transaction in verbs.json("transaction", "list", *flags)
     }
 
 
 def test_an_open_transaction_is_listed_and_described(verbs):
     producer = begun(verbs, "paying")
     assert states(verbs)["paying"] == "Ongoing"
-    found = verbs.json("transaction", "describe", "paying")
-    assert found["partitions"] == ["paying-1"]
-    assert (found["state"], found["coordinator_id"]) == ("Ongoing", 1)
-    assert found["open_ms"] >= 0
-    said = verbs.do("transaction", "describe", "paying")
-    assert said.lines[0].startswith("paying Ongoing, producer ")
-    assert said.lines[-1] == "  paying-1"
+    transaction = verbs.json("transaction", "describe", "paying")
+    assert transaction["partitions"] == ["paying-1"]
+    assert (transaction["state"], transaction["coordinator_id"]) == ("Ongoing", 1)
+    assert transaction["open_ms"] >= 0
+    result = verbs.do("transaction", "describe", "paying")
+    assert result.lines[0].startswith("paying Ongoing, producer ")
+    assert result.lines[-1] == "  paying-1"
     producer.commit_transaction(30)
     assert "paying" not in states(verbs, "--state", "Ongoing")
     assert states(verbs)["paying"] in {"PrepareCommit", "CompleteCommit"}
 
 
-def test_a_transaction_that_hangs_is_aborted_with_yes_alone(verbs):
+def test_hanging_transaction_is_aborted_only_with_yes(verbs):
     producer = begun(verbs, "hanging")
-    said = verbs.do("transaction", "abort", "hanging")
-    assert "nothing is changed: this aborts the transaction of hanging" in said.err
+    result = verbs.do("transaction", "abort", "hanging")
+    assert "nothing is changed: this aborts the transaction of hanging" in result.err
     assert states(verbs)["hanging"] == "Ongoing"
     assert verbs.do("transaction", "abort", "hanging", "--yes").lines == ["hanging is aborted"]
     assert states(verbs)["hanging"] == "Empty"
     with pytest.raises(KafkaException, match="fenced"):
         producer.commit_transaction(30)
-    said = verbs.run("transaction", "abort", "nobody's", "--yes")
-    assert (said.status, "there is none of that id" in said.err) == (1, True)
+    result = verbs.run("transaction", "abort", "nobody's", "--yes")
+    assert (result.status, "there is no such transactional id" in result.err) == (1, True)
 
 
-def test_what_is_not_there_is_said(verbs):
-    said = verbs.run("transaction", "describe", "nobody's")
-    assert (said.status, "there is none of that id" in said.err) == (1, True)
-    said = verbs.run("transaction", "list", "--state", "Sleeping")
-    assert (said.status, "there is no state Sleeping" in said.err) == (1, True)
+def test_missing_transaction_or_state_is_reported(verbs):
+    result = verbs.run("transaction", "describe", "nobody's")
+    assert (result.status, "there is no such transactional id" in result.err) == (1, True)
+    result = verbs.run("transaction", "list", "--state", "Sleeping")
+    assert (result.status, "there is no state Sleeping" in result.err) == (1, True)

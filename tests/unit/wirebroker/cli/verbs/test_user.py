@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 
-def test_users_are_made_changed_and_deleted(verbs):
-    said = verbs.feed(b"secret-1\n", "user", "set", "alice")
-    assert (said.status, said.out) == (0, "user alice logs in by SCRAM-SHA-512\n")
+def test_users_are_created_changed_and_deleted(verbs):
+    result = verbs.feed(b"secret-1\n", "user", "set", "alice")
+    assert (result.status, result.out) == (0, "user alice logs in by SCRAM-SHA-512\n")
     flags = ("--mechanism", "SCRAM-SHA-256", "--iterations", "8192")
     assert verbs.feed(b"secret-2", "user", "set", "alice", *flags).status == 0
     assert verbs.json("user", "list", "alice", "nobody") == [
@@ -13,15 +13,17 @@ def test_users_are_made_changed_and_deleted(verbs):
         {"name": "alice", "mechanism": "SCRAM-SHA-512", "iterations": 4096},
     ]
     verbs.do("user", "delete", "alice", "--mechanism", "SCRAM-SHA-256")
-    assert [each["mechanism"] for each in verbs.json("user", "list")] == ["SCRAM-SHA-512"]
+    assert [credential["mechanism"] for credential in verbs.json("user", "list")] == [
+        "SCRAM-SHA-512"
+    ]
     assert verbs.run("user", "delete", "alice", "--mechanism", "SCRAM-SHA-256").status == 1
     assert verbs.do("user", "delete", "alice").out == "user alice is deleted\n"
     assert verbs.json("user", "list") == []
 
 
-def test_mistakes_are_said_and_no_password_is(verbs):
+def test_errors_are_reported_without_passwords(verbs):
     assert verbs.feed(b"", "user", "set", "alice").status == 2
     assert verbs.run("user", "delete", "nobody").err == "wirebroker: there is no user nobody\n"
-    said = verbs.feed(b"hunter2\n", "user", "set", "")
-    assert said.status == 1
-    assert "hunter2" not in said.out + said.err
+    result = verbs.feed(b"hunter2\n", "user", "set", "")
+    assert result.status == 1
+    assert "hunter2" not in result.out + result.err

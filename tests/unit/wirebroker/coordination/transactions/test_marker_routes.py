@@ -97,22 +97,22 @@ def move(server: Server, topic: str, index: int, *, leader: int) -> Partition:
 
 def place(server: Server, topic: str, index: int, *, leader: int) -> None:
     replicas = broker_of(server).replicas
-    known = replicas.image.topics[topic]
-    partitions = dict(known.partitions)
+    topic_image = replicas.image.topics[topic]
+    partitions = dict(topic_image.partitions)
     partitions[index] = partition_image(index=index, leader=leader, replicas=(1, 2))
     topics = dict(replicas.image.topics)
-    topics[topic] = known._replace(partitions=partitions)
+    topics[topic] = topic_image._replace(partitions=partitions)
     replicas.image = replace(replicas.image, topics=topics)
 
 
-def writer_of(server: Server, others: OtherNodes) -> MarkerWriter:
+def writer_of(server: Server, other_nodes: OtherNodes) -> MarkerWriter:
     broker = broker_of(server)
     return MarkerWriter(
-        clock=SystemClock(), replicas=broker.replicas, groups=broker.groups, sender=others
+        clock=SystemClock(), replicas=broker.replicas, groups=broker.groups, sender=other_nodes
     )
 
 
-async def test_only_what_the_metadata_does_not_know_is_deleted(tmp_path):
+async def test_partition_unknown_to_the_metadata_counts_as_deleted(tmp_path):
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t", 2)
         routes = MarkerRoutes(broker_of(server).replicas)
@@ -120,42 +120,42 @@ async def test_only_what_the_metadata_does_not_know_is_deleted(tmp_path):
         assert routes.is_deleted("u", 0)
         assert not routes.is_deleted("t", 1)
         assert (routes.elsewhere("t", 1), routes.elsewhere("u", 0)) == (None, None)
-        assert routes.here("t", 1) is not None
+        assert routes.local_partition("t", 1) is not None
         move(server, "t", 1, leader=2)
         assert not routes.is_deleted("t", 1)
-        assert (routes.here("t", 1), routes.elsewhere("t", 1)) == (None, 2)
+        assert (routes.local_partition("t", 1), routes.elsewhere("t", 1)) == (None, 2)
         move(server, "t", 1, leader=-1)
-        assert (routes.here("t", 1), routes.elsewhere("t", 1)) == (None, None)
+        assert (routes.local_partition("t", 1), routes.elsewhere("t", 1)) == (None, None)
 
 
-async def test_markers_go_to_each_leader_until_it_has_taken_them(tmp_path, completed):
-    others = OtherNodes(
+async def test_markers_are_sent_to_each_leader_until_accepted(tmp_path, completed):
+    other_nodes = OtherNodes(
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None, ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NONE
     )
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t", 3)
         move(server, "t", 1, leader=2)
-        writer = writer_of(server, others)
+        writer = writer_of(server, other_nodes)
         effect: Any = Decided(("t", 0), ("t", 1), ("gone", 0))
         writer.begin(completed, effect)
         log = broker_of(server).replicas.find("t", b"", by_id=False)[0][0].log
         assert log.log_end_offset == 1, "what is led here needs no turn"
         assert not completed.is_complete
         await until(lambda: completed.is_complete)
-        assert others.sent == [(2, [("t", 1)])] * 4
+        assert other_nodes.sent == [(2, [("t", 1)])] * 4
         assert log.log_end_offset == 1
         await writer.stop()
 
 
-async def test_a_marker_follows_the_partition_to_its_next_leader(tmp_path, completed):
-    others = OtherNodes(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+async def test_marker_is_sent_to_the_next_leader(tmp_path, completed):
+    other_nodes = OtherNodes(ErrorCode.NOT_LEADER_OR_FOLLOWER)
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t")
         partition = move(server, "t", 0, leader=2)
-        writer = writer_of(server, others)
+        writer = writer_of(server, other_nodes)
         effect: Any = Decided(("t", 0))
         writer.begin(completed, effect)
-        await until(lambda: others.sent)
+        await until(lambda: other_nodes.sent)
         place(server, "t", 0, leader=1)
         lead(partition)
         await until(lambda: completed.is_complete)
@@ -163,9 +163,7 @@ async def test_a_marker_follows_the_partition_to_its_next_leader(tmp_path, compl
         await writer.stop()
 
 
-async def test_a_partition_without_a_leader_is_waited_for_and_let_go_when_deleted(
-    tmp_path, completed
-):
+async def test_marker_waits_for_a_leader_until_the_topic_is_deleted(tmp_path, completed):
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t")
         move(server, "t", 0, leader=-1)
@@ -181,7 +179,7 @@ async def test_a_partition_without_a_leader_is_waited_for_and_let_go_when_delete
         await writer.stop()
 
 
-async def test_of_a_partition_on_a_failed_disk_nothing_is_known(tmp_path):
+async def test_partition_on_a_failed_disk_is_unknown(tmp_path):
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t")
         writer = writer_of(server, OtherNodes())
@@ -192,7 +190,7 @@ async def test_of_a_partition_on_a_failed_disk_nothing_is_known(tmp_path):
         await writer.stop()
 
 
-async def test_of_a_partition_that_another_node_holds_nothing_is_known(tmp_path):
+async def test_partition_of_another_node_is_unknown(tmp_path):
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t")
         place(server, "t", 1, leader=2)  # the metadata names this node, which has no log
@@ -212,16 +210,16 @@ async def test_other_nodes_write_markers_over_the_wire(tmp_path):
             random=Random(1),
         )
         markers = RemoteMarkers({2: node}.get)
-        wanted = [("t", 0), ("t", 1), ("u", 0)]
-        assert await markers.send(2, MARKER, wanted) == {
+        partitions = [("t", 0), ("t", 1), ("u", 0)]
+        assert await markers.send(2, MARKER, partitions) == {
             ("t", 0): ErrorCode.NONE,
             ("t", 1): ErrorCode.NONE,
             ("u", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         }
         log = broker_of(server).replicas.find("t", b"", by_id=False)[0][1].log
         assert log.log_end_offset == 1
-        unknown = dict.fromkeys(wanted, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        assert await markers.send(3, MARKER, wanted) == unknown
+        unknown = dict.fromkeys(partitions, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        assert await markers.send(3, MARKER, partitions) == unknown
         await node.close()
-    lost = dict.fromkeys(wanted, ErrorCode.NETWORK_EXCEPTION)
-    assert await markers.send(2, MARKER, wanted) == lost
+    lost = dict.fromkeys(partitions, ErrorCode.NETWORK_EXCEPTION)
+    assert await markers.send(2, MARKER, partitions) == lost

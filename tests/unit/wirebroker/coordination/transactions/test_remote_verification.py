@@ -46,7 +46,7 @@ def verifier_of(server, remote) -> TransactionVerifier:
     )
 
 
-async def test_another_coordinator_is_asked(tmp_path):
+async def test_remote_coordinator_is_asked_to_verify(tmp_path):
     async with running(tmp_path) as server:
         remote = Remote(ErrorCode.NONE, ErrorCode.PRODUCER_FENCED, ErrorCode.NONE)
         ask: Any = verifier_of(server, remote).ask
@@ -58,7 +58,7 @@ async def test_another_coordinator_is_asked(tmp_path):
         assert remote.asked == [True, True, False]
 
 
-async def test_what_the_end_of_the_last_transaction_holds_up_is_added_after_it(tmp_path):
+async def test_adding_a_partition_is_retried_until_the_last_transaction_ended(tmp_path):
     async with running(tmp_path) as server:
         remote = Remote(ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.NONE)
         ask: Any = verifier_of(server, remote).ask
@@ -72,15 +72,15 @@ def metadata_with(leader: int):
     return SimpleNamespace(image=SimpleNamespace(topics={TRANSACTION_STATE: topic}))
 
 
-def test_the_coordinator_is_who_leads():
-    found = {
+def test_coordinator_is_the_partition_leader():
+    coordinators = {
         leader: RemoteVerification(1, metadata_with(leader), lambda _: None).coordinator("id")
         for leader in (NO_LEADER, 1, 2)
     }
-    assert found == {NO_LEADER: None, 1: None, 2: 2}
+    assert coordinators == {NO_LEADER: None, 1: None, 2: 2}
 
 
-async def test_it_is_asked_over_the_wire(tmp_path):
+async def test_verification_is_requested_over_the_network(tmp_path):
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t", 1)
         await create_topic(client, "u", 1)
@@ -92,9 +92,9 @@ async def test_it_is_asked_over_the_wire(tmp_path):
             random=Random(1),
         )
         remote = RemoteVerification(1, broker_of(server).metadata, {2: node}.get)
-        found = await remote.ask(2, CLAIM, verify_only=True)
+        errors = await remote.ask(2, CLAIM, verify_only=True)
         # There is no transaction and no coordinator yet.
-        assert found == dict.fromkeys(CLAIM.partitions, ErrorCode.NOT_COORDINATOR)
+        assert errors == dict.fromkeys(CLAIM.partitions, ErrorCode.NOT_COORDINATOR)
         lost = dict.fromkeys(CLAIM.partitions, ErrorCode.NETWORK_EXCEPTION)
         assert await remote.ask(3, CLAIM, verify_only=True) == lost
         await node.close()

@@ -43,7 +43,7 @@ class Client:
         # With the current time; otherwise markers would be in separate segments (log.roll.ms).
         ask = self.id.produce(values, timestamp_ms=self.broker.clock.now_ms())
         answer = await self.raw.ask(*ask)
-        errors = [each.error_code for each in answer.responses[0].partition_responses]
+        errors = [partition.error_code for partition in answer.responses[0].partition_responses]
         return errors[0] if len(set(errors)) == 1 else errors
 
     async def commit_offset(self, offset):
@@ -88,8 +88,8 @@ class Client:
 
     def markers(self, index=0, topic="a"):
         log = self.log(index, topic)
-        found = log.read(0, 1 << 20, up_to_offset=log.log_end_offset)
-        data = b"" if found.slice is None else found.slice.read()
+        result = log.read(0, 1 << 20, up_to_offset=log.log_end_offset)
+        data = b"" if result.slice is None else result.slice.read()
         return sum(header.is_control for _, header in iterate_batches(data))
 
 
@@ -107,7 +107,9 @@ async def with_groups(client):
 
 
 @pytest.mark.parametrize("durability", ["os", "fsync"])
-async def test_each_partition_gets_one_marker_and_each_end_a_new_epoch(tmp_path, durability):
+async def test_each_partition_gets_one_marker_and_each_transaction_a_new_epoch(
+    tmp_path, durability
+):
     async with broker(tmp_path, wirebroker_durability=durability) as client:
         await create_topic(client.raw, "a", 2)
         await client.init()
@@ -120,7 +122,7 @@ async def test_each_partition_gets_one_marker_and_each_end_a_new_epoch(tmp_path,
             assert client.log().last_stable_offset == client.log().log_end_offset
 
 
-async def test_many_partitions_are_told_by_a_task_and_all_are(tmp_path):
+async def test_markers_for_many_partitions_are_written_by_a_task(tmp_path):
     async with broker(tmp_path) as client:
         await create_topic(client.raw, "a", 120)
         await client.init()
@@ -130,7 +132,7 @@ async def test_many_partitions_are_told_by_a_task_and_all_are(tmp_path):
         assert [client.markers(index) for index in range(120)] == [1] * 120
 
 
-async def test_a_decision_that_a_stop_comes_after_is_carried_out_by_the_next_start(tmp_path):
+async def test_prepared_commit_is_completed_after_a_restart(tmp_path):
     async with broker(tmp_path) as client:
         await create_topic(client.raw, "a", 1)
         await client.init()
@@ -149,7 +151,7 @@ async def test_a_decision_that_a_stop_comes_after_is_carried_out_by_the_next_sta
         assert await client.produce(0) == 0
 
 
-async def test_a_partition_that_fails_to_load_in_any_way_is_nobodys(tmp_path, monkeypatch, caplog):
+async def test_partition_that_fails_to_load_has_no_coordinator(tmp_path, monkeypatch, caplog):
     def fail(*_):
         raise ValueError("a fault of the code")
 
@@ -157,13 +159,13 @@ async def test_a_partition_that_fails_to_load_in_any_way_is_nobodys(tmp_path, mo
         await client.init()
     monkeypatch.setattr(TransactionShard, "replay", fail)
     async with broker(tmp_path) as client:
-        await until(lambda: "cannot be loaded" in caplog.text)
+        await until(lambda: "cannot load" in caplog.text)
         request = {"transactional_id": "t", "transaction_timeout_ms": 60_000}
         answer = await client.raw.ask(ApiKey.INIT_PRODUCER_ID, 5, request)
         assert answer.error_code == ErrorCode.NOT_COORDINATOR
 
 
-async def test_many_decided_transactions_are_ended_in_turns(tmp_path):
+async def test_many_prepared_transactions_complete_in_slices(tmp_path):
     class Slow:
         """Each clock reading takes 2 ms."""
 
@@ -185,18 +187,20 @@ async def test_many_decided_transactions_are_ended_in_turns(tmp_path):
         )
         decided = first.prepared(is_commit=True, now_ms=1, client_version=2, next_producer_id=-1)
         for index in range(20):
-            each = decided._replace(transactional_id=f"t{index}", producer_id=100 + index)
-            engine.run(lambda shard, *_, each=each: shard.move(each))
+            transaction = decided._replace(transactional_id=f"t{index}", producer_id=100 + index)
+            engine.run(lambda shard, *_, transaction=transaction: shard.move(transaction))
         client.broker.transactions.markers._clock = Slow()
-        engine.run(lambda shard, _, moment: shard.on_loaded(moment))
+        engine.run(lambda shard, _, now: shard.on_loaded(now))
         assert 0 < client.markers() < 20
         await until(lambda: client.markers() == 20)
-        states = {name: each.state.label for name, each in engine.machine.recorded.items()}
+        states = {
+            name: transaction.state.label for name, transaction in engine.machine.recorded.items()
+        }
         assert states.pop("t") == "Empty"
         assert set(states.values()) == {"CompleteCommit"}
 
 
-async def test_an_open_transaction_goes_on_after_a_restart(tmp_path):
+async def test_open_transaction_survives_a_restart(tmp_path):
     async with broker(tmp_path) as client:
         await create_topic(client.raw, "a", 1)
         await with_groups(client)
@@ -220,7 +224,7 @@ async def test_an_open_transaction_goes_on_after_a_restart(tmp_path):
         assert client.log().last_stable_offset == 3
 
 
-async def test_a_transaction_that_takes_too_long_is_aborted(tmp_path):
+async def test_timed_out_transaction_is_aborted(tmp_path):
     interval = "transaction.abort.timed.out.transaction.cleanup.interval.ms"
     async with broker(tmp_path, **{interval: "5"}) as client:
         await create_topic(client.raw, "a", 1)
@@ -235,9 +239,7 @@ async def test_a_transaction_that_takes_too_long_is_aborted(tmp_path):
 
 
 @pytest.mark.parametrize("is_timeout", [True, False])
-async def test_a_transaction_ends_while_no_producer_id_can_be_had(
-    tmp_path, monkeypatch, is_timeout
-):
+async def test_transaction_ends_without_a_new_producer_id(tmp_path, monkeypatch, is_timeout):
     async def fail(_supply):
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
 
@@ -259,7 +261,7 @@ async def test_a_transaction_ends_while_no_producer_id_can_be_had(
         assert client.markers() == 1
 
 
-async def test_a_partition_that_knows_a_later_epoch_keeps_no_marker_from_the_others(tmp_path):
+async def test_fenced_marker_does_not_block_other_partitions(tmp_path):
     async with broker(tmp_path) as client:
         await create_topic(client.raw, "a", 5)
         await client.init()
@@ -278,7 +280,7 @@ async def test_a_partition_that_knows_a_later_epoch_keeps_no_marker_from_the_oth
         assert all(log.last_stable_offset == log.log_end_offset for log in logs)
 
 
-async def test_a_partition_that_was_deleted_is_told_nothing(tmp_path):
+async def test_deleted_partition_gets_no_marker(tmp_path):
     async with broker(tmp_path) as client:
         await create_topic(client.raw, "a", 1)
         await create_topic(client.raw, "b", 1)
@@ -291,7 +293,7 @@ async def test_a_partition_that_was_deleted_is_told_nothing(tmp_path):
         assert client.markers() == 1
 
 
-async def test_no_client_adds_an_internal_topic_to_its_transaction(tmp_path):
+async def test_internal_topic_cannot_be_added_to_a_transaction(tmp_path):
     async with broker(tmp_path) as client:
         await create_topic(client.raw, "a", 1)
         await client.init()
@@ -305,8 +307,8 @@ async def test_no_client_adds_an_internal_topic_to_its_transaction(tmp_path):
         }
         answer = await client.raw.ask(ApiKey.ADD_PARTITIONS_TO_TXN, 3, request)
         errors = {
-            each.name: each.results_by_partition[0].partition_error_code
-            for each in answer.results_by_topic_v3_and_below
+            topic.name: topic.results_by_partition[0].partition_error_code
+            for topic in answer.results_by_topic_v3_and_below
         }
         assert errors == {
             "a": ErrorCode.OPERATION_NOT_ATTEMPTED,
@@ -315,7 +317,7 @@ async def test_no_client_adds_an_internal_topic_to_its_transaction(tmp_path):
         assert client.state() == "Empty"
 
 
-async def test_while_a_marker_waits_the_next_transaction_does_too(tmp_path):
+async def test_next_transaction_waits_for_pending_markers(tmp_path):
     async with broker(tmp_path) as client:
         await create_topic(client.raw, "a", 2)
         await client.init()
@@ -331,7 +333,7 @@ async def test_while_a_marker_waits_the_next_transaction_does_too(tmp_path):
         assert client.markers() == 1
 
 
-async def test_a_producer_that_tries_while_markers_are_written_is_let_in_soon(tmp_path):
+async def test_produce_during_marker_writes_succeeds_soon(tmp_path):
     longest = "add.partitions.to.txn.retry.backoff.max.ms"
     async with broker(tmp_path, **{longest: "30000"}) as client:
         await create_topic(client.raw, "a", 2)
@@ -340,14 +342,14 @@ async def test_a_producer_that_tries_while_markers_are_written_is_let_in_soon(tm
         partitions, _ = client.broker.replicas.find("a", b"", by_id=False)
         async with partitions[0].append_lock:
             assert await client.end() == 0
-            begun = asyncio.create_task(client.produce(1))
+            producing = asyncio.create_task(client.produce(1))
             for _ in range(100):
                 await next_turn()
-            assert not begun.done()
-        assert await begun == 0
+            assert not producing.done()
+        assert await producing == 0
 
 
-async def test_an_administrator_ends_what_a_group_has_pending(tmp_path):
+async def test_write_txn_markers_completes_pending_offset_commits(tmp_path):
     async with broker(tmp_path) as client:
         await create_topic(client.raw, "a", 1)
         await with_groups(client)
@@ -363,14 +365,14 @@ async def test_an_administrator_ends_what_a_group_has_pending(tmp_path):
         }
         answer = await client.raw.ask(ApiKey.WRITE_TXN_MARKERS, 1, {"markers": [marker]})
         [topic] = answer.markers[0].topics
-        assert [each.error_code for each in topic.partitions] == [
+        assert [partition.error_code for partition in topic.partitions] == [
             0,
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ]
         assert await client.committed() == 5
 
 
-async def test_a_completion_that_cannot_be_recorded_is_tried_again(tmp_path):
+async def test_failed_completion_record_is_retried(tmp_path):
     async with broker(tmp_path) as client:
         await create_topic(client.raw, "a", 2)
         await client.init()
@@ -389,7 +391,7 @@ async def test_a_completion_that_cannot_be_recorded_is_tried_again(tmp_path):
         assert client.markers() == 1
 
 
-async def test_ids_that_nobody_uses_are_forgotten(tmp_path):
+async def test_unused_transactional_ids_expire(tmp_path):
     async with broker(tmp_path, **{"transactional.id.expiration.ms": "1"}) as client:
         await client.init()
         await until(lambda: client.broker.clock.now_ms() > _updated(client) + 1)
@@ -401,7 +403,7 @@ def _updated(client):
     return client.broker.transactions.shard_of("t").find("t").updated_ms
 
 
-async def test_read_committed_shows_no_part_of_an_open_transaction(tmp_path):
+async def test_read_committed_hides_open_transactions(tmp_path):
     async with broker(tmp_path) as client:
         await create_topic(client.raw, "a", 1)
         await client.init()

@@ -42,7 +42,7 @@ async def settle() -> None:
         await next_turn()
 
 
-async def test_what_does_not_fit_waits() -> None:
+async def test_requests_beyond_the_capacity_wait() -> None:
     clients = Clients()
     tasks = [clients.begin(f"{number}", HALF) for number in range(6)]
     await settle()
@@ -54,7 +54,7 @@ async def test_what_does_not_fit_waits() -> None:
     assert clients.most_bytes == MOST_BYTES
 
 
-async def test_one_that_is_larger_than_all_room_is_served_alone() -> None:
+async def test_request_larger_than_the_capacity_is_served_alone() -> None:
     clients = Clients()
     (small, small_end) = clients.begin("small", 1)
     (large, large_end) = clients.begin("large", 10 * MOST_BYTES)
@@ -70,7 +70,7 @@ async def test_one_that_is_larger_than_all_room_is_served_alone() -> None:
     assert clients.served == ["small", "large", "later"]
 
 
-async def test_addresses_take_turns() -> None:
+async def test_addresses_are_served_round_robin() -> None:
     clients = Clients()
     tasks = [clients.begin(f"many {number}", MOST_BYTES) for number in range(10)]
     tasks.append(clients.begin("other", MOST_BYTES, "10.0.0.2"))
@@ -83,7 +83,7 @@ async def test_addresses_take_turns() -> None:
 
 
 @pytest.mark.parametrize("turns", [0, 1, 2])
-async def test_one_that_is_given_up_leaves_its_room_to_others(turns: int) -> None:
+async def test_cancelled_request_frees_its_capacity(turns: int) -> None:
     clients = Clients()
     first, end = clients.begin("first", MOST_BYTES)
     given_up, _ = clients.begin("given up", MOST_BYTES)

@@ -17,17 +17,17 @@ def new_budget(limit_bytes: int) -> MemoryBudget:
     return MemoryBudget(limit_bytes, schedule=lambda callback: callback())
 
 
-def test_everybody_may_receive_while_the_budget_lasts():
+def test_all_may_receive_below_the_memory_budget():
     budget = new_budget(100)
-    one, two = Frames(), Frames()
-    budget.began_large(one)
-    budget.began_large(two)
+    first, second = Frames(), Frames()
+    budget.began_large(first)
+    budget.began_large(second)
     budget.add(99)
-    assert budget.may_receive(one)
-    assert budget.may_receive(two)
+    assert budget.may_receive(first)
+    assert budget.may_receive(second)
 
 
-def test_only_the_oldest_goes_on_when_the_budget_is_used_up():
+def test_only_the_oldest_continues_when_the_budget_is_exhausted():
     budget = new_budget(100)
     old, young = Frames(), Frames()
     budget.began_large(old)
@@ -41,27 +41,27 @@ def test_only_the_oldest_goes_on_when_the_budget_is_used_up():
 def test_the_next_oldest_is_woken_when_the_oldest_has_ended():
     budget = new_budget(100)
     frames = [Frames() for _ in range(3)]
-    for each in frames:
-        budget.began_large(each)
+    for frame in frames:
+        budget.began_large(frame)
         budget.add(100)
     budget.wait(frames[1])
     budget.wait(frames[2])
     budget.add(-100)
     budget.ended_large(frames[0])
-    assert [each.wake_ups for each in frames] == [0, 1, 0]
+    assert [frame.wake_ups for frame in frames] == [0, 1, 0]
     budget.check()
 
 
-def test_all_are_woken_when_there_is_room_again():
+def test_all_are_woken_when_memory_is_available_again():
     budget = new_budget(100)
     frames = [Frames() for _ in range(3)]
-    for each in frames:
-        budget.began_large(each)
+    for frame in frames:
+        budget.began_large(frame)
     budget.add(120)
     budget.wait(frames[1])
     budget.wait(frames[2])
     budget.add(-30)
-    assert [each.wake_ups for each in frames] == [0, 1, 1]
+    assert [frame.wake_ups for frame in frames] == [0, 1, 1]
     budget.check()
 
 
@@ -70,28 +70,28 @@ def test_any_order_of_events_ends_with_all_frames_received(request):
     for _ in range(50):
         budget = new_budget(1000)
         missing = {Frames(): source.randint(1, 900) for _ in range(10)}
-        held = dict.fromkeys(missing, 0)
-        seen = dict.fromkeys(missing, 0)
+        received = dict.fromkeys(missing, 0)
+        wake_ups_seen = dict.fromkeys(missing, 0)
         waiting: set[Frames] = set()
-        for each in missing:
-            budget.began_large(each)
+        for frame in missing:
+            budget.began_large(frame)
         while missing:
-            runnable = [each for each in missing if each not in waiting]
+            runnable = [frame for frame in missing if frame not in waiting]
             assert runnable, "all wait for each other"
-            each = source.choice(runnable)
-            if not budget.may_receive(each):
-                seen[each] = each.wake_ups
-                budget.wait(each)
-                waiting.add(each)
+            frame = source.choice(runnable)
+            if not budget.may_receive(frame):
+                wake_ups_seen[frame] = frame.wake_ups
+                budget.wait(frame)
+                waiting.add(frame)
                 continue
-            count = min(missing[each], source.randint(1, 300))
-            missing[each] -= count
-            held[each] += count
+            count = min(missing[frame], source.randint(1, 300))
+            missing[frame] -= count
+            received[frame] += count
             budget.add(count)
-            if not missing[each]:
-                budget.add(-held[each])
-                budget.ended_large(each)
-                del missing[each]
-            waiting = {other for other in waiting if other.wake_ups == seen[other]}
+            if not missing[frame]:
+                budget.add(-received[frame])
+                budget.ended_large(frame)
+                del missing[frame]
+            waiting = {other for other in waiting if other.wake_ups == wake_ups_seen[other]}
             budget.check()
         assert budget.used_bytes == 0

@@ -47,15 +47,15 @@ class Quorum:
         self.active.update(dict.fromkeys(known_to, address))
 
     def _describe(self, address):
-        def describe(asked):
-            assert asked.body.endpoint_type == 2
+        def describe(request):
+            assert request.body.endpoint_type == 2
             brokers = [
-                {"broker_id": number, "host": each.host, "port": each.port}
-                for number, each in enumerate(CONTROLLERS, 1)
+                {"broker_id": number, "host": controller.host, "port": controller.port}
+                for number, controller in enumerate(CONTROLLERS, 1)
             ]
             active = self.active[address]
             number = -1 if active is None else CONTROLLERS.index(active) + 1
-            asked.answer(
+            request.answer(
                 {
                     "endpoint_type": 2,
                     "cluster_id": "the-cluster",
@@ -67,12 +67,12 @@ class Quorum:
         return describe
 
     def _serve(self, address):
-        def serve(asked):
+        def serve(request):
             if self.active[address] == address:
                 self.served.append(address)
-                asked.answer({"error_code": 0})
+                request.answer({"error_code": 0})
             else:
-                asked.answer({"error_code": ErrorCode.NOT_CONTROLLER})
+                request.answer({"error_code": ErrorCode.NOT_CONTROLLER})
 
         return serve
 
@@ -102,7 +102,7 @@ async def test_any_controller_leads_to_the_active_one():
     await controller.close()
 
 
-async def test_another_active_controller_is_found_when_the_last_one_says_that_it_is_not():
+async def test_new_active_controller_is_found_after_not_controller():
     quorum = Quorum()
     controller = quorum.way_to_it(*CONTROLLERS)
     await heartbeat(controller)
@@ -112,7 +112,7 @@ async def test_another_active_controller_is_found_when_the_last_one_says_that_it
     await controller.close()
 
 
-async def test_another_active_controller_is_found_when_the_last_one_is_gone():
+async def test_new_active_controller_is_found_after_a_disconnect():
     quorum = Quorum()
     controller = quorum.way_to_it(ONE)  # the others are known from its response
     await heartbeat(controller)
@@ -124,7 +124,7 @@ async def test_another_active_controller_is_found_when_the_last_one_is_gone():
     await controller.close()
 
 
-async def test_those_that_came_later_are_asked_when_nobody_else_is_left():
+async def test_later_known_controllers_are_asked_last():
     quorum = Quorum()
     later: list[PeerAddress] = []
     quorum.peers[OLD].answers[ApiKey.DESCRIBE_CLUSTER] = quorum._describe(THREE)
@@ -140,7 +140,7 @@ async def test_those_that_came_later_are_asked_when_nobody_else_is_left():
     await controller.close()
 
 
-async def test_a_controller_that_lags_is_not_believed_when_another_knows_better():
+async def test_newer_controller_information_overrides_a_lagging_one():
     quorum = Quorum()
     controller = quorum.way_to_it(*CONTROLLERS)
     await heartbeat(controller)
@@ -167,7 +167,7 @@ async def test_an_election_is_waited_for():
     await controller.close()
 
 
-async def test_who_never_finds_it_is_told_what_the_last_answers_were():
+async def test_failed_search_reports_the_last_responses():
     quorum = Quorum()
     quorum.elect(None)
     controller = quorum.way_to_it(ONE, PeerAddress("nowhere", 9093))
@@ -181,15 +181,15 @@ async def test_who_never_finds_it_is_told_what_the_last_answers_were():
     await controller.close()
 
 
-async def test_a_request_is_repeated_though_it_may_have_been_carried_out():
+async def test_request_is_repeated_even_if_it_may_have_been_executed():
     quorum = Quorum()
     controller = quorum.way_to_it(ONE)
     answers = quorum.peers[ONE].answers
     serve = answers[ApiKey.BROKER_HEARTBEAT]
 
-    def drop_once(asked):
+    def drop_once(request):
         answers[ApiKey.BROKER_HEARTBEAT] = serve
-        asked.link.drop()
+        request.link.drop()
 
     answers[ApiKey.BROKER_HEARTBEAT] = drop_once
     await heartbeat(controller)
@@ -201,7 +201,7 @@ async def test_a_request_is_repeated_though_it_may_have_been_carried_out():
     await controller.close()
 
 
-async def test_what_trying_again_does_not_mend_is_told_at_once():
+async def test_permanent_error_is_reported_at_once():
     quorum = Quorum()
     del quorum.peers[ONE].versions[ApiKey.BROKER_HEARTBEAT]
     controller = quorum.way_to_it(ONE)
@@ -210,16 +210,18 @@ async def test_what_trying_again_does_not_mend_is_told_at_once():
     await controller.close()
 
 
-async def test_all_who_ask_at_once_look_once():
+async def test_concurrent_requests_share_one_search():
     quorum = Quorum()
     controller = quorum.way_to_it(THREE)
     await asyncio.gather(*(heartbeat(controller) for _ in range(5)))
-    looked = [each for each in quorum.peers[THREE].link.asked if each.key.name != "API_VERSIONS"]
+    looked = [
+        request for request in quorum.peers[THREE].link.asked if request.key.name != "API_VERSIONS"
+    ]
     assert len(looked) == 1
     await controller.close()
 
 
-async def test_what_a_follower_learns_is_taken_over():
+async def test_controller_learned_by_a_follower_is_used():
     quorum = Quorum()
     quorum.elect(TWO)
     controller = quorum.way_to_it(ONE)
@@ -230,13 +232,13 @@ async def test_what_a_follower_learns_is_taken_over():
     await controller.close()
 
 
-async def test_controllers_that_are_no_more_are_left():
+async def test_removed_controllers_are_no_longer_used():
     quorum = Quorum()
     controller = quorum.way_to_it(ONE)
     controller.learn(2, OLD)
     await heartbeat(controller)
     assert quorum.served == [OLD]
-    quorum.peers[OLD].answers[ApiKey.BROKER_HEARTBEAT] = lambda asked: asked.answer(
+    quorum.peers[OLD].answers[ApiKey.BROKER_HEARTBEAT] = lambda request: request.answer(
         {"error_code": ErrorCode.NOT_CONTROLLER}
     )
     await heartbeat(controller)
@@ -245,9 +247,9 @@ async def test_controllers_that_are_no_more_are_left():
     await controller.close()
 
 
-async def test_an_error_of_the_one_that_is_asked_is_told():
+async def test_error_of_the_queried_controller_is_reported():
     quorum = Quorum()
-    quorum.peers[ONE].answers[ApiKey.DESCRIBE_CLUSTER] = lambda asked: asked.answer(
+    quorum.peers[ONE].answers[ApiKey.DESCRIBE_CLUSTER] = lambda request: request.answer(
         {"error_code": ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "error_message": "no"}
     )
     controller = quorum.way_to_it(ONE)
@@ -256,24 +258,26 @@ async def test_an_error_of_the_one_that_is_asked_is_told():
     await controller.close()
 
 
-async def test_looking_ends_in_time():
+async def test_search_ends_at_its_timeout():
     quorum = Quorum()
     quorum.peers[ONE].hangs = True
     controller = quorum.way_to_it(ONE)
-    with pytest.raises(CannotConnectError, match=r"nobody has said within 0\.01 s"):
+    with pytest.raises(CannotConnectError, match=r"no active controller found within 0\.01 s"):
         await controller.find(0.01)
     await controller.close()
 
 
-async def test_brokers_are_taken_for_controllers_only_if_all_say_that_they_are_brokers():
+async def test_not_controllers_error_needs_all_addresses_to_be_brokers():
     quorum = Quorum()
     for address in (ONE, TWO):
-        quorum.peers[address].answers[ApiKey.DESCRIBE_CLUSTER] = lambda asked: asked.answer(
+        quorum.peers[address].answers[ApiKey.DESCRIBE_CLUSTER] = lambda request: request.answer(
             {"error_code": ErrorCode.MISMATCHED_ENDPOINT_TYPE, "error_message": "no"}
         )
     quorum.active[THREE] = None
     controller = quorum.way_to_it(ONE, TWO)
-    with pytest.raises(NotControllersError, match="c1:9093 is where a broker listens to clients"):
+    with pytest.raises(
+        NotControllersError, match="c1:9093 is a client listener, not a controller listener"
+    ):
         await controller.find(1.0)
     await controller.close()
     controller = quorum.way_to_it(ONE, TWO, THREE)
@@ -285,11 +289,11 @@ async def test_brokers_are_taken_for_controllers_only_if_all_say_that_they_are_b
     await controller.close()
 
 
-async def test_a_broker_tells_nothing_about_controllers():
+async def test_broker_response_without_controllers_is_an_error():
     quorum = Quorum()
-    quorum.peers[ONE].answers[ApiKey.DESCRIBE_CLUSTER] = lambda asked: asked.answer({})
+    quorum.peers[ONE].answers[ApiKey.DESCRIBE_CLUSTER] = lambda request: request.answer({})
     controller = quorum.way_to_it(ONE)
-    with pytest.raises(CannotConnectError, match="tells nothing about controllers"):
+    with pytest.raises(CannotConnectError, match="its response does not describe controllers"):
         await controller.find(1.0)
     await controller.close()
 
@@ -313,18 +317,18 @@ def answer_of(key, fields):
         ),
     ],
 )
-def test_an_error_is_found_wherever_it_stands(key, fields, is_there):
+def test_error_code_is_found_at_any_level_of_a_response(key, fields, is_there):
     assert has_error(answer_of(key, fields), ErrorCode.NOT_CONTROLLER) == is_there
 
 
-async def test_an_answer_that_is_still_to_come_is_not_waited_for_when_it_is_cut_off():
+async def test_abort_fails_a_pending_request_at_once():
     quorum = Quorum()
     controller = quorum.way_to_it(ONE)
     await heartbeat(controller)
-    asked = asyncio.Event()
-    quorum.peers[ONE].answers[ApiKey.BROKER_HEARTBEAT] = lambda _: asked.set()
+    received = asyncio.Event()
+    quorum.peers[ONE].answers[ApiKey.BROKER_HEARTBEAT] = lambda _: received.set()
     request = asyncio.create_task(heartbeat(controller, is_repeatable=False))
-    await asked.wait()
+    await received.wait()
     controller.abort()
     with pytest.raises(ConnectionLostError, match="closed by us"):
         await request

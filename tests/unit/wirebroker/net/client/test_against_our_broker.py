@@ -26,7 +26,7 @@ def node_of(server, **settings):
     )
 
 
-async def test_what_is_produced_is_fetched_without_a_copy(tmp_path):
+async def test_produced_records_are_fetched_without_a_copy(tmp_path):
     async with running(tmp_path) as server:
         node = node_of(server)
         topic = {"name": "t", "num_partitions": 1, "replication_factor": 1}
@@ -38,18 +38,18 @@ async def test_what_is_produced_is_fetched_without_a_copy(tmp_path):
             ApiKey.PRODUCE, {"acks": -1, "timeout_ms": 5000, "topic_data": [data]}
         )
         assert produced.responses[0].partition_responses[0].error_code == 0
-        wanted = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1 << 20}
+        partition = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1 << 20}
         fetched = await node.request(
             ApiKey.FETCH,
-            {"max_bytes": 1 << 20, "topics": [{"topic_id": topic_id, "partitions": [wanted]}]},
+            {"max_bytes": 1 << 20, "topics": [{"topic_id": topic_id, "partitions": [partition]}]},
         )
-        found = fetched.responses[0].partitions[0].records
-        assert isinstance(found, memoryview)
-        assert values_in(bytes(found)) == [b"a" * 300_000, b"b" * 300_000]
+        fetched_records = fetched.responses[0].partitions[0].records
+        assert isinstance(fetched_records, memoryview)
+        assert values_in(bytes(fetched_records)) == [b"a" * 300_000, b"b" * 300_000]
         await node.close()
 
 
-async def test_it_comes_back_when_the_broker_does(tmp_path):
+async def test_node_reconnects_when_the_broker_restarts(tmp_path):
     async with running(tmp_path) as server:
         node = node_of(server)
         await node.request(ApiKey.METADATA, {"topics": []})
@@ -59,11 +59,11 @@ async def test_it_comes_back_when_the_broker_does(tmp_path):
         await node.request(ApiKey.METADATA, {"topics": []})
     async with running(tmp_path, settings={"listeners": f"PLAINTEXT://127.0.0.1:{port}"}):
         answer = await node.request(ApiKey.METADATA, {"topics": []})
-        assert [each.port for each in answer.brokers] == [port]
+        assert [broker.port for broker in answer.brokers] == [port]
         await node.close()
 
 
-async def test_it_knows_what_the_broker_speaks_and_where_it_stands_itself(tmp_path):
+async def test_connection_knows_broker_versions_and_its_own_address(tmp_path):
     async with running(tmp_path) as server:
         connection = await PeerConnection.open(
             PeerAddress(*server.address),
@@ -75,12 +75,12 @@ async def test_it_knows_what_the_broker_speaks_and_where_it_stands_itself(tmp_pa
         assert connection.version_of(ApiKey.FETCH) == 18
         with pytest.raises(UnsupportedVersionError):
             connection.version_of(ApiKey.VOTE)
-        finalized = {each.name for each in connection.versions.answer.finalized_features}
+        finalized = {feature.name for feature in connection.versions.answer.finalized_features}
         assert "metadata.version" in finalized
         await connection.close()
 
 
-async def test_a_name_that_is_none_is_told_as_such():
+async def test_unknown_host_is_reported():
     node = Node(
         PeerAddress("no-such-host.invalid", 9092),
         dialer=TcpDialer(),

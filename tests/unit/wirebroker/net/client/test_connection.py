@@ -40,20 +40,22 @@ def begun(coroutine):
 # -- versions --
 
 
-async def test_a_request_goes_out_in_the_highest_version_that_both_speak():
+async def test_request_uses_the_highest_common_version():
     peer = Peer()
     peer.versions[ApiKey.HEARTBEAT] = peer.versions[ApiKey.HEARTBEAT]._replace(max_version=3)
-    peer.answers[ApiKey.HEARTBEAT] = lambda asked: asked.answer({"throttle_time_ms": asked.version})
+    peer.answers[ApiKey.HEARTBEAT] = lambda request: request.answer(
+        {"throttle_time_ms": request.version}
+    )
     connection = await opened(peer)
     assert (await heartbeat(connection)).throttle_time_ms == 3
-    asked = peer.link.asked[-1]
-    assert (asked.client_id, asked.body.group_id) == ("tests", "g")
+    request = peer.link.asked[-1]
+    assert (request.client_id, request.body.group_id) == ("tests", "g")
     assert connection.version_of(ApiKey.HEARTBEAT, at_most=1) == 1
 
 
 async def test_a_body_may_depend_on_the_version():
     peer = Peer()
-    peer.answers[ApiKey.HEARTBEAT] = lambda asked: asked.answer({})
+    peer.answers[ApiKey.HEARTBEAT] = lambda request: request.answer({})
     connection = await opened(peer)
     await connection.request(
         ApiKey.HEARTBEAT, lambda version: {"generation_id": version}, at_most=2
@@ -61,38 +63,38 @@ async def test_a_body_may_depend_on_the_version():
     assert peer.link.asked[-1].body.generation_id == 2
 
 
-async def test_a_request_that_the_peer_does_not_speak_is_not_sent():
+async def test_unsupported_request_is_not_sent():
     peer = Peer()
     del peer.versions[ApiKey.HEARTBEAT]
     connection = await opened(peer)
-    with pytest.raises(UnsupportedVersionError, match="no version of HEARTBEAT") as caught:
+    with pytest.raises(UnsupportedVersionError, match="no common version of HEARTBEAT") as caught:
         await heartbeat(connection)
     assert not caught.value.may_have_arrived
     assert connection.is_open
 
 
-async def test_an_older_peer_is_asked_for_its_versions_again_in_a_version_that_it_knows():
+async def test_api_versions_is_repeated_in_a_version_the_peer_knows():
     peer = Peer()
     tell = peer.answers[ApiKey.API_VERSIONS]
     peer.versions[ApiKey.API_VERSIONS] = peer.versions[ApiKey.API_VERSIONS]._replace(max_version=2)
 
-    def answer(asked):
-        if asked.version <= 2:
-            tell(asked)
+    def answer(request):
+        if request.version <= 2:
+            tell(request)
             return
-        known = [{"api_key": 18, "min_version": 0, "max_version": 2}]
-        told = {"error_code": 35, "api_keys": known}
-        asked.answer_bytes(encode_response(ApiKey.API_VERSIONS, 0, told))
+        api_keys = [{"api_key": 18, "min_version": 0, "max_version": 2}]
+        response = {"error_code": 35, "api_keys": api_keys}
+        request.answer_bytes(encode_response(ApiKey.API_VERSIONS, 0, response))
 
     peer.answers[ApiKey.API_VERSIONS] = answer
     connection = await opened(peer)
-    assert [asked.version for asked in peer.link.asked] == [5, 2]
+    assert [sent.version for sent in peer.link.asked] == [5, 2]
     assert connection.version_of(ApiKey.HEARTBEAT) == 4
 
 
-async def test_a_peer_that_refuses_to_tell_its_versions_is_not_connected():
+async def test_api_versions_error_fails_the_connection():
     peer = Peer()
-    peer.answers[ApiKey.API_VERSIONS] = lambda asked: asked.answer({"error_code": 4242})
+    peer.answers[ApiKey.API_VERSIONS] = lambda request: request.answer({"error_code": 4242})
     with pytest.raises(CannotConnectError, match="answered with error 4242"):
         await opened(peer)
     assert peer.link.is_closed
@@ -108,7 +110,7 @@ async def test_a_peer_that_refuses_to_tell_its_versions_is_not_connected():
         PeerAddress("127.0.0.1", -1),
     ],
 )
-async def test_an_address_that_nobody_can_have_is_not_connected(address):
+async def test_connecting_to_an_invalid_address_fails(address):
     with pytest.raises(CannotConnectError):
         await PeerConnection.open(address, dialer=TcpDialer(), settings=SETTINGS, clock=Clock())
 
@@ -121,28 +123,28 @@ async def test_requests_are_answered_in_the_order_in_which_they_were_sent():
     connection = await opened(peer)
     tasks = [begun(heartbeat(connection, number)) for number in range(3)]
     await turns()
-    for asked in peer.link.asked[1:]:
-        asked.answer({"error_code": asked.body.generation_id})
+    for request in peer.link.asked[1:]:
+        request.answer({"error_code": request.body.generation_id})
     answers = await asyncio.gather(*tasks)
     assert [answer.error_code for answer in answers] == [0, 1, 2]
     assert connection.in_flight == 0
 
 
-async def test_no_more_requests_are_in_flight_than_may_be():
+async def test_requests_in_flight_are_limited():
     peer = Peer()
     connection = await opened(peer, max_in_flight=2)
     tasks = [begun(heartbeat(connection, number)) for number in range(5)]
-    answered = 0
-    while answered < 5:
+    answered_count = 0
+    while answered_count < 5:
         await turns()
-        asked = peer.link.asked[1:]
-        assert len(asked) == min(5, answered + 2)
-        asked[answered].answer({})
-        answered += 1
+        requests = peer.link.asked[1:]
+        assert len(requests) == min(5, answered_count + 2)
+        requests[answered_count].answer({})
+        answered_count += 1
     await asyncio.gather(*tasks)
 
 
-async def test_an_answer_with_another_correlation_id_closes_the_connection():
+async def test_wrong_correlation_id_closes_the_connection():
     peer = Peer()
     connection = await opened(peer)
     first, second = begun(heartbeat(connection)), begun(heartbeat(connection))
@@ -157,59 +159,59 @@ async def test_an_answer_with_another_correlation_id_closes_the_connection():
     assert peer.link.is_closed
 
 
-async def test_an_answer_that_nobody_has_asked_for_closes_the_connection():
+async def test_unrequested_response_closes_the_connection():
     peer = Peer()
     connection = await opened(peer)
     peer.link.send((4).to_bytes(4) + bytes(4))
     assert not connection.is_open
-    with pytest.raises(ConnectionLostError, match="nobody has asked for") as caught:
+    with pytest.raises(ConnectionLostError, match="no request is in flight") as caught:
         await heartbeat(connection)
     assert not caught.value.may_have_arrived
 
 
-async def test_an_answer_that_is_too_long_closes_the_connection():
+async def test_too_long_response_closes_the_connection():
     peer = Peer()
     connection = await opened(peer, max_response_bytes=10_000)
     task = begun(heartbeat(connection))
     await turns()
     peer.link.send((10_001).to_bytes(4))
-    with pytest.raises(BrokenProtocolError, match="an answer of 10001 bytes"):
+    with pytest.raises(BrokenProtocolError, match="invalid response length: 10001 bytes"):
         await task
 
 
-async def test_a_body_that_is_none_closes_the_connection():
+async def test_malformed_response_body_closes_the_connection():
     peer = Peer()
-    peer.answers[ApiKey.HEARTBEAT] = lambda asked: asked.answer_bytes(b"\x00")
+    peer.answers[ApiKey.HEARTBEAT] = lambda request: request.answer_bytes(b"\x00")
     connection = await opened(peer)
     with pytest.raises(BrokenProtocolError, match="HeartbeatResponse"):
         await heartbeat(connection)
     assert not connection.is_open
 
 
-async def test_records_of_an_answer_are_views_that_stay_as_they_are():
+async def test_records_of_a_response_are_views_that_stay_unchanged():
     peer = Peer()
     records = bytes(range(256)) * 1000
 
-    def answer(asked):
-        offset = asked.body.topics[0].partitions[0].fetch_offset
+    def answer(request):
+        offset = request.body.topics[0].partitions[0].fetch_offset
         partition = {"partition_index": 0, "records": bytes([offset]) + records}
-        asked.answer({"responses": [{"partitions": [partition]}]})
+        request.answer({"responses": [{"partitions": [partition]}]})
 
     peer.answers[ApiKey.FETCH] = answer
     connection = await opened(peer)
-    found = []
+    views = []
     for offset in range(12):
         topics = [{"partitions": [{"fetch_offset": offset}]}]
-        answered = await connection.request(ApiKey.FETCH, {"topics": topics})
-        found.append(answered.responses[0].partitions[0].records)
-    assert {type(each) for each in found} == {memoryview}
-    assert [bytes(each) for each in found] == [bytes([number]) + records for number in range(12)]
+        response = await connection.request(ApiKey.FETCH, {"topics": topics})
+        views.append(response.responses[0].partitions[0].records)
+    assert {type(view) for view in views} == {memoryview}
+    assert [bytes(view) for view in views] == [bytes([number]) + records for number in range(12)]
 
 
-async def test_a_long_answer_without_records_is_decoded_in_a_thread():
+async def test_long_response_without_records_is_decoded_in_a_thread():
     peer = Peer()
     topics = [{"name": f"topic-{number:05}"} for number in range(5000)]
-    peer.answers[ApiKey.METADATA] = lambda asked: asked.answer({"topics": topics})
+    peer.answers[ApiKey.METADATA] = lambda request: request.answer({"topics": topics})
     connection = await opened(peer)
     answer = await connection.request(ApiKey.METADATA, {"topics": None})
     assert [topic.name for topic in answer.topics] == [topic["name"] for topic in topics]
@@ -218,24 +220,24 @@ async def test_a_long_answer_without_records_is_decoded_in_a_thread():
 # -- deadlines and cancellation --
 
 
-async def test_a_deadline_that_passes_closes_the_connection():
+async def test_exceeded_deadline_closes_the_connection():
     peer = Peer()
     connection = await opened(peer)
     slow, other = begun(heartbeat(connection, timeout_s=0.01)), begun(heartbeat(connection))
-    with pytest.raises(RequestTimedOutError, match="no answer to HEARTBEAT") as caught:
+    with pytest.raises(RequestTimedOutError, match="no response to HEARTBEAT") as caught:
         await slow
     assert caught.value.may_have_arrived
-    with pytest.raises(ConnectionLostError, match="no answer to HEARTBEAT"):
+    with pytest.raises(ConnectionLostError, match="no response to HEARTBEAT"):
         await other
     assert peer.link.is_closed
 
 
-async def test_a_deadline_counts_from_the_wait_for_a_place():
+async def test_deadline_includes_the_wait_for_a_slot():
     peer = Peer()
     connection = await opened(peer, max_in_flight=1)
     first = begun(heartbeat(connection))
     await turns()
-    with pytest.raises(RequestTimedOutError, match="waited behind 1 others") as caught:
+    with pytest.raises(RequestTimedOutError, match="timed out while 1 others") as caught:
         await heartbeat(connection, timeout_s=0.01)
     assert not caught.value.may_have_arrived
     assert connection.is_open
@@ -243,17 +245,17 @@ async def test_a_deadline_counts_from_the_wait_for_a_place():
     await first
 
 
-async def test_what_has_no_time_left_is_not_sent():
+async def test_request_without_time_left_is_not_sent():
     peer = Peer()
     connection = await opened(peer)
-    with pytest.raises(RequestTimedOutError, match="no time was left") as caught:
+    with pytest.raises(RequestTimedOutError, match="no time left") as caught:
         await heartbeat(connection, timeout_s=0)
     assert not caught.value.may_have_arrived
     assert connection.is_open
     assert len(peer.link.asked) == 1
 
 
-async def test_an_earlier_deadline_behind_a_later_one_is_watched():
+async def test_earlier_deadline_after_a_later_one_is_enforced():
     peer = Peer()
     connection = await opened(peer)
     patient = begun(heartbeat(connection, timeout_s=100))
@@ -264,7 +266,7 @@ async def test_an_earlier_deadline_behind_a_later_one_is_watched():
         await patient
 
 
-async def test_who_is_cancelled_takes_nothing_from_the_others():
+async def test_cancelled_request_does_not_affect_others():
     peer = Peer()
     connection = await opened(peer, max_in_flight=2)
     tasks = [begun(heartbeat(connection, number)) for number in range(4)]
@@ -274,22 +276,22 @@ async def test_who_is_cancelled_takes_nothing_from_the_others():
     waiting.cancel()
     await turns()
     assert connection.in_flight == 2, "what was sent keeps its place until it is answered"
-    answered = 1  # the first request is ApiVersions
+    index = 1  # the first request is ApiVersions
     while connection.in_flight:
-        asked = peer.link.asked[answered]
-        asked.answer({"error_code": asked.body.generation_id})
-        answered += 1
+        request = peer.link.asked[index]
+        request.answer({"error_code": request.body.generation_id})
+        index += 1
         await turns()
     assert [(await tasks[number]).error_code for number in (1, 3)] == [1, 3]
     assert sent.cancelled()
     assert waiting.cancelled()
-    assert [asked.body.generation_id for asked in peer.link.asked[1:]] == [0, 1, 3]
+    assert [request.body.generation_id for request in peer.link.asked[1:]] == [0, 1, 3]
 
 
 # -- the end --
 
 
-async def test_a_connection_that_is_lost_tells_everybody_why():
+async def test_lost_connection_fails_all_requests_with_the_reason():
     peer = Peer()
     connection = await opened(peer, max_in_flight=1)
     sent, waiting = begun(heartbeat(connection)), begun(heartbeat(connection))
@@ -303,7 +305,7 @@ async def test_a_connection_that_is_lost_tells_everybody_why():
     assert not caught.value.may_have_arrived
 
 
-async def test_close_waits_for_the_answers_that_are_still_to_come():
+async def test_close_waits_for_pending_responses():
     peer = Peer()
     connection = await opened(peer)
     request = begun(heartbeat(connection))
@@ -319,7 +321,7 @@ async def test_close_waits_for_the_answers_that_are_still_to_come():
     assert peer.link.is_closed
 
 
-async def test_close_does_not_wait_for_ever():
+async def test_close_stops_waiting_after_its_timeout():
     connection = await opened(Peer())
     request = begun(heartbeat(connection))
     await turns()
@@ -332,7 +334,7 @@ async def test_close_does_not_wait_for_ever():
 # -- connecting --
 
 
-async def test_a_refusal_is_told_as_such():
+async def test_refused_connection_is_reported():
     peer = Peer()
     peer.refuses = ConnectionRefusedError(111, "Connection refused")
     with pytest.raises(CannotConnectError, match=r"peer:9092: .*Connection refused") as caught:
@@ -340,14 +342,14 @@ async def test_a_refusal_is_told_as_such():
     assert not caught.value.may_have_arrived
 
 
-async def test_a_dial_that_never_ends_does():
+async def test_hanging_dial_times_out():
     peer = Peer()
     peer.hangs = True
     with pytest.raises(CannotConnectError, match=r"no connection within 0\.01 s"):
         await opened(peer, connect_timeout_s=0.01)
 
 
-async def test_a_peer_that_says_nothing_is_given_up():
+async def test_silent_peer_times_out():
     peer = Peer()
     peer.answers.clear()
     with pytest.raises(CannotConnectError, match=r"no connection within 0\.01 s"):
@@ -355,7 +357,7 @@ async def test_a_peer_that_says_nothing_is_given_up():
     assert peer.link.is_closed
 
 
-async def test_who_is_cancelled_while_opening_leaves_nothing_open():
+async def test_cancelled_open_leaves_no_connection():
     peer = Peer()
     peer.answers.clear()
     opening = begun(opened(peer))
@@ -368,12 +370,12 @@ async def test_who_is_cancelled_while_opening_leaves_nothing_open():
 
 async def test_a_peer_that_closes_at_once_is_not_connected():
     peer = Peer()
-    peer.answers[ApiKey.API_VERSIONS] = lambda asked: asked.link.drop()
-    with pytest.raises(CannotConnectError, match="it has closed the connection"):
+    peer.answers[ApiKey.API_VERSIONS] = lambda request: request.link.drop()
+    with pytest.raises(CannotConnectError, match="the peer closed the connection"):
         await opened(peer)
 
 
-async def test_a_connection_that_ends_while_it_is_dialed_is_told_as_such():
+async def test_connection_ending_while_dialed_is_reported():
     class Hasty(Peer):
         async def dial(self, host, port, receiver):
             link = await super().dial(host, port, receiver)
@@ -384,21 +386,21 @@ async def test_a_connection_that_ends_while_it_is_dialed_is_told_as_such():
         await opened(Hasty())
 
 
-async def test_a_handshake_comes_after_the_versions_and_before_everybody():
+async def test_handshake_follows_api_versions_before_other_requests():
     peer = Peer()
-    peer.answers[ApiKey.SASL_HANDSHAKE] = lambda asked: asked.answer({"mechanisms": ["PLAIN"]})
-    peer.answers[ApiKey.SASL_AUTHENTICATE] = lambda asked: asked.answer({})
+    peer.answers[ApiKey.SASL_HANDSHAKE] = lambda request: request.answer({"mechanisms": ["PLAIN"]})
+    peer.answers[ApiKey.SASL_AUTHENTICATE] = lambda request: request.answer({})
 
     async def plain(connection):
         await connection.request(ApiKey.SASL_HANDSHAKE, {"mechanism": "PLAIN"})
         await connection.request(ApiKey.SASL_AUTHENTICATE, {"auth_bytes": b"\0me\0secret"})
 
     await opened(peer, handshake=plain)
-    keys = [asked.key.name for asked in peer.link.asked]
+    keys = [request.key.name for request in peer.link.asked]
     assert keys == ["API_VERSIONS", "SASL_HANDSHAKE", "SASL_AUTHENTICATE"]
 
 
-async def test_a_handshake_that_is_refused_is_an_error_of_its_own():
+async def test_refused_handshake_is_a_distinct_error():
     peer = Peer()
 
     async def refused(connection):

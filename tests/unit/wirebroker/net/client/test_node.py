@@ -28,7 +28,7 @@ def node_of(peer, *, clock=None, **settings):
 
 def answering_peer():
     peer = Peer()
-    peer.answers[ApiKey.HEARTBEAT] = lambda asked: asked.answer({"error_code": 0})
+    peer.answers[ApiKey.HEARTBEAT] = lambda request: request.answer({"error_code": 0})
     return peer
 
 
@@ -36,7 +36,7 @@ def heartbeat(node, timeout_s=5.0):
     return node.request(ApiKey.HEARTBEAT, {}, timeout_s=timeout_s)
 
 
-async def test_it_connects_when_it_is_first_asked_and_stays_connected():
+async def test_node_connects_at_the_first_request_and_stays_connected():
     peer = answering_peer()
     node = node_of(peer)
     assert peer.dials == 0
@@ -47,7 +47,7 @@ async def test_it_connects_when_it_is_first_asked_and_stays_connected():
     assert peer.link.is_closed
 
 
-async def test_all_who_come_while_it_connects_wait_for_one_attempt():
+async def test_concurrent_requests_share_one_connection_attempt():
     peer = answering_peer()
     node = node_of(peer)
     await asyncio.gather(*(heartbeat(node) for _ in range(8)))
@@ -55,7 +55,7 @@ async def test_all_who_come_while_it_connects_wait_for_one_attempt():
     await node.close()
 
 
-async def test_who_asked_first_may_be_cancelled():
+async def test_cancelling_the_first_request_keeps_the_attempt():
     peer = answering_peer()
     node = node_of(peer)
     first = asyncio.create_task(heartbeat(node))
@@ -68,7 +68,7 @@ async def test_who_asked_first_may_be_cancelled():
     await node.close()
 
 
-async def test_it_connects_again_when_the_connection_was_lost():
+async def test_node_reconnects_after_a_lost_connection():
     peer = answering_peer()
     node = node_of(peer)
     await heartbeat(node)
@@ -83,14 +83,14 @@ async def test_it_connects_again_when_the_connection_was_lost():
 async def test_a_request_is_tried_once():
     peer = answering_peer()
     node = node_of(peer)
-    peer.answers[ApiKey.HEARTBEAT] = lambda asked: asked.link.drop()
+    peer.answers[ApiKey.HEARTBEAT] = lambda request: request.link.drop()
     with pytest.raises(ConnectionLostError):
         await heartbeat(node)
     assert peer.dials == 1
     await node.close()
 
 
-async def test_failures_are_told_at_once_and_the_next_attempt_waits():
+async def test_failures_are_reported_at_once_and_next_attempt_waits():
     peer = answering_peer()
     peer.refuses = ConnectionRefusedError(111, "refused")
     node = node_of(peer, reconnect=Backoff(first_s=0.03, most_s=0.03, jitter=0))
@@ -108,7 +108,7 @@ async def test_failures_are_told_at_once_and_the_next_attempt_waits():
     await node.close()
 
 
-async def test_who_has_no_time_for_the_pause_is_told_why_there_is_one():
+async def test_timeout_within_the_backoff_reports_its_cause():
     peer = answering_peer()
     peer.refuses = ConnectionRefusedError(111, "refused")
     node = node_of(peer, reconnect=Backoff(first_s=100, most_s=100))
@@ -122,7 +122,7 @@ async def test_who_has_no_time_for_the_pause_is_told_why_there_is_one():
     await node.close()
 
 
-async def test_the_deadline_covers_the_connecting():
+async def test_deadline_includes_connecting():
     peer = answering_peer()
     peer.hangs = True
     node = node_of(peer)
@@ -131,7 +131,7 @@ async def test_the_deadline_covers_the_connecting():
     await node.close()
 
 
-async def test_a_connection_that_was_idle_for_too_long_is_replaced():
+async def test_idle_connection_is_replaced():
     peer, clock = answering_peer(), Clock()
     node = node_of(peer, clock=clock, idle_s=100)
     await heartbeat(node)
@@ -145,7 +145,7 @@ async def test_a_connection_that_was_idle_for_too_long_is_replaced():
     await node.close()
 
 
-async def test_it_connects_no_more_once_it_is_closed():
+async def test_closed_node_does_not_connect():
     peer = answering_peer()
     node = node_of(peer)
     await heartbeat(node)
@@ -155,7 +155,7 @@ async def test_it_connects_no_more_once_it_is_closed():
 
 
 @pytest.mark.parametrize("is_gentle", [True, False])
-async def test_closing_ends_an_attempt_that_is_being_made(is_gentle):
+async def test_close_cancels_a_connection_attempt(is_gentle):
     peer = answering_peer()
     peer.hangs = True
     node = node_of(peer)
@@ -169,7 +169,7 @@ async def test_closing_ends_an_attempt_that_is_being_made(is_gentle):
         await waiting
 
 
-async def test_who_is_dropped_loses_its_connection_at_once():
+async def test_abort_closes_the_connection_at_once():
     peer = answering_peer()
     del peer.answers[ApiKey.HEARTBEAT]
     node = node_of(peer)

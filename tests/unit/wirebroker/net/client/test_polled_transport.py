@@ -43,66 +43,66 @@ async def dialed() -> AsyncIterator[tuple[PolledTransport, Told, socket.socket]]
     loop = asyncio.get_running_loop()
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.setblocking(False)
-        told = Told()
+        recorder = Told()
         # By name: the first address may refuse connections.
-        transport = await TcpDialer().dial("localhost", listener.getsockname()[1], told)
+        transport = await TcpDialer().dial("localhost", listener.getsockname()[1], recorder)
         peer, _ = await loop.sock_accept(listener)
         with peer:
             peer.setblocking(False)
             assert isinstance(transport, PolledTransport)
-            yield transport, told, peer
+            yield transport, recorder, peer
             transport.close()
 
 
-async def test_what_arrives_is_told_piece_by_piece():
+async def test_received_data_is_delivered_in_chunks():
     loop = asyncio.get_running_loop()
-    async with dialed() as (transport, told, peer):
+    async with dialed() as (transport, recorder, peer):
         assert transport.local_host == "127.0.0.1"
         data = bytes(range(256)) * 400
         await loop.sock_sendall(peer, data)
-        await until(lambda: len(told.received) == len(data))
-        assert told.received == data
-        assert told.ends == []
+        await until(lambda: len(recorder.received) == len(data))
+        assert recorder.received == data
+        assert recorder.ends == []
 
 
-async def test_more_than_a_peer_takes_at_once_is_sent_in_order():
+async def test_data_beyond_the_socket_buffer_is_sent_in_order():
     loop = asyncio.get_running_loop()
     async with dialed() as (transport, _, peer):
         data = bytes(range(251)) * 40_000
         transport.write(data)
         transport.write(b"the end")
-        taken = bytearray()
-        while len(taken) < len(data) + 7:
-            taken += await loop.sock_recv(peer, 1 << 20)
-        assert taken == data + b"the end"
+        received = bytearray()
+        while len(received) < len(data) + 7:
+            received += await loop.sock_recv(peer, 1 << 20)
+        assert received == data + b"the end"
 
 
 @pytest.mark.parametrize("is_reset", [False, True])
-async def test_the_peer_s_end_is_told_once(is_reset):
-    async with dialed() as (transport, told, peer):
+async def test_end_of_the_peer_is_reported_once(is_reset):
+    async with dialed() as (transport, recorder, peer):
         if is_reset:
             peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
         peer.close()
-        await until(lambda: told.ends)
+        await until(lambda: recorder.ends)
         transport.write(b"nobody reads it")
         transport.close()
         for _ in range(3):
             await next_turn()
-        (end,) = told.ends
+        (end,) = recorder.ends
         assert isinstance(end, ConnectionResetError) if is_reset else end is None
 
 
-async def test_who_writes_to_a_peer_that_has_gone_is_told_in_a_turn_of_his_own():
-    async with dialed() as (transport, told, peer):
+async def test_write_error_is_reported_in_a_later_loop_turn():
+    async with dialed() as (transport, recorder, peer):
         peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
         peer.close()
         transport.write(b"nobody reads it")
-        assert told.ends == []
-        await until(lambda: told.ends)
-        assert isinstance(told.ends[0], ConnectionError)
+        assert recorder.ends == []
+        await until(lambda: recorder.ends)
+        assert isinstance(recorder.ends[0], ConnectionError)
 
 
-async def test_who_has_no_memory_for_what_arrives_is_told_of_the_end_once():
+async def test_failed_receive_buffer_reports_the_end_once():
     class Short(Told):
         calls = 0
 
@@ -129,20 +129,20 @@ async def test_who_has_no_memory_for_what_arrives_is_told_of_the_end_once():
     assert short.calls == 1
 
 
-async def test_our_own_end_drops_what_is_unsent():
-    async with dialed() as (transport, told, peer):
+async def test_own_close_drops_unsent_data():
+    async with dialed() as (transport, recorder, peer):
         transport.write(bytes(40 << 20))
         transport.close()
-        assert told.ends == []
-        await until(lambda: told.ends)
-        assert told.ends == [None]
+        assert recorder.ends == []
+        await until(lambda: recorder.ends)
+        assert recorder.ends == [None]
         with contextlib.suppress(ConnectionResetError):
             while await asyncio.get_running_loop().sock_recv(peer, 1 << 20):
                 pass
-        assert told.ends == [None]
+        assert recorder.ends == [None]
 
 
-async def test_nobody_who_listens_is_told_by_the_system_s_words():
+async def test_refused_connection_has_the_system_message():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     with pytest.raises(ConnectionRefusedError, match="Connect call failed"):

@@ -11,7 +11,7 @@ def framed(body: bytes) -> bytes:
 
 
 def received(frames: ResponseFrames, data: bytes, piece: int = 1 << 20) -> list[memoryview]:
-    found = []
+    complete_frames = []
     while data:
         room = frames.get_buffer()
         assert room
@@ -20,12 +20,12 @@ def received(frames: ResponseFrames, data: bytes, piece: int = 1 << 20) -> list[
         data = data[count:]
         frames.buffer_updated(count)
         while (frame := frames.next_frame()) is not None:
-            found.append(frame)
-    return found
+            complete_frames.append(frame)
+    return complete_frames
 
 
 @pytest.mark.parametrize("piece", [1, 3, 7, 4096, 1 << 20])
-def test_answers_come_out_whole_however_they_arrive(piece):
+def test_responses_are_complete_whatever_the_read_boundaries(piece):
     bodies = [b"%d" % size + bytes(size) for size in (4, 0, 40, 4096, 70_000, 5)] * 2
     bodies += [b"%d" % number + bytes(20_000) for number in range(9)]
     bodies = [body.ljust(4, b".") for body in bodies]
@@ -34,7 +34,7 @@ def test_answers_come_out_whole_however_they_arrive(piece):
     assert [bytes(frame) for frame in received(frames, data, piece)] == bodies
 
 
-def test_answers_stay_as_they_are_while_others_arrive():
+def test_responses_are_unchanged_while_others_arrive():
     frames = ResponseFrames(1 << 22)
     first = received(frames, framed(b"a" * 50_000) + framed(b"b" * 300_000))
     for _ in range(10):
@@ -43,13 +43,13 @@ def test_answers_stay_as_they_are_while_others_arrive():
 
 
 @pytest.mark.parametrize("length", [-1, 0, 3, 1001, 2**31 - 1])
-def test_a_length_that_no_answer_has_is_refused(length):
+def test_invalid_response_length_is_refused(length):
     frames = ResponseFrames(1000)
-    with pytest.raises(MalformedFrameError, match=f"an answer of {length} bytes"):
+    with pytest.raises(MalformedFrameError, match=f"invalid response length: {length} bytes"):
         received(frames, length.to_bytes(4, signed=True) + b"....")
 
 
-def test_a_declared_length_costs_nothing_before_it_arrives():
+def test_declared_length_allocates_nothing_before_arrival():
     frames = ResponseFrames(1 << 30)
     tracemalloc.start()
     try:
@@ -60,10 +60,10 @@ def test_a_declared_length_costs_nothing_before_it_arrives():
     assert peak < 1 << 20
 
 
-def test_long_answers_are_handed_out_where_they_were_received():
+def test_long_responses_are_not_copied():
     frames = ResponseFrames(1 << 22)
     (first,) = received(frames, framed(b"a" * 70_000))
-    held = [first]
+    views = [first]
     for number in range(6):
         room = frames.get_buffer()
         assert len(room) > 1 << 20, "a block, as long as the answers of one fetch may well be"
@@ -77,14 +77,14 @@ def test_long_answers_are_handed_out_where_they_were_received():
         assert (bytes(long), bytes(short), frames.next_frame()) == (body, b"short", None)
         room[4] = ord("!")
         assert long[0] == ord("!"), "the same memory"
-        held.append(long)
-    assert [bytes(each[1:]) for each in held] == [
+        views.append(long)
+    assert [bytes(view[1:]) for view in views] == [
         b"a" * 69_999,
         *(b"%d" % number * 69_999 for number in range(6)),
     ]
     del long, room
     rooms = {id(frames.get_buffer().obj)}
-    held.clear()
+    views.clear()
     for _ in range(4):
         received(frames, framed(b"b" * 70_000))
         rooms.add(id(frames.get_buffer().obj))

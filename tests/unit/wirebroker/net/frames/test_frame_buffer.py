@@ -25,7 +25,7 @@ def arrive(buffer: FrameBuffer, content: bytes) -> memoryview:
 
 
 @pytest.mark.parametrize("frame_bytes", [100_000, BLOCK_BYTES, BLOCK_BYTES + 1, 20 << 20])
-def test_a_frame_is_what_arrived(frame_bytes):
+def test_complete_frame_is_returned(frame_bytes):
     content = (bytes(range(250)) * (frame_bytes // 250 + 1))[:frame_bytes]
     buffer = FrameBuffer(frame_bytes, FrameBlocks())
     buffer.append(memoryview(content)[:3])
@@ -35,7 +35,7 @@ def test_a_frame_is_what_arrived(frame_bytes):
 
 
 @pytest.mark.parametrize("frame_bytes", [BLOCK_BYTES, 100 << 20])
-def test_a_declared_size_takes_no_memory(frame_bytes):
+def test_declared_frame_size_allocates_nothing(frame_bytes):
     # Other threads' allocations vary between runs; ours do not.
     assert min(growth_by_50(frame_bytes) for _ in range(5)) < 50 * BLOCK_BYTES / 4
 
@@ -53,7 +53,7 @@ def test_one_receive_takes_a_mebibyte_at_most():
     assert len(FrameBuffer(3 << 20, FrameBlocks()).room()) == 1 << 20
 
 
-def test_a_block_is_used_again_when_nobody_looks_into_it():
+def test_block_is_reused_when_no_view_refers_to_it():
     blocks = FrameBlocks()
     first = FrameBuffer(70_000, blocks)
     memory = first._memory
@@ -65,10 +65,10 @@ def test_a_block_is_used_again_when_nobody_looks_into_it():
     assert FrameBuffer(80_000, blocks)._memory is memory
 
 
-def test_a_frame_that_is_kept_stays_as_it_is_while_others_arrive():
+def test_kept_frame_is_unchanged_while_others_arrive():
     blocks = FrameBlocks()
-    kept = [arrive(FrameBuffer(70_000, blocks), bytes([n]) * 70_000) for n in range(10)]
-    for n, frame in enumerate(kept):
+    frames = [arrive(FrameBuffer(70_000, blocks), bytes([n]) * 70_000) for n in range(10)]
+    for n, frame in enumerate(frames):
         assert bytes(frame) == bytes([n]) * 70_000
 
 

@@ -25,12 +25,12 @@ def framed(body: bytes) -> bytes:
 def receive(protocol: Protocol, data: bytes) -> list[bytes]:
     """Feed everything in reads of the buffer's size; return the resulting frames."""
     frames: list[bytes] = []
-    rest = memoryview(data)
-    while rest:
+    remaining = memoryview(data)
+    while remaining:
         buffer = protocol.get_buffer()
-        count = min(len(buffer), len(rest))
-        buffer[:count] = rest[:count]
-        rest = rest[count:]
+        count = min(len(buffer), len(remaining))
+        buffer[:count] = remaining[:count]
+        remaining = remaining[count:]
         protocol.buffer_updated(count)
         while (frame := protocol.next_frame()) is not None:
             frames.append(bytes(frame))
@@ -38,7 +38,7 @@ def receive(protocol: Protocol, data: bytes) -> list[bytes]:
     return frames
 
 
-def test_frames_come_out_whole_however_the_bytes_are_cut():
+def test_frames_are_complete_whatever_the_read_boundaries():
     source = random.Random(7)
     bodies = [
         source.randbytes(source.choice([1, 10, 200, 70_000, 300_000, 1_200_000])) for _ in range(40)
@@ -94,9 +94,9 @@ def test_a_large_frame_owns_its_bytes():
     body = bytes(range(256)) * 1000
     receive(protocol, framed(body)[:1000])
     assert protocol.is_large
-    rest = framed(body)[1000:]
-    protocol.get_buffer()[: len(rest)] = rest
-    protocol.buffer_updated(len(rest))
+    remaining = framed(body)[1000:]
+    protocol.get_buffer()[: len(remaining)] = remaining
+    protocol.buffer_updated(len(remaining))
     frame = protocol.next_frame()
     area.view[:1000] = bytes(1000)
     assert frame is not None
@@ -112,7 +112,7 @@ def test_receiving_a_large_frame_does_not_take_bytes_of_the_next():
     assert len(protocol.get_buffer()) == 10
 
 
-def test_what_is_kept_stays_and_the_area_goes_on_behind_it():
+def test_kept_bytes_stay_and_the_receive_area_continues_after():
     area = ReceiveArea()
     protocol = new_protocol(area)
     data = framed(b"keep me") + framed(b"next")
@@ -133,7 +133,7 @@ def test_what_is_kept_stays_and_the_area_goes_on_behind_it():
 def test_ten_thousand_kept_requests_share_their_memory():
     area = ReceiveArea()
     protocol = new_protocol(area)
-    kept = []
+    frames = []
     for number in range(10_000):
         data = framed(b"request %d" % number)
         protocol.get_buffer()[: len(data)] = data
@@ -141,17 +141,17 @@ def test_ten_thousand_kept_requests_share_their_memory():
         frame = protocol.next_frame()
         assert frame is not None
         keep(frame)
-        kept.append(frame)
+        frames.append(frame)
         protocol.hold()
         assert len(area.view) >= 512 << 10
-    assert all(bytes(frame) == b"request %d" % number for number, frame in enumerate(kept))
-    assert len({id(frame.obj) for frame in kept}) == 1
+    assert all(bytes(frame) == b"request %d" % number for number, frame in enumerate(frames))
+    assert len({id(frame.obj) for frame in frames}) == 1
 
 
 def test_kept_large_reads_use_up_blocks():
     area = ReceiveArea()
     protocol = new_protocol(area)
-    kept = []
+    frames = []
     for number in range(10):
         body = bytes([number]) * 300_000
         data = framed(body)
@@ -160,10 +160,10 @@ def test_kept_large_reads_use_up_blocks():
         frame = protocol.next_frame()
         assert frame is not None
         keep(frame)
-        kept.append((frame, body))
+        frames.append((frame, body))
         protocol.hold()
-    assert all(bytes(frame) == body for frame, body in kept)
-    assert len({id(frame.obj) for frame, _ in kept}) == 5
+    assert all(bytes(frame) == body for frame, body in frames)
+    assert len({id(frame.obj) for frame, _ in frames}) == 5
 
 
 def test_a_kept_small_view_is_a_copy():
@@ -186,19 +186,19 @@ def test_a_kept_small_view_is_a_copy():
         (bytes.fromhex("16030102000100"), "TLS client"),
     ],
 )
-def test_a_length_that_is_none_is_refused_with_its_cause(start, cause):
+def test_invalid_frame_length_is_refused_with_a_reason(start, cause):
     protocol = new_protocol()
     with pytest.raises(MalformedFrameError, match=cause):
         receive(protocol, start)
 
 
-def test_foreign_protocols_are_told_even_when_their_length_would_be_allowed():
+def test_foreign_protocols_are_recognized_even_if_the_length_is_valid():
     with pytest.raises(MalformedFrameError, match="HTTP client"):
         receive(new_protocol(max_bytes=2**31 - 1), b"GET / HTTP/1.1\r\n")
     assert receive(new_protocol(max_bytes=2**31 - 1), struct.pack(">i", 2**31 - 1)) == []
 
 
-def test_a_silent_peer_is_late_after_the_deadline_and_a_slow_one_at_64_kib_a_second():
+def test_frame_is_late_after_the_deadline_or_below_64_kib_per_second():
     protocol = new_protocol()
     receive(protocol, framed(bytes(10 << 20))[:4])
     protocol.progressed(4, 100.0)
@@ -216,14 +216,14 @@ def test_a_silent_peer_is_late_after_the_deadline_and_a_slow_one_at_64_kib_a_sec
     assert protocol.is_late(264.0)
 
 
-def test_a_burst_gives_no_more_than_the_deadline():
+def test_burst_extends_nothing_beyond_the_deadline():
     protocol = new_protocol()
     protocol.progressed(4, 0.0)
     protocol.progressed(90 << 20, 1.0)
     assert protocol.is_late(31.1)
 
 
-def test_time_while_we_do_not_read_does_not_count():
+def test_time_without_reading_does_not_count():
     protocol = new_protocol()
     receive(protocol, framed(bytes(10 << 20))[:4])
     protocol.progressed(4, 0.0)
@@ -242,7 +242,7 @@ def test_a_whole_frame_ends_its_deadline():
     assert not protocol.is_late(1e9)
 
 
-def test_small_pieces_of_an_answer_are_joined_behind_length_and_header():
+def test_small_response_buffers_are_joined_after_length_and_header():
     assert frame_answer(7, [b"ab"], is_flexible=False) == [b"\0\0\0\x06\0\0\0\x07ab"]
     assert frame_answer(7, [b"ab", bytearray(b"c")], is_flexible=True) == [
         b"\0\0\0\x08\0\0\0\x07\0abc"
@@ -250,7 +250,7 @@ def test_small_pieces_of_an_answer_are_joined_behind_length_and_header():
     assert frame_answer(7, [], is_flexible=False) == [b"\0\0\0\x04\0\0\0\x07"]
 
 
-def test_slices_and_large_pieces_of_an_answer_stay_apart():
+def test_file_slices_and_large_response_buffers_stay_separate():
     large = memoryview(bytes(200_000))
     part = FileSlice(Files().data("unopened"), 10, 500)
     empty = FileSlice(part.file, 10, 0)

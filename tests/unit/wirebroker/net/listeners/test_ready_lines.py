@@ -27,7 +27,7 @@ def test_one_listener_on_one_address_takes_one_line():
     ]
 
 
-def test_a_listener_on_every_interface_says_so_and_where_to_connect():
+def test_wildcard_listener_line_shows_where_to_connect():
     first, second, _ = said(_EVERYWHERE)
     assert first == "wirebroker ready on [::]:9092 (node 1, cluster MkU3)"
     assert second == (
@@ -37,31 +37,31 @@ def test_a_listener_on_every_interface_says_so_and_where_to_connect():
     assert "every IPv4 interface, port 9092;" in said(_EVERYWHERE._replace(host="0.0.0.0"))[1]
 
 
-def test_all_listeners_and_directories_are_said():
+def test_all_listeners_and_directories_are_printed():
     inside = BoundListener("INSIDE", "127.0.0.1", 9092, None)
     outside = BoundListener("OUTSIDE", "::1", 9094, Address("kafka.example.org", 443))
     free = BoundListener("FREE", "10.0.0.5", 40_001, Address("kafka.example.org", 0))
     assert said(inside, outside, free, directories=("/a", "/b"))[1:] == [
         "  INSIDE: 127.0.0.1:9092; connect to 127.0.0.1:9092",
-        "  OUTSIDE: [::1]:9094; clients are told kafka.example.org:443",
-        "  FREE: 10.0.0.5:40001; clients are told kafka.example.org:40001",
+        "  OUTSIDE: [::1]:9094; advertised as kafka.example.org:443",
+        "  FREE: 10.0.0.5:40001; advertised as kafka.example.org:40001",
         "  data: /a, /b",
     ]
 
 
-def test_another_address_for_clients_is_said_of_the_only_listener_too():
-    told = _HERE._replace(advertised=Address("broker1", 9092))
-    assert said(told)[1] == "  PLAINTEXT: 127.0.0.1:9092; clients are told broker1:9092"
+def test_advertised_address_of_the_only_listener_is_printed():
+    listener = _HERE._replace(advertised=Address("broker1", 9092))
+    assert said(listener)[1] == "  PLAINTEXT: 127.0.0.1:9092; advertised as broker1:9092"
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.1", "::1", "::ffff:127.0.0.1"])
-def test_what_this_machine_alone_can_reach_needs_no_warning(host):
+def test_listener_on_loopback_prints_no_warning(host):
     assert is_loopback(host)
     assert open_warning([_HERE._replace(host=host)]) is None
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.5", "128.0.0.1", "fe80::1%eth0"])
-def test_what_others_can_reach_is_warned_of(host):
+def test_unprotected_reachable_listener_prints_a_warning(host):
     warning = open_warning([_HERE, _HERE._replace(name="OUTSIDE", host=host)])
     assert warning is not None
     assert warning.startswith("OUTSIDE (")

@@ -48,13 +48,13 @@ async def read(pages: OldPages, file: Any, first: int, last: int, *, step: int =
 
 
 @pytest.mark.parametrize("step", [1_000, 300_000, CHUNK_BYTES, 5 * CHUNK_BYTES])
-async def test_what_was_passed_goes_but_the_newest(step):
+async def test_read_chunks_are_dropped_except_the_newest(step):
     file = File(KEPT_CHUNKS + 13)
     await read(OldPages(), file, 0, KEPT_CHUNKS + 13, step=step)
     assert file.cooled == list(range(13))
 
 
-async def test_what_leaves_in_one_piece_with_its_answer_is_passed_too():
+async def test_slices_joined_into_a_response_are_dropped_too():
     file, pages = File(KEPT_CHUNKS + 3), OldPages()
     for position in range(0, (KEPT_CHUNKS + 3) * CHUNK_BYTES, CHUNK_BYTES // 16):
         pieces: list[Any] = [
@@ -69,7 +69,7 @@ async def test_what_leaves_in_one_piece_with_its_answer_is_passed_too():
     assert file.cooled == [0, 1, 2]
 
 
-async def test_who_follows_finds_what_the_first_has_read():
+async def test_second_reader_finds_the_pages_of_the_first():
     file = File(200)
 
     pages = OldPages()
@@ -81,7 +81,7 @@ async def test_who_follows_finds_what_the_first_has_read():
     assert file.cooled == list(range(100))
 
 
-async def test_what_is_near_the_end_stays():
+async def test_chunks_near_the_end_are_kept():
     file = File(FAR_CHUNKS + KEPT_CHUNKS, is_old=False)
 
     pages = OldPages()
@@ -91,26 +91,26 @@ async def test_what_is_near_the_end_stays():
     assert file.cooled == list(range(10, KEPT_CHUNKS))
 
 
-async def test_a_file_that_is_gone_is_no_error(caplog):
+async def test_deleted_file_is_not_an_error(caplog):
     file = File(100)
     file.error = FileNotFoundError(2, "gone")
     await read(OldPages(), file, 0, 100)
-    assert [each for each in caplog.records if each.levelname != "DEBUG"] == []
+    assert [record for record in caplog.records if record.levelname != "DEBUG"] == []
 
 
-async def test_advice_that_fails_is_told_and_costs_nobody_anything(caplog):
+async def test_failed_advice_is_logged_and_harmless(caplog):
     file = File(KEPT_CHUNKS + 1)
     file.error = OSError(5, "broken")
     await read(OldPages(), file, 0, KEPT_CHUNKS + 1)
-    (line,) = [each for each in caplog.records if each.levelname == "WARNING"]
+    (line,) = [record for record in caplog.records if record.levelname == "WARNING"]
     assert "a segment" in line.getMessage()
 
 
-async def test_a_deleted_file_is_not_held():
+async def test_no_reference_to_a_deleted_file_is_kept():
     pages = OldPages()
     await read(pages, File(KEPT_CHUNKS), 0, KEPT_CHUNKS)
     other = File(KEPT_CHUNKS)
     await read(pages, other, 0, KEPT_CHUNKS)
     assert other.cooled == []
-    held: list[Any] = [reference() for reference, _ in pages._passed]
-    assert set(held) == {other}
+    referenced: list[Any] = [reference() for reference, _ in pages._passed]
+    assert set(referenced) == {other}

@@ -71,7 +71,7 @@ def is_there(file: DataFile, position: int, length: int) -> bool:
     return all(file.is_resident(position + part, 4096) for part in range(0, length, 4096))
 
 
-async def test_what_was_given_back_comes_again(module, file):
+async def test_dropped_pages_are_loaded_again(module, file):
     async with begun(module) as work:
         for position in (0, MIB, 100_000):
             file.cool(0, 4 * MIB)
@@ -82,16 +82,17 @@ async def test_what_was_given_back_comes_again(module, file):
         await until(lambda: has_gone(work, file))
 
 
-async def test_many_readers_and_ranges_come_each_to_its_own(module, file):
+async def test_each_of_many_readers_gets_its_range(module, file):
     async with begun(module) as work:
         file.cool(0, 4 * MIB)
         readers = [object() for _ in range(100)]
-        asked = [
-            bring(work, each, file, number * 40_000, 40_000) for number, each in enumerate(readers)
+        reads = [
+            bring(work, reader, file, number * 40_000, 40_000)
+            for number, reader in enumerate(readers)
         ]
-        assert await asyncio.gather(*asked) == [None] * 100
+        assert await asyncio.gather(*reads) == [None] * 100
         assert is_there(file, 0, 100 * 40_000)
-        assert len(work._own) == 64
+        assert len(work._descriptors) == 64
 
 
 async def test_a_reader_keeps_its_descriptor_until_it_leaves(module, file):
@@ -106,7 +107,7 @@ async def test_a_reader_keeps_its_descriptor_until_it_leaves(module, file):
 
 
 def open_descriptors(path: str) -> int:
-    return [_target(each) for each in Path("/proc/self/fd").iterdir()].count(path)
+    return [_target(descriptor) for descriptor in Path("/proc/self/fd").iterdir()].count(path)
 
 
 def _target(link: Path) -> str:
@@ -116,7 +117,7 @@ def _target(link: Path) -> str:
         return ""
 
 
-async def test_a_reader_that_goes_on_in_another_file_lets_go_of_the_first(module, file, tmp_path):
+async def test_reader_moving_to_another_file_releases_the_first(module, file, tmp_path):
     async with begun(module) as work:
         other = Files().data(f"{tmp_path}/other")
         other.write_at(0, bytes(MIB))
@@ -126,7 +127,7 @@ async def test_a_reader_that_goes_on_in_another_file_lets_go_of_the_first(module
         assert open_descriptors(other.path) == 2
 
 
-async def test_a_file_that_goes_is_not_held_open(module, tmp_path):
+async def test_deleted_file_is_not_kept_open(module, tmp_path):
     async with begun(module) as work:
         files = Files()
         file = files.data(f"{tmp_path}/gone")
@@ -140,7 +141,7 @@ async def test_a_file_that_goes_is_not_held_open(module, tmp_path):
         await until(lambda: not open_descriptors(f"{path} (deleted)"))
 
 
-async def test_what_has_no_name_any_more_comes_as_well(module, file, tmp_path):
+async def test_unlinked_file_is_loaded_too(module, file, tmp_path):
     async with begun(module) as work:
         file.cool(0, 4 * MIB)
         (tmp_path / "log").unlink()
@@ -148,7 +149,7 @@ async def test_what_has_no_name_any_more_comes_as_well(module, file, tmp_path):
         assert is_there(file, 0, MIB)
 
 
-async def test_what_cannot_be_read_is_told(module, tmp_path):
+async def test_read_error_is_reported(module, tmp_path):
     async with begun(module) as work:
         (tmp_path / "folder").mkdir()
         folder: Any = Folder(f"{tmp_path}/folder")
@@ -164,11 +165,11 @@ class Folder:
         self.path = path
         self.descriptor = Descriptor(os.open(path, os.O_RDONLY))
 
-    def ahead(self, _own: Any) -> Any:
+    def ahead(self, _descriptors: Any) -> Any:
         return self.descriptor
 
 
-async def test_who_has_closed_is_not_called(module, file):
+async def test_closed_reader_is_not_called(module, file):
     work = module.PageWork(asyncio.get_running_loop())
     called: list[Any] = []
     work.bring("a", file, 0, MIB, called.append)
@@ -188,35 +189,35 @@ class Stopped:
         self.opened = 0
         self.goes_on = threading.Event()
 
-    def ahead(self, _own: Any) -> Any:
+    def ahead(self, _descriptors: Any) -> Any:
         self.opened += 1
 
     def warm(self, position: int, length: int) -> None:
         assert self.goes_on.wait(30), "nobody has let it go on"
 
 
-async def test_readers_beyond_some_wait_in_line_and_hold_nothing(module, file):
+async def test_readers_beyond_the_limit_queue_without_descriptors(module, file):
     async with begun(module) as work:
         stopped: Any = Stopped()
         loop = asyncio.get_running_loop()
-        others = [loop.create_future() for _ in range(16)]
-        for each in others:
-            work.bring(object(), stopped, 0, 1, each.set_result)
+        blocked = [loop.create_future() for _ in range(16)]
+        for future in blocked:
+            work.bring(object(), stopped, 0, 1, future.set_result)
         before = open_descriptors(file.path)
         late = [asyncio.ensure_future(bring(work, number, file, 0, MIB)) for number in range(500)]
-        gone: list[Any] = []
-        work.bring("gone", stopped, 0, 1, gone.append)
+        late_results: list[Any] = []
+        work.bring("gone", stopped, 0, 1, late_results.append)
         await next_turn()
         work.leave("gone")
         assert stopped.opened == 16
         assert open_descriptors(file.path) == before
         stopped.goes_on.set()
-        assert await asyncio.gather(*others, *late) == [None] * 516
-        assert (stopped.opened, gone) == (16, [])
+        assert await asyncio.gather(*blocked, *late) == [None] * 516
+        assert (stopped.opened, late_results) == (16, [])
         assert open_descriptors(file.path) <= before + 64
 
 
-async def test_pages_that_go_hold_few_descriptors_as_well(module, file):
+async def test_dropping_pages_uses_few_descriptors(module, file):
     async with begun(module) as work:
         before = open_descriptors(file.path)
         for _ in range(1000):
@@ -226,7 +227,7 @@ async def test_pages_that_go_hold_few_descriptors_as_well(module, file):
         await until_idle()
 
 
-async def test_a_file_that_cannot_be_opened_is_told_in_a_later_turn(module, tmp_path):
+async def test_open_error_is_reported_in_a_later_loop_turn(module, tmp_path):
     async with begun(module) as work:
         missing = Files().data(f"{tmp_path}/missing")
         assert isinstance(await bring(work, "a", missing, 0, MIB), FileNotFoundError)
@@ -250,10 +251,10 @@ async def test_threads_that_cannot_be_watched_are_not_used(module, file):
     await until_idle()
 
 
-async def test_one_that_fails_leaves_the_others_theirs(module, file):
+async def test_failing_callback_does_not_affect_others(module, file):
     loop = asyncio.get_running_loop()
-    told: list[Any] = []
-    loop.set_exception_handler(lambda _loop, context: told.append(context["exception"]))
+    errors: list[Any] = []
+    loop.set_exception_handler(lambda _loop, context: errors.append(context["exception"]))
     work = module.PageWork(loop)
 
     def fail(_error: object) -> None:
@@ -261,13 +262,13 @@ async def test_one_that_fails_leaves_the_others_theirs(module, file):
 
     work.bring("a", file, 0, MIB, fail)
     assert await bring(work, "b", file, 0, MIB) is None
-    await until(lambda: bool(told))
-    assert [type(each) for each in told] == [ZeroDivisionError]
+    await until(lambda: bool(errors))
+    assert [type(error) for error in errors] == [ZeroDivisionError]
     work.close()
     await until_idle()
 
 
-def test_threads_without_the_interpreter_check_what_they_are_told(file):
+def test_native_threads_check_their_arguments(file):
     made = pytest.importorskip("wirebroker.net.pages._page_threads").PageThreads
     wrong: tuple[Any, ...]
     for wrong in ((), ("1",), (1, 2)):
@@ -291,27 +292,27 @@ def test_threads_without_the_interpreter_check_what_they_are_told(file):
             ask()
 
 
-def test_a_job_that_finds_no_idle_thread_left_has_another_begin(tmp_path):
+def test_job_without_an_idle_thread_starts_a_new_one(tmp_path):
     made = pytest.importorskip("wirebroker.net.pages._page_threads").PageThreads
     tasks = Path("/proc/self/task")
     (tmp_path / "holes").touch()
     os.truncate(tmp_path / "holes", 64 * MIB)
     descriptor = Descriptor(os.open(tmp_path / "holes", os.O_RDONLY))
     before = set(tasks.iterdir())
-    begun: set[Path] = set()
+    new_threads: set[Path] = set()
     threads = made(4)
     with open(threads.fileno(), "rb", closefd=False) as event:
         # On a busy machine the first thread may be idle again before the last read is submitted.
         for first in range(0, 400, 4):
             for number in range(first, first + 4):
                 threads.submit(number, True, descriptor.number, 0, 64 * MIB)
-            begun |= set(tasks.iterdir()) - before
+            new_threads |= set(tasks.iterdir()) - before
             done: list[tuple[int, int]] = []
             while len(done) < 4:
                 select.select([event], [], [], 30)
                 done += threads.take()
             assert sorted(done) == [(number, 0) for number in range(first, first + 4)]
-            if len(begun) == 4:
+            if len(new_threads) == 4:
                 break
     threads.close()
-    assert len(begun) == 4
+    assert len(new_threads) == 4

@@ -31,15 +31,15 @@ class Pairs:
         self.poller = Poller(report=self.reports.append, monotonic=lambda: self.now)
 
     def readable(self):
-        ours, peer = self.pair()
+        local, peer = self.pair()
         peer.send(b"x")
-        return ours
+        return local
 
     def pair(self):
         pair = socket.socketpair()
         self.sockets += pair
-        for each in pair:
-            each.setblocking(False)
+        for sock in pair:
+            sock.setblocking(False)
         return pair
 
     def note(self, name):
@@ -60,8 +60,8 @@ def pairs():
     pairs = Pairs()
     yield pairs
     pairs.poller.close()
-    for each in pairs.sockets:
-        each.close()
+    for sock in pairs.sockets:
+        sock.close()
 
 
 class Answer:
@@ -80,7 +80,7 @@ class Answer:
 
 def served(pairs, name, *, lasts_s=0.0, error=None):
     """Set up a readable socket whose slow callback holds its response."""
-    ours = pairs.readable()
+    local = pairs.readable()
 
     def callback():
         pairs.calls.append(name)
@@ -90,38 +90,38 @@ def served(pairs, name, *, lasts_s=0.0, error=None):
         else:
             pairs.calls.append(f"{name} left at once")
 
-    pairs.poller.add_reader(ours.fileno(), callback)
+    pairs.poller.add_reader(local.fileno(), callback)
 
 
-def test_answers_of_a_batch_leave_together_at_its_end(pairs):
+def test_responses_of_a_batch_are_sent_together_at_its_end(pairs):
     for name in "abcd":
         served(pairs, name)
     assert pairs.turn() == [*"abcd", *(f"{name} left" for name in "abcd")]
     assert not pairs.poller.is_batch
 
 
-def test_nobody_waits_for_two_or_three_others(pairs):
+def test_small_batches_are_not_held(pairs):
     for name in "abc":
         served(pairs, name)
-    assert pairs.turn() == [each for name in "abc" for each in (name, f"{name} left at once")]
+    assert pairs.turn() == [call for name in "abc" for call in (name, f"{name} left at once")]
 
 
-def test_no_answer_is_held_for_longer_than_a_millisecond_and_one_request(pairs):
+def test_responses_are_held_at_most_a_millisecond_and_one_request(pairs):
     for name in "abcd":
         served(pairs, name, lasts_s=0.0006)
     assert pairs.turn() == [*"abc", "a left", "b left", "c left", "d", "d left"]
 
 
-def test_small_answers_with_a_file_slice_leave_together_too(pairs, tmp_path):
+def test_small_responses_with_a_file_slice_are_sent_together_too(pairs, tmp_path):
     path = tmp_path / "log"
     path.write_bytes(b"records")
     records = FileSlice(Files().data(str(path)), 0, 7)
     peers = []
 
-    def answer(ours, peer):
+    def answer(local, peer):
         queue = SendQueue(
             old_pages=OldPages(),
-            transport=SocketTransport(pairs.poller, ours),
+            transport=SocketTransport(pairs.poller, local),
             on_progress=pairs.note("progress"),
             on_error=pairs.reports.append,
         )
@@ -133,10 +133,10 @@ def test_small_answers_with_a_file_slice_leave_together_too(pairs, tmp_path):
         return callback
 
     for _ in range(4):
-        ours, peer = pairs.pair()
+        local, peer = pairs.pair()
         peers.append(peer)
         peer.send(b"x")
-        pairs.poller.add_reader(ours.fileno(), answer(ours, peer))
+        pairs.poller.add_reader(local.fileno(), answer(local, peer))
     assert pairs.turn() == [b""] * 4
     assert [arrived(peer) for peer in peers] == [b"head records tail"] * 4
     assert not pairs.reports
@@ -149,7 +149,7 @@ def arrived(peer):
         return b""
 
 
-def test_an_answer_that_cannot_leave_is_reported_and_the_others_leave(pairs):
+def test_failed_send_is_reported_and_others_are_sent(pairs):
     error = RuntimeError("a mistake of ours")
     served(pairs, "a", error=error)
     for name in "bcd":
@@ -159,15 +159,15 @@ def test_an_answer_that_cannot_leave_is_reported_and_the_others_leave(pairs):
 
 
 def test_readers_and_writers_are_called_as_long_as_they_are_ready(pairs):
-    ours, peer = pairs.pair()
-    fd = ours.fileno()
+    local, peer = pairs.pair()
+    fd = local.fileno()
     pairs.poller.add_reader(fd, pairs.note("reader"))
     assert pairs.turn() == []
     peer.send(b"x")
     assert pairs.turn() == ["reader"]
     pairs.poller.add_writer(fd, pairs.note("writer"))
     assert pairs.turn() == ["reader", "writer"]
-    ours.recv(1)
+    local.recv(1)
     assert pairs.turn() == ["writer"]
     pairs.poller.remove_reader(fd)
     peer.send(b"x")
@@ -183,18 +183,18 @@ def test_readers_and_writers_are_called_as_long_as_they_are_ready(pairs):
 
 
 def test_a_callback_can_be_replaced(pairs):
-    ours = pairs.readable()
+    local = pairs.readable()
     for name in ("first", "second"):
-        pairs.poller.add_reader(ours.fileno(), pairs.note(name))
+        pairs.poller.add_reader(local.fileno(), pairs.note(name))
         assert pairs.turn() == [name]
-    ours.recv(1)
-    pairs.poller.remove_reader(ours.fileno())
+    local.recv(1)
+    pairs.poller.remove_reader(local.fileno())
     for name in ("first", "second"):
-        pairs.poller.add_writer(ours.fileno(), pairs.note(name))
+        pairs.poller.add_writer(local.fileno(), pairs.note(name))
         assert pairs.turn() == [name]
 
 
-def test_a_peer_that_is_gone_is_told_to_whoever_is_there(pairs):
+def test_disconnect_is_reported_to_reader_or_writer(pairs):
     reading, peer = pairs.pair()
     pairs.poller.add_reader(reading.fileno(), pairs.note("reader"))
     peer.close()
@@ -204,33 +204,33 @@ def test_a_peer_that_is_gone_is_told_to_whoever_is_there(pairs):
     assert pairs.turn() == ["writer"]
 
 
-def test_what_an_earlier_event_of_a_batch_closed_is_not_called(pairs):
+def test_socket_closed_earlier_in_a_batch_is_not_called(pairs):
     first, second = pairs.readable(), pairs.readable()
-    for mine, other in ((first, second), (second, first)):
+    for current, other in ((first, second), (second, first)):
 
-        def close_other(mine=mine, other=other):
-            pairs.calls.append(mine)
+        def close_other(current=current, other=other):
+            pairs.calls.append(current)
             pairs.stop(other)
 
-        pairs.poller.add_reader(mine.fileno(), close_other)
+        pairs.poller.add_reader(current.fileno(), close_other)
     assert len(pairs.turn()) == 1
     assert len(pairs.turn()) == 1
     assert pairs.reports == []
 
 
-def test_a_descriptor_that_a_batch_reuses_is_not_called_for_its_predecessor(pairs):
+def test_reused_descriptor_gets_no_event_of_its_predecessor(pairs):
     sockets = [pairs.readable(), pairs.readable()]
-    descriptors = {each.fileno() for each in sockets}
+    descriptors = {sock.fileno() for sock in sockets}
     fresh = pairs.readable()
 
-    def replace_other(mine, other):
+    def replace_other(current, other):
         pairs.calls.append("old")
         fd = other.fileno()
         pairs.stop(other)
         os.dup2(fresh.fileno(), fd)
         pairs.sockets.append(socket.socket(fileno=fd))
         pairs.poller.add_reader(fd, pairs.note("new"))
-        pairs.poller.remove_reader(mine.fileno())
+        pairs.poller.remove_reader(current.fileno())
 
     first, second = sockets
     pairs.poller.add_reader(first.fileno(), lambda: replace_other(first, second))
@@ -243,20 +243,20 @@ def test_a_descriptor_that_a_batch_reuses_is_not_called_for_its_predecessor(pair
 
 
 def test_a_writer_that_its_own_reader_removes_is_not_called(pairs):
-    ours = pairs.readable()
+    local = pairs.readable()
 
     def close():
         pairs.calls.append("reader")
-        pairs.poller.remove_writer(ours.fileno())
-        pairs.stop(ours)
+        pairs.poller.remove_writer(local.fileno())
+        pairs.stop(local)
 
-    pairs.poller.add_reader(ours.fileno(), close)
-    pairs.poller.add_writer(ours.fileno(), pairs.note("writer"))
+    pairs.poller.add_reader(local.fileno(), close)
+    pairs.poller.add_writer(local.fileno(), pairs.note("writer"))
     assert pairs.turn() == ["reader"]
     assert len(pairs.poller) == 0
 
 
-def test_an_exception_is_reported_and_touches_nobody_else(pairs):
+def test_exception_is_reported_and_does_not_affect_others(pairs):
     def fail():
         raise ValueError("mine alone")
 
@@ -265,10 +265,10 @@ def test_an_exception_is_reported_and_touches_nobody_else(pairs):
     for number, other in enumerate(others):
         pairs.poller.add_reader(other.fileno(), pairs.note(number))
     assert sorted(pairs.turn()) == [0, 1]
-    assert [str(each["exception"]) for each in pairs.reports] == ["mine alone"]
+    assert [str(report["exception"]) for report in pairs.reports] == ["mine alone"]
 
 
-def test_more_than_a_batch_is_served_in_turns(pairs):
+def test_events_beyond_a_batch_are_served_in_later_turns(pairs):
     count = 2 * MOST_EVENTS + 5
     for number in range(count):
         pairs.poller.add_reader(pairs.readable().fileno(), pairs.note(number))
@@ -287,9 +287,9 @@ def running_loop() -> PolledLoop:
     return loop
 
 
-async def test_a_socket_that_is_always_ready_keeps_nobody_waiting():
+async def test_always_ready_socket_does_not_starve_the_loop():
     loop = running_loop()
-    ours, peer = socket.socketpair()
+    local, peer = socket.socketpair()
     calls = 0
     timer = loop.create_future()
 
@@ -302,51 +302,51 @@ async def test_a_socket_that_is_always_ready_keeps_nobody_waiting():
             loop.call_later(0.001, timer.set_result, "timer")
 
     order = []
-    with ours, peer:
+    with local, peer:
         peer.send(b"x")
-        loop.poller.add_reader(ours.fileno(), on_readable)
+        loop.poller.add_reader(local.fileno(), on_readable)
         async with asyncio.timeout(20):
             order.append(await timer)
             order.append(await asyncio.to_thread(lambda: "thread"))
             reader, writer = await asyncio.open_connection(sock=peer)
-            ours.send(b"y")
+            local.send(b"y")
             order.append(await reader.readexactly(1))
-        loop.poller.remove_reader(ours.fileno())
+        loop.poller.remove_reader(local.fileno())
         writer.close()
     assert order == ["callback", "timer", "thread", b"y"]
     assert calls > 10
 
 
-async def test_the_loop_reports_what_a_socket_raises_and_goes_on():
+async def test_loop_reports_a_callback_error_and_continues():
     loop = running_loop()
-    ours, peer = socket.socketpair()
+    local, peer = socket.socketpair()
     reported = loop.create_future()
     loop.set_exception_handler(lambda _, context: reported.set_result(context["exception"]))
 
     def fail():
-        loop.poller.remove_reader(ours.fileno())
+        loop.poller.remove_reader(local.fileno())
         raise ValueError("mine")
 
-    with ours, peer:
+    with local, peer:
         peer.send(b"x")
-        loop.poller.add_reader(ours.fileno(), fail)
+        loop.poller.add_reader(local.fileno(), fail)
         assert str(await reported) == "mine"
 
 
 def test_a_socket_may_stop_the_loop():
     loop = LoopWatch().new_event_loop()
     assert isinstance(loop, PolledLoop)
-    ours, peer = socket.socketpair()
-    with ours, peer:
+    local, peer = socket.socketpair()
+    with local, peer:
         peer.send(b"x")
-        loop.poller.add_reader(ours.fileno(), loop.stop)
+        loop.poller.add_reader(local.fileno(), loop.stop)
         loop.run_forever()
-        loop.poller.remove_reader(ours.fileno())
+        loop.poller.remove_reader(local.fileno())
     loop.close()
     assert loop.is_closed()
 
 
-def test_the_time_that_sockets_take_is_taken_off_the_wait_for_the_next_timer(monkeypatch):
+def test_time_spent_on_sockets_shortens_the_timer_wait(monkeypatch):
     now = 100.0
     waits: list[float | None] = []
 
@@ -385,21 +385,21 @@ def test_on_a_loop_without_a_poller_the_loop_watches_sockets():
     asyncio.run(main())
 
 
-def test_an_end_behind_what_is_unread_is_told_once(pairs):
-    ours, peer = pairs.pair()
+def test_end_after_unread_data_is_reported_once(pairs):
+    local, peer = pairs.pair()
     peer.send(b"unread")
-    pairs.poller.add_ender(ours.fileno(), pairs.note("end"))
+    pairs.poller.add_ender(local.fileno(), pairs.note("end"))
     assert pairs.turn() == []
     peer.shutdown(socket.SHUT_WR)
     assert pairs.turn() == ["end"]
     assert pairs.turn() == []
     assert len(pairs.poller) == 0
-    assert ours.recv(10) == b"unread"
+    assert local.recv(10) == b"unread"
 
 
-def test_reader_writer_and_ender_of_one_socket_come_and_go_apart(pairs):
-    ours, peer = pairs.pair()
-    descriptor = ours.fileno()
+def test_reader_writer_and_ender_are_added_and_removed_separately(pairs):
+    local, peer = pairs.pair()
+    descriptor = local.fileno()
     pairs.poller.add_ender(descriptor, pairs.note("end"))
     pairs.poller.add_writer(descriptor, pairs.note("write"))
     pairs.poller.add_reader(descriptor, pairs.note("read"))
@@ -418,16 +418,16 @@ def test_reader_writer_and_ender_of_one_socket_come_and_go_apart(pairs):
     assert len(pairs.poller) == 0
 
 
-def test_whoever_sends_much_can_ask_whether_another_waits(pairs):
-    one, other = pairs.readable(), pairs.pair()[0]
-    for each in (one, other):
-        pairs.poller.add_reader(each.fileno(), pairs.note("read"))
-    assert not pairs.poller.is_another_ready(one.fileno())
-    assert pairs.poller.is_another_ready(other.fileno())
+def test_poller_reports_whether_another_socket_is_ready(pairs):
+    first, second = pairs.readable(), pairs.pair()[0]
+    for sock in (first, second):
+        pairs.poller.add_reader(sock.fileno(), pairs.note("read"))
+    assert not pairs.poller.is_another_ready(first.fileno())
+    assert pairs.poller.is_another_ready(second.fileno())
     assert pairs.turn() == ["read"]  # the query consumed nothing
 
 
-def test_a_few_that_are_only_writable_do_not_count_as_waiting(pairs):
+def test_few_writable_sockets_do_not_count_as_ready(pairs):
     few = [pairs.pair()[0].fileno() for _ in range(4)]
     for descriptor in few:
         pairs.poller.add_writer(descriptor, partial(pairs.poller.is_another_ready, descriptor))
@@ -439,14 +439,14 @@ def test_a_few_that_are_only_writable_do_not_count_as_waiting(pairs):
     assert pairs.poller.is_another_ready(few[0])
 
 
-def test_many_that_are_only_writable_wait(pairs):
-    many = [pairs.pair()[0].fileno() for _ in range(6)]
-    for descriptor in many:
+def test_many_writable_sockets_count_as_ready(pairs):
+    descriptors = [pairs.pair()[0].fileno() for _ in range(6)]
+    for descriptor in descriptors:
         pairs.poller.add_writer(descriptor, pairs.note("write"))
-    assert pairs.poller.is_another_ready(many[0])
+    assert pairs.poller.is_another_ready(descriptors[0])
 
 
-def test_whoever_asks_for_others_takes_nobodys_turn_away(pairs):
+def test_checking_for_ready_sockets_consumes_no_events(pairs):
     served = Counter[int]()
 
     def serve(descriptor: int) -> None:

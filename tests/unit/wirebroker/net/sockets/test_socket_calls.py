@@ -13,12 +13,12 @@ BOTH = pytest.mark.parametrize("calls", [socket_calls, PURE], ids=["used", "pure
 
 @pytest.fixture
 def pair():
-    ours, peer = socket.socketpair()
-    with ours, peer:
-        for each in (ours, peer):
-            each.setblocking(False)
-            each.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
-        yield ours, peer
+    local, peer = socket.socketpair()
+    with local, peer:
+        for sock in (local, peer):
+            sock.setblocking(False)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+        yield local, peer
 
 
 def _fill(calls, descriptor):
@@ -28,10 +28,10 @@ def _fill(calls, descriptor):
 
 @BOTH
 @pytest.mark.parametrize("size", [1, 100, 65_535, 65_536, 65_537, 150_000])
-def test_what_is_sent_is_received(calls, pair, size):
-    ours, peer = pair
+def test_sent_bytes_are_received(calls, pair, size):
+    local, peer = pair
     data = bytes(range(256)) * (size // 256 + 1)
-    assert calls.send(ours.fileno(), data[:size]) == size
+    assert calls.send(local.fileno(), data[:size]) == size
     room = bytearray(200_000)
     assert calls.receive(peer.fileno(), memoryview(room)) == size
     assert room[:size] == data[:size]
@@ -39,39 +39,39 @@ def test_what_is_sent_is_received(calls, pair, size):
 
 
 @BOTH
-def test_no_more_is_received_than_there_is_room_for(calls, pair):
-    ours, peer = pair
-    calls.send(ours.fileno(), b"x" * 100_000)
+def test_receive_is_limited_by_the_buffer(calls, pair):
+    local, peer = pair
+    calls.send(local.fileno(), b"x" * 100_000)
     room = bytearray(80_000)
     assert calls.receive(peer.fileno(), memoryview(room)[10:70_010]) == 70_000
     assert room == bytes(10) + b"x" * 70_000 + bytes(9_990)
 
 
 @BOTH
-def test_nothing_to_receive_and_no_room_to_send_block_nobody(calls, pair):
-    ours, peer = pair
+def test_empty_receive_and_full_send_do_not_block(calls, pair):
+    local, peer = pair
     with pytest.raises(BlockingIOError):
         calls.receive(peer.fileno(), memoryview(bytearray(10)))
     with pytest.raises(BlockingIOError):
-        _fill(calls, ours.fileno())
+        _fill(calls, local.fileno())
 
 
 @BOTH
-def test_the_end_is_no_bytes_and_sending_there_is_refused(calls, pair):
-    ours, peer = pair
+def test_receive_at_end_returns_zero_and_send_is_refused(calls, pair):
+    local, peer = pair
     peer.close()
-    assert calls.receive(ours.fileno(), memoryview(bytearray(10))) == 0
+    assert calls.receive(local.fileno(), memoryview(bytearray(10))) == 0
     with pytest.raises(BrokenPipeError):
-        calls.send(ours.fileno(), b"x")
+        calls.send(local.fileno(), b"x")
 
 
 @BOTH
-def test_a_descriptor_that_is_none_and_memory_that_cannot_be_written_are_refused(calls, pair):
-    ours, peer = pair
-    ours.send(b"x")
+def test_closed_descriptor_and_read_only_buffer_are_refused(calls, pair):
+    local, peer = pair
+    local.send(b"x")
     with pytest.raises((TypeError, BufferError)):
         calls.receive(peer.fileno(), memoryview(b"read-only"))
-    descriptor = ours.detach()
+    descriptor = local.detach()
     socket.close(descriptor)
     with pytest.raises(OSError, match="Bad file descriptor"):
         calls.receive(descriptor, memoryview(bytearray(10)))

@@ -52,32 +52,34 @@ def client(tmp_path: Path, engine: TlsEngine) -> Client:
 
 
 def cuts(records: bytes, random_source: random.Random) -> Iterator[memoryview]:
-    left = memoryview(records)
-    while left:
+    remaining = memoryview(records)
+    while remaining:
         size = random_source.choice((1, 2, 4, 5, 6, 21, 1000, 16_406, 40_000))
-        yield left[:size]
-        left = left[size:]
+        yield remaining[:size]
+        remaining = remaining[size:]
 
 
-def test_records_that_are_cut_anywhere_are_whole(engine: TlsEngine, client: Client) -> None:
+def test_records_are_decrypted_whatever_the_read_boundaries(
+    engine: TlsEngine, client: Client
+) -> None:
     random_source = random.Random(7)
     buffer = memoryview(bytearray(RECORD_BYTES))
     assert engine.decrypt(buffer) == 0
     for _ in range(30):
         data = random_source.randbytes(random_source.choice((1, 100, 16_384, 16_385, 50_000)))
-        found = b""
+        decrypted = b""
         for area in cuts(client.records(data), random_source):
-            found += buffer[: engine.receive(area, buffer)].tobytes()
+            decrypted += buffer[: engine.receive(area, buffer)].tobytes()
             while not engine.is_drained:
                 # The engine is undrained only if more is buffered: no call is wasted.
                 count = engine.decrypt(buffer)
                 assert count > 0
-                found += buffer[:count].tobytes()
-        assert found == data
+                decrypted += buffer[:count].tobytes()
+        assert decrypted == data
         assert engine.held_bytes == 0
 
 
-def test_part_of_a_record_is_nothing_yet(engine: TlsEngine, client: Client) -> None:
+def test_partial_record_yields_nothing_yet(engine: TlsEngine, client: Client) -> None:
     buffer = memoryview(bytearray(100))
     engine.decrypt(buffer)
     records = client.records(b"hello")
@@ -99,7 +101,7 @@ def test_a_small_buffer_leaves_the_rest(engine: TlsEngine, client: Client) -> No
 
 
 @pytest.mark.parametrize("record", [b"\x17\x03\x03\xff\xff", b"\x17\x03\x03\x00\x20" + bytes(32)])
-def test_what_is_no_record_is_said_at_once(
+def test_malformed_record_is_an_error_at_once(
     engine: TlsEngine, client: Client, record: bytes
 ) -> None:
     buffer = memoryview(bytearray(100))
@@ -109,12 +111,12 @@ def test_what_is_no_record_is_said_at_once(
         engine.receive(memoryview(record), buffer)
 
 
-def test_the_end_is_told_and_heard(engine: TlsEngine, client: Client) -> None:
+def test_close_notify_is_received_and_sent(engine: TlsEngine, client: Client) -> None:
     buffer = memoryview(bytearray(100))
     engine.decrypt(buffer)
     with pytest.raises(ssl.SSLWantReadError):
         client.tls.unwrap()
     assert engine.receive(memoryview(client.outgoing.read()), buffer) == 0
     assert engine.is_at_end
-    engine.say_end()
-    assert engine.said_bytes > 0
+    engine.send_close_notify()
+    assert engine.outgoing_bytes > 0

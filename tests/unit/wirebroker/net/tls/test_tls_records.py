@@ -34,7 +34,7 @@ class CountedReads(ssl.SSLObject):
 
 
 class Pair:
-    def __init__(self, folder: Path, behind: str = "") -> None:
+    def __init__(self, folder: Path, trailing_updates: str = "") -> None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(write(folder, "key.pem", certificate()))
         context.sslobject_class = CountedReads
@@ -50,7 +50,7 @@ class Pair:
         self.incoming.write(self.engine.said())
         self.tls.do_handshake()
         self.own = KeyUpdates(folder / "keys.txt")
-        updates = self.own.new_keys(int(behind)) if behind else b""
+        updates = self.own.new_keys(int(trailing_updates)) if trailing_updates else b""
         assert self.engine.shake_hands(memoryview(self.outgoing.read() + updates))
         self.buffer = memoryview(bytearray(BUFFER_BYTES))
 
@@ -69,23 +69,21 @@ def pair(tmp_path: Path) -> Pair:
 
 
 @pytest.mark.parametrize("size", [1, 100])
-def test_a_call_decrypts_so_many_small_records_and_the_next_call_the_rest(
-    pair: Pair, size: int
-) -> None:
+def test_small_records_per_decrypt_call_are_limited(pair: Pair, size: int) -> None:
     records = b"".join(pair.own.data(b"x" * size) for _ in range(300))
     count = pair.receive(records)
     assert count == MOST_RECORDS * size
     while not pair.engine.is_drained:
         assert CountedReads.reads <= MOST_RECORDS
-        more = pair.go_on()
-        assert more > 0
-        count += more
+        decrypted = pair.go_on()
+        assert decrypted > 0
+        count += decrypted
     assert count == 300 * size
-    assert pair.engine.held_bytes == pair.engine.said_bytes
+    assert pair.engine.held_bytes == pair.engine.outgoing_bytes
 
 
 @pytest.mark.parametrize("kind", ["keys", "empty"])
-def test_records_that_carry_nothing_are_refused_beyond_a_few(pair: Pair, kind: str) -> None:
+def test_too_many_records_without_data_are_refused(pair: Pair, kind: str) -> None:
     def some(count: int) -> bytes:
         if kind == "keys":
             return pair.own.new_keys(count)
@@ -93,36 +91,36 @@ def test_records_that_carry_nothing_are_refused_beyond_a_few(pair: Pair, kind: s
 
     assert pair.receive(some(MOST_IDLE_RECORDS)) == 0
     assert pair.receive(pair.own.data(b"hello")) == 5
-    with pytest.raises(TlsFailedError, match="carries no data"):
+    with pytest.raises(TlsFailedError, match="without data"):
         pair.receive(some(2_000))
     assert CountedReads.reads <= 1
 
 
-def test_a_byte_of_data_between_new_keys_earns_none(pair: Pair) -> None:
+def test_one_byte_of_data_allows_no_more_key_updates(pair: Pair) -> None:
     def some() -> bytes:
         return b"".join(pair.own.new_keys(1) + pair.own.data(b"x") for _ in range(20))
 
     assert pair.receive(some()) == 20
-    with pytest.raises(TlsFailedError, match="carries no data"):
+    with pytest.raises(TlsFailedError, match="without data"):
         pair.receive(some())
 
 
-def test_data_earns_new_keys(pair: Pair) -> None:
+def test_key_updates_are_allowed_in_proportion_to_data(pair: Pair) -> None:
     pieces = PLAIN_BYTES // BYTES_FOR_IDLE_RECORD
     for _ in range(100):
         records = pair.own.new_keys(pieces) + pair.own.data(b"x" * PLAIN_BYTES)
         assert pair.receive(records) == PLAIN_BYTES
 
 
-def test_new_keys_that_come_with_the_end_of_the_handshake_wait(tmp_path: Path) -> None:
-    pair = Pair(tmp_path, behind="600")
+def test_key_updates_with_the_end_of_the_handshake_are_deferred(tmp_path: Path) -> None:
+    pair = Pair(tmp_path, trailing_updates="600")
     assert CountedReads.reads == 0
-    with pytest.raises(TlsFailedError, match="carries no data"):
+    with pytest.raises(TlsFailedError, match="without data"):
         pair.go_on()
     assert CountedReads.reads <= MOST_IDLE_RECORDS + 1
 
 
-def test_a_handshake_in_crumbs_is_refused(tmp_path: Path) -> None:
+def test_handshake_in_tiny_records_is_refused(tmp_path: Path) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(write(tmp_path, "key.pem", certificate()))
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -131,6 +129,6 @@ def test_a_handshake_in_crumbs_is_refused(tmp_path: Path) -> None:
         tls.do_handshake()
     hello = outgoing.read()[5:]
     assert len(hello) > MOST_HANDSHAKE_RECORDS
-    crumbs = b"".join(b"\x16\x03\x01\x00\x01" + bytes([each]) for each in hello)
+    crumbs = b"".join(b"\x16\x03\x01\x00\x01" + bytes([byte]) for byte in hello)
     with pytest.raises(TlsFailedError, match="records"):
         TlsEngine(context).shake_hands(memoryview(crumbs))

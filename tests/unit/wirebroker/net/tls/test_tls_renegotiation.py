@@ -55,17 +55,15 @@ class RenegotiatingClient(TlsMemoryClient):
 
 def _expanded(secret: bytes, seed: bytes, count: int) -> bytes:
     """Return bytes derived from a secret (RFC 5246, 5)."""
-    found, link = b"", seed
-    while len(found) < count:
+    expanded, link = b"", seed
+    while len(expanded) < count:
         link = hmac.digest(secret, link, "sha256")
-        found += hmac.digest(secret, link + seed, "sha256")
-    return found[:count]
+        expanded += hmac.digest(secret, link + seed, "sha256")
+    return expanded[:count]
 
 
 @pytest.mark.parametrize("is_held_up", [False, True], ids=["read", "held up by a quota"])
-async def test_who_asks_for_new_keys_is_told_that_there_are_none(
-    tmp_path: Path, *, is_held_up: bool
-) -> None:
+async def test_renegotiation_is_refused(tmp_path: Path, *, is_held_up: bool) -> None:
     async with serve_tls(settings(versions=("TLSv1.2",))) as server:
         client = RenegotiatingClient(connect(server.table), client_side(tmp_path), tmp_path / "k")
         await client.shake_hands()
@@ -83,21 +81,23 @@ async def test_who_asks_for_new_keys_is_told_that_there_are_none(
         assert client.received[0] == alert
 
 
-async def test_who_asks_again_and_again_and_reads_nothing_is_closed(tmp_path, caplog) -> None:
+async def test_repeated_renegotiation_without_reading_closes(tmp_path, caplog) -> None:
     async with serve_tls(settings(versions=("TLSv1.2",))) as server:
         client = RenegotiatingClient(connect(server.table), client_side(tmp_path), tmp_path / "k")
         await client.shake_hands()
         (connection,) = server.table._connections
         transport: Any = connection._transport
-        most = 0
+        peak_bytes = 0
         for _ in range(50):
             client.peer.send(b"".join(client.hello_again() for _ in range(400)))
             for _ in range(20):
                 await next_turn()
-            most = max(most, transport._sending.held_bytes + transport._engine.held_bytes)
+            peak_bytes = max(
+                peak_bytes, transport._sending.held_bytes + transport._engine.held_bytes
+            )
             if not server.table._connections:
                 break
         # The input of one piece, and one piece that the carrier does not accept.
-        assert most < 2 * (64 << 10)
+        assert peak_bytes < 2 * (64 << 10)
         assert not server.table._connections
-        assert "it sends record after record that carries no data" in caplog.text
+        assert "it sends too many records without data" in caplog.text

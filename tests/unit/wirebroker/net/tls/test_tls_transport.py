@@ -28,7 +28,7 @@ from wirebroker.config.security.principal_rules import principal_rules
 from wirebroker.config.security.tls import StoreSettings, TlsSettings
 from wirebroker.net.memory_transport import connect
 from wirebroker.net.tls.tls_transport import TlsTransport
-from wirebroker.security.tls.tls_doors import TlsDoors
+from wirebroker.security.tls.listeners_tls import ListenersTls
 from wirebroker.storage.files import Files, FileSlice
 
 if TYPE_CHECKING:
@@ -41,10 +41,10 @@ FETCH, METADATA, HEARTBEAT = 1, 3, 12
 MIB = 1 << 20
 
 
-def settings(**more) -> TlsSettings:
+def settings(**options) -> TlsSettings:
     store = StoreSettings(certificates=certificate(), key=certificate())
     trusted = StoreSettings(certificates=authority().certificate, name="ssl.truststore")
-    return TlsSettings(keystore=store, truststore=trusted, **more)
+    return TlsSettings(keystore=store, truststore=trusted, **options)
 
 
 @contextlib.asynccontextmanager
@@ -52,7 +52,7 @@ async def serve_tls(
     tls: TlsSettings | None = None, *, deadline_s: float = 20.0, **network
 ) -> AsyncIterator[Server]:
     async with serve(**network) as server:
-        doors = TlsDoors(server.table.loop, deadline_s=deadline_s)
+        doors = ListenersTls(server.table.loop, deadline_s=deadline_s)
         listener = ListenerConfig("PLAINTEXT", "127.0.0.1", 0, "SSL", None, None, tls or settings())
         await doors.open([listener])
         server.table.secure = doors.secure
@@ -77,11 +77,11 @@ async def secured(server: Server, context: ssl.SSLContext) -> Client:
 
 
 @pytest.mark.parametrize("version", ["TLSv1.2", "TLSv1.3"])
-async def test_requests_and_answers_of_any_size_pass(tmp_path: Path, version: str) -> None:
+async def test_requests_and_responses_of_any_size_pass(tmp_path: Path, version: str) -> None:
     async with serve_tls(settings(versions=(version,))) as server:
         client = await secured(server, client_side(tmp_path))
-        said = client.writer.get_extra_info("ssl_object").version()
-        assert said == version
+        negotiated = client.writer.get_extra_info("ssl_object").version()
+        assert negotiated == version
         for size in (0, 1, 100, 16_384, 16_385, 65_536, 3 * MIB + 1):
             body = os.urandom(size)
             assert await client.ask(METADATA, body) == body
@@ -101,7 +101,7 @@ async def test_requests_in_many_small_records_are_all_served(tmp_path: Path) -> 
             assert await client.receive() == (n, b"%d" % n)
 
 
-async def test_what_came_with_another_request_is_served_when_that_is_answered(tmp_path) -> None:
+async def test_request_in_the_same_record_is_served_after_the_first(tmp_path) -> None:
     async with serve_tls() as server:
         client = await secured(server, client_side(tmp_path))
         # A frame larger than one decryption step, with more after it in the same records.
@@ -115,7 +115,7 @@ async def test_what_came_with_another_request_is_served_when_that_is_answered(tm
         assert await client.receive() == (3, b"last")
 
 
-async def test_files_are_sent_in_pieces_and_a_slow_reader_holds_one_of_them(tmp_path) -> None:
+async def test_slow_reader_holds_one_chunk_of_a_file(tmp_path) -> None:
     data = os.urandom(4 * MIB)
     path = tmp_path / "file"
     path.write_bytes(data)
@@ -142,7 +142,7 @@ async def test_files_are_sent_in_pieces_and_a_slow_reader_holds_one_of_them(tmp_
     files.close_all()
 
 
-async def test_where_memory_is_short_a_slow_reader_holds_one_record(tmp_path) -> None:
+async def test_slow_reader_holds_one_record_when_memory_is_short(tmp_path) -> None:
     async with serve_tls() as server:
         budget = server.table.budget
         budget.add(budget.limit_bytes)
@@ -161,7 +161,7 @@ async def test_where_memory_is_short_a_slow_reader_holds_one_record(tmp_path) ->
         budget.add(-budget.limit_bytes)
 
 
-async def test_what_waits_to_be_decrypted_is_counted(tmp_path: Path) -> None:
+async def test_undecrypted_data_counts_against_the_memory_budget(tmp_path: Path) -> None:
     async with serve_tls() as server:
         client = await secured(server, client_side(tmp_path))
         wait = frame(HEARTBEAT, b"w", 1)
@@ -178,7 +178,7 @@ async def test_what_waits_to_be_decrypted_is_counted(tmp_path: Path) -> None:
         await server.until(lambda: not server.table.budget.used_bytes)
 
 
-async def test_who_a_client_is_stands_in_its_certificate(tmp_path: Path) -> None:
+async def test_client_principal_is_from_its_certificate(tmp_path: Path) -> None:
     rules = principal_rules("RULE:^CN=(.*)$/$1/U")
     tls = settings(client_auth="required", rules=rules)
     async with serve_tls(tls) as server:
@@ -189,7 +189,7 @@ async def test_who_a_client_is_stands_in_its_certificate(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("client_auth", ["none", "requested"])
-async def test_who_shows_no_certificate_is_nobody(tmp_path: Path, client_auth: str) -> None:
+async def test_client_without_a_certificate_is_anonymous(tmp_path: Path, client_auth: str) -> None:
     async with serve_tls(settings(client_auth=client_auth)) as server:
         client = await secured(server, client_side(tmp_path))
         await client.ask(METADATA, b"x")
@@ -200,12 +200,12 @@ async def test_who_shows_no_certificate_is_nobody(tmp_path: Path, client_auth: s
 @pytest.mark.parametrize(
     ("own", "cause"),
     [
-        (None, "it has no certificate, and one is required"),
-        (client_certificate("eve", by="another authority"), "its certificate does not hold"),
+        (None, "it sent no certificate, but one is required"),
+        (client_certificate("eve", by="another authority"), "its certificate cannot be verified"),
         (client_certificate("late", days=-1), "certificate has expired"),
     ],
 )
-async def test_a_client_without_the_right_certificate_is_one_line(
+async def test_wrong_client_certificate_is_one_log_line(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, own: str | None, cause: str
 ) -> None:
     async with serve_tls(settings(client_auth="required")) as server:
@@ -218,7 +218,7 @@ async def test_a_client_without_the_right_certificate_is_one_line(
         assert cause in line
 
 
-async def test_a_name_that_no_rule_fits_is_refused(tmp_path: Path, caplog) -> None:
+async def test_certificate_name_without_matching_rule_is_refused(tmp_path: Path, caplog) -> None:
     tls = settings(client_auth="required", rules=principal_rules("RULE:^OU=(.*)$/$1/"))
     async with serve_tls(tls) as server:
         with contextlib.suppress(ConnectionError):
@@ -226,19 +226,19 @@ async def test_a_name_that_no_rule_fits_is_refused(tmp_path: Path, caplog) -> No
             assert await client.reader.read() == b""
         await server.until(lambda: not len(server.table))
         (line,) = lines(caplog)
-        assert "no rule of ssl.principal.mapping.rules fits 'CN=alice'" in line
+        assert "no rule of ssl.principal.mapping.rules matches 'CN=alice'" in line
 
 
 @pytest.mark.parametrize(
     ("data", "cause"),
     [
-        (frame(METADATA, b"x"), "it speaks no TLS"),
+        (frame(METADATA, b"x"), "it does not use TLS"),
         (b"GET /metrics HTTP/1.1\r\n\r\n", "an HTTP client is talking to a listener with TLS"),
         (b"\x16\x03\x01\x00\x05hello", "TLS handshake failed"),
         (b"\x16\x03\x01\xff\xff" + bytes(70_000), "TLS handshake failed"),
     ],
 )
-async def test_who_speaks_no_tls_is_one_line(data: bytes, cause: str, caplog) -> None:
+async def test_non_tls_client_is_one_log_line(data: bytes, cause: str, caplog) -> None:
     async with serve_tls() as server:
         peer = server.peer()
         peer.sendall(data)
@@ -248,7 +248,7 @@ async def test_who_speaks_no_tls_is_one_line(data: bytes, cause: str, caplog) ->
         assert cause in line
 
 
-async def test_a_client_that_does_not_believe_us_is_one_line(tmp_path: Path, caplog) -> None:
+async def test_client_rejecting_our_certificate_is_one_log_line(tmp_path: Path, caplog) -> None:
     async with serve_tls() as server:
         context = client_side(tmp_path, by="another authority")
         peer = server.peer()
@@ -271,10 +271,10 @@ async def test_a_version_that_is_not_enabled_is_refused(tmp_path: Path, caplog) 
             await secured(server, context)
         await server.until(lambda: not len(server.table) and caplog.records)
         (line,) = lines(caplog)
-        assert "there is no version of TLS that both sides take" in line
+        assert "no common TLS version" in line
 
 
-async def test_who_is_slow_to_shake_hands_is_closed(caplog) -> None:
+async def test_slow_handshake_is_closed(caplog) -> None:
     async with serve_tls(deadline_s=0.05) as server:
         peer = server.peer()
         peer.sendall(b"\x16")
@@ -285,7 +285,7 @@ async def test_who_is_slow_to_shake_hands_is_closed(caplog) -> None:
 
 
 @pytest.mark.parametrize("does_read", [True, False], ids=["read", "not read"])
-async def test_an_alert_waits_for_its_peer_to_read_until_the_deadline(
+async def test_unread_alert_is_kept_until_the_deadline(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, *, does_read: bool
 ) -> None:
     async with serve_tls(
@@ -307,10 +307,10 @@ async def test_an_alert_waits_for_its_peer_to_read_until_the_deadline(
         await server.until(lambda: not len(server.table))
         assert carrier.is_closed
         (line,) = lines(caplog)
-        assert "there is no version of TLS that both sides take" in line
+        assert "no common TLS version" in line
 
 
-async def test_who_reads_nothing_and_is_refused_by_its_name_is_closed_at_once(
+async def test_refused_client_that_reads_nothing_is_closed_at_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     # The handshake has finished, and its deadline with it: nothing else would end this connection.
@@ -326,10 +326,10 @@ async def test_who_reads_nothing_and_is_refused_by_its_name_is_closed_at_once(
         await server.until(lambda: not len(server.table))
         assert carrier.is_closed
         (line,) = lines(caplog)
-        assert "no rule of ssl.principal.mapping.rules fits 'CN=alice'" in line
+        assert "no rule of ssl.principal.mapping.rules matches 'CN=alice'" in line
 
 
-async def test_who_stays_in_the_middle_of_its_handshake_costs_no_turns(tmp_path: Path) -> None:
+async def test_stalled_handshake_takes_no_loop_turns(tmp_path: Path) -> None:
     async with serve_tls() as server:
         incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         engine = client_side(tmp_path).wrap_bio(incoming, outgoing, server_hostname="localhost")
@@ -354,14 +354,14 @@ async def test_who_stays_in_the_middle_of_its_handshake_costs_no_turns(tmp_path:
         assert reads <= 1
 
 
-async def test_who_only_looks_whether_somebody_listens_is_no_line(caplog) -> None:
+async def test_port_probe_is_not_logged(caplog) -> None:
     async with serve_tls() as server:
         server.peer().close()
         await server.until(lambda: server.table.metrics.connections_closed["PLAINTEXT"])
         assert lines(caplog) == []
 
 
-async def test_broken_records_after_the_handshake_are_one_line(tmp_path: Path, caplog) -> None:
+async def test_broken_records_after_the_handshake_are_one_log_line(tmp_path: Path, caplog) -> None:
     async with serve_tls() as server:
         client = await secured(server, client_side(tmp_path))
         await client.ask(METADATA, b"x")
@@ -372,7 +372,7 @@ async def test_broken_records_after_the_handshake_are_one_line(tmp_path: Path, c
         assert line.startswith("closing 127.0.0.1:")
 
 
-async def test_the_end_is_told_to_both_sides(tmp_path: Path) -> None:
+async def test_both_sides_see_the_end(tmp_path: Path) -> None:
     async with serve_tls() as server:
         peer = server.peer()
         context = client_side(tmp_path)
@@ -385,32 +385,32 @@ async def test_the_end_is_told_to_both_sides(tmp_path: Path) -> None:
                 got = tls.recv(4)
                 assert struct.unpack(">i", got)[0] == 5
                 tls.recv(5)
-                told.set()
+                received.set()
                 return tls.recv(1)  # ssl.SSLEOFError without close_notify
 
-        told = threading.Event()
+        received = threading.Event()
         done = asyncio.get_running_loop().run_in_executor(None, exchange)
-        await server.until(told.is_set)
+        await server.until(received.is_set)
         (connection,) = server.table._connections
         connection.end()
         assert await done == b""
 
 
-async def test_a_peer_that_ends_gives_up_what_waits(tmp_path: Path) -> None:
+async def test_waiting_requests_are_cancelled_when_the_peer_ends(tmp_path: Path) -> None:
     async with serve_tls() as server:
         client = await secured(server, client_side(tmp_path))
         client.send(frame(HEARTBEAT, b"w"))
         await server.until(lambda: server.waiting)
-        ended: list[bool] = []
+        end_calls: list[bool] = []
         (connection,) = server.table._connections
-        connection.session.when_ended(lambda: ended.append(True))
+        connection.session.when_ended(lambda: end_calls.append(True))
         client.writer.close()
-        await server.until(lambda: ended)
+        await server.until(lambda: end_calls)
         server.waiting[0].set_result([b""])
         await server.until(lambda: not len(server.table))
 
 
-async def test_a_peer_that_is_gone_while_nothing_is_read_of_it_is_let_go_of(tmp_path: Path) -> None:
+async def test_peer_leaving_while_reading_is_paused_is_closed(tmp_path: Path) -> None:
     async with serve_tls() as server:
         server.pieces = [b"x" * (8 * MIB)]
         client = await secured(server, client_side(tmp_path))
@@ -426,16 +426,16 @@ async def test_a_peer_that_is_gone_while_nothing_is_read_of_it_is_let_go_of(tmp_
         assert connection._transport.descriptor == -1
 
 
-async def test_handshakes_take_turns(tmp_path: Path) -> None:
+async def test_one_handshake_step_runs_per_loop_turn(tmp_path: Path) -> None:
     """No handshake is computed in the turn of another, however many begin at the same time."""
     async with serve_tls() as server:
         context = client_side(tmp_path)
         clients = await asyncio.gather(*(secured(server, context) for _ in range(20)))
-        answers = await asyncio.gather(*(each.ask(METADATA, b"x") for each in clients))
+        answers = await asyncio.gather(*(client.ask(METADATA, b"x") for client in clients))
         assert answers == [b"x"] * 20
 
 
-async def test_it_goes_over_memory_a_byte_at_a_time(tmp_path: Path) -> None:
+async def test_tls_works_over_memory_one_byte_at_a_time(tmp_path: Path) -> None:
     async with serve_tls() as server:
         client = TlsMemoryClient(connect(server.table), client_side(tmp_path), step=1)
         await client.until_done(client.begin)
@@ -444,10 +444,10 @@ async def test_it_goes_over_memory_a_byte_at_a_time(tmp_path: Path) -> None:
         assert answer == struct.pack(">ii", 9, 9) + b"hello"
 
 
-async def test_a_listener_whose_keys_cannot_be_used_serves_nobody(caplog) -> None:
+async def test_listener_with_unusable_keys_serves_nobody(caplog) -> None:
     broken = TlsSettings(keystore=StoreSettings(location="/nowhere.pem"))
     async with serve_tls() as server:
-        doors = TlsDoors(server.table.loop, deadline_s=1)
+        doors = ListenersTls(server.table.loop, deadline_s=1)
         listener = ListenerConfig("PLAINTEXT", "127.0.0.1", 0, "SSL", None, None, broken)
         await doors.use_listeners([listener])
         assert "/nowhere.pem cannot be read" in caplog.text

@@ -12,7 +12,7 @@ import pytest
 from tests.support.security.tls_files import client_side
 from tests.unit.wirebroker.net.tls.test_tls_transport import secured, serve_tls
 from wirebroker.base.clock import next_turn
-from wirebroker.net.bounds.fair_line import FairLine, share_of
+from wirebroker.net.bounds.fair_queue import FairQueue, share_of
 from wirebroker.net.tls.tls_engine import TlsEngine
 from wirebroker.net.tls.tls_turns import CHEAP_STEPS, MOST_WAITING, TlsTurns
 
@@ -46,7 +46,7 @@ def computed(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     return steps
 
 
-async def test_no_handshake_is_computed_for_peers_that_have_left(
+async def test_no_handshake_is_computed_for_disconnected_peers(
     tmp_path: Path, computed: list[bytes]
 ) -> None:
     async with serve_tls() as server:
@@ -62,8 +62,8 @@ async def test_no_handshake_is_computed_for_peers_that_have_left(
     assert first not in computed
 
 
-def test_addresses_take_turns_and_one_address_keeps_its_order() -> None:
-    line: FairLine[str] = FairLine()
+def test_handshakes_are_round_robin_over_addresses_in_order() -> None:
+    line: FairQueue[str] = FairQueue()
     for n in range(100):
         line.add("10.0.0.1", f"many {n}")
     assert line.take() == "many 0"
@@ -81,11 +81,11 @@ def test_addresses_take_turns_and_one_address_keeps_its_order() -> None:
         ("::1", "::2", True),
     ],
 )
-def test_a_site_of_ipv6_has_one_turn(one: str, other: str, is_shared: bool) -> None:
+def test_addresses_of_an_ipv6_site_share_one_turn(one: str, other: str, is_shared: bool) -> None:
     assert (share_of(one) == share_of(other)) is is_shared
 
 
-async def test_a_turn_has_one_dear_step_or_a_few_of_peers_that_have_left() -> None:
+async def test_loop_turn_runs_one_expensive_step_or_a_few_cheap_ones() -> None:
     turns = TlsTurns(asyncio.get_running_loop())
     done: list[str] = []
 
@@ -103,7 +103,7 @@ async def test_a_turn_has_one_dear_step_or_a_few_of_peers_that_have_left() -> No
     assert done[CHEAP_STEPS:] == ["left", "dear"]
 
 
-async def test_first_and_later_steps_take_turns() -> None:
+async def test_first_and_later_steps_alternate() -> None:
     turns = TlsTurns(asyncio.get_running_loop())
     done: list[str] = []
 
@@ -119,7 +119,7 @@ async def test_first_and_later_steps_take_turns() -> None:
     assert sorted(done[:2]) == sorted(done[2:4]) == ["first", "later"]
 
 
-async def test_a_line_that_is_full_calls_back_when_few_wait() -> None:
+async def test_full_queue_calls_back_when_it_is_short_again() -> None:
     turns = TlsTurns(asyncio.get_running_loop())
     for _ in range(MOST_WAITING):
         assert not turns.is_full
@@ -135,7 +135,7 @@ async def test_a_line_that_is_full_calls_back_when_few_wait() -> None:
     assert called == [False]
 
 
-async def test_a_step_that_fails_holds_up_no_other() -> None:
+async def test_failing_step_does_not_block_others() -> None:
     loop = asyncio.get_running_loop()
     reported: list[object] = []
     loop.set_exception_handler(lambda _loop, context: reported.append(context["exception"]))
@@ -157,7 +157,7 @@ async def test_a_step_that_fails_holds_up_no_other() -> None:
     assert len(reported) == 1
 
 
-async def test_a_listener_accepts_nobody_while_the_line_is_full(tmp_path: Path) -> None:
+async def test_listener_accepts_nobody_while_the_queue_is_full(tmp_path: Path) -> None:
     async with serve_tls() as server:
         go_ons: list[Callable[[], None]] = []
         own = server.table.has_to_wait

@@ -44,7 +44,7 @@ class Numbers(ControllerSender):
         self.seen.append(was_answered)
 
 
-async def test_everything_is_sent_until_it_is_taken():
+async def test_requests_are_sent_until_accepted():
     refused = KafkaError(ErrorCode.NOT_CONTROLLER)
     numbers = Numbers(refused, RuntimeError("a mistake"), [2])
     numbers.add(1, 2, 3)
@@ -76,7 +76,7 @@ def pauses(numbers):
     return [round(after - before, 3) for before, after in itertools.pairwise(numbers.at_s)]
 
 
-def test_a_controller_that_is_away_is_asked_after_longer_and_longer(caplog):
+def test_unavailable_controller_is_retried_with_backoff(caplog):
     caplog.set_level(logging.INFO)
     away = [KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"no answer, {n}") for n in range(9)]
     numbers = Numbers(*away, backoff=KAFKAS)
@@ -88,9 +88,9 @@ def test_a_controller_that_is_away_is_asked_after_longer_and_longer(caplog):
 
     in_virtual_time(work())
     assert pauses(numbers) == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 10.0, 10.0]
-    assert [each.getMessage() for each in caplog.records] == [
-        "Numbers is sent again until it is taken: no answer, 0",
-        "Numbers: the controller has taken it",
+    assert [record.getMessage() for record in caplog.records] == [
+        "Numbers failed, retrying: no answer, 0",
+        "Numbers: the controller accepted the request",
     ]
 
 
@@ -104,14 +104,14 @@ async def _add_late(numbers):
     await numbers.stop()
 
 
-def test_what_is_new_waits_for_a_controller_that_is_away():
+def test_new_requests_wait_for_an_unavailable_controller():
     numbers = Numbers(*[KafkaError(ErrorCode.NOT_CONTROLLER)] * 6, backoff=KAFKAS)
     in_virtual_time(_add_late(numbers))
     assert numbers.sent[-1] == [1, 2]
     assert pauses(numbers) == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2]
 
 
-def test_what_is_new_does_not_wait_for_what_is_refused():
+def test_new_requests_do_not_wait_for_refused_ones():
     numbers = Numbers(*[[]] * 6, [2], backoff=KAFKAS)
     in_virtual_time(_add_late(numbers))
     assert numbers.sent == [[1]] * 6 + [[1, 2]]

@@ -186,19 +186,19 @@ def test_each_admin_request_is_answered_by_a_controller_in_another_process(tmp_p
             broker = await joined(channel)
             create = {"topics": [new_topic("a")]}
             first = await answer_soon(broker, ApiKey.CREATE_TOPICS, 7, **create)
-            assert [each.error_code for each in first.topics] == [0]
+            assert [topic.error_code for topic in first.topics] == [0]
             return [
-                seen(await answer_soon(broker, key, API_VERSIONS[key].max_version, **body))
-                for key, body, seen, _ in REQUESTS
+                extract(await answer_soon(broker, key, API_VERSIONS[key].max_version, **body))
+                for key, body, extract, _ in REQUESTS
             ]
 
     with controller_process(tmp_path) as (_, port):
-        found = asyncio.run(run(port))
-    for (key, _, _, expected), answer in zip(REQUESTS, found, strict=True):
+        answers = asyncio.run(run(port))
+    for (key, _, _, expected), answer in zip(REQUESTS, answers, strict=True):
         assert answer == expected, key.name
 
 
-def test_a_broker_s_own_requests_are_answered_from_there_too(tmp_path):
+def test_broker_requests_are_answered_by_a_remote_controller(tmp_path):
     async def run(port):
         async with channel_to(port) as channel:
             broker = await joined(channel)
@@ -224,7 +224,7 @@ def test_a_broker_s_own_requests_are_answered_from_there_too(tmp_path):
         asyncio.run(run(port))
 
 
-def test_a_controller_that_is_killed_and_comes_back_is_found_again(tmp_path):
+def test_restarted_controller_is_found_again(tmp_path):
     async def run():
         with controller_process(tmp_path) as (process, port):
             async with channel_to(port) as channel:
@@ -236,15 +236,15 @@ def test_a_controller_that_is_killed_and_comes_back_is_found_again(tmp_path):
                 process.kill()
                 process.wait()
                 body = {"topics": [new_topic("kept"), new_topic("late")]}
-                asked = asyncio.create_task(answer_soon(broker, ApiKey.CREATE_TOPICS, 7, **body))
+                creation = asyncio.create_task(answer_soon(broker, ApiKey.CREATE_TOPICS, 7, **body))
                 with controller_process(tmp_path, port):
-                    answer = await asked
-        return [each.error_code for each in answer.topics]
+                    answer = await creation
+        return [topic.error_code for topic in answer.topics]
 
     assert asyncio.run(run()) == [ErrorCode.TOPIC_ALREADY_EXISTS, 0]
 
 
-def test_without_a_controller_the_request_is_refused_when_its_time_is_over(tmp_path):
+def test_without_a_controller_the_request_times_out(tmp_path):
     async def run(port):
         async with channel_to(port, timeout_s=0.3) as channel:
             broker = SimpleNamespace(

@@ -68,8 +68,8 @@ def partition_of(answer: Any) -> Any:
 
 
 async def snapshot_part(controller: QuorumController, snapshot: Any, **fields: Any) -> Any:
-    wanted = {"end_offset": snapshot.end_offset, "epoch": snapshot.epoch}
-    partition = {"current_leader_epoch": EPOCH, "snapshot_id": wanted, **fields}
+    snapshot_id = {"end_offset": snapshot.end_offset, "epoch": snapshot.epoch}
+    partition = {"current_leader_epoch": EPOCH, "snapshot_id": snapshot_id, **fields}
     body = request_message(ApiKey.FETCH_SNAPSHOT).struct_class(
         cluster_id=CLUSTER_ID,
         max_bytes=100,
@@ -80,12 +80,12 @@ async def snapshot_part(controller: QuorumController, snapshot: Any, **fields: A
     return topic.partitions[0]
 
 
-async def test_who_begins_anew_gets_every_batch(tmp_path: Path) -> None:
+async def test_fetch_from_offset_0_gets_every_batch(tmp_path: Path) -> None:
     node = Node(tmp_path)
     controller = await node.start()
     await node.create(controller, new_topic("t", 3))
     partition = partition_of(await fetch(controller))
-    assert partition.records == Files().read_whole(f"{node.log_directory}/00000000000000000000.log")
+    assert partition.records == Files().read_file(f"{node.log_directory}/00000000000000000000.log")
     assert partition.high_watermark == controller.follower.image.offset
     assert (partition.current_leader.leader_id, partition.current_leader.leader_epoch) == (1, EPOCH)
     last = [header for _, header in iterate_batches(partition.records)][-1]
@@ -93,18 +93,20 @@ async def test_who_begins_anew_gets_every_batch(tmp_path: Path) -> None:
     first = partition_of(await fetch(controller, partition_max_bytes=1))
     assert len(list(iterate_batches(first.records))) == 1
     at_last: dict[str, Any] = {"fetch_offset": last.base_offset, "last_fetched_epoch": EPOCH}
-    rest = partition_of(await fetch(controller, **at_last))
-    assert [header.base_offset for _, header in iterate_batches(rest.records)] == [last.base_offset]
+    last_partition = partition_of(await fetch(controller, **at_last))
+    assert [header.base_offset for _, header in iterate_batches(last_partition.records)] == [
+        last.base_offset
+    ]
     await controller.close()
 
 
-async def test_who_has_everything_waits_for_more(tmp_path: Path) -> None:
+async def test_fetch_at_the_end_waits_for_records(tmp_path: Path) -> None:
     node = Node(tmp_path)
     controller = await node.start()
     end = controller.follower.image.offset
-    place = {"fetch_offset": end, "last_fetched_epoch": EPOCH, "high_watermark": end}
-    assert not partition_of(await fetch(controller, wait_ms=1, **place)).records
-    waiting = asyncio.ensure_future(fetch(controller, wait_ms=30_000, **place))
+    fetch_position = {"fetch_offset": end, "last_fetched_epoch": EPOCH, "high_watermark": end}
+    assert not partition_of(await fetch(controller, wait_ms=1, **fetch_position)).records
+    waiting = asyncio.ensure_future(fetch(controller, wait_ms=30_000, **fetch_position))
     await next_turn()
     assert not waiting.done()
     await node.create(controller, new_topic("t", 1))
@@ -114,11 +116,11 @@ async def test_who_has_everything_waits_for_more(tmp_path: Path) -> None:
     assert partition.high_watermark > end
     # A follower with all records and an old high watermark gets an immediate response.
     end = controller.follower.image.offset
-    place = {"fetch_offset": end, "last_fetched_epoch": EPOCH, "high_watermark": end - 1}
-    partition = partition_of(await fetch(controller, wait_ms=30_000, **place))
+    fetch_position = {"fetch_offset": end, "last_fetched_epoch": EPOCH, "high_watermark": end - 1}
+    partition = partition_of(await fetch(controller, wait_ms=30_000, **fetch_position))
     assert (partition.high_watermark, bytes(partition.records)) == (end, b"")
     waiting = asyncio.ensure_future(
-        fetch(controller, wait_ms=30_000, **place | {"high_watermark": end})
+        fetch(controller, wait_ms=30_000, **fetch_position | {"high_watermark": end})
     )
     await next_turn()
     controller.fetches.stop()
@@ -137,7 +139,7 @@ async def test_who_has_everything_waits_for_more(tmp_path: Path) -> None:
         ({"fetch_offset": -1}, ErrorCode.INVALID_REQUEST),
     ],
 )
-async def test_a_place_that_cannot_be_is_refused(
+async def test_invalid_fetch_position_is_refused(
     tmp_path: Path, fields: dict[str, Any], error: ErrorCode
 ) -> None:
     controller = await Node(tmp_path).start()
@@ -146,7 +148,7 @@ async def test_a_place_that_cannot_be_is_refused(
     await controller.close()
 
 
-async def test_another_cluster_or_topic_is_refused_as_a_whole(tmp_path: Path) -> None:
+async def test_fetch_of_another_cluster_or_topic_is_refused(tmp_path: Path) -> None:
     controller = await Node(tmp_path).start()
     answer = await fetch(controller, cluster_id="another")
     assert answer.error_code == ErrorCode.INCONSISTENT_CLUSTER_ID
@@ -155,7 +157,7 @@ async def test_another_cluster_or_topic_is_refused_as_a_whole(tmp_path: Path) ->
     await controller.close()
 
 
-async def test_who_has_what_this_log_has_not_is_told_where_to_cut(tmp_path: Path) -> None:
+async def test_diverging_fetcher_gets_the_offset_to_truncate_to(tmp_path: Path) -> None:
     controller = await Node(tmp_path).start()
     end = controller.follower.image.offset
     beyond = partition_of(await fetch(controller, fetch_offset=end + 5, last_fetched_epoch=EPOCH))
@@ -166,7 +168,7 @@ async def test_who_has_what_this_log_has_not_is_told_where_to_cut(tmp_path: Path
     await controller.close()
 
 
-async def test_who_is_behind_the_start_loads_a_snapshot_in_pieces(tmp_path: Path) -> None:
+async def test_fetcher_before_the_log_start_loads_a_snapshot_in_chunks(tmp_path: Path) -> None:
     node = snapshotting(tmp_path)
     controller = await node.start()
     for number in range(8):
@@ -185,18 +187,18 @@ async def test_who_is_behind_the_start_loads_a_snapshot_in_pieces(tmp_path: Path
     late = await snapshot_part(controller, snapshot, position=size)
     assert late.error_code == ErrorCode.POSITION_OUT_OF_RANGE
     old = SimpleNamespace(end_offset=1, epoch=1)
-    gone = await snapshot_part(controller, old, position=0)
-    assert gone.error_code == ErrorCode.SNAPSHOT_NOT_FOUND
+    missing = await snapshot_part(controller, old, position=0)
+    assert missing.error_code == ErrorCode.SNAPSHOT_NOT_FOUND
     # The log is read from the end of the snapshot.
-    place = {"fetch_offset": snapshot.end_offset, "last_fetched_epoch": snapshot.epoch}
-    partition = partition_of(await fetch(controller, **place))
+    fetch_position = {"fetch_offset": snapshot.end_offset, "last_fetched_epoch": snapshot.epoch}
+    partition = partition_of(await fetch(controller, **fetch_position))
     assert partition.snapshot_id.end_offset == -1
     assert partition.diverging_epoch.epoch == -1
     assert partition.log_start_offset == snapshot.end_offset
     await controller.close()
 
 
-async def test_the_quorum_lists_who_has_fetched_and_how_far(tmp_path: Path) -> None:
+async def test_quorum_description_lists_observers_with_offsets(tmp_path: Path) -> None:
     controller = await Node(tmp_path).start()
     await fetch(controller, fetch_offset=3, last_fetched_epoch=EPOCH)
     metadata = {"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}

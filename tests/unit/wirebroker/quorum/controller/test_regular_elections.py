@@ -27,7 +27,7 @@ class Submitted:
         return answer
 
 
-async def test_what_has_moved_is_said_and_a_refusal_too(caplog: pytest.LogCaptureFixture):
+async def test_moved_leaderships_and_failures_are_logged(caplog: pytest.LogCaptureFixture):
     caplog.set_level("INFO")
     controller = Submitted(3, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "disk"), 0)
     elections = RegularElections(controller)  # type: ignore[arg-type]
@@ -35,13 +35,13 @@ async def test_what_has_moved_is_said_and_a_refusal_too(caplog: pytest.LogCaptur
         await elections.balance()
     await elections.stop()
     assert controller.operations == ["give_back"] * 3
-    said = [record.getMessage() for record in caplog.records]
-    assert said[0] == "3 leadership(s) went back to preferred replicas"
-    assert said[1].startswith("leaderships stay where they are for now")
-    assert len(said) == 2
+    messages = [record.getMessage() for record in caplog.records]
+    assert messages[0] == "moved 3 leadership(s) back to preferred replicas"
+    assert messages[1].startswith("cannot elect preferred leaders now")
+    assert len(messages) == 2
 
 
-async def test_nothing_runs_where_it_is_switched_off():
+async def test_disabled_rebalance_runs_nothing():
     controller = Submitted(**{"auto.leader.rebalance.enable": "false"})
     elections = RegularElections(controller)  # type: ignore[arg-type]
     assert len(elections._tasks) == 1  # unclean elections, which a topic's config may allow

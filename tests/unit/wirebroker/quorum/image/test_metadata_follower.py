@@ -16,13 +16,13 @@ from wirebroker.coordinator.controller.image.image_builder import ImageBuilder
 from wirebroker.quorum.image.metadata_follower import MetadataFollower
 
 
-async def test_subscribers_are_told_in_order_before_the_image_shows():
+async def test_subscribers_are_called_in_order_before_the_image_changes():
     follower = MetadataFollower(SystemClock())
-    told = []
+    calls = []
 
     def subscriber(name):
         async def follow(change, image):
-            told.append((name, sorted(change.created), "a" in follower.image.topics))
+            calls.append((name, sorted(change.created), "a" in follower.image.topics))
             assert "a" in image.topics
 
         return follow
@@ -30,29 +30,29 @@ async def test_subscribers_are_told_in_order_before_the_image_shows():
     follower.subscribe("first", subscriber("first"))
     follower.subscribe("second", subscriber("second"))
     await follower.follow(topic("a", 1), offset=2, epoch=1)
-    assert told == [("first", ["a"], False), ("second", ["a"], False)]
+    assert calls == [("first", ["a"], False), ("second", ["a"], False)]
     assert (follower.image.offset, follower.image.epoch) == (2, 1)
     assert "a" in follower.image.topics
 
 
-async def test_one_that_fails_is_named_and_the_others_follow(caplog):
+async def test_failing_subscriber_is_logged_and_others_continue(caplog):
     follower = MetadataFollower(SystemClock())
-    told = []
+    offsets = []
 
     async def failing(change, image):
         raise ValueError("no")
 
     async def following(change, image):
-        told.append(image.offset)
+        offsets.append(image.offset)
 
     follower.subscribe("the bad one", failing)
     follower.subscribe("the good one", following)
     await follower.follow(topic("a", 1), offset=2, epoch=1)
-    assert told == [2]
-    assert "the bad one did not follow a metadata change at offset 2" in caplog.text
+    assert offsets == [2]
+    assert "the bad one cannot apply the metadata change at offset 2" in caplog.text
 
 
-async def test_records_that_cannot_be_understood_leave_the_image_as_it_was():
+async def test_unreadable_records_leave_the_image_unchanged():
     follower = MetadataFollower(SystemClock())
     before = follower.image
     number: Any = 99
@@ -63,22 +63,22 @@ async def test_records_that_cannot_be_understood_leave_the_image_as_it_was():
 
 
 @pytest.mark.parametrize("seed", range(5))
-async def test_following_records_and_being_handed_the_image_are_the_same(seed):
+async def test_following_records_equals_following_images(seed):
     """The local controller passes images; a remote one sends records."""
     by_records, by_images = MetadataFollower(SystemClock()), MetadataFollower(SystemClock())
     changes: tuple[list[Any], list[Any]] = ([], [])
-    for follower, told in zip((by_records, by_images), changes, strict=True):
+    for follower, received in zip((by_records, by_images), changes, strict=True):
 
-        async def follow(change, image, told=told):
-            told.append((change, image.offset))
+        async def follow(change, image, received=received):
+            received.append((change, image.offset))
 
         follower.subscribe("the test", follow)
     chance = random.Random(seed)
-    rest = history(chance)
+    remaining = history(chance)
     image = ClusterImage()
-    while rest:
-        size = chance.randrange(len(rest)) + 1
-        unit, rest = rest[:size], rest[size:]
+    while remaining:
+        size = chance.randrange(len(remaining)) + 1
+        unit, remaining = remaining[:size], remaining[size:]
         offset = image.offset + size
         image, change = ImageBuilder(image).apply_all(unit).build(offset=offset, epoch=1)
         await by_records.follow(unit, offset=offset, epoch=1)
@@ -87,7 +87,7 @@ async def test_following_records_and_being_handed_the_image_are_the_same(seed):
     assert changes[0] == changes[1]
 
 
-async def test_a_long_unit_of_records_lets_others_have_a_turn():
+async def test_long_record_set_does_not_block_the_loop():
     follower = MetadataFollower(SystemClock())
     turns = 0
 
@@ -98,7 +98,7 @@ async def test_a_long_unit_of_records_lets_others_have_a_turn():
             await asyncio.sleep(0)  # noqa: TID251 - to see who has a turn
 
     counting = asyncio.create_task(count())
-    records = [each for number in range(8_000) for each in topic(f"t{number}", number % 256)]
+    records = [record for number in range(8_000) for record in topic(f"t{number}", number % 256)]
     ids = [number.to_bytes(16, "big") for number in range(8_000)]
     for number, record in enumerate(records):
         record.body.topic_id = ids[number // 2]

@@ -53,8 +53,8 @@ class Node:
         return lifecycle
 
     async def create(self, controller, *topics):
-        asked = ControllerRequest(ApiKey.CREATE_TOPICS, 7, request(topics=list(topics)))
-        answer = await controller.submit(controller.rules.operation(asked))
+        creation = ControllerRequest(ApiKey.CREATE_TOPICS, 7, request(topics=list(topics)))
+        answer = await controller.submit(controller.rules.operation(creation))
         return answer["topics"]
 
     def files(self, suffix):

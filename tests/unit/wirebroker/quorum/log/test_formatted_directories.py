@@ -93,7 +93,7 @@ def quorum_state(node):
     return json.loads(Path(f"{node.log_directory}/quorum-state").read_text())
 
 
-async def test_a_cluster_begins_with_the_levels_that_its_directory_was_formatted_for(node):
+async def test_cluster_starts_with_the_formatted_feature_levels(node):
     image = await start_and_close(node)
     assert image.features == LEVELS
     assert image.configs[4, ""] == {"min.insync.replicas": "1"}
@@ -102,7 +102,7 @@ async def test_a_cluster_begins_with_the_levels_that_its_directory_was_formatted
     assert (again.features, again.configs) == (image.features, image.configs)
 
 
-async def test_levels_of_the_first_snapshot_are_written_as_kafka_writes_them(tmp_path):
+async def test_feature_levels_of_the_first_snapshot_are_written_like_kafka(tmp_path):
     """Apache Kafka 4.4's storage tool writes no bootstrap.checkpoint."""
     log, records = format_with_levels(tmp_path)
     node = Node(tmp_path)
@@ -112,7 +112,9 @@ async def test_levels_of_the_first_snapshot_are_written_as_kafka_writes_them(tmp
     again = await start_and_close(node)
     assert (again.features, again.configs) == (image.features, image.configs)
     content = (log / LOG).read_bytes()
-    assert [content.count(encode_metadata_record(each)) for each in records] == [1] * len(records)
+    assert [content.count(encode_metadata_record(record)) for record in records] == [1] * len(
+        records
+    )
     assert not (tmp_path / BOOTSTRAP_FILE).exists()
 
 
@@ -141,8 +143,8 @@ async def test_a_start_after_a_crash_before_the_first_records_writes_them(
     assert image.features == expected
     assert image.configs[4, ""] == {"min.insync.replicas": "1"}
     content = (tmp_path / "__cluster_metadata-0" / LOG).read_bytes()
-    written = [encode_metadata_record(feature_level(*each)) for each in expected.items()]
-    assert [content.count(each) for each in written] == [1] * len(written)
+    written = [encode_metadata_record(feature_level(*level)) for level in expected.items()]
+    assert [content.count(record) for record in written] == [1] * len(written)
     assert (tmp_path / BOOTSTRAP_FILE).exists() is is_beside
 
 
@@ -152,9 +154,9 @@ async def test_voters_of_the_first_snapshot_become_part_of_the_log(node, tmp_pat
     assert quorum_state(node)["data_version"] == 1
     content = memoryview((log / LOG).read_bytes())
     position, header = next(iterate_batches(content))
-    found = list(control_records(content[position : position + header.size], header))
-    assert isinstance(found[0], LeaderChange)
-    assert found[1:] == voters(1)
+    records = list(control_records(content[position : position + header.size], header))
+    assert isinstance(records[0], LeaderChange)
+    assert records[1:] == voters(1)
     # The next epoch begins with its leader record alone.
     await start_and_close(node)
     content = memoryview((log / LOG).read_bytes())
@@ -168,7 +170,7 @@ async def test_a_directory_formatted_for_more_voters_is_refused(node, tmp_path):
         await node.start()
 
 
-async def test_a_metadata_directory_of_its_own_has_the_identity_of_the_others(tmp_path):
+async def test_separate_metadata_directory_has_the_same_identity(tmp_path):
     settings = {"metadata.log.dir": str(tmp_path / "metadata")}
 
     async with running(tmp_path / "a", tmp_path / "b", settings=settings):
@@ -185,7 +187,7 @@ async def test_a_metadata_directory_of_its_own_has_the_identity_of_the_others(tm
     assert (tmp_path / "metadata" / "__cluster_metadata-0").is_dir()
 
 
-async def test_new_log_directories_join_the_cluster_that_the_metadata_directory_knows(tmp_path):
+async def test_new_log_directories_join_the_metadata_directorys_cluster(tmp_path):
     settings = {"metadata.log.dir": str(tmp_path / "metadata")}
 
     async def cluster_id(name):

@@ -24,7 +24,7 @@ def node(tmp_path):
     return Node(tmp_path)
 
 
-async def test_a_new_log_begins_with_kafkas_files_and_an_active_broker(node):
+async def test_new_log_has_kafkas_files_and_an_active_broker(node):
     log = await node.start()
     image = log.follower.image
     await log.close()
@@ -45,13 +45,13 @@ async def test_a_new_log_begins_with_kafkas_files_and_an_active_broker(node):
         "quorum-state",
     }
     assert "bootstrap.checkpoint" in Files().list_directory(node.directory)
-    text = Files().read_whole(f"{node.log_directory}/partition.metadata")
+    text = Files().read_file(f"{node.log_directory}/partition.metadata")
     assert text == b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"
 
 
 async def test_the_bootstrap_checkpoint_is_a_whole_snapshot_of_the_feature_levels(node):
     await _open_and_close(node)
-    contents = read_snapshot(Files().read_whole(f"{node.directory}/bootstrap.checkpoint"))
+    contents = read_snapshot(Files().read_file(f"{node.directory}/bootstrap.checkpoint"))
     [(header, batch)] = contents.batches
     assert [record.value for record in iterate_records(batch, header, max_bytes=1000)]
 
@@ -65,7 +65,7 @@ async def _open_and_close(node):
 
 async def test_the_first_batches_are_the_leader_and_the_bootstrap_transaction(node):
     await _open_and_close(node)
-    content = Files().read_whole(f"{node.log_directory}/00000000000000000000.log")
+    content = Files().read_file(f"{node.log_directory}/00000000000000000000.log")
     headers = [header for _, header in iterate_batches(content)]
     assert [header.is_control for header in headers[:2]] == [True, False]
     assert [header.record_count for header in headers[:2]] == [1, 6]
@@ -90,13 +90,13 @@ async def test_a_restart_gives_the_same_cluster_in_the_next_epoch(node, clean):
     assert after.offset == before.offset + 2  # the new leader's records
 
 
-async def test_every_start_leads_a_new_epoch_even_if_the_last_one_wrote_nothing(node):
+async def test_every_start_begins_a_new_epoch(node):
     epochs = []
     for _ in range(3):
         log = await node.open()
         epochs.append(log.log.stored.epoch)
     assert epochs == [1, 2, 3]
-    assert b'"leaderEpoch":3' in Files().read_whole(f"{node.log_directory}/quorum-state")
+    assert b'"leaderEpoch":3' in Files().read_file(f"{node.log_directory}/quorum-state")
 
 
 async def test_producer_ids_are_not_reused_after_a_crash(node):
@@ -110,7 +110,7 @@ async def test_producer_ids_are_not_reused_after_a_crash(node):
     assert blocks == [0, 1000, 2000]
 
 
-async def test_two_requests_that_come_together_cannot_both_create_a_topic(node):
+async def test_concurrent_requests_cannot_both_create_a_topic(node):
     exists = ErrorCode.TOPIC_ALREADY_EXISTS
     log = await node.start()
     results = await asyncio.gather(*(node.create(log, new_topic("a")) for _ in range(3)))
@@ -127,13 +127,13 @@ class SlowSync:
 
     def __init__(self, monkeypatch):
         self.count = 0
-        self.begun, self.gate = threading.Event(), threading.Event()
+        self.begun, self.admission = threading.Event(), threading.Event()
         self.error = None
         real = MetadataStore.sync
 
         def sync(store):
             self.begun.set()
-            assert self.gate.wait(10)
+            assert self.admission.wait(10)
             self.count += 1
             if self.error is not None:
                 raise self.error
@@ -142,7 +142,7 @@ class SlowSync:
         monkeypatch.setattr(MetadataStore, "sync", sync)
 
 
-async def test_nothing_is_visible_or_answered_before_it_is_on_the_disk(node, monkeypatch):
+async def test_changes_are_visible_and_answered_only_once_on_disk(node, monkeypatch):
     log = await node.start()
     disk = SlowSync(monkeypatch)
     first = asyncio.create_task(node.create(log, new_topic("a")))
@@ -150,50 +150,50 @@ async def test_nothing_is_visible_or_answered_before_it_is_on_the_disk(node, mon
     second = asyncio.create_task(node.create(log, new_topic("a")))
     for _ in range(20):
         await next_turn()
-    seen = [first.done(), second.done(), "a" in log.follower.image.topics]
-    disk.gate.set()
+    states = [first.done(), second.done(), "a" in log.follower.image.topics]
+    disk.admission.set()
     await asyncio.gather(first, second)
-    seen.append("a" in log.follower.image.topics)
+    states.append("a" in log.follower.image.topics)
     await log.close()
-    assert seen == [False, False, False, True]
+    assert states == [False, False, False, True]
 
 
-async def test_one_sync_covers_all_that_wait(node, monkeypatch):
+async def test_one_sync_covers_all_waiting_requests(node, monkeypatch):
     log = await node.start()
     disk = SlowSync(monkeypatch)
     tasks = [asyncio.create_task(node.create(log, new_topic(f"t{i}"))) for i in range(50)]
     for _ in range(200):
         await next_turn()
-    disk.gate.set()
+    disk.admission.set()
     await asyncio.gather(*tasks)
     await log.close()
     assert disk.count <= 3
 
 
-async def test_the_listener_is_told_each_change_in_order_before_its_answer_leaves(node):
+async def test_subscriber_gets_changes_in_order_before_the_response(node):
     log = await node.start()
-    told = []
+    changes = []
 
     async def listener(change, image):
         await next_turn()
         # No client sees a topic whose partitions do not exist yet.
         assert log.follower.image.offset < image.offset
-        told.append((sorted(change.created), image.offset))
+        changes.append((sorted(change.created), image.offset))
 
     log.follower.subscribe("the test", listener)
 
     async def create(name):
         await node.create(log, new_topic(name))
-        assert any(name in created for created, _ in told)
+        assert any(name in created for created, _ in changes)
         assert name in log.follower.image.topics
 
     await asyncio.gather(*(create(f"t{i}") for i in range(5)))
     await log.close()
-    assert [created for created, _ in told] == [[f"t{i}"] for i in range(5)]
-    assert told == sorted(told, key=lambda each: each[1])
+    assert [created for created, _ in changes] == [[f"t{i}"] for i in range(5)]
+    assert changes == sorted(changes, key=lambda entry: entry[1])
 
 
-async def test_a_listener_that_fails_does_not_hold_up_the_others(node, caplog):
+async def test_failing_subscriber_does_not_block_the_others(node, caplog):
     log = await node.start()
 
     async def listener(change, image):
@@ -208,11 +208,11 @@ async def test_a_listener_that_fails_does_not_hold_up_the_others(node, caplog):
     assert "the test did not follow" in caplog.text
 
 
-async def test_a_failed_sync_fails_all_that_wait_and_all_that_come(node, monkeypatch, caplog):
+async def test_failed_sync_fails_waiting_and_later_requests(node, monkeypatch, caplog):
     log = await node.start()
     disk = SlowSync(monkeypatch)
     disk.error = OSError(errno.EIO, "disk on fire")
-    disk.gate.set()
+    disk.admission.set()
     codes = []
     for _ in range(2):
         with pytest.raises(KafkaError) as raised:
@@ -224,7 +224,7 @@ async def test_a_failed_sync_fails_all_that_wait_and_all_that_come(node, monkeyp
     assert "disk on fire" in caplog.text
 
 
-async def test_a_write_without_room_fails_its_request_only(node, monkeypatch, caplog):
+async def test_disk_full_fails_only_its_request(node, monkeypatch, caplog):
     log = await node.start()
 
     def write_at(file, position, buffers):
@@ -243,7 +243,7 @@ async def test_a_write_without_room_fails_its_request_only(node, monkeypatch, ca
     assert caplog.text.count("no space") == 1
 
 
-async def test_a_failed_write_leaves_nothing_behind(node, monkeypatch):
+async def test_failed_write_leaves_the_log_unchanged(node, monkeypatch):
     log = await node.start()
 
     def append(store, batches):
@@ -258,7 +258,7 @@ async def test_a_failed_write_leaves_nothing_behind(node, monkeypatch):
     assert set(log.follower.image.topics) == set()
 
 
-async def test_an_operation_that_fails_changes_nothing_and_the_next_one_runs(node):
+async def test_failed_operation_changes_nothing_and_the_next_runs(node):
     def failing(image, now_ms):
         yield
         raise KafkaError(ErrorCode.INVALID_REQUEST, "no")
@@ -273,7 +273,7 @@ async def test_an_operation_that_fails_changes_nothing_and_the_next_one_runs(nod
     assert (unchanged, set(log.follower.image.topics)) == (True, {"a"})
 
 
-async def test_a_change_goes_on_when_whoever_asked_for_it_is_gone(node, monkeypatch):
+async def test_change_completes_when_its_request_is_cancelled(node, monkeypatch):
     log = await node.start()
     disk = SlowSync(monkeypatch)
     task = asyncio.create_task(node.create(log, new_topic("a")))
@@ -282,13 +282,13 @@ async def test_a_change_goes_on_when_whoever_asked_for_it_is_gone(node, monkeypa
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    disk.gate.set()
+    disk.admission.set()
     await node.create(log, new_topic("b"))
     await log.close()
     assert set(log.follower.image.topics) == {"a", "b"}
 
 
-async def test_a_closed_log_takes_nothing_more(node):
+async def test_closed_log_refuses_requests(node):
     log = await node.start()
     for _ in range(2):
         await log.close()
@@ -297,7 +297,7 @@ async def test_a_closed_log_takes_nothing_more(node):
     assert raised.value.code is ErrorCode.NOT_CONTROLLER
 
 
-async def test_a_large_change_leaves_turns_to_others(node):
+async def test_large_change_does_not_block_the_loop(node):
     log = await node.start()
     task = asyncio.create_task(node.create(log, new_topic("a", 9_000)))
     turns = 0
@@ -310,9 +310,7 @@ async def test_a_large_change_leaves_turns_to_others(node):
     assert turns >= 5
 
 
-async def test_a_write_that_fails_while_a_change_is_published_leaves_that_change_a_fact(
-    node, monkeypatch
-):
+async def test_failed_write_does_not_undo_a_change_being_published(node, monkeypatch):
     log = await node.start()
     entered, go = asyncio.Event(), asyncio.Event()
 
@@ -335,9 +333,7 @@ async def test_a_write_that_fails_while_a_change_is_published_leaves_that_change
     assert answer.get("error_code", 0) == 0
 
 
-async def test_what_was_synced_is_followed_and_answered_though_the_disk_fails_meanwhile(
-    node, monkeypatch
-):
+async def test_synced_changes_are_answered_even_if_the_disk_then_fails(node, monkeypatch):
     log = await node.start()
     disk = SlowSync(monkeypatch)
     entered, go = asyncio.Event(), asyncio.Event()
@@ -357,7 +353,7 @@ async def test_what_was_synced_is_followed_and_answered_though_the_disk_fails_me
     tasks += [asyncio.create_task(node.create(log, new_topic(name))) for name in "ab"]
     while len(log._engine.machine.image.topics) < 3:
         await next_turn()
-    disk.gate.set()
+    disk.admission.set()
     await entered.wait()
     monkeypatch.setattr(MetadataStore, "append", append)
     for _ in range(2):
@@ -369,11 +365,11 @@ async def test_what_was_synced_is_followed_and_answered_though_the_disk_fails_me
         await log.submit(write())
     await log.close()
     assert disk.count == 2  # one for "a" and "b", none after the failure
-    assert [each.get("error_code", 0) for [each] in answers] == [0, 0, 0]
+    assert [topic.get("error_code", 0) for [topic] in answers] == [0, 0, 0]
     assert set(log.follower.image.topics) == {"x", "a", "b"}
 
 
-async def test_nothing_is_written_behind_what_could_not_be_synced(node, monkeypatch):
+async def test_nothing_is_written_after_a_failed_sync(node, monkeypatch):
     """A second fdatasync succeeds although the first has lost pages."""
     log = await node.start()
     monkeypatch.setattr(Slices, "SECONDS", 0.0)
@@ -381,7 +377,7 @@ async def test_nothing_is_written_behind_what_could_not_be_synced(node, monkeypa
     disk.error = OSError(errno.EIO, "disk on fire")
 
     def slow(image, now_ms):
-        disk.gate.set()
+        disk.admission.set()
         while log.log.failure is None:
             yield
         disk.error = None

@@ -18,14 +18,14 @@ def node(tmp_path):
     return Node(tmp_path)
 
 
-async def test_a_large_change_that_was_cut_off_by_a_crash_does_not_count(node):
+async def test_large_change_truncated_by_a_crash_is_discarded(node):
     path = f"{node.log_directory}/00000000000000000000.log"
 
     # Creation needs a serving broker; its registration is older and was stored.
     log = await node.start()
     await node.create(log, new_topic("a", 3 * BATCH_RECORDS))
     await log.close()
-    content = Files().read_whole(path)
+    content = Files().read_file(path)
     # The end of the transaction is lost, with a part of its last batch.
     file = Files().data(path)
     file.truncate(len(content) - 100)
@@ -40,7 +40,7 @@ async def test_a_large_change_that_was_cut_off_by_a_crash_does_not_count(node):
 
 
 @pytest.mark.parametrize("cut", [1, 30, 61, 70])
-async def test_a_torn_end_is_cut_and_what_was_before_is_kept(node, cut, caplog):
+async def test_torn_log_end_is_cut(node, cut, caplog):
     path = f"{node.log_directory}/00000000000000000000.log"
 
     log = await node.start()
@@ -53,10 +53,10 @@ async def test_a_torn_end_is_cut_and_what_was_before_is_kept(node, cut, caplog):
     log = await node.open()
     await log.close()
     assert set(log.follower.image.topics) == {"a"}
-    assert "not written completely" in caplog.text
+    assert "of an incomplete write" in caplog.text
 
 
-async def test_snapshots_keep_a_restart_from_growing_with_history(tmp_path):
+async def test_snapshots_bound_the_restart_time(tmp_path):
     node = snapshotting(tmp_path)
 
     log = await node.start()
@@ -66,7 +66,7 @@ async def test_snapshots_keep_a_restart_from_growing_with_history(tmp_path):
         await settle(log)
     before = log.follower.image
     await log.close()
-    sizes = [len(Files().read_whole(f"{node.log_directory}/{name}")) for name in node.files(".log")]
+    sizes = [len(Files().read_file(f"{node.log_directory}/{name}")) for name in node.files(".log")]
     log = await node.open()
     await log.close()
     after = log.follower.image
@@ -76,11 +76,11 @@ async def test_snapshots_keep_a_restart_from_growing_with_history(tmp_path):
     assert sum(sizes) < 4000
     [snapshot] = node.files(".checkpoint")
     assert node.files(".log")[0][:20] == snapshot[:20]
-    lines = Files().read_whole(f"{node.log_directory}/leader-epoch-checkpoint").split(b"\n")
+    lines = Files().read_file(f"{node.log_directory}/leader-epoch-checkpoint").split(b"\n")
     assert lines[2] == b"1 %d" % int(snapshot[:20])
 
 
-async def test_a_start_needs_only_the_snapshot_if_the_log_behind_it_is_empty(tmp_path):
+async def test_start_reads_only_the_snapshot_if_the_log_is_empty(tmp_path):
     node = snapshotting(tmp_path)
 
     log = await node.start()
@@ -114,7 +114,7 @@ async def test_a_snapshot_that_is_older_than_the_log_is_continued_by_the_log(tmp
     assert set(log.follower.image.topics) == {"later"}
 
 
-async def test_a_damaged_snapshot_keeps_the_broker_from_starting(tmp_path):
+async def test_damaged_snapshot_prevents_the_start(tmp_path):
     node = snapshotting(tmp_path)
 
     log = await node.start()
@@ -123,14 +123,14 @@ async def test_a_damaged_snapshot_keeps_the_broker_from_starting(tmp_path):
         await settle(log)
     await log.close()
     path = f"{node.log_directory}/{node.files('.checkpoint')[0]}"
-    content = bytearray(Files().read_whole(path))
+    content = bytearray(Files().read_file(path))
     content[100] ^= 1
-    Files().write_whole(path, content)
+    Files().write_file(path, content)
     with pytest.raises(StartError, match="CRC-32C differs"):
         await node.open()
 
 
-async def test_records_that_are_missing_keep_the_broker_from_starting(tmp_path):
+async def test_missing_records_prevent_the_start(tmp_path):
     node = snapshotting(tmp_path)
 
     log = await node.start()
@@ -159,7 +159,7 @@ async def test_a_log_of_a_newer_broker_is_refused(node, record):
         await node.open()
 
 
-async def test_a_record_of_an_unknown_kind_is_refused_and_nothing_is_cut(node, monkeypatch):
+async def test_unknown_record_type_is_refused_and_nothing_is_cut(node, monkeypatch):
     path = f"{node.log_directory}/00000000000000000000.log"
 
     log = await node.start()
@@ -169,24 +169,24 @@ async def test_a_record_of_an_unknown_kind_is_refused_and_nothing_is_cut(node, m
     )
     await log.submit(write(NO_OP))
     await log.close()
-    size = len(Files().read_whole(path))
+    size = len(Files().read_file(path))
     with pytest.raises(StartError, match="type 99"):
         await node.open()
-    assert len(Files().read_whole(path)) == size
+    assert len(Files().read_file(path)) == size
 
 
 async def test_a_quorum_with_other_voters_is_refused(node):
     await (await node.start()).close()
     path = f"{node.log_directory}/quorum-state"
-    text = Files().read_whole(path).replace(b'"voterId":1}', b'"voterId":1},{"voterId":2}')
-    Files().write_whole(path, text)
+    text = Files().read_file(path).replace(b'"voterId":1}', b'"voterId":1},{"voterId":2}')
+    Files().write_file(path, text)
     with pytest.raises(StartError, match=r"voters \[1, 2\]"):
         await node.open()
 
 
 async def test_a_quorum_state_that_cannot_be_read_is_refused(node):
     await (await node.start()).close()
-    Files().write_whole(f"{node.log_directory}/quorum-state", b"{")
+    Files().write_file(f"{node.log_directory}/quorum-state", b"{")
     with pytest.raises(StartError, match="quorum-state cannot be read"):
         await node.open()
 
@@ -194,20 +194,20 @@ async def test_a_quorum_state_that_cannot_be_read_is_refused(node):
 async def test_leftovers_of_a_crash_are_removed(node):
     await (await node.start()).close()
     for name in ("x.checkpoint.part", "x.tmp", "00000000000000000000.log.deleted"):
-        Files().write_whole(f"{node.log_directory}/{name}", b"x")
+        Files().write_file(f"{node.log_directory}/{name}", b"x")
     await (await node.open()).close()
     assert node.files(".part") + node.files(".tmp") + node.files(".deleted") == []
 
 
-async def test_the_log_grows_by_no_more_than_its_own_records_at_a_start(node):
+async def test_start_appends_only_its_own_records(node):
     sizes = []
     for _ in range(3):
         await (await node.start()).close()
-        sizes.append(len(Files().read_whole(f"{node.log_directory}/00000000000000000000.log")))
+        sizes.append(len(Files().read_file(f"{node.log_directory}/00000000000000000000.log")))
     assert sizes[2] - sizes[1] == sizes[1] - sizes[0] < 1000
 
 
-async def test_starts_of_many_partitions_do_not_make_the_next_one_read_ever_more(node):
+async def test_repeated_starts_do_not_grow_the_log_without_bound(node):
     changes_bytes = 500 * 80  # of a start after a kill, and a little more
 
     with mock.patch.object(snapshot_writer, "_LEAST_INTERVAL_BYTES", 100_000):
@@ -220,10 +220,10 @@ async def test_starts_of_many_partitions_do_not_make_the_next_one_read_ever_more
             await settle(log)
             await log.close()
             contents = [
-                Files().read_whole(f"{node.log_directory}/{name}") for name in node.files(".log")
+                Files().read_file(f"{node.log_directory}/{name}") for name in node.files(".log")
             ]
             sizes.append(sum(map(len, contents)))
         snapshots, image = node.files(".checkpoint"), log.follower.image
     assert len(snapshots) == 1
     assert max(sizes) < 100_000 + changes_bytes
-    assert {each.leader_epoch for each in image.topics["a"].partitions.values()} == {16}
+    assert {partition.leader_epoch for partition in image.topics["a"].partitions.values()} == {16}

@@ -28,7 +28,7 @@ def encoded(image, voters=()):
     return b"".join(pieces)
 
 
-def test_a_snapshot_gives_back_image_voters_and_time():
+def test_snapshot_round_trips_image_voters_and_timestamp():
     image = one_broker(*topic("a", 1, partitions=1500))
     contents = read_snapshot(encoded(image, VOTERS))
     records = [
@@ -48,7 +48,7 @@ def test_offsets_in_a_snapshot_count_from_zero_without_gaps():
         expected = header.last_offset + 1
 
 
-def test_an_empty_cluster_has_a_snapshot():
+def test_snapshot_of_an_empty_cluster_is_valid():
     assert read_snapshot(encoded(image_of())).batches == []
 
 
@@ -61,7 +61,7 @@ def test_a_snapshot_without_footer_or_header_is_incomplete(kept):
         read_snapshot(cut)
 
 
-def test_a_damaged_byte_is_found():
+def test_damaged_byte_is_detected():
     content = bytearray(encoded(one_broker()))
     content[-30] ^= 1
     with pytest.raises(KafkaError, match="CRC-32C"):

@@ -108,7 +108,7 @@ def format_folder(tmp_path: Path, *records: MetadataRecord) -> None:
     (tmp_path / "bootstrap.checkpoint").write_bytes(b"".join(builder.batches.buffers))
 
 
-def test_a_folder_formatted_for_a_newer_broker_is_refused_before_anything_is_written(tmp_path):
+def test_directory_formatted_for_a_newer_broker_is_refused_unchanged(tmp_path):
     format_folder(tmp_path, feature_level("metadata.version", 34))
     status, error = serve(tmp_path)
     assert status == 2
@@ -126,7 +126,7 @@ async def write_records(directory: Path, *records: MetadataRecord) -> None:
         await controller_of(server).submit(write(*records))
 
 
-async def test_a_directory_that_holds_protection_is_not_opened_to_everybody(tmp_path):
+async def test_directory_with_acls_is_refused_without_an_authorizer(tmp_path):
     await write_records(tmp_path, AN_ACL)
     before = tree(tmp_path)
     status, error = serve(tmp_path)
@@ -138,7 +138,7 @@ async def test_a_directory_that_holds_protection_is_not_opened_to_everybody(tmp_
     assert tree(tmp_path) == before
 
 
-async def test_dynamic_configs_of_a_directory_count_like_those_of_a_file(tmp_path):
+async def test_stored_dynamic_configs_apply_like_those_of_a_file(tmp_path):
     name = "listener.name.outside.principal.builder.class"
     config = config_record(ResourceType.BROKER, "1", name, "com.example.Builder")
     harmless = config_record(ResourceType.BROKER, "", "ssl.client.auth", "none")
@@ -148,7 +148,7 @@ async def test_dynamic_configs_of_a_directory_count_like_those_of_a_file(tmp_pat
     assert f"contains {name}, which would not be enforced" in error
 
 
-async def test_a_directory_formatted_with_users_begins_with_them(tmp_path):
+async def test_directory_formatted_with_users_has_them_at_start(tmp_path):
     format_folder(
         tmp_path, metadata_record(RecordType.USER_SCRAM_CREDENTIAL, name="a", mechanism=1)
     )
@@ -156,7 +156,7 @@ async def test_a_directory_formatted_with_users_begins_with_them(tmp_path):
         assert broker_of(server).metadata.image.scram_users().keys() == {"a"}
 
 
-async def test_who_says_so_may_open_it_and_nothing_is_lost(tmp_path):
+async def test_unprotected_setting_opens_the_directory_and_keeps_acls(tmp_path):
     await write_records(tmp_path, AN_ACL)
 
     async def kept() -> dict[bytes, AclEntry]:
@@ -167,13 +167,13 @@ async def test_who_says_so_may_open_it_and_nothing_is_lost(tmp_path):
     assert (await kept()) == {bytes([1]) * 16: entry_of(AN_ACL.body)}
 
 
-async def test_acls_are_no_obstacle_where_they_are_in_force(tmp_path):
+async def test_directory_with_acls_is_opened_with_an_authorizer(tmp_path):
     await write_records(tmp_path, AN_ACL)
     async with running(tmp_path, settings={"authorizer.class.name": STANDARD}) as server:
         assert broker_of(server).authorization is not None
 
 
-async def test_what_was_removed_again_protects_nothing(tmp_path):
+async def test_removed_acls_do_not_prevent_a_start(tmp_path):
     removal = metadata_record(RecordType.REMOVE_ACCESS_CONTROL_ENTRY, id=bytes([1]) * 16)
     await write_records(tmp_path, AN_ACL, removal)
     await write_something(tmp_path)

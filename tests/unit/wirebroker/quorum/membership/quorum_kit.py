@@ -72,7 +72,7 @@ class Leader:
         pieces = await encode_snapshot(image, voters=(), timestamp_ms=1, clock=SystemClock())
         self.snapshot = SnapshotId(image.offset, image.epoch), b"".join(pieces)
         self.start_offset = image.offset
-        self.batches = [each for each in self.batches if each[0] >= image.offset]
+        self.batches = [batch for batch in self.batches if batch[0] >= image.offset]
 
     def tell(self) -> None:
         """Wake all waiting fetches."""
@@ -90,15 +90,15 @@ class Leader:
             raise CannotConnectError(str(self.address), "it is down")
         struct = request_message(key).struct_class
         newest = request_message(key).versions[-1]
-        wanted = struct(**body(newest))
-        self.asked.append(wanted)
+        request = struct(**body(newest))
+        self.asked.append(request)
         if key is ApiKey.FETCH_SNAPSHOT:
-            return self._snapshot_piece(wanted)
-        return await self._fetched(wanted)
+            return self._snapshot_piece(request)
+        return await self._fetched(request)
 
-    async def _fetched(self, wanted: Any) -> Any:
-        partition = wanted.topics[0].partitions[0]
-        if wanted.cluster_id != CLUSTER_ID:
+    async def _fetched(self, request: Any) -> Any:
+        partition = request.topics[0].partitions[0]
+        if request.cluster_id != CLUSTER_ID:
             return _answer({}, error_code=int(ErrorCode.INCONSISTENT_CLUSTER_ID))
         if partition.current_leader_epoch < self.epoch:
             leader = {"leader_id": self.node_id, "leader_epoch": self.epoch}
@@ -128,16 +128,16 @@ class Leader:
         if self.snapshot is not None:
             ends[self.snapshot[0].epoch] = self.start_offset
         for index, (_, batch_epoch, _) in enumerate(self.batches):
-            behind = self.batches[index + 1 :]
-            ends[batch_epoch] = behind[0][0] if behind else self.end_offset
-        known = max(each for each in ends if each <= epoch)
-        if known == epoch and offset <= ends[known]:
+            later_batches = self.batches[index + 1 :]
+            ends[batch_epoch] = later_batches[0][0] if later_batches else self.end_offset
+        latest_epoch = max(known_epoch for known_epoch in ends if known_epoch <= epoch)
+        if latest_epoch == epoch and offset <= ends[latest_epoch]:
             return None
-        return {"epoch": known, "end_offset": ends[known]}
+        return {"epoch": latest_epoch, "end_offset": ends[latest_epoch]}
 
-    def _snapshot_piece(self, wanted: Any) -> Any:
+    def _snapshot_piece(self, request: Any) -> Any:
         assert self.snapshot is not None
-        partition = wanted.topics[0].partitions[0]
+        partition = request.topics[0].partitions[0]
         snapshot, content = self.snapshot
         piece = content[partition.position : partition.position + self.piece_bytes]
         fields = {

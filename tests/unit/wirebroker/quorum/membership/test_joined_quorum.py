@@ -18,7 +18,7 @@ from wirebroker.coordinator.controller.image.cluster_image import ClusterImage, 
 from wirebroker.coordinator.controller.image.image_builder import ImageBuilder
 from wirebroker.net.client.settings import PeerAddress
 from wirebroker.net.client.tcp_dialer import TcpDialer
-from wirebroker.quorum.membership.join import config_of_member, node_id_given
+from wirebroker.quorum.membership.join import config_of_member, configured_node_id
 from wirebroker.quorum.membership.joined_quorum import (
     JoinedQuorum,
     check_joinable,
@@ -26,7 +26,7 @@ from wirebroker.quorum.membership.joined_quorum import (
     find_cluster,
 )
 from wirebroker.quorum.membership.quorum_image import lowest_free_id
-from wirebroker.security.login.outgoing import Way
+from wirebroker.security.login.outgoing import ConnectionMethod
 from wirebroker.storage.files import Files
 from wirebroker.storage.log_directory import LogDirectory
 
@@ -54,20 +54,20 @@ def listener(host: str) -> Endpoint:
 
 
 @pytest.mark.parametrize("wildcard", ["", "0.0.0.0", "::"])
-async def test_every_interface_is_registered_as_the_controller_sees_it(wildcard):
+async def test_wildcard_listener_registers_the_address_seen_by_controller(wildcard):
     (told,) = await quorum_seen_from("192.0.2.7").endpoints([listener(wildcard)])
     assert told == listener("192.0.2.7")
 
 
-async def test_loopback_is_for_controllers_on_this_machine():
+async def test_loopback_listener_needs_a_controller_on_this_machine():
     (told,) = await quorum_seen_from("127.0.0.1").endpoints([listener("127.0.0.1")])
     assert told.host == "127.0.0.1"
     for host in ("127.0.0.1", "localhost", "::1"):
-        with pytest.raises(StartError, match="which nobody reaches but this machine"):
+        with pytest.raises(StartError, match="which only this machine can reach"):
             await quorum_seen_from("192.0.2.7").endpoints([listener(host)])
 
 
-async def test_clients_may_be_told_loopback_where_brokers_are_told_another_address():
+async def test_client_listener_may_advertise_loopback_if_brokers_have_another():
     told = "PLAINTEXT://kafka-2:19092,OUTSIDE://localhost:9093"
     outside = Endpoint("OUTSIDE", "localhost", 9093, 0)
     quorum = quorum_seen_from("192.0.2.7", advertised_listeners=told)
@@ -76,13 +76,15 @@ async def test_clients_may_be_told_loopback_where_brokers_are_told_another_addre
         await quorum.endpoints([listener("localhost"), outside])
 
 
-async def test_the_port_of_a_broker_is_no_controllers_and_that_is_not_waited_for(tmp_path):
+async def test_broker_port_given_as_controller_fails_at_once(tmp_path):
     async with asyncio.timeout(PATIENCE_S), running(tmp_path) as server:
         host, port = server.address
         controllers = controllers_at(
-            [PeerAddress(host, port)], SystemClock(), way=Way(TcpDialer(), None)
+            [PeerAddress(host, port)], SystemClock(), way=ConnectionMethod(TcpDialer(), None)
         )
-        with pytest.raises(StartError, match=f"{port} is where a broker listens to clients"):
+        with pytest.raises(
+            StartError, match=f"{port} is a client listener, not a controller listener"
+        ):
             await find_cluster(controllers, clock=SystemClock(), timeout_s=10 * PATIENCE_S)
         await controllers.close()
 
@@ -91,7 +93,7 @@ def image_of(*records: MetadataRecord) -> ClusterImage:
     return ImageBuilder(ClusterImage()).apply_all(records).build(offset=1, epoch=1)[0]
 
 
-def test_a_cluster_with_acls_is_joined_with_an_authorizer():
+def test_joining_a_cluster_with_acls_needs_an_authorizer():
     acl = metadata_record(RecordType.ACCESS_CONTROL_ENTRY, id=bytes(16), principal="User:a")
     image = image_of(acl)
     with pytest.raises(StartError, match=r"the cluster has ACLs.*set authorizer\.class\.name"):
@@ -110,31 +112,31 @@ def test_newer_feature_levels_are_refused_and_unserved_ones_are_named(caplog):
     assert "kafka-reassign-partitions" in caplog.text
 
 
-def test_a_free_id_is_neither_a_brokers_nor_a_controllers():
+def test_lowest_free_id_is_neither_a_broker_nor_a_controller():
     image: Any = ClusterImage(brokers={1: None, 2: None}, controllers={3: None})  # type: ignore[dict-item]
     assert lowest_free_id(image) == 4
     assert lowest_free_id(image, above=7) == 8
     assert lowest_free_id(ClusterImage()) == 1
 
 
-def test_a_directory_says_which_node_it_is_of(tmp_path: Path):
+def test_directory_determines_the_node_id(tmp_path: Path):
     directory = str(tmp_path / "a")
     flags = {"log.dirs": directory}
-    assert node_id_given(flags, None) is None
+    assert configured_node_id(flags, None) is None
     LogDirectory.open(directory, Files(), node_id=2, cluster_id=None).close()
-    assert node_id_given(flags, None) == node_id_given({}, directory) == 2
+    assert configured_node_id(flags, None) == configured_node_id({}, directory) == 2
 
 
-def test_a_file_says_what_flags_do_not(tmp_path: Path):
+def test_config_file_supplies_what_flags_omit(tmp_path: Path):
     file = tmp_path / "server.properties"
     file.write_text(
         "node.id=5\nlisteners=INSIDE://127.0.0.1:9095\ninter.broker.listener.name=INSIDE\n"
         "listener.security.protocol.map=INSIDE:PLAINTEXT,CONTROLLER:PLAINTEXT\n"
         f"log.dirs={tmp_path}/a,{tmp_path}/b\nnum.replica.fetchers=3\n"
     )
-    assert node_id_given({}, None, file) == 5
+    assert configured_node_id({}, None, file) == 5
     LogDirectory.open(str(tmp_path / "a"), Files(), node_id=2, cluster_id=None).close()
-    assert node_id_given({}, None, file) == 2, "the directory knows better"
+    assert configured_node_id({}, None, file) == 2, "the directory knows better"
     flags = {"num.replica.fetchers": "4"}
     config = config_of_member("127.0.0.1:9093", flags=flags, file=file, node_id=2, port=9999)
     assert config.int("node.id") == 2
@@ -149,10 +151,10 @@ def test_a_file_says_what_flags_do_not(tmp_path: Path):
     assert own.log_directories == (str(tmp_path / "a,b"),)
     file.write_text(f"node.id=five\nlog.dirs={tmp_path}/c\n")
     with pytest.raises(ConfigError, match=r"node\.id"):
-        node_id_given({}, None, file)
+        configured_node_id({}, None, file)
 
 
-def test_placeholders_of_a_file_name_the_node_and_its_directory(tmp_path: Path, monkeypatch):
+def test_placeholders_of_a_config_file_are_node_and_directory(tmp_path: Path, monkeypatch):
     monkeypatch.setenv("NODE", "7")
     monkeypatch.setenv("DIRECTORY", str(tmp_path / "a"))
     file = tmp_path / "server.properties"
@@ -161,6 +163,6 @@ def test_placeholders_of_a_file_name_the_node_and_its_directory(tmp_path: Path, 
         "config.providers.env.class="
         "org.apache.kafka.common.config.provider.EnvVarConfigProvider\n"
     )
-    assert node_id_given({}, None, file) == 7
+    assert configured_node_id({}, None, file) == 7
     LogDirectory.open(str(tmp_path / "a"), Files(), node_id=2, cluster_id=None).close()
-    assert node_id_given({}, None, file) == 2
+    assert configured_node_id({}, None, file) == 2

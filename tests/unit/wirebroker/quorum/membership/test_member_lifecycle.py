@@ -109,7 +109,7 @@ class Member:
         )
 
 
-async def test_heartbeats_go_on_while_the_loop_is_busy():
+async def test_heartbeats_continue_while_the_loop_is_busy():
     member = Member()
     await member.register()
     await member.lifecycle.unfence()
@@ -119,7 +119,7 @@ async def test_heartbeats_go_on_while_the_loop_is_busy():
     assert not member.lifecycle.is_fenced
 
 
-async def test_a_heartbeat_that_fails_for_a_reason_of_our_own_is_not_the_last(caplog):
+async def test_heartbeats_continue_after_an_internal_error(caplog):
     member = Member()
     member.quorum.failures = [RuntimeError("a mistake")]
     await member.register()
@@ -129,19 +129,19 @@ async def test_a_heartbeat_that_fails_for_a_reason_of_our_own_is_not_the_last(ca
     assert "a heartbeat failed" in caplog.text
 
 
-async def test_heartbeats_that_fail_alike_are_one_line_and_come_again_before_their_time(caplog):
+async def test_repeated_heartbeat_failure_is_logged_once_and_retried_early(caplog):
     caplog.set_level(logging.INFO)
     member = Member(PACE._replace(heartbeat_s=0.3))
     await member.register()
     await member.lifecycle.unfence()
     away = CannotConnectError("c:9093", "it is down")
     member.quorum.failures = [away] * 3
-    await until(lambda: "takes heartbeats again" in caplog.text)
+    await until(lambda: "accepts heartbeats again" in caplog.text)
     await member.lifecycle.close()
-    assert caplog.text.count("a heartbeat is not answered: ") == 1
+    assert caplog.text.count("a heartbeat failed, retrying: ") == 1
 
 
-async def test_a_heartbeat_after_one_that_failed_does_not_wait_for_its_turn():
+async def test_failed_heartbeat_is_retried_before_the_interval():
     quorum: Any = Quorum()
     quorum.failures = [CannotConnectError("c:9093", "it is down")] * 3
     heard: list[Any] = []
@@ -156,15 +156,15 @@ async def test_a_heartbeat_after_one_that_failed_does_not_wait_for_its_turn():
     heartbeats.start()
     await until(lambda: len(heard) == 4)
     await heartbeats.stop()
-    assert [isinstance(each, CannotConnectError) for each in heard] == [True] * 3 + [False]
+    assert [isinstance(answer, CannotConnectError) for answer in heard] == [True] * 3 + [False]
 
 
-async def test_controllers_are_told_of_the_directories_that_have_failed():
+async def test_failed_directories_are_reported_to_controllers():
     member = Member()
     await member.register()
     await member.lifecycle.unfence()
     directories: Any = [
-        SimpleNamespace(directory_id=each * 16, is_online=True) for each in (b"a", b"b")
+        SimpleNamespace(directory_id=letter * 16, is_online=True) for letter in (b"a", b"b")
     ]
     member.lifecycle.watch_disks(directories)
     heard = member.quorum.heard
@@ -175,7 +175,7 @@ async def test_controllers_are_told_of_the_directories_that_have_failed():
     await member.lifecycle.close()
 
 
-async def test_heartbeats_that_end_before_their_thread_has_begun_are_none(monkeypatch):
+async def test_heartbeats_stopped_before_their_thread_starts_send_none(monkeypatch):
     go, run = threading.Event(), Heartbeats._run
 
     def late(heartbeats: Heartbeats) -> None:
@@ -192,39 +192,41 @@ async def test_heartbeats_that_end_before_their_thread_has_begun_are_none(monkey
     assert member.quorum.heard == 0
 
 
-async def test_an_incarnation_before_is_waited_for():
+async def test_registration_waits_for_the_previous_incarnation():
     member = Member()
     member.quorum.refusals = [ErrorCode.DUPLICATE_BROKER_REGISTRATION, ErrorCode.NOT_CONTROLLER]
     await member.register()
     assert len(member.quorum.registrations) == 3
-    assert {each["previous_broker_epoch"] for each in member.quorum.registrations} == {5}
+    assert {
+        registration["previous_broker_epoch"] for registration in member.quorum.registrations
+    } == {5}
     await member.lifecycle.close()
 
 
 @pytest.mark.parametrize(
     ("code", "words"),
     [
-        (ErrorCode.DUPLICATE_BROKER_REGISTRATION, "that is alive"),
+        (ErrorCode.DUPLICATE_BROKER_REGISTRATION, "a live broker 2"),
         (ErrorCode.REQUEST_TIMED_OUT, "within 0 s"),
         (ErrorCode.UNSUPPORTED_VERSION, "refuses broker 2: UNSUPPORTED_VERSION"),
     ],
 )
-async def test_a_refusal_is_said_in_one_line(code, words):
+async def test_registration_refusal_is_one_line(code, words):
     member = Member(PACE._replace(registration_s=0.0, duplicate_s=0.0))
     member.quorum.refusals = [code]
     with pytest.raises(StartError, match=words):
         await member.register()
 
 
-async def test_whose_id_was_chosen_waits_for_a_controller_but_for_nobody_of_the_same_id():
+async def test_chosen_node_id_in_use_fails_without_waiting():
     member = Member(PACE._replace(duplicate_s=0.0))
     member.quorum.refusals = [ErrorCode.NOT_CONTROLLER, ErrorCode.DUPLICATE_BROKER_REGISTRATION]
-    with pytest.raises(NodeIdTakenError, match="that is alive"):
+    with pytest.raises(NodeIdTakenError, match="a live broker 2"):
         await member.register()
     assert len(member.quorum.registrations) == 2
 
 
-async def test_a_stale_epoch_is_registered_again_by_the_same_incarnation():
+async def test_stale_epoch_makes_the_same_incarnation_register_again():
     member = Member()
     await member.register()
     await member.lifecycle.unfence()
@@ -236,18 +238,18 @@ async def test_a_stale_epoch_is_registered_again_by_the_same_incarnation():
     await member.lifecycle.close()
 
 
-async def test_who_is_replaced_by_another_process_ends():
+async def test_broker_replaced_by_another_process_stops():
     member = Member()
     await member.register()
     member.quorum.refusals = [ErrorCode.DUPLICATE_BROKER_REGISTRATION]
     member.quorum.is_stale = True
     async with asyncio.timeout(PATIENCE_S):
         line = await member.ends.get()
-    assert line == "another process has registered as broker 2: this one ends"
+    assert line == "another process has registered as broker 2: this one stops"
     await member.lifecycle.close()
 
 
-async def test_it_stops_when_it_is_let_go():
+async def test_broker_stops_when_the_controller_allows_it():
     member = Member()
     await member.register()
     await member.lifecycle.unfence()
@@ -257,10 +259,10 @@ async def test_it_stops_when_it_is_let_go():
     assert member.quorum.heard >= 2
 
 
-async def test_a_quorum_that_is_silent_is_not_waited_for_longer_than_a_session():
+async def test_shutdown_waits_for_a_silent_quorum_one_session_at_most():
     member = Member()
     await member.register()
     await member.lifecycle.unfence()
     await member.lifecycle.close()  # no more heartbeats
-    with pytest.raises(KafkaError, match="have not let this broker go"):
+    with pytest.raises(KafkaError, match="did not approve the shutdown"):
         await member.lifecycle.shut_down()

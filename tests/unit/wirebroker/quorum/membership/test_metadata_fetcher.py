@@ -27,7 +27,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-async def test_only_what_is_committed_is_applied(folder):
+async def test_only_committed_records_are_applied(folder):
     leader = Leader()
     observer = Observer(folder, Controllers(leader))
     await observer.start()
@@ -43,7 +43,7 @@ async def test_only_what_is_committed_is_applied(folder):
     assert observer.controllers.is_closed
 
 
-async def test_records_of_a_transaction_count_at_its_end(folder):
+async def test_records_of_a_transaction_apply_at_its_end(folder):
     leader = Leader()
     observer = Observer(folder, Controllers(leader))
     await observer.start()
@@ -56,7 +56,7 @@ async def test_records_of_a_transaction_count_at_its_end(folder):
     await observer.stop()
 
 
-async def test_a_restart_goes_on_where_the_log_ends(folder):
+async def test_restart_continues_at_the_log_end(folder):
     leader = Leader()
     first = Observer(folder, Controllers(leader))
     await first.start()
@@ -69,11 +69,11 @@ async def test_a_restart_goes_on_where_the_log_ends(folder):
     assert loaded.topics == {}
     assert (second.log.end_offset, second.log.last_epoch) == (4, 1)
     assert sorted((await second.until(4)).topics) == ["a", "b"]
-    assert [each.topics[0].partitions[0].fetch_offset for each in leader.asked[-1:]] == [4]
+    assert [request.topics[0].partitions[0].fetch_offset for request in leader.asked[-1:]] == [4]
     await second.stop()
 
 
-async def test_another_leaders_epoch_is_learned_and_what_it_lacks_is_cut(folder):
+async def test_new_leader_epoch_is_followed_and_diverging_records_cut(folder):
     old = Leader(epoch=3)
     controllers = Controllers(old)
     observer = Observer(folder, controllers)
@@ -94,7 +94,7 @@ async def test_another_leaders_epoch_is_learned_and_what_it_lacks_is_cut(folder)
     await observer.stop()
 
 
-async def test_a_snapshot_replaces_what_the_leader_has_no_more(folder):
+async def test_snapshot_replaces_records_the_leader_no_longer_has(folder):
     leader = Leader()
     full = Observer(folder / "full", Controllers(leader))
     (folder / "full").mkdir()
@@ -116,7 +116,7 @@ async def test_a_snapshot_replaces_what_the_leader_has_no_more(folder):
     await again.stop()
 
 
-async def test_snapshots_of_its_own_keep_the_log_short(folder):
+async def test_own_snapshots_truncate_the_log(folder):
     leader = Leader()
     settings = {"metadata.log.max.record.bytes.between.snapshots": "1000"}
     observer = Observer(folder, Controllers(leader), settings)
@@ -135,7 +135,7 @@ async def test_snapshots_of_its_own_keep_the_log_short(folder):
     await again.stop()
 
 
-async def test_a_record_that_is_not_known_ends_it_with_a_line(folder):
+async def test_unknown_record_stops_the_fetcher_with_one_log_line(folder):
     leader = Leader()
     observer = Observer(folder, Controllers(leader))
     await observer.start()
@@ -157,14 +157,14 @@ def _batch_of_kind(leader: Leader, kind: int) -> bytes:
     scratch.write([metadata_record(RecordType.NO_OP)])
     raw = bytearray(scratch.batches[0][2])
     # frame version 1, kind 20 (NoOp), version 0
-    place = raw.index(bytes((1, int(RecordType.NO_OP), 0)))
-    raw[place + 1] = kind
+    index = raw.index(bytes((1, int(RecordType.NO_OP), 0)))
+    raw[index + 1] = kind
 
     write_crc(raw, 0)
     return bytes(raw)
 
 
-async def test_a_damaged_batch_ends_it_with_a_line(folder):
+async def test_damaged_batch_stops_the_fetcher_with_one_log_line(folder):
     leader = Leader()
     observer = Observer(folder, Controllers(leader))
     await observer.start()
@@ -183,7 +183,7 @@ async def test_another_cluster_is_not_followed(folder):
     await observer.stop()
 
 
-async def test_what_is_committed_is_never_cut(folder):
+async def test_committed_records_are_never_cut(folder):
     leader = Leader(epoch=2)
     controllers = Controllers(leader)
     observer = Observer(folder, controllers)
@@ -206,7 +206,7 @@ class CountingClock(HandClock):
         return super().monotonic()
 
 
-async def test_others_have_their_turns_while_a_large_cluster_is_replayed(folder):
+async def test_replaying_a_large_cluster_does_not_block_the_loop(folder):
     leader = Leader()
     observer = Observer(folder, Controllers(leader), clock=CountingClock())
     await observer.start()

@@ -34,10 +34,10 @@ class SilentController:
 
 
 def telling() -> list[asyncio.Task[Any]]:
-    return [each for each in asyncio.all_tasks() if each.get_name() == "failed disks"]
+    return [task for task in asyncio.all_tasks() if task.get_name() == "failed disks"]
 
 
-async def test_what_the_controller_does_not_answer_ends_with_the_broker() -> None:
+async def test_unanswered_controller_request_ends_with_the_broker() -> None:
     rules = InstantController(feature_level("metadata.version", 30))
     rules.serve(1, 2)
     controller = SilentController()
@@ -73,26 +73,26 @@ class RecordingController:
         return SimpleNamespace(**{"error_code": 0, "is_fenced": False, **answer})
 
 
-async def test_what_fails_before_a_broker_may_serve_is_told_when_it_asks_to() -> None:
+async def test_directory_failed_before_unfencing_is_reported_with_it() -> None:
     rules = InstantController(feature_level("metadata.version", 30))
-    one, two = (bytes([1]) * 15 + bytes([9 + each]) for each in range(2))
-    rules.register(1, log_dirs=[one, two])
+    online, failed = (bytes([1]) * 15 + bytes([9 + number]) for number in range(2))
+    rules.register(1, log_dirs=[online, failed])
     rules.serve(2)
     metadata = MetadataFollower(SystemClock(), rules.image)
     controller = RecordingController(rules, metadata)
     lifecycle = OwnLifecycle(cast("ControllerChannel", controller), metadata, node_id=1)
     lifecycle.broker_epoch = rules.image.brokers[1].epoch
     disks: list[Any] = [
-        SimpleNamespace(is_online=each == one, is_cordoned=False, directory_id=each)
-        for each in (one, two)
+        SimpleNamespace(is_online=directory == online, is_cordoned=False, directory_id=directory)
+        for directory in (online, failed)
     ]
     lifecycle.watch_disks(disks)
     lifecycle.disk_failed()
     assert not telling()
     async with asyncio.timeout(PATIENCE_S):
         await lifecycle.unfence()
-        assert controller.asked[0]["offline_log_dirs"] == [two]
-        assert rules.image.brokers[1].log_directories == (one,)
+        assert controller.asked[0]["offline_log_dirs"] == [failed]
+        assert rules.image.brokers[1].log_directories == (online,)
         assert rules.image.brokers[1].is_active
         await lifecycle.end()
 
@@ -112,7 +112,7 @@ class UnregisteringController(RecordingController):
         return answer
 
 
-async def test_a_broker_that_is_unregistered_while_it_returns_returns_again() -> None:
+async def test_broker_unregistered_while_re_registering_retries() -> None:
     rules = InstantController(feature_level("metadata.version", 30))
     metadata = MetadataFollower(SystemClock(), rules.image)
     controller = UnregisteringController(rules, metadata)
@@ -123,7 +123,7 @@ async def test_a_broker_that_is_unregistered_while_it_returns_returns_again() ->
         rules.ask(ApiKey.UNREGISTER_BROKER, broker_id=1)
         controller.times = 2
         await metadata.publish(ImageBuilder(rules.image).build(offset=9, epoch=1)[1], rules.image)
-        [returning] = [each for each in asyncio.all_tasks() if each.get_name() == "register again"]
+        [returning] = [task for task in asyncio.all_tasks() if task.get_name() == "register again"]
         await returning
         assert not controller.times
         assert rules.image.brokers[1].is_active

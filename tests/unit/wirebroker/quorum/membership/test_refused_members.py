@@ -15,7 +15,7 @@ from wirebroker.broker.server import Server
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.config import StartError
-from wirebroker.disks.locked_directories import why_not_started
+from wirebroker.disks.log_dir_locks import why_not_started
 from wirebroker.net.client.errors import RequestTimedOutError
 from wirebroker.quorum.membership.member_lifecycle import NodeIdTakenError
 from wirebroker.quorum.membership.voters import check_is_no_voter
@@ -46,15 +46,15 @@ def member(
 
 
 def left(*directories: Path) -> set[str]:
-    return {each.name for path in directories for each in path.iterdir()} - {".lock"}
+    return {entry.name for path in directories for entry in path.iterdir()} - {".lock"}
 
 
 def identities(folder: Path) -> dict[str, str]:
     """Return the owners of the directories in a folder."""
-    return {each.parent.name: each.read_text() for each in folder.glob("*/meta.properties")}
+    return {path.parent.name: path.read_text() for path in folder.glob("*/meta.properties")}
 
 
-async def test_a_broker_that_would_have_a_controllers_id_is_refused(tmp_path: Path) -> None:
+async def test_broker_with_a_controllers_id_is_refused(tmp_path: Path) -> None:
     data = tmp_path / "new"
     async with asyncio.timeout(PATIENCE_S), cluster(tmp_path) as servers:
         # A node with an automatic id tries another one.
@@ -65,11 +65,11 @@ async def test_a_broker_that_would_have_a_controllers_id_is_refused(tmp_path: Pa
     assert not data.exists()
 
 
-async def test_a_start_that_failed_leaves_new_directories_to_any_other(tmp_path: Path) -> None:
+async def test_failed_start_leaves_new_directories_unclaimed(tmp_path: Path) -> None:
     data = [tmp_path / name for name in ("a", "b", "of metadata")]
     home = {"metadata.log.dir": str(data[2])}
     async with asyncio.timeout(PATIENCE_S), cluster(tmp_path) as servers:
-        with pytest.raises(NodeIdTakenError, match="the cluster has a broker 2 that is alive"):
+        with pytest.raises(NodeIdTakenError, match="the cluster has a live broker 2"):
             await member(servers[1], 2, *data[:2], settings=home).start()
         assert left(*data) == set()
         third = member(servers[1], 3, *data[:2], settings=home)
@@ -83,7 +83,7 @@ async def test_a_start_that_failed_leaves_new_directories_to_any_other(tmp_path:
         assert identities(tmp_path) == before
 
 
-async def test_a_start_that_is_told_to_stop_leaves_a_new_directory_new(
+async def test_interrupted_start_leaves_a_new_directory_unclaimed(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with asyncio.timeout(PATIENCE_S), cluster(tmp_path) as servers:
@@ -111,13 +111,13 @@ class Controllers:
         return self._answer
 
 
-async def test_controllers_need_not_let_a_broker_see_who_votes(
+async def test_voter_check_tolerates_missing_authorization(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     denied: Any = Controllers(error_code=int(ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
     await check_is_no_voter(denied, 7, timeout_s=1)
     assert "CLUSTER_AUTHORIZATION_FAILED" in caplog.text
-    with pytest.raises(StartError, match="the controllers do not say who votes"):
+    with pytest.raises(StartError, match="cannot get the voters from the controllers"):
         await check_is_no_voter(denied, 7, timeout_s=0)
 
 
@@ -146,21 +146,21 @@ class Electing(Controllers):
         self.forgotten.append(address)
 
 
-async def test_a_new_leader_of_the_quorum_is_asked_who_votes() -> None:
+async def test_voter_check_follows_a_new_quorum_leader() -> None:
     controllers: Any = Electing(voter=7)
     with pytest.raises(StartError, match="7 is the node id of one of the cluster's controllers"):
         await check_is_no_voter(controllers, 7, timeout_s=PATIENCE_S)
     assert controllers.forgotten == ["the last leader"]
     await check_is_no_voter(controllers, 8, timeout_s=PATIENCE_S)
     controllers.forgotten.clear()
-    with pytest.raises(StartError, match=r"who votes: no leader has within 0\.01 s"):
+    with pytest.raises(StartError, match=r"no leader responded within 0\.01 s"):
         await check_is_no_voter(controllers, 7, timeout_s=0.01)
 
 
-def test_what_the_controller_refuses_is_not_said_of_the_directory() -> None:
+def test_controller_refusal_is_not_reported_as_a_directory_error() -> None:
     for error in (OSError("no such disk"), KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)):
         assert why_not_started(error).what.startswith("the data directory cannot be used: ")
     refused = KafkaError(ErrorCode.INVALID_REGISTRATION, "no listener")
     assert why_not_started(refused).what == (
-        "the controller does not take this node: INVALID_REGISTRATION: no listener"
+        "the controller refuses this node: INVALID_REGISTRATION: no listener"
     )

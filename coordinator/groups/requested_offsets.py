@@ -1,0 +1,55 @@
+"""The groups, topics and partitions of an OffsetFetch request, without repetitions.
+
+Each repetition of a group would cost as much as all its offsets.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Sequence
+
+# Partition indexes per step, a fraction of a millisecond.
+_STEP: Final = 10_000
+
+
+def merged_groups(groups: Sequence[Any]) -> Generator[None, None, list[Any]]:
+    """Return the groups of a request, each once with all its topics (None: all), in steps.
+
+    The decoded request is modified.
+    """
+    merged: dict[str, Any] = {}
+    for group in groups:
+        first = merged.setdefault(group.group_id, group)
+        if first is not group and first.topics is not None:
+            if group.topics is None:
+                first.topics = None
+            else:
+                first.topics.extend(group.topics)
+        yield
+    for group in merged.values():
+        if group.topics is not None:
+            group.topics = yield from merged_topics(group.topics)
+        yield
+    return list(merged.values())
+
+
+def merged_topics(topics: Sequence[Any]) -> Generator[None, None, list[Any]]:
+    """Return topics, each once with distinct partitions, in steps."""
+    merged: dict[tuple[str, bytes], tuple[Any, dict[int, None]]] = {}
+    for topic in topics:
+        _, indexes = merged.setdefault(_key_of(topic), (topic, {}))
+        for start in range(0, len(topic.partition_indexes), _STEP):
+            indexes.update(dict.fromkeys(topic.partition_indexes[start : start + _STEP]))
+            yield
+        yield
+    for topic, indexes in merged.values():
+        topic.partition_indexes = list(indexes)
+        yield
+    return [topic for topic, _ in merged.values()]
+
+
+def _key_of(topic: Any) -> tuple[str, bytes]:
+    """Return name and id of a topic; OffsetFetch has ids from v8 on."""
+    return topic.name, getattr(topic, "topic_id", b"")

@@ -1,0 +1,107 @@
+"""Find wording that a stranger stumbles over, in documentation, docstrings, comments and messages.
+
+    python -m tests.support.harness.prose [FILE...]      by default all files of the project
+
+Each pattern has a plain alternative. Code in Markdown (fenced or in backticks) is skipped, and so
+are generated files.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import sys
+import tokenize
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from tests.support.harness.project_files import ROOT, project_files
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+_START: Final = r"(?:^|[.:;] )"
+# Pattern -> what to write.
+ADVICE: Final[dict[str, str]] = {
+    r"\banew\b": "again",
+    r"\bmend(s|ed|ing)?\b": "fix, repair",
+    r"\b(whom|whoever|whomever)\b": "name the actor",
+    r"\b(he|him|his|himself)\b": "it; or name the person's role",
+    r"\b(is|are|was|were|be|been) told\b|\btold of\b": "receives, is notified of",
+    r"\bwho (asks|waits|may|wants|needs|resigns)\b": "name the actor: the client, the request",
+    _START + r"What (is|was|has|are|were) (?![^.]*\?)": "begin with the subject",
+    r"\bof (one's|its|their|our) own\b": "its own …, a separate …",
+    r"\bof (Kafka|Spark|Apache|Java|librdkafka)'s\b(?! \w)": "Kafka's …",
+    r"\bof (ours|theirs)\b": "our …, the other's …",
+    r"\bmidst\b": "middle, during",
+    r"\bfor ever\b": "forever",
+    r"\b(any|no) more\b(?! than| \w+s\b)": "no longer",
+    r"\b(stands?|stood) (there|in|for)\b": "is in, means",
+    _START + r"Have (those|them|it) \w+": "imperative: Delete the …",
+    r"\b(nobody|somebody)\b": "no client, a client, none",
+    r"\bgo(es)? by\b": "use, pass",
+    r"\b(is|are) none\b": "is not a …",
+}
+_PATTERN: Final = re.compile(
+    "|".join(f"(?P<p{number}>{pattern})" for number, pattern in enumerate(ADVICE)), re.MULTILINE
+)
+_GENERATED: Final = ("codecs/generated/", "codecs/schemas/")
+_FENCED: Final = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+_CODE: Final = re.compile(r"`[^`]*`")
+
+
+class Hit(NamedTuple):
+    """A place with such wording."""
+
+    file: str
+    line: int
+    text: str
+    advice: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.text!r}: {self.advice}"
+
+
+def hits_in(text: str, file: str = "", line: int = 1) -> Iterator[Hit]:
+    """Yield the hits in a text that begins at a line of a file."""
+    for match in _PATTERN.finditer(text):
+        number = int((match.lastgroup or "p0")[1:])
+        advice = list(ADVICE.values())[number]
+        yield Hit(file, line + text[: match.start()].count("\n"), match[0].strip(), advice)
+
+
+def texts_of(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the texts of a Markdown or Python file, each with its first line."""
+    source = path.read_text(encoding="utf-8")
+    if path.suffix == ".md":
+        plain = _FENCED.sub(lambda match: "\n" * match[0].count("\n"), source)
+        yield 1, _CODE.sub(lambda match: "`" + "\n" * match[0].count("\n") + "`", plain)
+        return
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
+            yield node.lineno, _CODE.sub("``", node.value)
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], _CODE.sub("``", token.string)
+
+
+def check(paths: Iterable[Path]) -> list[Hit]:
+    """Return all hits in Markdown and Python files, except in generated ones."""
+    hits: list[Hit] = []
+    for path in paths:
+        name = path.resolve().relative_to(ROOT).as_posix()
+        if path.suffix in {".md", ".py"} and not name.startswith(_GENERATED):
+            hits += (hit for line, text in texts_of(path) for hit in hits_in(text, name, line))
+    return hits
+
+
+def main() -> int:
+    hits = check(map(Path, sys.argv[1:]) if sys.argv[1:] else project_files())
+    for hit in hits:
+        sys.stdout.write(f"{hit}\n")
+    return 1 if hits else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

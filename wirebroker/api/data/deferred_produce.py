@@ -1,0 +1,254 @@
+"""A prepared Produce that waits for followers (hot path).
+
+The response is complete when the records are appended, and is sent when they are committed. Only
+an error replaces it, as in delayed_produce.py: a new leader, a failed disk, too few in-sync
+replicas, or a timeout.
+
+    one partition         the response is in its queue
+    several partitions    each queue holds a part; the last part sends the response
+
+Source: Kafka's DelayedProduce, Partition.checkEnoughReplicasReachOffset.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from wirebroker.api.data.delayed_produce import LEAST_WAIT_MS, withdraw
+from wirebroker.api.data.leader_endpoints import leader_endpoints
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.hot.produce import FIRST_FLEXIBLE, ProduceTopic
+from wirebroker.codecs.hot.produce_response import PartitionResult, encode_produce
+from wirebroker.net.frames.protocol import frame_answer
+from wirebroker.request.deferred_response import DeferredResponse, QueuedResponse
+from wirebroker.request.session import Session
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from wirebroker.api.broker import Broker
+    from wirebroker.replica.partition import Partition
+    from wirebroker.request.request import Request
+    from wirebroker.storage.log.append import AppendResult
+
+# The first version that names new leaders (KIP-951).
+LEADER_VERSION: Final = 10
+
+
+class ProduceKind:
+    """The common fields of a connection's prepared requests, for error responses.
+
+    Attributes:
+        broker: The broker.
+        version: The requests' version.
+        topic: Its name and id.
+        timeout_s: The timeout for followers.
+    """
+
+    __slots__ = ("_errors", "broker", "timeout_s", "topic", "version")
+
+    def __init__(
+        self, broker: Broker, request: Request, topic: tuple[str, bytes], timeout_ms: int
+    ) -> None:
+        self.broker = broker
+        self.version = request.version
+        self._errors = request.errors
+        self.topic = topic
+        self.timeout_s = max(0, timeout_ms) / 1000
+
+    def answer(
+        self,
+        parts: Iterable[tuple[Partition, PartitionResult]],
+        correlation_id: int,
+        session: object,
+    ) -> bytes:
+        """Encode the results of `parts`, with the current leaders of lost partitions."""
+        results: list[PartitionResult] = []
+        leaders: set[int] = set()
+        for partition, result in parts:
+            results.append(result)
+            if result.error_code:
+                self._errors[result.error_code] += 1
+            if (
+                result.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+                and self.version >= LEADER_VERSION
+            ):
+                result.current_leader = (partition.leader, partition.leader_epoch)
+                leaders.add(partition.leader)
+        endpoints = []
+        if leaders and isinstance(session, Session):
+            endpoints = leader_endpoints(self.broker, session, leaders)
+        topics: list[tuple[ProduceTopic, list[PartitionResult]]] = [
+            (ProduceTopic(*self.topic, []), results)
+        ]
+        body = encode_produce(self.version, topics, node_endpoints=endpoints)
+        (answer,) = frame_answer(correlation_id, [body], is_flexible=self.version >= FIRST_FLEXIBLE)
+        assert isinstance(answer, bytes)
+        return answer
+
+
+class _Uncommitted(QueuedResponse):
+    """Uncommitted records of one partition."""
+
+    __slots__ = ("_done", "_partition")
+
+    def __init__(
+        self, partition: Partition, done: AppendResult, answer: bytes, deadline_s: float
+    ) -> None:
+        super().__init__(answer, done.last_offset + 1, deadline_s)
+        self._partition = partition
+        self._done = done
+
+    def look(self) -> bool:
+        """Return whether the records can be acknowledged, or never will be by this node."""
+        partition = self._partition
+        try:
+            partition.check_leader()
+        except KafkaError as error:
+            self._refuse(error.code, is_withdrawn=True)
+            return True
+        if partition.log.high_watermark < self.due_offset:
+            return False
+        if partition.lacks_replicas:
+            self._refuse(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+        return True
+
+    def give_up(self) -> None:
+        """Time out; the records may still be committed."""
+        self._refuse(ErrorCode.REQUEST_TIMED_OUT)
+
+    def give_up_soon(self) -> None:
+        """Wait only as long as other requests do for the disk."""
+        if self.is_waiting:
+            soon_s = asyncio.get_running_loop().time() + LEAST_WAIT_MS / 1000
+            self.deadline_s = min(self.deadline_s, soon_s)
+            self._partition.deferred_responses.check_by(self)
+
+    def _refuse(self, code: ErrorCode, *, is_withdrawn: bool = False) -> None:
+        raise NotImplementedError
+
+
+class DeferredProduce(_Uncommitted):
+    """A deferred response for one partition."""
+
+    __slots__ = ("_correlation_id", "_kind")
+
+    def __init__(
+        self,
+        kind: ProduceKind,
+        partition: Partition,
+        done: AppendResult,
+        correlation_id: int,
+        answer: bytes,
+    ) -> None:
+        deadline_s = asyncio.get_running_loop().time() + kind.timeout_s
+        super().__init__(partition, done, answer, deadline_s)
+        self._kind = kind
+        self._correlation_id = correlation_id
+
+    def _refuse(self, code: ErrorCode, *, is_withdrawn: bool = False) -> None:
+        partition = self._partition
+        result = _result(partition, self._done, code, is_withdrawn=is_withdrawn)
+        parts = [(partition, result)]
+        self.answer = self._kind.answer(parts, self._correlation_id, self.session)
+
+
+class DeferredProduceOfSeveral(DeferredResponse):
+    """A deferred response for several partitions."""
+
+    __slots__ = ("_appended", "_correlation_id", "_kind", "_parts", "_unsettled")
+
+    # _unsettled is the number of parts that are queued or due.
+
+    def __init__(
+        self,
+        kind: ProduceKind,
+        appended: Sequence[tuple[Partition, AppendResult]],
+        correlation_id: int,
+        answer: bytes,
+    ) -> None:
+        """Queue a part in each partition whose records are not committed."""
+        super().__init__(answer)
+        self._kind = kind
+        self._correlation_id = correlation_id
+        self._appended = appended
+        self._parts: dict[int, _Part] = {}
+        deadline_s = asyncio.get_running_loop().time() + kind.timeout_s
+        for partition, done in appended:
+            if partition.log.high_watermark <= done.last_offset:
+                part = _Part(self, partition, done, deadline_s)
+                self._parts[partition.index] = part
+                partition.deferred_responses.add(part)
+        self._unsettled = len(self._parts)
+
+    def settle_part(self) -> None:
+        """Note that a part no longer waits."""
+        self._unsettled -= 1
+        if self._unsettled:
+            return
+        if any(part.fault for part in self._parts.values()) or not all(
+            partition.directory.is_online for partition, _ in self._appended
+        ):
+            self.answer = self._kind.answer(self._results(), self._correlation_id, self.session)
+        self.leave()
+
+    def give_up_soon(self) -> None:
+        """Wait only as long as other requests do for the disk."""
+        for part in self._parts.values():
+            part.give_up_soon()
+
+    def _results(self) -> Iterable[tuple[Partition, PartitionResult]]:
+        for partition, done in self._appended:
+            part = self._parts.get(partition.index)
+            code, is_withdrawn = ErrorCode.NONE, False
+            if not partition.directory.is_online:  # it has failed during the wait
+                code, is_withdrawn = ErrorCode.KAFKA_STORAGE_ERROR, True
+            elif part is not None and part.fault is not None:
+                code, is_withdrawn = part.fault
+            yield partition, _result(partition, done, code, is_withdrawn=is_withdrawn)
+
+
+class _Part(_Uncommitted):
+    """One partition's part.
+
+    Attributes:
+        fault: The error, and whether the records may not be in the log.
+    """
+
+    __slots__ = ("_parent", "fault")
+
+    def __init__(
+        self,
+        parent: DeferredProduceOfSeveral,
+        partition: Partition,
+        done: AppendResult,
+        deadline_s: float,
+    ) -> None:
+        super().__init__(partition, done, b"", deadline_s)
+        self._parent: DeferredProduceOfSeveral | None = parent
+        self.fault: tuple[ErrorCode, bool] | None = None
+
+    def leave(self) -> None:
+        """Send the whole response after the last part."""
+        parent, self._parent = self._parent, None  # breaks a reference cycle
+        if parent is not None:
+            parent.settle_part()
+
+    def _refuse(self, code: ErrorCode, *, is_withdrawn: bool = False) -> None:
+        self.fault = code, is_withdrawn
+
+
+def _result(
+    partition: Partition, done: AppendResult, code: ErrorCode, *, is_withdrawn: bool
+) -> PartitionResult:
+    result = PartitionResult(
+        partition.index,
+        code,
+        done.base_offset,
+        done.log_append_time_ms,
+        done.log_start_offset,
+    )
+    if is_withdrawn:
+        withdraw(result, code)
+    return result

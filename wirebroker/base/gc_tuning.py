@@ -1,0 +1,118 @@
+"""Short pauses of Python's cycle collector, however much the broker holds.
+
+A full collection walks every container object: with 10,000 partitions 180,000 objects in 60 ms.
+Reference counts free what a broker creates, including whole topics; cycles are rare and young. So:
+
+- the young generations are collected often;
+- when a full collection takes too long, its survivors are frozen (gc.freeze), and the next one
+  starts from nothing.
+
+The price: a frozen cycle that becomes garbage stays until the frozen objects have doubled. Then one
+collection examines all of them: a tenth of a second per million.
+
+Objects from imports are never collected (`uncollected`, `keep_all`).
+
+The settings affect the whole process, so only a broker's process uses them (serving.run).
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+    from types import TracebackType
+
+# A full collection sees the survivors of the last one, at most a quarter more (CPython's rule), and
+# 3,000 new objects: 1 ms, or 5 ms if these refer to partitions outside the processor's caches. Bulk
+# work pays for a few of them in each slice (clock.py).
+_THRESHOLDS: Final = (1_000, 2, 0)
+
+# After a full collection that takes longer (CPU time) the survivors are frozen.
+_LONGEST_MS: Final = 2.0
+
+# Objects frozen beyond twice the earlier number before all are examined: 50 MiB.
+_ROOM: Final = 200_000
+
+_FULL: Final = 2
+
+
+@contextmanager
+def uncollected() -> Generator[None]:
+    """Suspend collections during imports, which saves a fifteenth of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def collect_frozen() -> None:
+    """Collect garbage among the frozen objects too, and freeze the rest.
+
+    For a process that continues after its broker ended. Blocks for about 20 ms.
+    """
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()
+
+
+class GarbagePolicy:
+    """Context manager that keeps the process's collections short."""
+
+    __slots__ = ("_before", "_began", "_looks_at_all", "_max_frozen")
+
+    def __init__(self) -> None:
+        self._before = gc.get_threshold()
+        self._began = 0.0
+        self._max_frozen = _ROOM
+        # Whether the next full collection sees the frozen objects.
+        self._looks_at_all = False
+
+    def __enter__(self) -> GarbagePolicy:
+        gc.set_threshold(*_THRESHOLDS)
+        gc.callbacks.append(self._on_collection)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        gc.callbacks.remove(self._on_collection)
+        gc.set_threshold(*self._before)
+        gc.unfreeze()
+
+    def keep_all(self) -> None:
+        """Freeze all current objects: modules, tables, and what startup has loaded.
+
+        The empty collection afterwards resets the size by which CPython schedules full collections.
+        The next one would otherwise wait for a quarter of the frozen objects.
+        """
+        gc.freeze()
+        self._max_frozen = 2 * gc.get_freeze_count() + _ROOM
+        gc.collect()
+
+    def _on_collection(self, phase: str, info: dict[str, Any]) -> None:
+        if info["generation"] != _FULL:
+            return
+        if phase == "start":
+            self._began = time.thread_time()
+        elif (time.thread_time() - self._began) * 1000 > _LONGEST_MS:
+            self._keep()
+
+    def _keep(self) -> None:
+        if gc.get_freeze_count() > self._max_frozen:
+            gc.unfreeze()
+            self._looks_at_all = True
+            return
+        gc.freeze()
+        if self._looks_at_all:
+            self._looks_at_all = False
+            self._max_frozen = 2 * gc.get_freeze_count() + _ROOM

@@ -1,0 +1,482 @@
+"""The role and the offsets of a replica.
+
+    log_start_offset <= last_stable_offset <= high_watermark <= stored_offset <= log_end_offset
+
+    stored_offset     this node's records below it are as safe as configured: in the page cache, or
+                      on disk with wirebroker.durability=fsync or after flush.messages
+                      (group_commit.py); acks=1 waits only for it
+    high_watermark    every replica of the maximal ISR has the records below it, at most up to
+                      stored_offset (leader_role.py); acks=all and consumers wait for it
+
+Only this module moves the high watermark. Every role change goes through `enter`, `retire` or
+`resign` (transitions.py). Role, ISR and settings changes raise `serving_epoch`: what a request has
+found out about a partition is valid for one serving epoch.
+
+Laws:
+- A role is entered while no thread is working on the log, so all appends of one epoch precede the
+  next epoch.
+- After `resign` this node leads again only in a later epoch.
+- The high watermark never falls during a leadership; a follower's falls only by truncation.
+
+Source: Kafka's Partition, KIP-101 and KIP-320 for the epochs, KIP-966 for the high watermark under
+min.insync.replicas.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.config.rows.topic import LONG_MAX
+from wirebroker.coordinator.controller.image.cluster_image import NO_LEADER
+from wirebroker.replica.commit_queue import CommitQueue
+from wirebroker.replica.leader_role import LeaderRole
+from wirebroker.replica.local_replica import LocalReplica
+from wirebroker.replica.replica_role import UNKNOWN_EPOCH, FollowerRole, unassigned
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from wirebroker.config.rows.topic import TopicSettings
+    from wirebroker.coordinator.controller.image.cluster_image import PartitionImage
+    from wirebroker.disks.data_directory import DataDirectory
+    from wirebroker.replica.leader_role import IsrChange
+    from wirebroker.replica.replica_context import ReplicaContext
+    from wirebroker.replica.replica_role import Role
+    from wirebroker.storage.log.log import Log
+
+# _most_unflushed if flush.messages cannot be reached.
+_NEVER_FLUSHED = LONG_MAX - 1
+ACKS_ALL = -1
+
+
+class ReplicaState(LocalReplica):
+    """A replica of this node in its current role.
+
+    Attributes:
+        role: The current role.
+        is_leader: Whether it accepts appends: it leads, its disk is online and it is not retired.
+        is_retired: Whether the partition was deleted; earlier requests may still use it.
+        stored_offset: See above; meaningless for a follower.
+        serving_epoch: Rises with everything that affects how requests are served.
+    """
+
+    __slots__ = (
+        "_commits",
+        "_host",
+        "_leading",
+        "_most_unflushed",
+        "is_leader",
+        "is_retired",
+        "role",
+        "serving_epoch",
+        "stored_offset",
+    )
+
+    # is_leader => role is _leading, the directory is online, not is_retired.
+
+    def __init__(self, log: Log, *, directory: DataDirectory, host: ReplicaContext) -> None:
+        super().__init__(log, directory=directory)
+        self._host = host
+        self._commits = host.commits
+        # Records that may count as stored without being on disk.
+        self._most_unflushed = self._allowed_unflushed()
+        self.is_retired = False
+        self.is_leader = False
+        self.role: Role = unassigned()
+        # The role, if this node leads.
+        self._leading: LeaderRole | None = None
+        self.stored_offset = 0
+        self.serving_epoch = 0
+
+    @property
+    def leader(self) -> int:
+        """The leader as known here, or NO_LEADER."""
+        return self.role.leader
+
+    @property
+    def leader_epoch(self) -> int:
+        """The leader epoch as known here."""
+        return self.role.leader_epoch
+
+    @property
+    def leading(self) -> LeaderRole | None:
+        """The leader's role, if this node leads."""
+        return self._leading
+
+    def takes_at_once(self, acks: int) -> bool:
+        """Return whether appends with these acks are allowed and stored immediately.
+
+        acks=all may still wait for followers. Valid for the current serving epoch.
+        """
+        return (
+            self._leading is not None
+            and self._most_unflushed == _NEVER_FLUSHED
+            and not (acks == ACKS_ALL and self.lacks_replicas)
+        )
+
+    @property
+    def deferred_responses(self) -> CommitQueue:
+        """The responses that wait until records are committed."""
+        if self._deferred is None:
+            self._deferred = CommitQueue(self._commits.deadlines, self._host.due_answers)
+        return self._deferred
+
+    # -- roles -----------------------------------------------------------------------------------
+
+    def move_to(self, directory: DataDirectory) -> None:
+        """Switch to another directory, which already has the log."""
+        self.directory = directory
+        self.serving_epoch += 1
+
+    def suspend(self) -> None:
+        """Serve nothing until a role is entered; work in progress may finish (`until_settled`)."""
+        self.is_leader = False
+        self.serving_epoch += 1
+
+    def enter(self, image: PartitionImage) -> bool:
+        """Apply the metadata; for a new epoch no thread may be working on the log.
+
+        Older leader or partition epochs are ignored.
+
+        Returns:
+            Whether the leader or its epoch changed, so that waiters must be notified.
+        """
+        role = self.role
+        if image.leader_epoch < role.leader_epoch:
+            return False
+        if self.is_retired or not self.directory.is_online:
+            self._follow(image)
+            return False
+        if image.leader_epoch == role.leader_epoch:
+            leading = self._leading
+            if leading is None:
+                role.partition_epoch = max(role.partition_epoch, image.partition_epoch)
+            elif leading.follow(image, now_ms=self._host.monotonic_ms()):
+                self.serving_epoch += 1
+                self._advance()
+            self.is_leader = leading is not None
+            return False
+        assert not self.is_appending, f"{self} is being written to"
+        self.serving_epoch += 1
+        if image.leader == self._host.node_id:
+            self._lead(image)
+        else:
+            self._follow(image)
+        return True
+
+    def _lead(self, image: PartitionImage) -> None:
+        log = self.log
+        # Separates new records from those that may have been lost after this offset.
+        log.leader_epochs.begin(image.leader_epoch, log.log_end_offset)
+        self.role = self._leading = LeaderRole(
+            image, start_offset=log.log_end_offset, now_ms=self._host.monotonic_ms()
+        )
+        self.is_leader = True
+        # `_advance` decides about later records.
+        self.stored_offset = log.high_watermark
+        self._advance()
+
+    def _follow(self, image: PartitionImage) -> None:
+        self.is_leader = False
+        self._leading = None
+        self.role = FollowerRole(
+            leader=image.leader,
+            leader_epoch=image.leader_epoch,
+            partition_epoch=image.partition_epoch,
+        )
+
+    def resign(self) -> None:
+        """Stop leading: the disk has failed, or the log is about to close."""
+        self.is_leader = False
+        self._leading = None
+        self.serving_epoch += 1
+        # No new role: 10,000 partitions of a failed disk must cost little.
+        self.role.leader = NO_LEADER
+
+    def retire(self) -> None:
+        """Mark the partition as deleted."""
+        self.is_retired = True
+        self.resign()
+
+    def use_settings(self, settings: TopicSettings) -> None:
+        """Apply changed topic configs."""
+        self.log.settings = settings
+        self._most_unflushed = self._allowed_unflushed()
+        self.serving_epoch += 1
+        if self.is_leader:
+            self._advance()  # min.insync.replicas or flush.messages may be lower
+
+    # -- checks ----------------------------------------------------------------------------------
+
+    def check_leader(self, current_leader_epoch: int = UNKNOWN_EPOCH) -> None:
+        """Check that this node leads, in the peer's epoch if it sends one (not -1).
+
+        Raises:
+            KafkaError: KAFKA_STORAGE_ERROR, UNKNOWN_TOPIC_OR_PARTITION, FENCED_LEADER_EPOCH,
+                UNKNOWN_LEADER_EPOCH or NOT_LEADER_OR_FOLLOWER.
+        """
+        if not self.is_leader or current_leader_epoch not in (
+            UNKNOWN_EPOCH,
+            self.role.leader_epoch,
+        ):
+            self._refuse(current_leader_epoch)
+        if not self.log.producer_state.is_read:
+            self.read_producers()
+
+    def check_readable(self, current_leader_epoch: int = UNKNOWN_EPOCH) -> None:
+        """Check that this replica may serve reads up to its own high watermark (KIP-392).
+
+        Raises:
+            KafkaError: From check_leader; NOT_LEADER_OR_FOLLOWER if there is no leader.
+        """
+        if self.is_leader:
+            self.check_leader(current_leader_epoch)
+            return
+        role = self.role
+        if (
+            not self.directory.is_online
+            or self.is_retired
+            or self._leading is not None
+            or role.leader == NO_LEADER
+            or current_leader_epoch not in {UNKNOWN_EPOCH, role.leader_epoch}
+        ):
+            self._refuse(current_leader_epoch)
+        if not self.log.producer_state.is_read:
+            self.read_producers()
+
+    def check_replica(self, replica: int, current_leader_epoch: int = UNKNOWN_EPOCH) -> None:
+        """Check that this node leads and that `replica` is a follower.
+
+        Raises:
+            KafkaError: From check_leader; NOT_LEADER_OR_FOLLOWER or UNKNOWN_LEADER_EPOCH if it is
+                no replica of this partition (yet).
+        """
+        self.check_leader(current_leader_epoch)
+        leading = self._leading
+        assert leading is not None
+        if replica not in leading.followers:
+            # It may know a newer assignment than this node.
+            raise KafkaError(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER
+                if current_leader_epoch == UNKNOWN_EPOCH
+                else ErrorCode.UNKNOWN_LEADER_EPOCH
+            )
+
+    def _refuse(self, current_leader_epoch: int) -> None:
+        self.directory.check_online()
+        leader_epoch = self.role.leader_epoch
+        if current_leader_epoch not in (UNKNOWN_EPOCH, leader_epoch):
+            if current_leader_epoch < leader_epoch:
+                raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
+            raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH)
+        if self.is_retired:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def check_in_sync(self) -> None:
+        """Check that enough replicas are in sync for acks=all.
+
+        Raises:
+            KafkaError: NOT_ENOUGH_REPLICAS.
+        """
+        if self.lacks_replicas:
+            raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
+
+    @property
+    def lacks_replicas(self) -> bool:
+        """Whether acks=all requires more in-sync replicas (Kafka's Partition.effectiveMinIsr)."""
+        leading = self._leading
+        if leading is None or leading.is_alone:
+            return False
+        settings = self.log.settings
+        return len(leading.isr) < leading.least_in_sync(settings.min_insync_replicas)
+
+    def acknowledged_offset(self, acks: int) -> int:
+        """Return the offset below which a Produce with these acks is acknowledged."""
+        return self.log.high_watermark if acks == ACKS_ALL else self.stored_offset
+
+    def check_follower(self, leader_epoch: int) -> None:
+        """Check that this replica follows in the given epoch.
+
+        Raises:
+            KafkaError: KAFKA_STORAGE_ERROR, UNKNOWN_TOPIC_OR_PARTITION, FENCED_LEADER_EPOCH,
+                UNKNOWN_LEADER_EPOCH; NOT_LEADER_OR_FOLLOWER if this node or none leads.
+        """
+        role = self.role
+        if (
+            not self.directory.is_online
+            or self.is_retired
+            or role.leader_epoch != leader_epoch
+            or self._leading is not None
+            or role.leader == NO_LEADER
+        ):
+            self._refuse(leader_epoch)
+
+    # -- the ISR -------------------------------------------------------------------------------
+
+    def update_follower(
+        self,
+        replica: int,
+        *,
+        fetch_offset: int,
+        log_start_offset: int,
+        broker_epoch: int,
+        current_leader_epoch: int = UNKNOWN_EPOCH,
+    ) -> bool:
+        """Record a follower's progress from its Fetch.
+
+        Args:
+            replica: Its node id.
+            fetch_offset: It has all records below.
+            log_start_offset: The start of its log, or -1.
+            broker_epoch: Its broker epoch, or -1.
+            current_leader_epoch: The leader epoch that it knows, or -1.
+
+        Returns:
+            Whether it may join the ISR now (`ask_for_isr`).
+
+        Raises:
+            KafkaError: From check_replica; NOT_LEADER_OR_FOLLOWER if its broker epoch is old;
+                OFFSET_OUT_OF_RANGE.
+        """
+        self.check_replica(replica, current_leader_epoch)
+        leading = self._leading
+        assert leading is not None
+        follower = leading.followers[replica]
+        log = self.log
+        if not log.log_start_offset <= fetch_offset <= log.log_end_offset:
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+        if 0 <= broker_epoch < follower.broker_epoch:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        start_before = follower.log_start_offset
+        follower.fetched(
+            fetch_offset,
+            log_start_offset=log_start_offset,
+            leader_end_offset=log.log_end_offset,
+            now_ms=self._host.monotonic_ms(),
+            broker_epoch=broker_epoch,
+        )
+        self._advance()
+        if log_start_offset != start_before and self._watchers:
+            self._tell_watchers()  # DeleteRecords may wait for all replicas
+        return leading.is_ready_to_join(replica, log.high_watermark) and self._host.may_join(
+            replica, broker_epoch
+        )
+
+    def ask_for_isr(self, isr: Collection[int]) -> IsrChange:
+        """Begin an ISR change; replicas to be added count immediately."""
+        assert self.is_leader
+        leading = self._leading
+        assert leading is not None
+        change = leading.begin_isr_change(isr)
+        self.serving_epoch += 1
+        return change
+
+    def isr_accepted(self, isr: Collection[int], *, partition_epoch: int) -> None:
+        """Apply an ISR from the controller's response."""
+        leading = self._leading
+        if leading is not None and leading.accept(isr, partition_epoch=partition_epoch):
+            self.serving_epoch += 1
+            self._advance()
+
+    def isr_refused(self, change: IsrChange) -> None:
+        """Drop a change that the controller refused."""
+        leading = self._leading
+        if leading is not None and leading.withdraw(change):
+            self.serving_epoch += 1
+            self._advance()
+
+    @property
+    def low_watermark(self) -> int:
+        """The lowest start offset among live replicas; this node leads."""
+        leading = self._leading
+        assert leading is not None
+        host = self._host
+        return leading.low_watermark(
+            self.log.log_start_offset,
+            is_alive=lambda replica: host.may_join(replica, UNKNOWN_EPOCH),
+        )
+
+    def lagging_followers(self) -> list[int]:
+        """Return the ISR members that lag, after advancing the high watermark."""
+        leading = self._leading
+        if leading is None or leading.is_alone:
+            return []
+        self._advance()
+        return leading.lagging(
+            self.log.log_end_offset,
+            now_ms=self._host.monotonic_ms(),
+            most_lag_ms=self._host.most_lag_ms,
+        )
+
+    @property
+    def is_catching_up(self) -> bool:
+        """Whether records from before this leader epoch are not committed yet (KIP-207)."""
+        leading = self._leading
+        return leading is not None and leading.start_offset > self.log.high_watermark
+
+    # -- offsets -----------------------------------------------------------------------------
+
+    def flushed(self, offset: int, *, cuts: int) -> None:
+        """Record that everything below `offset` is on disk, synced after `cuts` truncations."""
+        before = self.log.high_watermark
+        self.log.mark_flushed(offset, cuts=cuts)
+        if self._leading is not None:
+            self._advance()
+        if self.log.high_watermark == before:
+            self._tell_watchers()  # flush waits only for the disk
+
+    def _advance(self) -> None:
+        """Advance the stored offset and the high watermark; this node leads."""
+        log = self.log
+        stored = log.log_end_offset
+        if stored - log.recovery_point > self._most_unflushed:
+            self._commits.add(self)
+            stored = log.recovery_point
+        has_more = stored > self.stored_offset
+        if has_more:
+            self.stored_offset = stored
+        leading = self._leading
+        assert leading is not None
+        if leading.followers:
+            if has_more and self._watchers:
+                self._tell_watchers()  # acks=1 waits for no follower
+            if leading.is_held_back(log.high_watermark):
+                return
+            stored = self._replicated(leading)
+        if stored > log.high_watermark:
+            log.set_high_watermark(stored)
+            if (
+                self._watchers
+                or self._growth is not None
+                or self._commit_watch is not None
+                or self._deferred is not None
+            ):
+                self._tell_growth()
+
+    def _allowed_unflushed(self) -> int:
+        return 0 if self._commits.is_always else self.log.settings.flush_messages - 1
+
+    def _replicated(self, leading: LeaderRole) -> int:
+        log = self.log
+        if self.lacks_replicas:
+            return log.high_watermark  # as in Kafka since KIP-966
+        host = self._host
+        replicated = leading.replicated_offset(
+            log.log_end_offset,
+            now_ms=host.monotonic_ms(),
+            most_lag_ms=host.most_lag_ms,
+            may_join=host.may_join,
+        )
+        return min(self.stored_offset, replicated)
+
+    def check(self) -> None:
+        """Assert the laws at the top of this file."""
+        log = self.log
+        assert log.log_start_offset <= log.high_watermark <= log.log_end_offset
+        assert not self.is_leader or (self._leading is not None and not self.is_retired)
+        if self._leading is not None:
+            assert self.role is self._leading
+            assert log.high_watermark <= self.stored_offset <= log.log_end_offset
+            self._leading.check()

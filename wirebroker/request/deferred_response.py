@@ -1,0 +1,121 @@
+"""Deferred responses: they are complete, but the records that they acknowledge are not committed.
+
+    prepared Produce --appended--> CommitQueue --committed--> DeferredResponses --> connection
+                                       '--partition lost, timeout: another response--'
+
+The response for several partitions waits in several queues (api/data/deferred_produce.py).
+
+A response is the only state of its waiting request. Avoiding a task, a future and a closure keeps
+garbage collection cheap: with followers, hundreds wait at a time.
+
+Source: Kafka's DelayedOperationPurgatory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wirebroker.base.request_meters import RequestMeter
+
+# Responses between two looks at the clock; after _TURN_S other work has its turn.
+_FEW: Final = 16
+_TURN_S: Final = 0.002
+
+
+class DeferredResponse:
+    """A deferred response.
+
+    Attributes:
+        answer: The response, with its size in front.
+        settle: Charges quotas and returns the pieces to send; None without quotas.
+        session: The waiting session; None until `wait`.
+        meter: Counts the request's time when the response is sent, or None.
+        times: received_s, began_s and returned_s of `RequestMeter.served_later`.
+    """
+
+    __slots__ = ("_take", "answer", "meter", "session", "settle", "times")
+
+    def __init__(self, answer: bytes) -> None:
+        self.answer = answer
+        self.settle: Callable[[list[Any]], list[Any] | None] | None = None
+        self.session: object = None
+        self.meter: RequestMeter | None = None
+        self.times = (0.0, 0.0, 0.0)
+        self._take: Callable[[DeferredResponse], None] | None = None
+
+    def wait(self, session: object, take: Callable[[DeferredResponse], None]) -> None:
+        """Pass it to `take` in a later turn of the loop."""
+        self.session = session
+        self._take = take
+
+    def leave(self) -> None:
+        """Pass it to the waiting connection, once."""
+        take, self._take = self._take, None  # breaks a reference cycle
+        if take is not None:
+            take(self)
+
+    def give_up_soon(self) -> None:
+        """Shorten the wait, because the client may have disconnected."""
+        raise NotImplementedError
+
+
+class QueuedResponse(DeferredResponse):
+    """A deferred response in a partition's queue.
+
+    Attributes:
+        due_offset: The offset after its last record; all below must be committed.
+        deadline_s: When the wait times out, on the loop's clock.
+        is_waiting: Whether it is in a queue.
+    """
+
+    __slots__ = ("deadline_s", "due_offset", "is_waiting")
+
+    def __init__(self, answer: bytes, due_offset: int, deadline_s: float) -> None:
+        super().__init__(answer)
+        self.due_offset = due_offset
+        self.deadline_s = deadline_s
+        self.is_waiting = False
+
+    def look(self) -> bool:
+        """Return whether it can be sent; change it to an error response if necessary."""
+        raise NotImplementedError
+
+    def give_up(self) -> None:
+        """Change it to a timeout error."""
+        raise NotImplementedError
+
+
+class DeferredResponses:
+    """Responses that are ready to be sent, in order."""
+
+    __slots__ = ("_due",)
+
+    # While it is not empty, a turn is scheduled.
+
+    def __init__(self) -> None:
+        self._due: list[DeferredResponse] = []
+
+    def add(self, deferred: DeferredResponse) -> None:
+        """Send it in a later turn, since the connection may then serve its next request."""
+        if not self._due:
+            asyncio.get_running_loop().call_soon(self._leave)
+        self._due.append(deferred)
+
+    def _leave(self) -> None:
+        loop = asyncio.get_running_loop()
+        pending, self._due = self._due, []
+        end_s = loop.time() + _TURN_S
+        for number, deferred in enumerate(pending):
+            if number % _FEW == 0 and number and loop.time() >= end_s:
+                self._due[:0] = pending[number:]
+                loop.call_soon(self._leave)
+                return
+            try:
+                deferred.leave()
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is one connection's
+                message = "cannot send a deferred response"
+                loop.call_exception_handler({"message": message, "exception": error})
