@@ -14,8 +14,8 @@ from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.messages import request_message
 from wirebroker.coordinator.controller.image.cluster_image import Endpoint
+from wirebroker.coordinator.controller.requests.request import Requester
 from wirebroker.quorum.channel.broker_lifecycle import BrokerLifecycle
-from wirebroker.quorum.channel.controller_channel import Requester
 from wirebroker.quorum.channel.producer_id_supply import ProducerIdSupply
 from wirebroker.quorum.channel.remote_channel import RemoteChannel
 
@@ -83,4 +83,4 @@ async def test_broker_registers_forwards_requests_and_leaves(kafka: ApacheKafka)
             )
             answer = await channel.forward(ApiKey.CREATE_TOPICS, version, body, requester)
             expected = ErrorCode.NONE if version == 4 else ErrorCode.TOPIC_ALREADY_EXISTS
-            assert [created_topic.error_code for created_topic in answer.topics] == [expected]
+            assert [created_topic["error_code"] for created_topic in answer["topics"]] == [expected]

@@ -87,19 +87,16 @@ class MutationQuotas:
         self,
         key: ApiKey,
         version: int,
-        asker: Owner | None,
+        owner: Owner | None,
         quotas: ClientQuotas,
         now_ms: float,
     ) -> MutationCharge:
-        """Return the charge of a request.
-
-        `asker` is the principal's name and the client id; None: a broker's own request.
-        """
+        """Return the charge of a request to its owner; a broker's own request has none."""
         strict_from = _STRICT_FROM.get(key)
-        if strict_from is None or asker is None or not quotas:
+        if strict_from is None or owner is None or not quotas:
             return free_of_charge()
         self._buckets.follow(quotas)
-        bucket_and_limit = self._buckets.find(*asker, now_ms)
+        bucket_and_limit = self._buckets.find(*owner, now_ms)
         if bucket_and_limit is None:
             return free_of_charge()
         return MutationCharge(*bucket_and_limit, now_ms=now_ms, strict=version >= strict_from)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -11,7 +10,7 @@ import pytest
 from tests.transcripts.driver import api_key_of
 from tests.transcripts.permissions import GUEST
 from tests.transcripts.script import parse
-from wirebroker.api.modules import API_MODULES
+from wirebroker.api.modules import load_handlers
 from wirebroker.api.registry import REGISTRY
 from wirebroker.codecs.api_keys import ApiKey
 
@@ -25,8 +24,7 @@ FILES: Final = ("authorization.txt", "authorization_by_need.txt")
 OF_TOKENS: Final = frozenset({ApiKey.CREATE_DELEGATION_TOKEN, ApiKey.DESCRIBE_DELEGATION_TOKEN})
 WITHOUT: Final = ("without",)
 
-for module in API_MODULES:
-    importlib.import_module(f"wirebroker.api.{module}")
+load_handlers()
 HANDLERS: Final = [handler for handler in REGISTRY.handlers() if handler.permissions]
 
 

@@ -1,18 +1,19 @@
-"""The modules with handlers of advertised APIs, which register when imported."""
+"""The modules with handlers of advertised APIs, which register when imported.
+
+Other requests that the controller decides are forwarded without a module.
+"""
 
 from __future__ import annotations
 
+import importlib
 from typing import Final
+
+from wirebroker.api.forwarding import forward_all_others
 
 API_MODULES: Final = (
     "cluster.api_versions",
     "cluster.describe_cluster",
-    "cluster.describe_quorum",
     "cluster.log_dirs",
-    "cluster.raft_voters",
-    "cluster.unregister_broker",
-    "cluster.unregister_controller",
-    "cluster.update_features",
     "configs.alter_configs",
     "configs.client_quotas",
     "configs.describe_configs",
@@ -38,13 +39,10 @@ API_MODULES: Final = (
     "security.delegation_tokens",
     "security.sasl",
     "security.scram_users",
-    "topics.create_partitions",
     "topics.create_topics",
     "topics.delete_topics",
     "topics.describe_topic_partitions",
-    "topics.elect_leaders",
     "topics.metadata",
-    "topics.partition_reassignments",
     "transactions.add_offsets_to_txn",
     "transactions.add_partitions_to_txn",
     "transactions.describe_transactions",
@@ -54,3 +52,10 @@ API_MODULES: Final = (
     "transactions.txn_offset_commit",
     "transactions.write_txn_markers",
 )
+
+
+def load_handlers() -> None:
+    """Register the handlers of all advertised APIs."""
+    for module in API_MODULES:
+        importlib.import_module(f"wirebroker.api.{module}")
+    forward_all_others()

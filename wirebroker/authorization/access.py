@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from wirebroker.authorization.authorizer import Authorizer
     from wirebroker.codecs.api_keys import ApiKey
     from wirebroker.codecs.envelope import Principal
-    from wirebroker.request.permissions import Permission
+    from wirebroker.codecs.permissions import Permission
     from wirebroker.request.request import Request
 
 # Per client: 200 bytes each plus the name, which the client chooses.

@@ -36,8 +36,7 @@ from wirebroker.authorization.ruling import (
 from wirebroker.codecs.acls import Resource
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import KafkaError
-from wirebroker.coordinator.controller.image.topic_names import check_topic_name
-from wirebroker.request.permissions import (
+from wirebroker.codecs.permissions import (
     ALTER_CLUSTER,
     CLUSTER_ACTION,
     DELETE_TOPIC,
@@ -48,6 +47,7 @@ from wirebroker.request.permissions import (
     DESCRIBE_TRANSACTIONAL_ID,
     READ_TOPIC,
 )
+from wirebroker.coordinator.controller.image.topic_names import check_topic_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

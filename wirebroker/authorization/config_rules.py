@@ -15,13 +15,13 @@ from wirebroker.authorization.ruling import (
     Fields,
     denied_resource,
 )
-from wirebroker.coordinator.controller.image.cluster_image import ResourceType
-from wirebroker.request.permissions import (
+from wirebroker.codecs.permissions import (
     DESCRIBE_CLUSTER_CONFIGS,
     DESCRIBE_GROUP_CONFIGS,
     DESCRIBE_TOPIC_CONFIGS,
     Permission,
 )
+from wirebroker.coordinator.controller.image.cluster_image import ResourceType
 
 if TYPE_CHECKING:
     from wirebroker.authorization.access import RequestAccess

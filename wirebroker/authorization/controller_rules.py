@@ -34,11 +34,7 @@ from wirebroker.codecs.acls import Operation, Resource
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.delegation_token import principal_text
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.codecs.primitives import ZERO_UUID
-from wirebroker.coordinator.controller.controller import SERVED_KEYS, refusal
-from wirebroker.coordinator.controller.image.cluster_image import ResourceType
-from wirebroker.coordinator.controller.security.token_control import denied_token, owner_of
-from wirebroker.request.permissions import (
+from wirebroker.codecs.permissions import (
     ALTER_CLUSTER,
     ALTER_CLUSTER_CONFIGS,
     ALTER_GROUP_CONFIGS,
@@ -54,13 +50,18 @@ from wirebroker.request.permissions import (
     DESCRIBE_TOPIC_CONFIGS,
     Permission,
 )
+from wirebroker.codecs.primitives import ZERO_UUID
+from wirebroker.coordinator.controller.controller import DECLARED_OPERATIONS
+from wirebroker.coordinator.controller.image.cluster_image import ResourceType
+from wirebroker.coordinator.controller.requests.operations import refusal
+from wirebroker.coordinator.controller.security.token_control import denied_token, owner_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from wirebroker.authorization.ruling import Rule
     from wirebroker.base.clock import Steps
-    from wirebroker.coordinator.controller.controller import ControllerRequest
+    from wirebroker.coordinator.controller.requests.request import ControllerRequest
 
 _METADATA_TOPIC: Final = "__cluster_metadata"
 # Shown only to clients that may describe the topic's configs.
@@ -218,22 +219,6 @@ def change_token(request: CheckedRequest) -> Ruling:
     return SERVED
 
 
-# Permissions on the cluster; other requests require CLUSTER_ACTION.
-_CLUSTER_NEEDS: Final[dict[ApiKey, Permission]] = {
-    ApiKey.CREATE_ACLS: ALTER_CLUSTER,
-    ApiKey.DELETE_ACLS: ALTER_CLUSTER,
-    ApiKey.ELECT_LEADERS: ALTER_CLUSTER,
-    ApiKey.ALTER_PARTITION_REASSIGNMENTS: ALTER_CLUSTER,
-    ApiKey.LIST_PARTITION_REASSIGNMENTS: DESCRIBE_CLUSTER,
-    ApiKey.ALTER_CLIENT_QUOTAS: ALTER_CLUSTER_CONFIGS,
-    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: ALTER_CLUSTER,
-    ApiKey.DESCRIBE_QUORUM: DESCRIBE_CLUSTER,
-    ApiKey.UPDATE_FEATURES: ALTER_CLUSTER,
-    ApiKey.UNREGISTER_BROKER: ALTER_CLUSTER,
-    ApiKey.UNREGISTER_CONTROLLER: ALTER_CLUSTER,
-    ApiKey.ADD_RAFT_VOTER: ALTER_CLUSTER,
-    ApiKey.REMOVE_RAFT_VOTER: ALTER_CLUSTER,
-}
 _RULES: Final[dict[ApiKey, Rule]] = {
     ApiKey.CREATE_TOPICS: create_topics,
     ApiKey.DELETE_TOPICS: delete_topics,
@@ -246,8 +231,6 @@ _RULES: Final[dict[ApiKey, Rule]] = {
 }
 
 
-# Checked by `rule_on`.
-DECIDED_BY_CONTROLLER: Final = frozenset({*SERVED_KEYS, ApiKey.DESCRIBE_QUORUM})
 # Other requests to a controller listener.
 LISTENER_RULES: Final[dict[ApiKey, Rule]] = {
     ApiKey.FETCH: of_cluster(CLUSTER_ACTION),
@@ -264,6 +247,7 @@ def rule_on(request: ControllerRequest, client_request: CheckedRequest) -> Steps
     if rule is not None:
         ruling = rule(client_request)
         return ruling if isinstance(ruling, Ruling) else (yield from ruling)
-    if client_request.access.may(_CLUSTER_NEEDS.get(request.key, CLUSTER_ACTION)):
+    (permission,) = DECLARED_OPERATIONS[request.key].permissions
+    if client_request.access.may(permission):
         return SERVED
     return Ruling((yield from refusal(request, denied(CLUSTER_DENIED))))

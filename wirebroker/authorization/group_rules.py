@@ -27,8 +27,7 @@ from wirebroker.authorization.ruling import (
     with_field,
 )
 from wirebroker.codecs.acls import Resource
-from wirebroker.coordinator.groups.requested_offsets import merged_groups, merged_topics
-from wirebroker.request.permissions import (
+from wirebroker.codecs.permissions import (
     DELETE_GROUP,
     DESCRIBE_CLUSTER,
     DESCRIBE_GROUP,
@@ -36,6 +35,7 @@ from wirebroker.request.permissions import (
     READ_GROUP,
     READ_TOPIC,
 )
+from wirebroker.coordinator.groups.requested_offsets import merged_groups, merged_topics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -8,11 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
 
 from wirebroker.authorization.broker_rules import BROKER_RULES, CHECKED_BY_HANDLER
-from wirebroker.authorization.controller_rules import DECIDED_BY_CONTROLLER, LISTENER_RULES
+from wirebroker.authorization.controller_rules import LISTENER_RULES
 from wirebroker.authorization.ruling import CheckedRequest, Ruling
 from wirebroker.base.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.messages import encode_response
+from wirebroker.coordinator.controller.controller import DECLARED_OPERATIONS
 from wirebroker.request.handlers import Registry
 from wirebroker.request.long_requests import decoded
 from wirebroker.request.request import LargeResponse
@@ -64,7 +65,7 @@ def guarded_controller(registry: Registry, authorization: Authorization) -> Regi
     wrapped = Registry()
     for handler in registry.handlers():
         asks_itself = handler.key is ApiKey.DESCRIBE_CONFIGS
-        if not handler.permissions or handler.key in DECIDED_BY_CONTROLLER or asks_itself:
+        if not handler.permissions or handler.key in DECLARED_OPERATIONS or asks_itself:
             wrapped.add(handler)
         else:
             wrapped.add(_wrapped(handler, LISTENER_RULES[handler.key], authorization))

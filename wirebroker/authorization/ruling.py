@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from wirebroker.authorization.access import RequestAccess
     from wirebroker.base.clock import Steps
+    from wirebroker.codecs.permissions import Permission
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
-    from wirebroker.request.permissions import Permission
 
 Fields = dict[str, Any]
 _Element = TypeVar("_Element")

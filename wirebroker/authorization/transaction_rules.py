@@ -28,8 +28,7 @@ from wirebroker.authorization.ruling import (
     with_field,
 )
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.coordinator.controller.image.topic_names import is_internal
-from wirebroker.request.permissions import (
+from wirebroker.codecs.permissions import (
     ALTER_CLUSTER,
     CLUSTER_ACTION,
     DESCRIBE_TOPIC,
@@ -39,6 +38,7 @@ from wirebroker.request.permissions import (
     WRITE_TOPIC,
     WRITE_TRANSACTIONAL_ID,
 )
+from wirebroker.coordinator.controller.image.topic_names import is_internal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

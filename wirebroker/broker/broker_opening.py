@@ -11,12 +11,11 @@ server.py has the steps before and after.
 
 from __future__ import annotations
 
-import importlib
 import random
 from typing import TYPE_CHECKING
 
 from wirebroker.api.broker import Broker, dynamic_config
-from wirebroker.api.modules import API_MODULES
+from wirebroker.api.modules import load_handlers
 from wirebroker.base.gc_tuning import uncollected
 from wirebroker.coordination.auto_creation import AutoCreation
 from wirebroker.coordination.group_coordinator import GroupCoordinator
@@ -116,7 +115,8 @@ class BrokerOpening:
         quorum.use_config(config)
         replicas = await self._open_replicas(config, loaded)
         replication = self.replication = self._replication_of(config, replicas)
-        _load_handlers()
+        with uncollected():
+            load_handlers()
         broker = self._broker_of(config, replication)
         broker.config_users += (
             replicas.choice.use_cordon,
@@ -243,9 +243,3 @@ class BrokerOpening:
         # A replica in a directory that is unknown to the controller may not lead.
         await replication.directories.until_reported(timeout_s=_NOTIFY_INTERVAL_S)
         await self._quorum.lifecycle.unfence()
-
-
-def _load_handlers() -> None:
-    with uncollected():
-        for module in API_MODULES:
-            importlib.import_module(f"wirebroker.api.{module}")

@@ -15,7 +15,7 @@ def enforce(broker: Broker, dispatcher: Dispatcher, table: ConnectionTable) -> N
     """Apply the current and later quotas to requests and connections."""
 
     def use(quotas: ClientQuotas) -> None:
-        dispatcher.quotas = broker.quotas if broker.quotas.are_there else None
+        dispatcher.quotas = broker.quotas if broker.quotas.has_quotas else None
         table.quotas.use_rates(quotas)
 
     rates = broker.quotas.by_name()

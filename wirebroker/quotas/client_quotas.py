@@ -56,17 +56,17 @@ class ClientQuotas:
     """The quotas of one broker's clients.
 
     Attributes:
-        are_there: Whether any quotas concern requests.
+        has_quotas: Whether any quotas concern requests.
         request_time: Percent of a loop.
     """
 
-    __slots__ = ("_clock", "are_there", "fetched", "produced", "request_time")
+    __slots__ = ("_clock", "fetched", "has_quotas", "produced", "request_time")
 
     def __init__(self, config: Config, clock: Clock) -> None:
         samples = config.int("quota.window.num")
         sample_s = config.int("quota.window.size.seconds")
         self._clock = clock
-        self.are_there = False
+        self.has_quotas = False
         self.produced = ClientRates(PRODUCER_BYTE_RATE, samples=samples, sample_s=sample_s)
         self.fetched = ClientRates(CONSUMER_BYTE_RATE, samples=samples, sample_s=sample_s)
         self.request_time = ClientRates(
@@ -75,7 +75,7 @@ class ClientQuotas:
 
     def follow(self, quotas: QuotasOfAll) -> None:
         """Apply new quotas; measurements are kept."""
-        self.are_there = any(not _OF_REQUESTS.isdisjoint(limits) for limits in quotas.values())
+        self.has_quotas = any(not _OF_REQUESTS.isdisjoint(limits) for limits in quotas.values())
         for rates in (self.produced, self.fetched, self.request_time):
             rates.follow(quotas)
 

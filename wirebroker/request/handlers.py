@@ -6,10 +6,6 @@
     @handles_raw(ApiKey.PRODUCE, needs=(WRITE_TOPIC, WRITE_TRANSACTIONAL_ID), cost=Cost.SLICES)
     def produce(broker, request): ...                      # parses request.frame, returns pieces
 
-    @forwarded                                             # decided by the active controller
-    @handles(ApiKey.CREATE_PARTITIONS, needs=(ALTER_TOPIC,), cost=Cost.CONTROLLER)
-    def create_partitions(broker, request, body): ...
-
 Any of them may return an awaitable. ApiVersions advertises the registered keys, with the versions
 of `codecs/api_keys.py`. The dispatcher (net/dispatch.py) calls the handlers.
 """
@@ -19,10 +15,11 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from wirebroker.codecs.api_keys import SPOKEN_VERSIONS, ApiKey
-from wirebroker.request.permissions import Permission  # noqa: TC001 - compiled tuples look for it
+from wirebroker.codecs.permissions import Permission  # noqa: TC001 - compiled tuples look for it
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,28 +63,35 @@ class Registry:
         self._handlers: dict[ApiKey, Handler] = {}
 
     def handles(
-        self, key: ApiKey, *, permissions: Sequence[Permission] = (), cost: Cost = Cost.BOUNDED
+        self,
+        key: ApiKey,
+        *,
+        permissions: Sequence[Permission] = (),
+        cost: Cost = Cost.BOUNDED,
+        is_forwarded: bool = False,
     ) -> Callable[[_Function], _Function]:
-        """Register a function (broker, request, body) -> mapping or an awaitable of one."""
-        return lambda function: self._register(
-            key, function, is_raw=False, permissions=permissions, cost=cost
-        )
+        """Register a function (broker, request, body) -> mapping or an awaitable of one.
+
+        `is_forwarded`: the active controller decides the request.
+        """
+        handler = Handler(key, _missing, False, False, tuple(permissions), cost, is_forwarded)
+        return partial(self._register, handler)
 
     def handles_raw(
-        self, key: ApiKey, *, permissions: Sequence[Permission] = (), cost: Cost = Cost.BOUNDED
+        self,
+        key: ApiKey,
+        *,
+        permissions: Sequence[Permission] = (),
+        cost: Cost = Cost.BOUNDED,
+        is_forwarded: bool = False,
     ) -> Callable[[_Function], _Function]:
         """Register a function (broker, request) -> pieces, None, or an awaitable of them."""
-        return lambda function: self._register(
-            key, function, is_raw=True, permissions=permissions, cost=cost
-        )
+        handler = Handler(key, _missing, True, False, tuple(permissions), cost, is_forwarded)
+        return partial(self._register, handler)
 
-    def forwarded(self, function: _Function) -> _Function:
-        """Mark a registered function as decided by the active controller."""
-        (handler,) = (
-            registered for registered in self._handlers.values() if registered.function is function
-        )
-        self._handlers[handler.key] = handler._replace(is_forwarded=True)
-        return function
+    def has(self, key: ApiKey) -> bool:
+        """Return whether a key has a handler."""
+        return key in self._handlers
 
     def add(self, handler: Handler) -> None:
         """Register a handler of another registry, possibly wrapped."""
@@ -102,24 +106,14 @@ class Registry:
         """Return all handlers, by ascending key."""
         return [self._handlers[key] for key in sorted(self._handlers)]
 
-    def _register(
-        self,
-        key: ApiKey,
-        function: _Function,
-        *,
-        is_raw: bool,
-        permissions: Sequence[Permission],
-        cost: Cost,
-    ) -> _Function:
+    def _register(self, handler: Handler, function: _Function) -> _Function:
+        key = handler.key
         assert key not in self._handlers, f"{key.name} has two handlers"
         assert key in SPOKEN_VERSIONS, f"{key.name} has no version range"
-        self._handlers[key] = Handler(
-            key,
-            function,
-            is_raw=is_raw,
-            is_coroutine=inspect.iscoroutinefunction(function),
-            permissions=tuple(permissions),
-            cost=cost,
-            is_forwarded=False,
-        )
+        is_coroutine = inspect.iscoroutinefunction(function)
+        self._handlers[key] = handler._replace(function=function, is_coroutine=is_coroutine)
         return function
+
+
+def _missing(*_: Any) -> Any:
+    raise NotImplementedError

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.coordinator.controller.brokers.broker_registration import check_broker_epoch
 from wirebroker.coordinator.controller.image.image_records import merge_partition
@@ -19,6 +20,7 @@ from wirebroker.coordinator.controller.partitions.partition_change import (
     RECOVERING,
     PartitionDraft,
 )
+from wirebroker.coordinator.controller.requests.operations import declare_of_brokers
 from wirebroker.coordinator.operation import ControllerResult, RecordsOfRequest
 
 if TYPE_CHECKING:
@@ -139,3 +141,9 @@ def _change(  # noqa: PLR0917 - what all partitions of a request share comes las
 
 def _failure(requested: Any, error: ErrorCode) -> dict[str, Any]:
     return {"partition_index": requested.partition_index, "error_code": int(error)}
+
+
+declare_of_brokers(
+    ApiKey.ALTER_PARTITION,
+    lambda case: alter_partitions(case.body, case.image, case.config, version=case.request.version),
+)

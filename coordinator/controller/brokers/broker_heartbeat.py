@@ -21,6 +21,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.coordinator.controller.brokers.broker_registration import (
     FENCE,
     UNFENCE,
@@ -33,6 +34,7 @@ from wirebroker.coordinator.controller.brokers.directory_control import (
 )
 from wirebroker.coordinator.controller.features.feature_control import has_cordoned_directories
 from wirebroker.coordinator.controller.partitions.leader_election import join, leave
+from wirebroker.coordinator.controller.requests.operations import declare_of_brokers
 from wirebroker.coordinator.operation import ControllerResult
 
 if TYPE_CHECKING:
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from wirebroker.codecs.metadata_records import MetadataRecord
     from wirebroker.config import Config
     from wirebroker.coordinator.controller.image.cluster_image import BrokerImage, ClusterImage
+    from wirebroker.coordinator.controller.requests.request import Case
     from wirebroker.coordinator.operation import Operation
 
 _BEGIN_SHUTDOWN = 1
@@ -185,3 +188,18 @@ _transitions: dict[
     BrokerState.FENCED: _fence,
     BrokerState.STOPPED: _fence,
 }
+
+
+def _heartbeat(case: Case) -> Operation[dict[str, Any]]:
+    body, sessions, image = case.body, case.rules.sessions, case.image
+    may_stop = sessions.may_stop(body.broker_id, image)
+    result = yield from heartbeat(body, image, case.config, may_stop=may_stop)
+    offset = body.current_metadata_offset
+    now_ms = case.now.monotonic_ms
+    sessions.touch(body.broker_id, body.broker_epoch, now_ms, metadata_offset=offset)
+    if body.want_shut_down and result.records:
+        sessions.stopping(body.broker_id, image.offset + len(result.records) - 1)
+    return result
+
+
+declare_of_brokers(ApiKey.BROKER_HEARTBEAT, _heartbeat)

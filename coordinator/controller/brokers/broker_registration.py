@@ -16,8 +16,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.metadata_records import MetadataRecord, RecordType, metadata_record
+from wirebroker.codecs.permissions import ALTER_CLUSTER
 from wirebroker.coordinator.controller.features.feature_control import (
     SERVED_FEATURES,
     has_eligible_leader_replicas,
@@ -32,6 +34,11 @@ from wirebroker.coordinator.controller.image.cluster_image import (
     ranges_of,
 )
 from wirebroker.coordinator.controller.partitions.leader_election import leave
+from wirebroker.coordinator.controller.requests.operations import (
+    declare,
+    declare_of_brokers,
+    refused_with_message,
+)
 from wirebroker.coordinator.operation import ControllerResult
 
 if TYPE_CHECKING:
@@ -39,6 +46,7 @@ if TYPE_CHECKING:
 
     from wirebroker.config import Config
     from wirebroker.coordinator.controller.image.cluster_image import Endpoint
+    from wirebroker.coordinator.controller.requests.request import Case
     from wirebroker.coordinator.operation import Operation
 
 # BrokerRegistrationChange.fenced
@@ -234,3 +242,33 @@ def controller_registration(
 
 def _invalid(message: str) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_REGISTRATION, message)
+
+
+def _register(case: Case) -> Operation[dict[str, Any]]:
+    body, sessions, now_ms = case.body, case.rules.sessions, case.now.monotonic_ms
+    before = case.image.brokers.get(body.broker_id)
+    result = yield from register_broker(
+        body,
+        case.image,
+        case.config,
+        cluster_id=case.rules.cluster_id,
+        has_session=before is not None and sessions.is_valid(before.node_id, before.epoch, now_ms),
+    )
+    sessions.touch(body.broker_id, result.response["broker_epoch"], now_ms)
+    return result
+
+
+declare_of_brokers(ApiKey.BROKER_REGISTRATION, _register)
+# Its session ends by itself: whether the records will be written is unknown here.
+declare(
+    ApiKey.UNREGISTER_BROKER,
+    lambda case: unregister_broker(case.body, case.image, case.config),
+    permissions=(ALTER_CLUSTER,),
+    refuse=refused_with_message,
+)
+declare(
+    ApiKey.UNREGISTER_CONTROLLER,
+    lambda case: unregister_controller(case.body, case.image, active_id=case.rules.node_id),
+    permissions=(ALTER_CLUSTER,),
+    refuse=refused_with_message,
+)

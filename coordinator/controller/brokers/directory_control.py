@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.metadata_records import MetadataRecord, RecordType, metadata_record
 from wirebroker.coordinator.controller.brokers.broker_registration import (
@@ -27,6 +28,7 @@ from wirebroker.coordinator.controller.partitions.leader_election import (
     leave,
     leaving,
 )
+from wirebroker.coordinator.controller.requests.operations import declare_of_brokers
 from wirebroker.coordinator.operation import ControllerResult, RecordsOfRequest
 
 if TYPE_CHECKING:
@@ -134,3 +136,9 @@ def directories_failed(
     online = [directory for directory in broker.log_directories if directory not in failed]
     # A broker without directories stops; the record cannot express an empty list.
     return [*records, broker_change(broker, log_dirs=online)] if online else records
+
+
+declare_of_brokers(
+    ApiKey.ASSIGN_REPLICAS_TO_DIRS,
+    lambda case: assign_replicas(case.body, case.image, case.config),
+)

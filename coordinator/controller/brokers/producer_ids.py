@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.metadata_records import RecordType, metadata_record
 from wirebroker.coordinator.controller.brokers.broker_registration import check_broker_epoch
+from wirebroker.coordinator.controller.requests.operations import declare_of_brokers
 from wirebroker.coordinator.operation import ControllerResult
 
 if TYPE_CHECKING:
@@ -79,3 +81,8 @@ def allocate_producer_ids(request: Any, image: ClusterImage) -> Operation[dict[s
     yield
     response = {"producer_id_start": first, "producer_id_len": BLOCK_SIZE}
     return ControllerResult(response, [record])
+
+
+declare_of_brokers(
+    ApiKey.ALLOCATE_PRODUCER_IDS, lambda case: allocate_producer_ids(case.body, case.image)
+)

@@ -14,7 +14,14 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from wirebroker.base.clock import collected
+from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError, without_frames
+from wirebroker.codecs.permissions import (
+    ALTER_CLUSTER_CONFIGS,
+    ALTER_GROUP_CONFIGS,
+    ALTER_TOPIC_CONFIGS,
+)
 from wirebroker.config import validate_topic_configs
 from wirebroker.config.lookup import is_list, row_of
 from wirebroker.config.rows.row import ConfigError, ConfigType
@@ -32,6 +39,7 @@ from wirebroker.coordinator.controller.image.cluster_image import (
     config_record,
 )
 from wirebroker.coordinator.controller.image.topic_names import check_topic_name
+from wirebroker.coordinator.controller.requests.operations import as_field, declare
 from wirebroker.coordinator.operation import (
     ControllerResult,
     Operation,
@@ -44,6 +52,7 @@ if TYPE_CHECKING:
     from wirebroker.base.clock import Steps
     from wirebroker.codecs.metadata_records import MetadataRecord
     from wirebroker.config import Config
+    from wirebroker.coordinator.controller.requests.request import Case, ControllerRequest
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
 
@@ -445,3 +454,34 @@ def _edit_list(change: Any, before: str | None, kind: _Kind) -> str:
 
 def _refused(message: str) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_REQUEST, message)
+
+
+def _alter(case: Case) -> Operation[dict[str, Any]]:
+    altering = alter_configs(
+        case.body,
+        case.image,
+        case.config,
+        node_id=case.rules.node_id,
+        is_incremental=case.request.key is ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        is_direct=case.request.is_direct,
+    )
+    return as_field("responses", altering)
+
+
+def _refused_each(request: ControllerRequest, error: KafkaError) -> Steps[dict[str, Any]]:
+    results = (altered(resource, error) for resource in request.body.resources)
+    return {"responses": (yield from collected(results))}
+
+
+declare(
+    ApiKey.ALTER_CONFIGS,
+    _alter,
+    permissions=(ALTER_TOPIC_CONFIGS, ALTER_CLUSTER_CONFIGS),
+    refuse=_refused_each,
+)
+declare(
+    ApiKey.INCREMENTAL_ALTER_CONFIGS,
+    _alter,
+    permissions=(ALTER_TOPIC_CONFIGS, ALTER_CLUSTER_CONFIGS, ALTER_GROUP_CONFIGS),
+    refuse=_refused_each,
+)

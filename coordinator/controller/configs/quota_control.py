@@ -11,8 +11,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.base.clock import Steps, collected
+from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError, without_frames
+from wirebroker.codecs.permissions import ALTER_CLUSTER_CONFIGS
 from wirebroker.coordinator.controller.image.cluster_image import quota_record
+from wirebroker.coordinator.controller.requests.operations import declare
 from wirebroker.coordinator.operation import ControllerResult, RecordsOfRequest
 from wirebroker.coordinator.quotas.addresses import normal_address
 from wirebroker.coordinator.quotas.quota_entity import (
@@ -167,3 +170,11 @@ def _check(key: str, value: float, limits: Mapping[str, int | None]) -> None:
 
 def _invalid(message: str) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_REQUEST, message)
+
+
+declare(
+    ApiKey.ALTER_CLIENT_QUOTAS,
+    lambda case: alter_client_quotas(case.body, case.image),
+    permissions=(ALTER_CLUSTER_CONFIGS,),
+    refuse=lambda request, error: refused_quotas(request.body, error),
+)

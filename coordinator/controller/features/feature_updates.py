@@ -13,7 +13,9 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final
 
+from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.permissions import ALTER_CLUSTER
 from wirebroker.coordinator.controller.features.feature_control import (
     ELIGIBLE_LEADER_REPLICAS,
     MIN_INSYNC_REPLICAS,
@@ -23,6 +25,7 @@ from wirebroker.coordinator.controller.features.feature_control import (
     feature_level,
 )
 from wirebroker.coordinator.controller.image.cluster_image import METADATA_VERSION, ranges_of
+from wirebroker.coordinator.controller.requests.operations import declare
 from wirebroker.coordinator.operation import ControllerResult
 
 if TYPE_CHECKING:
@@ -192,3 +195,18 @@ def _not_supported(node: str, lowest: int, highest: int) -> str:
         return f"{node} does not support this feature."
     levels = str(lowest) if lowest == highest else f"{lowest}-{highest}"
     return f"{node} only supports versions {levels}"
+
+
+declare(
+    ApiKey.UPDATE_FEATURES,
+    lambda case: update_features(
+        case.body,
+        case.image,
+        case.config,
+        node_id=case.rules.node_id,
+        version=case.request.version,
+    ),
+    permissions=(ALTER_CLUSTER,),
+    refuse=lambda request, error: refused_updates(request.body, error),
+    subjects=("feature_updates",),
+)

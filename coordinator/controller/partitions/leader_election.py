@@ -9,9 +9,12 @@ Source: Kafka's ReplicationControlManager (generateLeaderAndIsrUpdates, electLea
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from wirebroker.base.clock import collected
+from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.permissions import ALTER_CLUSTER
 from wirebroker.coordinator.controller.features.feature_control import has_eligible_leader_replicas
 from wirebroker.coordinator.controller.image.cluster_image import (
     NO_LEADER,
@@ -26,13 +29,16 @@ from wirebroker.coordinator.controller.partitions.partition_change import (
     PartitionDraft,
     TopicRules,
 )
+from wirebroker.coordinator.controller.requests.operations import as_field, declare, failure
 from wirebroker.coordinator.operation import ControllerResult, RecordsOfRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
 
+    from wirebroker.base.clock import Steps
     from wirebroker.codecs.metadata_records import MetadataRecord
     from wirebroker.config import Config
+    from wirebroker.coordinator.controller.requests.request import ControllerRequest
     from wirebroker.coordinator.operation import Operation
 
 PREFERRED = 0
@@ -256,3 +262,30 @@ class _Elections:
         else:
             code = ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
         return KafkaError(code, f"No replica of partition {name}-{index} can become leader.")
+
+
+# ElectLeaders v0 has only errors of partitions.
+_FIRST_ELECTION_ERROR: Final = 1
+
+
+def _refused(request: ControllerRequest, error: KafkaError) -> Steps[dict[str, Any]]:
+    results: list[dict[str, Any]] = []
+    for topic in request.body.topic_partitions or ():
+        partitions = ({"partition_id": index, **failure(error)} for index in topic.partitions)
+        result = {"topic": topic.topic, "partition_result": (yield from collected(partitions))}
+        results.append(result)
+        yield
+    if request.version < _FIRST_ELECTION_ERROR:
+        return {"replica_election_results": results}
+    return {"error_code": int(error.code), "replica_election_results": results}
+
+
+declare(
+    ApiKey.ELECT_LEADERS,
+    lambda case: as_field(
+        "replica_election_results", elect_leaders(case.body, case.image, case.config)
+    ),
+    permissions=(ALTER_CLUSTER,),
+    refuse=_refused,
+    subjects=("topic_partitions",),
+)

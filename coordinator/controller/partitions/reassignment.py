@@ -10,7 +10,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from wirebroker.base.clock import collected
+from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError, without_frames
+from wirebroker.codecs.permissions import ALTER_CLUSTER, DESCRIBE_CLUSTER
 from wirebroker.coordinator.controller.partitions.leader_election import ElectionRules
 from wirebroker.coordinator.controller.partitions.partition_change import (
     Assignment,
@@ -21,11 +24,18 @@ from wirebroker.coordinator.controller.partitions.placement import (
     check_manual_assignment,
     directory_for,
 )
+from wirebroker.coordinator.controller.requests.operations import (
+    declare,
+    failure,
+    refused_with_message,
+)
 from wirebroker.coordinator.operation import ControllerResult, RecordsOfRequest
 
 if TYPE_CHECKING:
+    from wirebroker.base.clock import Steps
     from wirebroker.config import Config
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage, PartitionImage
+    from wirebroker.coordinator.controller.requests.request import ControllerRequest
     from wirebroker.coordinator.operation import Operation
 
 # Partitions between two yields.
@@ -186,3 +196,30 @@ def _ongoing(partition: PartitionImage) -> dict[str, Any]:
         "adding_replicas": list(partition.adding_replicas),
         "removing_replicas": list(partition.removing_replicas),
     }
+
+
+def _refused(request: ControllerRequest, error: KafkaError) -> Steps[dict[str, Any]]:
+    responses: list[dict[str, Any]] = []
+    for topic in request.body.topics:
+        partitions = (
+            {"partition_index": partition.partition_index, **failure(error)}
+            for partition in topic.partitions
+        )
+        responses.append({"name": topic.name, "partitions": (yield from collected(partitions))})
+        yield
+    return {**failure(error), "responses": responses}
+
+
+declare(
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+    lambda case: alter_reassignments(case.body, case.image, case.config),
+    permissions=(ALTER_CLUSTER,),
+    refuse=_refused,
+    subjects=("topics",),
+)
+declare(
+    ApiKey.LIST_PARTITION_REASSIGNMENTS,
+    lambda case: list_reassignments(case.body, case.image),
+    permissions=(DESCRIBE_CLUSTER,),
+    refuse=refused_with_message,
+)

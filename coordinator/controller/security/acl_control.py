@@ -27,10 +27,13 @@ from wirebroker.codecs.acls import (
     has_unknown,
 )
 from wirebroker.codecs.address_ranges import is_range, parse_range
+from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.metadata_records import RecordType, metadata_record
+from wirebroker.codecs.permissions import ALTER_CLUSTER
 from wirebroker.coordinator.controller.features.feature_control import has_address_ranges
 from wirebroker.coordinator.controller.image.cluster_image import acl_record
+from wirebroker.coordinator.controller.requests.operations import declare
 from wirebroker.coordinator.operation import (
     MAX_RECORDS,
     ControllerResult,
@@ -175,3 +178,17 @@ def _failure(error: KafkaError) -> dict[str, Any]:
 
 def _invalid(message: str) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_REQUEST, message)
+
+
+declare(
+    ApiKey.CREATE_ACLS,
+    lambda case: create_acls(case.body, case.image, case.config, new_uuid=case.rules.new_uuid),
+    permissions=(ALTER_CLUSTER,),
+    refuse=lambda request, error: refused_acls(request.body, error),
+)
+declare(
+    ApiKey.DELETE_ACLS,
+    lambda case: delete_acls(case.body, case.image, case.config),
+    permissions=(ALTER_CLUSTER,),
+    refuse=lambda request, error: refused_deletions_of_acls(request.body, error),
+)

@@ -11,8 +11,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from wirebroker.base.clock import Steps, collected
+from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.metadata_records import RecordType, metadata_record
+from wirebroker.codecs.permissions import ALTER_CLUSTER
 from wirebroker.codecs.scram import (
     LEAST_ITERATIONS,
     MOST_ITERATIONS,
@@ -20,6 +22,7 @@ from wirebroker.codecs.scram import (
     ScramKeys,
     keys_of,
 )
+from wirebroker.coordinator.controller.requests.operations import declare
 from wirebroker.coordinator.operation import ControllerResult, RecordsOfRequest
 
 if TYPE_CHECKING:
@@ -108,3 +111,11 @@ def _removal(name: str, mechanism: int, image: ClusterImage) -> MetadataRecord |
             ErrorCode.RESOURCE_NOT_FOUND, "Attempt to delete a user credential that does not exist"
         )
     return metadata_record(RecordType.REMOVE_USER_SCRAM_CREDENTIAL, name=name, mechanism=mechanism)
+
+
+declare(
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+    lambda case: alter_scram_users(case.body, case.image),
+    permissions=(ALTER_CLUSTER,),
+    refuse=lambda request, error: refused_scram_users(request.body, error),
+)

@@ -30,8 +30,11 @@ from wirebroker.codecs.envelope import Principal
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.hashes import are_same
 from wirebroker.codecs.metadata_records import RecordType, metadata_record
+from wirebroker.codecs.permissions import CREATE_TOKENS_OF_USER
+from wirebroker.codecs.primitives import uuid_text
 from wirebroker.config.rows.texts import LONGEST_STRING_BYTES
 from wirebroker.coordinator.controller.image.cluster_image import METADATA_VERSION
+from wirebroker.coordinator.controller.requests.operations import declare
 from wirebroker.coordinator.operation import MAX_RECORDS, ControllerResult
 
 if TYPE_CHECKING:
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
     from wirebroker.codecs.metadata_records import MetadataRecord
     from wirebroker.config import Config
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
+    from wirebroker.coordinator.controller.requests.request import Case, ControllerRequest
     from wirebroker.coordinator.operation import Operation
     from wirebroker.coordinator.outcome import Moment
 
@@ -56,7 +60,7 @@ _MOST_NAME_BYTES: Final = 64 << 10
 _STEP: Final = 64
 
 
-def owner_of(request: Any, asker: Principal) -> Principal:
+def owner_of(request: Any, requester: Principal) -> Principal:
     """Return the owner in a CreateDelegationToken request, by default its sender.
 
     Raises:
@@ -64,7 +68,7 @@ def owner_of(request: Any, asker: Principal) -> Principal:
     """
     name = request.owner_principal_name  # versions before 3 have no owner
     if not name:
-        return asker
+        return requester
     if request.owner_principal_type is None:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
     return Principal(request.owner_principal_type, name)
@@ -75,25 +79,25 @@ def create_token(
     image: ClusterImage,
     config: Config,
     *,
-    asker: Principal,
+    requester: Principal,
     now_ms: int,
     token_id: str,
 ) -> Operation[dict[str, Any]]:
     """Create a token; the result is a CreateDelegationTokenResponse, also for errors.
 
-    The caller has checked that `asker` may create one for the owner. `now_ms` is wall time.
+    The caller has checked that `requester` may create one for the owner. `now_ms` is wall time.
     """
-    owner, requester = owner_of(request, asker), principal_text(asker)
+    owner, requester_name = owner_of(request, requester), principal_text(requester)
     owner_text = principal_text(owner)
     try:
-        _check_requester(asker)
+        _check_requester(requester)
         _check_renewers(request)
         renewers = tuple(f"{_USER}:{renewer.principal_name}" for renewer in request.renewers)
         secret = _secret(image, config)
         _check_size(owner_text, *renewers)
-        yield from _check_count(requester, image, config)
+        yield from _check_count(requester_name, image, config)
     except KafkaError as error:
-        refused = refused_token(owner, asker, error.code)
+        refused = refused_token(owner, requester, error.code)
         if error.code in _TOKEN_ERRORS:
             refused |= dict.fromkeys(_TIMES, 0)
         return ControllerResult(refused)
@@ -102,9 +106,11 @@ def create_token(
         longest_ms = min(longest_ms, request.max_lifetime_ms)
     max_ms = _after(now_ms, longest_ms)
     expiry_ms = min(max_ms, _after(now_ms, config.int("delegation.token.expiry.time.ms")))
-    token = DelegationToken(token_id, owner_text, requester, renewers, now_ms, expiry_ms, max_ms)
+    token = DelegationToken(
+        token_id, owner_text, requester_name, renewers, now_ms, expiry_ms, max_ms
+    )
     answer = {
-        **refused_token(owner, asker, ErrorCode.NONE),
+        **refused_token(owner, requester, ErrorCode.NONE),
         "issue_timestamp_ms": now_ms,
         "expiry_timestamp_ms": expiry_ms,
         "max_timestamp_ms": max_ms,
@@ -115,14 +121,14 @@ def create_token(
 
 
 def renew_token(
-    request: Any, image: ClusterImage, config: Config, *, asker: Principal, now_ms: int
+    request: Any, image: ClusterImage, config: Config, *, requester: Principal, now_ms: int
 ) -> Operation[dict[str, Any]]:
     """Extend a token's life; the result is a RenewDelegationTokenResponse.
 
     Raises:
         KafkaError: The request is refused.
     """
-    token = yield from _token_of_requester(request, image, config, asker)
+    token = yield from _token_of_requester(request, image, config, requester)
     if token.has_expired(now_ms):
         raise KafkaError(ErrorCode.DELEGATION_TOKEN_EXPIRED)
     more_ms = config.int("delegation.token.expiry.time.ms")
@@ -132,14 +138,14 @@ def renew_token(
 
 
 def expire_token(
-    request: Any, image: ClusterImage, config: Config, *, asker: Principal, now_ms: int
+    request: Any, image: ClusterImage, config: Config, *, requester: Principal, now_ms: int
 ) -> Operation[dict[str, Any]]:
     """Expire a token now or sooner; the result is an ExpireDelegationTokenResponse.
 
     Raises:
         KafkaError: The request is refused.
     """
-    token = yield from _token_of_requester(request, image, config, asker)
+    token = yield from _token_of_requester(request, image, config, requester)
     if request.expiry_time_period_ms < 0:
         answer = {"error_code": int(ErrorCode.NONE), "expiry_timestamp_ms": now_ms}
         return ControllerResult(answer, [_removal(token)])
@@ -170,24 +176,24 @@ def refused_token(owner: Principal, requester: Principal, error: ErrorCode) -> d
     }
 
 
-def not_allowed(key: ApiKey, request: Any, asker: Principal) -> dict[str, Any]:
+def not_allowed(key: ApiKey, request: Any, requester: Principal) -> dict[str, Any]:
     """Return the response to a client that is unauthenticated or used a token."""
     error = ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
     if key is ApiKey.CREATE_DELEGATION_TOKEN:
         try:
-            return denied_token(request, asker, error)
+            return denied_token(request, requester, error)
         except KafkaError as wrong_owner:
-            return refused_token(asker, asker, ErrorCode(wrong_owner.code))
+            return refused_token(requester, requester, ErrorCode(wrong_owner.code))
     return {"error_code": int(error), "expiry_timestamp_ms": _NO_TIME}
 
 
-def denied_token(request: Any, asker: Principal, error: ErrorCode) -> dict[str, Any]:
+def denied_token(request: Any, requester: Principal, error: ErrorCode) -> dict[str, Any]:
     """Return the response to a client that may not create a token for this owner.
 
     Raises:
         KafkaError: From `owner_of`.
     """
-    return refused_token(owner_of(request, asker), asker, error)
+    return refused_token(owner_of(request, requester), requester, error)
 
 
 def has_tokens(config: Config) -> bool:
@@ -209,8 +215,8 @@ def _secret(image: ClusterImage, config: Config) -> str:
     return secret
 
 
-def _check_requester(asker: Principal) -> None:
-    if asker.is_by_token:
+def _check_requester(requester: Principal) -> None:
+    if requester.is_by_token:
         raise KafkaError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
 
 
@@ -240,14 +246,14 @@ def _check_count(requester: str, image: ClusterImage, config: Config) -> Steps[N
 
 
 def _token_of_requester(
-    request: Any, image: ClusterImage, config: Config, asker: Principal
+    request: Any, image: ClusterImage, config: Config, requester: Principal
 ) -> Steps[DelegationToken]:
     """Return the token of the request's HMAC, if the client may change it.
 
     Raises:
         KafkaError: It may not, or there is no such token.
     """
-    _check_requester(asker)
+    _check_requester(requester)
     secret = _secret(image, config)
     requested: DelegationToken | None = None
     for count, token in enumerate(image.delegation_tokens(), 1):
@@ -257,7 +263,7 @@ def _token_of_requester(
             yield
     if requested is None:
         raise KafkaError(ErrorCode.DELEGATION_TOKEN_NOT_FOUND)
-    if not requested.may_be_renewed_by(principal_text(asker)):
+    if not requested.may_be_renewed_by(principal_text(requester)):
         raise KafkaError(ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH)
     return requested
 
@@ -274,3 +280,38 @@ def _removal(token: DelegationToken) -> MetadataRecord:
 
 def _after(now_ms: int, duration_ms: int) -> int:
     return min(now_ms + duration_ms, _LATEST_MS)
+
+
+def _create(case: Case) -> Operation[dict[str, Any]]:
+    return create_token(
+        case.body,
+        case.image,
+        case.config,
+        requester=case.principal,
+        now_ms=case.now.wall_ms,
+        token_id=uuid_text(case.rules.new_uuid()),
+    )
+
+
+def _change(case: Case) -> Operation[dict[str, Any]]:
+    is_renewal = case.request.key is ApiKey.RENEW_DELEGATION_TOKEN
+    change = renew_token if is_renewal else expire_token
+    now_ms = case.now.wall_ms
+    return change(case.body, case.image, case.config, requester=case.principal, now_ms=now_ms)
+
+
+def _refused(request: ControllerRequest, error: KafkaError) -> Steps[dict[str, Any]]:
+    del request
+    yield
+    return refused_token(Principal(), Principal(), ErrorCode(error.code))
+
+
+declare(
+    ApiKey.CREATE_DELEGATION_TOKEN,
+    _create,
+    permissions=(CREATE_TOKENS_OF_USER,),
+    refuse=_refused,
+)
+# The token's owner and renewers decide.
+for _key in (ApiKey.RENEW_DELEGATION_TOKEN, ApiKey.EXPIRE_DELEGATION_TOKEN):
+    declare(_key, _change, permissions=())

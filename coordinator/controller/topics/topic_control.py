@@ -12,8 +12,15 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from wirebroker.base.clock import collected
+from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.metadata_records import RecordType, metadata_record
+from wirebroker.codecs.permissions import (
+    ALTER_TOPIC,
+    CREATE_IN_CLUSTER,
+    CREATE_TOPIC,
+    DESCRIBE_TOPIC_CONFIGS,
+)
 from wirebroker.coordinator.controller.configs.config_control import check_topic_overrides
 from wirebroker.coordinator.controller.features.feature_control import clear_elr_records
 from wirebroker.coordinator.controller.image.cluster_image import (
@@ -36,6 +43,7 @@ from wirebroker.coordinator.controller.partitions.placement import (
     check_manual_assignment,
     new_partition,
 )
+from wirebroker.coordinator.controller.requests.operations import as_field, declare, refused_each
 from wirebroker.coordinator.operation import (
     MAX_RECORDS,
     ControllerResult,
@@ -48,6 +56,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
 
     from wirebroker.config import Config
+    from wirebroker.coordinator.controller.requests.request import Case
     from wirebroker.coordinator.quotas.mutation_quota import MutationCharge
 
 Result = dict[str, Any]
@@ -347,3 +356,29 @@ def _invalid_request(message: str) -> KafkaError:
 
 def _bad_assignment(message: str) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
+
+
+def _create(case: Case) -> Operation[dict[str, Any]]:
+    ids = (case.rules.new_uuid() for _ in case.body.topics)
+    created = create_topics(case.body, case.image, case.config, topic_ids=ids, charge=case.charge)
+    return as_field("topics", created)
+
+
+def _names(body: Any) -> Iterator[dict[str, Any]]:
+    return ({"name": topic.name} for topic in body.topics)
+
+
+declare(
+    ApiKey.CREATE_TOPICS,
+    _create,
+    permissions=(CREATE_IN_CLUSTER, CREATE_TOPIC, DESCRIBE_TOPIC_CONFIGS),
+    refuse=refused_each("topics", _names),
+    subjects=("topics",),
+)
+declare(
+    ApiKey.CREATE_PARTITIONS,
+    lambda case: as_field("results", create_partitions(case.body, case.image, case.charge)),
+    permissions=(ALTER_TOPIC,),
+    refuse=refused_each("results", _names),
+    subjects=("topics",),
+)

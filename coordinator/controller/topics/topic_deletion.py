@@ -8,9 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from wirebroker.base.clock import collected
+from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError, without_frames
 from wirebroker.codecs.metadata_records import RecordType, metadata_record
+from wirebroker.codecs.permissions import DELETE_TOPIC, DESCRIBE_TOPIC
 from wirebroker.codecs.primitives import ZERO_UUID
+from wirebroker.coordinator.controller.requests.operations import declare
 from wirebroker.coordinator.operation import ControllerResult, RecordsOfRequest
 
 if TYPE_CHECKING:
@@ -149,3 +152,14 @@ def _response(name: str | None, topic_id: bytes, error: KafkaError | None) -> di
         "error_code": int(error.code) if error else 0,
         "error_message": error.message if error else None,
     }
+
+
+declare(
+    ApiKey.DELETE_TOPICS,
+    lambda case: delete_topics(
+        case.body, case.image, case.config, version=case.request.version, charge=case.charge
+    ),
+    permissions=(DESCRIBE_TOPIC, DELETE_TOPIC),
+    refuse=lambda request, error: refused_deletions(request.body, error),
+    subjects=("topic_names", "topics"),
+)

@@ -24,11 +24,11 @@ from wirebroker.base.clock import pause
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.messages import decode_request, encode_request
-from wirebroker.coordinator.controller.controller import ControllerRequest
 from wirebroker.coordinator.controller.features.feature_control import (
     ELIGIBLE_LEADER_REPLICAS,
     feature_level,
 )
+from wirebroker.coordinator.controller.requests.request import ControllerRequest
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tests.simulation.cluster.replica_world import ReplicaWorld
     from tests.simulation.machine.loop import SkewedClock
     from tests.support.replicas.memory_peers import Peer
-    from wirebroker.coordinator.controller.controller import ControllerRequest
+    from wirebroker.coordinator.controller.requests.request import ControllerRequest
     from wirebroker.net.client.transport import Receiver, Transport
 
 # Maximum delay of a request on a hanging link: leaders and nodes change meanwhile.

@@ -9,8 +9,10 @@ from wirebroker.base.clock import in_one_go
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import KafkaError
 from wirebroker.codecs.messages import request_message
-from wirebroker.coordinator.controller.controller import Controller, ControllerRequest, refusal
+from wirebroker.coordinator.controller.controller import Controller
 from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
+from wirebroker.coordinator.controller.requests.operations import refusal
+from wirebroker.coordinator.controller.requests.request import ControllerRequest, Requester
 from wirebroker.coordinator.operation import complete
 from wirebroker.coordinator.outcome import Moment
 
@@ -23,13 +25,13 @@ CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
 
 
 class InstantController:
-    """The controller's rules with an image, a time (`now_ms`) and a requester (`asker`)."""
+    """The controller's rules with an image, a time (`now_ms`) and a requester (`principal`)."""
 
     def __init__(
         self, *records: MetadataRecord, node_id: int = 100, config: Config = CONFIG
     ) -> None:
         self.rules = Controller(config, node_id=node_id, cluster_id=CLUSTER_ID)
-        self.asker: Principal | None = None
+        self.principal: Principal | None = None
         self.image = image_of(*records) if records else ClusterImage()
         self.now_ms = 0
         self.records: list[MetadataRecord] = []
@@ -39,8 +41,8 @@ class InstantController:
         """Handle a request; its records are in `records`."""
         message = request_message(key)
         newest = message.versions[-1] if version is None else version
-        client = None if self.asker is None else (self.asker, "127.0.0.1")
-        request = ControllerRequest(key, newest, message.struct_class(**fields), client=client)
+        requester = None if self.principal is None else Requester(self.principal)
+        request = ControllerRequest(key, newest, message.struct_class(**fields), requester)
         now = Moment(self.now_ms, self.now_ms)
         try:
             result = complete(self.rules.operation(request)(self.image, now))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
 
-from wirebroker.api.modules import API_MODULES
+from wirebroker.api.modules import load_handlers
 from wirebroker.api.registry import REGISTRY
 
 if TYPE_CHECKING:
@@ -13,6 +12,5 @@ if TYPE_CHECKING:
 
 
 def served_keys() -> list[ApiKey]:
-    for name in API_MODULES:
-        importlib.import_module(f"wirebroker.api.{name}")
+    load_handlers()
     return REGISTRY.registered_keys()

@@ -73,6 +73,6 @@ def test_damaged_json_file_is_refused_with_a_clear_message(reader, content, tmp_
 
 @pytest.mark.parametrize("name", ["arrays", "objects", "NaN", "infinite", "long", "NULs"])
 def test_invalid_json_http_body_is_a_bad_request(name):
-    with pytest.raises(HttpError, match="no JSON") as refused:
+    with pytest.raises(HttpError, match="not JSON") as refused:
         HttpRequest("POST", "/", {}, {}, SPOILED[name]).json()
     assert refused.value.status == 400

@@ -263,7 +263,7 @@ def test_elements_are_counted_over_the_whole_message() -> None:
         ("not iterable", {"topics": 3}),
         ("encode", {"topics": [{"name": None}]}),
         ("encode", {"topics": [{"name": b"t"}]}),
-        ("too long", {"topics": [{"name": "t" * 32768}]}),
+        ("longer than", {"topics": [{"name": "t" * 32768}]}),
         ("surrogates", {"topics": [{"name": "\ud800"}]}),
         ("format requires", {"topics": [{"name": "t", "error_code": 32768}]}),
         ("not an integer", {"topics": [{"name": "t", "error_code": None}]}),

@@ -66,8 +66,8 @@ def test_without_python_headers_nothing_is_compiled(machine):
 _ANNOUNCING = """
 import fcntl, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY)
-from compiling.build_choice import Wish, announce
-announce(Wish(c=True, modules=sys.argv[1] == "True", must=False))
+from compiling.build_choice import BuildChoice, announce
+announce(BuildChoice(c=True, modules=sys.argv[1] == "True", must=False))
 """
 
 

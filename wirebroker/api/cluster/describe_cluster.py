@@ -14,8 +14,8 @@ from wirebroker.api.registry import handles
 from wirebroker.api.topics.authorized_operations import ALL_ON_CLUSTER, NOT_ASKED
 from wirebroker.api.topics.metadata import advertised, any_live_broker
 from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.permissions import DESCRIBE_CLUSTER
 from wirebroker.request.handlers import Cost
-from wirebroker.request.permissions import DESCRIBE_CLUSTER
 
 if TYPE_CHECKING:
     from wirebroker.api.broker import Broker

@@ -16,11 +16,11 @@ from wirebroker.base.clock import Slices, collected
 from wirebroker.codecs.api_keys import ApiKey, is_flexible
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.messages import encode_response
+from wirebroker.codecs.permissions import ALTER_CLUSTER, DESCRIBE_CLUSTER
 from wirebroker.codecs.primitives import uvarint
 from wirebroker.coordinator.controller.features.feature_control import has_cordoned_directories
 from wirebroker.request.handlers import Cost
 from wirebroker.request.long_requests import decoded
-from wirebroker.request.permissions import ALTER_CLUSTER, DESCRIBE_CLUSTER
 from wirebroker.request.request import LargeResponse
 
 if TYPE_CHECKING:

@@ -14,17 +14,11 @@ from typing import TYPE_CHECKING, Any
 from wirebroker.api.configs.altered_configs import alter_remaining_resources
 from wirebroker.api.configs.config_trial import may_alter, refuse_unusable_keys
 from wirebroker.api.configs.runtime_loggers import change_loggers, names_loggers
-from wirebroker.api.forwarding import elements_of, forward
-from wirebroker.api.registry import forwarded, handles
+from wirebroker.api.forwarding import forward
+from wirebroker.api.registry import forwards
 from wirebroker.base.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.coordinator.controller.configs.config_control import locally_refused_configs
-from wirebroker.request.handlers import Cost
-from wirebroker.request.permissions import (
-    ALTER_CLUSTER_CONFIGS,
-    ALTER_GROUP_CONFIGS,
-    ALTER_TOPIC_CONFIGS,
-)
 
 if TYPE_CHECKING:
     from wirebroker.api.broker import Broker
@@ -32,23 +26,13 @@ if TYPE_CHECKING:
     from wirebroker.request.request import Request
 
 
-@forwarded
-@handles(
-    ApiKey.ALTER_CONFIGS,
-    permissions=(ALTER_TOPIC_CONFIGS, ALTER_CLUSTER_CONFIGS),
-    cost=Cost.CONTROLLER,
-)
+@forwards(ApiKey.ALTER_CONFIGS)
 async def alter_configs(broker: Broker, request: Request, body: Any) -> Any:
     """Replace the configs of each resource."""
     return await _altered(broker, request, body, is_incremental=False)
 
 
-@forwarded
-@handles(
-    ApiKey.INCREMENTAL_ALTER_CONFIGS,
-    permissions=(ALTER_TOPIC_CONFIGS, ALTER_CLUSTER_CONFIGS, ALTER_GROUP_CONFIGS),
-    cost=Cost.CONTROLLER,
-)
+@forwards(ApiKey.INCREMENTAL_ALTER_CONFIGS)
 async def incremental_alter_configs(broker: Broker, request: Request, body: Any) -> Any:
     """Change single configs."""
     return await _altered(broker, request, body, is_incremental=True)
@@ -74,6 +58,7 @@ async def _altered(broker: Broker, request: Request, body: Any, *, is_incrementa
         return await forward(broker, request, body)
 
     async def alter() -> list[Any]:
-        return elements_of(await forward(broker, request, body), "responses")
+        responses: list[Any] = (await forward(broker, request, body))["responses"]
+        return responses
 
     return await alter_remaining_resources(body, outcomes, alter, slices)

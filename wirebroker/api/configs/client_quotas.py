@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from wirebroker.api.forwarding import forward
-from wirebroker.api.registry import forwarded, handles
+from wirebroker.api.registry import handles
 from wirebroker.base.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.permissions import DESCRIBE_CLUSTER_CONFIGS
 from wirebroker.coordinator.quotas.quota_entity import CLIENT_ID, IP, USER
 from wirebroker.request.handlers import Cost
-from wirebroker.request.permissions import ALTER_CLUSTER_CONFIGS, DESCRIBE_CLUSTER_CONFIGS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,13 +27,6 @@ if TYPE_CHECKING:
 _EXACT, _DEFAULT, _ANY = 0, 1, 2
 _Filter = dict[str, tuple[int, str | None]]
 _MATCHES: Final = {_EXACT: "EXACT", _DEFAULT: "DEFAULT", _ANY: "SPECIFIED"}
-
-
-@forwarded
-@handles(ApiKey.ALTER_CLIENT_QUOTAS, permissions=(ALTER_CLUSTER_CONFIGS,), cost=Cost.CONTROLLER)
-async def alter_client_quotas(broker: Broker, request: Request, body: Any) -> Any:
-    """Change client quotas."""
-    return await forward(broker, request, body)
 
 
 @handles(ApiKey.DESCRIBE_CLIENT_QUOTAS, permissions=(DESCRIBE_CLUSTER_CONFIGS,), cost=Cost.READS)

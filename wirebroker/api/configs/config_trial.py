@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from wirebroker.base.clock import Slices
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.permissions import ALTER_CLUSTER_CONFIGS
 from wirebroker.config.rows.row import ConfigError
 from wirebroker.config.sources.dynamic import usable
 from wirebroker.coordinator.controller.configs.config_control import own_configs_after
 from wirebroker.coordinator.controller.image.cluster_image import ResourceType
-from wirebroker.request.permissions import ALTER_CLUSTER_CONFIGS
 
 if TYPE_CHECKING:
     from wirebroker.api.broker import Broker

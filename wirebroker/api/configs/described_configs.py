@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from wirebroker.api.configs.runtime_loggers import logger_levels
 from wirebroker.base.clock import Slices
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.permissions import (
+    DESCRIBE_CLUSTER_CONFIGS,
+    DESCRIBE_GROUP_CONFIGS,
+    DESCRIBE_TOPIC_CONFIGS,
+)
 from wirebroker.coordinator.controller.configs.config_control import check_this_broker
 from wirebroker.coordinator.controller.image.cluster_image import ResourceType
 from wirebroker.coordinator.controller.image.topic_names import check_topic_name
 from wirebroker.request.chunked_response import encode_chunked
 from wirebroker.request.long_requests import decoded
-from wirebroker.request.permissions import (
-    DESCRIBE_CLUSTER_CONFIGS,
-    DESCRIBE_GROUP_CONFIGS,
-    DESCRIBE_TOPIC_CONFIGS,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

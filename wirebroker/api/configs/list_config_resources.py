@@ -13,11 +13,11 @@ from wirebroker.api.registry import handles_raw
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.messages import encode_response
+from wirebroker.codecs.permissions import DESCRIBE_CLUSTER_CONFIGS
 from wirebroker.coordinator.controller.image.cluster_image import ResourceType
 from wirebroker.request.chunked_response import encode_chunked
 from wirebroker.request.handlers import Cost
 from wirebroker.request.long_requests import decoded
-from wirebroker.request.permissions import DESCRIBE_CLUSTER_CONFIGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from wirebroker.api.controller.registry import handles
 from wirebroker.authorization.described_acls import describe_rules
 from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.permissions import DESCRIBE_CLUSTER
 from wirebroker.request.handlers import Cost
-from wirebroker.request.permissions import DESCRIBE_CLUSTER
 
 if TYPE_CHECKING:
     from wirebroker.quorum.controller.quorum_controller import QuorumController

@@ -19,7 +19,6 @@ from wirebroker.base.threads import coding, in_thread
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.envelope import (
     Header,
-    Principal,
     answer_header,
     decode_host,
     decode_principal,
@@ -27,14 +26,14 @@ from wirebroker.codecs.envelope import (
 )
 from wirebroker.codecs.errors import ErrorCode, KafkaError, MalformedFrameError
 from wirebroker.codecs.messages import decode_request, encode_response
-from wirebroker.coordinator.controller.controller import SERVED_KEYS, ControllerRequest, refusal
+from wirebroker.codecs.permissions import CLUSTER_ACTION
+from wirebroker.coordinator.controller.requests.operations import OPERATIONS, refusal
+from wirebroker.coordinator.controller.requests.request import ControllerRequest, Requester
 from wirebroker.request.handlers import Cost
-from wirebroker.request.permissions import CLUSTER_ACTION
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from wirebroker.coordinator.quotas.shared_meters import Owner
     from wirebroker.quorum.controller.quorum_controller import QuorumController
     from wirebroker.request.request import Request
 
@@ -50,12 +49,12 @@ _ELEMENT_BYTES: Final = 1024
 async def unwrap(controller: QuorumController, request: Request, body: Any) -> dict[str, Any]:
     """Serve the request in an Envelope."""
     try:
-        header, asker, client = _forwarded(body)
+        header, requester = _forwarded(body)
         inner = await _decode(header, body.request_data)
     except MalformedFrameError as error:
         LOGGER.warning("refusing a request forwarded by %s: %s", request.session.peer, error)
         return {"error_code": int(ErrorCode.INVALID_REQUEST), "response_data": None}
-    controller_request = ControllerRequest(header.key, header.version, inner, asker, client)
+    controller_request = ControllerRequest(header.key, header.version, inner, requester)
     try:
         answer = await controller.carry_out(controller_request)
     except KafkaError as error:
@@ -65,14 +64,13 @@ async def unwrap(controller: QuorumController, request: Request, body: Any) -> d
     return {"error_code": 0, "response_data": await _encode(header, answer)}
 
 
-def _forwarded(envelope: Any) -> tuple[Header, Owner, tuple[Principal, str]]:
-    """Return a forwarded request's header, its quotas' owner, and its client."""
+def _forwarded(envelope: Any) -> tuple[Header, Requester]:
     header = parse_header(envelope.request_data)
     principal = decode_principal(envelope.request_principal or b"")
     host = decode_host(envelope.client_host_address)
-    if header.key not in SERVED_KEYS and header.key is not ApiKey.DESCRIBE_QUORUM:
-        raise MalformedFrameError(f"{header.key.name} cannot be forwarded")
-    return header, (principal.name, header.client_id or ""), (principal, host)
+    if header.key not in OPERATIONS:
+        raise MalformedFrameError(f"{header.key.name} must not be forwarded")
+    return header, Requester(principal, host, header.client_id)
 
 
 async def _decode(header: Header, frame: bytes) -> Any:

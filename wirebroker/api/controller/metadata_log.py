@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from wirebroker.api.controller.registry import handles
 from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.permissions import CLUSTER_ACTION
 from wirebroker.request.handlers import Cost
-from wirebroker.request.permissions import CLUSTER_ACTION
 
 if TYPE_CHECKING:
     from wirebroker.quorum.controller.quorum_controller import QuorumController

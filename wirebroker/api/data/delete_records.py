@@ -21,10 +21,10 @@ from wirebroker.api.registry import handles
 from wirebroker.base.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.permissions import DELETE_TOPIC
 from wirebroker.coordinator.controller.image.topic_names import is_internal
 from wirebroker.disks.data_directory import Checkpoint
 from wirebroker.request.handlers import Cost
-from wirebroker.request.permissions import DELETE_TOPIC
 
 if TYPE_CHECKING:
     from wirebroker.api.broker import Broker

@@ -12,9 +12,9 @@ from wirebroker.api.registry import handles
 from wirebroker.base.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.permissions import READ_TOPIC
 from wirebroker.coordinator.controller.image.topic_names import check_topic_name
 from wirebroker.request.handlers import Cost
-from wirebroker.request.permissions import READ_TOPIC
 
 if TYPE_CHECKING:
     from wirebroker.api.broker import Broker

@@ -27,6 +27,7 @@ from wirebroker.base.threads import Work, coding, in_thread
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.hot.fetch import FetchRequest, parse_fetch
 from wirebroker.codecs.hot.fetch_response import FetchPartitionResult, encode_fetch
+from wirebroker.codecs.permissions import CLUSTER_ACTION, READ_TOPIC
 from wirebroker.request.fetch_sessions import (
     TOPIC_ID_VERSION,
     FetchContext,
@@ -34,7 +35,6 @@ from wirebroker.request.fetch_sessions import (
     requested_partitions,
 )
 from wirebroker.request.handlers import Cost
-from wirebroker.request.permissions import CLUSTER_ACTION, READ_TOPIC
 from wirebroker.request.session import NO_CLIENT
 from wirebroker.storage.files import ColdPagesError
 
@@ -84,7 +84,7 @@ def fetch(broker: Broker, request: Request) -> Reply | Awaitable[Reply]:
     except ColdPagesError:
         return _fetch_cold(broker, request, context, reads)
     if reads.is_ready() or request.session.has_ended:
-        if broker.quotas.are_there and _exceeds_quota(broker, request, reads):
+        if broker.quotas.has_quotas and _exceeds_quota(broker, request, reads):
             return _empty_response(version, context)
         reads.note_sent()
         finish(context.select(reads.results, version=version, now_ms=broker.clock.now_ms()))
@@ -107,13 +107,13 @@ def _reads(broker: Broker, request: Request, body: FetchRequest) -> PartitionRea
     access = None if authorization is None else authorization.access_of(request)
     request.session.is_follower = body.replica_id >= 0
     if body.replica_id >= 0:
-        if quotas.are_there:
+        if quotas.has_quotas:
             request.session.throttle_ms = NO_CLIENT
         if access is None or access.may(CLUSTER_ACTION):
             return FollowerReads(broker, body, version)
         return PartitionReads(broker, body, version, access.without_user())
     reads = PartitionReads(broker, body, version, access)
-    if quotas.are_there:
+    if quotas.has_quotas:
         reads.limit(quotas.max_fetch_bytes(request))
     return reads
 
@@ -187,7 +187,7 @@ async def _fetch_later(
         await slices.run(wait.end())
         raise
     await slices.run(wait.end())
-    if broker.quotas.are_there and _exceeds_quota(broker, request, reads):
+    if broker.quotas.has_quotas and _exceeds_quota(broker, request, reads):
         return _empty_response(version, context)
     reads.note_sent()
     await slices.run(context.select(reads.results, version=version, now_ms=broker.clock.now_ms()))

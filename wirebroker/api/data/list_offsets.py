@@ -20,9 +20,9 @@ from wirebroker.base.clock import Slices, finish
 from wirebroker.base.threads import Work, in_thread
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.permissions import DESCRIBE_TOPIC
 from wirebroker.replica.replica_role import UNKNOWN_EPOCH
 from wirebroker.request.handlers import Cost
-from wirebroker.request.permissions import DESCRIBE_TOPIC
 from wirebroker.storage.files import ColdPagesError
 from wirebroker.storage.log.search_by_time import DetachedLog, find_quickly, note_searched
 from wirebroker.storage.long_work import TakesLongError

@@ -14,8 +14,8 @@ from wirebroker.api.registry import handles
 from wirebroker.base.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.permissions import CLUSTER_ACTION, DESCRIBE_TOPIC
 from wirebroker.request.handlers import Cost
-from wirebroker.request.permissions import CLUSTER_ACTION, DESCRIBE_TOPIC
 
 if TYPE_CHECKING:
     from wirebroker.api.broker import Broker

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from wirebroker.api.data.absent_partitions import missing_partition_error
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.hot.fetch_response import FetchPartitionResult
+from wirebroker.codecs.permissions import READ_TOPIC
 from wirebroker.codecs.primitives import ZERO_UUID
 from wirebroker.replica.nearest_replica import nearest_replica
 from wirebroker.request.fetch_sessions import (
@@ -29,7 +30,6 @@ from wirebroker.request.fetch_sessions import (
     SessionPartition,
     records_length,
 )
-from wirebroker.request.permissions import READ_TOPIC
 from wirebroker.storage.files import FileSlice
 from wirebroker.storage.log.read import aborted_in
 

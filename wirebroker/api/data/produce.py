@@ -36,10 +36,10 @@ from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.hot.produce import ProduceTopic, parse_produce
 from wirebroker.codecs.hot.produce_response import PartitionResult, encode_produce
+from wirebroker.codecs.permissions import WRITE_TOPIC, WRITE_TRANSACTIONAL_ID
 from wirebroker.codecs.records.walk import MAX_REFUSED
 from wirebroker.replica.local_replica import LARGE_APPEND_BYTES
 from wirebroker.request.handlers import Cost
-from wirebroker.request.permissions import WRITE_TOPIC, WRITE_TRANSACTIONAL_ID
 from wirebroker.request.request import CloseConnectionError
 from wirebroker.storage.log.validation.batch_shape import (
     ZSTD_VERSION,

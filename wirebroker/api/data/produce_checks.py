@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from wirebroker.api.data.transaction_guards import Refusal
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.hot.produce import ProduceTopic
+from wirebroker.codecs.permissions import WRITE_TRANSACTIONAL_ID
 from wirebroker.codecs.records.compression import Codec
 from wirebroker.codecs.records.layout import (
     CODEC_MASK,
@@ -24,7 +25,6 @@ from wirebroker.codecs.records.layout import (
     TRANSACTIONAL_FLAG,
 )
 from wirebroker.coordinator.controller.image.topic_names import is_internal
-from wirebroker.request.permissions import WRITE_TRANSACTIONAL_ID
 from wirebroker.storage.log.validation.batch_shape import (
     LARGEST_LENGTH,
     SMALLEST_LENGTH,

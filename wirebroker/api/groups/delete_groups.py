@@ -14,9 +14,9 @@ from wirebroker.api.groups.group_errors import response_of
 from wirebroker.api.registry import handles
 from wirebroker.base.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.permissions import DELETE_GROUP
 from wirebroker.coordinator.groups.shard import admin as group_admin
 from wirebroker.request.handlers import Cost
-from wirebroker.request.permissions import DELETE_GROUP
 
 if TYPE_CHECKING:
     from wirebroker.api.broker import Broker

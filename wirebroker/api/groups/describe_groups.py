@@ -16,10 +16,10 @@ from wirebroker.api.registry import handles
 from wirebroker.base.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.permissions import DESCRIBE_GROUP
 from wirebroker.coordinator.groups.shard import admin as group_admin
 from wirebroker.coordinator.outcome import Outcome
 from wirebroker.request.handlers import Cost
-from wirebroker.request.permissions import DESCRIBE_GROUP
 
 if TYPE_CHECKING:
     from wirebroker.api.broker import Broker

@@ -16,9 +16,9 @@ from wirebroker.api.registry import handles
 from wirebroker.base.clock import next_turn
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.permissions import READ_GROUP
 from wirebroker.coordinator.groups.classic.leave import leave
 from wirebroker.request.handlers import Cost
-from wirebroker.request.permissions import READ_GROUP
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping, Sequence

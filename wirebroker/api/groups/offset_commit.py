@@ -24,10 +24,10 @@ from wirebroker.api.groups.group_errors import response_of
 from wirebroker.api.registry import handles
 from wirebroker.base.clock import Slices, in_one_go, next_turn
 from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.permissions import READ_GROUP, READ_TOPIC
 from wirebroker.coordinator.groups.shard import offsets as group_offsets
 from wirebroker.coordinator.groups.shard.offsets import Commit
 from wirebroker.request.handlers import Cost
-from wirebroker.request.permissions import READ_GROUP, READ_TOPIC
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping

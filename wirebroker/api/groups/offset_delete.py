@@ -14,9 +14,9 @@ from wirebroker.api.registry import handles
 from wirebroker.base.clock import Slices, next_turn
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.permissions import DELETE_GROUP, READ_TOPIC
 from wirebroker.coordinator.groups.shard import offsets as group_offsets
 from wirebroker.request.handlers import Cost
-from wirebroker.request.permissions import DELETE_GROUP, READ_TOPIC
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

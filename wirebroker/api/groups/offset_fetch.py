@@ -19,13 +19,13 @@ from wirebroker.base.clock import Slices
 from wirebroker.base.threads import Work, in_thread
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.permissions import DESCRIBE_GROUP, DESCRIBE_TOPIC
 from wirebroker.codecs.primitives import ZERO_UUID
 from wirebroker.coordinator.groups.requested_offsets import merged_groups, merged_topics
 from wirebroker.coordinator.groups.shard import offsets as group_offsets
 from wirebroker.coordinator.groups.shard.offsets import DetachedOffsets
 from wirebroker.coordinator.outcome import Outcome
 from wirebroker.request.handlers import Cost
-from wirebroker.request.permissions import DESCRIBE_GROUP, DESCRIBE_TOPIC
 from wirebroker.request.request import LargeResponse, Request
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from wirebroker.api.groups.group_errors import cancelled_with_connection, error_
 from wirebroker.api.registry import handles
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.permissions import READ_GROUP
 from wirebroker.coordinator.groups.classic.sync import sync
 from wirebroker.request.handlers import Cost
-from wirebroker.request.permissions import READ_GROUP
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping

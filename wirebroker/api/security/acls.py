@@ -12,21 +12,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from wirebroker.api.forwarding import forward
-from wirebroker.api.registry import forwarded, handles
+from wirebroker.api.registry import forwards, handles
 from wirebroker.authorization.described_acls import check_each, describe_rules
 from wirebroker.base.clock import Slices
 from wirebroker.codecs.acls import creation_of, filter_of
 from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.permissions import DESCRIBE_CLUSTER
 from wirebroker.request.handlers import Cost
-from wirebroker.request.permissions import ALTER_CLUSTER, DESCRIBE_CLUSTER
 
 if TYPE_CHECKING:
     from wirebroker.api.broker import Broker
     from wirebroker.request.request import Request
 
 
-@forwarded
-@handles(ApiKey.CREATE_ACLS, permissions=(ALTER_CLUSTER,), cost=Cost.CONTROLLER)
+@forwards(ApiKey.CREATE_ACLS)
 async def create_acls(broker: Broker, request: Request, body: Any) -> Any:
     """Add ACLs."""
     steps = check_each(creation_of(creation) for creation in body.creations)
@@ -34,8 +33,7 @@ async def create_acls(broker: Broker, request: Request, body: Any) -> Any:
     return await forward(broker, request, body)
 
 
-@forwarded
-@handles(ApiKey.DELETE_ACLS, permissions=(ALTER_CLUSTER,), cost=Cost.CONTROLLER)
+@forwards(ApiKey.DELETE_ACLS)
 async def delete_acls(broker: Broker, request: Request, body: Any) -> Any:
     """Delete ACLs."""
     await Slices(broker.clock).run(check_each(filter_of(acl_filter) for acl_filter in body.filters))

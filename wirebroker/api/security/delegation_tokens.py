@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.api.forwarding import forward
-from wirebroker.api.registry import forwarded, handles
+from wirebroker.api.registry import forwards, handles
 from wirebroker.base.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.delegation_token import (
@@ -22,13 +22,12 @@ from wirebroker.codecs.delegation_token import (
     token_hmac,
 )
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.coordinator.controller.security.token_control import SECRET_KEY, not_allowed
-from wirebroker.request.handlers import Cost
-from wirebroker.request.permissions import (
-    CREATE_TOKENS_OF_USER,
+from wirebroker.codecs.permissions import (
     DESCRIBE_DELEGATION_TOKEN,
     DESCRIBE_TOKENS_OF_USER,
 )
+from wirebroker.coordinator.controller.security.token_control import SECRET_KEY, not_allowed
+from wirebroker.request.handlers import Cost
 from wirebroker.request.request import LargeResponse
 from wirebroker.request.session import ANONYMOUS
 
@@ -40,22 +39,19 @@ if TYPE_CHECKING:
 _NOT_ALLOWED: Final = {"error_code": int(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)}
 
 
-@forwarded
-@handles(ApiKey.CREATE_DELEGATION_TOKEN, permissions=(CREATE_TOKENS_OF_USER,), cost=Cost.CONTROLLER)
+@forwards(ApiKey.CREATE_DELEGATION_TOKEN)
 async def create_token(broker: Broker, request: Request, body: Any) -> Any:
     """Create a token for the client, or for another user if permitted."""
     return await _forward(broker, request, body)
 
 
-@forwarded
-@handles(ApiKey.RENEW_DELEGATION_TOKEN, permissions=(), cost=Cost.CONTROLLER)
+@forwards(ApiKey.RENEW_DELEGATION_TOKEN)
 async def renew_token(broker: Broker, request: Request, body: Any) -> Any:
     """Extend a token's expiry."""
     return await _forward(broker, request, body)
 
 
-@forwarded
-@handles(ApiKey.EXPIRE_DELEGATION_TOKEN, permissions=(), cost=Cost.CONTROLLER)
+@forwards(ApiKey.EXPIRE_DELEGATION_TOKEN)
 async def expire_token(broker: Broker, request: Request, body: Any) -> Any:
     """Expire a token; its logins remain until the expiry that they were given."""
     return await _forward(broker, request, body)

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wirebroker.api.forwarding import forward
-from wirebroker.api.registry import forwarded, handles
+from wirebroker.api.registry import handles
 from wirebroker.base.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, shortened
+from wirebroker.codecs.permissions import DESCRIBE_CLUSTER
 from wirebroker.request.handlers import Cost
-from wirebroker.request.permissions import ALTER_CLUSTER, DESCRIBE_CLUSTER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,13 +23,6 @@ if TYPE_CHECKING:
     from wirebroker.api.broker import Broker
     from wirebroker.codecs.scram import ScramKeys
     from wirebroker.request.request import Request
-
-
-@forwarded
-@handles(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, permissions=(ALTER_CLUSTER,), cost=Cost.CONTROLLER)
-async def alter_scram_users(broker: Broker, request: Request, body: Any) -> Any:
-    """Change SCRAM users."""
-    return await forward(broker, request, body)
 
 
 @handles(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, permissions=(DESCRIBE_CLUSTER,), cost=Cost.READS)

@@ -10,31 +10,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wirebroker.api.forwarding import elements_of, forward
-from wirebroker.api.registry import forwarded, handles_raw
+from wirebroker.api.forwarding import forward
+from wirebroker.api.registry import forwards
 from wirebroker.api.topics.topic_log import log_topics
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.request.chunked_response import encode_chunked
-from wirebroker.request.handlers import Cost
 from wirebroker.request.long_requests import decoded
-from wirebroker.request.permissions import CREATE_IN_CLUSTER, CREATE_TOPIC, DESCRIBE_TOPIC_CONFIGS
 
 if TYPE_CHECKING:
     from wirebroker.api.broker import Broker
     from wirebroker.request.request import Reply, Request
 
 
-@forwarded
-@handles_raw(
-    ApiKey.CREATE_TOPICS,
-    permissions=(CREATE_IN_CLUSTER, CREATE_TOPIC, DESCRIBE_TOPIC_CONFIGS),
-    cost=Cost.CONTROLLER,
-)
+@forwards(ApiKey.CREATE_TOPICS, is_raw=True)
 async def create_topics(broker: Broker, request: Request) -> Reply:
     """Create topics."""
     body = await decoded(request)
     answer = await forward(broker, request, body)
-    topics = elements_of(answer, "topics")
+    topics = answer["topics"]
     if not body.validate_only:
         log_topics("created", topics, request.session)
     return await encode_chunked(

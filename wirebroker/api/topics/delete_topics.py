@@ -10,22 +10,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wirebroker.api.forwarding import elements_of, forward
-from wirebroker.api.registry import forwarded, handles
+from wirebroker.api.forwarding import forward
+from wirebroker.api.registry import forwards
 from wirebroker.api.topics.topic_log import log_topics
 from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.request.handlers import Cost
-from wirebroker.request.permissions import DELETE_TOPIC, DESCRIBE_TOPIC
 
 if TYPE_CHECKING:
     from wirebroker.api.broker import Broker
     from wirebroker.request.request import Request
 
 
-@forwarded
-@handles(ApiKey.DELETE_TOPICS, permissions=(DESCRIBE_TOPIC, DELETE_TOPIC), cost=Cost.CONTROLLER)
+@forwards(ApiKey.DELETE_TOPICS)
 async def delete_topics(broker: Broker, request: Request, body: Any) -> Any:
     """Delete topics; each has its own result."""
     answer = await forward(broker, request, body)
-    log_topics("deleted", elements_of(answer, "responses"), request.session)
+    log_topics("deleted", answer["responses"], request.session)
     return answer

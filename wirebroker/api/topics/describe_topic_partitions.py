@@ -17,10 +17,10 @@ from wirebroker.base.clock import Slices, in_one_go
 from wirebroker.codecs.acls import Resource
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.permissions import DESCRIBE_TOPIC
 from wirebroker.coordinator.controller.image.cluster_image import NO_LEADER
 from wirebroker.coordinator.controller.image.topic_names import check_topic_name, is_internal
 from wirebroker.request.handlers import Cost
-from wirebroker.request.permissions import DESCRIBE_TOPIC
 from wirebroker.request.request import LargeResponse
 
 if TYPE_CHECKING:

@@ -28,17 +28,17 @@ from wirebroker.codecs.hot.metadata import (
     encode_topic,
     parse_metadata,
 )
-from wirebroker.codecs.primitives import ZERO_UUID
-from wirebroker.coordinator.controller.image.cluster_image import TopicImage
-from wirebroker.coordinator.controller.image.topic_names import check_topic_name, is_internal
-from wirebroker.quorum.image.metadata_cache import Variant, encode
-from wirebroker.request.handlers import Cost
-from wirebroker.request.permissions import (
+from wirebroker.codecs.permissions import (
     CREATE_IN_CLUSTER,
     CREATE_TOPIC,
     DESCRIBE_CLUSTER,
     DESCRIBE_TOPIC,
 )
+from wirebroker.codecs.primitives import ZERO_UUID
+from wirebroker.coordinator.controller.image.cluster_image import TopicImage
+from wirebroker.coordinator.controller.image.topic_names import check_topic_name, is_internal
+from wirebroker.quorum.image.metadata_cache import Variant, encode
+from wirebroker.request.handlers import Cost
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterator

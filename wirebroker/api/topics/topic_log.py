@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
-from wirebroker.api.forwarding import field_of
 from wirebroker.base.text import few_of
 
 if TYPE_CHECKING:
@@ -29,9 +28,7 @@ def log_topics(action: str, results: Iterable[Any], connection: Session) -> None
         results: The response's elements.
         connection: The client's session.
     """
-    names = [
-        str(field_of(result, "name")) for result in results if not field_of(result, "error_code")
-    ]
+    names = [str(result["name"]) for result in results if not result.get("error_code")]
     if names:
         noun = "topic" if len(names) == 1 else f"{len(names)} topics:"
         listed_names = few_of(names, _MOST_NAMES)

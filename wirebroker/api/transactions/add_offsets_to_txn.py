@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from wirebroker.api.registry import handles
 from wirebroker.api.transactions.transaction_errors import error_for_version
 from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.permissions import READ_GROUP, WRITE_TRANSACTIONAL_ID
 from wirebroker.coordinator.groups.partitions import CONSUMER_OFFSETS
 from wirebroker.coordinator.transactions import partitions as transaction_partitions
 from wirebroker.coordinator.transactions.metadata import TV_0
 from wirebroker.coordinator.transactions.partitions import Claim
 from wirebroker.request.handlers import Cost
-from wirebroker.request.permissions import READ_GROUP, WRITE_TRANSACTIONAL_ID
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping

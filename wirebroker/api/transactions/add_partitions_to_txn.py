@@ -20,12 +20,12 @@ from wirebroker.api.transactions.transaction_errors import error_for_version
 from wirebroker.base.clock import Slices, collected, in_one_go, next_turn
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.permissions import CLUSTER_ACTION, WRITE_TOPIC, WRITE_TRANSACTIONAL_ID
 from wirebroker.coordinator.controller.image.topic_names import is_internal
 from wirebroker.coordinator.transactions import partitions as transaction_partitions
 from wirebroker.coordinator.transactions.metadata import EPOCH_BUMP, TV_0
 from wirebroker.coordinator.transactions.partitions import Claim
 from wirebroker.request.handlers import Cost
-from wirebroker.request.permissions import CLUSTER_ACTION, WRITE_TOPIC, WRITE_TRANSACTIONAL_ID
 
 if TYPE_CHECKING:
     import asyncio

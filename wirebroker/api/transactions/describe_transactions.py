@@ -11,9 +11,9 @@ from wirebroker.api.registry import handles
 from wirebroker.base.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import KafkaError
+from wirebroker.codecs.permissions import DESCRIBE_TOPIC, DESCRIBE_TRANSACTIONAL_ID
 from wirebroker.coordinator.transactions import admin as transaction_admin
 from wirebroker.request.handlers import Cost
-from wirebroker.request.permissions import DESCRIBE_TOPIC, DESCRIBE_TRANSACTIONAL_ID
 from wirebroker.request.request import LargeResponse
 
 if TYPE_CHECKING:

@@ -17,11 +17,11 @@ from wirebroker.api.registry import handles
 from wirebroker.api.transactions.transaction_errors import error_for_version
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.permissions import WRITE_TRANSACTIONAL_ID
 from wirebroker.coordinator.transactions.end import End, end_transaction
 from wirebroker.coordinator.transactions.init import refusal
 from wirebroker.coordinator.transactions.metadata import EPOCH_BUMP, TV_0
 from wirebroker.request.handlers import Cost
-from wirebroker.request.permissions import WRITE_TRANSACTIONAL_ID
 
 if TYPE_CHECKING:
     import asyncio

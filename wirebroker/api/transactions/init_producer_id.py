@@ -16,10 +16,10 @@ from wirebroker.api.registry import handles
 from wirebroker.api.transactions.transaction_errors import error_for_version
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.permissions import IDEMPOTENT_WRITE, WRITE_TOPIC, WRITE_TRANSACTIONAL_ID
 from wirebroker.coordinator.outcome import ProducerEpoch
 from wirebroker.coordinator.transactions.init import Init, check, init_producer_id, refusal
 from wirebroker.request.handlers import Cost
-from wirebroker.request.permissions import IDEMPOTENT_WRITE, WRITE_TOPIC, WRITE_TRANSACTIONAL_ID
 
 if TYPE_CHECKING:
     import asyncio

@@ -14,9 +14,9 @@ from wirebroker.base.clock import Slices
 from wirebroker.base.patterns import compile_pattern
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import KafkaError
+from wirebroker.codecs.permissions import DESCRIBE_TRANSACTIONAL_ID
 from wirebroker.coordinator.transactions.admin import Filters, list_transactions
 from wirebroker.request.handlers import Cost
-from wirebroker.request.permissions import DESCRIBE_TRANSACTIONAL_ID
 
 if TYPE_CHECKING:
     from wirebroker.api.broker import Broker

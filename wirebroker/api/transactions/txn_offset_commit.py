@@ -29,13 +29,13 @@ from wirebroker.api.registry import handles
 from wirebroker.base.clock import Slices, begun, in_one_go, next_turn
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.permissions import READ_GROUP, READ_TOPIC, WRITE_TRANSACTIONAL_ID
 from wirebroker.coordination.transactions.transaction_verifier import Support
 from wirebroker.coordinator.groups.partitions import CONSUMER_OFFSETS
 from wirebroker.coordinator.groups.shard import txn_offsets as group_txn_offsets
 from wirebroker.coordinator.groups.shard.txn_offsets import TxnCommit
 from wirebroker.coordinator.transactions.partitions import Claim
 from wirebroker.request.handlers import Cost
-from wirebroker.request.permissions import READ_GROUP, READ_TOPIC, WRITE_TRANSACTIONAL_ID
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable

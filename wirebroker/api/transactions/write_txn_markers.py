@@ -13,9 +13,9 @@ from wirebroker.api.registry import handles
 from wirebroker.base.clock import Slices, collected
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.permissions import ALTER_CLUSTER, CLUSTER_ACTION
 from wirebroker.coordinator.outcome import Marker
 from wirebroker.request.handlers import Cost
-from wirebroker.request.permissions import ALTER_CLUSTER, CLUSTER_ACTION
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,37 +13,21 @@ Source: Kafka's NodeToControllerChannelManager and ForwardingManager (KIP-590).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from wirebroker.codecs.envelope import Principal
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.messages import request_message, response_message
-from wirebroker.coordinator.controller.controller import ControllerRequest
+from wirebroker.coordinator.controller.requests.request import ControllerRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from wirebroker.codecs.api_keys import ApiKey
+    from wirebroker.coordinator.controller.requests.request import Requester
     from wirebroker.quorum.controller.quorum_controller import QuorumController
 
     # Fields by name, or a function that returns them for a version.
     RequestFields = Mapping[str, Any] | Callable[[int], Mapping[str, Any]]
-
-
-class Requester(NamedTuple):
-    """The client that a request is forwarded for."""
-
-    client_id: str | None = None
-    # An IPv4 or IPv6 address as text.
-    host: str = "127.0.0.1"
-    principal_type: str = "User"
-    principal_name: str = "ANONYMOUS"
-    is_by_token: bool = False
-
-    @property
-    def asker(self) -> tuple[str, str]:
-        """Return whose quotas apply: the principal's name and the client id."""
-        return self.principal_name, self.client_id or ""
 
 
 class ControllerChannel(Protocol):
@@ -60,8 +44,10 @@ class ControllerChannel(Protocol):
         """
         ...
 
-    async def forward(self, key: ApiKey, version: int, body: Any, requester: Requester) -> Any:
-        """Send a client's request; return the response, to be encoded in the same version.
+    async def forward(
+        self, key: ApiKey, version: int, body: Any, requester: Requester
+    ) -> dict[str, Any]:
+        """Send a client's request; return the fields of the response, in the same version.
 
         Raises:
             KafkaError: As in `ask`.
@@ -89,13 +75,11 @@ class LocalChannel:
         request = ControllerRequest(key, version, message.struct_class(**fields))
         return response_message(key).struct_class(**await self._controller.handle(request))
 
-    async def forward(self, key: ApiKey, version: int, body: Any, requester: Requester) -> Any:
+    async def forward(
+        self, key: ApiKey, version: int, body: Any, requester: Requester
+    ) -> dict[str, Any]:
         """Carry out a client's request; see ControllerChannel."""
-        principal = Principal(
-            requester.principal_type, requester.principal_name, requester.is_by_token
-        )
-        client = (principal, requester.host)
-        request = ControllerRequest(key, version, body, requester.asker, client)
+        request = ControllerRequest(key, version, body, requester)
         return await self._controller.handle(request)
 
     async def close(self) -> None:

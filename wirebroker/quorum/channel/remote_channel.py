@@ -14,10 +14,11 @@ from wirebroker.base.clock import Slices
 from wirebroker.base.threads import Work, coding, in_thread
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.client_frames import parse_response_header, request_header
-from wirebroker.codecs.envelope import Principal, encode_host, encode_principal
+from wirebroker.codecs.envelope import encode_host, encode_principal
 from wirebroker.codecs.errors import ErrorCode, KafkaError, MalformedFrameError
 from wirebroker.codecs.messages import decode_response, encode_request
-from wirebroker.coordinator.controller.controller import ControllerRequest, refusal
+from wirebroker.coordinator.controller.requests.operations import refusal
+from wirebroker.coordinator.controller.requests.request import ControllerRequest
 from wirebroker.net.client.errors import PeerError, RequestTimedOutError, UnsupportedVersionError
 from wirebroker.quorum.channel.controller_channel import check_answer
 from wirebroker.request.request import holds_much
@@ -26,8 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from wirebroker.base.clock import Clock
+    from wirebroker.coordinator.controller.requests.request import Requester
     from wirebroker.net.client.active_controller import ActiveController
-    from wirebroker.quorum.channel.controller_channel import Requester, RequestFields
+    from wirebroker.quorum.channel.controller_channel import RequestFields
 
 # Kafka's request.timeout.ms; an election takes less.
 TIMEOUT_S: Final = 30.0
@@ -68,16 +70,15 @@ class RemoteChannel:
         except PeerError as error:
             raise _as_kafka_error(error) from error
 
-    async def forward(self, key: ApiKey, version: int, body: Any, requester: Requester) -> Any:
-        """Send a client's request; return the response, to be encoded in the same version."""
+    async def forward(
+        self, key: ApiKey, version: int, body: Any, requester: Requester
+    ) -> dict[str, Any]:
+        """Send a client's request; see ControllerChannel."""
         client_id = (requester.client_id or "").encode()
         head = request_header(key, version, _CORRELATION_ID, client_id)
-        principal = Principal(
-            requester.principal_type, requester.principal_name, requester.is_by_token
-        )
         envelope = {
             "request_data": head + await _encoded(key, version, body),
-            "request_principal": encode_principal(principal),
+            "request_principal": encode_principal(requester.principal),
             "client_host_address": encode_host(requester.host),
         }
         request = ControllerRequest(key, version, body)
@@ -107,16 +108,20 @@ async def _encoded(key: ApiKey, version: int, body: Any) -> bytes:
     return encode_request(key, version, body)
 
 
-async def _decoded(key: ApiKey, version: int, data: bytes | None) -> Any:
+async def _decoded(key: ApiKey, version: int, data: bytes | None) -> dict[str, Any]:
     try:
         _, position = parse_response_header(key, version, data or b"")
         if len(data or b"") <= _LONGEST_ON_LOOP_BYTES:
-            return decode_response(key, version, data or b"", position)
+            return _fields(key, version, data or b"", position)
         assert data is not None
-        work = coding(len(data))
-        return await in_thread(work, decode_response, key, version, data, position)
+        return await in_thread(coding(len(data)), _fields, key, version, data, position)
     except MalformedFrameError as error:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error
+
+
+def _fields(key: ApiKey, version: int, data: bytes, position: int) -> dict[str, Any]:
+    fields: dict[str, Any] = decode_response(key, version, data, position).as_dict()
+    return fields
 
 
 def _as_kafka_error(error: PeerError) -> KafkaError:

@@ -24,7 +24,6 @@ from wirebroker.config.rows.row import StartError
 from wirebroker.coordinator.controller.brokers.broker_registration import (
     controller_registration,
 )
-from wirebroker.coordinator.controller.controller import refusal
 from wirebroker.coordinator.controller.controller_machine import ControllerMachine, SilentBroker
 from wirebroker.coordinator.controller.features.feature_control import (
     activation_records,
@@ -38,6 +37,7 @@ from wirebroker.coordinator.controller.image.cluster_image import (
     to_records,
 )
 from wirebroker.coordinator.controller.image.image_builder import ImageBuilder
+from wirebroker.coordinator.controller.requests.operations import refusal
 from wirebroker.coordinator.operation import ControllerResult
 from wirebroker.engine.committed_responses import ResponseErrors
 from wirebroker.engine.stepped_engine import SteppedEngine
@@ -59,8 +59,9 @@ if TYPE_CHECKING:
     from wirebroker.base.clock import Clock
     from wirebroker.codecs.metadata_records import MetadataRecord
     from wirebroker.config import Config
-    from wirebroker.coordinator.controller.controller import Controller, ControllerRequest
+    from wirebroker.coordinator.controller.controller import Controller
     from wirebroker.coordinator.controller.image.cluster_image import Endpoint
+    from wirebroker.coordinator.controller.requests.request import ControllerRequest
     from wirebroker.coordinator.operation import Operation
     from wirebroker.coordinator.outcome import Moment
     from wirebroker.storage.files import Files
@@ -241,13 +242,15 @@ class QuorumController:
         Raises:
             KafkaError: The whole request is refused, for example with NOT_CONTROLLER.
         """
-        if self.authorization is None or request.client is None:
+        requester = request.requester
+        if self.authorization is None or requester is None:
             return await self._carry_out(request)
         from wirebroker.authorization.controller_rules import rule_on  # noqa: PLC0415 - if asked for
         from wirebroker.authorization.ruling import CheckedRequest  # noqa: PLC0415 - likewise
 
-        principal, host = request.client
-        access = self.authorization.access_for(principal, java_host(host), request.key)
+        access = self.authorization.access_for(
+            requester.principal, java_host(requester.host), request.key
+        )
         client_request = CheckedRequest(access, self.follower.image, request.version, request.body)
         ruling = await Slices(self._clock).run(rule_on(request, client_request))
         if ruling.refusal is not None:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from wirebroker.base.clock import Steps
-    from wirebroker.coordinator.controller.controller import ControllerRequest
     from wirebroker.coordinator.controller.image.cluster_image import Endpoint
+    from wirebroker.coordinator.controller.requests.request import ControllerRequest
     from wirebroker.quorum.controller.observers import Observer, ObserverId
 
 # The first version with nodes and directories.

@@ -110,7 +110,7 @@ class PlainMechanism:
         is_same = are_same(self._digest(password), self._digest(expected or ""))
         if expected is None or not is_same:
             raise NotProvedError(
-                f"user {user[:64]!r}: unknown, or the password is wrong",
+                f"user {user[:64]!r}: unknown, or the password is invalid",
                 "Authentication failed: Invalid username or password",
             )
         if authorization_id and authorization_id != user:
@@ -240,7 +240,7 @@ class ScramMechanism:
         if not is_proved(self._number, keys, final_message.proof, exchanged) or self._keys is None:
             kind = "delegation token" if self.is_by_token else "user"
             raise NotProvedError(
-                f"{kind} {self._claimed[:64]!r}: unknown, or the password is wrong"
+                f"{kind} {self._claimed[:64]!r}: unknown, or the password is invalid"
             )
         self.user = self._user
         return server_final(server_signature(self._number, keys, exchanged)).encode()

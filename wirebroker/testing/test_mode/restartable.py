@@ -142,7 +142,7 @@ class RestartableBroker:
         """
         async with self._taking_turns:
             if self._ports is not None or self._server.broker is None:
-                raise ValueError("the broker does not run")
+                raise ValueError("the broker is not running")
             folder, target = self._folder, self._snapshot_directory(name)
             if folder.exists() and sum(1 for _ in folder.iterdir()) >= _MOST_SNAPSHOTS:
                 raise ValueError(f"there are {_MOST_SNAPSHOTS} snapshots: remove some")
@@ -203,7 +203,7 @@ class RestartableBroker:
 
     async def _crash(self) -> None:
         if self._ports is not None:
-            raise ValueError("the broker does not run")
+            raise ValueError("the broker is not running")
         server = self._server
         self._ports = {listener.name: listener.port for listener in server.bound}
         # Otherwise it would close the connection of the response.

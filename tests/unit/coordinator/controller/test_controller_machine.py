@@ -12,11 +12,9 @@ from tests.support.coordinators.kit import CONFIG, broker, image_of, new_topic, 
 from wirebroker.base.clock import in_one_go
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import KafkaError
-from wirebroker.coordinator.controller.controller import (
-    Controller,
-    ControllerRequest,
-)
+from wirebroker.coordinator.controller.controller import Controller
 from wirebroker.coordinator.controller.controller_machine import ControllerMachine, SilentBroker
+from wirebroker.coordinator.controller.requests.request import ControllerRequest
 from wirebroker.coordinator.outcome import Moment
 
 SESSION_MS = 9_000  # broker.session.timeout.ms

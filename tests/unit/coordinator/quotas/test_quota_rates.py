@@ -121,7 +121,7 @@ def test_older_client_is_served_and_throttled() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "asker", "held"),
+    ("key", "owner", "quotas"),
     [
         (ApiKey.CREATE_TOPICS, None, QUOTAS),
         (ApiKey.CREATE_TOPICS, ("other", "client"), QUOTAS),
@@ -130,9 +130,9 @@ def test_older_client_is_served_and_throttled() -> None:
     ],
 )
 def test_requests_without_a_mutation_quota_are_not_charged(
-    key: ApiKey, asker: tuple[str, str] | None, held: ClientQuotas
+    key: ApiKey, owner: tuple[str, str] | None, quotas: ClientQuotas
 ) -> None:
-    charge = MutationQuotas(samples=1, sample_s=1).charge(key, 7, asker, held, 0)
+    charge = MutationQuotas(samples=1, sample_s=1).charge(key, 7, owner, quotas, 0)
     charge.take(1_000_000)
     charge.take(1_000_000)
     assert charge.throttle_ms == 0

@@ -21,7 +21,8 @@ from wirebroker.codecs.messages import (
     encode_response,
 )
 from wirebroker.config import Config
-from wirebroker.coordinator.controller.controller import Controller, ControllerRequest, refusal
+from wirebroker.coordinator.controller.controller import Controller
+from wirebroker.coordinator.controller.requests.operations import refusal
 from wirebroker.coordinator.operation import complete
 from wirebroker.coordinator.outcome import Moment
 from wirebroker.quorum.channel.controller_channel import LocalChannel
@@ -33,6 +34,7 @@ from wirebroker.request.session import Session
 if TYPE_CHECKING:
     from wirebroker.codecs.api_keys import ApiKey
     from wirebroker.codecs.metadata_records import MetadataRecord
+    from wirebroker.coordinator.controller.requests.request import ControllerRequest
 
 
 class InstantMetadata:

@@ -26,8 +26,8 @@ from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.messages import decode_request, encode_request
 from wirebroker.config import Config
 from wirebroker.config.rows.authorizer import STANDARD
-from wirebroker.coordinator.controller.controller import ControllerRequest
 from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
+from wirebroker.coordinator.controller.requests.request import ControllerRequest
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -36,11 +36,11 @@ from wirebroker.codecs.client_frames import request_header
 from wirebroker.codecs.envelope import Principal, encode_host, encode_principal
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.messages import decode_response, encode_request, request_message
+from wirebroker.codecs.permissions import DESCRIBE_TOPIC, WRITE_TOPIC, Permission
 from wirebroker.config import Config, ConfigError, StartError
 from wirebroker.config.rows.authorizer import STANDARD
-from wirebroker.coordinator.controller.controller import ControllerRequest
 from wirebroker.coordinator.controller.image.image_change import AclChange
-from wirebroker.request.permissions import DESCRIBE_TOPIC, WRITE_TOPIC, Permission
+from wirebroker.coordinator.controller.requests.request import ControllerRequest, Requester
 from wirebroker.storage.files import Files
 from wirebroker.storage.log_directory import LogDirectory
 
@@ -124,8 +124,8 @@ async def test_envelope_request_is_authorized_as_its_principal(tmp_path):
         async def create(name: str, host: str) -> int:
             topics = [{"name": "t", "num_partitions": 1, "replication_factor": 1}]
             body = request_message(ApiKey.CREATE_TOPICS).struct_class(topics=topics)
-            requester = (Principal("User", name), host)
-            request = ControllerRequest(ApiKey.CREATE_TOPICS, 7, body, client=requester)
+            requester = Requester(Principal("User", name), host)
+            request = ControllerRequest(ApiKey.CREATE_TOPICS, 7, body, requester)
             (topic,) = (await controller_of(server).handle(request))["topics"]
             return int(topic.get("error_code", 0))
 

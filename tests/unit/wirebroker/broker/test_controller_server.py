@@ -15,10 +15,10 @@ from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.messages import request_message
 from wirebroker.config import Config
 from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
+from wirebroker.coordinator.controller.requests.request import Requester
 from wirebroker.net.client.active_controller import ActiveController
 from wirebroker.net.client.settings import ClientSettings, PeerAddress
 from wirebroker.net.client.tcp_dialer import TcpDialer
-from wirebroker.quorum.channel.controller_channel import Requester
 from wirebroker.quorum.channel.remote_channel import RemoteChannel
 from wirebroker.storage.files import Files
 

@@ -35,7 +35,7 @@ from wirebroker.broker.server import Server
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.messages import decode_request, encode_request
 from wirebroker.config import StartError
-from wirebroker.coordinator.controller.controller import ControllerRequest
+from wirebroker.coordinator.controller.requests.request import ControllerRequest
 from wirebroker.quorum.controller.quorum_controller import QuorumController
 from wirebroker.replica.replica_manager import ReplicaManager
 from wirebroker.storage.files import Files
@@ -401,7 +401,7 @@ def test_server_loads_every_handler_module():
         f"{file.parent.name}.{file.stem}"
         for file in Path(wirebroker.api.__path__[0]).glob("*/*.py")
         if file.parent.name != "controller"
-        and re.search(r"^@handles", file.read_text(encoding="utf-8"), re.MULTILINE)
+        and re.search(r"^@(handles|forwards)", file.read_text(encoding="utf-8"), re.MULTILINE)
     }
     assert registering == set(API_MODULES)
 

@@ -22,7 +22,7 @@ from wirebroker.codecs.coordinator_records import (
 )
 from wirebroker.codecs.records.batch import build_batch
 from wirebroker.codecs.records.compression import Codec
-from wirebroker.quorum.channel.controller_channel import Requester
+from wirebroker.coordinator.controller.requests.request import Requester
 from wirebroker.storage.log.append import AppendOrigin
 from wirebroker.storage.log.markers import prepare_end_marker
 

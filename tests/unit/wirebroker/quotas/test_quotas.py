@@ -242,9 +242,9 @@ async def test_clients_without_a_quota_are_not_throttled(
         request = produce_request({("t", 0): batch(b"x" * 5000)})
         answer = await client.ask(ApiKey.PRODUCE, 12, request)
         assert answer.throttle_time_ms == 0
-        assert broker_of(server).quotas.are_there
+        assert broker_of(server).quotas.has_quotas
         await alter(client, {"client-id": "greedy"}, producer_byte_rate=None)
-        assert not broker_of(server).quotas.are_there
+        assert not broker_of(server).quotas.has_quotas
 
 
 async def test_quotas_are_in_force_after_a_restart(tmp_path: Path) -> None:

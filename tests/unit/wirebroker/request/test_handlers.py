@@ -1,14 +1,11 @@
 """Declarations of the handlers: permissions, cost, and response owner."""
 
-import importlib
-
-from wirebroker.api.modules import API_MODULES
+from wirebroker.api.modules import load_handlers
 from wirebroker.api.registry import REGISTRY
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.request.handlers import Cost
 
-for _module in API_MODULES:  # importing a module registers its handlers
-    importlib.import_module(f"wirebroker.api.{_module}")
+load_handlers()
 
 
 def test_every_api_after_authentication_has_required_permissions():

@@ -9,9 +9,9 @@ from tests.unit.wirebroker.api.data.prepared_kit import world_of
 from tests.unit.wirebroker.net.test_dispatch import answers, frame
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.permissions import ALTER_TOPIC, DESCRIBE_TOPIC
 from wirebroker.net.dispatch import Dispatcher
 from wirebroker.request.handlers import Cost, Registry
-from wirebroker.request.permissions import ALTER_TOPIC, DESCRIBE_TOPIC
 from wirebroker.request.request_admission import RequestAdmission
 
 
@@ -27,7 +27,6 @@ def two_handlers() -> Registry:
     describe = registry.handles_raw(ApiKey.METADATA, permissions=(DESCRIBE_TOPIC,))
     describe(lambda *_: [b"described"])
 
-    @registry.forwarded
     @registry.handles_raw(
         ApiKey.CREATE_PARTITIONS, permissions=(ALTER_TOPIC,), cost=Cost.CONTROLLER
     )

@@ -35,7 +35,7 @@ ALICE, BOB, CAROL = (Principal("User", name) for name in ("alice", "bob", "carol
 def controller(level: int = 30, **settings: str) -> InstantController:
     config = Config(SETTINGS | {name.replace("_", "."): text for name, text in settings.items()})
     made = InstantController(feature_level("metadata.version", level), config=config)
-    made.now_ms, made.asker = 1_000, ALICE
+    made.now_ms, made.principal = 1_000, ALICE
     return made
 
 
@@ -87,7 +87,7 @@ def test_token_for_another_owner_records_the_requester() -> None:
     hmac_ = answer["hmac"]
     # A requester that made the token for another owner may not change it.
     assert renew(made, hmac_)["error_code"] == ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH
-    made.asker = CAROL
+    made.principal = CAROL
     assert renew(made, hmac_)["error_code"] == 0
 
 
@@ -105,7 +105,7 @@ def test_too_many_renewers_are_refused_unread() -> None:
     made = controller()
     request = SimpleNamespace(renewers=Millions(), owner_principal_name=None, max_lifetime_ms=-1)
     making = create_token(
-        request, made.image, made.rules.config, asker=ALICE, now_ms=1_000, token_id="one"
+        request, made.image, made.rules.config, requester=ALICE, now_ms=1_000, token_id="one"
     )
     refused = complete(making)
     assert refused.response["error_code"] == ErrorCode.POLICY_VIOLATION
@@ -122,14 +122,14 @@ def test_shorter_token_lifetime_may_be_requested(asked_ms: int, lasts_ms: int) -
 def test_owner_and_renewers_renew_up_to_max_lifetime() -> None:
     made = controller(delegation_token_expiry_time_ms="100", delegation_token_max_lifetime_ms="250")
     hmac_ = create(made)["hmac"]
-    for asker, now_ms, period_ms, expiry_ms in (
+    for principal, now_ms, period_ms, expiry_ms in (
         (ALICE, 1_050, -1, 1_150),
         (BOB, 1_100, 500, 1_200),  # at most the broker's limit
         (BOB, 1_100, 20, 1_120),
         (ALICE, 1_120, -1, 1_220),
         (ALICE, 1_220, -1, 1_250),
     ):
-        made.asker, made.now_ms = asker, now_ms
+        made.principal, made.now_ms = principal, now_ms
         answer = renew(made, hmac_, period_ms)
         assert answer == {"error_code": 0, "expiry_timestamp_ms": expiry_ms}
     made.now_ms = 1_251
@@ -160,7 +160,7 @@ def test_unknown_hmac_finds_no_token(shown: bytes) -> None:
 def test_other_users_may_neither_renew_nor_expire_a_token() -> None:
     made = controller()
     hmac_ = create(made)["hmac"]
-    made.asker = CAROL
+    made.principal = CAROL
     for change in (renew, expire):
         assert change(made, hmac_)["error_code"] == ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH
     assert not made.records
@@ -169,7 +169,7 @@ def test_other_users_may_neither_renew_nor_expire_a_token() -> None:
 def test_token_authenticated_user_may_not_manage_tokens() -> None:
     made = controller()
     hmac_ = create(made)["hmac"]
-    made.asker = Principal("User", "alice", is_by_token=True)
+    made.principal = Principal("User", "alice", is_by_token=True)
     for answer in (create(made), renew(made, hmac_), expire(made, hmac_)):
         assert answer["error_code"] == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
 
@@ -205,7 +205,7 @@ def test_tokens_per_principal_are_bounded() -> None:
     long = [{"principal_type": "User", "principal_name": "x" * 30_000}] * 3
     assert create(made, renewers=long)["error_code"] == ErrorCode.POLICY_VIOLATION
     assert [create(made)["error_code"] for _ in range(3)] == [0, 0, ErrorCode.POLICY_VIOLATION]
-    made.asker = BOB
+    made.principal = BOB
     assert create(made)["error_code"] == 0
 
 

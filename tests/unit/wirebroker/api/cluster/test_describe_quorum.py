@@ -2,7 +2,6 @@
 
 import pytest
 
-import wirebroker.api.cluster.describe_quorum  # noqa: F401 - registers the handler
 from tests.unit.wirebroker.api.api_kit import answer, make_broker
 from wirebroker.base.clock import in_one_go
 from wirebroker.codecs.api_keys import ApiKey

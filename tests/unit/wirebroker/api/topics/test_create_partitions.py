@@ -2,7 +2,6 @@
 
 import pytest
 
-import wirebroker.api.topics.create_partitions  # noqa: F401 - registers the handler
 from tests.support.coordinators.kit import topic
 from tests.unit.wirebroker.api.api_kit import answer, make_broker
 from wirebroker.codecs.api_keys import ApiKey

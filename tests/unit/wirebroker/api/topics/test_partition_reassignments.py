@@ -1,6 +1,5 @@
 """Reassignments on one broker; test_reassignment.py covers the moves."""
 
-import wirebroker.api.topics.partition_reassignments  # noqa: F401 - registers the handlers
 from tests.support.coordinators.kit import DIRECTORY, broker, topic
 from tests.unit.wirebroker.api.api_kit import answer, make_broker
 from wirebroker.codecs.api_keys import ApiKey

@@ -95,7 +95,7 @@ async def test_api_versions_is_repeated_in_a_version_the_peer_knows():
 async def test_api_versions_error_fails_the_connection():
     peer = Peer()
     peer.answers[ApiKey.API_VERSIONS] = lambda request: request.answer({"error_code": 4242})
-    with pytest.raises(CannotConnectError, match="answered with error 4242"):
+    with pytest.raises(CannotConnectError, match="failed with error 4242"):
         await opened(peer)
     assert peer.link.is_closed
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import importlib
 import random
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -12,6 +11,7 @@ import pytest
 
 from tests.support.brokers.controller_process import CLUSTER_ID, CONTROLLER_ID, controller_process
 from tests.unit.wirebroker.api.api_kit import answer_soon
+from wirebroker.api.modules import load_handlers
 from wirebroker.base.clock import SystemClock
 from wirebroker.codecs.api_keys import API_VERSIONS, ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
@@ -25,21 +25,9 @@ from wirebroker.quorum.channel.producer_id_supply import ProducerIdSupply
 from wirebroker.quorum.channel.remote_channel import RemoteChannel
 from wirebroker.quorum.image.metadata_follower import MetadataFollower
 
-for module in (
-    "configs.alter_configs",
-    "topics.create_partitions",
-    "topics.create_topics",
-    "topics.delete_topics",
-    "cluster.describe_quorum",
-    "topics.elect_leaders",
-    "topics.partition_reassignments",
-    "cluster.raft_voters",
-    "cluster.unregister_broker",
-    "cluster.update_features",
-):
-    importlib.import_module(f"wirebroker.api.{module}")
+load_handlers()
 
-NO_QUOTAS = SimpleNamespace(are_there=False)
+NO_QUOTAS = SimpleNamespace(has_quotas=False)
 
 
 @contextlib.asynccontextmanager

@@ -16,7 +16,7 @@ from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.messages import request_message, response_message
 from wirebroker.codecs.records.batch import iterate_batches
-from wirebroker.coordinator.controller.controller import ControllerRequest
+from wirebroker.coordinator.controller.requests.request import ControllerRequest
 from wirebroker.quorum.log.metadata_snapshot import read_snapshot
 from wirebroker.quorum.log.metadata_store import TOPIC_ID
 from wirebroker.storage.files import Files

@@ -7,8 +7,9 @@ from wirebroker.base.clock import SystemClock, next_turn
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.metadata_records import RecordType, metadata_record
 from wirebroker.config import Config
-from wirebroker.coordinator.controller.controller import Controller, ControllerRequest
+from wirebroker.coordinator.controller.controller import Controller
 from wirebroker.coordinator.controller.image.cluster_image import Endpoint
+from wirebroker.coordinator.controller.requests.request import ControllerRequest
 from wirebroker.coordinator.operation import ControllerResult
 from wirebroker.quorum.channel.broker_lifecycle import BrokerLifecycle
 from wirebroker.quorum.channel.controller_channel import LocalChannel

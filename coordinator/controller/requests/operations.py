@@ -1,0 +1,122 @@
+"""The table of all requests that the controller decides, filled by the modules of the operations.
+
+Source: Kafka's ControllerApis; the error responses of its request classes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+from wirebroker.base.clock import Steps, collected
+from wirebroker.codecs.permissions import CLUSTER_ACTION, Permission
+from wirebroker.coordinator.operation import ControllerResult, Operation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from wirebroker.codecs.api_keys import ApiKey
+    from wirebroker.codecs.errors import KafkaError
+    from wirebroker.coordinator.controller.requests.request import Case, ControllerRequest
+
+Body = dict[str, Any]
+Begin: TypeAlias = "Callable[[Case], Operation[Body]]"
+Refuse: TypeAlias = "Callable[[ControllerRequest, KafkaError], Steps[Body]]"
+
+
+class Declaration(NamedTuple):
+    """A request that the controller decides.
+
+    Attributes:
+        begin: Begins the operation, which may raise KafkaError for the whole request; None for
+            DescribeQuorum, which reads the log and not the image.
+        permissions: Those that the request may require; checked by a rule, or else the only one.
+            Empty: the operation decides.
+        refuse: Makes the response to a request that fails as a whole, in steps.
+        subjects: Arrays of the request; one with a timeout and without time for them is refused.
+        is_forwarded: Whether clients send it to brokers, which forward it.
+    """
+
+    begin: Begin | None
+    permissions: tuple[Permission, ...]
+    refuse: Refuse
+    subjects: tuple[str, ...]
+    is_forwarded: bool
+
+
+OPERATIONS: Final[dict[ApiKey, Declaration]] = {}
+
+
+def declare(
+    key: ApiKey,
+    begin: Begin | None,
+    *,
+    permissions: tuple[Permission, ...],
+    refuse: Refuse | None = None,
+    subjects: tuple[str, ...] = (),
+) -> None:
+    """Declare a client's request; see Declaration."""
+    _add(key, Declaration(begin, permissions, refuse or refused, subjects, is_forwarded=True))
+
+
+def declare_of_brokers(key: ApiKey, begin: Begin) -> None:
+    """Declare a request that only brokers send."""
+    _add(key, Declaration(begin, (CLUSTER_ACTION,), refused, (), is_forwarded=False))
+
+
+def _add(key: ApiKey, declaration: Declaration) -> None:
+    assert key not in OPERATIONS, f"{key.name} is declared twice"
+    OPERATIONS[key] = declaration
+
+
+def refusal(request: ControllerRequest, error: KafkaError) -> Steps[Body]:
+    """Return the response to a request that fails as a whole, in steps."""
+    return (yield from OPERATIONS[request.key].refuse(request, error))
+
+
+def has_no_time(request: ControllerRequest) -> bool:
+    """Return whether a request with a timeout is too late; one without subjects never is."""
+    body = request.body
+    subjects = OPERATIONS[request.key].subjects
+    if not subjects or body.timeout_ms > 0:
+        return False
+    # None means everything.
+    return any(getattr(body, field) is None or getattr(body, field) for field in subjects)
+
+
+# Parts of declarations
+
+
+def as_field(field: str, operation: Operation[list[Body]]) -> Operation[Body]:
+    """Return an operation whose response has the results in one field."""
+    result = yield from operation
+    return ControllerResult({field: result.response}, result.records)
+
+
+def failure(error: KafkaError) -> Body:
+    """Return the fields of an error with a message."""
+    return {"error_code": int(error.code), "error_message": error.message}
+
+
+def refused(request: ControllerRequest, error: KafkaError) -> Steps[Body]:
+    """Return a response with an error code alone."""
+    del request
+    yield
+    return {"error_code": int(error.code)}
+
+
+def refused_with_message(request: ControllerRequest, error: KafkaError) -> Steps[Body]:
+    """Return a response with an error code and a message."""
+    del request
+    yield
+    return failure(error)
+
+
+def refused_each(field: str, elements_of: Callable[[Any], Iterable[Body]]) -> Refuse:
+    """Return what repeats an error for each element, in one field of the response."""
+
+    def refuse(request: ControllerRequest, error: KafkaError) -> Steps[Body]:
+        fields = failure(error)
+        elements = ({**element, **fields} for element in elements_of(request.body))
+        return {field: (yield from collected(elements))}
+
+    return refuse

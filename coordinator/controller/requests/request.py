@@ -1,0 +1,122 @@
+"""A request for the controller, the client that it is for, and what an operation sees.
+
+Source: Kafka's ControllerRequestContext.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from wirebroker.codecs.api_keys import ApiKey  # noqa: TC001 - a tuple's field
+from wirebroker.codecs.envelope import Principal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wirebroker.config import Config
+    from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
+    from wirebroker.coordinator.outcome import Moment
+    from wirebroker.coordinator.quotas.mutation_quota import MutationCharge
+    from wirebroker.coordinator.quotas.shared_meters import Owner
+
+
+class Requester(NamedTuple):
+    """The client that has sent a request.
+
+    Attributes:
+        principal: Its user.
+        host: Its IPv4 or IPv6 address as text.
+        client_id: As in the request's header.
+    """
+
+    principal: Principal = Principal()
+    host: str = "127.0.0.1"
+    client_id: str | None = None
+
+    @property
+    def quota_owner(self) -> Owner:
+        """The names that determine its quotas: of the principal and the client id."""
+        return self.principal.name, self.client_id or ""
+
+
+class ControllerRequest(NamedTuple):
+    """A client's or broker's request for the controller.
+
+    Attributes:
+        body: Decoded.
+        requester: None for a broker's own request.
+        is_direct: Whether the client sent it to a controller listener.
+    """
+
+    key: ApiKey
+    version: int
+    body: Any
+    requester: Requester | None = None
+    is_direct: bool = False
+
+
+class Sessions(Protocol):
+    """The brokers' sessions; see brokers/broker_sessions.py."""
+
+    def is_valid(self, node_id: int, broker_epoch: int, now_ms: int) -> bool:
+        """Return whether an incarnation of a broker has a current session."""
+        ...
+
+    def may_stop(self, node_id: int, image: ClusterImage) -> bool:
+        """Return whether the other brokers know of a broker's controlled shutdown."""
+        ...
+
+    def touch(
+        self, node_id: int, broker_epoch: int, now_ms: int, *, metadata_offset: int = -1
+    ) -> None:
+        """Begin or extend a session."""
+        ...
+
+    def stopping(self, node_id: int, shutdown_offset: int) -> None:
+        """Note a broker's controlled shutdown, recorded at an offset."""
+        ...
+
+
+class Rules(Protocol):
+    """The controller as operations see it; see controller.py."""
+
+    config: Config
+    node_id: int
+    cluster_id: str
+    new_uuid: Callable[[], bytes]
+
+    @property
+    def sessions(self) -> Sessions:
+        """The brokers' sessions, which are soft state."""
+        ...
+
+
+class Case(NamedTuple):
+    """A request to decide, and the state that it is decided on.
+
+    Attributes:
+        image: The newest image.
+        charge: What the request may still create or delete under its client's quota.
+    """
+
+    request: ControllerRequest
+    image: ClusterImage
+    now: Moment
+    charge: MutationCharge
+    rules: Rules
+
+    @property
+    def body(self) -> Any:
+        """The decoded request."""
+        return self.request.body
+
+    @property
+    def config(self) -> Config:
+        """The controller's configuration."""
+        return self.rules.config
+
+    @property
+    def principal(self) -> Principal:
+        """The client's user; anonymous for a broker's own request."""
+        requester = self.request.requester
+        return Principal() if requester is None else requester.principal
