@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from wirebroker.codecs.special_offsets import EARLIEST, LATEST
 from wirebroker.segments.errors import DataLossError, OptionError
 from wirebroker.segments.loss_report import LostRange, note_loss
-from wirebroker.segments.options import EARLIEST, LATEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

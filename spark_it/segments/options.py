@@ -32,6 +32,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
 
 from wirebroker.codecs.json_text import parse_json
+from wirebroker.codecs.special_offsets import EARLIEST, LATEST
 from wirebroker.segments.errors import OptionError
 from wirebroker.segments.trigger_limits import delay_ms_of
 
@@ -40,8 +41,6 @@ if TYPE_CHECKING:
 
     from wirebroker.storage.checkpoints import TopicPartition
 
-EARLIEST: Final = -2
-LATEST: Final = -1
 _TRIGGER_DELAY: Final = "15m"  # as in the connector
 
 _OPTIONS: Final = (

@@ -1,11 +1,11 @@
-"""Peer addresses as text in Java's format: IPv6 in full, without leading zeros.
+"""Addresses as text, those of peers in Java's format: IPv6 in full, without leading zeros.
 
 Source: Java's InetAddress.getHostAddress.
 """
 
 from __future__ import annotations
 
-from ipaddress import IPv6Address
+from ipaddress import IPv6Address, ip_address
 
 
 def host_of(peer: str) -> str:
@@ -21,3 +21,14 @@ def java_host(host: str) -> str:
     if address.ipv4_mapped is not None:
         return str(address.ipv4_mapped)
     return ":".join(f"{int(word, 16):x}" for word in address.exploded.split(":"))
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine can reach an address, or a host named localhost."""
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return host.lower() == "localhost"
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+        address = address.ipv4_mapped
+    return address.is_loopback

@@ -19,7 +19,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from enum import Enum
-from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
+from typing import TYPE_CHECKING, Any, Final, TypeVar, TypeVarTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,6 +62,8 @@ class Work(Enum):
 
 
 # Coding this much takes 0.2 s; larger messages would delay smaller ones.
+# Longer messages are decoded and encoded in a thread: 64 KiB of arrays take up to 15 ms.
+LONGEST_ON_LOOP_BYTES: Final = 64 << 10
 _LARGE_CODING_BYTES = 1 << 20
 
 # How long a shutdown waits for abandonable threads.

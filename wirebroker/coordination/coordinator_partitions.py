@@ -23,17 +23,14 @@ from wirebroker.coordination.coordinator_loading import load
 from wirebroker.coordination.partition_log import PartitionLog
 from wirebroker.coordinator.machine import Machine
 from wirebroker.engine.engine import Engine
-from wirebroker.engine.waiter import Waiter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from wirebroker.base.clock import Clock
-    from wirebroker.coordinator.outcome import Marker, Moment, Outcome, Token
-    from wirebroker.engine.waiter import Response
+    from wirebroker.coordinator.outcome import Marker, Outcome
     from wirebroker.replica.leadership import LeadershipChange
     from wirebroker.replica.partition import Partition
-    from wirebroker.storage.log.producers.verification import VerificationGuard
 
 logger = logging.getLogger(__name__)
 
@@ -215,31 +212,6 @@ class CoordinatorPartitions(Generic[ShardT]):
         term.engine.run(lambda shard, _token, now: shard.on_loaded(now))
 
     # -- requests ----------------------------------------------------------------------------
-
-    def submit(
-        self,
-        index: int,
-        operation: Callable[[ShardT, Token, Moment], Outcome],
-        *,
-        on_error: Callable[[ErrorCode], Response],
-        finish: Callable[[dict[str, Any]], Response] | None = None,
-        guard: VerificationGuard | None = None,
-    ) -> Response | asyncio.Future[Response]:
-        """Run an operation on a partition's shard; return the response or a future of it.
-
-        Args:
-            index: The partition.
-            operation: Responds to its token, now or later.
-            on_error: Makes the response for an error.
-            finish: Makes the response from the operation's result; by default the result itself.
-            guard: Needed to begin a producer's transaction in the partition.
-        """
-        waiter = Waiter(on_error, finish)
-        try:
-            self.at(index).run(operation, waiter, guard=guard)
-        except KafkaError as error:
-            waiter.fail(error)
-        return waiter.result()
 
     def at(self, index: int) -> Engine[ShardT]:
         """Return the engine that serves a partition.

@@ -14,8 +14,10 @@ import logging
 from typing import TYPE_CHECKING, Any, Generic
 
 from wirebroker.base.clock import pause
+from wirebroker.codecs.errors import KafkaError
 from wirebroker.coordination.coordinator_partitions import CoordinatorPartitions, ShardT
 from wirebroker.coordinator.groups.partitions import partition_for
+from wirebroker.engine.waiter import Waiter
 from wirebroker.storage.log.wall_clocks import WallClocks
 
 if TYPE_CHECKING:
@@ -24,7 +26,8 @@ if TYPE_CHECKING:
     from wirebroker.base.clock import Clock
     from wirebroker.codecs.errors import ErrorCode
     from wirebroker.coordination.internal_topic import InternalTopic
-    from wirebroker.coordinator.outcome import Moment, Outcome, Token
+    from wirebroker.coordinator.outcome import Outcome
+    from wirebroker.engine.engine import Engine
     from wirebroker.engine.waiter import Response
     from wirebroker.replica.leadership import Leaderships
     from wirebroker.storage.log.producers.verification import VerificationGuard
@@ -101,20 +104,35 @@ class CoordinatorService(Generic[ShardT]):
 
     def submit(
         self,
-        name: str,
-        operation: Callable[[ShardT, Token, Moment], Outcome],
-        *,
+        target: str | int,
+        operation: Callable[..., Outcome],
+        *arguments: Any,
         on_error: Callable[[ErrorCode], Response],
         finish: Callable[[dict[str, Any]], Response] | None = None,
         guard: VerificationGuard | None = None,
     ) -> Response | asyncio.Future[Response]:
-        """Run an operation on the shard of a group id or transactional id.
+        """Run an operation on a shard; return the response or a future of it.
 
-        See CoordinatorPartitions.submit.
+        Args:
+            target: A group id or transactional id, or a partition of the internal topic.
+            operation: A function of (shard, *arguments, token, now). Responds to its token, now or
+                later.
+            arguments: Usually the request.
+            on_error: Makes the response for an error.
+            finish: Makes the response from the operation's result; by default the result itself.
+            guard: Needed to begin a producer's transaction in the partition.
         """
-        return self._partitions.submit(
-            self.partition_for(name), operation, on_error=on_error, finish=finish, guard=guard
-        )
+        waiter = Waiter(on_error, finish)
+        try:
+            self._engine_of(target).run(operation, *arguments, token=waiter, guard=guard)
+        except KafkaError as error:
+            waiter.fail(error)
+        return waiter.result()
+
+    def _engine_of(self, target: str | int) -> Engine[ShardT]:
+        """Return the engine that serves a name or a partition; raise as `at` does."""
+        index = target if isinstance(target, int) else self.partition_for(target)
+        return self._partitions.at(index)
 
     def partition_for(self, name: str) -> int:
         """Return the partition of the internal topic that stores a name."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from wirebroker.codecs.records.compression import Codec
 from wirebroker.coordination.coordinator_partitions import CoordinatorPartitions
@@ -22,18 +22,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from wirebroker.base.clock import Clock
-    from wirebroker.codecs.errors import ErrorCode
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
     from wirebroker.coordinator.controller.image.image_change import ImageChange
     from wirebroker.coordinator.groups.settings import GroupSettings
-    from wirebroker.coordinator.outcome import Marker, Moment, Outcome, Token
-    from wirebroker.engine.waiter import Response
+    from wirebroker.coordinator.outcome import Marker
+    from wirebroker.engine.engine import Engine
     from wirebroker.quorum.channel.controller_channel import ControllerChannel
     from wirebroker.quorum.image.metadata_follower import MetadataFollower
     from wirebroker.replica.replica_manager import ReplicaManager
-    from wirebroker.storage.log.producers.verification import VerificationGuard
-
-    GroupOperation = Callable[[GroupShard, Token, Moment], Outcome]
 
 
 def _call_later(seconds: float, callback: Callable[[], None]) -> None:
@@ -101,31 +97,11 @@ class GroupCoordinator(CoordinatorService[GroupShard]):
 
     # -- requests ----------------------------------------------------------------------------
 
-    def submit(
-        self,
-        name: str,
-        operation: GroupOperation,
-        *,
-        on_error: Callable[[ErrorCode], Response],
-        finish: Callable[[dict[str, Any]], Response] | None = None,
-        guard: VerificationGuard | None = None,
-    ) -> Response | asyncio.Future[Response]:
-        """Run an operation on a group's shard; the group counts as used."""
-        self.lookups.use(name)
-        return self._partitions.submit(
-            self.partition_for(name), operation, on_error=on_error, finish=finish, guard=guard
-        )
-
-    def submit_to(
-        self,
-        index: int,
-        operation: GroupOperation,
-        *,
-        on_error: Callable[[ErrorCode], Response],
-        finish: Callable[[dict[str, Any]], Response] | None = None,
-    ) -> Response | asyncio.Future[Response]:
-        """Run an operation on a partition's shard, as `submit` does."""
-        return self._partitions.submit(index, operation, on_error=on_error, finish=finish)
+    def _engine_of(self, target: str | int) -> Engine[GroupShard]:
+        """Return the engine; a group that is named counts as used."""
+        if isinstance(target, str):
+            self.lookups.use(target)
+        return super()._engine_of(target)
 
     def end_transaction(self, index: int, marker: Marker) -> int:
         """Commit or discard a producer's offsets; return the log's new end offset.

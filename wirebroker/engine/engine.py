@@ -4,9 +4,13 @@
                                     |                  committed them
                                     '-- failed --> on_failure, every other waiter gets an error
 
-Nothing here awaits, so no request sees a partial result. The engine does not depend on the machine:
-a coordinator's shard over the partition of an internal topic (partition_log.py), or the controller
-over the metadata log (controller_log.py), whose operations first run in steps (stepped_engine.py).
+`run` does not await, so no request sees a partial result. A long operation runs in steps, as the
+controller's check many partitions; nothing is appended between its beginning and its result:
+
+    run_in_steps(operation) --> its turn --> in slices --> still leading? --> as above
+
+The engine does not depend on the machine: a coordinator's shard over the partition of an internal
+topic (partition_log.py), or the controller over the metadata log (controller_log.py).
 
 An engine serves one term of a leadership, from the election until `close` at the resignation.
 
@@ -19,7 +23,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from wirebroker.base.clock import next_turn
+from wirebroker.base.clock import Slices, next_turn
 from wirebroker.codecs.errors import ErrorCode, KafkaError, without_frames
 from wirebroker.codecs.records.batch import NO_PRODUCER_ID
 from wirebroker.coordinator.machine import Machine
@@ -29,7 +33,7 @@ from wirebroker.engine.committed_responses import CommittedResponses, ResponseEr
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from wirebroker.base.clock import Clock
+    from wirebroker.base.clock import Clock, Steps
     from wirebroker.coordinator.machine import MachineLog, Result
     from wirebroker.coordinator.outcome import Token
     from wirebroker.storage.log.producers.verification import VerificationGuard
@@ -61,7 +65,10 @@ class Engine(Generic[MachineT]):
         "_armed_ms",
         "_clock",
         "_errors",
+        "_is_draining",
         "_is_refused",
+        "_slices",
+        "_turn",
         "is_closed",
         "log",
         "machine",
@@ -84,6 +91,10 @@ class Engine(Generic[MachineT]):
         self._errors = errors
         # So that only the first of several failed appends is logged.
         self._is_refused = False
+        # Held by an operation in steps; nothing else is appended meanwhile.
+        self._turn = asyncio.Lock()
+        self._slices = Slices(clock)
+        self._is_draining = False
 
         def bring_about(effect: Any) -> None:
             assert on_effect is not None, "a machine with effects needs on_effect"
@@ -101,25 +112,64 @@ class Engine(Generic[MachineT]):
 
     def run(
         self,
-        operation: Callable[[MachineT, Token, Moment], Result],
+        operation: Callable[..., Result],
+        *arguments: Any,
         token: Token = None,
-        *,
         guard: VerificationGuard | None = None,
     ) -> None:
         """Run an operation of the machine.
 
         Args:
-            operation: Returns the result.
+            operation: A function of (machine, *arguments, token, now) that returns the result.
+            arguments: Usually the request.
             token: Receives the response.
             guard: Required if the records may begin a producer's transaction here.
 
         Raises:
             KafkaError: From the operation, which then has changed nothing.
         """
+        assert not self._turn.locked(), f"an operation of {self.log.name} runs in steps"
         clock = self._clock
         now = Moment(clock.now_ms(), int(clock.monotonic() * 1000))
-        self.carry_out(operation(self.machine, token, now), now, guard=guard)
+        self.carry_out(operation(self.machine, *arguments, token, now), now, guard=guard)
         self._arm(now.monotonic_ms)
+
+    async def run_in_steps(
+        self, operation: Callable[[MachineT, Token, Moment], Steps[Result]], token: Token
+    ) -> None:
+        """Run an operation in its turn, after all earlier ones; its token receives the response.
+
+        Other tasks run between its steps, so the node may resign or the log may fail meanwhile; the
+        operation then only raises an error.
+
+        Raises:
+            KafkaError: From the operation, or because this node has resigned or the log has failed.
+                Nothing has changed.
+        """
+        async with self._turn:
+            try:
+                # Many small operations in a row must not block the loop either.
+                await self._slices.turn()
+                self._check_serving()
+                now = self.now()
+                steps = operation(self.machine, token, now)
+                result = await Slices(self._clock).run(steps)
+                self._check_serving()
+                self.carry_out(result, now)
+            finally:
+                self._arm(self.now().monotonic_ms)
+
+    async def drain(self) -> None:
+        """Finish operations that run in steps and refuse new ones, before `close`."""
+        async with self._turn:
+            self._is_draining = True
+
+    def _check_serving(self) -> None:
+        if self.is_closed or self._is_draining:
+            raise KafkaError(self._errors.resigned)
+        failure = self.log.failure
+        if failure is not None:
+            raise failure
 
     def carry_out(
         self, result: Result, now: Moment, *, guard: VerificationGuard | None = None
@@ -203,10 +253,16 @@ class Engine(Generic[MachineT]):
                 return
             if self._armed is not None:
                 self._armed.cancel()
-            self._on_time()
+            async with self._turn:
+                self._run_due()
             await next_turn()
 
     def _on_time(self) -> None:
+        self._armed = None
+        if not self._turn.locked():  # otherwise the operation arms the timer at its end
+            self._run_due()
+
+    def _run_due(self) -> None:
         self._armed = None
         give_up_at = self._clock.monotonic() + _TIMER_SLICE_S
         while not self.is_closed:

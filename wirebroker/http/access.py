@@ -9,12 +9,12 @@ which browsers add, must name it too, else a web page could make a browser send 
 from __future__ import annotations
 
 import hmac
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, NamedTuple
 
+from wirebroker.base.addresses import is_loopback
 from wirebroker.config import StartError
 from wirebroker.http.message import HttpError
-from wirebroker.net.listeners.ready_lines import is_loopback, shown_address
+from wirebroker.net.listeners.ready_lines import shown_address
 
 if TYPE_CHECKING:
     from wirebroker.config import Config
@@ -82,9 +82,5 @@ def _is_local_origin(origin: str | None) -> bool:
 
 def _names_loopback(host: str) -> bool:
     name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
-    if name.lower() in {"", "localhost"}:  # HTTP/1.0 has no Host header; browsers do not use it
-        return True
-    try:
-        return ip_address(name).is_loopback
-    except ValueError:
-        return False
+    # HTTP/1.0 has no Host header; browsers do not use it.
+    return not name or is_loopback(name)

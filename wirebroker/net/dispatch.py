@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from wirebroker.base.request_meters import FETCH_NAMES, RequestMeters
 from wirebroker.base.shared_block import owned
 from wirebroker.base.text import camel_case
-from wirebroker.base.threads import Work, coding, in_thread
+from wirebroker.base.threads import LONGEST_ON_LOOP_BYTES, Work, coding, in_thread
 from wirebroker.codecs.api_keys import FIRST_PRODUCE_VERSION, SPOKEN_VERSIONS, ApiKey
 from wirebroker.codecs.errors import ErrorCode, MalformedFrameError
 from wirebroker.codecs.frames import parse_request_header, response_header
@@ -48,9 +48,6 @@ if TYPE_CHECKING:
 
     # Sent now, pending, or deferred; None sends nothing.
     Served: TypeAlias = "list[Piece] | Pending | DeferredResponse | None"
-
-# Longer messages are decoded and encoded in a thread: 64 KiB of arrays take up to 15 ms.
-_LONGEST_ON_LOOP_BYTES: Final = 64 << 10
 
 # int16 error, int32 array length, then int16 key, min and max version.
 _UNSUPPORTED_API_VERSIONS: Final = Struct(">hihhh")
@@ -360,7 +357,7 @@ class Dispatcher:
 
     def _call_generic(self, entry: _Entry, request: Request) -> list[Piece] | Awaitable[Any]:
         """Decode, call and encode; return an awaitable for long work or waits."""
-        if len(request.frame) - request.position > _LONGEST_ON_LOOP_BYTES:
+        if len(request.frame) - request.position > LONGEST_ON_LOOP_BYTES:
             request.keep()
             return self._serve_in_thread(entry, request)
         decode, encode = self._codec()

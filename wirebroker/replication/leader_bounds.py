@@ -5,7 +5,7 @@ Source: Kafka's RemoteLeaderEndPoint.fetchOffset.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from wirebroker.codecs.api_keys import ApiKey
 
@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from wirebroker.net.client.node import Node
     from wirebroker.replication.fetch_session_handler import PartitionKey
     from wirebroker.replication.followed_partition import FollowedPartition
-
-LATEST: Final = -1
-EARLIEST: Final = -2
 
 
 async def list_offsets(

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from wirebroker.base.clock import Clock, Slices, pause
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.special_offsets import EARLIEST, LATEST
 from wirebroker.net.client.errors import PeerError, error_name
 from wirebroker.net.client.failures import FailureLines, RetryPauses
 from wirebroker.net.client.settings import Backoff
@@ -29,7 +30,7 @@ from wirebroker.replication.fetch_session_handler import (
     SessionRequest,
 )
 from wirebroker.replication.followed_partition import FollowedPartition
-from wirebroker.replication.leader_bounds import EARLIEST, LATEST, list_offsets
+from wirebroker.replication.leader_bounds import list_offsets
 from wirebroker.replication.peers import Peers  # noqa: TC001 - compiled tuples look for it
 
 if TYPE_CHECKING:

@@ -5,16 +5,13 @@ Long requests are decoded in a thread, as net/dispatch.py does for all other han
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from wirebroker.base.threads import coding, in_thread
+from wirebroker.base.threads import LONGEST_ON_LOOP_BYTES, coding, in_thread
 from wirebroker.codecs.messages import decode_request
 
 if TYPE_CHECKING:
     from wirebroker.request.request import Request
-
-# As in net/dispatch.py: some 10 ms on the event loop.
-_LONGEST_ON_LOOP_BYTES: Final = 64 << 10
 
 
 async def decoded(request: Request) -> Any:
@@ -26,6 +23,6 @@ async def decoded(request: Request) -> Any:
         MalformedFrameError: The body is malformed.
     """
     arguments = request.key, request.version, request.frame, request.position
-    if len(request.frame) - request.position <= _LONGEST_ON_LOOP_BYTES:
+    if len(request.frame) - request.position <= LONGEST_ON_LOOP_BYTES:
         return decode_request(*arguments)
     return await in_thread(coding(len(request.frame)), decode_request, *arguments)

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.base.clock import pause
 from wirebroker.client.errors import PASSING, ClientError, explained
-from wirebroker.client.topics.leaders import EARLIEST, LATEST, TopicPartition, offsets_at
+from wirebroker.client.topics.leaders import TopicPartition, offsets_at
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.primitives import uuid_text
+from wirebroker.codecs.special_offsets import EARLIEST, LATEST
 from wirebroker.config import StartError
 from wirebroker.shadow.copied_partition import CopiedPartition
 

@@ -32,7 +32,7 @@ ADVICE: Final[dict[str, str]] = {
     r"\bwho (asks|waits|may|wants|needs|resigns)\b": "name the actor: the client, the request",
     _START + r"What (is|was|has|are|were) (?![^.]*\?)": "begin with the subject",
     r"\bof (one's|its|their|our) own\b": "its own …, a separate …",
-    r"\bof (Kafka|Spark|Apache|Java|librdkafka)'s\b(?! \w)": "Kafka's …",
+    r"\bof (Kafka|Spark|Apache|Java|librdkafka)'s\b(?!\s\w)": "Kafka's …",
     r"\bof (ours|theirs)\b": "our …, the other's …",
     r"\bmidst\b": "middle, during",
     r"\bfor ever\b": "forever",
@@ -41,7 +41,7 @@ ADVICE: Final[dict[str, str]] = {
     _START + r"Have (those|them|it) \w+": "imperative: Delete the …",
     r"\b(nobody|somebody)\b": "no client, a client, none",
     r"\bgo(es)? by\b": "use, pass",
-    r"\b(is|are) none\b": "is not a …",
+    r"(?<!there )\b(is|are) none\b": "is not a …",
 }
 _PATTERN: Final = re.compile(
     "|".join(f"(?P<p{number}>{pattern})" for number, pattern in enumerate(ADVICE)), re.MULTILINE

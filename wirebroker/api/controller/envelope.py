@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from wirebroker.api.controller.large_responses import elements_of
 from wirebroker.api.controller.registry import handles
 from wirebroker.base.clock import Slices
-from wirebroker.base.threads import coding, in_thread
+from wirebroker.base.threads import LONGEST_ON_LOOP_BYTES, coding, in_thread
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.envelope import (
     Header,
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 
 LOGGER = logging.getLogger(__name__)
 
-# Longer bodies are decoded in a thread, as in net/dispatch.py.
-_LONGEST_ON_LOOP_BYTES: Final = 64 << 10
 # Estimated size of a response element, to choose a thread for encoding.
 _ELEMENT_BYTES: Final = 1024
 
@@ -75,7 +73,7 @@ def _forwarded(envelope: Any) -> tuple[Header, Requester]:
 
 async def _decode(header: Header, frame: bytes) -> Any:
     arguments = header.key, header.version, frame, header.position
-    if len(frame) <= _LONGEST_ON_LOOP_BYTES:
+    if len(frame) <= LONGEST_ON_LOOP_BYTES:
         return decode_request(*arguments)
     return await in_thread(coding(len(frame)), decode_request, *arguments)
 

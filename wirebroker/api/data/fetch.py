@@ -23,7 +23,7 @@ from wirebroker.api.data.leader_endpoints import leader_endpoints
 from wirebroker.api.data.partition_reads import PartitionReads
 from wirebroker.api.registry import handles_raw
 from wirebroker.base.clock import Slices, finish
-from wirebroker.base.threads import Work, coding, in_thread
+from wirebroker.base.threads import LONGEST_ON_LOOP_BYTES, Work, coding, in_thread
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.hot.fetch import FetchRequest, parse_fetch
 from wirebroker.codecs.hot.fetch_response import FetchPartitionResult, encode_fetch
@@ -45,9 +45,6 @@ if TYPE_CHECKING:
     from wirebroker.codecs.hot.produce_response import NodeEndpoint
     from wirebroker.request.request import Reply, Request
 
-# Longer requests are parsed in a thread: 2,000 partitions take 4 ms.
-_LONGEST_AT_ONCE_BYTES = 64 << 10
-
 # Bytes from a batch's start that a thread reads: as many as the sender's next probe covers.
 _WARMED_BYTES = 256 << 10
 # After this many cold positions a Fetch blocks on the disk.
@@ -61,7 +58,7 @@ _MANY_PARTITIONS = 1_000
 def fetch(broker: Broker, request: Request) -> Reply | Awaitable[Reply]:
     """Return available records, or wait for more."""
     version = request.version
-    if len(request.frame) - request.position > _LONGEST_AT_ONCE_BYTES:
+    if len(request.frame) - request.position > LONGEST_ON_LOOP_BYTES:
         request.keep()
         return _fetch_long(broker, request)
     body = parse_fetch(request.frame, request.position, version)

@@ -21,6 +21,14 @@ from wirebroker.base.threads import Work, in_thread
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.permissions import DESCRIBE_TOPIC
+from wirebroker.codecs.special_offsets import (
+    EARLIEST,
+    EARLIEST_LOCAL,
+    EARLIEST_PENDING_UPLOAD,
+    LATEST,
+    LATEST_TIERED,
+    MAX_TIMESTAMP,
+)
 from wirebroker.replica.replica_role import UNKNOWN_EPOCH
 from wirebroker.request.handlers import Cost
 from wirebroker.storage.files import ColdPagesError
@@ -35,13 +43,6 @@ if TYPE_CHECKING:
     from wirebroker.replica.partition import Partition
     from wirebroker.request.request import Request
     from wirebroker.storage.log.time_search import TimestampedOffset
-
-LATEST = -1
-EARLIEST = -2
-MAX_TIMESTAMP = -3
-EARLIEST_LOCAL = -4
-LATEST_TIERED = -5
-EARLIEST_PENDING_UPLOAD = -6
 
 # The first version that supports each special timestamp.
 _FIRST_VERSION = {

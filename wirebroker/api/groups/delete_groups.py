@@ -34,7 +34,7 @@ async def delete_groups(broker: Broker, request: Request, body: Any) -> dict[str
     results: list[dict[str, Any]] = []
     for group_id in dict.fromkeys(body.groups_names):
         result = broker.groups.submit(
-            group_id, partial(_delete, group_id), on_error=partial(_failed, group_id)
+            group_id, _delete, group_id, on_error=partial(_failed, group_id)
         )
         answer = await response_of(result)
         results += answer["results"]
@@ -42,7 +42,7 @@ async def delete_groups(broker: Broker, request: Request, body: Any) -> dict[str
     return {"results": results}
 
 
-def _delete(group_id: str, shard: GroupShard, token: Any, _now: Any) -> Outcome:
+def _delete(shard: GroupShard, group_id: str, token: Any, _now: Any) -> Outcome:
     return group_admin.delete_groups(shard, [group_id], token)
 
 

@@ -40,7 +40,9 @@ async def describe_groups(broker: Broker, request: Request, body: Any) -> dict[s
     for group_id in body.groups:
         result = broker.groups.submit(
             group_id,
-            partial(_describe, group_id, request.version),
+            _describe,
+            group_id,
+            request.version,
             on_error=partial(_failed, group_id),
         )
         group = dict(await response_of(result))
@@ -51,7 +53,7 @@ async def describe_groups(broker: Broker, request: Request, body: Any) -> dict[s
     return {"groups": groups}
 
 
-def _describe(group_id: str, version: int, shard: GroupShard, token: Any, _now: Any) -> Outcome:
+def _describe(shard: GroupShard, group_id: str, version: int, token: Any, _now: Any) -> Outcome:
     outcome = Outcome()
     outcome.answer(token, group_admin.describe(shard, group_id, version=version))
     return outcome

@@ -34,7 +34,8 @@ def heartbeat(
         return error_only(ErrorCode.INVALID_GROUP_ID)
     return broker.groups.submit(
         body.group_id,
-        lambda shard, token, now: group_heartbeat.heartbeat(shard, body, token, now),
+        group_heartbeat.heartbeat,
+        body,
         on_error=_respond,
     )
 

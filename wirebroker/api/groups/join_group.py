@@ -56,14 +56,12 @@ def join_group(
         return respond({"member_id": body.member_id, "error_code": error})
     answer = groups.submit(
         body.group_id,
-        partial(
-            _join,
-            Join.of(
-                body,
-                version=request.version,
-                client_id=shortened(request.client_id or ""),
-                client_host=client_host(request),
-            ),
+        join,
+        Join.of(
+            body,
+            version=request.version,
+            client_id=shortened(request.client_id or ""),
+            client_host=client_host(request),
         ),
         on_error=lambda error: respond({"error_code": error}),
         finish=respond,
@@ -98,10 +96,6 @@ def _own_bytes(shard: GroupShard, body: Any) -> int:
     member_id = body.member_id or group.static_members.get(instance or "", "")
     member = group.members.get(member_id)
     return 0 if member is None else sum(len(name) + len(data) for name, data in member.protocols)
-
-
-def _join(request: Join, shard: Any, token: Any, now: Any) -> Any:
-    return join(shard, request, token, now)
 
 
 def _respond(version: int, answer: dict[str, Any]) -> dict[str, Any]:

@@ -68,7 +68,9 @@ def _leave(
     respond = partial(_respond, version)
     return broker.groups.submit(
         group_id,
-        lambda shard, token, now: leave(shard, group_id, identities, token, now),
+        leave,
+        group_id,
+        identities,
         on_error=lambda error: respond(_failed(identities, error)),
         finish=respond,
     )

@@ -42,7 +42,7 @@ async def list_groups(broker: Broker, request: Request, body: Any) -> dict[str, 
 
     groups: list[dict[str, Any]] = []
     for index in broker.groups.partitions():
-        result = broker.groups.submit_to(
+        result = broker.groups.submit(
             index, operation, on_error=lambda error: {"error_code": error}
         )
         answer = await response_of(result)

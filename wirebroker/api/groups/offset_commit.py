@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from wirebroker.api.broker import Broker
     from wirebroker.base.clock import Steps
     from wirebroker.codecs.errors import ErrorCode
-    from wirebroker.coordinator.groups.shard.shard import GroupShard
-    from wirebroker.coordinator.outcome import Moment, Outcome, Token
     from wirebroker.request.request import Request
 
 FIRST_TOPIC_ID_VERSION = 10
@@ -60,7 +58,8 @@ def offset_commit(
 
     return broker.groups.submit(
         body.group_id,
-        partial(_commit, commit),
+        group_offsets.commit,
+        commit,
         on_error=lambda error: finish(_refused(valid, error)),
         finish=finish,
     )
@@ -79,16 +78,13 @@ async def _commit_in_parts(
     for part in chunked_commits(valid):
         result = broker.groups.submit(
             body.group_id,
-            partial(_commit, Commit(body, version, part)),
+            group_offsets.commit,
+            Commit(body, version, part),
             on_error=partial(_refused, part),
         )
         topics += (await response_of(result))["topics"]
         await next_turn()
     return await slices.run(_merge(refused, topics, by_id=by_id))
-
-
-def _commit(commit: Commit, shard: GroupShard, token: Token, now: Moment) -> Outcome:
-    return group_offsets.commit(shard, commit, token, now)
 
 
 def _refused(part: Valid, error: ErrorCode) -> dict[str, Any]:

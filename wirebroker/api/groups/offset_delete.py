@@ -5,7 +5,6 @@ Source: Kafka's KafkaApis.handleOffsetDeleteRequest, GroupCoordinatorService.del
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from wirebroker.api.groups.chunked_commit import chunked_commits
@@ -43,7 +42,9 @@ async def offset_delete(broker: Broker, request: Request, body: Any) -> Mapping[
         answer = await response_of(
             broker.groups.submit(
                 group_id,
-                partial(_delete, group_id, part),
+                _delete,
+                group_id,
+                part,
                 on_error=error_only,
             )
         )
@@ -59,7 +60,7 @@ async def offset_delete(broker: Broker, request: Request, body: Any) -> Mapping[
 
 
 def _delete(
-    group_id: str, part: Sequence[tuple[Any, ...]], shard: GroupShard, token: Token, _now: Moment
+    shard: GroupShard, group_id: str, part: Sequence[tuple[Any, ...]], token: Token, _now: Moment
 ) -> Outcome:
     return group_offsets.delete(shard, group_id, part, token)
 

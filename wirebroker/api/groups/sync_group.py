@@ -38,7 +38,8 @@ def sync_group(
         return error_only(ErrorCode.INVALID_GROUP_ID)
     answer = broker.groups.submit(
         body.group_id,
-        lambda shard, token, now: sync(shard, body, token, now),
+        sync,
+        body,
         on_error=error_only,
     )
     return cancelled_with_connection(request, answer)

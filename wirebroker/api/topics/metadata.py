@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from wirebroker.api.registry import handles_raw
 from wirebroker.api.topics.authorized_operations import ALL_ON_CLUSTER, ALL_ON_TOPIC, NOT_ASKED
 from wirebroker.base.clock import Slices
-from wirebroker.base.threads import Work, coding, in_thread
+from wirebroker.base.threads import LONGEST_ON_LOOP_BYTES, Work, coding, in_thread
 from wirebroker.codecs.acls import Resource
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
@@ -51,9 +51,6 @@ if TYPE_CHECKING:
 # Requests name topics by id from this version on.
 BY_ID_VERSION = 12
 
-# Longer requests are parsed in a thread.
-_LONGEST_AT_ONCE_BYTES = 64 << 10
-
 # Topics or partitions without slices: 500 uncached topics take 3 ms.
 _AT_ONCE = 500
 
@@ -69,7 +66,7 @@ _Element = TopicImage | TopicView
 )
 def metadata(broker: Broker, request: Request) -> Reply | Awaitable[Reply]:
     """Return metadata from the committed image."""
-    if len(request.frame) - request.position > _LONGEST_AT_ONCE_BYTES:
+    if len(request.frame) - request.position > LONGEST_ON_LOOP_BYTES:
         request.keep()
         return _serve_long(broker, request)
     body = parse_metadata(request.frame, request.position, request.version)

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from wirebroker.api.broker import Broker
     from wirebroker.codecs.errors import ErrorCode
-    from wirebroker.coordinator.outcome import Moment, Outcome, Token
-    from wirebroker.coordinator.transactions.shard import TransactionShard
     from wirebroker.request.request import Request
 
     Response = Mapping[str, Any]
@@ -45,11 +43,10 @@ def add_offsets_to_txn(
         body.transactional_id, body.producer_id, body.producer_epoch, frozenset({partition})
     )
 
-    def operation(shard: TransactionShard, token: Token, now: Moment) -> Outcome:
-        return transaction_partitions.add(shard, claim, TV_0, token, now)
-
     def on_error(error: ErrorCode) -> Response:
         error_code = error_for_version(error, version=version, fenced_from=_FIRST_FENCED_VERSION)
         return {"error_code": error_code}
 
-    return broker.transactions.submit(body.transactional_id, operation, on_error=on_error)
+    return broker.transactions.submit(
+        body.transactional_id, transaction_partitions.add, claim, TV_0, on_error=on_error
+    )

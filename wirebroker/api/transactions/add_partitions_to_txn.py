@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
     from wirebroker.api.broker import Broker
     from wirebroker.base.clock import Steps
-    from wirebroker.coordinator.outcome import Moment, Outcome, Token
-    from wirebroker.coordinator.transactions.shard import TransactionShard
     from wirebroker.request.request import Request
 
     Response = Mapping[str, Any]
@@ -125,12 +123,11 @@ async def _serve_batch(broker: Broker, body: Any) -> Response:
 def _add(
     broker: Broker, claim: Claim, client_version: int, respond: Callable[[ErrorCode], Response]
 ) -> Response | asyncio.Future[Response]:
-    def operation(shard: TransactionShard, token: Token, now: Moment) -> Outcome:
-        return transaction_partitions.add(shard, claim, client_version, token, now)
-
     return broker.transactions.submit(
         claim.transactional_id,
-        operation,
+        transaction_partitions.add,
+        claim,
+        client_version,
         on_error=respond,
         finish=lambda answer: respond(answer["error_code"]),
     )

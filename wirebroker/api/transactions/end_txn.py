@@ -9,7 +9,6 @@ Source: Kafka's KafkaApis.handleEndTxnRequest and TransactionCoordinator.
 from __future__ import annotations
 
 import contextlib
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from wirebroker.api.groups.group_errors import response_of
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
 
     from wirebroker.api.broker import Broker
-    from wirebroker.coordinator.outcome import Moment, Outcome, Token
-    from wirebroker.coordinator.transactions.shard import TransactionShard
     from wirebroker.request.request import Request
 
     Response = Mapping[str, Any]
@@ -65,10 +62,4 @@ def _serve(broker: Broker, version: int, end: End) -> Response | asyncio.Future[
     def on_error(error: ErrorCode) -> dict[str, Any]:
         return refusal(error_for_version(error, version=version, fenced_from=_FIRST_FENCED_VERSION))
 
-    return broker.transactions.submit(
-        end.transactional_id, partial(_operate, end), on_error=on_error
-    )
-
-
-def _operate(end: End, shard: TransactionShard, token: Token, now: Moment) -> Outcome:
-    return end_transaction(shard, end, token, now)
+    return broker.transactions.submit(end.transactional_id, end_transaction, end, on_error=on_error)

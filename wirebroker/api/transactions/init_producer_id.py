@@ -8,7 +8,6 @@ Source: Kafka's KafkaApis.handleInitProducerIdRequest and TransactionCoordinator
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from wirebroker.api.groups.group_errors import response_of
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
 
     from wirebroker.api.broker import Broker
-    from wirebroker.coordinator.outcome import Moment, Outcome, Token
-    from wirebroker.coordinator.transactions.shard import TransactionShard
     from wirebroker.request.request import Request
 
     Response = Mapping[str, Any]
@@ -74,12 +71,9 @@ def _serve(broker: Broker, version: int, body: Any) -> Response | asyncio.Future
         return refusal(error.code)
     return broker.transactions.submit(
         init.transactional_id,
-        partial(_operate, init),
+        init_producer_id,
+        init,
         on_error=lambda error: refusal(
             error_for_version(error, version=version, fenced_from=_FIRST_FENCED_VERSION)
         ),
     )
-
-
-def _operate(init: Init, shard: TransactionShard, token: Token, now: Moment) -> Outcome:
-    return init_producer_id(shard, init, token, now)

@@ -11,7 +11,6 @@ commitTransactionalOffsets.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from wirebroker.api.groups.chunked_commit import (
@@ -42,8 +41,6 @@ if TYPE_CHECKING:
 
     from wirebroker.api.broker import Broker
     from wirebroker.base.clock import Steps
-    from wirebroker.coordinator.groups.shard.shard import GroupShard
-    from wirebroker.coordinator.outcome import Moment, Outcome, Token
     from wirebroker.replica.partition import Partition
     from wirebroker.request.request import Request
     from wirebroker.storage.log.producers.verification import VerificationGuard
@@ -164,7 +161,8 @@ class _TxnOffsetCommit:
             return self._commit_in_parts(guard)
         return self._broker.groups.submit(
             self._body.group_id,
-            partial(_operate, TxnCommit(self._body, self._version, self._valid)),
+            group_txn_offsets.commit,
+            TxnCommit(self._body, self._version, self._valid),
             on_error=lambda error: in_one_go(self._failed(error)),
             finish=lambda answer: in_one_go(self._merged(answer["topics"])),
             guard=guard,
@@ -179,7 +177,8 @@ class _TxnOffsetCommit:
         for part in chunked_commits(self._valid):
             answer = self._broker.groups.submit(
                 self._body.group_id,
-                partial(_operate, TxnCommit(self._body, self._version, part)),
+                group_txn_offsets.commit,
+                TxnCommit(self._body, self._version, part),
                 on_error=lambda error: {"refused": error},
                 guard=guard,
             )
@@ -207,10 +206,6 @@ class _TxnOffsetCommit:
     def _merged(self, stored: Topics) -> Steps[Response]:
         key = "topic_id" if self._by_id else "name"
         return {"topics": (yield from merged(self._refused, stored, key))}
-
-
-def _operate(commit: TxnCommit, shard: GroupShard, token: Token, now: Moment) -> Outcome:
-    return group_txn_offsets.commit(shard, commit, token, now)
 
 
 def _support(version: int) -> Support:

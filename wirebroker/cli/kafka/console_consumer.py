@@ -32,14 +32,8 @@ from wirebroker.client.errors import ClientError
 from wirebroker.client.groups.group_consuming import GroupReader
 from wirebroker.client.groups.group_membership import GroupMembership
 from wirebroker.client.records.consuming import PartitionsReader
-from wirebroker.client.topics.leaders import (
-    EARLIEST,
-    LATEST,
-    TopicPartition,
-    clamped,
-    offsets_at,
-    partitions_of,
-)
+from wirebroker.client.topics.leaders import TopicPartition, clamped, offsets_at, partitions_of
+from wirebroker.codecs.special_offsets import EARLIEST, LATEST
 
 if TYPE_CHECKING:
     from pathlib import Path

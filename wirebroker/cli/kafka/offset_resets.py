@@ -11,14 +11,8 @@ import click
 
 from wirebroker.client.errors import ClientError
 from wirebroker.client.groups.groups import committed_of
-from wirebroker.client.topics.leaders import (
-    EARLIEST,
-    LATEST,
-    TopicPartition,
-    clamped,
-    offsets_at,
-    partitions_of,
-)
+from wirebroker.client.topics.leaders import TopicPartition, clamped, offsets_at, partitions_of
+from wirebroker.codecs.special_offsets import EARLIEST, LATEST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,9 +15,10 @@ from wirebroker.cli.plumbing.running import ClusterFlags, cluster_flags, run_ver
 from wirebroker.client.records.consuming import PartitionsReader
 from wirebroker.client.records.load import LoadPlan, LoadWriter
 from wirebroker.client.records.load_meter import LoadMeter
-from wirebroker.client.topics.leaders import EARLIEST, LATEST, offsets_at, partitions_of
+from wirebroker.client.topics.leaders import offsets_at, partitions_of
 from wirebroker.client.topics.topics import create_topics, delete_topics
 from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.special_offsets import EARLIEST, LATEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,7 +13,8 @@ from wirebroker.cli.plumbing.running import ClusterFlags, cluster_flags, run_ver
 from wirebroker.client.groups.group_consuming import GroupReader
 from wirebroker.client.groups.group_membership import GroupMembership
 from wirebroker.client.records.consuming import PartitionsReader
-from wirebroker.client.topics.leaders import EARLIEST, LATEST, clamped, offsets_at, partitions_of
+from wirebroker.client.topics.leaders import clamped, offsets_at, partitions_of
+from wirebroker.codecs.special_offsets import EARLIEST, LATEST
 
 if TYPE_CHECKING:
     from typing import Unpack

@@ -27,7 +27,8 @@ from wirebroker.client.groups.groups import (
     list_groups,
     progress_of,
 )
-from wirebroker.client.topics.leaders import EARLIEST, LATEST, clamped, offsets_at, partitions_of
+from wirebroker.client.topics.leaders import clamped, offsets_at, partitions_of
+from wirebroker.codecs.special_offsets import EARLIEST, LATEST
 
 if TYPE_CHECKING:
     from typing import Unpack

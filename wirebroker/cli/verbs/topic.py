@@ -26,8 +26,6 @@ from wirebroker.cli.plumbing.running import (
 from wirebroker.client.checks.dry_runs import check_deletable_records, check_deletable_topics
 from wirebroker.client.configs.configs import TOPIC, alter_configs, configs_of
 from wirebroker.client.topics.leaders import (
-    EARLIEST,
-    LATEST,
     TopicPartition,
     delete_records,
     offsets_at,
@@ -36,6 +34,7 @@ from wirebroker.client.topics.leaders import (
 from wirebroker.client.topics.topic_lookup import find_topics
 from wirebroker.client.topics.topics import add_partitions, create_topics, delete_topics
 from wirebroker.codecs.primitives import uuid_text
+from wirebroker.codecs.special_offsets import EARLIEST, LATEST
 
 if TYPE_CHECKING:
     from typing import Unpack

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from wirebroker.client.errors import ClientError, UnservedError, check, did_you_mean
 from wirebroker.client.groups.consumer_protocol import assignment_of
-from wirebroker.client.topics.leaders import LATEST, TopicPartition, offsets_at
+from wirebroker.client.topics.leaders import TopicPartition, offsets_at
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.special_offsets import LATEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -12,15 +12,12 @@ from wirebroker.client.errors import PASSING, check
 from wirebroker.client.topics.topic_lookup import find_topics
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.special_offsets import EARLIEST, LATEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from wirebroker.client.kafka_client import KafkaClient
-
-# Special timestamps of ListOffsets.
-LATEST: Final = -1
-EARLIEST: Final = -2
 
 _NO_OFFSET: Final = -1
 # A leader may learn of a new topic later than the broker that returned metadata.

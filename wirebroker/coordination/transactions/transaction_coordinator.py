@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from wirebroker.base.clock import Slices
 from wirebroker.codecs.errors import ErrorCode, KafkaError
@@ -21,7 +21,6 @@ from wirebroker.coordinator.transactions import expiry as transaction_expiry
 from wirebroker.coordinator.transactions.shard import TransactionShard
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Callable
 
     from wirebroker.base.clock import Clock
@@ -29,12 +28,10 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.outcome import Moment, Outcome, Token
     from wirebroker.coordinator.transactions.settings import TransactionSettings
     from wirebroker.engine.engine import Engine
-    from wirebroker.engine.waiter import Response
     from wirebroker.quorum.channel.controller_channel import ControllerChannel
     from wirebroker.quorum.channel.producer_id_supply import ProducerIdSupply
     from wirebroker.quorum.image.metadata_follower import MetadataFollower
     from wirebroker.replica.replica_manager import ReplicaManager
-    from wirebroker.storage.log.producers.verification import VerificationGuard
 
     TransactionOperation = Callable[[TransactionShard, Token, Moment], Outcome]
 
@@ -112,19 +109,11 @@ class TransactionCoordinator(CoordinatorService[TransactionShard]):
 
     # -- requests ----------------------------------------------------------------------------
 
-    def submit(
-        self,
-        name: str,
-        operation: TransactionOperation,
-        *,
-        on_error: Callable[[ErrorCode], Response],
-        finish: Callable[[dict[str, Any]], Response] | None = None,
-        guard: VerificationGuard | None = None,
-    ) -> Response | asyncio.Future[Response]:
-        """Run an operation on the shard of a transactional id, which must not be empty."""
-        if not name:
-            return on_error(ErrorCode.INVALID_REQUEST)
-        return super().submit(name, operation, on_error=on_error, finish=finish, guard=guard)
+    def _engine_of(self, target: str | int) -> Engine[TransactionShard]:
+        """Return the engine; a transactional id must not be empty."""
+        if target == "":
+            raise KafkaError(ErrorCode.INVALID_REQUEST)
+        return super()._engine_of(target)
 
     def shard_of(self, transactional_id: str) -> TransactionShard:
         """Return the shard of a transactional id, for reading.
@@ -133,9 +122,7 @@ class TransactionCoordinator(CoordinatorService[TransactionShard]):
             KafkaError: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE;
                 INVALID_REQUEST for an empty id.
         """
-        if not transactional_id:
-            raise KafkaError(ErrorCode.INVALID_REQUEST)
-        return self._partitions.at(self.partition_for(transactional_id)).machine
+        return self._engine_of(transactional_id).machine
 
     def shards(self) -> list[TransactionShard]:
         """Return all shards, for reading.

@@ -28,10 +28,8 @@ if TYPE_CHECKING:
     from wirebroker.config import Config
     from wirebroker.coordination.transactions.remote_verification import RemoteVerification
     from wirebroker.coordination.transactions.transaction_coordinator import TransactionCoordinator
-    from wirebroker.coordinator.outcome import Moment, Outcome, Token
     from wirebroker.coordinator.transactions.metadata import TopicPartition
     from wirebroker.coordinator.transactions.partitions import Claim
-    from wirebroker.coordinator.transactions.shard import TransactionShard
 
     # The error of each partition of a claim; NONE if it is allowed.
     Verdict = Mapping[TopicPartition, ErrorCode]
@@ -107,16 +105,14 @@ class TransactionVerifier:
         return {partition: _client_error(error, support) for partition, error in errors.items()}
 
     def _add(self, claim: Claim) -> Verdict | asyncio.Future[Verdict]:
-
-        def operation(shard: TransactionShard, token: Token, now: Moment) -> Outcome:
-            return transaction_partitions.add(shard, claim, EPOCH_BUMP, token, now)
-
         def verdict(error: ErrorCode) -> dict[Any, Any]:
             return dict.fromkeys(claim.partitions, _client_error(error, Support.ADD_PARTITION))
 
         answer = self._transactions.submit(
             claim.transactional_id,
-            operation,
+            transaction_partitions.add,
+            claim,
+            EPOCH_BUMP,
             on_error=verdict,
             finish=lambda response: verdict(response["error_code"]),
         )

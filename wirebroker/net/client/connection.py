@@ -19,7 +19,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
-from wirebroker.base.threads import coding, in_thread
+from wirebroker.base.threads import LONGEST_ON_LOOP_BYTES, coding, in_thread
 from wirebroker.codecs.client_frames import request_header
 from wirebroker.codecs.errors import KafkaError, MalformedFrameError
 from wirebroker.codecs.messages import decode_response, encode_request, response_message
@@ -47,8 +47,6 @@ if TYPE_CHECKING:
 
 Body: TypeAlias = "Mapping[str, Any] | Struct | Callable[[int], Mapping[str, Any] | Struct]"
 
-# Longer responses are decoded in a thread, unless they are mostly records (see net/dispatch.py).
-_DECODED_HERE_BYTES: Final = 64 << 10
 _CLOSING_S: Final = 1.0
 
 
@@ -218,7 +216,7 @@ class PeerConnection:
         data = encode_request(key, version, value)
         answer = await self.exchange(key, version, data, timeout_s=timeout_s)
         try:
-            if len(answer) <= _DECODED_HERE_BYTES or response_message(key).has_records:
+            if len(answer) <= LONGEST_ON_LOOP_BYTES or response_message(key).has_records:
                 return decode_response(key, version, answer, keep_views=True)
             return await in_thread(coding(len(answer)), decode_response, key, version, answer)
         except MalformedFrameError as error:

@@ -11,8 +11,10 @@ listener has its own line unless it is the only one and clients connect to its b
 
 from __future__ import annotations
 
-from ipaddress import IPv6Address, ip_address
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, NamedTuple
+
+from wirebroker.base.addresses import is_loopback
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -98,14 +100,6 @@ def shown_address(host: str, port: int) -> str:
 def is_everywhere(host: str) -> bool:
     """Return whether a numeric address means all interfaces."""
     return ip_address(host).is_unspecified
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether only this machine can reach a numeric address."""
-    address = ip_address(host)
-    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
-        address = address.ipv4_mapped
-    return address.is_loopback
 
 
 def _place(listener: BoundListener) -> str:

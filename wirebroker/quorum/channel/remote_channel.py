@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.base.clock import Slices
-from wirebroker.base.threads import Work, coding, in_thread
+from wirebroker.base.threads import LONGEST_ON_LOOP_BYTES, Work, coding, in_thread
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.client_frames import parse_response_header, request_header
 from wirebroker.codecs.envelope import encode_host, encode_principal
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 # Kafka's request.timeout.ms; an election takes less.
 TIMEOUT_S: Final = 30.0
-# Larger bodies are encoded and decoded in a thread, as in net/dispatch.py.
-_LONGEST_ON_LOOP_BYTES: Final = 64 << 10
 # Any number: the inner request is alone in its envelope.
 _CORRELATION_ID: Final = 0
 
@@ -111,7 +109,7 @@ async def _encoded(key: ApiKey, version: int, body: Any) -> bytes:
 async def _decoded(key: ApiKey, version: int, data: bytes | None) -> dict[str, Any]:
     try:
         _, position = parse_response_header(key, version, data or b"")
-        if len(data or b"") <= _LONGEST_ON_LOOP_BYTES:
+        if len(data or b"") <= LONGEST_ON_LOOP_BYTES:
             return _fields(key, version, data or b"", position)
         assert data is not None
         return await in_thread(coding(len(data)), _fields, key, version, data, position)

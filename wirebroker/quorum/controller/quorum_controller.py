@@ -1,7 +1,7 @@
 """The active controller of a one-voter quorum: its log, state machine and engine.
 
 Operations see what is appended; everything else sees what is committed and published. A response
-waits until its records are on disk and published (stepped_engine.py, controller_log.py).
+waits until its records are on disk and published (engine.py, controller_log.py).
 
 Source: Kafka's QuorumController, for a quorum of one voter (KIP-500).
 """
@@ -40,7 +40,7 @@ from wirebroker.coordinator.controller.image.image_builder import ImageBuilder
 from wirebroker.coordinator.controller.requests.operations import refusal
 from wirebroker.coordinator.operation import ControllerResult
 from wirebroker.engine.committed_responses import ResponseErrors
-from wirebroker.engine.stepped_engine import SteppedEngine
+from wirebroker.engine.engine import Engine
 from wirebroker.engine.waiter import AwaitedResponse
 from wirebroker.quorum.controller.controller_log import ControllerLog
 from wirebroker.quorum.controller.metadata_fetch import MetadataFetches
@@ -124,7 +124,7 @@ class QuorumController:
         self._clock = clock
         self._fencing: set[asyncio.Task[None]] = set()
         machine = ControllerMachine(rules, self.log.lead(image), self.log.encode)
-        self._engine = SteppedEngine(
+        self._engine = Engine(
             machine, self.log, clock, errors=_ERRORS, on_effect=self._begin_fencing
         )
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.authorization.acl_updates import unserved_protection
+from wirebroker.base.addresses import is_loopback
 from wirebroker.base.clock import pause
 from wirebroker.codecs.errors import KafkaError, MalformedFrameError
 from wirebroker.config import StartError
@@ -333,8 +333,8 @@ class JoinedQuorum:
         for endpoint in advertised:
             if (
                 endpoint.name in needed
-                and _is_loopback(endpoint.host)
-                and not _is_loopback(self._local_host)
+                and is_loopback(endpoint.host)
+                and not is_loopback(self._local_host)
             ):
                 raise StartError(
                     f"{endpoint.name} would be registered as {endpoint.host}, which only "
@@ -412,10 +412,3 @@ class JoinedQuorum:
             registration_s=registration_s,
             duplicate_s=0.0 if self._has_chosen_id else registration_s,
         )
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -9,14 +9,9 @@ from typing import TYPE_CHECKING, Final
 from wirebroker.base.clock import pause
 from wirebroker.client.errors import ClientError
 from wirebroker.client.records.consuming import PartitionsReader
-from wirebroker.client.topics.leaders import (
-    EARLIEST,
-    LATEST,
-    TopicPartition,
-    offsets_at,
-    partitions_of,
-)
+from wirebroker.client.topics.leaders import TopicPartition, offsets_at, partitions_of
 from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.special_offsets import EARLIEST, LATEST
 from wirebroker.testing.clients.topic_record import TopicRecord
 
 if TYPE_CHECKING:

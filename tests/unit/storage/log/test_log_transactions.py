@@ -265,7 +265,7 @@ def test_damaged_index_is_rewritten_durably_in_one_step(
                 raise OSError(28, "the start dies here")
         write_file(self, target, content, sync=sync)
 
-    monkeypatch.setattr(Files, "write_whole", watched)
+    monkeypatch.setattr(Files, "write_file", watched)
     recovery_point = log.recovery_point if is_flushed else 0
     with pytest.raises(OSError, match="the start dies here"):
         open_log(recovery_point=recovery_point)

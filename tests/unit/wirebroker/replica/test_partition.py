@@ -294,7 +294,7 @@ async def test_large_append_after_a_start_hides_no_epoch(kit, monkeypatch):
         readers.append(threading.current_thread())
         return read_file(files, path)
 
-    monkeypatch.setattr(FailingFiles, "read_whole", noting)
+    monkeypatch.setattr(FailingFiles, "read_file", noting)
     assert (await kit.append_in_turn(large())) == 1
     assert readers == [threading.main_thread()]
     assert kit.partition.end_offset_for_epoch(3) == (3, 1)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from wirebroker.codecs.special_offsets import EARLIEST, LATEST
 from wirebroker.segments.errors import OptionError
-from wirebroker.segments.options import EARLIEST, LATEST, Limit, parse_columns, parse_options
+from wirebroker.segments.options import Limit, parse_columns, parse_options
 from wirebroker.segments.row_schema import check_types, column_names, schema_text
 
 GIVEN = {"path": "/data", "subscribe": "orders"}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from wirebroker.base.addresses import is_loopback
 from wirebroker.config.listeners.listeners import Address
 from wirebroker.net.listeners.ready_lines import (
     BoundListener,
-    is_loopback,
     open_warning,
     ready_lines,
 )

@@ -15,7 +15,7 @@ from wirebroker.base.clock import Slices, next_turn
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.outcome import Answer, Outcome, Timers
 from wirebroker.engine.committed_responses import ResponseErrors
-from wirebroker.engine.stepped_engine import SteppedEngine
+from wirebroker.engine.engine import Engine
 from wirebroker.engine.waiter import AwaitedResponse
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ class ListMachine:
     def __init__(self) -> None:
         self.timers = Timers()
         self.taken: list[Any] = []
+        self.timers_write = False
 
     def apply(self, records: Any, producer_id: int) -> None:
         del producer_id
@@ -79,7 +80,7 @@ class ListMachine:
 
     def on_timer(self, event: Any, now: Any) -> Any:
         del now
-        return Outcome(effects=[event])
+        return Outcome([event]) if self.timers_write else Outcome(effects=[event])
 
     def on_loaded(self, now: Any) -> Any:
         raise AssertionError(now)
@@ -97,7 +98,7 @@ class World:
         self.machine = ListMachine()
         self.effects: list[Any] = []
         log: Any = self.log
-        self.engine = SteppedEngine(
+        self.engine = Engine(
             self.machine,
             log,
             HandClock(),
@@ -259,3 +260,31 @@ async def test_timers_set_by_operations_fire(world: World) -> None:
     while not world.effects:
         await next_turn()
     assert world.effects == ["an effect"]
+
+
+async def test_timer_that_writes_waits_for_the_running_operation(world: World) -> None:
+    world.machine.timers_write = True
+    await world.ask(None)
+    running = world.start("a", steps=20)
+    await turns(5)
+    assert world.begun == [None, "a"]
+    world.machine.timers.set("key", 0, "by a timer")
+    await world.engine.catch_up()
+    assert world.log.records == ["a", "by a timer"]
+    world.log.commit(2)
+    assert await running == []
+
+
+async def test_timer_is_run_after_an_operation_that_fails(world: World) -> None:
+    world.machine.timers_write = True
+    world.machine.timers.set("key", 0, "by a timer")
+
+    def refuse(*_: Any) -> Any:
+        yield
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
+
+    with pytest.raises(KafkaError):
+        await world.engine.run_in_steps(refuse, AwaitedResponse())
+    while not world.log.records:
+        await next_turn()
+    assert world.machine.taken == ["by a timer"]

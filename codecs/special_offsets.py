@@ -1,0 +1,15 @@
+"""The timestamps of ListOffsets that ask for a special offset instead of a time.
+
+Source: Kafka's ListOffsetsRequest, OffsetSpec.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+MAX_TIMESTAMP: Final = -3
+EARLIEST_LOCAL: Final = -4
+LATEST_TIERED: Final = -5
+EARLIEST_PENDING_UPLOAD: Final = -6
