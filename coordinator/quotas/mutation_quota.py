@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.quotas.quota_entity import CONTROLLER_MUTATION_RATE
+from wirebroker.coordinator.quotas.sampled_rate import LONGEST_DELAY_MS
 from wirebroker.coordinator.quotas.shared_meters import SharedMeters
-from wirebroker.coordinator.quotas.token_bucket import TokenBucket
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -100,3 +100,42 @@ class MutationQuotas:
         if bucket_and_limit is None:
             return free_of_charge()
         return MutationCharge(*bucket_and_limit, now_ms=now_ms, strict=version >= strict_from)
+
+
+# A bucket of tokens for changes of the cluster
+
+
+class TokenBucket:
+    """The tokens of one owner. Times are milliseconds on a monotonic clock.
+
+    Attributes:
+        last_ms: Time of the last use.
+    """
+
+    __slots__ = ("_burst_s", "_tokens", "last_ms")
+
+    def __init__(self, *, burst_s: float) -> None:
+        self._burst_s = burst_s
+        self._tokens = float("inf")
+        self.last_ms = 0.0
+
+    def tokens(self, rate: float, now_ms: float) -> float:
+        """Return the number of tokens at a rate per second; negative: owed."""
+        capacity = self._burst_s * rate
+        grown = self._tokens + rate * (now_ms - self.last_ms) / 1000
+        self._tokens = min(capacity, grown)
+        self.last_ms = now_ms
+        return self._tokens
+
+    def take(self, count: float, rate: float, now_ms: float) -> None:
+        """Take tokens, even if too few are left."""
+        self._tokens = self.tokens(rate, now_ms) - count
+
+    def delay_ms(self, rate: float, now_ms: float) -> int:
+        """Return the time until no tokens are owed, at most LONGEST_DELAY_MS."""
+        tokens = self.tokens(rate, now_ms)
+        if not tokens < 0:
+            return 0
+        if rate <= 0:  # from stored records; never paid back
+            return LONGEST_DELAY_MS
+        return round(min(-tokens / rate * 1000, LONGEST_DELAY_MS))

@@ -24,7 +24,7 @@ from tests.support.protocol.raw_client import BlockingClient
 from tests.support.tools.ports import free_port
 from tests.support.tools.waiting import PATIENCE_S
 from wirebroker.cli.table import SCRIPTS
-from wirebroker.cli.unserved_scripts import UNSERVED
+from wirebroker.cli.verb_group import UNSERVED
 from wirebroker.codecs.api_keys import ApiKey
 
 

@@ -28,7 +28,7 @@ from tests.simulation.worlds.traces import traces_of_processes
 from tests.simulation.worlds.transaction_world import TransactionWorld
 from wirebroker.api.data import partition_reads
 from wirebroker.coordinator.groups.classic.classic_group import ClassicGroup
-from wirebroker.coordinator.groups.shard.pending_offsets import PendingOffsets
+from wirebroker.coordinator.groups.shard.group_offsets import PendingOffsets
 from wirebroker.coordinator.transactions import end as transaction_end
 
 SECONDS = 5

@@ -16,7 +16,6 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from wirebroker.broker.bound_sockets import endpoint_of
-from wirebroker.broker.enforced_quotas import enforce
 from wirebroker.config.listeners.listeners import ListenerConfig, listeners_of
 from wirebroker.coordinator.controller.security.token_control import SECRET_KEY
 from wirebroker.net.connection_table import ConnectionTable
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from wirebroker.base.metrics import Metrics
     from wirebroker.config import Config
     from wirebroker.coordinator.controller.image.cluster_image import Endpoint
+    from wirebroker.coordinator.quotas.quota_entity import ClientQuotas
     from wirebroker.net.dispatch import Dispatcher
 
 
@@ -204,3 +204,20 @@ class Listeners:
 
 def _use_listener_addresses(listeners: Iterable[ListenerConfig]) -> frozenset[str]:
     return frozenset(listener.name for listener in listeners if listener.advertised is None)
+
+
+# Enforcement of quotas for requests and connections
+
+
+def enforce(broker: Broker, dispatcher: Dispatcher, table: ConnectionTable) -> None:
+    """Apply the current and later quotas to requests and connections."""
+
+    def use(quotas: ClientQuotas) -> None:
+        dispatcher.quotas = broker.quotas if broker.quotas.has_quotas else None
+        table.quotas.use_rates(quotas)
+
+    rates = broker.quotas.by_name()
+    table.metrics.throttle_ms = lambda: {name: quota.throttled_ms for name, quota in rates.items()}
+    table.metrics.throttled = lambda: {name: quota.throttled_count for name, quota in rates.items()}
+    broker.quota_users.append(use)
+    broker.use_quotas(broker.metadata.image.client_quotas)

@@ -17,7 +17,6 @@ from wirebroker.codecs.errors import KafkaError
 from wirebroker.codecs.records.batch import read_batch_header
 from wirebroker.codecs.records.layout import HEADER_BYTES
 from wirebroker.shadow.audit import Audit
-from wirebroker.shadow.waits import Waits
 
 if TYPE_CHECKING:
     from wirebroker.base.clock import Clock
@@ -250,3 +249,43 @@ def _is_same(own_header: BatchHeader, source_header: BatchHeader) -> bool:
         or own_header.attributes != source_header.attributes
     )
     return is_compacted or own_header.crc == source_header.crc
+
+
+# How long a partition has made no progress, and why
+
+
+class Waits:
+    """The wait for one partition.
+
+    Attributes:
+        reason: A sentence; "" without a wait.
+    """
+
+    __slots__ = ("_has_logged", "_since", "reason")
+
+    def __init__(self) -> None:
+        self.reason = ""
+        self._since: float | None = None
+        self._has_logged = False
+
+    def begin(self, reason: str, now: float) -> None:
+        """Note missing progress; the time counts from the first note."""
+        self.reason = reason
+        if self._since is None:
+            self._since = now
+
+    def end(self) -> None:
+        """Note progress."""
+        self.reason = ""
+        self._since = None
+        self._has_logged = False
+
+    def have_lasted_since(self, monotonic_s: float) -> bool:
+        """Return whether there was no progress since a moment, in monotonic seconds."""
+        return self._since is not None and self._since <= monotonic_s
+
+    def should_log(self) -> bool:
+        """Return True once for each wait, to log its reason."""
+        is_new = not self._has_logged
+        self._has_logged = True
+        return is_new

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.base.clock import SystemClock
+from wirebroker.base.patterns import compile_pattern
+from wirebroker.base.text import counted
+from wirebroker.client.errors import ClientError
+from wirebroker.codecs.errors import KafkaError
 from wirebroker.config.rows.releases import RELEASE_VERSION
 from wirebroker.config.sources.sources import load_config
+from wirebroker.shadow.copied_partition import DONE, FOLLOWED
 from wirebroker.shadow.copy_directory import CopyDirectory
 from wirebroker.shadow.source import Source
 from wirebroker.shadow.source_copier import SourceCopier
 from wirebroker.storage.files import Files
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 
     from wirebroker.client.kafka_client import KafkaClient
+    from wirebroker.shadow.copied_partition import CopiedPartition
 
 # Open segments; others are opened when needed.
 _OPEN_FILES: Final = 256
@@ -53,3 +59,87 @@ async def shadowed(
         yield SourceCopier(source, directory, clock=clock, is_once=is_once, cluster_id=cluster_id)
     finally:
         await directory.close()
+
+
+# The choice of topics to copy
+
+
+def topic_filter(patterns: Sequence[str]) -> Callable[[str, bool], bool]:
+    """Return a function of a topic's name, and whether it is internal, that selects topics.
+
+    Args:
+        patterns: Regular expressions of whole names; an internal topic needs its exact name.
+
+    Raises:
+        ClientError: A pattern is invalid.
+    """
+    try:
+        compiled = [compile_pattern(pattern) for pattern in patterns]
+    except KafkaError as error:
+        raise ClientError(f"{' '.join(patterns)} is not a regular expression: {error}") from None
+
+    def is_wanted(name: str, is_internal: bool) -> bool:
+        if is_internal or name.startswith("__"):
+            return name in patterns
+        return any(pattern.fullmatch(name) for pattern in compiled)
+
+    return is_wanted
+
+
+# The final report of a shadow: a row for each partition, and remarks about faults
+
+# Columns of the printed table.
+COLUMNS: Final = (
+    "topic",
+    "partition",
+    "log_start_offset",
+    "log_end_offset",
+    "high_watermark",
+    "copied_records",
+    "copied_bytes",
+    "gap_count",
+    "fault_count",
+)
+
+
+def summary(partitions: Iterable[CopiedPartition], *, cluster_id: str) -> dict[str, Any]:
+    """Return the report as JSON."""
+    rows = [
+        partition.report()
+        for partition in sorted(partitions, key=lambda partition: partition.place)
+    ]
+    return {
+        "cluster_id": cluster_id,
+        "partitions": rows,
+        "copied_records": sum(row["copied_records"] for row in rows),
+        "copied_bytes": sum(row["copied_bytes"] for row in rows),
+        "gap_count": sum(row["gap_count"] for row in rows),
+        "fault_count": sum(row["fault_count"] for row in rows),
+        "ended_count": sum(not _is_fine(row["state"]) for row in rows),
+    }
+
+
+def remarks(report: dict[str, Any]) -> Iterator[str]:
+    """Yield sentences about gaps, faults and totals."""
+    for row in report["partitions"]:
+        partition = f"{row['topic']}-{row['partition']}"
+        if not _is_fine(row["state"]):
+            yield f"{partition} stopped: {row['state']}"
+        for first, end in row["gaps"]:
+            yield f"{partition}: no records from {first} to {end - 1}"
+        for fault in row["faults"]:
+            yield f"{partition}: {fault}"
+    yield (
+        f"{counted(report['copied_records'], 'record')},"
+        f" {counted(report['copied_bytes'], 'byte')} copied;"
+        f" {counted(report['gap_count'], 'gap')}, {counted(report['fault_count'], 'fault')}"
+    )
+
+
+def is_fine(report: dict[str, Any]) -> bool:
+    """Return whether everything was copied without faults; gaps do not count."""
+    return not report["fault_count"] and not report["ended_count"]
+
+
+def _is_fine(state: str) -> bool:
+    return state in {FOLLOWED, DONE}

@@ -20,7 +20,7 @@ from wirebroker.pipelines.delivery.positions import end_offsets
 from wirebroker.pipelines.job.errors import JobFileError
 from wirebroker.pipelines.job.job_file import RECREATED_TOPIC, setting
 from wirebroker.pipelines.rows.placed_batches import PlacingTask
-from wirebroker.pipelines.rows.placed_rows import COLUMNS
+from wirebroker.pipelines.rows.placed_rows import COLUMNS, PlacedRow, partition_of
 from wirebroker.pipelines.rows.typed_rows import parse_schema
 from wirebroker.pipelines.run.pipeline import Pipeline
 from wirebroker.pipelines.source.source_table import (
@@ -32,16 +32,17 @@ from wirebroker.pipelines.source.source_table import (
 from wirebroker.pipelines.windows.late_rows import set_late_watermark, too_late
 from wirebroker.pipelines.windows.parsed_values import with_row
 from wirebroker.pipelines.windows.sql_columns import quoted
-from wirebroker.pipelines.windows.window_rows import WindowPlacer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
+    import pyarrow
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming import StreamingQuery
 
     from wirebroker.pipelines.delivery.delivery import Target
     from wirebroker.pipelines.job.job_folder import BatchPlan
+
 
 _OWN: Final = ("window_start", "window_end")
 _COUNTS: Final = "rows"
@@ -233,3 +234,25 @@ class Windows(Pipeline[WindowsJob]):
         key = windows[quoted(job.key)].cast("string")
         joined = windows.join(side, key == side["_key"], "left")
         return joined.select(*(windows[quoted(name)] for name in windows.columns), f"{_ROW}.*")
+
+
+# Conversion of closed windows to placed rows
+
+
+class WindowPlacer:
+    """Placer for the windows of one batch."""
+
+    def __init__(self, topic: str, plan: BatchPlan) -> None:
+        self._topic = topic
+        self._plan = plan
+
+    def rows(self, batch: pyarrow.RecordBatch) -> Iterator[PlacedRow]:
+        """Return the rows of an Arrow batch with key, value and timestamp (a window's end)."""
+        columns = (batch.column(name).to_pylist() for name in ("key", "value", "timestamp"))
+        for key, value, timestamp in zip(*columns, strict=True):
+            partition = partition_of(key, value, "", self._plan.partitions)
+            # Ordered by end.
+            yield PlacedRow(
+                *(partition, "", timestamp, 0, self._topic, partition),
+                *(key, value, timestamp, []),
+            )

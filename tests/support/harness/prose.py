@@ -1,9 +1,9 @@
-"""Find wording that a stranger stumbles over, in documentation, docstrings, comments and messages.
+"""Find unusual wording in documentation, docstrings, comments and messages.
 
     python -m tests.support.harness.prose [FILE...]      by default all files of the project
 
-Each pattern has a plain alternative. Code in Markdown (fenced or in backticks) is skipped, and so
-are generated files.
+Each pattern has a plain alternative. Code in Markdown (fenced or in backticks), link targets and
+generated files are skipped.
 """
 
 from __future__ import annotations
@@ -22,33 +22,40 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 _START: Final = r"(?:^|[.:;] )"
+# `a key of its own`, but not `the cost of our own code`.
+_OF_OWN: Final = (
+    r"\bof (one's|its|their|our) own\b"
+    r"(?!\s(?!(?:and|as|at|by|for|from|in|is|on|or|so|that|to|which|with)\b)\w)"
+)
 # Pattern -> what to write.
 ADVICE: Final[dict[str, str]] = {
     r"\banew\b": "again",
-    r"\bmend(s|ed|ing)?\b": "fix, repair",
+    r"\bmend(s|ed|ing)?\b(?!:)": "fix, repair",
     r"\b(whom|whoever|whomever)\b": "name the actor",
     r"\b(he|him|his|himself)\b": "it; or name the person's role",
-    r"\b(is|are|was|were|be|been) told\b|\btold of\b": "receives, is notified of",
-    r"\bwho (asks|waits|may|wants|needs|resigns)\b": "name the actor: the client, the request",
+    r"\b(is|are|was|were|be|been) told\b(?! apart)|\btold of\b": "receives, is notified of",
+    r"(?<!users )(?<!alice, )\bwho (asks|waits|may|wants|needs|resigns)\b": "name the actor",
     _START + r"What (is|was|has|are|were) (?![^.]*\?)": "begin with the subject",
-    r"\bof (one's|its|their|our) own\b": "its own …, a separate …",
+    _OF_OWN: "its own …, a separate …",
     r"\bof (Kafka|Spark|Apache|Java|librdkafka)'s\b(?!\s\w)": "Kafka's …",
     r"\bof (ours|theirs)\b": "our …, the other's …",
     r"\bmidst\b": "middle, during",
     r"\bfor ever\b": "forever",
-    r"\b(any|no) more\b(?! than| \w+s\b)": "no longer",
+    r"\bany more\b(?! than| \w+s\b)|(?<!there )\b(is|are|was|were) no more\b(?! \w)": "no longer",
     r"\b(stands?|stood) (there|in|for)\b": "is in, means",
     _START + r"Have (those|them|it) \w+": "imperative: Delete the …",
-    r"\b(nobody|somebody)\b": "no client, a client, none",
+    r"(?<!salts\sfor\s)\b(nobody|somebody)\b": "no client, a client, none",
     r"\bgo(es)? by\b": "use, pass",
-    r"(?<!there )\b(is|are) none\b": "is not a …",
+    r"(?<!there )\b(is|are) (?-i:none)\b": "is not a …",
 }
 _PATTERN: Final = re.compile(
-    "|".join(f"(?P<p{number}>{pattern})" for number, pattern in enumerate(ADVICE)), re.MULTILINE
+    "|".join(f"(?P<p{number}>{pattern})" for number, pattern in enumerate(ADVICE)),
+    re.MULTILINE | re.IGNORECASE,
 )
 _GENERATED: Final = ("codecs/generated/", "codecs/schemas/")
 _FENCED: Final = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 _CODE: Final = re.compile(r"`[^`]*`")
+_LINK_TARGET: Final = re.compile(r"\]\([^)\s]*\)")
 
 
 class Hit(NamedTuple):
@@ -76,7 +83,8 @@ def texts_of(path: Path) -> Iterator[tuple[int, str]]:
     source = path.read_text(encoding="utf-8")
     if path.suffix == ".md":
         plain = _FENCED.sub(lambda match: "\n" * match[0].count("\n"), source)
-        yield 1, _CODE.sub(lambda match: "`" + "\n" * match[0].count("\n") + "`", plain)
+        plain = _CODE.sub(lambda match: "`" + "\n" * match[0].count("\n") + "`", plain)
+        yield 1, _LINK_TARGET.sub("]()", plain)
         return
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:

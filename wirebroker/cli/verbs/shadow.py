@@ -10,9 +10,7 @@ import click
 from wirebroker.cli.plumbing.running import ClusterFlags, cluster_flags, run_verb
 from wirebroker.client.errors import FLAG_NAMES, ClientError
 from wirebroker.config import ConfigError, StartError
-from wirebroker.shadow.choosing import topic_filter
-from wirebroker.shadow.report import COLUMNS, is_fine, remarks, summary
-from wirebroker.shadow.shadowing import shadowed
+from wirebroker.shadow.shadowing import COLUMNS, is_fine, remarks, shadowed, summary, topic_filter
 
 if TYPE_CHECKING:
     from typing import Any, Unpack

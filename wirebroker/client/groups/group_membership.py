@@ -17,7 +17,7 @@ from wirebroker.client.groups.consumer_protocol import (
     subscription_bytes,
     subscription_of,
 )
-from wirebroker.client.groups.range_assignment import assigned_by_range
+from wirebroker.client.topics.leaders import TopicPartition
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from wirebroker.client.kafka_client import KafkaClient
-    from wirebroker.client.topics.leaders import TopicPartition
     from wirebroker.net.client.connection import Body
 
 _PROTOCOL_TYPE: Final = "consumer"
@@ -208,3 +207,30 @@ def _error_of(answer: Any) -> int:
 def _first_error(answer: Any) -> int:
     codes = [partition.error_code for topic in answer.topics for partition in topic.partitions]
     return next((int(code) for code in codes if code), 0)
+
+
+# Assignment by range, for a group that this client leads
+
+
+def assigned_by_range(
+    subscriptions: Mapping[str, Sequence[str]], partition_counts: Mapping[str, int]
+) -> dict[str, list[TopicPartition]]:
+    """Assign partitions.
+
+    Args:
+        subscriptions: Topics by member id.
+        partition_counts: By topic; a missing topic has none.
+
+    Returns:
+        Each member's partitions, possibly none.
+    """
+    shares: dict[str, list[TopicPartition]] = {member: [] for member in subscriptions}
+    for topic in sorted({topic for topics in subscriptions.values() for topic in topics}):
+        members = sorted(member for member, topics in subscriptions.items() if topic in topics)
+        per_member, remainder = divmod(partition_counts.get(topic, 0), len(members))
+        first = 0
+        for index, member in enumerate(members):
+            last = first + per_member + (index < remainder)
+            shares[member] += [TopicPartition(topic, number) for number in range(first, last)]
+            first = last
+    return shares

@@ -12,17 +12,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.base.clock import pause
 from wirebroker.client.errors import PASSING, ClientError, check
-from wirebroker.client.records.aborted import AbortedFilter
 from wirebroker.client.records.fetched_batches import fetched_batches
 from wirebroker.client.topics.leaders import TopicPartition, clamped, partitions_of
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.records.batch import iterate_records
+from wirebroker.codecs.records.control import ControlType, control_type
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from wirebroker.client.kafka_client import KafkaClient
+    from wirebroker.codecs.records.batch import BatchHeader
     from wirebroker.codecs.records.record import Record
 
 # Last version with topic names.
@@ -213,3 +214,32 @@ class PartitionsReader:
         if offset < self.positions[partition]:
             return False
         return self._until is None or offset < self._until[partition]
+
+
+# A filter of aborted transactions for read_committed consumers
+
+
+class AbortedFilter:
+    """A filter for one partition, whose batches must come in order."""
+
+    __slots__ = ("_aborting", "_waiting")
+
+    def __init__(self) -> None:
+        # Producers in an aborted transaction, up to its marker.
+        self._aborting: set[int] = set()
+        self._waiting: list[Any] = []
+
+    def begin(self, aborted: Sequence[Any]) -> None:
+        """Use a response's aborted transactions (`producer_id`, `first_offset`)."""
+        self._waiting = sorted(aborted, key=lambda transaction: transaction.first_offset)
+
+    def lets_through(self, header: BatchHeader, batch: memoryview) -> bool:
+        """Return whether a batch has committed records; call it for each batch in order."""
+        while self._waiting and self._waiting[0].first_offset <= header.last_offset:
+            self._aborting.add(self._waiting.pop(0).producer_id)
+        if header.is_control:
+            for record in iterate_records(batch, header):
+                if control_type(record.key) is ControlType.ABORT:
+                    self._aborting.discard(header.producer_id)
+            return False
+        return not (header.is_transactional and header.producer_id in self._aborting)

@@ -8,27 +8,27 @@ import os
 from typing import TYPE_CHECKING
 
 from wirebroker.base.threads import Work, in_thread
+from wirebroker.codecs.hashes import digest
 from wirebroker.codecs.scram import SCRAM_NUMBERS
 from wirebroker.security.sasl.gssapi_mechanism import GssapiMechanism
 from wirebroker.security.sasl.kerberos import Acceptor
 from wirebroker.security.sasl.login_queue import LoginQueue
 from wirebroker.security.sasl.mechanisms import PlainMechanism, ScramMechanism
 from wirebroker.security.sasl.oauth_mechanism import OAuthMechanism
-from wirebroker.security.sasl.salt_key import SaltKey
 from wirebroker.security.sasl.sasl import SaslGuard
 from wirebroker.security.sasl.token_logins import TokenLogins
 from wirebroker.security.tokens.key_refresh import KeyRefresh
 from wirebroker.security.tokens.tokens import TokenChecks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from wirebroker.base.clock import Clock
     from wirebroker.config.listeners.listeners import ListenerConfig
     from wirebroker.config.security.kerberos import KerberosKeys
     from wirebroker.config.security.oauth import OAuthSettings
     from wirebroker.config.security.sasl import SaslSettings
-    from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
+    from wirebroker.coordinator.controller.image.cluster_image import BrokerImage, ClusterImage
     from wirebroker.net.dispatch import Dispatcher
     from wirebroker.security.sasl.mechanisms import Mechanism
 
@@ -163,3 +163,37 @@ def _checks(settings: OAuthSettings, clock: Clock) -> TokenChecks:
             "(set sasl.oauthbearer.jwks.endpoint.url)"
         )
     return TokenChecks(settings, clock)
+
+
+# The secret for salts of unknown users: constant, and the same on all nodes of a cluster
+
+
+class SaltKey:
+    """Finds the key."""
+
+    __slots__ = ("_brokers", "_image", "_key", "_of_cluster")
+
+    def __init__(self, image: Callable[[], ClusterImage], cluster_id: str) -> None:
+        self._image = image
+        # A prefix that nothing else uses.
+        self._of_cluster = digest("sha256", f"salts for nobody in {cluster_id}".encode())
+        self._key = self._of_cluster
+        # The brokers for which _key was found; they change rarely.
+        self._brokers: Mapping[int, BrokerImage] | None = None
+
+    def find(self) -> bytes:
+        """Return the key: at least 16 bytes."""
+        brokers = self._image().brokers
+        if brokers is not self._brokers:
+            self._key = _of(brokers) or self._of_cluster
+            self._brokers = brokers
+        return self._key
+
+
+def _of(brokers: Mapping[int, BrokerImage]) -> bytes | None:
+    """Return the lowest directory id of the first broker that has any."""
+    for node_id in sorted(brokers):
+        directories = brokers[node_id].log_directories
+        if directories:
+            return min(directories)
+    return None

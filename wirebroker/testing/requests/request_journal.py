@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+from base64 import b64decode, b64encode
 from collections import deque
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from wirebroker.codecs.errors import MalformedFrameError
 from wirebroker.codecs.messages import decode_request
 from wirebroker.testing.base.api_names import api_named
-from wirebroker.testing.requests.json_values import from_json, to_json
 from wirebroker.testing.requests.named_topics import add_topic_names
 from wirebroker.testing.requests.recorded_request import RecordedRequest
 
@@ -120,3 +120,31 @@ def requests_of(
     key = None if api is None else api_named(api).name
     rows = life.instruct("requests", {"api": key, "client_id": client_id, "most": most})
     return [_request_of(row) for row in rows]
+
+
+# Decoded requests as JSON: bytes become {"base64": "…"}
+
+_MARK: Final = "base64"
+
+
+def to_json(value: Any) -> Any:
+    """Return a decoded message, in nested dicts and lists, as JSON values."""
+    if isinstance(value, bytes | bytearray | memoryview):
+        return {_MARK: b64encode(cast("bytes", value)).decode()}
+    if isinstance(value, dict):
+        return {name: to_json(element) for name, element in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list | tuple):
+        return [to_json(element) for element in cast("list[Any]", value)]
+    return value
+
+
+def from_json(value: Any) -> Any:
+    """Return the argument of `to_json` from its result."""
+    if isinstance(value, dict):
+        fields = cast("dict[str, Any]", value)
+        if fields.keys() == {_MARK}:
+            return b64decode(fields[_MARK])
+        return {name: from_json(element) for name, element in fields.items()}
+    if value.__class__ is list:
+        return [from_json(element) for element in value]
+    return value

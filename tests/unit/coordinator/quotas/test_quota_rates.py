@@ -9,10 +9,9 @@ import pytest
 
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.coordinator.quotas.mutation_quota import MutationQuotas
+from wirebroker.coordinator.quotas.mutation_quota import MutationQuotas, TokenBucket
 from wirebroker.coordinator.quotas.sampled_rate import SampledRate
 from wirebroker.coordinator.quotas.shared_meters import SharedMeters
-from wirebroker.coordinator.quotas.token_bucket import TokenBucket
 from wirebroker.quotas.client_rates import ClientRates
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from wirebroker.client.groups.consumer_protocol import (
     subscription_bytes,
     subscription_of,
 )
-from wirebroker.client.groups.range_assignment import assigned_by_range
+from wirebroker.client.groups.group_membership import assigned_by_range
 from wirebroker.client.topics.leaders import TopicPartition
 
 

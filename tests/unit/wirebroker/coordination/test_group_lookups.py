@@ -15,7 +15,7 @@ from tests.unit.wirebroker.coordination.group_server_kit import (
     group_broker,
     turns,
 )
-from wirebroker.coordination.group_lookups import GroupLookups
+from wirebroker.coordination.group_coordinator import GroupLookups
 from wirebroker.coordinator.groups.partitions import CONSUMER_OFFSETS
 from wirebroker.request.session import ANSWER_IS_DUE, Session
 

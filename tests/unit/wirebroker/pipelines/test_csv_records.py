@@ -9,9 +9,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from wirebroker.pipelines.ingest import csv_records
-from wirebroker.pipelines.ingest.csv_records import CsvRecord, CsvSplitter
+from wirebroker.pipelines.ingest import file_rows as csv_records
 from wirebroker.pipelines.ingest.file_lines import TextLine, lines_of
+from wirebroker.pipelines.ingest.file_rows import CsvRecord, CsvSplitter
 
 CELLS = st.text(st.sampled_from('ab",;\n\r é'), max_size=6)
 

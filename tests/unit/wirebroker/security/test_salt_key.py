@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.coordinators.kit import broker, image_of
-from wirebroker.security.sasl.salt_key import SaltKey
+from wirebroker.security.sasl.sasl_state import SaltKey
 
 if TYPE_CHECKING:
     from wirebroker.codecs.metadata_records import MetadataRecord

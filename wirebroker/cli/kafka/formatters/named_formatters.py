@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from wirebroker.cli.kafka.formatters.default_formatter import RecordPrinter
+from wirebroker.cli.kafka.formatters.deserializers import deserializer_of
+from wirebroker.cli.kafka.plumbing.properties import is_true
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 
     # Formats a record, given the type of its timestamp.
     Formatter: TypeAlias = Callable[[TopicPartition, Record, str], bytes]
+
+    from wirebroker.client.topics.leaders import TopicPartition
+    from wirebroker.codecs.records.record import Record
 
 _PACKAGE: Final = "org.apache.kafka.tools.consumer."
 DEFAULT_FORMATTER: Final = f"{_PACKAGE}DefaultMessageFormatter"
@@ -45,3 +49,61 @@ def formatter_of(name: str, properties: Mapping[str, str]) -> Formatter:
         _TRANSACTIONS: internal_records.TRANSACTIONS,
     }
     return rows[name].line_of
+
+
+# Kafka's DefaultMessageFormatter: a record as a line whose parts properties select
+
+# Kafka prints this for delivery and epoch, even if it knows the epoch.
+_UNKNOWN: Final = b"NOT_PRESENT"
+
+
+class RecordPrinter:
+    """Formats records as the default formatter does."""
+
+    __slots__ = ("_line_end", "_of_header", "_of_key", "_of_value", "_properties", "_separator")
+
+    def __init__(self, properties: Mapping[str, str]) -> None:
+        """Take the properties; unknown ones have no effect, as in Kafka."""
+        self._properties = properties
+        null = properties.get("null.literal", "null").encode()
+        self._separator = properties.get("key.separator", "\t").encode()
+        self._line_end = properties.get("line.separator", "\n").encode()
+        self._of_key = deserializer_of(properties.get("key.deserializer"), null)
+        self._of_value = deserializer_of(properties.get("value.deserializer"), null)
+        self._of_header = deserializer_of(properties.get("headers.deserializer"), null)
+
+    def line_of(
+        self, topic_partition: TopicPartition, record: Record, timestamp_type: str
+    ) -> bytes:
+        """Return a record as a line.
+
+        Raises:
+            ClientError: A deserializer rejects its bytes.
+        """
+        properties = self._properties
+        pieces: list[bytes] = []
+        if is_true(properties, "print.timestamp"):
+            pieces.append(f"{timestamp_type}:{record.timestamp}".encode())
+        if is_true(properties, "print.partition"):
+            pieces.append(b"Partition:%d" % topic_partition.partition)
+        if is_true(properties, "print.offset"):
+            pieces.append(b"Offset:%d" % record.offset)
+        if is_true(properties, "print.delivery"):
+            pieces.append(b"Delivery:" + _UNKNOWN)
+        if is_true(properties, "print.epoch"):
+            pieces.append(b"Epoch:" + _UNKNOWN)
+        if is_true(properties, "print.headers"):
+            pieces.append(self._headers(record))
+        if is_true(properties, "print.key"):
+            pieces.append(self._of_key(record.key))
+        if is_true(properties, "print.value", otherwise=True):
+            pieces.append(self._of_value(record.value))
+        return self._separator.join(pieces) + self._line_end if pieces else b""
+
+    def _headers(self, record: Record) -> bytes:
+        separator = self._properties.get("headers.separator", ",").encode()
+        rows = [
+            name.encode("utf-8", "surrogateescape") + b":" + self._of_header(value)
+            for name, value in record.headers
+        ]
+        return separator.join(rows) or b"NO_HEADERS"

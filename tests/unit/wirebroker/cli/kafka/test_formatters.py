@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from compiling.messages.definitions import all_schemas
-from wirebroker.cli.kafka.formatters.default_formatter import RecordPrinter
-from wirebroker.cli.kafka.formatters.deserializers import deserializer_of
+from wirebroker.cli.kafka.formatters.deserializers import deserializer_of, double_text, float_text
 from wirebroker.cli.kafka.formatters.internal_records import GROUPS, OFFSETS, TRANSACTIONS
-from wirebroker.cli.kafka.formatters.java_numbers import double_text, float_text
-from wirebroker.cli.kafka.formatters.named_formatters import FORMATTERS, formatter_of
+from wirebroker.cli.kafka.formatters.named_formatters import FORMATTERS, RecordPrinter, formatter_of
 from wirebroker.client.errors import ClientError
 from wirebroker.client.topics.leaders import TopicPartition
 from wirebroker.codecs.coordinator_records import (

@@ -10,7 +10,7 @@ from tests.support.brokers.servers import ONE_NODE, ThreadedServer, config_of
 from tests.support.cli.script_transcripts import our_scripts
 from tests.support.tools.waiting import eventually
 from wirebroker.cli.table import SCRIPTS
-from wirebroker.cli.unserved_scripts import UNSERVED, replacement_of
+from wirebroker.cli.verb_group import UNSERVED, replacement_of
 from wirebroker.client.cluster.api_versions import version_lines
 
 
