@@ -102,6 +102,7 @@ modules: .venv/.run-installed
 
 lint: .venv/.lint-installed
 	@$(BIN)/ruff format --check . && $(BIN)/ruff check .
+	@$(BIN)/python -m tests.support.harness.prose
 
 format: .venv/.lint-installed
 	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .

@@ -2,19 +2,19 @@
 
     pytest --broker apache      the compatibility tests against Apache Kafka instead of wirebroker
     pytest --long               also what is marked `long` (else deselected, not skipped)
-    pytest --nightly            and what is marked `nightly`: more of the same, or dear to build
+    pytest --nightly            and what is marked `nightly`: further variants, or long builds
     pytest --seed 7             another run of the randomized tests; the header prints the seed
-    pytest --seed random        one that nobody has seen; without --seed it is DEFAULT_SEED
+    pytest --seed random        with a new random seed; without --seed it is DEFAULT_SEED
     pytest --budget-scale 10    give randomized tests ten times their time
     pytest --share 0.5          take half of that time for what the compiled run tries too
     pytest --measure-holds      print how long turns of the event loop are (test_loop_holds.py)
-    pytest --crash-points 60000 cut runs at so many points (tests/crash)
+    pytest --crash-points 60000 cut runs at this number of points (tests/crash)
     pytest --crash-at POINT     repeat one of them
     pytest --kills 100          kill brokers under load a hundred times in all
-    pytest --lockstep-steps 5000 so many random steps of each kind to both brokers
-    pytest --eos-records 500000 so many records through chained transactional stages
+    pytest --lockstep-steps 5000 number of random steps of each kind to both brokers
+    pytest --eos-records 500000 number of records through chained transactional stages
 
-Fixtures that only one folder uses belong into that folder's own conftest.py.
+Fixtures that only one folder uses belong in that folder's conftest.py.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from tests.support.harness.async_tests import pytest_pyfunc_call
 from tests.support.harness.own_data import refuse_own_data
 from tests.support.harness.run_times import RunTimes
 
-# Hooks that conftest.py has of other modules.
+# Hooks that are imported from other modules.
 __all__ = ["pytest_pyfunc_call"]
 
-# Without --seed: always this one, so that a rare fault, which a new seed finds on some day, fails
-# no change that has nothing to do with it.
+# The seed without --seed: constant, so that a rare fault, which a new seed would find some day,
+# does not fail an unrelated change.
 DEFAULT_SEED = 1_000
 
 

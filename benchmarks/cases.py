@@ -36,7 +36,7 @@ class Case:
         drive: Runs the generator on (broker, topic).
         reach: Target ratios to Apache Kafka, of rate and of CPU per record.
         fill: Fills the topic once per broker, for cases that read; the topic is then kept.
-        unit: What is counted.
+        unit: Unit of the counts.
         is_quick: Whether --quick includes it.
         is_awake: Whether cores are kept awake (awake_cores.py): waking costs more than a small
             request, but a polling core slows down bulk.

@@ -194,7 +194,7 @@ def test_commands_of_a_page_succeed(page, tmp_path, pytestconfig):
     finally:
         shell.stop_servers()
     untracked = git(folder, "ls-files", "--others", "--exclude-standard", "--directory")
-    assert not untracked, "what a page's commands leave behind belongs into .gitignore"
+    assert not untracked, "add the files that a page's commands leave to .gitignore"
 
 
 def test_the_hints_of_make_run_name_an_address_to_connect_to(tmp_path):
@@ -235,12 +235,12 @@ def test_readme_opens_with_one_sentence_and_two_commands():
 
 def test_the_config_reference_is_made_from_the_table():
     written = (ROOT / "docs" / "configs.md").read_text(encoding="utf-8")
-    assert written == as_markdown(), "make docs writes docs/configs.md anew"
+    assert written == as_markdown(), "run make docs to update docs/configs.md"
 
 
 def test_the_verb_reference_is_made_from_the_table():
     written = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
-    assert written == verbs_as_markdown(cli), "make docs writes docs/cli.md anew"
+    assert written == verbs_as_markdown(cli), "run make docs to update docs/cli.md"
 
 
 def test_every_documented_make_target_exists():

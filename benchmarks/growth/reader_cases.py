@@ -104,7 +104,7 @@ def _read_over_and_over(broker: Broker, topic: str, frames: Sequence[bytes]) -> 
     for process in processes:
         process.start()
     try:
-        assert has_begun.wait(60), "nobody reads"
+        assert has_begun.wait(60), "no reader has started"
         yield
     finally:
         for process in processes:

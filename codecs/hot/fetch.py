@@ -61,7 +61,7 @@ _INT64: Final = Struct(">q")
 class FetchPartition(NamedTuple):
     """A requested partition."""
 
-    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody calls here
+    index: int  # type: ignore[assignment]  # hides tuple.index, which no code calls here
     current_leader_epoch: int
     fetch_offset: int
     last_fetched_epoch: int

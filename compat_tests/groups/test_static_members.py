@@ -85,7 +85,7 @@ def test_second_process_with_same_instance_id_replaces_first(
     rebalances = other.rebalances
     second = group.start(client, "second", "range", instance_id="same")
     group.wait_until_shared_by(second, other)
-    group.wait(lambda: bool(first.complaints), "the first is told that it was fenced")
+    group.wait(lambda: bool(first.complaints), "the first receives that it was fenced")
     assert "fenced" in first.complaints[0].lower()
     assert other.rebalances == rebalances
     group.kill9(first)

@@ -49,9 +49,9 @@ AGREED: tuple[Agreed, ...] = (
         "any",
         "send ListOffsets .*",
         "the same in another order",
-        "Apache Kafka answers partitions as a hash table holds them, wirebroker as they were asked"
-        " for.",
-        "Nobody: every partition of the answer has its index.",
+        "Apache Kafka returns partitions in the order of a hash table, wirebroker in the order of"
+        " the request.",
+        "None: every partition of the response has its index.",
     ),
     Agreed(
         "any",
@@ -59,8 +59,8 @@ AGREED: tuple[Agreed, ...] = (
         r".*\.(timestamp|offset|leader_epoch): Kafka says -1, we say (\d+|the broker's clock)",
         "Until Apache Kafka removes the segments below the log start, as it does within five"
         " minutes of DeleteRecords, it looks a time up in one of them if it reaches that time, and"
-        " finds nothing; wirebroker finds the first record that is left.",
-        "Nobody: a consumer that asks by time doesn't skip what is left.",
+        " finds nothing; wirebroker finds the first remaining record.",
+        "None: a consumer that searches by time does not skip remaining records.",
         "other seeds show it (101 did)",
     ),
     Agreed(
@@ -68,9 +68,9 @@ AGREED: tuple[Agreed, ...] = (
         "send DescribeQuorum .*",
         r".*\.(high_watermark|log_end_offset|leader_epoch|\w+_timestamp): Kafka says .*"
         r"|nodes\[0\]\.listeners.*",
-        "The two metadata logs hold different records (compat_tests/twin tells which), and"
-        " wirebroker's one-voter controller elects nobody and has no listener.",
-        "Tools that compare controllers: there is but one.",
+        "The two metadata logs hold different records (listed in compat_tests/twin), and"
+        " wirebroker's one-voter controller holds no elections and has no listener.",
+        "Tools that compare controllers see only one.",
     ),
     Agreed(
         "restarts",
@@ -79,9 +79,9 @@ AGREED: tuple[Agreed, ...] = (
         r"|(base_offset|log_append_time_ms): Kafka says -1, we say .*)"
         r"|the connection is closed: Kafka says so, we leave it out"
         r"|no answer: we say so, Kafka leaves it out",
-        "After a kill wirebroker knows each producer's last five batches, as it did before; Apache"
-        " Kafka reads its own snapshot and knows the last one.",
-        "Nobody: a batch that comes once more is told apart where Apache Kafka refuses it.",
+        "After a kill wirebroker still knows each producer's last five batches; Apache Kafka reads"
+        " its snapshot and knows only the last one.",
+        "None: a repeated batch is recognized where Apache Kafka refuses it.",
         "other seeds show it (1)",
     ),
     *(_BESIDE_4_3 if KAFKA_VERSION.startswith("4.3.") else ()),

@@ -112,7 +112,7 @@ SHAPES: dict[str, Callable[[random.Random], Expression | bytes | None]] = {
     "some leader epoch": _damage("leader_epoch", -1, 0, 5, -7),
     "no producer but an epoch": _damage("producer_epoch", 0, 3),
     "no producer but a sequence": _damage("base_sequence", 0, 3),
-    "a producer nobody knows": lambda random: call(
+    "an unknown producer": lambda random: call(
         "batch",
         "a",
         producer_id=random.choice((10**6, 10**9)),

@@ -127,9 +127,9 @@ Cleaner: since the last run | max(kafka_log_logcleanermanager_time_since_last_ru
 Cleaner: uncleanable partitions | sum(kafka_log_logcleanermanager_uncleanable_partitions_count{$broker}) by (logDirectory)
 """
 
-_KUBERNETES: Final = "Kubernetes tells it, of the container"
-_JAVA: Final = "there is no Java machine"
-_ONE_VOTER: Final = "a quorum of one voter sends nothing, and elects nobody"
+_KUBERNETES: Final = "Kubernetes reports it for the container"
+_JAVA: Final = "there is no JVM"
+_ONE_VOTER: Final = "a quorum of one voter sends no requests and holds no elections"
 # Title -> reason for missing data.
 EMPTY: Final = {
     "Memory Usage": _KUBERNETES,
@@ -139,10 +139,10 @@ EMPTY: Final = {
     "JVM GC Time": _JAVA,
     "JVM GC Count": _JAVA,
     "JVM Thread Count": _JAVA,
-    "Unclean Leader Election Rate": "nobody counts them yet",
-    "Append Metadata Records Rate": "nobody measures it yet",
+    "Unclean Leader Election Rate": "not counted yet",
+    "Append Metadata Records Rate": "not measured yet",
     "Fetch Metadata Records Rate": _ONE_VOTER,
-    "Metadata Records Commit Latency": "nobody measures it yet",
+    "Metadata Records Commit Latency": "not measured yet",
     "Current Raft State": _ONE_VOTER,
     "Metadata Topic Incoming Bytes Rate": _ONE_VOTER,
     "Metadata Topic Outgoing Bytes Rate": _ONE_VOTER,

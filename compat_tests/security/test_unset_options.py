@@ -201,7 +201,7 @@ ROWS: Final[dict[str, Row]] = {
         "SSL",
         {},
         {
-            "nobody is asked for a certificate": (by_tls(client_certificate()), "ANONYMOUS"),
+            "no certificate is requested": (by_tls(client_certificate()), "ANONYMOUS"),
             "TLS 1.3": (by_tls(version=ssl.TLSVersion.TLSv1_3), "ANONYMOUS"),
             "TLS 1.1": (by_tls(version=ssl.TLSVersion.TLSv1_1), "refused"),
         },
@@ -210,8 +210,8 @@ ROWS: Final[dict[str, Row]] = {
         "SSL",
         {"ssl.client.auth": "required"},
         {
-            "whom nobody names is not believed": (by_tls(client_certificate()), "refused"),
-            "nor is who has none": (by_tls(), "refused"),
+            "untrusted certificate": (by_tls(client_certificate()), "refused"),
+            "without a certificate": (by_tls(), "refused"),
         },
     ),
     "NAMES": Row(
@@ -231,8 +231,8 @@ ROWS: Final[dict[str, Row]] = {
         "SASL_PLAINTEXT",
         {MECHANISMS: "PLAIN", "plain.sasl.jaas.config": f"{PLAIN};"},
         {
-            "nobody logs in": (by_password("alice", "alice-secret"), REFUSED_PLAIN),
-            "nor without a password": (by_password("alice", ""), REFUSED_PLAIN),
+            "no user exists": (by_password("alice", "alice-secret"), REFUSED_PLAIN),
+            "without a password": (by_password("alice", ""), REFUSED_PLAIN),
         },
     ),
     "USERS": Row(
@@ -243,8 +243,8 @@ ROWS: Final[dict[str, Row]] = {
         },
         {
             "logins do not end": (by_password("alice", "alice-secret"), ("NONE", 0)),
-            "an empty password is none": (by_password("bob", ""), REFUSED_PLAIN),
-            "who has no rule may do nothing": (create_a_topic, "TOPIC_AUTHORIZATION_FAILED"),
+            "an empty password is refused": (by_password("bob", ""), REFUSED_PLAIN),
+            "a user without rules may do nothing": (create_a_topic, "TOPIC_AUTHORIZATION_FAILED"),
         },
     ),
     "SCRAM": Row(
@@ -327,7 +327,7 @@ ROWS: Final[dict[str, Row]] = {
         {
             "of any audience and scope": (by_token(lambda: unsigned(aud="zzz")), BELIEVED),
             "just ended": (by_token(lambda: unsigned(exp=now() - 5, iat=now() - 60)), INVALID),
-            "of nobody": (by_token(lambda: unsigned(sub=None)), INVALID),
+            "without a user": (by_token(lambda: unsigned(sub=None)), INVALID),
             "signed": (by_token(signed), INVALID),
         },
     ),

@@ -28,8 +28,8 @@ AGREED: tuple[Agreed, ...] = (
     Agreed(
         r"__cluster_metadata-0/\d{20}\.snapshot",
         "- PRESENT",
-        "Nobody produces into the metadata log with a producer's id: no states of producers are"
-        " kept for it. Apache Kafka makes the empty file again when it lacks one.",
+        "Records of the metadata log have no producer id, so it has no producer states. Apache"
+        " Kafka creates the empty file again if it is missing.",
     ),
     Agreed(
         _METADATA_LOG,
@@ -40,28 +40,28 @@ AGREED: tuple[Agreed, ...] = (
     Agreed(
         _METADATA_LOG,
         r"[-+] BROKER_REGISTRATION_CHANGE .*(fenced: -1|cordoned_log_dirs: \[\]).*",
-        "Apache Kafka's broker tells its cordoned directories and that it is ready in two"
-        " heartbeats, so in two records.",
+        "Apache Kafka's broker reports its cordoned directories and its readiness in two"
+        " heartbeats, which give two records.",
     ),
     Agreed(
         _METADATA_LOG,
         rf"[-+] {_BATCH}",
-        "Batches of the records above: what Apache Kafka sends in several requests is one batch"
-        " here.",
+        "Batches of the records above: wirebroker writes one batch where Apache Kafka sends several"
+        " requests.",
     ),
     Agreed(
         r"(configured-[01]|shapes-2|__transaction_state-1)/leader-epoch-checkpoint",
         "- PRESENT",
-        "Apache Kafka notes an epoch when it begins to lead, here it is in the file with its first"
-        " batch: a start of ten thousand partitions writes no files. It costs nobody anything:"
-        " OffsetForLeaderEpoch knows it from the beginning, and the epoch of the next leadership"
-        " takes the place of one without batches.",
+        "Apache Kafka writes an epoch when it begins to lead; here the file has it with its first"
+        " batch, so a start of ten thousand partitions writes no files. No client is affected:"
+        " OffsetForLeaderEpoch returns it from the beginning, and the epoch of the next leadership"
+        " replaces one without batches.",
     ),
     Agreed(
         "log-start-offset-checkpoint",
         r"\+ (cut 1 8|retained 0 6)|[-+] \d",
-        "A log start offset is written down also where a segment begins: a power loss may bring"
-        " back the segments before it. Apache Kafka drops such rows.",
+        "A log start offset is also written if it is the start of a segment: a power loss may bring"
+        " back earlier segments. Apache Kafka drops such rows.",
     ),
     Agreed(
         "cleaner-offset-checkpoint",

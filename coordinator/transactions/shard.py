@@ -56,8 +56,8 @@ class TransactionShard:
 
     Attributes:
         coordinator_epoch: The partition's leader epoch; markers of an older one are refused.
-        take_producer_id: Returns a new producer id; raises COORDINATOR_LOAD_IN_PROGRESS while there
-            is none.
+        take_producer_id: Returns a new producer id; raises COORDINATOR_LOAD_IN_PROGRESS while no
+            id is available.
         transaction_version: Returns the finalized level.
         recorded: The last recorded state of each id.
         ongoing: Ids in the recorded state Ongoing, which can time out.

@@ -1,4 +1,4 @@
-"""Everybody is greeted; what is no sign-up stands in nobody's way; an outage only delays."""
+"""Sign-ups are greeted; invalid ones do not block others; an outage only delays greetings."""
 
 import json
 

@@ -8,7 +8,7 @@ from confluent_kafka import Consumer, Producer
 
 
 def audit(servers: str) -> None:
-    """Audit until killed. Balances are summed up anew at each start: the ledger is the truth."""
+    """Audit until killed. Balances are computed from the ledger at each start."""
     consumer = Consumer(
         {
             "bootstrap.servers": servers,

@@ -15,7 +15,7 @@ def test_crash_within_transaction_books_no_payment_twice(wirebroker, start_servi
 
     crashed = start_service("transfer.py", servers, CRASH_IN="3")
     assert crashed.process.wait(60) == 1
-    # The lines are there, and nobody who reads what was committed sees them.
+    # The records are stored, and readers of committed records do not see them.
     assert len(wirebroker.records("ledger")) == 6
     assert len(wirebroker.records("ledger", read_committed=True)) == 4
 

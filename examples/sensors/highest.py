@@ -1,6 +1,6 @@
 """Keeps the highest reading of each sensor: reads `readings`, writes to `highest`.
 
-The state is on STATE_DIR, and in a changelog topic from which it is made anew where that is lost.
+The state is in STATE_DIR. If it is lost, it is restored from a changelog topic.
 """
 
 import os

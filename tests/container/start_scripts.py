@@ -1,7 +1,7 @@
-"""The image's scripts in a folder of their own, started as in a container, without an engine.
+"""The image's scripts in a separate folder, started as in a container, without an engine.
 
-What Kafka classes of testcontainers do to an image is told here class by class: which variables
-they set, what they write as the start script, and the line that they wait for.
+Describes how each Kafka class of testcontainers starts an image: the variables that it sets, the
+start script that it writes, and the line that it waits for.
 Source: testcontainers-python 4.15, testcontainers-kafka 2.0.2 (Java), testcontainers-go 0.40,
 @testcontainers/kafka 12 (Node).
 """
@@ -37,10 +37,10 @@ class Harness(NamedTuple):
     Attributes:
         name: Language and class.
         has_controller: Whether it opens a CONTROLLER listener.
-        variables: What it sets besides.
-        script: What runs in the container; {advertised} is told when the ports are known.
-        waits_for: The pattern that its log is searched for.
-        interpreter: What runs the script.
+        variables: Other variables that it sets.
+        script: The start script; {advertised} is replaced when the ports are known.
+        waits_for: The pattern that it searches for in the log.
+        interpreter: The interpreter of the script.
     """
 
     name: str
@@ -122,12 +122,12 @@ HARNESSES = (
 
 
 class StartedContainer:
-    """The scripts at work.
+    """The running scripts.
 
     Attributes:
-        folder: What is a container's root folder.
-        log: All that was printed so far.
-        bootstrap: Where clients find the broker.
+        folder: The container's root folder.
+        log: The output so far.
+        bootstrap: The address for clients.
     """
 
     def __init__(self, folder: Path, bootstrap: str, environment: dict[str, str]) -> None:

@@ -60,7 +60,7 @@ def small_segments(segment_bytes: int) -> Iterator[None]:
 
 
 class BrokerProcess(BrokerLife):
-    """One run of a broker, on a loop of its own.
+    """One run of a broker, on a separate loop.
 
     Attributes:
         errors: Errors that the broker logged; tests fail on any.

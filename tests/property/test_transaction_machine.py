@@ -123,7 +123,7 @@ class TransactionMachine(RuleBasedStateMachine):
             else:
                 assert answer is ErrorCode.INVALID_TXN_STATE
         elif self.last_end == (pair, is_commit):
-            assert answer == self.present, "a retry is told what the first try was"
+            assert answer == self.present, "a retry gets the response of the first attempt"
         elif not isinstance(answer, tuple):
             assert answer in STRANGER | {ErrorCode.INVALID_TXN_STATE}
         else:
@@ -186,7 +186,7 @@ class TransactionMachine(RuleBasedStateMachine):
             assert not self.partitions, "an open transaction is forgotten"
             self.present = self.last_end = None
         else:
-            assert self.partitions or not is_long, "it is kept for ever"
+            assert self.partitions or not is_long, "it is kept forever"
 
     @rule(version=st.sampled_from([0, 1, 2]))
     def update_features(self, version: int) -> None:

@@ -1,4 +1,4 @@
-"""What is written into the directories of an earlier version, and checked by later ones."""
+"""The content that earlier versions write into directories, and that later versions check."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ class Broker:
     config_trials: list[Callable[[Config], Awaitable[None]]] = field(
         default_factory=list["Callable[[Config], Awaitable[None]]"]
     )
-    # Called with each new configuration last: what is built around the broker.
+    # Called last with each new configuration: objects that are built around the broker.
     config_followers: list[Callable[[Config], Awaitable[None]]] = field(
         default_factory=list["Callable[[Config], Awaitable[None]]"]
     )

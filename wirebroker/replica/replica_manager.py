@@ -211,7 +211,7 @@ class ReplicaManager:
                 directory.close(broker_epoch=broker_epoch)
             except OSError as error:
                 directory.is_online = False
-                logger.error(  # noqa: TRY400 - a full disk, not a mistake of ours
+                logger.error(  # noqa: TRY400 - a full disk, not a bug
                     "the data directory %s was not closed cleanly: %s; the next start recovers it",
                     directory.path,
                     error,

@@ -1,7 +1,7 @@
 """The offset index of a segment (`<base offset>.index`): offsets to positions in the log.
 
 An entry is 8 bytes: int32 last offset of a batch minus base offset, int32 position of that batch.
-Position 0 never has an entry (index_tail.py), so an entry of zeros is none.
+Position 0 never has an entry (index_tail.py), so zeros are not an entry.
 
 Source: Kafka's OffsetIndex and LogSegment.append; format in storage/README.md.
 """

@@ -56,7 +56,7 @@ class Promises:
     def fetched(self, group: str, partition: int, offset: int) -> None:
         allowed = self._offsets.get((group, partition), {_NOTHING})
         assert offset in allowed, (
-            f"{group}: {offset} of {partition} is committed, which nobody has asked for"
+            f"{group}: {offset} of {partition} is committed, which no client requested"
         )
         before = self._committed.get((group, partition), _NOTHING)
         assert offset >= before, (

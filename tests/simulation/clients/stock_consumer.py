@@ -156,7 +156,7 @@ class StockConsumer:
         if result.leader_epoch < 0 or result.end_offset < 0:
             position.is_reset = True
         elif result.end_offset < len(position.seen):
-            self._model.count("consumers told of a loss")
+            self._model.count("consumers that detected a loss")
             position.go_back(result.end_offset, result.leader_epoch)
         else:
             position.is_checked = True
@@ -172,7 +172,7 @@ class StockConsumer:
         result = answer.topics[0].partitions[0]
         if self._knows(result.error_code):
             assert result.offset == 0, "nothing is ever deleted here"
-            self._model.count("consumers that begin anew")
+            self._model.count("consumers that restart at the beginning")
             position.go_back(0, result.leader_epoch)
             position.is_reset = False
 

@@ -70,7 +70,7 @@ class CoordinatorWorld(ReplicaWorld):
     def look_at(self, member: CoordinatingMember) -> None:
         for group, offset in member.held(GROUPS).items():
             epoch = member.epoch_for(group)
-            assert epoch is not None, "what is loaded is led"
+            assert epoch is not None, "a loaded partition is led"
             self._terms.add((member.groups.partition_for(group), epoch))
             self.committed.is_held(group, offset, epoch)
 
@@ -111,7 +111,7 @@ class CoordinatorWorld(ReplicaWorld):
                 if task.result():
                     return
             await pause(0.2)
-        raise AssertionError(f"nobody coordinates {inquirer.group}: {self.answers}")
+        raise AssertionError(f"no broker coordinates {inquirer.group}: {self.answers}")
 
     def _check_records(self, index: int, values: dict[int, bytes | None]) -> None:
         """Do nothing: the committed offsets were already checked by requests."""

@@ -80,7 +80,7 @@ class _Dialer:
         await pause(world.delay_s())
         peer = world.cluster.peer(other)
         if peer.refuses is not None or not world.may_pass(self._node_id, other):
-            raise ConnectionRefusedError("nobody listens")
+            raise ConnectionRefusedError("no listener")
         del port
         link = _Wire(peer, receiver, world, (self._node_id, other))
         peer.links.append(link)

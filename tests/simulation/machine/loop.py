@@ -288,7 +288,7 @@ def _run_job(future: asyncio.Future[Any], func: Callable[..., Any], args: Any) -
         return
     try:
         result = func(*args)
-    except Exception as error:  # noqa: BLE001 - whoever waits for the job gets it
+    except Exception as error:  # noqa: BLE001 - the job's waiter gets it
         future.set_exception(error)
     else:
         future.set_result(result)

@@ -102,7 +102,7 @@ class PowerLossWorld(World):
 
     def _restless(self) -> str | None:
         if any(self._behind(consumer) for consumer in self._consumers):
-            return "a consumer has more than there is, or gets no more"
+            return "a consumer has more records than the log, or receives no further ones"
         return None
 
     def _behind(self, consumer: StockConsumer) -> bool:
@@ -126,5 +126,5 @@ class SyncedPowerLossWorld(PowerLossWorld):
     def _check_acknowledged(self, late: StockConsumer) -> None:
         super()._check_acknowledged(late)
         assert "acknowledged records lost" not in self.model.counts
-        assert "consumers told of a loss" not in self.model.counts
-        assert "consumers that begin anew" not in self.model.counts
+        assert "consumers that detected a loss" not in self.model.counts
+        assert "consumers that restart at the beginning" not in self.model.counts

@@ -1,7 +1,7 @@
 """Options of Kafka command-line tools, and whether the tools refuse their repetition.
 
-Each row has a command and an option with its value. FILE, PLAN and others stand for files of
-`files_in`, LOG for a segment, and BOOTSTRAP for `--bootstrap-server HOST:PORT`.
+Each row has a command and an option with its value. FILE, PLAN and others are replaced by
+files of `files_in`, LOG by a segment, and BOOTSTRAP by `--bootstrap-server HOST:PORT`.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
     Created topic orders.
     status 0
 
-A line `< text` before a command is part of its input. In commands, `BOOTSTRAP` stands for
-`--bootstrap-server HOST:PORT`, `DIR` for a folder of the test and `DATA` for the broker's data;
+A line `< text` before a command is part of its input. In commands, `BOOTSTRAP` means
+`--bootstrap-server HOST:PORT`, `DIR` a folder of the test and `DATA` the broker's data;
 `write FILE` writes the input lines to a file in DIR.
 
 Values that differ between runs are replaced by names (HOST:PORT, ID, NOW, CRC), and several spaces

@@ -52,7 +52,8 @@ _PATTERN: Final = re.compile(
     "|".join(f"(?P<p{number}>{pattern})" for number, pattern in enumerate(ADVICE)),
     re.MULTILINE | re.IGNORECASE,
 )
-_GENERATED: Final = ("codecs/generated/", "codecs/schemas/")
+# Generated, or samples.
+_SKIPPED: Final = ("codecs/generated/", "codecs/schemas/", "tests/unit/support/test_prose.py")
 _FENCED: Final = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 _CODE: Final = re.compile(r"`[^`]*`")
 _LINK_TARGET: Final = re.compile(r"\]\([^)\s]*\)")
@@ -99,7 +100,7 @@ def check(paths: Iterable[Path]) -> list[Hit]:
     hits: list[Hit] = []
     for path in paths:
         name = path.resolve().relative_to(ROOT).as_posix()
-        if path.suffix in {".md", ".py"} and not name.startswith(_GENERATED):
+        if path.suffix in {".md", ".py"} and not name.startswith(_SKIPPED):
             hits += (hit for line, text in texts_of(path) for hit in hits_in(text, name, line))
     return hits
 

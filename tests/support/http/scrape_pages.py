@@ -24,7 +24,7 @@ def read_page(text: str) -> Samples:
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
             key = sample.name, tuple(sorted(sample.labels.items()))
-            assert key not in samples, f"{key} stands there twice"
+            assert key not in samples, f"{key} occurs twice"
             samples[key] = sample.value
     return samples
 

@@ -28,7 +28,7 @@ ELR: Final = "eligible.leader.replicas.version"
 TRANSACTIONS: Final = "transaction.version"
 METADATA: Final = "metadata.version"
 QUORUM: Final = "kraft.version"
-# Stands in for the highest metadata.version that the broker supports.
+# Placeholder for the highest metadata.version that the broker supports.
 NEWEST: Final = "newest"
 UPGRADE, SAFE, UNSAFE = 1, 2, 3
 _BROKER: Final = 4

@@ -183,7 +183,7 @@ class Peers:
     async def dial(self, host: str, port: int, receiver: Receiver) -> Transport:
         peer = self._peers.get(PeerAddress(host, port))
         if peer is None:
-            raise ConnectionRefusedError("nobody listens")
+            raise ConnectionRefusedError("no listener")
         return await peer.dial(host, port, receiver)
 
 

@@ -236,7 +236,7 @@ class ReplicaCluster:
             assert node.values(high_watermark) == committed[:high_watermark], node.id
         acknowledged = self.acknowledged
         assert committed[: len(acknowledged)] == acknowledged[: len(committed)], (
-            "what was committed has changed"
+            "committed records have changed"
         )
         if len(committed) > len(acknowledged):
             self.acknowledged = committed

@@ -71,7 +71,7 @@ class ScriptedContext:
 
     def unwrap(self, token: bytes) -> bytes:
         if not token.startswith(b"wrapped:"):
-            raise KerberosError("nobody has proved that it is theirs")
+            raise KerberosError("the token is not wrapped")
         return token.removeprefix(b"wrapped:")
 
 

@@ -88,7 +88,7 @@ def fetch(broker: Broker, request: Request) -> Reply | Awaitable[Reply]:
         endpoints = _endpoints(broker, request, reads) if reads.has_failed else ()
         _count_errors(request, context, reads)
         return _encode(version, context, endpoints)
-    # Watching begins here and now: what is appended before the task runs must not be missed.
+    # Watching begins immediately: records appended before the task runs must not be missed.
     wait = FetchWait(reads)
     finish(wait.begin())
     request.session.when_ended(wait.give_up)

@@ -59,34 +59,48 @@ class _AclFlags(ConnectionFlags):
 @click.option("--add", is_flag=True, help="Add ACLs.")
 @click.option("--remove", is_flag=True, help="Remove ACLs.")
 @click.option(
-    "--topic", "topics", multiple=True, type=TOPIC_NAME, metavar="TOPIC", help="A topic; * is all."
+    "--topic", "topics", multiple=True, type=TOPIC_NAME, metavar="TOPIC", help="Topic; * for all."
 )
 @click.option(
-    "--group", "groups", multiple=True, type=GROUP_NAME, metavar="GROUP", help="A group; * is all."
+    "--group", "groups", multiple=True, type=GROUP_NAME, metavar="GROUP", help="Group; * for all."
 )
-@click.option("--transactional-id", "transactional_ids", multiple=True, metavar="ID", help="An id.")
 @click.option(
-    "--delegation-token", "delegation_tokens", multiple=True, metavar="ID", help="A token."
+    "--transactional-id", "transactional_ids", multiple=True, metavar="ID", help="Transactional id."
 )
-@click.option("--user-principal", "users", multiple=True, metavar="USER", help="A user.")
+@click.option(
+    "--delegation-token", "delegation_tokens", multiple=True, metavar="ID", help="Delegation token."
+)
+@click.option("--user-principal", "users", multiple=True, metavar="USER", help="User.")
 @click.option("--cluster", is_flag=True, help="The cluster.")
-@click.option("--idempotent", is_flag=True, help="With --producer: idempotent writes, too.")
+@click.option("--idempotent", is_flag=True, help="With --producer: allow idempotent writes.")
 @click.option(
     "--resource-pattern-type",
     "pattern_type",
     type=click.Choice(list(PATTERN_TYPES), case_sensitive=False),
     default="literal",
-    help="What names are: literal or prefixed; to list and remove also any and match.",
+    help="Pattern type of names: literal or prefixed; to list and remove also any and match.",
 )
-@click.option("--operation", "operations", multiple=True, metavar="NAME", help="Read, Write, …")
-@click.option("--allow-principal", "allowed", multiple=True, metavar="PRINCIPAL", help="Who may.")
-@click.option("--deny-principal", "denied", multiple=True, metavar="PRINCIPAL", help="Who may not.")
-@click.option("--allow-host", "allowed_hosts", multiple=True, metavar="IP", help="From where.")
-@click.option("--deny-host", "denied_hosts", multiple=True, metavar="IP", help="From where not.")
-@click.option("--principal", "listed", multiple=True, metavar="PRINCIPAL", help="Whose to list.")
-@click.option("--producer", is_flag=True, help="What a producer needs.")
-@click.option("--consumer", is_flag=True, help="What a consumer needs.")
-@click.option("--force", is_flag=True, help="Ask nothing.")
+@click.option(
+    "--operation", "operations", multiple=True, metavar="NAME", help="Operation: Read, Write, …"
+)
+@click.option(
+    "--allow-principal", "allowed", multiple=True, metavar="PRINCIPAL", help="Principal to allow."
+)
+@click.option(
+    "--deny-principal", "denied", multiple=True, metavar="PRINCIPAL", help="Principal to deny."
+)
+@click.option("--allow-host", "allowed_hosts", multiple=True, metavar="IP", help="Host to allow.")
+@click.option("--deny-host", "denied_hosts", multiple=True, metavar="IP", help="Host to deny.")
+@click.option(
+    "--principal",
+    "listed",
+    multiple=True,
+    metavar="PRINCIPAL",
+    help="List only ACLs of this principal.",
+)
+@click.option("--producer", is_flag=True, help="Add or remove the ACLs of a producer.")
+@click.option("--consumer", is_flag=True, help="Add or remove the ACLs of a consumer.")
+@click.option("--force", is_flag=True, help="Do not ask for confirmation.")
 @connection_flags()
 @version_flag
 def kafka_acls(

@@ -70,7 +70,7 @@ class _ConfigsCommand(ScriptCommand):
 @click.command(cls=_ConfigsCommand)
 @click.option("--describe", is_flag=True, help="Show configs.")
 @click.option("--alter", is_flag=True, help="Change configs.")
-@click.option("--all", "everything", is_flag=True, help="With --describe: also what was not set.")
+@click.option("--all", "everything", is_flag=True, help="With --describe: include defaults.")
 @click.option(
     "--entity-type",
     "entity_types",
@@ -78,27 +78,29 @@ class _ConfigsCommand(ScriptCommand):
     metavar="TYPE",
     help="topics, brokers, broker-loggers, users, clients, ips, groups or client-metrics.",
 )
-@click.option("--entity-name", "entity_names", multiple=True, metavar="NAME", help="Which of them.")
-@click.option("--entity-default", is_flag=True, help="What all of them have.")
+@click.option(
+    "--entity-name", "entity_names", multiple=True, metavar="NAME", help="Name of the entity."
+)
+@click.option("--entity-default", is_flag=True, help="Use the default entity of the type.")
 @click.option("--topic", type=TOPIC_NAME, metavar="TOPIC", help="A topic.")
 @click.option("--broker", metavar="ID", help="A broker.")
-@click.option("--broker-defaults", is_flag=True, help="What all brokers have.")
-@click.option("--broker-logger", metavar="ID", help="The loggers of a broker: their levels.")
-@click.option("--user", metavar="NAME", help="A user: quotas, and logins by SCRAM.")
-@click.option("--user-defaults", is_flag=True, help="What users without their own have.")
+@click.option("--broker-defaults", is_flag=True, help="Use the default of all brokers.")
+@click.option("--broker-logger", metavar="ID", help="Log levels of a broker.")
+@click.option("--user", metavar="NAME", help="A user: quotas and SCRAM credentials.")
+@click.option("--user-defaults", is_flag=True, help="Use the default of all users.")
 @click.option("--client", metavar="ID", help="A client id: quotas.")
-@click.option("--client-defaults", is_flag=True, help="What client ids without their own have.")
+@click.option("--client-defaults", is_flag=True, help="Use the default of all client ids.")
 @click.option("--ip", metavar="IP", help="An address: quotas.")
-@click.option("--ip-defaults", is_flag=True, help="What addresses without their own have.")
+@click.option("--ip-defaults", is_flag=True, help="Use the default of all addresses.")
 @click.option("--group", type=GROUP_NAME, metavar="GROUP", help="A group.")
-@click.option("--client-metrics", metavar="NAME", help="A subscription of clients' metrics.")
-@click.option("--add-config", "added", metavar="K=V,K=[V,V]", help="With --alter: what to set.")
+@click.option("--client-metrics", metavar="NAME", help="A client metrics subscription.")
+@click.option("--add-config", "added", metavar="K=V,K=[V,V]", help="With --alter: configs to set.")
 @click.option(
     "--add-config-file",
     "added_file",
     type=FilePath(exists=True),
     metavar="FILE",
-    help="With --alter: a file of what to set.",
+    help="With --alter: file with configs to set.",
 )
 @click.option(
     "--delete-config",

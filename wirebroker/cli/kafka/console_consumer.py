@@ -73,20 +73,24 @@ _FILE: Final = FilePath(exists=True, dir_okay=False)
 
 
 @click.command(cls=ScriptCommand)
-@click.option("--topic", type=TOPIC_NAME, metavar="TOPIC", help="Which topic.")
-@click.option("--include", metavar="REGEX", help="Which topics.")
-@click.option("--partition", type=click.IntRange(0), metavar="N", help="That alone.")
-@click.option("--offset", metavar="WHERE", help="An offset, earliest or latest; of a partition.")
-@click.option("--from-beginning", is_flag=True, help="From the oldest record on.")
-@click.option("--max-messages", type=int, metavar="N", help="Stop after so many.")
-@click.option("--timeout-ms", type=int, metavar="MS", help="Stop when so long nothing comes.")
+@click.option("--topic", type=TOPIC_NAME, metavar="TOPIC", help="Topic to read.")
+@click.option("--include", metavar="REGEX", help="Regular expression of the topics to read.")
+@click.option("--partition", type=click.IntRange(0), metavar="N", help="Read only this partition.")
+@click.option(
+    "--offset", metavar="WHERE", help="Offset to start at in the partition, or earliest or latest."
+)
+@click.option("--from-beginning", is_flag=True, help="Start at the earliest record.")
+@click.option("--max-messages", type=int, metavar="N", help="Stop after this number of records.")
+@click.option(
+    "--timeout-ms", type=int, metavar="MS", help="Stop if no record arrives for this time."
+)
 @click.option(
     "--group", type=GROUP_NAME, metavar="GROUP", help="Read as a member of this group, and commit."
 )
 @click.option(
     "--isolation-level",
     type=click.Choice(["read_committed", "read_uncommitted"]),
-    help="read_committed leaves out what was aborted.",
+    help="With read_committed, skip aborted transactions.",
 )
 @click.option(
     "--formatter",
@@ -99,31 +103,41 @@ _FILE: Final = FilePath(exists=True, dir_okay=False)
     "formatter_properties",
     multiple=True,
     metavar="KEY=VALUE",
-    help="What is printed: print.key=true, print.headers, print.timestamp, key.separator, …",
+    help="Property of the formatter: print.key=true, print.headers, print.timestamp, …",
 )
 @click.option(
-    "--property", "old_properties", multiple=True, metavar="KEY=VALUE", help="The same (older)."
+    "--property",
+    "old_properties",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Deprecated: use --formatter-property.",
 )
-@click.option("--formatter-config", type=_FILE, metavar="FILE", help="A file of such.")
+@click.option(
+    "--formatter-config", type=_FILE, metavar="FILE", help="File with properties of the formatter."
+)
 @click.option(
     "--command-property",
     "command_properties",
     multiple=True,
     metavar="KEY=VALUE",
-    help="A consumer's: group.id, auto.offset.reset and isolation.level have an effect.",
+    help="Consumer property: group.id, auto.offset.reset and isolation.level have an effect.",
 )
 @click.option(
     "--consumer-property",
     "old_consumer_properties",
     multiple=True,
     metavar="KEY=VALUE",
-    help="The same (older).",
+    help="Deprecated: use --command-property.",
 )
 @click.option(
-    "--consumer.config", "consumer_config", type=_FILE, metavar="FILE", help="As --command-config."
+    "--consumer.config",
+    "consumer_config",
+    type=_FILE,
+    metavar="FILE",
+    help="Deprecated: use --command-config.",
 )
-@click.option("--key-deserializer", metavar="CLASS", help="What keys are read as.")
-@click.option("--value-deserializer", metavar="CLASS", help="What values are read as.")
+@click.option("--key-deserializer", metavar="CLASS", help="Deserializer of keys.")
+@click.option("--value-deserializer", metavar="CLASS", help="Deserializer of values.")
 @click.option("--skip-message-on-error", is_flag=True, help="Skip records that cannot be printed.")
 @click.option("--enable-systest-events", is_flag=True, hidden=True)
 @script_flags

@@ -75,15 +75,15 @@ class _ProducerFlags(ScriptFlags):
 
 @_flags_without_effect
 @click.command(cls=ScriptCommand)
-@click.option("--topic", required=True, type=TOPIC_NAME, metavar="TOPIC", help="Where records go.")
-@click.option("--sync", is_flag=True, help="As ever: each is waited for.")
+@click.option("--topic", required=True, type=TOPIC_NAME, metavar="TOPIC", help="Topic to write to.")
+@click.option("--sync", is_flag=True, help="Has no effect: every record is acknowledged.")
 @click.option(
     "--compression-codec",
     "compression",
     is_flag=False,
     flag_value="gzip",
     metavar="[CODEC]",
-    help="none, gzip, snappy, lz4 or zstd; gzip if none is named.",
+    help="Codec: none, gzip, snappy, lz4 or zstd; without a value gzip.",
 )
 @click.option(
     "--line-reader", "_reader", type=click.Choice([_READER]), expose_value=False, hidden=True
@@ -93,38 +93,42 @@ class _ProducerFlags(ScriptFlags):
     "reader_properties",
     multiple=True,
     metavar="KEY=VALUE",
-    help="How lines are read: parse.key, key.separator, parse.headers, headers.delimiter,"
+    help="Property of the line reader: parse.key, key.separator, parse.headers, headers.delimiter,"
     " headers.separator, headers.key.separator, ignore.error, null.marker.",
 )
 @click.option(
-    "--property", "old_properties", multiple=True, metavar="KEY=VALUE", help="The same (older)."
+    "--property",
+    "old_properties",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Deprecated: use --reader-property.",
 )
 @click.option(
     "--reader-config",
     type=FilePath(exists=True),
     metavar="FILE",
-    help="A file of such.",
+    help="File with properties of the line reader.",
 )
 @click.option(
     "--command-property",
     "command_properties",
     multiple=True,
     metavar="KEY=VALUE",
-    help="A producer's property; compression.type has an effect.",
+    help="Producer property; only compression.type has an effect.",
 )
 @click.option(
     "--producer-property",
     "old_producer_properties",
     multiple=True,
     metavar="KEY=VALUE",
-    help="The same (older).",
+    help="Deprecated: use --command-property.",
 )
 @click.option(
     "--producer.config",
     "producer_config",
     type=FilePath(exists=True),
     metavar="FILE",
-    help="As --command-config (older).",
+    help="Deprecated: use --command-config.",
 )
 @script_flags
 def kafka_console_producer(*, sync: bool, **flags: Unpack[_ProducerFlags]) -> int:

@@ -76,28 +76,33 @@ _first_option = partial(click.option, multiple=True, callback=first_value)
 
 @click.command(cls=ScriptCommand)
 @click.option("--list", "list_", is_flag=True, help="List groups.")
-@click.option("--describe", is_flag=True, help="Show how far groups are.")
+@click.option("--describe", is_flag=True, help="Show the offsets and lag of groups.")
 @click.option("--delete", is_flag=True, help="Delete groups.")
-@click.option("--reset-offsets", is_flag=True, help="Move what groups have committed.")
+@click.option("--reset-offsets", is_flag=True, help="Reset the committed offsets of groups.")
 @click.option(
-    "--delete-offsets", "deletes_offsets", is_flag=True, help="Delete what a group has committed."
+    "--delete-offsets", "deletes_offsets", is_flag=True, help="Delete committed offsets of a group."
 )
 @click.option(
-    "--group", "groups", multiple=True, type=GROUP_NAME, metavar="GROUP", help="Which group."
+    "--group", "groups", multiple=True, type=GROUP_NAME, metavar="GROUP", help="Group to use."
 )
-@click.option("--all-groups", is_flag=True, help="All of them.")
+@click.option("--all-groups", is_flag=True, help="Use all groups.")
 @click.option(
-    "--topic", "topics", multiple=True, type=TOPIC_NAME, metavar="TOPIC[:N,...]", help="Only there."
+    "--topic",
+    "topics",
+    multiple=True,
+    type=TOPIC_NAME,
+    metavar="TOPIC[:N,...]",
+    help="Limit to these topics or partitions.",
 )
-@click.option("--all-topics", is_flag=True, help="Wherever the group has committed.")
-@click.option("--members", is_flag=True, help="With --describe: the members.")
-@click.option("--offsets", is_flag=True, help="With --describe: the offsets, as without.")
+@click.option("--all-topics", is_flag=True, help="Use all topics with committed offsets.")
+@click.option("--members", is_flag=True, help="With --describe: show the members.")
+@click.option("--offsets", is_flag=True, help="With --describe: show the offsets (the default).")
 @click.option(
     "--state",
     is_flag=False,
     flag_value="",
     metavar="[STATE,...]",
-    help="With --describe: the state. With --list: also the state, or groups in these alone.",
+    help="With --describe: show the state. With --list: show it, or only groups in these states.",
 )
 @click.option(
     "--type",
@@ -105,26 +110,38 @@ _first_option = partial(click.option, multiple=True, callback=first_value)
     is_flag=False,
     flag_value="",
     metavar="[TYPE,...]",
-    help="With --list: also the type, or groups of these alone: classic, consumer.",
+    help="With --list: show the type, or only groups of these types: classic, consumer.",
 )
-@click.option("--verbose", is_flag=True, help="With --describe: more of it.")
-@click.option("--execute", is_flag=True, help="With --reset-offsets: do it.")
-@click.option("--dry-run", is_flag=True, help="With --reset-offsets: say what would be done.")
-@click.option("--export", is_flag=True, help="With --reset-offsets: print it as CSV.")
-@_first_option("--to-offset", type=int, metavar="N", help="Move to an offset.")
-@_first_option("--to-datetime", metavar="TIME", help="Move to a time: 2026-11-22T10:00:00.000.")
-@click.option("--by-duration", metavar="DURATION", help="Move so far back: P1DT2H3M4S.")
-@click.option("--to-earliest", is_flag=True, help="Move to the start.")
-@click.option("--to-latest", is_flag=True, help="Move to the end.")
-@click.option("--to-current", is_flag=True, help="Move to where it is.")
-@click.option("--shift-by", type=int, metavar="N", help="Move on, or back: -N.")
+@click.option("--verbose", is_flag=True, help="With --describe: show more columns.")
+@click.option("--execute", is_flag=True, help="With --reset-offsets: commit the new offsets.")
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="With --reset-offsets: show the new offsets without committing them.",
+)
+@click.option("--export", is_flag=True, help="With --reset-offsets: print the offsets as CSV.")
+@_first_option("--to-offset", type=int, metavar="N", help="Reset to this offset.")
+@_first_option(
+    "--to-datetime",
+    metavar="TIME",
+    help="Reset to the first record at or after this time: 2026-11-22T10:00:00.000.",
+)
+@click.option(
+    "--by-duration", metavar="DURATION", help="Reset to this long before now: P1DT2H3M4S."
+)
+@click.option("--to-earliest", is_flag=True, help="Reset to the earliest offset.")
+@click.option("--to-latest", is_flag=True, help="Reset to the latest offset.")
+@click.option("--to-current", is_flag=True, help="Reset to the current offset.")
+@click.option(
+    "--shift-by", type=int, metavar="N", help="Shift forward by N records, or back with -N."
+)
 @_first_option(
     "--from-file",
     type=FilePath(exists=True),
     metavar="FILE",
-    help="Move to the offsets in a CSV file.",
+    help="Reset to the offsets in a CSV file.",
 )
-@click.option("--timeout", type=int, metavar="MS", help="How long a request may take.")
+@click.option("--timeout", type=int, metavar="MS", help="Request timeout.")
 @script_flags
 def kafka_consumer_groups(
     *,

@@ -39,17 +39,19 @@ _decoder_option = partial(
 
 
 @click.command(cls=ScriptCommand)
-@click.option("--files", required=True, metavar="FILE,...", help="Which files.")
+@click.option("--files", required=True, metavar="FILE,...", help="Files to print.")
 @click.option("--print-data-log", is_flag=True, help="Print keys and values.")
-@click.option("--deep-iteration", is_flag=True, help="Print records, not batches alone.")
-@click.option("--skip-record-metadata", is_flag=True, help="Print keys and values alone.")
-@click.option("--cluster-metadata-decoder", is_flag=True, help="Print records of the metadata.")
-@click.option("--offsets-decoder", is_flag=True, help="Print what groups have committed.")
-@click.option("--transaction-log-decoder", is_flag=True, help="Print transactions' states.")
+@click.option("--deep-iteration", is_flag=True, help="Print records, not only batches.")
+@click.option("--skip-record-metadata", is_flag=True, help="Print only keys and values of records.")
+@click.option(
+    "--cluster-metadata-decoder", is_flag=True, help="Decode records of the metadata log."
+)
+@click.option("--offsets-decoder", is_flag=True, help="Decode records of consumer groups.")
+@click.option("--transaction-log-decoder", is_flag=True, help="Decode transaction states.")
 @_decoder_option("--key-decoder-class", help="Kafka class that decodes keys.")
 @_decoder_option("--value-decoder-class", help="Kafka class that decodes values.")
-@click.option("--index-sanity-check", is_flag=True, help="Say whether indexes are sound, no more.")
-@click.option("--verify-index-only", is_flag=True, help="Read indexes, print nothing of them.")
+@click.option("--index-sanity-check", is_flag=True, help="Only check the indexes.")
+@click.option("--verify-index-only", is_flag=True, help="Verify the indexes without printing them.")
 @click.option("--max-message-size", "_", type=int, multiple=True, expose_value=False, hidden=True)
 @click.option("--max-bytes", type=int, metavar="N", hidden=True)
 @version_flag

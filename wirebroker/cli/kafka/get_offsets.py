@@ -38,10 +38,8 @@ _RULE: Final = re.compile(r"([^:,]*)(?::(?:([0-9]+)|(?:([0-9]+)?-([0-9]+)?))?)?"
 
 
 @click.command(cls=ScriptCommand)
-@click.option(
-    "--topic", type=TOPIC_NAME, metavar="TOPIC", help="A name, or any regular expression."
-)
-@click.option("--partitions", metavar="N,...", help="Only these.")
+@click.option("--topic", type=TOPIC_NAME, metavar="TOPIC", help="Topic name or regular expression.")
+@click.option("--partitions", metavar="N,...", help="Limit to these partitions.")
 @click.option(
     "--topic-partitions",
     "rules",
@@ -54,7 +52,7 @@ _RULE: Final = re.compile(r"([^:,]*)(?::(?:([0-9]+)|(?:([0-9]+)?-([0-9]+)?))?)?"
     metavar="TIME",
     help="ms since 1970, or latest, earliest, max-timestamp, earliest-local, latest-tiered.",
 )
-@click.option("--exclude-internal-topics", is_flag=True, help="Leave out Kafka's own topics.")
+@click.option("--exclude-internal-topics", is_flag=True, help="Exclude internal topics.")
 @script_flags
 def kafka_get_offsets(
     *,

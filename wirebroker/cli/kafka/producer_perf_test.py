@@ -56,19 +56,30 @@ class _ListsCommand(ScriptCommand):
 
 
 @click.command(cls=_ListsCommand)
-@click.option("--topic", required=True, type=TOPIC_NAME, metavar="TOPIC", help="Where records go.")
-@click.option("--num-records", type=click.IntRange(1), required=True, metavar="N", help="How many.")
-@click.option("--record-size", type=click.IntRange(1), metavar="BYTES", help="Of each.")
+@click.option("--topic", required=True, type=TOPIC_NAME, metavar="TOPIC", help="Topic to write to.")
+@click.option(
+    "--num-records", type=click.IntRange(1), required=True, metavar="N", help="Number of records."
+)
+@click.option("--record-size", type=click.IntRange(1), metavar="BYTES", help="Size of each record.")
 @click.option(
     "--payload-file",
     type=FilePath(exists=True, dir_okay=False),
     metavar="FILE",
-    help="Values to choose from, in place of --record-size.",
+    help="File with the values to send, instead of --record-size.",
 )
-@click.option("--payload-delimiter", default="\\n", metavar="TEXT", help="Between those.")
-@click.option("--payload-monotonic", is_flag=True, help="Values are numbers from 0.")
 @click.option(
-    "--throughput", type=float, required=True, metavar="N", help="Records a second; -1: no limit."
+    "--payload-delimiter",
+    default="\\n",
+    metavar="TEXT",
+    help="Delimiter between values in the file.",
+)
+@click.option("--payload-monotonic", is_flag=True, help="Send increasing numbers from 0 as values.")
+@click.option(
+    "--throughput",
+    type=float,
+    required=True,
+    metavar="N",
+    help="Maximum records a second; -1: no limit.",
 )
 @click.option(
     "--producer-props",
@@ -85,15 +96,15 @@ class _ListsCommand(ScriptCommand):
     "file",
     type=FilePath(exists=True, dir_okay=False),
     metavar="FILE",
-    help="A file of such.",
+    help="File with producer properties.",
 )
-@click.option("--bootstrap-server", metavar="HOST:PORT,...", help="Brokers to begin with.")
+@click.option("--bootstrap-server", metavar="HOST:PORT,...", help="Brokers to connect to.")
 @click.option(
     "--reporting-interval",
     type=click.IntRange(1),
     default=5000,
     metavar="MS",
-    help="Between two lines about how it goes. [default: 5000]",
+    help="Interval of progress lines. [default: 5000]",
 )
 @click.option("--print-metrics", is_flag=True, help="Has no effect.")
 @version_flag

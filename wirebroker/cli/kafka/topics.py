@@ -48,30 +48,48 @@ class _TopicFlags(ScriptFlags):
 
 @click.command(cls=ScriptCommand)
 @click.option("--list", "list_", is_flag=True, help="List topics.")
-@click.option("--create", is_flag=True, help="Make a topic.")
+@click.option("--create", is_flag=True, help="Create a topic.")
 @click.option("--delete", is_flag=True, help="Delete topics.")
 @click.option("--describe", is_flag=True, help="Show the partitions of topics.")
-@click.option("--alter", is_flag=True, help="Give topics more partitions.")
+@click.option("--alter", is_flag=True, help="Add partitions to topics.")
 @click.option(
     "--topic",
     type=TOPIC_NAME,
     metavar="TOPIC",
-    help="A name; but for --create any regular expression.",
+    help="Topic name; except for --create, a regular expression.",
 )
-@click.option("--topic-id", metavar="ID", help="The id of a topic to describe.")
-@click.option("--partitions", type=int, metavar="N", help="How many partitions.")
-@click.option("--replication-factor", type=int, metavar="N", help="How many replicas.")
+@click.option("--topic-id", metavar="ID", help="Id of the topic to describe.")
+@click.option("--partitions", type=int, metavar="N", help="Number of partitions.")
+@click.option(
+    "--replication-factor", type=int, metavar="N", help="Number of replicas of each partition."
+)
 @click.option("--replica-assignment", metavar="ID:ID,...", help="Brokers of each partition.")
-@click.option("--config", "configs", multiple=True, metavar="KEY=VALUE", help="Of a new topic.")
+@click.option(
+    "--config", "configs", multiple=True, metavar="KEY=VALUE", help="Config of the new topic."
+)
 @click.option("--delete-config", "_", multiple=True, expose_value=False, hidden=True)
-@click.option("--if-exists", is_flag=True, help="Leave out what is missing.")
-@click.option("--if-not-exists", is_flag=True, help="Leave a topic alone that is there.")
-@click.option("--exclude-internal", is_flag=True, help="Leave out Kafka's own topics.")
-@click.option("--topics-with-overrides", is_flag=True, help="Topics alone whose configs were set.")
-@click.option("--under-replicated-partitions", is_flag=True, help="Those partitions alone.")
-@click.option("--unavailable-partitions", is_flag=True, help="Partitions alone without a leader.")
-@click.option("--under-min-isr-partitions", is_flag=True, help="Partitions alone below that.")
-@click.option("--at-min-isr-partitions", is_flag=True, help="Partitions alone that have just it.")
+@click.option("--if-exists", is_flag=True, help="Skip topics that do not exist.")
+@click.option("--if-not-exists", is_flag=True, help="Skip topics that already exist.")
+@click.option("--exclude-internal", is_flag=True, help="Exclude internal topics.")
+@click.option(
+    "--topics-with-overrides", is_flag=True, help="Show only topics with config overrides."
+)
+@click.option(
+    "--under-replicated-partitions", is_flag=True, help="Show only under-replicated partitions."
+)
+@click.option(
+    "--unavailable-partitions", is_flag=True, help="Show only partitions without a leader."
+)
+@click.option(
+    "--under-min-isr-partitions",
+    is_flag=True,
+    help="Show only partitions below min.insync.replicas.",
+)
+@click.option(
+    "--at-min-isr-partitions",
+    is_flag=True,
+    help="Show only partitions at exactly min.insync.replicas.",
+)
 @click.option("--partition-size-limit-per-response", type=int, metavar="N", hidden=True)
 @script_flags
 def kafka_topics(

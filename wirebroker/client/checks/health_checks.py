@@ -63,7 +63,7 @@ class Symptom(NamedTuple):
 
     Attributes:
         weight: Its severity.
-        what: What was observed.
+        what: The observation.
         next_step: How to fix it.
     """
 

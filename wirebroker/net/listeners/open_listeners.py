@@ -85,7 +85,7 @@ class OpenListeners:
             try:
                 sock = await in_thread(Work.LISTENERS, bind, listener.host, listener.port, settings)
             except OSError as error:
-                logger.error(  # noqa: TRY400 - its trace tells no more
+                logger.error(  # noqa: TRY400 - the traceback adds nothing
                     "%s cannot be opened on %s:%d: %s",
                     listener.name,
                     listener.host,

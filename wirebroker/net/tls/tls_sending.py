@@ -40,7 +40,7 @@ class TlsSending:
 
     @property
     def has_waiting_piece(self) -> bool:
-        """Whether the sender must be told the size of a piece."""
+        """Whether the sender must learn the size of a piece."""
         return self._waiting_bytes > 0
 
     def pay(self) -> int:

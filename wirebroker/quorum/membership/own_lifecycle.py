@@ -146,7 +146,7 @@ class OwnLifecycle(BrokerLifecycle):
             while not await self._has_returned():
                 await pause(_SOON_S)
         except KafkaError as error:
-            LOGGER.error(  # noqa: TRY400 - what the controller says, no mistake of ours
+            LOGGER.error(  # noqa: TRY400 - the controller's decision, not a bug
                 "broker %d was unregistered and cannot register again: %s",
                 self.node_id,
                 error.message or error.code.name,

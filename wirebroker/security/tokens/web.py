@@ -99,7 +99,7 @@ def ask(
     Raises:
         WebError: The request failed.
     """
-    import http.client  # noqa: PLC0415 - it brings ssl, of which a broker that asks nobody has no use
+    import http.client  # noqa: PLC0415 - it imports ssl, which other brokers do not need
 
     parts = urlsplit(address.url)
     host, port = parts.hostname or "", parts.port

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - a folder of our own is made in it
+_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - only our own folder in it is used
 # A container's 64 MiB there are too few for a test.
 _ENOUGH_BYTES: Final = 1 << 30
 

@@ -19,7 +19,7 @@ _LAST_VERSION: Final = 0x7FFF
 
 
 class Level(NamedTuple):
-    """Arrays of a request, and the response's array with one element for each of theirs.
+    """Arrays of a request, and the response's array with one element for each of their elements.
 
     Attributes:
         asked: The request's arrays; `dirs.topics` are the topics of all dirs.

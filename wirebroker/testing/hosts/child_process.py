@@ -180,7 +180,7 @@ class ChildProcess:
             if line.startswith(_READY):
                 host, _, port = line.removeprefix(_READY).split()[0].rpartition(":")
                 self._controls = await self._control_address(process.stdout)
-                is_everywhere = host in {"[::]", "0.0.0.0"}  # noqa: S104 - what it was told
+                is_everywhere = host in {"[::]", "0.0.0.0"}  # noqa: S104 - its setting
                 return PeerAddress("127.0.0.1" if is_everywhere else host.strip("[]"), int(port))
         await process.wait()
         output = "; ".join(self.log_lines(3)).removeprefix("wirebroker: ")

@@ -33,7 +33,7 @@ def _machine(image: Any) -> ControllerMachine:
 
 
 def _decide(machine: ControllerMachine, operation: Any, now_ms: int = 0) -> Any:
-    return in_one_go(machine.decide(operation, "who asks", Moment(0, now_ms)))
+    return in_one_go(machine.decide(operation, "a token", Moment(0, now_ms)))
 
 
 def _create(machine: ControllerMachine, name: str) -> Any:
@@ -53,7 +53,7 @@ def test_decision_changes_nothing_until_it_is_applied() -> None:
     machine.apply(decision.records, -1)
     assert machine.image is change.image
     [(token, answer)] = decision.answers
-    assert (token, answer["topics"][0].get("error_code", 0)) == ("who asks", 0)
+    assert (token, answer["topics"][0].get("error_code", 0)) == ("a token", 0)
     assert not _decide(machine, _create(machine, "t")).records
 
 

@@ -150,7 +150,7 @@ def test_meters_are_shared_renewed_on_quota_change_and_expire_idle() -> None:
     first, second = meters.find("u", "a", 0), meters.find("u", "b", 0)
     assert first == second == (made[0], 1.0), "a user's clients share it"
     meters.follow({(("user", "u"),): {"k": 2.0}})
-    assert meters.find("u", "a", 0) == (made[0], 2.0), "what was measured stays"
+    assert meters.find("u", "a", 0) == (made[0], 2.0), "the measured rate stays"
     meters.follow({(("client-id", None),): {"k": 3.0}})
     made[0].count(1, 0)
     assert meters.find("u", "a", 3_600_001) == (made[1], 3.0)

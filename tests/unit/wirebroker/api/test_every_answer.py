@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from compiling.messages.schema import Field, StructSchema
 
-# Logins have conversations of their own; a second one on a connection ends it.
+# Logins have separate conversations; a second one on a connection ends it.
 KEYS = [
     key for key in served_keys() if key not in {ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE}
 ]

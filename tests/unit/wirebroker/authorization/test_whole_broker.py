@@ -181,7 +181,7 @@ async def test_envelope_requires_cluster_action(tmp_path):
     body = encode_request(ApiKey.CREATE_TOPICS, 7, {"topics": topics, "timeout_ms": 30_000})
     envelope = {
         "request_data": request_header(ApiKey.CREATE_TOPICS, 7, 9, b"me") + body,
-        "request_principal": encode_principal(Principal("User", "somebody else")),
+        "request_principal": encode_principal(Principal("User", "another user")),
         "client_host_address": encode_host("10.0.0.1"),
     }
     frame = request_header(ApiKey.ENVELOPE, 0, 7, b"") + encode_request(

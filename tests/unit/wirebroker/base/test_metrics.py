@@ -35,7 +35,9 @@ def test_each_metric_is_documented_and_counters_end_in_total() -> None:
 def test_new_metric_needs_only_a_field() -> None:
     @dataclass(slots=True)
     class More(Metrics):
-        new_things: int = counter("wirebroker_new_things_total", "What was not counted before.")
+        new_things: int = counter(
+            "wirebroker_new_things_total", "Things that were not counted before."
+        )
 
     metrics = More()
     metrics.new_things += 1

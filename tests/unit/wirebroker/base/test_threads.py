@@ -132,7 +132,7 @@ async def test_until_idle_abandons_calls_that_wait_for_another_machine(work, mon
         ) == len(waiting)
     finally:
         go.set()
-    assert await in_thread(work, threading.active_count), "whoever comes later is worked for"
+    assert await in_thread(work, threading.active_count), "later jobs run"
 
 
 def test_process_exits_while_a_call_waits_for_another_machine():

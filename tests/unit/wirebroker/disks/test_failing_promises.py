@@ -73,5 +73,5 @@ async def test_failed_disk_of_one_move_does_not_block_other_moves(tmp_path: Path
             directories = broker_of(server).replicas.directories
             assert [directory.is_online for directory in directories] == [False, False, True]
             assert place(server, "u") == str(third_path)
-            assert not (third_path / "t-0").exists(), "it is not made anew"
+            assert not (third_path / "t-0").exists(), "it is not created again"
             assert values_in((await fetch(client, "u", 0)).records) == [b"u"]

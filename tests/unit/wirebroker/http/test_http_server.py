@@ -40,7 +40,7 @@ async def serving(*, token: str | None = None) -> AsyncIterator[tuple[HttpServer
         return of_json(request.json() * 2)
 
     async def fail(_request: HttpRequest) -> HttpAnswer:
-        raise RuntimeError("a mistake of ours")
+        raise RuntimeError("deliberate failure")
 
     async def refuse(_request: HttpRequest) -> HttpAnswer:
         raise HttpError(409, "not now")
@@ -138,7 +138,7 @@ async def test_failed_request_gets_an_error_response(method, path, body, status,
         reply = await ask_http(address, path, method=method, body=body)
         assert reply.status == status, reply.text
         assert reply.text.count("\n") == 1
-    assert ("a mistake of ours" in caplog.text) is (status == 500)
+    assert ("deliberate failure" in caplog.text) is (status == 500)
 
 
 async def test_too_long_head_or_body_is_refused():

@@ -96,7 +96,7 @@ class Doors:
             engine.do_handshake()
         except ssl.SSLWantReadError:
             return outgoing.read()
-        raise AssertionError("nobody has answered")
+        raise AssertionError("no response")
 
     @property
     def opened(self) -> int:

@@ -69,7 +69,7 @@ async def test_throttled_produce_is_answered_then_the_connection_is_muted(
         request = produce_request({("t", 0): batch(b"x" * 5000)})
         answer, _ = await timed(client, ApiKey.PRODUCE, version, request)
         [topic] = answer.responses
-        assert topic.partition_responses[0].error_code == 0, "what was sent is stored"
+        assert topic.partition_responses[0].error_code == 0, "the sent records are stored"
         assert 200 < answer.throttle_time_ms < 1500
         _, silent_s = await timed(client, ApiKey.API_VERSIONS, 0, {})
         assert silent_s > (answer.throttle_time_ms - 100) / 1000
@@ -284,7 +284,7 @@ def test_throttle_time_is_set_in_every_response_with_the_field(key: ApiKey, vers
 
 @pytest.mark.parametrize("count", [1, 3000])
 def test_throttle_time_is_set_in_a_response_of_several_pieces(count: int) -> None:
-    """The head of a long response is a piece of its own."""
+    """The head of a long response is a separate piece."""
     brokers = [{"broker_id": number, "host": "host" * 5} for number in range(count)]
     body = encode_response(ApiKey.DESCRIBE_CLUSTER, 2, {"brokers": brokers})
     answer = frame_answer(7, [body], is_flexible=True)

@@ -91,7 +91,7 @@ async def test_leaderships_are_reported_at_creation_deletion_and_stop(tmp_path):
     assert listener.take() == late.take() == ["-u-0@0"]
     async with running(tmp_path) as server:
         broker_of(server).replicas.leaderships.subscribe(listener)
-        assert listener.take() == ["+u-0@2"], "each term has an epoch of its own"
+        assert listener.take() == ["+u-0@2"], "each term has its own epoch"
 
 
 async def test_failed_disk_resigns_its_leaderships(tmp_path, caplog):
@@ -108,7 +108,7 @@ async def test_failed_disk_resigns_its_leaderships(tmp_path, caplog):
         assert code == ErrorCode.KAFKA_STORAGE_ERROR
         assert sorted(listener.take()) == ["-t-0@0", "-t-1@0"]
         await enter(server, partition_of(server))
-        assert not partition_of(server).is_leader, "what is offline leads nothing any more"
+        assert not partition_of(server).is_leader, "an offline partition no longer leads"
         disk.broken.clear()
     assert listener.take() == []
     assert caplog.text.count("is offline until a restart") == 1

@@ -354,7 +354,7 @@ async def test_disk_failing_during_copy_recovery_is_offline_and_the_other_serves
             assert place(server) == str(target)
             if is_twice:
                 await check(client, 5)
-            assert (source / "t-0").exists() == is_twice, "it is not made anew"
+            assert (source / "t-0").exists() == is_twice, "it is not created again"
         disk.broken.clear()
         async with (
             running(source, target, settings=settings) as server,

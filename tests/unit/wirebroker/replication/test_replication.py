@@ -79,7 +79,7 @@ async def test_followers_copy_the_leaders_log_byte_for_byte(tmp_path):
             assert await cluster[2].produce(b"%d" % number, index=1) == number
         await until_equal(cluster, 1, 2, 3)
         await until_equal(cluster, 2, 1, 3, index=1)
-        assert cluster.decided == [], "nobody has left the ISR"
+        assert cluster.decided == [], "no replica has left the ISR"
 
 
 async def test_acks_all_waits_for_followers_and_needs_min_insync_replicas(tmp_path):

@@ -320,7 +320,7 @@ def test_changed_keys_are_reloaded_but_not_for_each_token(tmp_path: Path) -> Non
     for change in (lambda: path.write_text("nonsense"), path.unlink):
         change()
         assert token_checks.must_read
-        assert token_checks.owner(signed(RSA, "two")).name == "alice", "what was read stays"
+        assert token_checks.owner(signed(RSA, "two")).name == "alice", "the loaded keys stay"
         assert not token_checks.must_read, "it is not read for each token"
     clock.seconds = 60
     assert token_checks.must_read, "whether or not it looks the same"

@@ -1,4 +1,4 @@
-"""A SASL listener: what is served before and after a client authenticates."""
+"""A SASL listener serves different requests before and after a client authenticates."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ def test_micro_batch_starts_at_a_minimum_of_offsets_or_after_a_delay():
     assert not admission.opens(before, few)
     clock.passed_ms += 1
     assert admission.opens(before, few)
-    assert not admission.opens(before, few), "the wait begins anew"
+    assert not admission.opens(before, few), "the wait starts again"
 
 
 def test_no_micro_batch_waits_without_a_minimum():

@@ -165,20 +165,20 @@ def test_internal_topics_are_copied_only_if_named(verbs: Verbs, shadows: Shadows
 
 
 def test_recreated_topic_is_not_mixed_with_the_old_copy(verbs: Verbs, shadows: Shadows) -> None:
-    verbs.do("topic", "create", "anew")
-    fill(verbs, "anew", "old")
-    shadows.run("anew")
-    before, ids = shadows.stored("anew-0"), [id_of(verbs, "anew")]
-    verbs.do("topic", "delete", "anew", "--yes")
-    verbs.do("topic", "create", "anew")
-    fill(verbs, "anew", "new", "er")
-    ids.append(id_of(verbs, "anew"))
-    refusal = shadows.refused("anew")
+    verbs.do("topic", "create", "reused")
+    fill(verbs, "reused", "old")
+    shadows.run("reused")
+    before, ids = shadows.stored("reused-0"), [id_of(verbs, "reused")]
+    verbs.do("topic", "delete", "reused", "--yes")
+    verbs.do("topic", "create", "reused")
+    fill(verbs, "reused", "new", "er")
+    ids.append(id_of(verbs, "reused"))
+    refusal = shadows.refused("reused")
     assert (
-        f"topic anew was recreated since it was copied: the copy has topic id {ids[0]}, "
+        f"topic reused was recreated since it was copied: the copy has topic id {ids[0]}, "
         f"the topic now has {ids[1]}"
     ) in refusal
-    assert shadows.stored("anew-0") == before
+    assert shadows.stored("reused-0") == before
 
 
 def test_killed_copy_continues_where_it_was(verbs: Verbs, shadows: Shadows, data: Path) -> None:

@@ -70,7 +70,7 @@ def test_clients_are_distinguished_and_own_requests_omitted(broker):
     ask(broker, METADATA)
     (request,) = broker.requests()
     assert broker.requests(client_id=request.client_id) == [request]
-    assert broker.requests(client_id="somebody else") == []
+    assert broker.requests(client_id="another client") == []
     broker.forget_requests()
     assert broker.requests() == []
 

@@ -131,13 +131,13 @@ def script_flags(command: _Command) -> _Command:
             "--command-config",
             type=FilePath(exists=True, dir_okay=False),
             metavar="FILE",
-            help="A client's properties.",
+            help="Properties of the client.",
         ),
         click.option(
             "--bootstrap-server",
             required=True,
             metavar="HOST:PORT,...",
-            help="Brokers to begin with.",
+            help="Brokers to connect to.",
         ),
     ):
         command = option(command)

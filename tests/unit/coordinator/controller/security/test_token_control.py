@@ -98,7 +98,7 @@ class Millions(list[Any]):
         return 5_000_000
 
     def __iter__(self) -> Iterator[Any]:
-        raise AssertionError("nobody has time for it")
+        raise AssertionError("iterating takes too long")
 
 
 def test_too_many_renewers_are_refused_unread() -> None:

@@ -116,7 +116,7 @@ def test_commit_of_a_recreated_topic_is_not_returned_by_id():
     groups.commit(topic_id=TOPIC_ID)
     assert fetched(groups, topic_id=TOPIC_ID)["committed_offset"] == 5
     assert fetched(groups, topic_id=bytes(reversed(TOPIC_ID)))["committed_offset"] == -1
-    assert fetched(groups)["committed_offset"] == 5, "who asks by name does not care"
+    assert fetched(groups)["committed_offset"] == 5, "a request by name ignores the id"
 
 
 def test_all_offsets_of_a_group_are_grouped_by_topic():

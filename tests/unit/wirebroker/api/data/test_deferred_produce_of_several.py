@@ -96,7 +96,7 @@ async def test_a_partition_without_followers_is_not_waited_for(tmp_path):
             follow(world, 0, number + 1)
             follow(world, 2, number + 1)
             assert await outcomes(sent) == [(0, number)] * COUNT
-        assert world.short_count == 1, "the first of the two saw the partition anew"
+        assert world.short_count == 1, "the first of the two looked the partition up again"
 
 
 @pytest.mark.parametrize("version", SHORT_VERSIONS)

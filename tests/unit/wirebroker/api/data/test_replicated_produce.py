@@ -88,7 +88,7 @@ async def test_commit_watcher_is_called_once_and_only_by_the_commit(tmp_path):
         assert called == [1, 2]
         follow(partition, 2)
         partition.wake_watchers()
-        assert called == [1, 2, 3], "who is left is told when the partition goes"
+        assert called == [1, 2, 3], "remaining waiters are notified when the partition is removed"
         follow(partition, 3)
         assert called == [1, 2, 3]
 

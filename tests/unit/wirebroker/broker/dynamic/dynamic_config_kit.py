@@ -154,7 +154,7 @@ def _another(row: ConfigRow, value: ConfigValue) -> str:
     minimum = 0 if row.at_least is None else row.at_least
     if value is None:
         return str(minimum + 1)
-    assert isinstance(value, int | float), f"{row.name} has a form of its own: it needs a probe"
+    assert isinstance(value, int | float), f"{row.name} has its own form: it needs a probe"
     if row.type is ConfigType.DOUBLE:
         return str((value + minimum) / 2 if value > minimum else value * 2)
     return str(value - 1 if value > minimum else value + 1)

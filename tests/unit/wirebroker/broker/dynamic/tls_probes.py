@@ -199,7 +199,7 @@ async def _client_auth(w: World) -> None:
         await shown(port, context)
     except (ssl.SSLError, ConnectionError):
         return
-    raise AssertionError("nobody asks for a certificate")
+    raise AssertionError("no certificate is requested")
 
 
 @probe("ssl.enabled.protocols")

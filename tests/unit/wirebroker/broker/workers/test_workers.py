@@ -65,7 +65,7 @@ def in_sync(admin: AdminClient, topic: str) -> set[int]:
     return {broker for partition in partitions for broker in partition.isrs}
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="ps tells who belongs to whom")
+@pytest.mark.skipif(sys.platform != "linux", reason="needs ps to find child processes")
 def test_worker_cluster_survives_a_killed_worker_and_stops_together(tmp_path):
     workers = Workers(tmp_path, 2)
     workers.start()

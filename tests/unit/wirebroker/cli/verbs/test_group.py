@@ -149,8 +149,10 @@ def test_invalid_arguments_are_refused(verbs):
     assert verbs.run("group", "seek", "g", "--to", "start", "--by", "1").status == 2
     assert verbs.run("group", "seek", "g", "--to", "middle").status == 2
     assert verbs.run("group", "seek", "g", "--to", "start", "-p", "0").status == 2
-    result = verbs.run("group", "seek", "nobody", "--to", "start")
-    assert result.err.endswith("group nobody has no committed offsets: name a topic with --topic\n")
+    result = verbs.run("group", "seek", "unknown", "--to", "start")
+    assert result.err.endswith(
+        "group unknown has no committed offsets: name a topic with --topic\n"
+    )
 
 
 @pytest.mark.parametrize("data", [b"", b"\0\1", b"\0\0\0\0\0\1\xff\xff", b"\0\0\0\0\0\1\0\1\xff"])

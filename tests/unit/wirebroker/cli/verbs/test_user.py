@@ -23,7 +23,7 @@ def test_users_are_created_changed_and_deleted(verbs):
 
 def test_errors_are_reported_without_passwords(verbs):
     assert verbs.feed(b"", "user", "set", "alice").status == 2
-    assert verbs.run("user", "delete", "nobody").err == "wirebroker: there is no user nobody\n"
+    assert verbs.run("user", "delete", "bob").err == "wirebroker: there is no user bob\n"
     result = verbs.feed(b"hunter2\n", "user", "set", "")
     assert result.status == 1
     assert "hunter2" not in result.out + result.err

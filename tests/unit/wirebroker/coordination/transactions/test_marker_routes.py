@@ -139,7 +139,7 @@ async def test_markers_are_sent_to_each_leader_until_accepted(tmp_path, complete
         effect: Any = Decided(("t", 0), ("t", 1), ("gone", 0))
         writer.begin(completed, effect)
         log = broker_of(server).replicas.find("t", b"", by_id=False)[0][0].log
-        assert log.log_end_offset == 1, "what is led here needs no turn"
+        assert log.log_end_offset == 1, "a partition that this node leads needs no turn"
         assert not completed.is_complete
         await until(lambda: completed.is_complete)
         assert other_nodes.sent == [(2, [("t", 1)])] * 4

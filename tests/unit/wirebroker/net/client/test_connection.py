@@ -275,7 +275,7 @@ async def test_cancelled_request_does_not_affect_others():
     sent.cancel()
     waiting.cancel()
     await turns()
-    assert connection.in_flight == 2, "what was sent keeps its place until it is answered"
+    assert connection.in_flight == 2, "a sent request keeps its place until its response"
     index = 1  # the first request is ApiVersions
     while connection.in_flight:
         request = peer.link.asked[index]

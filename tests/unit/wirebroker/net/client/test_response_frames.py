@@ -88,4 +88,4 @@ def test_long_responses_are_not_copied():
     for _ in range(4):
         received(frames, framed(b"b" * 70_000))
         rooms.add(id(frames.get_buffer().obj))
-    assert len(rooms) < 5, "blocks that nobody looks into are used again"
+    assert len(rooms) < 5, "unreferenced blocks are used again"

@@ -193,7 +193,7 @@ class Stopped:
         self.opened += 1
 
     def warm(self, position: int, length: int) -> None:
-        assert self.goes_on.wait(30), "nobody has let it go on"
+        assert self.goes_on.wait(30), "it was not resumed"
 
 
 async def test_readers_beyond_the_limit_queue_without_descriptors(module, file):

@@ -150,7 +150,7 @@ def arrived(peer):
 
 
 def test_failed_send_is_reported_and_others_are_sent(pairs):
-    error = RuntimeError("a mistake of ours")
+    error = RuntimeError("deliberate failure")
     served(pairs, "a", error=error)
     for name in "bcd":
         served(pairs, name)

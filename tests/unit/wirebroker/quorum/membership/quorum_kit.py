@@ -172,7 +172,7 @@ class Controllers:
         self.forgotten += 1
 
     def learn(self, controller_id: int, address: PeerAddress) -> None:
-        raise AssertionError(f"nobody names {controller_id} at {address}")
+        raise AssertionError(f"unexpected controller {controller_id} at {address}")
 
     def abort(self) -> None:
         self.is_closed = True
