@@ -37,7 +37,11 @@ from wirebroker.cli.docs import verbs_as_markdown
 from wirebroker.cli.main import cli
 from wirebroker.config.docs import as_markdown
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 EVERY_PAGE = [
     *PAGES,
     *(ROOT / layer / "README.md" for layer in ("codecs", "storage", "coordinator")),
@@ -251,9 +255,9 @@ def test_every_documented_make_target_exists():
         assert set(named) <= targets, page
 
 
-def test_readme_examples_of_test_commands_select_tests():
+def test_documented_test_commands_select_tests():
     """The examples are only collected, except the one of a single file, which takes seconds."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     examples = re.findall(r'`make (test|compat) ARGS="([^"]+)"`', text)
     assert {target for target, _ in examples} == {"test", "compat"}
     for target, arguments in examples:
