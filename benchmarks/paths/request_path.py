@@ -2,9 +2,10 @@
 
     python -m benchmarks.paths.request_path
 
-Counts calls of wirebroker's Python functions (`sys.setprofile`) for a Produce, a prepared one and a
-Fetch over a memory transport. The folder (wirebroker/net, storage/log) changes if a function calls,
-or returns to, one in another folder. Plain Python only: compiled code has no frames.
+Counts calls of wirebroker's Python functions (`sys.setprofile`) for a Produce, a prepared one, a
+Fetch, an OffsetCommit and a CreateTopics over a memory transport. The folder (wirebroker/net,
+storage/log) changes if a function calls, or returns to, one in another folder. Plain Python only:
+compiled code has no frames.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from types import FrameType
 
+    from tests.support.protocol.raw_client import RawClient
     from wirebroker.net.memory_transport import MemoryPeer
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -79,9 +81,13 @@ async def trails() -> dict[str, Trail]:
     produce = request_frame(ApiKey.PRODUCE, 11, produce_request({("t", 0): batch}))
     request = fetch_request({("t", 0): 0}, partition_max_bytes=1024)
     fetch = request_frame(ApiKey.FETCH, 12, request)
+    commit = request_frame(ApiKey.OFFSET_COMMIT, 8, _offset_commit())
+    creations = [request_frame(ApiKey.CREATE_TOPICS, 7, _creation(name)) for name in ("u", "v")]
     results: dict[str, Trail] = {}
     with tempfile.TemporaryDirectory(prefix="wirebroker-path-") as directory:
-        async with running(Path(directory)) as server, client_of(server) as client:
+        settings = {"offsets.topic.replication.factor": "1", "offsets.topic.num.partitions": "1"}
+        running_server = running(Path(directory), settings=settings)
+        async with running_server as server, client_of(server) as client:
             await create_topic(client, "t", 1)
             table = server.reception.table
             assert table is not None
@@ -92,7 +98,38 @@ async def trails() -> dict[str, Trail]:
             results["prepared Produce"] = await _follow(fresh, produce)
             await fresh.exchange(fetch)
             results["Fetch"] = await _follow(fresh, fetch)
+            await _until_committed(client)
+            await fresh.exchange(commit)
+            results["OffsetCommit"] = await _follow(fresh, commit)
+            await fresh.exchange(creations[0])
+            results["CreateTopics"] = await _follow(fresh, creations[1])
     return results
+
+
+async def _until_committed(client: RawClient) -> None:
+    """Commit until the group's coordinator is created and loaded."""
+    from wirebroker.base.clock import pause
+    from wirebroker.codecs.api_keys import ApiKey
+
+    async with asyncio.timeout(10):
+        while True:
+            lookup = {"key_type": 0, "coordinator_keys": ["g"]}
+            await client.ask(ApiKey.FIND_COORDINATOR, 4, lookup)
+            response = await client.ask(ApiKey.OFFSET_COMMIT, 8, _offset_commit())
+            if not response.topics[0].partitions[0].error_code:
+                return
+            await pause(0.05)
+
+
+def _offset_commit() -> dict[str, Any]:
+    partition = {"partition_index": 0, "committed_offset": 1, "committed_metadata": ""}
+    topics = [{"name": "t", "partitions": [partition]}]
+    return {"group_id": "g", "generation_id_or_member_epoch": -1, "topics": topics}
+
+
+def _creation(name: str) -> dict[str, Any]:
+    topic = {"name": name, "num_partitions": 1, "replication_factor": 1}
+    return {"topics": [topic], "timeout_ms": 30_000}
 
 
 async def _follow(peer: MemoryPeer, frame: bytes) -> Trail:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from wirebroker.pipelines.spark.java_start import reason_in
+from wirebroker.pipelines.spark.start_failure import reason_in
 
 CONNECTOR = "org.apache.spark#spark-sql-kafka-0-10_2.13;4.2.1"
 NOT_FOUND = f"""\

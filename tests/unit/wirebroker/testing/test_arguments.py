@@ -167,7 +167,7 @@ def test_start_failure_names_python_arguments(own_process, tmp_path):
     (tmp_path / "file").write_text("")
     with socket.create_server(("127.0.0.1", 0)) as occupied:
         port = occupied.getsockname()[1]
-        with pytest.raises(StartError, match=r"choose another \(port=; 0 picks a free one\)"):
+        with pytest.raises(StartError, match=r"choose another port \(port=; 0 picks a free one\)"):
             Broker(port=port, own_process=own_process).start()
     with pytest.raises(StartError, match=r"directory=") as caught:
         Broker(directory=tmp_path / "file", own_process=own_process).start()
