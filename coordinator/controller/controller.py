@@ -35,7 +35,11 @@ from wirebroker.coordinator.controller.partitions import (  # noqa: F401 - likew
     leader_election,
     reassignment,
 )
-from wirebroker.coordinator.controller.requests.operations import OPERATIONS, has_no_time
+from wirebroker.coordinator.controller.requests.operations import (
+    OPERATIONS,
+    has_no_time,
+    refusal,
+)
 from wirebroker.coordinator.controller.requests.request import Case
 from wirebroker.coordinator.controller.security import (  # noqa: F401 - likewise
     acl_control,
@@ -56,6 +60,8 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
     from wirebroker.coordinator.controller.requests.request import ControllerRequest
     from wirebroker.coordinator.outcome import Moment
+
+__all__ = ["DECLARED_OPERATIONS", "Controller", "refusal"]
 
 # Complete, since the modules above declare their requests when they are imported.
 DECLARED_OPERATIONS: Final = OPERATIONS

@@ -72,4 +72,4 @@ class StoredEpochs:
                     if header.base_offset >= offset:
                         yield header.leader_epoch, header.base_offset
         except KafkaError as error:
-            _log.warning("%s: found only some leader epochs: %s", self._name, error)
+            _log.warning("%s: could read only some of its leader epochs: %s", self._name, error)

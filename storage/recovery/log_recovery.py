@@ -195,7 +195,9 @@ def _open_clean(
         if snapshots[-1] == recovery_point:
             end = recovery_point
             if _is_younger_than_its_end(log, end) and _has_more(active, end):
-                _log.warning("%s was written after its end %d", active.log.path, end)
+                _log.warning(
+                    "%s was changed after the clean stop at offset %d", active.log.path, end
+                )
                 return None
 
             def rebuild() -> None:

@@ -51,9 +51,8 @@ from wirebroker.codecs.permissions import (
     Permission,
 )
 from wirebroker.codecs.primitives import ZERO_UUID
-from wirebroker.coordinator.controller.controller import DECLARED_OPERATIONS
+from wirebroker.coordinator.controller.controller import DECLARED_OPERATIONS, refusal
 from wirebroker.coordinator.controller.image.cluster_image import ResourceType
-from wirebroker.coordinator.controller.requests.operations import refusal
 from wirebroker.coordinator.controller.security.token_control import denied_token, owner_of
 
 if TYPE_CHECKING:

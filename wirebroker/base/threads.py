@@ -61,9 +61,9 @@ class Work(Enum):
         self.may_be_left = may_be_left
 
 
-# Coding this much takes 0.2 s; larger messages would delay smaller ones.
 # Longer messages are decoded and encoded in a thread: 64 KiB of arrays take up to 15 ms.
 LONGEST_ON_LOOP_BYTES: Final = 64 << 10
+# Coding this much takes 0.2 s; larger messages would delay smaller ones.
 _LARGE_CODING_BYTES = 1 << 20
 
 # How long a shutdown waits for abandonable threads.

@@ -12,7 +12,7 @@ _COMPILED_MODULE = Path(__file__).parent.parent / "codecs" / "frames"
 
 PLAIN_BUILD = (
     "this is the plain Python build: with a C compiler, pip compiles the hot path, which halves the"
-    " CPU of a small request"
+    " CPU time of a small request"
 )
 
 

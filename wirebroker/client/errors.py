@@ -83,7 +83,9 @@ _MEANINGS: Final = {
     ),
     ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED: "log in with TLS or SASL, not with a token",
     ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH: "only its owner and renewers may do that",
-    ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED: "this user may create none for that owner",
+    ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED: (
+        "this user may not create tokens for that owner"
+    ),
     ErrorCode.INVALID_PRINCIPAL_TYPE: "only users can own tokens: write User:NAME",
     ErrorCode.DELEGATION_TOKEN_EXPIRED: "it has expired",
 }

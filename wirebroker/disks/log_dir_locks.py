@@ -105,7 +105,7 @@ class LogDirLocks:
                 directory.forget_identity()
             except OSError as error:
                 logger.warning(
-                    "%s still belongs to node %d: %s",
+                    "cannot release %s from node %d: %s",
                     directory.path,
                     directory.node_id,
                     error.strerror or error,

@@ -157,7 +157,8 @@ class Engine(Generic[MachineT]):
                 self._check_serving()
                 self.carry_out(result, now)
             finally:
-                self._arm(self.now().monotonic_ms)
+                # Here, because the next operation takes the turn before any other task.
+                self._run_due()
 
     async def drain(self) -> None:
         """Finish operations that run in steps and refuse new ones, before `close`."""
@@ -251,19 +252,19 @@ class Engine(Generic[MachineT]):
             next_ms = self.machine.timers.next_ms()
             if next_ms is None or next_ms > self.now().monotonic_ms:
                 return
-            if self._armed is not None:
-                self._armed.cancel()
             async with self._turn:
                 self._run_due()
             await next_turn()
 
     def _on_time(self) -> None:
         self._armed = None
-        if not self._turn.locked():  # otherwise the operation arms the timer at its end
+        if not self._turn.locked():  # otherwise the operation runs them at its end
             self._run_due()
 
     def _run_due(self) -> None:
-        self._armed = None
+        if self._armed is not None:
+            self._armed.cancel()
+            self._armed = None
         give_up_at = self._clock.monotonic() + _TIMER_SLICE_S
         while not self.is_closed:
             now = self.now()

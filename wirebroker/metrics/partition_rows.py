@@ -96,7 +96,7 @@ PARTITION_ROWS: Final[tuple[ShownRow[LedPartition], ...]] = (
         jmx="kafka_cluster_partition_underminisr",
     ),
     ShownRow(
-        "Whether just as many replicas are in sync as min.insync.replicas requires.",
+        "Whether exactly as many replicas are in sync as min.insync.replicas requires.",
         lambda each: int(is_at_least(each)),
         jmx="kafka_cluster_partition_atminisr",
     ),
@@ -175,7 +175,7 @@ TRAFFIC_ROWS: Final[tuple[ShownRow[TrafficSum], ...]] = (
         confluent=f"{_TRAFFIC}bytesoutpersec",
     ),
     ShownRow(
-        "Requested appends, counted for each partition.",
+        "Appends for Produce requests, counted for each partition.",
         lambda each: each.produce_requests,
         Kind.COUNTER,
         strimzi=f"{_TRAFFIC}totalproducerequests_total",

@@ -209,7 +209,7 @@ class ReplicaLoader:
             return
         if partition.index in self._held.of(topic.name):
             raise StartError(
-                f"{partition_directory.path} exists in two of log.dirs",
+                f"the partition in {partition_directory.path} exists in two of log.dirs",
                 "move one of the two out of the way",
             )
         if partition_directory.topic_id is None:

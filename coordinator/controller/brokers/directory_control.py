@@ -58,7 +58,8 @@ def assign_replicas(request: Any, image: ClusterImage, config: Config) -> Operat
     """
     if not has_directory_assignments(image.features):
         raise KafkaError(
-            ErrorCode.UNSUPPORTED_VERSION, "The cluster's metadata.version has no log directories."
+            ErrorCode.UNSUPPORTED_VERSION,
+            "The cluster's metadata.version does not support log directories.",
         )
     broker = check_broker_epoch(image, request.broker_id, request.broker_epoch)
     assigning = _Assigning(image, config, broker)

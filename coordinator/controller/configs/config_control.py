@@ -414,7 +414,7 @@ def check_this_broker(name: str, node_id: int) -> None:
     except ValueError:
         raise _refused(f"A broker id must be an integer, not '{name}'.") from None
     if broker_id != node_id:
-        raise _refused(f"This is node {node_id}; send requests for node {name} to it.")
+        raise _refused(f"This is node {node_id}; send requests for node {name} to that node.")
 
 
 def _replace(resource: Any, before: Mapping[str, str], kind: _Kind) -> dict[str, str]:

@@ -38,7 +38,7 @@ class ArchiveJob:
     """Settings of an archive, from its file or flags."""
 
     path: str = setting("paths", "log directories, separated by commas")
-    topics: str = setting("text", "a Python pattern of topic names")
+    topics: str = setting("text", "a Python regular expression for topic names")
     target: str = setting("path", "the archive's folder, also for its progress")
     name: str = setting("text", "the job's name in its output", "archive")
     lost_records: str = setting(
@@ -47,7 +47,7 @@ class ArchiveJob:
         "stop",
         ("stop", "skip"),
     )
-    records_per_batch: int = setting("count", "the most offsets in a batch", MOST_OFFSETS)
+    records_per_batch: int = setting("count", "the maximum offsets per batch", MOST_OFFSETS)
     patience: float = setting("seconds", "how long to retry before giving up", 300.0)
     recreated_topic: str = setting(*RECREATED_TOPIC)
     metrics: str | None = setting("path", "a file for a line of JSON per batch", None)

@@ -86,8 +86,10 @@ class IngestJob:
     delimiter: str = setting("text", "the character between CSV cells", ",")
     dead_letters: str = setting("text", "the topic for bad rows; default: TOPIC.dead-letters", "")
     partitions: int = setting("count", "partitions of the topic if it is created", 1)
-    most_record_bytes: int = setting("count", "of key and value; a larger row is bad", 900_000)
-    files_per_batch: int = setting("count", "the most files in a batch", 1_000)
+    most_record_bytes: int = setting(
+        "count", "bytes of key and value; larger rows are bad", 900_000
+    )
+    files_per_batch: int = setting("count", "the maximum files per batch", 1_000)
     every: float | None = setting(
         "seconds", "how often to look for files; default: once, to the end", None
     )
@@ -228,7 +230,7 @@ def placing_settings(job: IngestJob, target: Target) -> PlacingOptions:
     if job.timestamp and types[job.timestamp] != "timestamp":
         raise JobFileError(f"timestamp = {job.timestamp!r} is {types[job.timestamp]} in [schema]")
     if len(job.delimiter) != 1 or job.delimiter in '"\r\n':
-        raise JobFileError(f"delimiter = {job.delimiter!r} is not a character between cells")
+        raise JobFileError(f"delimiter = {job.delimiter!r} must be one character, not a quote")
     if job.format == "avro" and job.value == "raw":
         raise JobFileError('value = "raw" is for lines; format = "avro" has none')
     return PlacingOptions(

@@ -36,7 +36,7 @@ class QualityJob:
     """Settings of a quality report, from its file or flags."""
 
     path: str = setting("paths", "log directories, separated by commas")
-    topics: str = setting("text", "a Python pattern of topic names")
+    topics: str = setting("text", "a Python regular expression for topic names")
     name: str = setting("text", "the job's name, for Spark", "quality")
     metrics: str | None = setting("path", "a file for the report as lines of JSON", None)
     plot: str | None = setting("path", "a file for a picture, .svg", None)

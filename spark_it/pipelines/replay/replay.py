@@ -67,7 +67,7 @@ class ReplayJob:
     )
     dead_letters: str = setting("text", "the dead letters' topic; default: TOPIC.dead-letters", "")
     partitions: int = setting("count", "partitions of the topic if it is created", 1)
-    records_per_batch: int = setting("count", "the most offsets in a batch", 1_000_000)
+    records_per_batch: int = setting("count", "the maximum offsets per batch", 1_000_000)
     every: float | None = setting(
         "seconds", "how often to look for records; default: once, to the end", None
     )

@@ -68,7 +68,7 @@ def parse_schema(table: Mapping[str, Any]) -> tuple[Column, ...]:
 
 def _column(name: str, text: Any) -> Column:
     if not isinstance(text, str):
-        raise JobFileError(f"[schema] {name} = {text!r} is not a type: types are texts")
+        raise JobFileError(f"[schema] {name} = {text!r} is not a type: types are strings")
     type_name = text.removesuffix("?").strip()
     is_optional = text.endswith("?")
     match = _DECIMAL.fullmatch(type_name)
@@ -79,7 +79,9 @@ def _column(name: str, text: Any) -> Column:
         return Column(name, "decimal", is_optional, (digits, scale))
     if type_name not in _READERS:
         type_names = [*_READERS, "decimal(10,2)"]
-        raise JobFileError(f"[schema] {name}: no type {type_name}{like(type_name, type_names)}")
+        raise JobFileError(
+            f"[schema] {name}: unknown type {type_name}{like(type_name, type_names)}"
+        )
     return Column(name, type_name, is_optional)
 
 

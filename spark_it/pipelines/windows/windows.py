@@ -70,10 +70,10 @@ class WindowsJob:
     columns: dict[str, Any] = setting("table", "the results of a window: name = SQL aggregate")
     table: str = setting("text", "a compacted topic to join by its records' keys", "")
     table_schema: dict[str, Any] = setting("table", "the columns of its values: name = type", {})
-    parquet: str | None = setting("path", "a folder for each batch's windows as well", None)
+    parquet: str | None = setting("path", "a folder to which windows are also written", None)
     path: str = setting("paths", "log directories to read instead of the broker", "")
     partitions: int = setting("count", "partitions of the topic if it is created", 1)
-    records_per_batch: int = setting("count", "the most offsets in a batch", 1_000_000)
+    records_per_batch: int = setting("count", "the maximum offsets per batch", 1_000_000)
     every: float | None = setting(
         "seconds", "how often to look for records; default: once, to the end", None
     )

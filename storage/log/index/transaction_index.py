@@ -118,7 +118,7 @@ class TransactionIndex:
         try:
             for entry in self:
                 if entry.last_offset <= last_offset or entry.last_stable_offset < stable_offset:
-                    return f"its entries do not ascend at {entry}"
+                    return f"its entries are not in ascending order at {entry}"
                 if not 0 <= entry.first_offset < entry.last_offset:
                     return f"it has the invalid entry {entry}"
                 last_offset, stable_offset = entry.last_offset, entry.last_stable_offset

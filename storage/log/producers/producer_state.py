@@ -230,7 +230,7 @@ class ProducerState:
             raise KafkaError(
                 ErrorCode.TRANSACTION_COORDINATOR_FENCED,
                 f"Producer {producer_id} had its last marker from coordinator epoch "
-                f"{entry.coordinator_epoch}, this one has {coordinator_epoch}",
+                f"{entry.coordinator_epoch}, this marker has {coordinator_epoch}",
             )
 
     def append(self, header: BatchHeader) -> None:

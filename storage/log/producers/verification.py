@@ -91,7 +91,7 @@ class Verifications:
         if guard is None:
             return
         if guard.supports_epoch_bump and header.base_sequence and not (entry and entry.batches):
-            raise out_of_order(header, "it is unknown, so 0 is expected")
+            raise out_of_order(header, "the producer is unknown, so 0 is expected")
         if header.base_sequence > guard.lowest_sequence:
             raise out_of_order(header, f"{guard.lowest_sequence} was seen before")
 

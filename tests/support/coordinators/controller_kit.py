@@ -9,9 +9,8 @@ from wirebroker.base.clock import in_one_go
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import KafkaError
 from wirebroker.codecs.messages import request_message
-from wirebroker.coordinator.controller.controller import Controller
+from wirebroker.coordinator.controller.controller import Controller, refusal
 from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
-from wirebroker.coordinator.controller.requests.operations import refusal
 from wirebroker.coordinator.controller.requests.request import ControllerRequest, Requester
 from wirebroker.coordinator.operation import complete
 from wirebroker.coordinator.outcome import Moment

@@ -32,10 +32,9 @@ from wirebroker.codecs.messages import (
 from wirebroker.codecs.metadata_records import RecordType, metadata_record
 from wirebroker.config import Config
 from wirebroker.coordinator.controller.brokers.broker_registration import fence_broker
-from wirebroker.coordinator.controller.controller import Controller
+from wirebroker.coordinator.controller.controller import Controller, refusal
 from wirebroker.coordinator.controller.image.cluster_image import Endpoint, PartitionImage
 from wirebroker.coordinator.controller.image.image_change import change_between
-from wirebroker.coordinator.controller.requests.operations import refusal
 from wirebroker.coordinator.operation import complete
 from wirebroker.coordinator.outcome import Moment
 from wirebroker.net.client.settings import PeerAddress

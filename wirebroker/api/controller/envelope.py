@@ -27,7 +27,7 @@ from wirebroker.codecs.envelope import (
 from wirebroker.codecs.errors import ErrorCode, KafkaError, MalformedFrameError
 from wirebroker.codecs.messages import decode_request, encode_response
 from wirebroker.codecs.permissions import CLUSTER_ACTION
-from wirebroker.coordinator.controller.requests.operations import OPERATIONS, refusal
+from wirebroker.coordinator.controller.controller import DECLARED_OPERATIONS, refusal
 from wirebroker.coordinator.controller.requests.request import ControllerRequest, Requester
 from wirebroker.request.handlers import Cost
 
@@ -66,7 +66,7 @@ def _forwarded(envelope: Any) -> tuple[Header, Requester]:
     header = parse_header(envelope.request_data)
     principal = decode_principal(envelope.request_principal or b"")
     host = decode_host(envelope.client_host_address)
-    if header.key not in OPERATIONS:
+    if header.key not in DECLARED_OPERATIONS:
         raise MalformedFrameError(f"{header.key.name} must not be forwarded")
     return header, Requester(principal, host, header.client_id)
 

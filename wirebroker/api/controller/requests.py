@@ -17,7 +17,7 @@ from wirebroker.api.forwarding import requester_of
 from wirebroker.base.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.permissions import ALTER_CLUSTER_CONFIGS
-from wirebroker.coordinator.controller.requests.operations import OPERATIONS
+from wirebroker.coordinator.controller.controller import DECLARED_OPERATIONS
 from wirebroker.coordinator.controller.requests.request import ControllerRequest
 from wirebroker.coordinator.controller.security.token_control import not_allowed
 from wirebroker.request.handlers import Cost
@@ -71,6 +71,6 @@ async def carry_out(controller: QuorumController, request: Request, body: Any) -
     return as_response(await controller.handle(controller_request))
 
 
-for _key, _declaration in sorted(OPERATIONS.items()):
+for _key, _declaration in sorted(DECLARED_OPERATIONS.items()):
     _handler = incremental_alter_configs if _key is ApiKey.INCREMENTAL_ALTER_CONFIGS else carry_out
     handles(_key, permissions=_declaration.permissions, cost=Cost.CONTROLLER)(_handler)

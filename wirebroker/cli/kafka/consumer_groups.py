@@ -127,7 +127,7 @@ _first_option = partial(click.option, multiple=True, callback=first_value)
     help="Reset to the first record at or after this time: 2026-11-22T10:00:00.000.",
 )
 @click.option(
-    "--by-duration", metavar="DURATION", help="Reset to this long before now: P1DT2H3M4S."
+    "--by-duration", metavar="DURATION", help="Reset to this duration before now: P1DT2H3M4S."
 )
 @click.option("--to-earliest", is_flag=True, help="Reset to the earliest offset.")
 @click.option("--to-latest", is_flag=True, help="Reset to the latest offset.")

@@ -37,7 +37,7 @@ _LOOPBACK: Final = ("127.", "localhost", "::1", "0.0.0.0", "::")  # noqa: S104 -
 _MIN_ISR: Final = "min.insync.replicas"
 _THROTTLES: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 _GIB: Final = 1 << 30
-_USE_ANOTHER_LOGIN: Final = "run it as a user with the permission, or on a newer broker"
+_USE_ANOTHER_LOGIN: Final = "run the check as a user with the permission, or against a newer broker"
 _PARTITIONS: Final = "partitions"
 _REQUESTS: Final = "requests"
 # Checks whose responses silently omit what the user may not describe.
@@ -120,7 +120,7 @@ def _unseen(question: str, visibility: Visibility) -> list[Symptom]:
     if noun is None:
         return []
     if not visibility.is_whole:
-        only = f"only the {noun} that this user may see were checked: it may not describe"
+        only = f"only the {noun} that this user may see were checked: this user may not describe"
         return [Symptom(Weight.OPEN, f"{only} the cluster", _USE_ANOTHER_LOGIN)]
     if question == _PARTITIONS:
         hidden = "are hidden from this user and were not checked"

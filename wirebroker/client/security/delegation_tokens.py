@@ -63,7 +63,9 @@ async def create_token(
         if owner is None:
             return fields
         if version < _FIRST_WITH_OWNER:
-            raise UnservedError("the broker is too old to create tokens for others (Kafka 3.3)")
+            raise UnservedError(
+                "the broker cannot create tokens for others (needs Kafka 3.3 or newer)"
+            )
         return fields | _principal(owner, "owner_")
 
     answer = await client.request(ApiKey.CREATE_DELEGATION_TOKEN, body)

@@ -56,7 +56,7 @@ def filler(file: DataFile, layout: struct.Struct, end: int) -> Iterator[Row]:
         data = file.read_at(start, min(1 << 20, complete_size - start))
         stripped = data.lstrip(b"\0")
         if stripped:
-            yield damage("an entry of zeros before others", start + len(data) - len(stripped))
+            yield damage("an entry of zeros precedes others", start + len(data) - len(stripped))
             return
     if complete_size < size:
         yield damage(f"{size} bytes are not a multiple of {layout.size}", complete_size)

@@ -142,12 +142,13 @@ def check_transaction_index(
         is_sane = version == 0 and 0 <= first <= last and 0 <= stable <= last + 1
         if not is_sane or not base_offset <= last < end_offset:
             report.error(
-                f"no aborted transaction of this segment: {transaction}", position=position
+                f"not a valid aborted transaction of this segment: {transaction}",
+                position=position,
             )
         elif last <= previous:
             report.error(f"{last} comes after {previous}", position=position, offset=last)
         elif producers.knows_all and transaction not in missing:
-            report.error(f"no marker has {transaction}", position=position, offset=last)
+            report.error(f"no marker matches {transaction}", position=position, offset=last)
         missing.discard(transaction)
         previous = max(previous, last)
     if file.size() % ABORTED_ENTRY.size:

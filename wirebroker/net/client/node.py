@@ -118,7 +118,7 @@ class Node:
         if connection is not None:
             if self._is_fresh(connection):
                 return connection
-            connection.abort("idle too long, or its login expires")
+            connection.abort("idle too long, or its login expires soon")
             self._connection = None
         if self._is_closed:
             raise CannotConnectError(str(self.address), "closed by us")

@@ -24,6 +24,7 @@ from wirebroker.config.rows.row import StartError
 from wirebroker.coordinator.controller.brokers.broker_registration import (
     controller_registration,
 )
+from wirebroker.coordinator.controller.controller import refusal
 from wirebroker.coordinator.controller.controller_machine import ControllerMachine, SilentBroker
 from wirebroker.coordinator.controller.features.feature_control import (
     activation_records,
@@ -37,7 +38,6 @@ from wirebroker.coordinator.controller.image.cluster_image import (
     to_records,
 )
 from wirebroker.coordinator.controller.image.image_builder import ImageBuilder
-from wirebroker.coordinator.controller.requests.operations import refusal
 from wirebroker.coordinator.operation import ControllerResult
 from wirebroker.engine.committed_responses import ResponseErrors
 from wirebroker.engine.engine import Engine

@@ -130,7 +130,8 @@ class OwnLifecycle(BrokerLifecycle):
                 await self._heartbeat()
         except KafkaError as error:
             LOGGER.warning(
-                "cordoned directories still receive replicas: %s", error.message or error.code.name
+                "cannot report the cordoned directories, which still receive replicas: %s",
+                error.message or error.code.name,
             )
 
     async def _look(self, change: ImageChange, image: ClusterImage) -> None:

@@ -52,7 +52,7 @@ async def check_is_no_voter(
         ) from error
     if code:  # a broker that may join need not be authorized for this
         LOGGER.warning(
-            "cannot get the voters from the controllers (%s): no voter may have the id %d",
+            "cannot get the voters from the controllers (%s): make sure that none has the id %d",
             error_name(code),
             node_id,
         )

@@ -4,7 +4,7 @@
     SCRAM-SHA-256, -512    two: codecs/scram.py
 
 Neither responses nor times reveal which users exist. Unknown SCRAM users get constant salts and
-iterations, in the forms and frequencies of real users (salt_key.py, codecs/scram_forms.py). They
+iterations, in the forms and frequencies of real users (sasl_state.py, codecs/scram_forms.py). They
 fail where a wrong password fails (Apache Kafka: one message earlier).
 
 Source: Kafka's PlainSaslServer and ScramSaslServer.

@@ -135,7 +135,7 @@ class BrokerLife:
         """Replace the broker with an empty one; see Broker."""
         names_directory = self._is_on_this_machine and _OF_METADATA in {**self._config, **config}
         if self._user_directory is not None or names_directory:
-            raise RuntimeError("a given directory is not reset: its data may be needed")
+            raise RuntimeError("a directory that you gave is not reset: its data may be needed")
         self._thread = self._thread or LoopThread("wirebroker-testing")
         self._thread.call(self._replace(config))
 

@@ -63,7 +63,7 @@ async def take(broker: Broker, target: Path) -> None:
     except KafkaError as error:
         raise ValueError(f"cannot take a snapshot: {error.message or error}") from error
     except TimeoutError:
-        raise ValueError(f"the broker is not idle within {_PATIENCE_S:.0f} s") from None
+        raise ValueError(f"the broker was not idle within {_PATIENCE_S:.0f} s") from None
 
 
 async def _flush(broker: Broker) -> None:

@@ -21,8 +21,7 @@ from wirebroker.codecs.messages import (
     encode_response,
 )
 from wirebroker.config import Config
-from wirebroker.coordinator.controller.controller import Controller
-from wirebroker.coordinator.controller.requests.operations import refusal
+from wirebroker.coordinator.controller.controller import Controller, refusal
 from wirebroker.coordinator.operation import complete
 from wirebroker.coordinator.outcome import Moment
 from wirebroker.quorum.channel.controller_channel import LocalChannel

@@ -30,7 +30,7 @@ from wirebroker.base.clock import in_one_go
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.messages import request_message
-from wirebroker.coordinator.controller.requests.operations import refusal
+from wirebroker.coordinator.controller.controller import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -288,3 +288,32 @@ async def test_timer_is_run_after_an_operation_that_fails(world: World) -> None:
     while not world.log.records:
         await next_turn()
     assert world.machine.taken == ["by a timer"]
+
+
+async def test_timer_runs_between_queued_operations(world: World) -> None:
+    world.machine.timers.set("key", 0, "an effect")
+    tasks = [world.start(record, steps=20) for record in ("a", "b", "c")]
+    while not world.machine.taken:
+        await next_turn()
+    world.log.commit(1)
+    assert world.effects == ["an effect"]
+    assert world.machine.taken == ["a"]
+    await turns(100)
+    world.log.commit(3)
+    await asyncio.gather(*tasks)
+
+
+async def test_catching_up_while_an_operation_runs_leaves_one_timer(world: World) -> None:
+    world.machine.timers.set("key", 0, "an effect")
+    task = world.start("a", steps=20)
+    await turns(5)
+    catching_up = asyncio.create_task(world.engine.catch_up())
+    await turns(5)
+    catching_up.cancel()
+    while not world.machine.taken:
+        await next_turn()
+    world.log.commit(1)
+    assert await task == []
+    assert world.effects == ["an effect"]
+    await turns()
+    assert world.effects == ["an effect"]

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     # Formats a record, given the type of its timestamp.
     Formatter: TypeAlias = Callable[[TopicPartition, Record, str], bytes]
 
-    from wirebroker.client.topics.leaders import TopicPartition
-    from wirebroker.codecs.records.record import Record
-
 _PACKAGE: Final = "org.apache.kafka.tools.consumer."
 DEFAULT_FORMATTER: Final = f"{_PACKAGE}DefaultMessageFormatter"
 # LoggingMessageFormatter also logs records, at a level that Kafka's scripts do not show.

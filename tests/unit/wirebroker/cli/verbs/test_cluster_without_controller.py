@@ -53,7 +53,7 @@ def test_missing_controller_is_reported_by_every_verb(
     lines = verbs.run("doctor").lines
     (line,) = [text for text in lines if "quorum and clock" in text]
     assert "no controller responds: no controller has responded for" in line
-    assert not [text for text in lines if "run it as a user with the permission" in text]
+    assert not [text for text in lines if "run the check as a user with the permission" in text]
 
     result = verbs.run("quorum")
     assert result.status == 1

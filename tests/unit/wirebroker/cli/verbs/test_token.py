@@ -111,7 +111,7 @@ def test_acls_decide_who_creates_and_sees_tokens(
     for_dave = ("token", "create", "--owner", "User:dave", *BOB)
     with monkeypatch.context() as as_bob:
         as_bob.setenv(PASSWORD_VARIABLE, "bob-secret")
-        assert "this user may create none for that owner" in verbs.run(*for_dave).err
+        assert "this user may not create tokens for that owner" in verbs.run(*for_dave).err
         assert token_id not in verbs.do("token", "list", *BOB).out
     for rule in (
         ("--operation", "create_tokens", "--user-principal", "User:dave"),

@@ -396,7 +396,7 @@ async def test_both_sides_see_the_end(tmp_path: Path) -> None:
         assert await done == b""
 
 
-async def test_waiting_requests_are_cancelled_when_the_peer_ends(tmp_path: Path) -> None:
+async def test_session_ends_when_the_peer_ends_while_a_request_waits(tmp_path: Path) -> None:
     async with serve_tls() as server:
         client = await secured(server, client_side(tmp_path))
         client.send(frame(HEARTBEAT, b"w"))
