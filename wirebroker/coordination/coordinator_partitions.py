@@ -209,7 +209,7 @@ class CoordinatorPartitions(Generic[ShardT]):
             on_effect=self._on_effect,
         )
         term.error = None
-        term.engine.run(lambda shard, _token, now: shard.on_loaded(now))
+        term.engine.begin()
 
     # -- requests ----------------------------------------------------------------------------
 

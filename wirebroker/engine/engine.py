@@ -110,6 +110,12 @@ class Engine(Generic[MachineT]):
         """Return the time."""
         return Moment(self._clock.now_ms(), int(self._clock.monotonic() * 1000))
 
+    def begin(self) -> None:
+        """Begin to serve the loaded state; call it once, before any operation."""
+        now = self.now()
+        self.carry_out(self.machine.on_loaded(now), now)
+        self._arm(now.monotonic_ms)
+
     def run(
         self,
         operation: Callable[..., Result],

@@ -209,7 +209,7 @@ class QuorumController:
     async def _activate(self, bootstrap: list[MetadataRecord]) -> None:
         """Write the first records of an empty log and the controller's registration."""
         rules = self.rules
-        self._engine.run(lambda machine, _token, now: machine.on_loaded(now))
+        self._engine.begin()
         first = partial(_first_records, bootstrap, rules.config)
         registration = controller_registration(rules.node_id, rules.new_uuid(), self.endpoints)
         # One sync for both.

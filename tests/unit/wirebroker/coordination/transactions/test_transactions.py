@@ -190,7 +190,7 @@ async def test_many_prepared_transactions_complete_in_slices(tmp_path):
             transaction = decided._replace(transactional_id=f"t{index}", producer_id=100 + index)
             engine.run(lambda shard, *_, transaction=transaction: shard.move(transaction))
         client.broker.transactions.markers._clock = Slow()
-        engine.run(lambda shard, _, now: shard.on_loaded(now))
+        engine.begin()
         assert 0 < client.markers() < 20
         await until(lambda: client.markers() == 20)
         states = {
