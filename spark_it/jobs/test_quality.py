@@ -17,12 +17,8 @@ from tests.support.tools.ports import free_port
 from tests.support.tools.waiting import eventually
 from wirebroker.pipelines.job.errors import PipelineError
 from wirebroker.pipelines.job.job_file import load_job
-from wirebroker.pipelines.quality.quality_job import (
-    _cut,
-    picture_of_quality,
-    skew_of,
-    table_of_quality,
-)
+from wirebroker.pipelines.quality.quality_picture import _cut, picture_of_quality
+from wirebroker.pipelines.quality.quality_report import skew_of, table_of_quality
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,7 +36,8 @@ def test_quality_report_of_topic_has_counts_and_lag(
     from wirebroker.pipelines.job.job_file import kafka_settings_if_any
     from wirebroker.pipelines.quality.group_lag import lags_of
     from wirebroker.pipelines.quality.quality import look_at
-    from wirebroker.pipelines.quality.quality_job import QualityJob, lines_of_quality, run_quality
+    from wirebroker.pipelines.quality.quality_job import QualityJob, run_quality
+    from wirebroker.pipelines.quality.quality_report import lines_of_quality
 
     records.create_topic(broker.bootstrap, topic, partitions=3)
     # Two of three partitions, and an aborted transaction: markers are not gaps.

@@ -8,6 +8,7 @@ generated files are skipped.
 
 from __future__ import annotations
 
+import argparse
 import ast
 import io
 import re
@@ -106,7 +107,10 @@ def check(paths: Iterable[Path]) -> list[Hit]:
 
 
 def main() -> int:
-    hits = check(map(Path, sys.argv[1:]) if sys.argv[1:] else project_files())
+    formatter = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=formatter)
+    parser.add_argument("file", nargs="*", type=Path, help="files to check (all of the project)")
+    hits = check(parser.parse_args().file or project_files())
     for hit in hits:
         sys.stdout.write(f"{hit}\n")
     return 1 if hits else 0
