@@ -1,8 +1,8 @@
 """Options and rules for every test: the broker under test, long tests, budgets and the seed.
 
     pytest --broker apache      the compatibility tests against Apache Kafka instead of wirebroker
-    pytest --long               also what is marked `long` (else deselected, not skipped)
-    pytest --nightly            and what is marked `nightly`: further variants, or long builds
+    pytest --long               also tests marked `long` (else deselected, not skipped)
+    pytest --nightly            also tests marked `nightly`: further variants, or long builds
     pytest --seed 7             another run of the randomized tests; the header prints the seed
     pytest --seed random        with a new random seed; without --seed it is DEFAULT_SEED
     pytest --budget-scale 10    give randomized tests ten times their time

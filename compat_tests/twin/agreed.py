@@ -52,7 +52,7 @@ AGREED: tuple[Agreed, ...] = (
     Agreed(
         r"(configured-[01]|shapes-2|__transaction_state-1)/leader-epoch-checkpoint",
         "- PRESENT",
-        "Apache Kafka writes an epoch when it begins to lead; here the file has it with its first"
+        "Apache Kafka writes an epoch when it begins to lead; wirebroker writes it with the first"
         " batch, so a start of ten thousand partitions writes no files. No client is affected:"
         " OffsetForLeaderEpoch returns it from the beginning, and the epoch of the next leadership"
         " replaces one without batches.",

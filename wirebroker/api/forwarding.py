@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from wirebroker.api.registry import REGISTRY, forwards
+from wirebroker.base.addresses import host_of
 from wirebroker.coordinator.controller.controller import DECLARED_OPERATIONS
 from wirebroker.coordinator.controller.requests.request import Requester
 
@@ -19,8 +20,7 @@ if TYPE_CHECKING:
 def requester_of(request: Request) -> Requester:
     """Return the client that has sent a request, as the controller sees it."""
     session = request.session
-    host = session.peer.rpartition(":")[0].strip("[]")
-    return Requester(session.principal, host, request.client_id)
+    return Requester(session.principal, host_of(session.peer), request.client_id)
 
 
 async def forward(broker: Broker, request: Request, body: Any) -> dict[str, Any]:

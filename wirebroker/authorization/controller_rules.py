@@ -212,12 +212,6 @@ def create_token(request: CheckedRequest) -> Ruling:
     )
 
 
-def change_token(request: CheckedRequest) -> Ruling:
-    """Allow: the controller checks the token's owner and renewers."""
-    del request
-    return SERVED
-
-
 _RULES: Final[dict[ApiKey, Rule]] = {
     ApiKey.CREATE_TOPICS: create_topics,
     ApiKey.DELETE_TOPICS: delete_topics,
@@ -225,8 +219,6 @@ _RULES: Final[dict[ApiKey, Rule]] = {
     ApiKey.ALTER_CONFIGS: alter_configs,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: alter_configs,
     ApiKey.CREATE_DELEGATION_TOKEN: create_token,
-    ApiKey.RENEW_DELEGATION_TOKEN: change_token,
-    ApiKey.EXPIRE_DELEGATION_TOKEN: change_token,
 }
 
 
@@ -246,7 +238,10 @@ def rule_on(request: ControllerRequest, client_request: CheckedRequest) -> Steps
     if rule is not None:
         ruling = rule(client_request)
         return ruling if isinstance(ruling, Ruling) else (yield from ruling)
-    (permission,) = DECLARED_OPERATIONS[request.key].permissions
+    permissions = DECLARED_OPERATIONS[request.key].permissions
+    if not permissions:
+        return SERVED  # the operation decides
+    (permission,) = permissions
     if client_request.access.may(permission):
         return SERVED
     return Ruling((yield from refusal(request, denied(CLUSTER_DENIED))))

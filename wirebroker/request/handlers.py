@@ -15,7 +15,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from enum import Enum
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from wirebroker.codecs.api_keys import SPOKEN_VERSIONS, ApiKey
@@ -74,8 +73,7 @@ class Registry:
 
         `is_forwarded`: the active controller decides the request.
         """
-        handler = Handler(key, _missing, False, False, tuple(permissions), cost, is_forwarded)
-        return partial(self._register, handler)
+        return self._registering(key, False, tuple(permissions), cost, is_forwarded)
 
     def handles_raw(
         self,
@@ -86,15 +84,14 @@ class Registry:
         is_forwarded: bool = False,
     ) -> Callable[[_Function], _Function]:
         """Register a function (broker, request) -> pieces, None, or an awaitable of them."""
-        handler = Handler(key, _missing, True, False, tuple(permissions), cost, is_forwarded)
-        return partial(self._register, handler)
+        return self._registering(key, True, tuple(permissions), cost, is_forwarded)
 
     def has(self, key: ApiKey) -> bool:
         """Return whether a key has a handler."""
         return key in self._handlers
 
     def add(self, handler: Handler) -> None:
-        """Register a handler of another registry, possibly wrapped."""
+        """Register a handler, for example one of another registry that is wrapped."""
         assert handler.key not in self._handlers, f"{handler.key.name} has two handlers"
         self._handlers[handler.key] = handler
 
@@ -106,14 +103,19 @@ class Registry:
         """Return all handlers, by ascending key."""
         return [self._handlers[key] for key in sorted(self._handlers)]
 
-    def _register(self, handler: Handler, function: _Function) -> _Function:
-        key = handler.key
-        assert key not in self._handlers, f"{key.name} has two handlers"
+    def _registering(
+        self,
+        key: ApiKey,
+        is_raw: bool,
+        permissions: tuple[Permission, ...],
+        cost: Cost,
+        is_forwarded: bool,
+    ) -> Callable[[_Function], _Function]:
         assert key in SPOKEN_VERSIONS, f"{key.name} has no version range"
-        is_coroutine = inspect.iscoroutinefunction(function)
-        self._handlers[key] = handler._replace(function=function, is_coroutine=is_coroutine)
-        return function
 
+        def register(function: _Function) -> _Function:
+            is_coroutine = inspect.iscoroutinefunction(function)
+            self.add(Handler(key, function, is_raw, is_coroutine, permissions, cost, is_forwarded))
+            return function
 
-def _missing(*_: Any) -> Any:
-    raise NotImplementedError
+        return register

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from wirebroker.codecs.metadata_records import MetadataRecord
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
+    from wirebroker.coordinator.controller.requests.request import ControllerRequest
     from wirebroker.coordinator.operation import Operation
 
 # Parts of an entity; there are three kinds, and the last of a kind counts.
@@ -90,9 +91,8 @@ def alter_client_quotas(request: Any, image: ClusterImage) -> Operation[dict[str
     return ControllerResult({"entries": entries}, [] if request.validate_only else records.records)
 
 
-def refused_quotas(request: Any, error: KafkaError) -> Steps[dict[str, Any]]:
-    """Return the response to a request that fails as a whole, in steps."""
-    named = yield from collected(_entity(entry) for entry in request.entries)
+def _refused(request: ControllerRequest, error: KafkaError) -> Steps[dict[str, Any]]:
+    named = yield from collected(_entity(entry) for entry in request.body.entries)
     refused = (_result(entity, error) for entity in dict.fromkeys(named))
     return {"entries": (yield from collected(refused))}
 
@@ -176,5 +176,5 @@ declare(
     ApiKey.ALTER_CLIENT_QUOTAS,
     lambda case: alter_client_quotas(case.body, case.image),
     permissions=(ALTER_CLUSTER_CONFIGS,),
-    refuse=lambda request, error: refused_quotas(request.body, error),
+    refuse=_refused,
 )

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from wirebroker.codecs.metadata_records import MetadataRecord
     from wirebroker.config import Config
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
+    from wirebroker.coordinator.controller.requests.request import ControllerRequest
     from wirebroker.coordinator.operation import Operation
 
 _KRAFT_VERSION: Final = "kraft.version"
@@ -96,8 +97,7 @@ def update_features(
     return ControllerResult(response, [] if request.validate_only else records)
 
 
-def refused_updates(request: Any, error: KafkaError) -> Steps[dict[str, Any]]:
-    """Return the response to a refused request, in steps."""
+def _refused(request: ControllerRequest, error: KafkaError) -> Steps[dict[str, Any]]:
     del request
     yield
     return {
@@ -207,6 +207,6 @@ declare(
         version=case.request.version,
     ),
     permissions=(ALTER_CLUSTER,),
-    refuse=lambda request, error: refused_updates(request.body, error),
+    refuse=_refused,
     subjects=("feature_updates",),
 )

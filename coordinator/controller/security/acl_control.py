@@ -33,7 +33,7 @@ from wirebroker.codecs.metadata_records import RecordType, metadata_record
 from wirebroker.codecs.permissions import ALTER_CLUSTER
 from wirebroker.coordinator.controller.features.feature_control import has_address_ranges
 from wirebroker.coordinator.controller.image.cluster_image import acl_record
-from wirebroker.coordinator.controller.requests.operations import declare
+from wirebroker.coordinator.controller.requests.operations import declare, failure
 from wirebroker.coordinator.operation import (
     MAX_RECORDS,
     ControllerResult,
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
     from wirebroker.config import Config
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
+    from wirebroker.coordinator.controller.requests.request import ControllerRequest
     from wirebroker.coordinator.operation import Operation
 
 AUTHORIZER: Final = "authorizer.class.name"
@@ -72,7 +73,7 @@ def create_acls(
         try:
             _check(entry, image.features)
         except KafkaError as error:
-            results.append(_failure(error))
+            results.append(failure(error))
         else:
             if entry not in image.acl_ids and entry not in added:
                 added.add(entry)
@@ -84,9 +85,8 @@ def create_acls(
     return ControllerResult({"results": results}, records.records)
 
 
-def refused_acls(request: Any, error: KafkaError) -> Steps[dict[str, Any]]:
-    """Return the response to a CreateAcls that fails as a whole, in steps."""
-    return {"results": (yield from collected(_failure(error) for _ in request.creations))}
+def _refused_creations(request: ControllerRequest, error: KafkaError) -> Steps[dict[str, Any]]:
+    return {"results": (yield from collected(failure(error) for _ in request.body.creations))}
 
 
 def delete_acls(request: Any, image: ClusterImage, config: Config) -> Operation[dict[str, Any]]:
@@ -122,9 +122,8 @@ def delete_acls(request: Any, image: ClusterImage, config: Config) -> Operation[
     return ControllerResult({"filter_results": results}, records)
 
 
-def refused_deletions_of_acls(request: Any, error: KafkaError) -> Steps[dict[str, Any]]:
-    """Return the response to a DeleteAcls that fails as a whole, in steps."""
-    refused = (_failure(error) | {"matching_acls": []} for _ in request.filters)
+def _refused_deletions(request: ControllerRequest, error: KafkaError) -> Steps[dict[str, Any]]:
+    refused = (failure(error) | {"matching_acls": []} for _ in request.body.filters)
     return {"filter_results": (yield from collected(refused))}
 
 
@@ -172,10 +171,6 @@ def _check_host(host: str, features: Mapping[str, int]) -> None:
         raise _invalid(f"Invalid CIDR notation '{host}': {error}") from None
 
 
-def _failure(error: KafkaError) -> dict[str, Any]:
-    return {"error_code": int(error.code), "error_message": error.message}
-
-
 def _invalid(message: str) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_REQUEST, message)
 
@@ -184,11 +179,11 @@ declare(
     ApiKey.CREATE_ACLS,
     lambda case: create_acls(case.body, case.image, case.config, new_uuid=case.rules.new_uuid),
     permissions=(ALTER_CLUSTER,),
-    refuse=lambda request, error: refused_acls(request.body, error),
+    refuse=_refused_creations,
 )
 declare(
     ApiKey.DELETE_ACLS,
     lambda case: delete_acls(case.body, case.image, case.config),
     permissions=(ALTER_CLUSTER,),
-    refuse=lambda request, error: refused_deletions_of_acls(request.body, error),
+    refuse=_refused_deletions,
 )

@@ -28,6 +28,7 @@ from wirebroker.coordinator.operation import ControllerResult, RecordsOfRequest
 if TYPE_CHECKING:
     from wirebroker.codecs.metadata_records import MetadataRecord
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
+    from wirebroker.coordinator.controller.requests.request import ControllerRequest
     from wirebroker.coordinator.operation import Operation
 
 # Users between two yields: 1 ms.
@@ -61,10 +62,9 @@ def alter_scram_users(request: Any, image: ClusterImage) -> Operation[dict[str, 
     return ControllerResult({"results": results}, records.records)
 
 
-def refused_scram_users(request: Any, error: KafkaError) -> Steps[dict[str, Any]]:
-    """Return the response to a request that fails as a whole, in steps."""
+def _refused(request: ControllerRequest, error: KafkaError) -> Steps[dict[str, Any]]:
     users = dict.fromkeys(
-        alteration.name for alteration in (*request.deletions, *request.upsertions)
+        alteration.name for alteration in (*request.body.deletions, *request.body.upsertions)
     )
     return {"results": (yield from collected(_result(user, error) for user in users))}
 
@@ -117,5 +117,5 @@ declare(
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
     lambda case: alter_scram_users(case.body, case.image),
     permissions=(ALTER_CLUSTER,),
-    refuse=lambda request, error: refused_scram_users(request.body, error),
+    refuse=_refused,
 )

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from wirebroker.base.clock import Steps
     from wirebroker.config import Config
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
+    from wirebroker.coordinator.controller.requests.request import ControllerRequest
     from wirebroker.coordinator.operation import Operation
     from wirebroker.coordinator.quotas.mutation_quota import MutationCharge
 
@@ -66,9 +67,10 @@ def delete_topics(
     return ControllerResult({"responses": deletion.responses}, records.records)
 
 
-def refused_deletions(request: Any, error: KafkaError) -> Steps[dict[str, Any]]:
-    """Return the response to a request that fails as a whole, in steps."""
-    refused = (_response(*requested_topic, error) for requested_topic in _requested_topics(request))
+def _refused(request: ControllerRequest, error: KafkaError) -> Steps[dict[str, Any]]:
+    refused = (
+        _response(*requested_topic, error) for requested_topic in _requested_topics(request.body)
+    )
     return {"responses": (yield from collected(refused))}
 
 
@@ -160,6 +162,6 @@ declare(
         case.body, case.image, case.config, version=case.request.version, charge=case.charge
     ),
     permissions=(DESCRIBE_TOPIC, DELETE_TOPIC),
-    refuse=lambda request, error: refused_deletions(request.body, error),
+    refuse=_refused,
     subjects=("topic_names", "topics"),
 )

@@ -244,5 +244,5 @@ class ReplicaCluster:
         # Every possible leader has all committed records.
         for node_id in self.image.isr:
             assert self.nodes[node_id].values(len(acknowledged)) == acknowledged, (
-                f"{node_id} lacks what is committed"
+                f"{node_id} lacks committed records"
             )
