@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from wirebroker.disks.data_directory import DataDirectory
-    from wirebroker.replica.commit_queue import CommitQueue
+    from wirebroker.replica.response_queue import ResponseQueue
     from wirebroker.storage.log.log import Log
 
 logger = logging.getLogger(__name__)
@@ -53,10 +53,10 @@ class LocalReplica:
     __slots__ = (
         "_append_lock",
         "_append_watchers",
-        "_commit_watch",
-        "_deferred",
         "_growth",
         "_replay",
+        "_until_committed",
+        "_until_stored",
         "_upkeep_lock",
         "_watchers",
         "directory",
@@ -79,8 +79,8 @@ class LocalReplica:
         self._upkeep_lock: asyncio.Lock | None = None
         self._replay: asyncio.Task[None] | None = None
         self._growth: OffsetWaiters | None = None
-        self._commit_watch: OffsetWaiters | None = None
-        self._deferred: CommitQueue | None = None
+        self._until_committed: ResponseQueue | None = None
+        self._until_stored: ResponseQueue | None = None
         self._watchers: dict[Callable[[], None], None] = {}
         self._append_watchers: dict[Callable[[], None], None] | None = None
 
@@ -178,8 +178,6 @@ class LocalReplica:
             self._append_watchers.pop(on_advance, None)
         if self._growth is not None:
             self._growth.discard(on_advance)
-        if self._commit_watch is not None:
-            self._commit_watch.discard(on_advance)
 
     def watch_append(self, on_append: Callable[[], None]) -> None:
         """Call `on_append` once: at the leader's next append, or when the partition is lost."""
@@ -197,12 +195,6 @@ class LocalReplica:
             self._growth = OffsetWaiters()
         self._growth.add(on_growth, due=up_to_bytes)
 
-    def watch_commit(self, on_commit: Callable[[], None], *, offset: int) -> None:
-        """Call `on_commit` once: when `offset` is reached, or when the partition is lost."""
-        if self._commit_watch is None:
-            self._commit_watch = OffsetWaiters()
-        self._commit_watch.add(on_commit, due=offset)
-
     @property
     def watcher_count(self) -> int:
         """Number of waiting requests."""
@@ -217,19 +209,19 @@ class LocalReplica:
     @property
     def waiting_produces(self) -> int:
         """Number of Produce requests that wait for followers or the disk."""
-        waiting = (self._commit_watch, self._deferred)
+        waiting = (self._until_committed, self._until_stored)
         return sum(len(queue) for queue in waiting if queue is not None)
 
     def wake_watchers(self) -> None:
         """Notify all waiters that the partition, its disk or the broker is being lost."""
         self._tell_watchers()
         self._tell_append()
-        for watch in (self._growth, self._commit_watch):
-            if watch is not None:
-                for on_news in watch.take_all():
-                    on_news()
-        if self._deferred is not None:
-            self._deferred.recheck()
+        if self._growth is not None:
+            for on_growth in self._growth.take_all():
+                on_growth()
+        for queue in (self._until_committed, self._until_stored):
+            if queue is not None:
+                queue.recheck()
 
     def _tell_watchers(self) -> None:
         for on_advance in tuple(self._watchers):
@@ -248,11 +240,8 @@ class LocalReplica:
         if self._growth is not None:
             for on_growth in self._growth.take_due(self.log.appended_bytes):
                 on_growth()
-        if self._commit_watch is not None:
-            for on_commit in self._commit_watch.take_due(self.log.high_watermark):
-                on_commit()
-        if self._deferred is not None:
-            self._deferred.take_due(self.log.high_watermark)
+        if self._until_committed is not None:
+            self._until_committed.take_due(self.log.high_watermark)
 
     async def _next_news(self) -> None:
         news: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -3,23 +3,20 @@
     log_start_offset <= last_stable_offset <= high_watermark <= stored_offset <= log_end_offset
 
     stored_offset     this node's records below it are as safe as configured: in the page cache, or
-                      on disk with wirebroker.durability=fsync or after flush.messages
-                      (group_commit.py); acks=1 waits only for it
+                      on disk (group_commit.py); acks=1 waits only for it
     high_watermark    every replica of the maximal ISR has the records below it, at most up to
                       stored_offset (leader_role.py); acks=all and consumers wait for it
 
-Only this module moves the high watermark. Every role change goes through `enter`, `retire` or
-`resign` (transitions.py). Role, ISR and settings changes raise `serving_epoch`: what a request has
-found out about a partition is valid for one serving epoch.
+Every role change goes through `enter`, `retire` or `resign` (transitions.py). What a request has
+found out about a partition is valid for one `serving_epoch`.
 
 Laws:
 - A role is entered while no thread is working on the log, so all appends of one epoch precede the
   next epoch.
 - After `resign` this node leads again only in a later epoch.
-- The high watermark never falls during a leadership; a follower's falls only by truncation.
+- A follower's high watermark falls only by truncation.
 
-Source: Kafka's Partition, KIP-101 and KIP-320 for the epochs, KIP-966 for the high watermark under
-min.insync.replicas.
+Source: Kafka's Partition, KIP-101, KIP-320, KIP-966 (the high watermark under min.insync.replicas).
 """
 
 from __future__ import annotations
@@ -29,10 +26,10 @@ from typing import TYPE_CHECKING
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.config.rows.topic import LONG_MAX
 from wirebroker.coordinator.controller.image.cluster_image import NO_LEADER
-from wirebroker.replica.commit_queue import CommitQueue
 from wirebroker.replica.leader_role import LeaderRole
 from wirebroker.replica.local_replica import LocalReplica
 from wirebroker.replica.replica_role import UNKNOWN_EPOCH, FollowerRole, unassigned
+from wirebroker.replica.response_queue import ResponseQueue
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -54,10 +51,9 @@ class ReplicaState(LocalReplica):
     """A replica of this node in its current role.
 
     Attributes:
-        role: The current role.
-        is_leader: Whether it accepts appends: it leads, its disk is online and it is not retired.
+        is_leader: Whether it accepts appends.
         is_retired: Whether the partition was deleted; earlier requests may still use it.
-        stored_offset: See above; meaningless for a follower.
+        stored_offset: Meaningless for a follower.
         serving_epoch: Rises with everything that affects how requests are served.
     """
 
@@ -84,19 +80,18 @@ class ReplicaState(LocalReplica):
         self.is_retired = False
         self.is_leader = False
         self.role: Role = unassigned()
-        # The role, if this node leads.
         self._leading: LeaderRole | None = None
         self.stored_offset = 0
         self.serving_epoch = 0
 
     @property
     def leader(self) -> int:
-        """The leader as known here, or NO_LEADER."""
+        """The leader's node id, or NO_LEADER."""
         return self.role.leader
 
     @property
     def leader_epoch(self) -> int:
-        """The leader epoch as known here."""
+        """The epoch of the role."""
         return self.role.leader_epoch
 
     @property
@@ -115,12 +110,16 @@ class ReplicaState(LocalReplica):
             and not (acks == ACKS_ALL and self.lacks_replicas)
         )
 
-    @property
-    def deferred_responses(self) -> CommitQueue:
-        """The responses that wait until records are committed."""
-        if self._deferred is None:
-            self._deferred = CommitQueue(self._commits.deadlines, self._host.due_answers)
-        return self._deferred
+    def deferred_responses(self, acks: int) -> ResponseQueue:
+        """Return the responses that wait for `acknowledged_offset(acks)`."""
+        queue = self._until_committed if acks == ACKS_ALL else self._until_stored
+        if queue is None:
+            queue = ResponseQueue(self._commits.deadlines, self._host.due_answers)
+            if acks == ACKS_ALL:
+                self._until_committed = queue
+            else:
+                self._until_stored = queue
+        return queue
 
     # -- roles -----------------------------------------------------------------------------------
 
@@ -130,14 +129,12 @@ class ReplicaState(LocalReplica):
         self.serving_epoch += 1
 
     def suspend(self) -> None:
-        """Serve nothing until a role is entered; work in progress may finish (`until_settled`)."""
+        """Serve nothing until a role is entered; work in progress may finish."""
         self.is_leader = False
         self.serving_epoch += 1
 
     def enter(self, image: PartitionImage) -> bool:
         """Apply the metadata; for a new epoch no thread may be working on the log.
-
-        Older leader or partition epochs are ignored.
 
         Returns:
             Whether the leader or its epoch changed, so that waiters must be notified.
@@ -167,13 +164,12 @@ class ReplicaState(LocalReplica):
 
     def _lead(self, image: PartitionImage) -> None:
         log = self.log
-        # Separates new records from those that may have been lost after this offset.
+        # New records differ from any that were lost after this offset.
         log.leader_epochs.begin(image.leader_epoch, log.log_end_offset)
         self.role = self._leading = LeaderRole(
             image, start_offset=log.log_end_offset, now_ms=self._host.monotonic_ms()
         )
         self.is_leader = True
-        # `_advance` decides about later records.
         self.stored_offset = log.high_watermark
         self._advance()
 
@@ -210,7 +206,7 @@ class ReplicaState(LocalReplica):
     # -- checks ----------------------------------------------------------------------------------
 
     def check_leader(self, current_leader_epoch: int = UNKNOWN_EPOCH) -> None:
-        """Check that this node leads, in the peer's epoch if it sends one (not -1).
+        """Check that this node leads, in the peer's epoch if it sends one.
 
         Raises:
             KafkaError: KAFKA_STORAGE_ERROR, UNKNOWN_TOPIC_OR_PARTITION, FENCED_LEADER_EPOCH,
@@ -250,13 +246,13 @@ class ReplicaState(LocalReplica):
 
         Raises:
             KafkaError: From check_leader; NOT_LEADER_OR_FOLLOWER or UNKNOWN_LEADER_EPOCH if it is
-                no replica of this partition (yet).
+                no replica of this partition.
         """
         self.check_leader(current_leader_epoch)
         leading = self._leading
         assert leading is not None
         if replica not in leading.followers:
-            # It may know a newer assignment than this node.
+            # The replica may know a newer assignment.
             raise KafkaError(
                 ErrorCode.NOT_LEADER_OR_FOLLOWER
                 if current_leader_epoch == UNKNOWN_EPOCH
@@ -300,8 +296,7 @@ class ReplicaState(LocalReplica):
         """Check that this replica follows in the given epoch.
 
         Raises:
-            KafkaError: KAFKA_STORAGE_ERROR, UNKNOWN_TOPIC_OR_PARTITION, FENCED_LEADER_EPOCH,
-                UNKNOWN_LEADER_EPOCH; NOT_LEADER_OR_FOLLOWER if this node or none leads.
+            KafkaError: As from check_leader; NOT_LEADER_OR_FOLLOWER if this node or none leads.
         """
         role = self.role
         if (
@@ -324,14 +319,14 @@ class ReplicaState(LocalReplica):
         broker_epoch: int,
         current_leader_epoch: int = UNKNOWN_EPOCH,
     ) -> bool:
-        """Record a follower's progress from its Fetch.
+        """Record a follower's progress from its Fetch; -1 means unknown.
 
         Args:
             replica: Its node id.
             fetch_offset: It has all records below.
-            log_start_offset: The start of its log, or -1.
-            broker_epoch: Its broker epoch, or -1.
-            current_leader_epoch: The leader epoch that it knows, or -1.
+            log_start_offset: The start of its log.
+            broker_epoch: Its broker epoch.
+            current_leader_epoch: The leader epoch that it knows.
 
         Returns:
             Whether it may join the ISR now (`ask_for_isr`).
@@ -374,14 +369,14 @@ class ReplicaState(LocalReplica):
         return change
 
     def isr_accepted(self, isr: Collection[int], *, partition_epoch: int) -> None:
-        """Apply an ISR from the controller's response."""
+        """Apply the controller's response."""
         leading = self._leading
         if leading is not None and leading.accept(isr, partition_epoch=partition_epoch):
             self.serving_epoch += 1
             self._advance()
 
     def isr_refused(self, change: IsrChange) -> None:
-        """Drop a change that the controller refused."""
+        """Drop a refused change."""
         leading = self._leading
         if leading is not None and leading.withdraw(change):
             self.serving_epoch += 1
@@ -399,7 +394,7 @@ class ReplicaState(LocalReplica):
         )
 
     def lagging_followers(self) -> list[int]:
-        """Return the ISR members that lag, after advancing the high watermark."""
+        """Advance the high watermark and return the lagging ISR members."""
         leading = self._leading
         if leading is None or leading.is_alone:
             return []
@@ -428,7 +423,6 @@ class ReplicaState(LocalReplica):
             self._tell_watchers()  # flush waits only for the disk
 
     def _advance(self) -> None:
-        """Advance the stored offset and the high watermark; this node leads."""
         log = self.log
         stored = log.log_end_offset
         if stored - log.recovery_point > self._most_unflushed:
@@ -437,22 +431,17 @@ class ReplicaState(LocalReplica):
         has_more = stored > self.stored_offset
         if has_more:
             self.stored_offset = stored
+            if self._until_stored is not None:
+                self._until_stored.take_due(stored)
         leading = self._leading
         assert leading is not None
         if leading.followers:
-            if has_more and self._watchers:
-                self._tell_watchers()  # acks=1 waits for no follower
             if leading.is_held_back(log.high_watermark):
                 return
             stored = self._replicated(leading)
         if stored > log.high_watermark:
             log.set_high_watermark(stored)
-            if (
-                self._watchers
-                or self._growth is not None
-                or self._commit_watch is not None
-                or self._deferred is not None
-            ):
+            if self._watchers or self._growth is not None or self._until_committed is not None:
                 self._tell_growth()
 
     def _allowed_unflushed(self) -> int:
@@ -472,7 +461,7 @@ class ReplicaState(LocalReplica):
         return min(self.stored_offset, replicated)
 
     def check(self) -> None:
-        """Assert the laws at the top of this file."""
+        """Assert the laws above."""
         log = self.log
         assert log.log_start_offset <= log.high_watermark <= log.log_end_offset
         assert not self.is_leader or (self._leading is not None and not self.is_retired)

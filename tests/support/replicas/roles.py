@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, cast
 
 from wirebroker.coordinator.controller.image.cluster_image import PartitionImage
+from wirebroker.request.deferred_response import QueuedResponse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,3 +69,26 @@ def offline(directory: DataDirectory) -> Iterator[None]:
     directory.is_online = True
     for partition in partitions:
         lead(partition)
+
+
+class Answer(QueuedResponse):
+    """A deferred response that waits for an offset, and is sent to nobody.
+
+    Attributes:
+        looks: How often it was asked whether it can leave.
+        has_left: Whether it has left its queue.
+    """
+
+    def __init__(self, offset: int) -> None:
+        super().__init__(b"", offset, float("inf"))
+        self.looks = 0
+        self.has_left = False
+
+    def look(self) -> bool:
+        """Leave, whatever the reason."""
+        self.looks += 1
+        return True
+
+    def leave(self) -> None:
+        """Note it."""
+        self.has_left = True

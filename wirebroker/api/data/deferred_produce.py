@@ -1,8 +1,7 @@
 """A prepared Produce that waits for followers (hot path).
 
 The response is complete when the records are appended, and is sent when they are committed. Only
-an error replaces it, as in delayed_produce.py: a new leader, a failed disk, too few in-sync
-replicas, or a timeout.
+an error of delayed_produce.py replaces it.
 
     one partition         the response is in its queue
     several partitions    each queue holds a part; the last part sends the response
@@ -15,13 +14,14 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from wirebroker.api.data.delayed_produce import LEAST_WAIT_MS, withdraw
+from wirebroker.api.data.delayed_produce import Part, WaitingRecords, withdraw
 from wirebroker.api.data.leader_endpoints import leader_endpoints
-from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.hot.produce import FIRST_FLEXIBLE, ProduceTopic
 from wirebroker.codecs.hot.produce_response import PartitionResult, encode_produce
 from wirebroker.net.frames.protocol import frame_answer
-from wirebroker.request.deferred_response import DeferredResponse, QueuedResponse
+from wirebroker.replica.replica_state import ACKS_ALL
+from wirebroker.request.deferred_response import DeferredResponse
 from wirebroker.request.session import Session
 
 if TYPE_CHECKING:
@@ -88,51 +88,10 @@ class ProduceKind:
         return answer
 
 
-class _Uncommitted(QueuedResponse):
-    """Uncommitted records of one partition."""
-
-    __slots__ = ("_done", "_partition")
-
-    def __init__(
-        self, partition: Partition, done: AppendResult, answer: bytes, deadline_s: float
-    ) -> None:
-        super().__init__(answer, done.last_offset + 1, deadline_s)
-        self._partition = partition
-        self._done = done
-
-    def look(self) -> bool:
-        """Return whether the records can be acknowledged, or never will be by this node."""
-        partition = self._partition
-        try:
-            partition.check_leader()
-        except KafkaError as error:
-            self._refuse(error.code, is_withdrawn=True)
-            return True
-        if partition.log.high_watermark < self.due_offset:
-            return False
-        if partition.lacks_replicas:
-            self._refuse(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
-        return True
-
-    def give_up(self) -> None:
-        """Time out; the records may still be committed."""
-        self._refuse(ErrorCode.REQUEST_TIMED_OUT)
-
-    def give_up_soon(self) -> None:
-        """Wait only as long as other requests do for the disk."""
-        if self.is_waiting:
-            soon_s = asyncio.get_running_loop().time() + LEAST_WAIT_MS / 1000
-            self.deadline_s = min(self.deadline_s, soon_s)
-            self._partition.deferred_responses.check_by(self)
-
-    def _refuse(self, code: ErrorCode, *, is_withdrawn: bool = False) -> None:
-        raise NotImplementedError
-
-
-class DeferredProduce(_Uncommitted):
+class DeferredProduce(WaitingRecords):
     """A deferred response for one partition."""
 
-    __slots__ = ("_correlation_id", "_kind")
+    __slots__ = ("_correlation_id", "_done", "_kind")
 
     def __init__(
         self,
@@ -143,8 +102,9 @@ class DeferredProduce(_Uncommitted):
         answer: bytes,
     ) -> None:
         deadline_s = asyncio.get_running_loop().time() + kind.timeout_s
-        super().__init__(partition, done, answer, deadline_s)
+        super().__init__(partition, ACKS_ALL, done.last_offset + 1, answer, deadline_s)
         self._kind = kind
+        self._done = done
         self._correlation_id = correlation_id
 
     def _refuse(self, code: ErrorCode, *, is_withdrawn: bool = False) -> None:
@@ -173,13 +133,13 @@ class DeferredProduceOfSeveral(DeferredResponse):
         self._kind = kind
         self._correlation_id = correlation_id
         self._appended = appended
-        self._parts: dict[int, _Part] = {}
+        self._parts: dict[int, Part] = {}
         deadline_s = asyncio.get_running_loop().time() + kind.timeout_s
         for partition, done in appended:
             if partition.log.high_watermark <= done.last_offset:
-                part = _Part(self, partition, done, deadline_s)
+                part = Part(self, partition, ACKS_ALL, done.last_offset + 1, deadline_s)
                 self._parts[partition.index] = part
-                partition.deferred_responses.add(part)
+                part.join_queue()
         self._unsettled = len(self._parts)
 
     def settle_part(self) -> None:
@@ -207,36 +167,6 @@ class DeferredProduceOfSeveral(DeferredResponse):
             elif part is not None and part.fault is not None:
                 code, is_withdrawn = part.fault
             yield partition, _result(partition, done, code, is_withdrawn=is_withdrawn)
-
-
-class _Part(_Uncommitted):
-    """One partition's part.
-
-    Attributes:
-        fault: The error, and whether the records may not be in the log.
-    """
-
-    __slots__ = ("_parent", "fault")
-
-    def __init__(
-        self,
-        parent: DeferredProduceOfSeveral,
-        partition: Partition,
-        done: AppendResult,
-        deadline_s: float,
-    ) -> None:
-        super().__init__(partition, done, b"", deadline_s)
-        self._parent: DeferredProduceOfSeveral | None = parent
-        self.fault: tuple[ErrorCode, bool] | None = None
-
-    def leave(self) -> None:
-        """Send the whole response after the last part."""
-        parent, self._parent = self._parent, None  # breaks a reference cycle
-        if parent is not None:
-            parent.settle_part()
-
-    def _refuse(self, code: ErrorCode, *, is_withdrawn: bool = False) -> None:
-        self.fault = code, is_withdrawn
 
 
 def _result(

@@ -1,32 +1,123 @@
-"""A Produce that waits until its records can be acknowledged.
+"""How a Produce waits until its records can be acknowledged.
 
     acks=1    until they are stored: on disk, if wirebroker.durability or flush.messages requires it
     acks=all  until they are committed. If fewer than min.insync.replicas are left then, the error
               is NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
-It uses callbacks instead of a task: a partition calls back when records are stored or committed, or
-when it is no longer served. The last part, or the request's timeout, ends the wait.
+Each partition has an entry in the partition's queue (response_queue.py), which leaves it when the
+records are stored or committed, when the partition is lost, or at the request's timeout. A request
+on the full path (DelayedProduce) is encoded afterwards; one on the fast path has been encoded
+before (deferred_produce.py).
 
 Source: Kafka's DelayedProduce, Partition.checkEnoughReplicasReachOffset.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import asyncio
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.hot.produce_response import PartitionResult  # noqa: TC001 - compiled tuples look for it
 from wirebroker.replica.partition import Partition  # noqa: TC001 - compiled tuples look for it
 from wirebroker.replica.replica_state import ACKS_ALL
+from wirebroker.request.deferred_response import QueuedResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
-    from wirebroker.replica.deadlines import Deadlines
-
+    from wirebroker.replica.response_queue import ResponseQueue
 
 # The least timeout for the local disk: Kafka's timeout does not cover syncs.
 LEAST_WAIT_MS = 5_000
+
+
+class WaitingRecords(QueuedResponse):
+    """Records of one partition that cannot be acknowledged yet."""
+
+    __slots__ = ("_acks", "_partition")
+
+    def __init__(
+        self, partition: Partition, acks: int, end_offset: int, answer: bytes, deadline_s: float
+    ) -> None:
+        super().__init__(answer, end_offset, deadline_s)
+        self._partition = partition
+        self._acks = acks
+
+    def look(self) -> bool:
+        """Return whether the records can be acknowledged, or never will be by this node."""
+        partition = self._partition
+        try:
+            partition.check_leader()
+        except KafkaError as error:
+            self._refuse(error.code, is_withdrawn=True)
+            return True
+        if partition.acknowledged_offset(self._acks) < self.due_offset:
+            return False
+        if self._acks == ACKS_ALL and partition.lacks_replicas:
+            self._refuse(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+        return True
+
+    def give_up(self) -> None:
+        """Time out; the records may still be committed."""
+        self._refuse(ErrorCode.REQUEST_TIMED_OUT)
+
+    def give_up_soon(self) -> None:
+        """Wait only as long as other requests do for the disk."""
+        if self.is_waiting:
+            soon_s = asyncio.get_running_loop().time() + LEAST_WAIT_MS / 1000
+            self.deadline_s = min(self.deadline_s, soon_s)
+            self._queue.check_by(self)
+
+    def join_queue(self) -> None:
+        """Wait in the partition's queue."""
+        self._queue.add(self)
+
+    @property
+    def _queue(self) -> ResponseQueue:
+        return self._partition.deferred_responses(self._acks)
+
+    def _refuse(self, code: ErrorCode, *, is_withdrawn: bool = False) -> None:
+        raise NotImplementedError
+
+
+class PartOwner(Protocol):
+    """A request that waits in several partitions."""
+
+    def settle_part(self) -> None:
+        """Note that a part no longer waits."""
+        ...
+
+
+class Part(WaitingRecords):
+    """One partition's part of a request.
+
+    Attributes:
+        fault: The error, and whether the records may not be in the log.
+    """
+
+    __slots__ = ("_owner", "fault")
+
+    def __init__(
+        self,
+        owner: PartOwner,
+        partition: Partition,
+        acks: int,
+        end_offset: int,
+        deadline_s: float,
+    ) -> None:
+        super().__init__(partition, acks, end_offset, b"", deadline_s)
+        self._owner: PartOwner | None = owner
+        self.fault: tuple[ErrorCode, bool] | None = None
+
+    def leave(self) -> None:
+        """Tell the request, once."""
+        owner, self._owner = self._owner, None  # breaks a reference cycle
+        if owner is not None:
+            owner.settle_part()
+
+    def _refuse(self, code: ErrorCode, *, is_withdrawn: bool = False) -> None:
+        self.fault = code, is_withdrawn
 
 
 class Appended(NamedTuple):
@@ -38,107 +129,68 @@ class Appended(NamedTuple):
 
 
 class DelayedProduce:
-    """The wait of one Produce."""
+    """The wait of a request on the full path."""
 
-    __slots__ = ("_acks", "_deadline", "_deadlines", "_on_done", "_waits")
+    __slots__ = ("_appended", "_on_done", "_parts", "_unsettled")
+
+    # _unsettled is the number of parts that are queued or about to leave.
 
     def __init__(
         self,
-        appended: Iterable[Appended],
+        appended: Sequence[Appended],
         *,
         acks: int,
         timeout_ms: int,
-        deadlines: Deadlines,
         on_done: Callable[[], None],
     ) -> None:
         """Start to wait; `on_done` is called when all results are final."""
         assert acks in {1, ACKS_ALL}, acks
-        self._acks = acks
+        self._appended = appended
         self._on_done = on_done
-        self._waits: set[_Wait] = set()
-        waits_for_others = False
-        for append in appended:
-            wait = _Wait(self, append)
-            if not wait.is_over(acks):
-                self._waits.add(wait)
-                leading = append.partition.leading
-                waits_for_others |= (
-                    acks == ACKS_ALL and leading is not None and not leading.is_alone
-                )
-        if not waits_for_others:
-            timeout_ms = max(LEAST_WAIT_MS, timeout_ms)
-        self._deadlines = deadlines
-        self._deadline = deadlines.add(self._give_up, delay_s=max(0, timeout_ms) / 1000)
-        if not self._waits:
-            self._settle()
-        for wait in tuple(self._waits):
-            wait()  # starts to watch; the disk may already have failed
-
-    @property
-    def acks(self) -> int:
-        """The acks of the request."""
-        return self._acks
+        deadline_s = asyncio.get_running_loop().time() + _timeout_s(appended, acks, timeout_ms)
+        self._parts = [
+            Part(self, partition, acks, end_offset, deadline_s)
+            for partition, _, end_offset in appended
+        ]
+        waiting = [part for part in self._parts if not part.look()]
+        self._unsettled = len(waiting)
+        for part in waiting:
+            part.join_queue()
+        if not waiting:
+            self._finish()
 
     def give_up_soon(self) -> None:
         """Wait only for the disk, because the client may have disconnected."""
-        if self._waits:
-            self._deadlines.discard(self._deadline)
-            self._deadline = self._deadlines.add(self._give_up, delay_s=LEAST_WAIT_MS / 1000)
+        for part in self._parts:
+            part.give_up_soon()
 
-    def settled(self, wait: _Wait) -> None:
+    def settle_part(self) -> None:
         """Note that a part no longer waits."""
-        wait.appended.partition.unwatch(wait)
-        self._waits.discard(wait)
-        self._settle()
+        self._unsettled -= 1
+        if not self._unsettled:
+            self._finish()
 
-    def _settle(self) -> None:
-        if not self._waits:
-            self._deadlines.discard(self._deadline)
-            self._on_done()
+    def _finish(self) -> None:
+        for part, (_, result, _) in zip(self._parts, self._appended, strict=True):
+            if part.fault is not None:
+                code, is_withdrawn = part.fault
+                if is_withdrawn:
+                    withdraw(result, code)
+                else:
+                    result.error_code = code
+        self._parts = []
+        self._on_done()
 
-    def _give_up(self) -> None:
-        """Time out; uncommitted records may still be committed."""
-        for wait in tuple(self._waits):
-            wait.appended.result.error_code = ErrorCode.REQUEST_TIMED_OUT
-            self.settled(wait)
 
-
-class _Wait:
-    """The wait of one part; called back by its partition."""
-
-    __slots__ = ("_owner", "appended")
-
-    def __init__(self, owner: DelayedProduce, appended: Appended) -> None:
-        self._owner = owner
-        self.appended = appended
-
-    def __call__(self) -> None:
-        try:
-            self.appended.partition.check_leader()
-        except KafkaError as error:
-            withdraw(self.appended.result, error.code)
-        else:
-            acks = self._owner.acks
-            if not self.is_over(acks):
-                self._watch(acks)
-                return
-        self._owner.settled(self)
-
-    def _watch(self, acks: int) -> None:
-        partition, _, end_offset = self.appended
-        if acks == ACKS_ALL:
-            partition.watch_commit(self, offset=end_offset)
-        else:
-            partition.watch(self)
-
-    def is_over(self, acks: int) -> bool:
-        """Return whether the records can be acknowledged, or too few replicas are left."""
-        partition, result, end_offset = self.appended
-        if partition.acknowledged_offset(acks) < end_offset:
-            return False
-        if acks == ACKS_ALL and partition.lacks_replicas:
-            result.error_code = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
-        return True
+def _timeout_s(appended: Iterable[Appended], acks: int, timeout_ms: int) -> float:
+    """Return the timeout, which is longer where only this node's disk is waited for."""
+    if acks == ACKS_ALL:
+        for partition, _, end_offset in appended:
+            leading = partition.leading
+            is_alone = leading is None or leading.is_alone
+            if not is_alone and partition.acknowledged_offset(acks) < end_offset:
+                return max(0, timeout_ms) / 1000
+    return max(LEAST_WAIT_MS, timeout_ms) / 1000
 
 
 def withdraw(result: PartitionResult, code: ErrorCode) -> None:

@@ -206,7 +206,7 @@ class PreparedProduce(Prepared):
         if partition.log.high_watermark > done.last_offset or self._acks != ACKS_ALL:
             return answer
         deferred = DeferredProduce(self._kind, partition, done, correlation_id, answer)
-        partition.deferred_responses.add(deferred)
+        deferred.join_queue()
         return deferred
 
     def _serve_several(

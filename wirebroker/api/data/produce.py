@@ -408,7 +408,6 @@ class _Produce:
             appended,
             acks=self._body.acks,
             timeout_ms=self._body.timeout_ms,
-            deadlines=self._broker.replicas.commits.deadlines,
             on_done=answer,
         )
         self._request.session.when_ended(delayed.give_up_soon)

@@ -13,10 +13,12 @@ from tests.support.brokers.servers import broker_of
 from tests.support.protocol.raw_client import request_frame
 from tests.support.protocol.requests import produce_request
 from tests.support.records.batches import TIMESTAMP_MS, batch
-from tests.support.replicas.roles import lead, offline
+from tests.support.replicas.roles import Answer, lead, offline
 from tests.support.tools.waiting import until
 from tests.unit.wirebroker.api.data.prepared_kit import SHORT_VERSIONS, world_of
 from wirebroker.api.data.deferred_produce import DeferredProduce, ProduceKind
+from wirebroker.api.data.delayed_produce import LEAST_WAIT_MS
+from wirebroker.base.clock import next_turn
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.request.request import Request
@@ -74,7 +76,7 @@ async def test_third_identical_produce_waits_on_fast_path(tmp_path, version):
         partition = world.partition("t")
         sent = await begin(world, b"3", version=version)
         assert not sent.done()
-        assert len(partition.deferred_responses) == 1
+        assert len(partition.deferred_responses(ALL)) == 1
         follow(partition, 4)
         assert await outcome(sent) == (0, 3)
         assert (world.short_count, partition.watcher_count) == (2, 0)
@@ -119,13 +121,14 @@ async def test_waiting_produces_are_answered_by_follower_offsets(tmp_path):
         sent = await begin(world, b"3")
         records = memoryview(bytearray(batch(b"4")))
         done = partition.append(records, now_ms=TIMESTAMP_MS, request_version=12)
-        called: list[int] = []
-        partition.watch_commit(lambda: called.append(1), offset=done.last_offset + 1)
+        later = Answer(done.last_offset + 1)
+        partition.deferred_responses(ALL).add(later)
         follow(partition, 4)
         assert await outcome(sent) == (0, 3)
-        assert called == []
+        assert not later.has_left
         follow(partition, 5)
-        assert called == [1]
+        await next_turn()
+        assert later.has_left
 
 
 async def test_a_batch_sent_twice_waits_for_its_own_records(tmp_path):
@@ -140,7 +143,7 @@ async def test_a_batch_sent_twice_waits_for_its_own_records(tmp_path):
             done = AppendResult(offset - 1, offset - 1, -1, 0, is_duplicate=True)
             return DeferredProduce(kind, partition, done, 0, b"")
 
-        queue = partition.deferred_responses
+        queue = partition.deferred_responses(ALL)
         waiting = {offset: waiting_for(offset) for offset in (7, 5, 6)}
         for produce in waiting.values():
             queue.add(produce)
@@ -218,7 +221,7 @@ async def test_wait_continues_if_leadership_is_kept(tmp_path):
         partition.wake_watchers()
         lead(partition, replicas=(1, 2))
         partition.wake_watchers()
-        assert len(partition.deferred_responses) == 1
+        assert len(partition.deferred_responses(ALL)) == 1
         follow(partition, 4)
         assert await outcome(sent) == (0, 3)
 
@@ -227,13 +230,14 @@ async def test_wait_is_shortened_when_the_client_disconnects(tmp_path):
     async with routine_of(tmp_path, timeout_ms=3_600_000) as world:
         partition = world.partition("t")
         sent = await begin(world, b"3", timeout_ms=3_600_000)
-        deadlines = partition._commits.deadlines
-        before = len(deadlines)
         world.disconnect()
         with pytest.raises(ConnectionError):
             await sent
-        assert len(deadlines) == before + 1, "five seconds, as for a disk"
-        assert len(partition.deferred_responses) == 1
+        queue = partition.deferred_responses(ALL)
+        (waiting,) = queue._waiting
+        left_s = waiting.deadline_s - asyncio.get_running_loop().time()
+        assert left_s <= LEAST_WAIT_MS / 1000, "as for a disk"
+        assert len(partition._commits.deadlines) == 1
         follow(partition, 4)
         assert partition.watcher_count == 0
 

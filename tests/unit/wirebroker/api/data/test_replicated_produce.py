@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,12 +17,14 @@ from tests.support.protocol.requests import (
     produce_request,
 )
 from tests.support.records.batches import batch, values_in
-from tests.support.replicas.roles import lead
+from tests.support.replicas.roles import Answer, lead
 from tests.support.tools.waiting import until
 from tests.unit.wirebroker.api.data.prepared_kit import world_of
 from tests.unit.wirebroker.replica.test_transitions import enter, partition_of
+from wirebroker.base.clock import next_turn
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.replica.replica_state import ACKS_ALL
 
 if TYPE_CHECKING:
     from tests.support.protocol.raw_client import RawClient
@@ -72,25 +73,25 @@ async def test_acks_1_waits_for_no_follower_and_acks_all_for_the_isr(tmp_path):
             assert values_in(fetched.records) == [b"a", b"b"]
 
 
-async def test_commit_watcher_is_called_once_and_only_by_the_commit(tmp_path):
+async def test_deferred_response_is_looked_at_once_and_only_by_the_commit(tmp_path):
     """Calling hundreds of waiting requests at each append was most of an append's cost."""
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t")
         partition = partition_of(server)
         await enter(server, partition, replicas=(1, 2), isr=(1, 2))
-        called: list[int] = []
-        for offset in (1, 2, 3):
-            partition.watch_commit(partial(called.append, offset), offset=offset)
+        waiting = [Answer(offset) for offset in (1, 2, 3)]
+        for answer in waiting:
+            partition.deferred_responses(ACKS_ALL).add(answer)
         for value in (b"a", b"b", b"c"):
             assert await receive(client, await send(client, value, acks=1))
-        assert called == []
+        assert not any(answer.looks for answer in waiting)
         follow(partition, 2)
-        assert called == [1, 2]
         follow(partition, 2)
+        await next_turn()
+        assert [(answer.looks, answer.has_left) for answer in waiting] == [(1, 1), (1, 1), (0, 0)]
         partition.wake_watchers()
-        assert called == [1, 2, 3], "remaining waiters are notified when the partition is removed"
-        follow(partition, 3)
-        assert called == [1, 2, 3]
+        await next_turn()
+        assert waiting[2].has_left, "remaining responses leave when the partition is removed"
 
 
 async def test_hundreds_of_waiting_produces_are_answered_once_replicated(tmp_path):
@@ -120,11 +121,12 @@ async def test_follower_fetch_returns_records_its_own_progress_caused(tmp_path):
         assert await receive(client, await send(client, b"a", acks=1, topic="second")) == (0, 0)
 
         def append_to_first() -> None:
+            second.unwatch(append_to_first)
             now_ms = broker_of(server).clock.now_ms()
             records = memoryview(bytearray(batch(b"b")))
             first.append(records, now_ms=now_ms, request_version=VERSION)
 
-        second.watch_commit(append_to_first, offset=1)
+        second.watch(append_to_first)
         request = fetch_request(
             {("first", 0): 0, ("second", 0): 1},
             max_wait_ms=60_000,

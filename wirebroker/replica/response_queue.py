@@ -1,6 +1,7 @@
 """The deferred responses of one partition, ordered by the offsets that they wait for.
 
-A response leaves when its records are committed, when the partition is lost, or at its deadline.
+A partition has two queues: of responses that wait until records are committed, and of those that
+wait until they are stored. A response also leaves when the partition is lost, or at its deadline.
 Appends cost waiting responses nothing.
 """
 
@@ -12,16 +13,16 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from wirebroker.replica.deadlines import Deadlines
+    from wirebroker.replica.deadlines import Deadline, Deadlines
     from wirebroker.request.deferred_response import DeferredResponses, QueuedResponse
 
 _NEVER: Final = float("inf")
 
 
-class CommitQueue:
+class ResponseQueue:
     """Deferred responses by required offset."""
 
-    __slots__ = ("_deadlines", "_due_responses", "_next_check_s", "_waiting")
+    __slots__ = ("_check", "_deadlines", "_due_responses", "_next_check_s", "_waiting")
 
     # _waiting ascends by due_offset. While it is not empty, _on_time is scheduled no later than its
     # first deadline. A timer per response would cost 1 us each.
@@ -32,6 +33,7 @@ class CommitQueue:
         self._waiting: deque[QueuedResponse] = deque()
         # When _on_time runs next.
         self._next_check_s = _NEVER
+        self._check: Deadline | None = None
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -50,12 +52,16 @@ class CommitQueue:
 
     def check_by(self, response: QueuedResponse) -> None:
         """Check the deadlines no later than that of this response."""
-        self._next_check_s = min(self._next_check_s, response.deadline_s)
+        if self._next_check_s <= response.deadline_s:
+            return
+        self._next_check_s = response.deadline_s
         delay_s = max(0.0, response.deadline_s - asyncio.get_running_loop().time())
-        self._deadlines.add(self._on_time, delay_s=delay_s)
+        if self._check is not None:
+            self._deadlines.discard(self._check)
+        self._check = self._deadlines.add(self._on_time, delay_s=delay_s)
 
     def take_due(self, reached: int) -> None:
-        """Release the responses whose records, below `reached`, are committed."""
+        """Release the responses that wait for at most the offset `reached`."""
         waiting = self._waiting
         while waiting and waiting[0].due_offset <= reached:
             response = waiting.popleft()
@@ -75,6 +81,7 @@ class CommitQueue:
         now_s = asyncio.get_running_loop().time()
         waiting, self._waiting = self._waiting, deque()
         self._next_check_s = _NEVER
+        self._check = None
         first: QueuedResponse | None = None
         for response in waiting:
             if response.deadline_s <= now_s:
