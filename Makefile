@@ -27,8 +27,7 @@ TREE := .venv/compiled
 # tests try other cases than the plain run does.
 COMPILED_TESTS := tests/unit tests/property tests/hostile tests/transcripts \
   $(addprefix --ignore=tests/unit/,benchmarks compiling support) \
-  $(addprefix --ignore=tests/unit/wirebroker/,cli/kafka cli/plumbing cli/verbs cli/test_cli.py cli/test_verb_imports.py config inspect pipelines metrics segments shadow api/test_loop_holds.py broker/test_other_systems.py) \
-  $(addprefix --ignore=tests/unit/wirebroker/testing/,test_cluster.py test_examples.py test_plugin.py test_snapshots.py) \
+  $(addprefix --ignore=tests/unit/wirebroker/,broker cli config inspect metrics pipelines segments shadow testing api/test_loop_holds.py api/test_request_arrays.py) \
   $(addprefix --ignore=tests/property/,test_acl_index.py test_cluster_image.py test_quota_rates.py test_sasl_messages.py test_seed.py)
 COMPILED_SEED := 2000
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet

@@ -1,13 +1,15 @@
 """Run the long tests (`make test-nightly`), one step at a time.
 
-    python -m tests.nightly                    every step that hasn't passed on these sources
+    python -m tests.nightly                    tonight's steps that haven't passed on these sources
+    python -m tests.nightly --all              every step that hasn't
     python -m tests.nightly crashes churn      these, passed or not
     python -m tests.nightly --list             the steps, and about how long each takes
 
-Each step prints a summary; its full output goes to .venv/nightly/STEP.txt. An interrupted run
-(SIGTERM, Ctrl-C) ends the current step and its processes, and repeats that step in the next run. A
-table at the end shows the last result of each step for these sources; the exit status is 0 if all
-of them passed.
+Most steps run each night, those of _NIGHTS every few nights: a night takes at most five hours on
+two idle cores. Each step prints a summary; its full output goes to .venv/nightly/STEP.txt. An
+interrupted run (SIGTERM, Ctrl-C) ends the current step and its processes, and repeats that step in
+the next run. A table at the end shows the last result of each step for these sources; the exit
+status is 0 if all of them passed.
 """
 
 from __future__ import annotations
@@ -19,11 +21,13 @@ import re
 import subprocess
 import sys
 import time
+from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tests.support.harness.project_files import ROOT
 from tests.support.harness.step_process import ended_by_signals, run_step
+from wirebroker.base.clock import SystemClock
 
 RESULTS = ROOT / ".venv" / "nightly"
 _PYTEST = ("pytest", "--color=no", "-p", "no:cacheprovider", "-s", "--timeout", "36000")
@@ -33,6 +37,7 @@ _GAVE = re.compile(
     r"|^(\S+Suite\S*\s+|=*\s*)\d+ (passed|failed|error)"
 )
 _MOST_LINES = 12
+_DAY_MS = 86_400_000
 
 
 @dataclass(slots=True, frozen=True)
@@ -84,7 +89,7 @@ _SPARK_FAULTS = {
 STEPS = (
     Step(
         "loop-holds",
-        _tests("tests/unit/wirebroker/api/test_loop_holds.py", "--measure-holds"),
+        _tests("tests/unit/wirebroker/api/test_loop_holds.py", "--measure-holds", "--nightly"),
         1,
         "the longest event loop turn for large requests; run nothing else at the same time",
     ),
@@ -102,33 +107,54 @@ STEPS = (
     ),
     Step(
         "crashes",
-        _tests("tests/crash", "--seed", "random", "--crash-points", "18000"),
-        18,
-        "18,000 crash points of logs, compactions and whole brokers",
+        _tests("tests/crash", "--seed", "random", "--crash-points", "12000"),
+        12,
+        "12,000 crash points of logs, compactions and whole brokers",
     ),
     Step(
         "simulations",
-        _tests("tests/simulation", "--seed", "random", "--budget-scale", "45"),
-        18,
+        _tests("tests/simulation", "--seed", "random", "--budget-scale", "30"),
+        12,
         "simulated schedules of groups, transactions, power losses and replicas",
     ),
     Step(
         "replicas",
         _tests(
             *("tests/simulation/test_replicas.py", "tests/simulation/test_coordinators.py"),
-            *("--seed", "random", "--budget-scale", "85"),
+            *("--seed", "random", "--budget-scale", "60"),
         ),
-        18,
-        "about 1,500 simulated schedules each of replicas and coordinators on three to five nodes",
+        12,
+        "about 1,000 simulated schedules each of replicas and coordinators on three to five nodes",
     ),
     Step(
         "properties",
         _tests(
             *("tests/property", "tests/java", "--long"),
-            *("--seed", "random", "--budget-scale", "14", "-n", "2"),
+            *("--seed", "random", "--budget-scale", "10", "-n", "2"),
         ),
-        18,
+        12,
         "many more examples of randomized tests, including messages through Kafka's classes",
+    ),
+    Step(
+        "planted",
+        _tests(
+            "tests/crash",
+            "tests/simulation/test_replicas.py",
+            "-k",
+            "planted or detects",
+            "--nightly",
+        ),
+        8,
+        "planted faults, which the crash tests and the simulation of replicas must find",
+    ),
+    Step(
+        "packaging",
+        _tests(
+            *("tests/test_packaging.py", "tests/test_example_projects.py"),
+            *("tests/unit/compiling", "--nightly", "-n", "2"),
+        ),
+        8,
+        "wheels, installs, a dry run of a release, and the example projects",
     ),
     Step(
         "churn",
@@ -193,7 +219,8 @@ STEPS = (
             "compat_tests/security/nightly_mechanisms.py",
             "compat_tests/security/nightly_other_clients.py",
             "compat_tests/security/nightly_rust.py",
-            "--long",
+            "compat_tests/security/test_protected_clients.py",
+            "--nightly",
         ),
         10,
         "keystores of both kinds; every client with each mechanism over TLS, on both brokers",
@@ -320,6 +347,12 @@ STEPS = (
         "Spark's own suites: six more",
     ),
     Step(
+        "spark-jobs",
+        _tests("spark_it", "--nightly"),
+        20,
+        "all pipeline tests",
+    ),
+    Step(
         "spark-connector",
         _tests(
             "spark_it/connector/nightly_connector.py",
@@ -379,6 +412,60 @@ STEPS = (
 )
 
 
+# Steps that do not run each night, and the number of nights from one run to the next: they test
+# what changes rarely (Apache Kafka itself, the suites of clients), or take turns.
+_NIGHTS = {
+    "apache": 7,
+    "apache-spark": 7,
+    "apache-spark-4.3": 7,
+    "spark-cluster-faults-apache": 7,
+    "spark-connector-apache": 7,
+    "spark-directory-faults-apache": 7,
+    "spark-faults-apache": 7,
+    "spark-rows-apache": 7,
+    "transcripts": 7,
+    "clients-suites": 3,
+    "cluster-suites": 3,
+    "cluster-transcripts": 3,
+    "cluster-controllers": 3,
+    "kafka-own-1": 3,
+    "kafka-own-2": 3,
+    "kafka-own-3": 3,
+    "kafka-own-4": 3,
+    "kafka-own-5": 3,
+    "login-suites": 3,
+    "largest-requests": 3,
+    "logins": 3,
+    "packaging": 3,
+    "planted": 3,
+    "security-suites": 3,
+    "spark-cluster-faults": 3,
+    "spark-directory-faults": 3,
+    "spark-faults": 3,
+    "spark-4.3": 3,
+    "spark-others": 3,
+    "tls": 3,
+}
+
+
+def due_steps(day: int, steps: tuple[Step, ...] = STEPS) -> list[Step]:
+    """Return the steps of a night.
+
+    Args:
+        day: The number of the day on which the night begins.
+        steps: All steps.
+    """
+    due: list[Step] = []
+    # Steps of the same interval take turns.
+    seen: Counter[int] = Counter()
+    for step in steps:
+        nights = _NIGHTS.get(step.name, 1)
+        if (day + seen[nights]) % nights == 0:
+            due.append(step)
+        seen[nights] += 1
+    return due
+
+
 def main(arguments: list[str] | None = None, steps: tuple[Step, ...] = STEPS) -> int:
     names = [step.name for step in steps]
     parser = argparse.ArgumentParser(
@@ -388,6 +475,7 @@ def main(arguments: list[str] | None = None, steps: tuple[Step, ...] = STEPS) ->
     )
     parser.add_argument("steps", nargs="*", metavar="STEP", help=", ".join(names))
     parser.add_argument("--list", action="store_true", help="print the steps and run none")
+    parser.add_argument("--all", action="store_true", help="run the steps of other nights, too")
     parser.add_argument("--results", type=Path, default=RESULTS, help="where results are kept")
     options = parser.parse_args(arguments)
     unknown = set(options.steps) - set(names)
@@ -396,9 +484,16 @@ def main(arguments: list[str] | None = None, steps: tuple[Step, ...] = STEPS) ->
     if options.list:
         width = max(map(len, names))
         for step in steps:
-            _say(f"{step.name:<{width}} {step.minutes:>3} min  {step.what}")
+            nights = _NIGHTS.get(step.name, 1)
+            note = "" if nights == 1 else f" (every {nights} nights)"
+            _say(f"{step.name:<{width}} {step.minutes:>3} min  {step.what}{note}")
         return 0
-    chosen = [step for step in steps if not options.steps or step.name in options.steps]
+    if options.steps:
+        chosen = [step for step in steps if step.name in options.steps]
+    elif options.all:
+        chosen = list(steps)
+    else:
+        chosen = due_steps(int(SystemClock().now_ms() // _DAY_MS), steps)
     with ended_by_signals():
         return _run_all(chosen, Notebook(options.results), again=bool(options.steps))
 

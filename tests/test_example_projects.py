@@ -23,7 +23,7 @@ def test_each_example_has_tests():
     assert folders == {*PROJECTS, WITH_SPARK}
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("project", PROJECTS)
 def test_an_example_passes_its_tests(project):

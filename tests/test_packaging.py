@@ -95,6 +95,7 @@ def test_wheel_contains_the_files_of_the_tree(distributions):
     assert names == expected | stubs | {"wirebroker/py.typed"}
 
 
+@pytest.mark.nightly
 def test_wheel_works_without_kafka_python_and_with_version_2(distributions, tmp_path):
     (wheel,) = distributions.glob("*.whl")
     assert wheel.name.endswith("-py3-none-any.whl")
@@ -111,6 +112,7 @@ def test_wheel_works_without_kafka_python_and_with_version_2(distributions, tmp_
 
 
 @_COMPILES
+@pytest.mark.nightly
 def test_the_compiled_wheel_holds_each_module_twice_and_works(tmp_path):
     wheel = make_tree(ROOT / ".venv" / "compiled")  # created by `make test-compiled`
     assert "-none-any" not in wheel.name
@@ -124,6 +126,7 @@ def test_the_compiled_wheel_holds_each_module_twice_and_works(tmp_path):
     )
 
 
+@pytest.mark.nightly
 def test_the_sdist_can_be_compiled(distributions):
     (sdist,) = distributions.glob("*.tar.gz")
     with tarfile.open(sdist) as archive:
@@ -132,6 +135,7 @@ def test_the_sdist_can_be_compiled(distributions):
     assert not [name for name in names if name.endswith(".pyc")]  # of modules that the build ran
 
 
+@pytest.mark.nightly
 def test_the_sdist_can_be_built_without_kafka_python(distributions, tmp_path):
     (sdist,) = distributions.glob("*.tar.gz")
     subprocess.run(["tar", "xf", str(sdist)], cwd=tmp_path, check=True)
@@ -144,6 +148,7 @@ def test_the_sdist_can_be_built_without_kafka_python(distributions, tmp_path):
 
 
 @_COMPILES
+@pytest.mark.nightly
 def test_sdist_works_and_can_compile_only_c(distributions, tmp_path):
     (sdist,) = distributions.glob("*.tar.gz")
     commands = install(tmp_path / "venv", str(sdist), compiling="c")
@@ -153,11 +158,13 @@ def test_sdist_works_and_can_compile_only_c(distributions, tmp_path):
     assert "frames" not in extensions
 
 
+@pytest.mark.nightly
 def test_an_editable_install_works(source, tmp_path):
     assert_it_works(install(tmp_path / "venv", "-e", str(source)), tmp_path)
 
 
 @_COMPILES
+@pytest.mark.nightly
 def test_modules_that_cannot_be_compiled_stay_python(tmp_path, monkeypatch):
     source = copy_of_the_project(tmp_path / "source")  # nothing has been built there yet
     modules = source / "compiling" / "modules.txt"

@@ -9,9 +9,11 @@ import pytest
 from compat_tests.groups.clients import (
     CLIENTS,
     CONFLUENT,
+    FRANZ_GO,
     JAVA,
     KAFKA_PYTHON,
     RUST_RDKAFKA,
+    SARAMA,
     GroupClient,
 )
 from compat_tests.support import tools_rust
@@ -61,4 +63,6 @@ def _marks(client: GroupClient, run: list[pytest.MarkDecorator]) -> list[pytest.
         reason = "needs cargo, a C compiler and make on PATH"
         marks.append(pytest.mark.skipif(not tools_rust.is_here(), reason=reason))
         run = _NIGHTLY  # its build takes over a minute
+    if client in (FRANZ_GO, SARAMA):
+        run = _NIGHTLY  # likewise, on a busy machine
     return [*marks, *run]

@@ -147,7 +147,7 @@ CLIENTS = {
     "aiokafka": _with_aiokafka,
     "java": _with_java,
 }
-_MARKS = {"java": [pytest.mark.java, pytest.mark.long], "kafka-python": [pytest.mark.long]}
+_MARKS = {"java": [pytest.mark.java, pytest.mark.nightly], "kafka-python": [pytest.mark.nightly]}
 ALL_CLIENTS = [pytest.param(client, marks=_MARKS.get(client, [])) for client in CLIENTS]
 _REFUSALS = (
     confluent_kafka.KafkaException,

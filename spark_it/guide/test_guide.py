@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.long, pytest.mark.java]
+pytestmark = [pytest.mark.nightly, pytest.mark.java]
 
 GUIDE = Path(__file__).parents[1] / "README.md"
 CITIES = ("Oslo", "Rome", "Lima")
@@ -38,7 +38,7 @@ COMMAND_S = 240
 
 
 def blocks(language: str) -> list[str]:
-    """Return the guide's fenced blocks of a language, or of none ("")."""
+    """Return the guide's fenced blocks of a language."""
     # Every other piece is a block; its first line is the language.
     pieces = re.split(r"^```", GUIDE.read_text(encoding="utf-8"), flags=re.MULTILINE)[1::2]
     return [
@@ -72,7 +72,7 @@ def write_orders(folder: Path) -> None:
 
 
 class Newcomer:
-    """Runner of commands in a folder, which replaces the guide's port with a free one."""
+    """Runner of commands in a folder, with a free port instead of the guide's."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -36,7 +36,7 @@ def install_other_libraries(folder: Path) -> None:
         tools._pip_install(library, folder)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize("recipe", recipes(PAGE), ids=named)
 def test_a_recipe_with_another_library_works(recipe, tmp_path, libraries):
     run_recipe(recipe, tmp_path, libraries)

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     Secured = SecuredKafka | SecuredWirebroker
 
-pytestmark = [pytest.mark.long, pytest.mark.java]
+pytestmark = [pytest.mark.nightly, pytest.mark.java]
 
 _MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 _USERS: Final = f'{_MODULE} user_writer="{PASSWORD}" user_reader="{PASSWORD}";'
@@ -168,7 +168,7 @@ def tables_of(broker: Secured, kind: str) -> dict[str, Any]:
 
 
 def fill(broker: Secured, name: str) -> None:
-    """Create a job's topics, with records for windows and their table."""
+    """Create a job's topics, with records."""
     for topic in (name, f"{name}-table", f"{name}-to", f"{name}-to.dead-letters"):
         records.create_topic(broker.bootstrap, topic, partitions=1)
     records.write_visits(broker.bootstrap, name, table=f"{name}-table")
@@ -253,8 +253,7 @@ def test_reported_commands_grant_all_missing_rights(
 def run_by_what_is_told(run: Callable[[], Any], verbs: Verbs) -> tuple[Any, int]:
     """Run until success, each time after granting the rights that the error names.
 
-    Returns:
-        The run's result, and the number of granted rights.
+    Return the result and the number of granted rights.
     """
     granted: list[str] = []
     while True:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from tests.support.brokers.brokers import Broker
 
-pytestmark = [pytest.mark.long, pytest.mark.java]
+pytestmark = [pytest.mark.nightly, pytest.mark.java]
 
 _IDLE_INTERVAL = "spark.sql.streaming.noDataProgressEventInterval"
 _SEVERAL_OPERATORS = "spark.sql.streaming.statefulOperator.allowMultiple"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from compat_tests.conftest import StartBroker
 
-pytestmark = [pytest.mark.long, pytest.mark.java]
+pytestmark = [pytest.mark.nightly, pytest.mark.java]
 
 SCHEMA = {"schema": {"id": "long", "who": "string"}}
 SUMS = {**SCHEMA, "columns": {"n": "count(*)"}}

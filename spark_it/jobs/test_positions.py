@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from compat_tests.conftest import StartBroker
 
-pytestmark = pytest.mark.long  # waits for a client's request timeout
+pytestmark = pytest.mark.nightly  # waits for a client's request timeout
 
 _FIND_COORDINATOR = 10
 

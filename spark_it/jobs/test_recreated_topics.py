@@ -1,6 +1,6 @@
 """A recreated topic is never read from the old topic's position.
 
-Each recreated topic here has more records than the old one, so that the old offsets exist.
+Each recreated topic has more records than the old one, so that the old offsets exist.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from tests.support.brokers.brokers import Broker
 
-pytestmark = [pytest.mark.long, pytest.mark.java]
+pytestmark = [pytest.mark.nightly, pytest.mark.java]
 
 OLD, NEW = range(600), range(10_000, 10_900)
 PARTITIONS = 2

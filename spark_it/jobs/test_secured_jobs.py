@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.long, pytest.mark.java]
+pytestmark = [pytest.mark.nightly, pytest.mark.java]
 
 MECHANISM = "SCRAM-SHA-256"
 LOGIN = "org.apache.kafka.common.security.scram.ScramLoginModule required"

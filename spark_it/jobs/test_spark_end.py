@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from tests.support.brokers.brokers import Broker
 
-pytestmark = [pytest.mark.long, pytest.mark.java]
+pytestmark = [pytest.mark.nightly, pytest.mark.java]
 
 ENDED = "Spark's process has ended: start the job again"
 

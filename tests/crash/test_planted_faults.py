@@ -25,6 +25,8 @@ from wirebroker.storage.log.stored_epochs import StoredEpochs
 from wirebroker.storage.log_directory import LogDirectory
 from wirebroker.storage.recovery import log_recovery
 
+pytestmark = pytest.mark.nightly
+
 
 @pytest.mark.parametrize("make", [LogRun, CompactionRun, CopyRun])
 def test_no_failure_without_a_planted_fault(make: Any) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from tests.crash.broker_points import BrokerRun
 from tests.crash.planted import first_failure
 from wirebroker.coordination.transactions.transaction_markers import MarkerWriter
@@ -20,9 +22,9 @@ from wirebroker.engine.committed_responses import CommittedResponses
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import pytest
-
     from wirebroker.coordinator.outcome import Answer, Moment
+
+pytestmark = pytest.mark.nightly
 
 
 def failure() -> str:

@@ -72,6 +72,7 @@ def _first_failure(
     raise AssertionError("the mistake is not seen")
 
 
+@pytest.mark.nightly
 def test_detects_high_watermark_that_waits_for_no_follower() -> None:
     def at_once(_role: LeaderRole, log_end_offset: int, **_: object) -> int:
         return log_end_offset
@@ -80,11 +81,13 @@ def test_detects_high_watermark_that_waits_for_no_follower() -> None:
         assert _first_failure()
 
 
+@pytest.mark.nightly
 def test_detects_leader_that_reports_no_divergence() -> None:
     with mock.patch.object(partition_reads, "_divergence", return_value=None):
         assert _first_failure()
 
 
+@pytest.mark.nightly
 def test_detects_leader_that_acknowledges_before_replication() -> None:
     def at_once(partition: Partition, _acks: int) -> int:
         return partition.log.log_end_offset
@@ -93,6 +96,7 @@ def test_detects_leader_that_acknowledges_before_replication() -> None:
         assert _first_failure()
 
 
+@pytest.mark.nightly
 def test_detects_controller_that_does_not_fence_older_leader_epochs() -> None:
     def of_any_epoch(
         leader: int, requested: Any, isr: Any, partition: PartitionImage, image: ClusterImage
@@ -108,6 +112,7 @@ def test_detects_controller_that_does_not_fence_older_leader_epochs() -> None:
         assert _first_failure(30, is_late=True)
 
 
+@pytest.mark.nightly
 def test_detects_controller_that_does_not_check_broker_epochs() -> None:
     def of_any_life(
         leader: int, requested: Any, isr: Any, partition: PartitionImage, image: ClusterImage

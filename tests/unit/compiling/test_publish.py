@@ -127,7 +127,7 @@ def state_of(root: Path) -> tuple[str, ...]:
     )
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_dry_run_changes_nothing_but_dist(project, index, monkeypatch, capfd):
     monkeypatch.setenv(TOKEN, "pypi-token")  # a token alone uploads nothing
     before = state_of(project)
@@ -138,7 +138,7 @@ def test_a_dry_run_changes_nothing_but_dist(project, index, monkeypatch, capfd):
     assert not index.uploads
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_an_upload_that_failed_is_repeated_from_the_same_tag(
     project, index, monkeypatch, tmp_path, capfd
 ):
@@ -200,7 +200,7 @@ def of_another_version(dist: Path) -> None:
     (dist / "SHA256SUMS").write_text("")
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "change",
     [damaged, incomplete, with_another_file, with_damaged_checksums, of_another_version],
@@ -262,7 +262,7 @@ def test_an_unready_repository_is_refused_before_the_build(
     assert not (project / "dist").exists()
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.timeout(900)
 def test_the_documented_command_builds_this_project_and_changes_nothing(tmp_path):
     """Without compiled wheels: `make dist` builds those in a nightly step."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from tests import nightly
-from tests.nightly import Step, gave_of
+from tests.nightly import Step, due_steps, gave_of
 
 # Steps are modules, like the real ones; `timeit` runs a statement.
 _GOES = "print('groups: seed 7, 31 schedules, at rest')"
@@ -80,3 +82,20 @@ def test_every_step_is_a_module_with_a_name_of_its_own():
             paths = [argument for argument in step.command if argument.startswith(folders)]
             assert paths
             assert all((nightly.ROOT / path).exists() for path in paths)
+
+
+def test_no_night_takes_over_five_hours_and_every_step_has_its_night():
+    first_day = 740_000
+    nights = [due_steps(day) for day in range(first_day, first_day + 21)]
+    assert max(sum(step.minutes for step in night) for night in nights) <= 300
+    for step in nightly.STEPS:
+        days = [number for number, night in enumerate(nights) if step in night]
+        gaps = {later - earlier for earlier, later in pairwise(days)}
+        assert gaps == {nightly._NIGHTS.get(step.name, 1)}
+
+
+def test_all_runs_the_steps_of_other_nights_too(run, monkeypatch):
+    steps = tuple(step(name, _GOES) for name in ("seldom", "often"))
+    monkeypatch.setattr(nightly, "_NIGHTS", {"seldom": 10**9})
+    assert "seldom" not in run(steps=steps)[1]
+    assert "| seldom | passed" in run("--all", steps=steps)[1]

@@ -159,6 +159,11 @@ def broker(tmp_path_factory, garbage, is_measured):
         yield watched
 
 
+def _nightly(*values: Any) -> list[Any]:
+    """Return parameters of further variants."""
+    return [pytest.param(value, marks=pytest.mark.nightly) for value in values]
+
+
 def test_creating_and_deleting_a_topic_of_ten_thousand_partitions(tmp_path, garbage, is_measured):
     with watched_broker(tmp_path, garbage, is_measured=is_measured) as broker:
         broker.create([new_topic("created", MOST_PARTITIONS)])
@@ -171,7 +176,7 @@ def test_creating_a_thousand_topics(broker):
     broker.delete(names)
 
 
-@pytest.mark.parametrize("version", [0, 9, 13])
+@pytest.mark.parametrize("version", [*_nightly(0, 9), 13])
 def test_metadata_of_everything(broker, version):
     answer = broker.ask(ApiKey.METADATA, version, {"topics": [] if version == 0 else None})
     assert sum(len(topic.partitions) for topic in answer.topics) >= MOST_PARTITIONS + MANY_TOPICS
@@ -326,7 +331,7 @@ def ends_of_big(broker: WatchedBroker) -> list[int]:
     return [partition.log.log_end_offset for _, partition in sorted(partitions.items())]
 
 
-@pytest.mark.parametrize("is_commit", [True, False])
+@pytest.mark.parametrize("is_commit", [True, *_nightly(False)])
 def test_a_transaction_of_ten_thousand_partitions(broker, transactional, is_commit):
     ends = ends_of_big(broker)
     transactional.assert_short(
@@ -348,7 +353,7 @@ def test_a_transaction_that_grows_to_ten_thousand_partitions(transactional):
     )
 
 
-@pytest.mark.parametrize("is_commit", [True, False])
+@pytest.mark.parametrize("is_commit", [True, *_nightly(False)])
 def test_producing_to_two_thousand_partitions_in_a_transaction(transactional, is_commit):
     transactional.assert_short(
         lambda: [
@@ -358,7 +363,7 @@ def test_producing_to_two_thousand_partitions_in_a_transaction(transactional, is
     )
 
 
-@pytest.mark.parametrize("is_commit", [True, False])
+@pytest.mark.parametrize("is_commit", [True, *_nightly(False)])
 def test_committing_ten_thousand_offsets_in_a_transaction(transactional, offsets_of_big, is_commit):
     transactional.assert_short(
         lambda: [
@@ -406,7 +411,7 @@ def test_retention_checks_and_checkpoints_of_ten_thousand_partitions(broker):
 SMALLEST = [record(None, key=None, offset=index) for index in range(100_000)]
 
 
-@pytest.mark.parametrize("codec", ["none", "zstd"])
+@pytest.mark.parametrize("codec", [*_nightly("none"), "zstd"])
 def test_a_batch_of_very_many_records(broker, codec):
     name = f"many-records-{codec}"
     broker.create([new_topic(name, 1)])
@@ -421,7 +426,7 @@ def bomb(codec: str, size: int) -> bytes:
     return batch_of(record("x" * size), codec=codec)
 
 
-@pytest.mark.parametrize("codec", ["gzip", "lz4", "zstd"])
+@pytest.mark.parametrize("codec", [*_nightly("gzip", "lz4"), "zstd"])
 def test_a_small_batch_that_unpacks_to_a_very_large_one(broker, codec):
     name = f"bombs-{codec}"
     broker.create([new_topic(name, 1)])
@@ -437,7 +442,7 @@ def test_small_batch_that_unpacks_beyond_the_limit(broker):
     assert {result.error_code for result in answer.responses[0].partition_responses} == {10}
 
 
-@pytest.mark.parametrize("size", [1 << 20, 2 << 20])
+@pytest.mark.parametrize("size", [*_nightly(1 << 20), 2 << 20])
 def test_a_request_of_many_batches_that_unpack_to_large_ones(broker, size):
     name = f"small-bombs-{size}"
     broker.create([new_topic(name, 100)])
@@ -455,7 +460,7 @@ def test_a_request_of_many_batches_of_many_records(broker):
     assert {result.error_code for result in answer.responses[0].partition_responses} == {0}
 
 
-@pytest.mark.parametrize("target", ["gzip", "lz4", "zstd"])
+@pytest.mark.parametrize("target", [*_nightly("gzip", "lz4"), "zstd"])
 def test_a_batch_that_is_recompressed(broker, target):
     name = f"recompressed-{target}"
     broker.create([new_topic(name, 1, compression_type=target)])
@@ -484,7 +489,7 @@ def test_very_many_records_that_are_refused_in_many_partitions(broker):
     assert sum(len(result.record_errors) for result in results) == 4096
 
 
-@pytest.mark.parametrize("codec", ["none", "gzip"])
+@pytest.mark.parametrize("codec", [*_nightly("none"), "gzip"])
 def test_a_record_of_very_many_headers(broker, codec):
     name = f"many-headers-{codec}"
     broker.create([new_topic(name, 1)])
