@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 def main() -> int:
     options = _arguments()
     with awake_cores(enabled=not options.let_cores_sleep) as possible:
-        pass  # only to check that this is possible: each case reports it
+        pass  # each case reports whether this is possible
     cores = f"{possible} for small raw requests" if possible == KEPT_AWAKE else possible
     pairs = options.pairs or (3 if options.quick else 9)
     table = all_cases(QUICK_SCALE if options.quick else 1)

@@ -1,6 +1,6 @@
 """The benchmark's cases: their loads, generators and target ratios.
 
-Each run has a new topic; consuming cases keep theirs. A run takes some seconds on two cores.
+Each run has a new topic; consuming cases keep theirs.
 """
 
 from __future__ import annotations
@@ -35,11 +35,9 @@ class Case:
     Attributes:
         drive: Runs the generator on (broker, topic).
         reach: Target ratios to Apache Kafka, of rate and of CPU per record.
-        fill: Fills the topic once per broker, for cases that read; the topic is then kept.
-        unit: Unit of the counts.
-        is_quick: Whether --quick includes it.
-        is_awake: Whether cores are kept awake (awake_cores.py): waking costs more than a small
-            request, but a polling core slows down bulk.
+        fill: Fills the topic once per broker, for cases that read.
+        is_awake: Whether cores are kept awake: waking costs more than a small request, but a
+            polling core slows down bulk.
     """
 
     name: str
@@ -52,7 +50,6 @@ class Case:
     is_awake: bool = False
 
     def prepare(self, broker: Broker) -> str:
-        """Create the topic, and fill it if the case reads."""
         filled_topic = f"kept-{abs(hash(self.name)) % 10**8}"
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
         if self.fill is not None:
@@ -68,7 +65,6 @@ class Case:
         return self.drive(broker, topic)
 
     def clean(self, broker: Broker, topic: str) -> None:
-        """Delete the topic, unless it was filled."""
         if self.fill is None:
             admin = AdminClient({"bootstrap.servers": broker.bootstrap})
             admin.delete_topics([topic])[topic].result(30)
@@ -90,7 +86,6 @@ def _create(admin: AdminClient, broker: Broker, topic: str, partitions: int) -> 
 
 
 def named(table: Sequence[Case], texts: Sequence[str]) -> list[Case]:
-    """Return the cases whose names contain one of the texts; without texts, all."""
     return [case for case in table if not texts or any(text in case.name for text in texts)]
 
 

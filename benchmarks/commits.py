@@ -66,11 +66,6 @@ def _git(*arguments: str) -> str:
 
 
 def _compiled(commit: str) -> Path:
-    """Return the compiled tree of a commit.
-
-    Raises:
-        RuntimeError: It is compiled for another Python.
-    """
     checkout = ROOT / ".venv" / "commits" / commit
     if not checkout.exists():
         _git("clone", "--quiet", "--shared", "--no-checkout", str(ROOT), str(checkout))

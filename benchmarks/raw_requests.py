@@ -1,7 +1,4 @@
-"""Raw requests with state: commits, searches by time, idempotent producers.
-
-load.c sends frames that are built before the clock starts, the same for both brokers.
-"""
+"""Raw requests with state: commits, searches by time, idempotent producers."""
 
 from __future__ import annotations
 
@@ -33,8 +30,7 @@ def offset_commits(broker: Broker, topic: str, *, connections: int, seconds: flo
     find_coordinator(client)
     frames = [join(client, topic, f"{topic}-{number}")[0] for number in range(connections)]
     client.close()
-    # Correlation id, throttle time, topics, name, partitions, index.
-    error_at = 4 + 4 + 4 + 2 + len(topic) + 4 + 4
+    error_at = generators.offsets_error_at(topic)
     result = generators.drive(
         broker.port, frames, connections=connections, seconds=seconds, error_at=error_at
     )
@@ -42,7 +38,6 @@ def offset_commits(broker: Broker, topic: str, *, connections: int, seconds: flo
 
 
 def fill_with_times(broker: Broker, topic: str) -> None:
-    """Produce batches of one record, each a millisecond later."""
     client = client_of(broker)
     for number in range(_STAMPED_BATCHES):
         batch = bytes(build_batch([(None, b"x" * 100, ())], timestamp_ms=_START_MS + number))
@@ -52,7 +47,6 @@ def fill_with_times(broker: Broker, topic: str) -> None:
 
 
 def searches_by_time(broker: Broker, topic: str, *, connections: int, seconds: float) -> Sample:
-    """Look up offsets by random times (ListOffsets), after `fill_with_times`."""
     rng = random.Random(7)
     frames: list[bytes] = []
     for _ in range(200):
@@ -61,7 +55,7 @@ def searches_by_time(broker: Broker, topic: str, *, connections: int, seconds: f
         topics = [{"name": topic, "partitions": [partition]}]
         request = {"replica_id": -1, "isolation_level": 0, "topics": topics}
         frames.append(request_frame(ApiKey.LIST_OFFSETS, 5, request))
-    error_at = 4 + 4 + 4 + 2 + len(topic) + 4 + 4
+    error_at = generators.offsets_error_at(topic)
     result = generators.drive(
         broker.port, frames, connections=connections, seconds=seconds, error_at=error_at
     )
@@ -69,7 +63,7 @@ def searches_by_time(broker: Broker, topic: str, *, connections: int, seconds: f
 
 
 def idempotent_produce(broker: Broker, topic: str, *, connections: int, seconds: float) -> Sample:
-    """Produce one record per request, each connection as its own idempotent producer."""
+    """Produce one record per request, each connection as its own producer."""
     client = client_of(broker)
     frames: list[bytes] = []
     batch = b""
@@ -90,8 +84,7 @@ def idempotent_produce(broker: Broker, topic: str, *, connections: int, seconds:
         frames,
         connections=connections,
         seconds=seconds,
-        # Correlation id, tags, topics, name, partitions, index.
-        error_at=4 + 1 + 1 + 1 + len(topic) + 1 + 4,
+        error_at=generators.produce_error_at(topic),
         sequence_at=frames[-1].index(batch) + BASE_SEQUENCE_AT,
     )
     return Sample(result["requests"], result["seconds"], generators.latencies(result))

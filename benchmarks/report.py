@@ -25,7 +25,6 @@ _HEAD = (
 
 
 def table(results: Mapping[str, Pairs], cases: Sequence[Case]) -> str:
-    """Return the table's rows for the measured cases."""
     rows = [_row(case, results[case.name]) for case in cases if case.name in results]
     return "\n".join([*_HEAD, *rows])
 
@@ -72,7 +71,6 @@ def _verdict(case: Case, rate: Bounded, cpu: Bounded) -> str:
 
 
 def _tail(pairs: Pairs) -> str:
-    """Return both p99 latencies in milliseconds, if reported."""
     if not all("p99_us" in run.extra for run in (*pairs.ours, *pairs.theirs)):
         return ""
     wirebroker_ms, peer_ms = (_median_p99_ms(runs) for runs in (pairs.ours, pairs.theirs))
@@ -94,7 +92,6 @@ def text(facts: Mapping[str, str], results: Mapping[str, Pairs], cases: Sequence
 def write(
     folder: Path, facts: Mapping[str, str], results: Mapping[str, Pairs], cases: Sequence[Case]
 ) -> None:
-    """Write the table, and all runs as JSON."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "table.md").write_text(text(facts, results, cases))
     runs = {name: dataclasses.asdict(pairs) for name, pairs in results.items()}

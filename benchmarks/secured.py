@@ -64,7 +64,6 @@ class TlsClients:
         return self._context.wrap_socket(sock, server_hostname="localhost")
 
     def handshakes(self, broker: Broker, _topic: str, *, threads: int, seconds: float) -> Sample:
-        """Repeatedly connect, send one request and close."""
 
         def once(_sock: ssl.SSLSocket | None) -> None:
             with self.connect(broker) as sock:
@@ -73,7 +72,6 @@ class TlsClients:
         return _in_threads(threads, seconds, lambda: None, once)
 
     def requests(self, broker: Broker, frame: bytes, *, connections: int, seconds: float) -> Sample:
-        """Repeat a request, one in flight on each connection."""
         return _in_threads(
             connections,
             seconds,
@@ -168,7 +166,6 @@ def authorizer_case(seconds: float) -> Case:
 
 
 def _add_acls(broker: Broker) -> None:
-    """Allow all users all operations, and add rules for many topics."""
 
     def rule(name: str, principal: str, operation: int) -> dict[str, Any]:
         return {
@@ -215,7 +212,6 @@ def quota_deviation(broker: Broker) -> float:
 
 
 def _produce_twice(client: BlockingClient, frame: bytes, seconds: float) -> float:
-    """Offer twice the quota whenever the broker reads; return requests a second."""
     pause_s = len(frame) / (2 * _QUOTA_BYTES_PER_S)
     began = next_s = time.perf_counter()
     count = 0
@@ -230,7 +226,6 @@ def _produce_twice(client: BlockingClient, frame: bytes, seconds: float) -> floa
 
 
 def _with_tls(broker: Any, folder: Path, clients: TlsClients) -> Broker:
-    """Add a TLS listener to a broker before its start."""
     broker.port, secured = free_port(), free_port()
     clients.port_of[broker.port] = secured
     own = f"PLAINTEXT://{HOST}:{broker.port},SSL://{HOST}:{secured}"

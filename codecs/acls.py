@@ -4,8 +4,7 @@ A LITERAL pattern matches one name, or all if it is `*`; a PREFIXED pattern matc
 that prefix. A filter's field that is ANY or None matches everything. Unknown numbers are kept, so
 that entries of a newer controller stay distinct.
 
-Source: Kafka's AclBinding, AclBindingFilter, ResourcePatternFilter; ResourceType, PatternType,
-AclOperation and AclPermissionType for the numbers.
+Source: Kafka's AclBinding, AclBindingFilter, ResourcePatternFilter and their enums.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ PERMISSIONS: Final = {1: "ANY", DENY: "DENY", ALLOW: "ALLOW"}
 
 
 class Resource(IntEnum):
-    """A kind of resource in an ACL."""
+    """A kind of resource."""
 
     TOPIC = 2
     GROUP = 3
@@ -66,7 +65,7 @@ class AclEntry(NamedTuple):
     resource_type: int
     resource_name: str
     pattern_type: int
-    principal: str  # such as `User:alice` or EVERYBODY
+    principal: str  # such as `User:alice`
     host: str  # an address, a range, or WILDCARD
     operation: int  # ALL_OPERATIONS or an Operation
     permission_type: int

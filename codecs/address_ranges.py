@@ -3,7 +3,7 @@
 Bits after the prefix and zones (`%eth0`) are ignored. An IPv4 range contains no IPv6 address and
 vice versa; an IPv4-mapped address (`::ffff:10.0.0.1`) is in no range.
 
-Source: Kafka's CidrUtils, including its error messages; the tests compare with it.
+Source: Kafka's CidrUtils, including its error messages.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class AddressRange(NamedTuple):
 
 
 def is_range(host: str) -> bool:
-    """Return whether the host of an ACL is written as a range."""
+    """Return whether the host of an ACL is a range."""
     return _MARK in host
 
 

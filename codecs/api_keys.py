@@ -2,7 +2,7 @@
 
 A broker advertises the keys that have a handler in `wirebroker/api`, with the whole range.
 
-Source: Apache Kafka 4.4.0's ApiVersions response; KIP-482 for flexible versions.
+Source: Apache Kafka 4.4.0's ApiVersions response; KIP-482.
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ API_VERSIONS: dict[ApiKey, ApiVersions] = {
     ApiKey.UNREGISTER_CONTROLLER: ApiVersions(0, 0, 0),
 }
 
-# Keys that only controllers serve: brokers send them, controller listeners advertise them.
+# Keys that only controllers serve, for brokers.
 CONTROLLER_API_VERSIONS: dict[ApiKey, ApiVersions] = {
     ApiKey.VOTE: ApiVersions(0, 2, 0),
     ApiKey.BEGIN_QUORUM_EPOCH: ApiVersions(0, 1, 1),
@@ -228,5 +228,5 @@ FIRST_PRODUCE_VERSION = 3
 
 
 def is_flexible(key: ApiKey, version: int) -> bool:
-    """Return whether this version uses compact lengths and tagged fields (KIP-482)."""
+    """Return whether this version uses compact lengths and tagged fields."""
     return version >= API_VERSIONS[key].first_flexible

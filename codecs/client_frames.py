@@ -1,9 +1,6 @@
 """The client's side of headers: write requests, read responses (frames.py is the server's side).
 
-    head = request_header(ApiKey.FETCH, 17, 42, b"broker-1")
-    correlation_id, position = parse_response_header(ApiKey.FETCH, 17, frame)
-
-Source: KIP-482 (flexible headers), KIP-511 (the ApiVersions response has no tagged fields).
+Source: KIP-482, KIP-511.
 """
 
 from __future__ import annotations
@@ -23,10 +20,7 @@ _CORRELATION_ID: Final = Struct(">i")
 
 
 def request_header(key: ApiKey, version: int, correlation_id: int, client_id: bytes) -> bytes:
-    """Return the header of a request.
-
-    The version must be in SPOKEN_VERSIONS. The length of `client_id` is an int16 in all versions.
-    """
+    """Return the header of a request, whose version must be in SPOKEN_VERSIONS."""
     fixed = _FIXED.pack(key, version, correlation_id, len(client_id))
     if version >= SPOKEN_VERSIONS[key].first_flexible:
         return b"%b%b\x00" % (fixed, client_id)
@@ -34,10 +28,10 @@ def request_header(key: ApiKey, version: int, correlation_id: int, client_id: by
 
 
 def parse_response_header(key: ApiKey, version: int, frame: Buffer) -> tuple[int, int]:
-    """Return the correlation id of a response to this key and version, and where its body begins.
+    """Return the correlation id of a response, and where its body begins.
 
     Raises:
-        MalformedFrameError: The bytes are malformed.
+        MalformedFrameError.
     """
     if len(frame) < 4:
         raise MalformedFrameError(f"a response of {len(frame)} bytes has no correlation id")

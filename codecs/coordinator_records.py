@@ -6,7 +6,6 @@
     kind 0, 1   string group, string topic, int32 partition        -> OffsetCommitValue
     kind 2      string group                                       -> GroupMetadataValue
 
-Most records are commits: their keys are sliced by hand, and their values are decoded on demand.
 Kinds from 3 on (KIP-848 and later) are not decoded. As in Apache Kafka 4.4, commits are written at
 version 4, or 1 with an expiry time, and groups at version 3.
 
@@ -40,7 +39,7 @@ _INT16: Final = Struct(">h")
 _INT32: Final = Struct(">i")
 _VALUE_HEAD: Final = Struct(">hqi")  # version, offset, leader epoch
 _TIMESTAMP: Final = Struct(">q")
-# One tagged field: tag 0 of 16 bytes.
+# Tag 0 of 16 bytes.
 _TOPIC_ID_TAG: Final = b"\x01\x00\x10"
 _NO_TAGS: Final = b"\x00"
 
@@ -89,7 +88,7 @@ def decode_key(key: bytes) -> OffsetKey | GroupKey | UnknownKey:
     """Decode a record's key.
 
     Raises:
-        MalformedFrameError: The bytes are malformed.
+        MalformedFrameError.
     """
     try:
         (kind,) = _INT16.unpack_from(key)
@@ -195,7 +194,7 @@ def decode_committed_offset(value: bytes) -> CommittedOffset:
 
     Raises:
         KafkaError: UNSUPPORTED_VERSION.
-        MalformedFrameError: The bytes are malformed.
+        MalformedFrameError.
     """
     body = decode_offset_commit(value)
     return CommittedOffset(
@@ -214,7 +213,7 @@ def decode_offset_commit(value: bytes) -> Any:
 
 
 def decode_group_metadata(value: bytes) -> Any:
-    """Decode a classic group's value, of any version; raise as `decode_committed_offset` does."""
+    """Decode a classic group's value; raise as `decode_committed_offset` does."""
     return _decode_value(GROUP_KIND, value)
 
 

@@ -4,8 +4,7 @@
     HMAC         HMAC-SHA-512 of the id with delegation.token.secret.key; never stored
     login        SCRAM with tokenauth=true: the user is the id, the password the HMAC in base64
 
-A client with the HMAC acts as the token's owner until the token expires. Principals are texts such
-as `User:alice`.
+A client with the HMAC acts as the token's owner until the token expires.
 
 Source: Kafka's TokenInformation, DelegationTokenData and DelegationTokenControlManager.createHmac.
 """
@@ -23,7 +22,7 @@ _HASH: Final = "sha512"
 
 
 class DelegationToken(NamedTuple):
-    """A delegation token; times are milliseconds since 1970."""
+    """A token; principals are texts such as `User:alice`, times milliseconds since 1970."""
 
     token_id: str
     owner: str
@@ -93,7 +92,7 @@ def token_record(token: DelegationToken) -> MetadataRecord:
 
 
 def token_hmac(secret: str, token_id: str) -> bytes:
-    """Return the HMAC of a token id with the cluster's delegation.token.secret.key."""
+    """Return the HMAC of a token id; `secret` is delegation.token.secret.key."""
     return keyed_digest(_HASH, secret.encode(), token_id.encode())
 
 

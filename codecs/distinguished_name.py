@@ -3,9 +3,10 @@ r"""The subject of a certificate as Java prints it, from which Kafka derives the
     CN=alice,OU=Analysis,O=Example\, Inc.,C=DE
 
 As in RFC 2253, the last part comes first, and types without a keyword are dotted numbers, with the
-value's bytes in hex after `#`.
+value's bytes in hex after `#`. The functions take a certificate in DER; bytes that are not one
+raise MalformedFrameError.
 
-Source: RFC 2253, X.690 (DER), RFC 5280; compared with java.security's X500Principal.getName().
+Source: RFC 2253, X.690 (DER), RFC 5280; java.security's X500Principal.getName().
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ _KEY_USAGE: Final = "2.5.29.15"
 # Bit 0 of the BIT STRING; its first byte counts the unused bits.
 _DIGITAL_SIGNATURE: Final = 0x80
 _SPECIAL: Final = frozenset(',=+<>#;"\\')
-# UTF8String, PrintableString, T61String, IA5String, GeneralString, BMPString. Like Java, read all
-# of them as UTF-8, so that mapping rules fit.
+# UTF8String, PrintableString, T61String, IA5String, GeneralString, BMPString; like Java, all are
+# read as UTF-8, so that mapping rules fit.
 _TEXTS: Final = frozenset({0x0C, 0x13, 0x14, 0x16, 0x1B, 0x1E})
 
 
@@ -59,11 +60,7 @@ class _Der:
         return self._data[self._position] if self else -1
 
     def take(self, tag: int | None = None) -> bytes:
-        """Return the content of the next value.
-
-        Raises:
-            MalformedFrameError: There is none, or it has another tag.
-        """
+        """Return the content of the next value, which must have the tag, if given."""
         return self._next(tag)[0]
 
     def take_whole(self) -> tuple[int, bytes, bytes]:
@@ -88,11 +85,7 @@ class _Der:
 
 
 def subject_of(certificate: bytes) -> str:
-    """Return the subject of a certificate (X.509 in DER).
-
-    Raises:
-        MalformedFrameError: The bytes are not a certificate.
-    """
+    """Return the subject."""
     fields = _Der(_Der(_Der(certificate).take(_SEQUENCE)).take(_SEQUENCE))
     if fields.tag == _VERSION:
         fields.take()
@@ -111,11 +104,7 @@ def subject_of(certificate: bytes) -> str:
 
 
 def alternative_names_of(certificate: bytes) -> frozenset[bytes]:
-    """Return the subject alternative names of a certificate (DER), each in its encoding.
-
-    Raises:
-        MalformedFrameError: The bytes are not a certificate.
-    """
+    """Return the subject alternative names, each in its encoding."""
     _, value = _extensions_of(certificate).get(_ALTERNATIVE_NAMES, (False, None))
     if value is None:
         return frozenset()
@@ -127,12 +116,9 @@ def alternative_names_of(certificate: bytes) -> frozenset[bytes]:
 
 
 def fault_of_client(certificate: bytes) -> str | None:
-    """Return why Java refuses a client's certificate (DER) that OpenSSL accepts, or None.
+    """Return why Java refuses a client's certificate that OpenSSL accepts, or None.
 
     Source: sun.security.validator.EndEntityChecker, X509CertInfo; RFC 5280, 4.1.2.6 and 4.2.1.3.
-
-    Raises:
-        MalformedFrameError: The bytes are not a certificate.
     """
     extensions = _extensions_of(certificate)
     if _KEY_USAGE in extensions:
@@ -183,7 +169,6 @@ def _pair(number: str, value: tuple[int, bytes, bytes]) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Escape special characters, and spaces at both ends."""
     left = len(text) - len(text.lstrip(" "))
     right = len(text.rstrip(" ")) if text.strip(" ") else len(text)
     found: list[str] = []

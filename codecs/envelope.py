@@ -5,6 +5,8 @@
     client_host_address  4 or 16 bytes
     response_data        the response's header and body, in the same version
 
+Malformed bytes raise MalformedFrameError.
+
 Source: Kafka's DefaultPrincipalData, ForwardingManager and EnvelopeUtils.
 """
 
@@ -45,11 +47,10 @@ class Header(NamedTuple):
 
 
 def parse_header(frame: Buffer) -> Header:
-    """Parse the header of a request to a controller.
+    """Parse the header of a request to a controller; ApiVersions may have any version.
 
     Raises:
-        MalformedFrameError: The bytes are malformed, or the key or version is unknown; ApiVersions
-            may have any version.
+        MalformedFrameError: Also for an unknown key or version.
     """
     if len(frame) < _FIXED.size:
         raise MalformedFrameError(f"a frame of {len(frame)} bytes is too short for a header")
@@ -91,11 +92,7 @@ def encode_principal(principal: Principal) -> bytes:
 
 
 def decode_principal(data: Buffer) -> Principal:
-    """Decode a principal.
-
-    Raises:
-        MalformedFrameError: The bytes are malformed.
-    """
+    """Decode a principal."""
     if bytes(data[:2]) != _PRINCIPAL_VERSION:
         raise MalformedFrameError("the principal has an unknown version")
     kind, position = _text(data, 2)
@@ -109,7 +106,7 @@ def decode_principal(data: Buffer) -> Principal:
 
 
 def encode_host(host: str) -> bytes:
-    """Encode an address for an Envelope; a text that is not an address becomes 0.0.0.0."""
+    """Encode an address; a text that is not an address becomes 0.0.0.0."""
     try:
         return ipaddress.ip_address(host.partition("%")[0]).packed
     except ValueError:
@@ -117,11 +114,7 @@ def encode_host(host: str) -> bytes:
 
 
 def decode_host(data: Buffer) -> str:
-    """Decode an address.
-
-    Raises:
-        MalformedFrameError: It has neither 4 nor 16 bytes.
-    """
+    """Decode an address."""
     try:
         return str(ipaddress.ip_address(bytes(data)))
     except ValueError:

@@ -192,8 +192,8 @@ class KafkaError(Exception):
 def without_frames(error: _Error) -> _Error:
     """Return an error without its tracebacks, so that storing it keeps no frames alive.
 
-    Otherwise an error stored in a frame that it passed through forms a reference cycle, which keeps
-    a large decoded request in memory until a garbage collection, or forever (gc_tuning.py).
+    Otherwise an error stored in a frame that it passed through forms a cycle, which keeps a large
+    decoded request in memory until a garbage collection, or forever (gc_tuning.py).
     """
     part: BaseException | None = error
     while part is not None:

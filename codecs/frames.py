@@ -1,9 +1,4 @@
-"""Headers of requests and responses, after the int32 frame size.
-
-    request v1   int16 api_key, int16 api_version, int32 correlation_id, nullable string client_id
-    request v2   the same, then tagged fields; used by the flexible versions of each key
-    response v0  int32 correlation_id
-    response v1  the same, then tagged fields
+"""Headers of requests and responses, after the int32 frame size (format: codecs/README.md).
 
 `client_id` never has a compact length, and the ApiVersions response never has tagged fields: a peer
 reads both before it knows the other side's versions (KIP-482, KIP-511).
@@ -30,16 +25,15 @@ _FIRST_FLEXIBLE: Final[dict[int, int]] = {
 }
 
 
-# Key, version, correlation id, client id, and where the body begins. A named tuple would cost each
-# request 0.25 us.
+# Key, version, correlation id, client id, and where the body begins. A named tuple would cost 0.25
+# us.
 RequestHeader: TypeAlias = tuple[int, int, int, str | None, int]
 
 
 def parse_request_header(frame: Buffer) -> RequestHeader:
     """Parse a request's header.
 
-    For an unknown version of ApiVersions it stops after `client_id`, since the response needs no
-    more (KIP-511).
+    For an unknown version of ApiVersions it stops after `client_id`: the response needs no more.
 
     Raises:
         MalformedFrameError: The key is unknown, or the bytes are malformed.

@@ -1,4 +1,4 @@
-"""Hashes with and without a key, for logins.
+"""Hashes with and without a key, for logins; `name` is hashlib's name of a hash.
 
 Imports of `hashlib` and `hmac` wait for the first login: OpenSSL costs 1 MB and some milliseconds.
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 
 def digest(name: str, data: bytes) -> bytes:
-    """Return a hash of data; `name` is hashlib's."""
+    """Return a hash of data."""
     import hashlib  # noqa: PLC0415 - see above
 
     return hashlib.new(name, data).digest()

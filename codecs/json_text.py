@@ -38,8 +38,7 @@ def parse_json(
 ) -> Any:
     """Parse a JSON text.
 
-    `fraction` converts numbers with a fraction or an exponent, `fields` converts an object's
-    fields.
+    `fraction` converts numbers with a fraction or an exponent, `fields` an object's fields.
 
     Raises:
         ValueError: The text is not JSON, is nested too deeply, or has a number that is too large.
@@ -53,10 +52,10 @@ def parse_json(
 
 
 def json_integer(value: Any, least: int, most: int) -> int:
-    """Return `value` if it is an integer from `least` to `most`.
+    """Return `value` if it is an integer from `least` to `most`; a boolean is not.
 
     Raises:
-        ValueError: It is another value; a boolean is not an integer.
+        ValueError: It is another value.
     """
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
         raise ValueError(f"{str(value)[:40]} is not an integer from {least} to {most}")

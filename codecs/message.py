@@ -1,9 +1,5 @@
 """One message of the protocol: its codec in all versions, from a generated module.
 
-    message = load_message("create_topics_request")
-    value = message.decode(version, data)         MalformedFrameError for malformed bytes
-    data = message.encode(version, value)         AssertionError for values that do not fit
-
 The module (codecs/generated, written by compiling/messages) has a class per struct and a function
 per version and direction; identical versions share one. To save memory it is imported on first use.
 
@@ -23,8 +19,8 @@ if TYPE_CHECKING:
 
     from wirebroker.codecs.primitives import Buffer
 
-# The largest legitimate request, CreateTopics for 10,000 partitions with three explicit replicas
-# each, has 50,000 elements.
+# The largest legitimate request, CreateTopics for 10,000 partitions with three replicas, has 50,000
+# elements.
 MAX_ELEMENTS: Final = 500_000
 
 # Python reads bytes faster than a memoryview, but copies of large messages cost time and memory.
@@ -34,7 +30,7 @@ _GENERATED: Final = "wirebroker.codecs.generated"
 
 
 class MessageModule(Protocol):
-    """The contents of a module of codecs/generated, besides its structs; see Message."""
+    """The contents of a module of codecs/generated, besides its structs."""
 
     NAME: str
     NUMBER: int
@@ -51,7 +47,6 @@ class Message:
     Attributes:
         name: Kafka's name.
         number: API key of a request or response, type of a record.
-        versions: Supported versions.
         has_records: Whether it carries record batches.
         struct_class: Its outermost struct.
     """
@@ -90,7 +85,7 @@ class Message:
         `data`.
 
         Raises:
-            MalformedFrameError: The bytes are malformed.
+            MalformedFrameError.
         """
         assert version in self.versions, f"{self.name} has no version {version}"
         decoder = self._decoders[version]

@@ -1,11 +1,10 @@
-"""The generic codec: bodies of requests and responses as values.
+"""The generic codec: bodies of requests and responses as values (see Message).
 
     body = decode_request(ApiKey.CREATE_TOPICS, 7, frame, position)
     body.topics[0].name
     encode_response(ApiKey.CREATE_TOPICS, 7, {"topics": [{"name": "t", "error_code": 36}]})
 
-The codecs are generated (message.py) from kafka-python's definitions and our own tables
-(compiling/messages). Produce, Fetch, Metadata and ApiVersions have hand-written ones (codecs/hot).
+Keys that a mapping lacks get their defaults.
 """
 
 from __future__ import annotations
@@ -36,13 +35,13 @@ def decode_request(
     The result does not refer to it.
 
     Raises:
-        MalformedFrameError: The bytes are malformed.
+        MalformedFrameError.
     """
     return request_message(key).decode(version, frame, position, max_elements=max_elements)
 
 
 def encode_request(key: ApiKey, version: int, value: Mapping[str, Any] | Struct) -> bytes:
-    """Encode a request's body; keys that a mapping lacks get their defaults."""
+    """Encode a request's body."""
     return request_message(key).encode(version, value)
 
 
@@ -60,7 +59,7 @@ def decode_response(
     With `keep_views` record batches are views into `view`.
 
     Raises:
-        MalformedFrameError: The bytes are malformed.
+        MalformedFrameError.
     """
     return response_message(key).decode(
         version, view, position, max_elements=max_elements, keep_views=keep_views
@@ -73,12 +72,12 @@ def encode_response(
     value: Mapping[str, Any] | Struct,
     errors: dict[int, int] | None = None,
 ) -> bytes:
-    """Encode a response's body; keys that a mapping lacks get their defaults.
+    """Encode a response's body.
 
-    `errors` counts the response's error codes other than 0.
+    `errors` counts its error codes other than 0.
 
     Raises:
-        AssertionError: The value is not such a response (see Message.encode).
+        AssertionError: The value is not such a response.
     """
     return response_message(key).encode(version, value, errors)
 

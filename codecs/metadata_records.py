@@ -1,14 +1,12 @@
 """The records of `__cluster_metadata-0`: the cluster's whole state, as changes.
 
-A record's value:
-
     uvarint   frame version, always 1
-    uvarint   record type (RecordType)
+    uvarint   record type
     uvarint   version of the record
     ...       the body, flexible (compiling/tables/metadata_log.txt)
 
-A record of an unknown type or version stops the replay, because its change is unknown. Records are
-written at the versions of metadata.version 30 (4.3-IV0) and above.
+A record of an unknown type or version stops the replay. Records are written at the versions of
+metadata.version 30 (4.3-IV0) and above.
 
 Source: KIP-631; Kafka's MetadataRecordSerde and MetadataVersion.
 """
@@ -75,14 +73,12 @@ class MetadataRecord(NamedTuple):
 
     type: RecordType
     version: int
-    # A Struct with fields in snake_case.
+    # A Struct.
     body: Any
 
 
 def metadata_record(record_type: RecordType, /, **fields: Any) -> MetadataRecord:
-    """Return a record of the version that metadata.version 30 and above write.
-
-    Missing fields get Kafka's defaults.
+    """Return a record; missing fields get Kafka's defaults.
 
     Raises:
         TypeError: The record has no such field.
@@ -94,17 +90,17 @@ def metadata_record(record_type: RecordType, /, **fields: Any) -> MetadataRecord
 
 
 def encode_metadata_record(record: MetadataRecord) -> bytes:
-    """Encode the value of a record in the metadata log."""
+    """Encode the value of a record."""
     body = record_message(record.type).encode(record.version, record.body)
     return _head(record.type, record.version) + body
 
 
 def decode_metadata_record(value: Buffer) -> MetadataRecord:
-    """Decode the value of a record in the metadata log.
+    """Decode the value of a record.
 
     Raises:
         KafkaError: UNSUPPORTED_VERSION: the type, its version or the frame version is unknown.
-        MalformedFrameError: The bytes are malformed.
+        MalformedFrameError.
     """
     frame_version, position = read_uvarint(value, 0)
     if frame_version != _FRAME_VERSION:

@@ -1,9 +1,6 @@
-"""Permissions: operations on kinds of resources.
+"""Permissions that a handler's requests may require; the resources' names are in the body.
 
-A handler declares those that its requests may require (handlers.py) and finds the resources' names
-in the body itself.
-
-Source: Kafka's ResourceType and AclOperation for the codes; KafkaApis and ControllerApis.
+Source: Kafka's ResourceType and AclOperation; KafkaApis and ControllerApis.
 """
 
 from __future__ import annotations

@@ -1,13 +1,4 @@
-"""The fixed and variable-length types of which all messages consist.
-
-    integers        big-endian, read by `struct` where they occur
-    uvarint         7 bits a byte, lowest first, high bit = more; at most 5 bytes
-    varint/varlong  zigzag (0, -1, 1, -2 ... -> 0, 1, 2, 3 ...), then as uvarint; 5 or 10 bytes
-    string          int16 length, UTF-8; nullable: length -1
-    compact string  uvarint length + 1, UTF-8; nullable: 0
-    array           int32 count (-1 = null); compact: uvarint count + 1 (0 = null)
-    tagged fields   uvarint count, then each: uvarint tag, uvarint length, bytes (KIP-482)
-    uuid            16 bytes; as text 22 characters of base64url without padding
+"""The fixed and variable-length types of which all messages consist (table: codecs/README.md).
 
 A reader takes (view, position), returns (value, position after it), and raises MalformedFrameError.
 It checks lengths and counts against the remaining bytes.
@@ -30,7 +21,7 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 
 ZERO_UUID: Final = bytes(16)
 
-# Real messages carry fewer than ten; 8 MB of empty ones would block the event loop for a second.
+# Real messages have fewer than ten; 8 MB of empty ones would block the event loop for a second.
 MAX_TAGGED_FIELDS: Final = 100
 
 _UUID_ALPHABET: Final = frozenset(
@@ -239,7 +230,7 @@ def compact_nullable_string(value: str | None) -> bytes:
 
 
 def uuid_text(value: bytes) -> str:
-    """Return Kafka's text form of a uuid, 22 characters."""
+    """Return Kafka's text form of a uuid, 22 characters of base64url."""
     assert len(value) == 16, value
     return urlsafe_b64encode(value)[:22].decode("ascii")
 
@@ -265,6 +256,6 @@ def random_uuid(random_bytes: Callable[[int], bytes] = os.urandom) -> bytes:
         drawn = bytearray(random_bytes(16))
         drawn[6] = drawn[6] & 0x0F | 0x40
         drawn[8] = drawn[8] & 0x3F | 0x80
-        # The first character of the text encodes the top six bits; 62 is the dash.
+        # The text's first character has the top six bits; 62 is the dash.
         if drawn[0] >> 2 != 62:
             return bytes(drawn)

@@ -10,7 +10,8 @@
     stored key = H(client key)                               stored: verifies a proof
     server key = HMAC(salted password, "Server Key")         stored: signs the response
 
-Names and passwords are used as UTF-8 bytes, without SASLprep, as in Apache Kafka.
+Names and passwords are used as UTF-8 bytes, without SASLprep, as in Apache Kafka. Malformed
+messages raise MalformedFrameError.
 
 Source: Kafka's ScramMessages, ScramFormatter and ScramMechanism.
 """
@@ -50,7 +51,7 @@ _SERVER_FIRST: Final = re.compile(
 # Limit on a client's work, about a tenth of a second.
 _MOST_CLIENT_ITERATIONS: Final = 200_000
 
-# Size of the number in a salt that Kafka's tools make.
+# As in Kafka's tools.
 SALT_BITS: Final = 130
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 
@@ -103,7 +104,7 @@ class ClientProof(NamedTuple):
 def salt_of(number: int) -> bytes:
     """Return a salt as Kafka's tools generate it: base-36 digits as text.
 
-    `number` is an unpredictable number of SALT_BITS bits.
+    `number` is unpredictable and has SALT_BITS bits.
     """
     digits = ""
     while number:
@@ -142,11 +143,7 @@ def server_signature(mechanism: int, keys: ScramKeys, exchanged: bytes) -> bytes
 
 
 def parse_client_first(message: bytes) -> ClientFirst:
-    """Parse the client's first message.
-
-    Raises:
-        MalformedFrameError: The bytes are malformed.
-    """
+    """Parse the client's first message."""
     found = _CLIENT_FIRST.fullmatch(_text(message))
     if found is None:
         raise MalformedFrameError("malformed first message of a SCRAM client")
@@ -161,11 +158,7 @@ def parse_client_first(message: bytes) -> ClientFirst:
 
 
 def parse_client_final(message: bytes) -> ClientFinal:
-    """Parse the client's final message.
-
-    Raises:
-        MalformedFrameError: The bytes are malformed, or request channel binding.
-    """
+    """Parse the client's final message, which may not request channel binding."""
     found = _CLIENT_FINAL.fullmatch(_text(message))
     if found is None:
         raise MalformedFrameError("malformed final message of a SCRAM client")
@@ -197,7 +190,7 @@ def parse_server_first(message: bytes, nonce: str) -> ServerFirst:
     """Parse the server's first message; its nonce must begin with the client's.
 
     Raises:
-        MalformedFrameError: The bytes are malformed, or request too few or too many iterations.
+        MalformedFrameError: Also for too few or too many iterations.
     """
     found = _SERVER_FIRST.fullmatch(_text(message))
     if found is None:

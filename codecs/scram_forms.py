@@ -1,7 +1,7 @@
 """The visible form of SCRAM credentials: iterations and the kind of salt.
 
 Forms are counted over a cluster's users, so that a login with an unknown name gets a plausible salt
-and iterations (mechanisms.py of wirebroker/security/sasl).
+and iterations (wirebroker/security/sasl/mechanisms.py).
 
 Source: RFC 5802, 9 (security considerations); Kafka's ScramFormatter for salts.
 """
@@ -16,7 +16,7 @@ from wirebroker.codecs.scram import LEAST_ITERATIONS
 if TYPE_CHECKING:
     from wirebroker.codecs.scram import ScramKeys
 
-# Length of a 130-bit number in base 36 (salt_of); one in 2^47 is shorter.
+# Length of a 130-bit number in base 36; one in 2^52 is shorter.
 _TEXT_BYTES: Final = range(16, 27)
 _DIGITS: Final = frozenset(b"0123456789abcdefghijklmnopqrstuvwxyz")
 
@@ -25,7 +25,6 @@ class ScramForm(NamedTuple):
     """The visible form of a credential.
 
     Attributes:
-        iterations: At least LEAST_ITERATIONS.
         salt_bytes: Length of the salt; 0: a text, as Kafka's tools generate it.
     """
 

@@ -1,7 +1,4 @@
-"""The timestamps of ListOffsets that ask for a special offset instead of a time.
-
-Source: Kafka's ListOffsetsRequest, OffsetSpec.
-"""
+"""Special timestamps of ListOffsets (Kafka's ListOffsetsRequest, OffsetSpec)."""
 
 from __future__ import annotations
 

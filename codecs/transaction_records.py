@@ -20,7 +20,7 @@ from wirebroker.codecs.errors import ErrorCode, KafkaError, MalformedFrameError
 from wirebroker.codecs.message import Message, load_message
 
 TRANSACTION_KIND: Final = 0
-# Written while transaction.version is 0; VALUE_VERSION from 1 on.
+# Written while transaction.version is 0.
 LEGACY_VALUE_VERSION: Final = 0
 VALUE_VERSION: Final = 1
 
@@ -38,7 +38,7 @@ def decode_transaction_key(key: bytes) -> str | None:
     """Return the transactional id of a key; None if the record is of another kind.
 
     Raises:
-        MalformedFrameError: The bytes are malformed.
+        MalformedFrameError.
     """
     try:
         kind, length = _KEY_HEAD.unpack_from(key)
@@ -61,7 +61,7 @@ def decode_transaction_value(value: bytes) -> Any:
 
     Raises:
         KafkaError: UNSUPPORTED_VERSION.
-        MalformedFrameError: The bytes are malformed.
+        MalformedFrameError.
     """
     if len(value) < _INT16.size:
         raise MalformedFrameError("a transaction record's value is cut off")

@@ -1,6 +1,6 @@
 """Decoded messages: a small class per struct, with a slot for each field of any version.
 
-    topic.name, topic.partitions[0].leader      fields are attributes
+    topic.name, topic.partitions[0].leader
     topic.as_dict()                             dicts and lists all the way down
     TopicClass(name="t", partitions=[{...}])    nested mappings become structs
 
@@ -20,7 +20,7 @@ class Struct:
 
     __slots__ = ()
     FIELD_NAMES: ClassVar[tuple[str, ...]] = ()
-    # Entity types of fields, such as topicName or groupId (`entityType` in Kafka's definitions).
+    # Entity types of fields, such as topicName (`entityType` in Kafka's definitions).
     ENTITIES: ClassVar[Mapping[str, str]] = {}
 
     def as_dict(self) -> dict[str, Any]:
@@ -76,7 +76,7 @@ ABSENT: Final = object()
 
 
 def bad_length(path: str, length: int) -> MalformedFrameError:
-    """Return the error for a negative length, including null where null is not allowed."""
+    """Return the error for a negative length, including a forbidden null."""
     what = "null" if length == -1 else f"a length of {length}"
     return MalformedFrameError(f"{path}: {what} is not allowed")
 

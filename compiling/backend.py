@@ -1,7 +1,4 @@
-"""The build backend: setuptools, after generating the message codecs (compiling/messages).
-
-build_choice.py decides whether mypyc compiles modules.
-"""
+"""The build backend: setuptools, after generating the message codecs (compiling/messages)."""
 
 from __future__ import annotations
 
@@ -40,18 +37,18 @@ _COMPILER = "mypy[mypyc]==2.4.*"
 
 
 def get_requires_for_build_wheel(config_settings: dict[str, Any] | None = None) -> list[str]:
-    """Return additional requirements for a wheel."""
+    """Return the requirements for a wheel."""
     required = [*build_meta.get_requires_for_build_wheel(config_settings), *requirements()]
     return [*required, _COMPILER] if wish().modules else required
 
 
 def get_requires_for_build_editable(config_settings: dict[str, Any] | None = None) -> list[str]:
-    """Return additional requirements for an editable install."""
+    """Return the requirements for an editable install."""
     return [*build_meta.get_requires_for_build_editable(config_settings), *requirements()]
 
 
 def get_requires_for_build_sdist(config_settings: dict[str, Any] | None = None) -> list[str]:
-    """Return additional requirements for an sdist."""
+    """Return the requirements for an sdist."""
     return [*build_meta.get_requires_for_build_sdist(config_settings), *requirements()]
 
 

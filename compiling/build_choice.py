@@ -1,11 +1,7 @@
 """The choice of what a build compiles, from WIREBROKER_COMPILE or the machine.
 
-| WIREBROKER_COMPILE | compiled |
-| --- | --- |
-| not set | everything if there is a C compiler; failures are reported in one sentence |
-| 1 | everything; a failure aborts the build |
-| c | only the hand-written C; a failure aborts the build |
-| 0 | nothing |
+1 compiles everything, c only the hand-written C; a failure aborts the build. 0 compiles nothing. By
+default everything is compiled if there is a C compiler, and failures are only reported.
 
 Editable installs are never compiled: a shared object would hide edits of the source.
 """
@@ -27,13 +23,7 @@ _VALUES = ("", "0", "1", "c")
 
 
 class BuildChoice(NamedTuple):
-    """The parts to compile.
-
-    Attributes:
-        c: The sources in C.
-        modules: The modules of modules.txt.
-        must: Whether a failure aborts the build.
-    """
+    """The parts to compile; `must`: a failure aborts the build."""
 
     c: bool
     modules: bool
@@ -44,7 +34,7 @@ def wish() -> BuildChoice:
     """Return what this build compiles.
 
     Raises:
-        SystemExit: The variable has an invalid value, or requires a missing compiler.
+        SystemExit: The variable is invalid, or requires a missing compiler.
     """
     value = os.environ.get(VARIABLE, "")
     if value not in _VALUES:

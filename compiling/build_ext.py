@@ -1,8 +1,8 @@
 """The command that compiles all extensions in parallel, or none of them.
 
 setuptools compiles an extension's sources sequentially, and mypyc puts all its code into one
-extension; the others are shims around it. Here one thread pool compiles all sources, and each
-extension is linked as soon as its sources are compiled.
+extension. Here one thread pool compiles all sources, and each extension is linked as soon as its
+sources are compiled.
 """
 
 from __future__ import annotations
@@ -21,16 +21,12 @@ if TYPE_CHECKING:
 
 
 class BuildExt(build_ext):
-    """Command that compiles on all cores; if an optional build fails, nothing is compiled.
-
-    Attributes:
-        must: Whether a failure aborts the build.
-    """
+    """Command that compiles on all cores; a failure aborts it only if it `must` compile."""
 
     must = True
 
     def build_extensions(self) -> None:
-        """Compile and link all extensions in parallel."""
+        """Compile and link all extensions."""
         compile_all = self.compiler.compile
 
         def compile_side_by_side(sources: list[str], *args: Any, **kwargs: Any) -> list[str]:

@@ -8,7 +8,7 @@ _LIST = Path(__file__).with_name("modules.txt")
 
 
 def compiled_paths() -> list[str]:
-    """Return the modules' paths from the project's root, by paths in the package."""
+    """Return the modules' paths in the package."""
     lines = _LIST.read_text(encoding="utf-8").splitlines()
     return [line for line in lines if line and not line.startswith("#")]
 

@@ -2,8 +2,8 @@
 
     python -m compiling.run FOLDER [arguments of `wirebroker`]
 
-FOLDER holds the compiled copy of `make compiled` (tree.py). The broker also serves HTTP on loopback
-(/ready, /live), unless a configuration file is given or the port is in use.
+FOLDER holds the compiled copy of `make compiled`. The broker also serves HTTP on loopback, unless a
+configuration file is given or the port is in use.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from compiling.build_choice import TAKES, VARIABLE, what_is_missing
 from compiling.tree import ROOT, is_current
 
-# 9404 is the usual port for Kafka metrics.
+# The usual port for Kafka metrics.
 _HTTP = {
     "KAFKA_WIREBROKER_HTTP_LISTENERS": "127.0.0.1:9404",
     "KAFKA_WIREBROKER_HTTP_OPTIONAL": "true",
@@ -23,7 +23,7 @@ _HTTP = {
 
 
 def main(folder: Path, arguments: list[str]) -> None:
-    """Replace this process with the broker; print which build it is to standard error."""
+    """Replace this process with the broker; print which build it is."""
     environment = dict(os.environ)
     if environment.get(VARIABLE) != "0" and is_current(folder):
         _print(f"compiled ({folder.relative_to(ROOT)})")

@@ -33,7 +33,7 @@ def make_tree(folder: Path) -> Path:
 
     Raises:
         subprocess.CalledProcessError: pip failed.
-        RuntimeError: Compiling failed; the copy has no compiled modules.
+        RuntimeError: Compiling failed.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as lock:
@@ -64,7 +64,7 @@ def _make_tree(folder: Path) -> Path:
 
 
 def copy_project(folder: Path) -> None:
-    """Copy the files that are or will be committed, and codecs/generated, into a new folder."""
+    """Copy the project into a new folder."""
     make_modules()
     _copy(_project_files(), folder)
 
@@ -91,10 +91,7 @@ def _copy(names: list[str], folder: Path) -> None:
 
 
 def _digest(names: list[str]) -> str:
-    """Return a digest of the sources of the package and the build.
-
-    All of them count, because the compiler uses the types of imported modules.
-    """
+    # All sources count, because the compiler uses the types of imported modules.
     digest = hashlib.sha256(sys.version.encode())
     for name in names:
         if name.split("/")[0] in (*_PACKAGES, *_BUILD_FILES) and (ROOT / name).is_file():
@@ -115,7 +112,7 @@ def _build(folder: Path) -> Path:
     (wheel,) = (folder / "dist").glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         compiled = [name for name in archive.namelist() if name.endswith(".so")]
-        if len(compiled) <= len(compiled_paths()):  # the hand-written C extensions add to them
+        if len(compiled) <= len(compiled_paths()):  # plus hand-written C
             raise RuntimeError(what_is_missing() or "compiling failed: pip wheel -v . shows why")
         archive.extractall(folder, compiled)
     return wheel

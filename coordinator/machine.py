@@ -1,17 +1,11 @@
-"""State machines over a log, the common form of coordinators and the controller.
+"""State machines over a log: coordinators and the controller.
 
     operation(machine, token, now) -> Result(records, answers, effects, on_failure)
-    log.append(records)                  in one piece, immediately
+    log.append(records)              in one piece, immediately
     machine.apply(records, ...)      the only change of durable state
-    answers and effects                  performed once the log has committed the records
+    answers and effects              performed once the log has committed the records
 
-A machine does no I/O and never waits. Only records change its durable state, through `apply`
-and `replay`. Its soft state (waiters, timers, pending appends) is lost on loading, and `on_failure`
-restores it if an append fails.
-
-A coordinator's records are key and value pairs in a partition of an internal topic. The
-controller's are whole changes, already encoded and applied to a copy of its state. The engine
-(engine/engine.py) does not read them.
+A machine does no I/O and never waits. The engine (engine/engine.py) does not read the records.
 
 Source: Kafka's CoordinatorShard, CoordinatorRuntime, QuorumController.ControllerWriteOperation.
 """
@@ -29,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Result(Protocol):
-    """The result of one request or timer; `Outcome` is a coordinator's."""
+    """The result of one request or timer."""
 
     @property
     def records(self) -> Sequence[Any]:
@@ -43,12 +37,12 @@ class Result(Protocol):
 
     @property
     def effects(self) -> Sequence[Any]:
-        """Actions outside the machine, performed when the responses are sent."""
+        """Actions outside the machine, performed with the responses."""
         ...
 
     @property
     def on_failure(self) -> Callable[[ErrorCode, Moment], Result] | None:
-        """Restores soft state if the append fails; None: nothing to restore."""
+        """Restores soft state if the append fails."""
         ...
 
     @property
@@ -58,20 +52,20 @@ class Result(Protocol):
 
     @property
     def producer(self) -> ProducerEpoch | None:
-        """Producer whose transaction the records belong to; None: no transaction."""
+        """Producer whose transaction the records belong to."""
         ...
 
 
 class Machine(Protocol):
-    """A state machine: state, and the operations that change it."""
+    """A state and the operations that change it."""
 
     @property
     def timers(self) -> Timers:
-        """The machine's timers."""
+        """Timers."""
         ...
 
     def apply(self, records: Sequence[Any], producer_id: int, /) -> None:
-        """Apply records that were just appended, final or of a producer's transaction."""
+        """Apply appended records, final or of a producer's transaction."""
         ...
 
     def on_timer(self, event: Any, now: Moment, /) -> Result:
@@ -83,7 +77,7 @@ class Machine(Protocol):
         ...
 
     def on_unloaded(self) -> Result:
-        """Return responses for all waiters, without records. The machine is not used afterwards."""
+        """Return the last responses for all waiters, without records."""
         ...
 
 
@@ -107,7 +101,7 @@ class MachineLog(Protocol):
 
     @property
     def failure(self) -> KafkaError | None:
-        """Error that keeps the remaining records uncommitted; None: none so far."""
+        """Error that keeps the remaining records uncommitted, if any."""
         ...
 
     def watch(self, on_advance: Callable[[], None], /) -> None:
@@ -125,7 +119,7 @@ class MachineLog(Protocol):
         producer: ProducerEpoch | None = None,
         guard: VerificationGuard | None = None,
     ) -> None:
-        """Append in one piece, immediately, and advance `end_offset`.
+        """Append in one piece, and advance `end_offset`.
 
         With `guard`, the records may begin the producer's transaction here.
 
@@ -136,12 +130,9 @@ class MachineLog(Protocol):
         ...
 
     def cut(self, records: Sequence[Any], /) -> Iterable[Sequence[Any]]:
-        """Yield records that need not be appended in one piece, in the largest possible pieces."""
+        """Yield non-atomic records in the largest possible pieces."""
         ...
 
     def disk_failed(self, error: OSError, /) -> None:
-        """Note that an append failed on disk, after its waiters got the error.
-
-        It may end this term of the leadership, and the machine with it.
-        """
+        """Note a failed append; this may end the term and the machine."""
         ...

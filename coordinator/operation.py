@@ -1,7 +1,7 @@
 """Controller operations, which turn a request and an image into records and a response.
 
-An operation is a generator without side effects: it reads one image, yields None where it may be
-interrupted, and returns the records together with the response to send once they are committed.
+An operation is a generator without side effects: it reads one image and yields None where it may be
+interrupted.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class RecordsOfRequest:
         """Add a record.
 
         Raises:
-            KafkaError: POLICY_VIOLATION, for the whole request: too many records.
+            KafkaError: POLICY_VIOLATION for the whole request: too many records.
         """
         self.records.append(record)
         if len(self.records) > MAX_RECORDS:
@@ -61,7 +61,7 @@ class RecordsOfRequest:
 
 
 def too_large() -> KafkaError:
-    """Return the error for a request with more than MAX_RECORDS records."""
+    """Return the error for too many records."""
     return KafkaError(
         ErrorCode.POLICY_VIOLATION,
         f"The request would write more than {MAX_RECORDS} metadata records; split it.",

@@ -6,10 +6,6 @@ A shard is the state machine (machine.py) of one partition of an internal topic:
     shard.replay(key, value)                  the only change of durable state
     shard.timers.take_due(now) -> event       then shard.on_timer(event, now) -> Outcome
 
-An outcome's records are appended in one piece and replayed immediately; responses and effects
-follow once they are committed. If the append fails, `on_failure` restores the soft state and
-returns other responses.
-
 Source: Kafka's CoordinatorResult, CoordinatorTimer.
 """
 
@@ -56,7 +52,7 @@ class ProducerEpoch(NamedTuple):
 
 
 class Marker(NamedTuple):
-    """The end of a producer's transaction, sent to all its partitions."""
+    """The end of a producer's transaction."""
 
     producer_id: int
     # From transaction.version 2 on the epoch of the next transaction.
@@ -72,18 +68,13 @@ OnFailure = Callable[["ErrorCode", Moment], "Outcome"]
 
 @dataclass(slots=True)
 class Outcome:
-    """The result of one request or timer."""
+    """A coordinator's `machine.Result`."""
 
     records: list[CoordinatorRecord] = field(default_factory=list["CoordinatorRecord"])
-    # Sent once these and all earlier records are committed.
     answers: list[Answer] = field(default_factory=list[Answer])
-    # Called instead of replay if the append fails.
     on_failure: OnFailure | None = None
-    # Whether the records must go into one batch.
     is_atomic: bool = True
-    # Actions outside the shard, performed when the answers leave.
     effects: list[Any] = field(default_factory=list[Any])
-    # Producer whose transaction the records belong to.
     producer: ProducerEpoch | None = None
 
     def answer(self, token: Token, response: dict[str, Any]) -> None:
@@ -135,7 +126,7 @@ class Timers:
         self._push(key, at_ms)
 
     def cancel(self, key: Hashable) -> None:
-        """Remove the key's event, if there is one."""
+        """Remove the key's event, if any."""
         self._events.pop(key, None)
 
     def next_ms(self) -> int | None:
@@ -150,7 +141,7 @@ class Timers:
         return None
 
     def take_due(self, now_ms: int) -> Any | None:
-        """Remove and return the first due event; None if there is none."""
+        """Remove and return the first due event, if any."""
         while True:
             at_ms = self.next_ms()
             if at_ms is None or at_ms > now_ms:

@@ -1,11 +1,7 @@
-"""Checkpoint files: one offset per partition, in Kafka's text format.
+"""Checkpoint files: one offset per partition, in Kafka's text format (storage/README.md).
 
-    0                          version
-    <count>
-    <topic> <partition> <offset>     count lines
-
-`leader-epoch-checkpoint` has two numbers per line instead. Files are replaced as a whole, so any
-deviation is damage. An empty file is an empty list (Kafka creates `cleaner-offset-checkpoint` so).
+Files are replaced as a whole, so any deviation is damage. An empty file is an empty list (Kafka
+creates `cleaner-offset-checkpoint` so).
 
 Source: Kafka's CheckpointFile, OffsetCheckpointFile.
 """
@@ -35,7 +31,7 @@ class CheckpointError(OSError):
 
 
 def read_offsets(files: Files, path: str) -> dict[TopicPartition, int]:
-    """Return the offsets in a checkpoint file, which may be missing or empty.
+    """Return the offsets in a checkpoint file, which may be missing.
 
     Raises:
         CheckpointError: The file is damaged.
@@ -55,10 +51,10 @@ def write_offsets(
 
 
 def read_rows(files: Files, path: str, *, columns: int) -> list[list[str]]:
-    """Return the split rows of a checkpoint file, which may be missing or empty.
+    """Return the split rows of a checkpoint file, which may be missing.
 
     Raises:
-        CheckpointError: The file is damaged, or a row does not end in two whole numbers.
+        CheckpointError: The file is damaged.
     """
     try:
         content = files.read_file(path)
@@ -98,7 +94,7 @@ def _is_long(text: str) -> bool:
 
 
 def encode_rows(rows: Collection[str]) -> bytes:
-    """Return the content of a checkpoint file with these rows, which have no line ends."""
+    """Return the content of a checkpoint file with these rows."""
     return "\n".join((_VERSION, str(len(rows)), *rows, "")).encode()
 
 

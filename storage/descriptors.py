@@ -1,7 +1,4 @@
-"""File descriptors that stay open: files in use, directory locks and volumes.
-
-Source for the lock: Kafka's FileLock; for syncfs: its manual page (errors since Linux 5.8).
-"""
+"""File descriptors that stay open: files in use, directory locks (Kafka's FileLock) and volumes."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ from wirebroker.storage.system_calls import FOLDER, OPENED, lock
 # Where syncfs reports all failed writebacks: ext4 and xfs, from Linux 5.8 on.
 _ERROR_REPORTING_FILE_SYSTEMS = frozenset({0xEF53, 0x58465342})
 _TELLING_KERNEL = (5, 8)
-# struct statfs has 120 bytes on 64-bit Linux and begins with the file system's type, a long.
+# struct statfs (120 bytes on 64-bit Linux) begins with the file system's type, a long.
 _STATFS_BYTES = 256
 _libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
@@ -98,11 +95,8 @@ class DirectoryLock:
     def is_in_place(self) -> bool:
         """Return whether the directory's path still leads to the locked directory.
 
-        If it was moved, deleted, replaced or unmounted, the next start will not see later writes to
-        its open files. As in Kafka, the removal of the `.lock` file does not matter.
-
-        Raises:
-            OSError: The disk failed.
+        Otherwise the next start will not see later writes to its open files. As in Kafka, the
+        removal of the `.lock` file does not matter.
         """
         if self._descriptor is None:
             return False
@@ -113,7 +107,7 @@ class DirectoryLock:
         return os.path.samestat(current_stat, os.fstat(self._folder.number))
 
     def release(self) -> None:
-        """Release the lock, if held; as in Kafka, the `.lock` file stays."""
+        """Release the lock; as in Kafka, the `.lock` file stays."""
         if self._descriptor is not None:
             DirectoryLock._held.discard(self._path)
             self._descriptor = None

@@ -1,8 +1,4 @@
-"""The bound on open data files.
-
-It uses the clock algorithm: a use sets a flag, which spares the file once at its turn. Only opening
-and closing take the lock.
-"""
+"""The bound on open data files, by the clock algorithm: a recent use spares a file once."""
 
 from __future__ import annotations
 
@@ -15,10 +11,7 @@ if TYPE_CHECKING:
 
 
 class CachedFile:
-    """A file whose descriptor the cache may drop between two uses.
-
-    A local variable keeps the descriptor open during a use.
-    """
+    """A file whose descriptor the cache may drop; a local variable keeps it open during a use."""
 
     __slots__ = ("__weakref__", "descriptor", "is_recent")
 
@@ -57,7 +50,7 @@ class FileCache:
             file.is_recent = False  # so that it closes early if used only once
 
     def close(self, file: CachedFile) -> None:
-        """Close a file, open or not."""
+        """Close a file if it is open."""
         with self._lock:
             self._files.pop(file, None)
             file.descriptor = None

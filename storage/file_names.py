@@ -1,8 +1,5 @@
 """The file and directory names that Kafka uses in a log directory; others are ignored.
 
-    00000000000000000200.log     a file of a segment: 20 digits, an offset
-    orders-7                     a partition's directory
-
 Kafka never writes `orders-007`, `orders-٣` or an offset of 65 bits.
 
 Source: Kafka's LogFileUtils.filenamePrefixFromOffset, LocalLog.logDirName.
@@ -13,7 +10,6 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-# The suffix of files that are removed after file.delete.delay.ms, or at the next start.
 DELETED_SUFFIX = ".deleted"
 
 _MOST_OFFSET = (1 << 63) - 1
@@ -24,21 +20,15 @@ _ASIDE = re.compile(r"(\S+)-(0|[1-9][0-9]{0,9})\.\S+-(delete|stray|future)")
 
 
 class PartitionName(NamedTuple):
-    """A partition as named by a directory.
-
-    Attributes:
-        topic: The topic's name.
-        partition: The partition's number.
-        aside: `delete`, `stray` or `future` for a directory that was set aside.
-    """
+    """A partition as named by a directory."""
 
     topic: str
     partition: int
-    aside: str | None = None
+    aside: str | None = None  # `delete`, `stray` or `future` for one that was set aside
 
 
 def offset_of(digits: str) -> int | None:
-    """Return the offset in a file name's part before the first dot, or None."""
+    """Return the offset in the first part of a file name, or None."""
     if len(digits) != _OFFSET_DIGITS or not (digits.isascii() and digits.isdigit()):
         return None
     offset = int(digits)
@@ -51,7 +41,7 @@ def offset_before(name: str, suffix: str) -> int | None:
 
 
 def partition_of(folder: str) -> PartitionName | None:
-    """Return the partition of a directory's name, or None."""
+    """Return the partition that a directory's name denotes, or None."""
     aside = _ASIDE.fullmatch(folder)
     match = aside or _PARTITION.fullmatch(folder)
     if match is None or int(match[2]) > _MOST_PARTITION:

@@ -1,15 +1,10 @@
 """All operating-system calls on data files, replaceable by a fake in simulations and crash tests.
 
-`Files` holds the calls on paths, `DataFile` those on one open file. Disk failures raise OSError.
-Invariants:
+Disk failures raise OSError. Invariants:
 
-- A path is opened at its first use. Beyond `max_open_files`, files not used recently are closed and
-  opened again when needed (file_cache.py).
 - A descriptor closes when its last user releases it, so a thread may sync or warm a file while the
   event loop closes, renames or evicts it.
-- `write_at` writes everything, or restores the file's former length and raises; `size()` never
-  counts failed writes. If the length cannot be restored, the error is EIO, never ENOSPC.
-- Only one DataFile object exists per path, because it caches the size.
+- Only one DataFile object at a time writes to a path, because it caches the size.
 """
 
 from __future__ import annotations
@@ -52,12 +47,12 @@ Buffer = bytes | bytearray | memoryview
 
 # Readers of new data need nothing farther from a log's end.
 FAR_BYTES = 64 << 20
-# The most buffers of one pwritev (IOV_MAX on Linux).
+# IOV_MAX on Linux.
 _MAX_BUFFERS = 1024
 _RWF_NOWAIT: int = getattr(os, "RWF_NOWAIT", 0)
-# Errors of file systems without RWF_NOWAIT.
+# From file systems without RWF_NOWAIT.
 _UNKNOWN_FLAG = frozenset({errno.EOPNOTSUPP, errno.EINVAL})
-# Errors of opening a loop of links, or a socket.
+# From opening a loop of links, or a socket.
 _NO_FILE = frozenset({errno.ELOOP, errno.ENXIO, errno.ENODEV})
 _probe_byte = bytearray(1)
 
@@ -95,7 +90,7 @@ class DataFile(CachedFile):
         # Set by the log if the whole file is FAR_BYTES before its end.
         self.is_old = False
         self._is_reserved = False
-        # False once the file system (tmpfs) has refused; a further attempt costs 1.5 us.
+        # False once the file system (tmpfs) has refused.
         self._reports_residency = True
         self.path = path
 
@@ -136,8 +131,8 @@ class DataFile(CachedFile):
         """Write everything at `position`; create the file if needed.
 
         Raises:
-            OSError: The write failed; the file has its former size again. EIO if that could not be
-                restored: the contents are then unknown.
+            OSError: The write failed; the file has its former size again. EIO (never ENOSPC) if
+                that could not be restored: the contents are then unknown.
         """
         size = self._size if self._size >= 0 else self.size()
         self.is_recent = True
@@ -181,7 +176,7 @@ class DataFile(CachedFile):
         self._is_reserved = False
 
     def sync(self) -> None:
-        """Sync data and length (fdatasync). Blocks: run it in a thread."""
+        """Sync data and length. Blocks."""
         descriptor = self.descriptor or self._open()
         changes = self._changes
         sync_data(descriptor.number)
@@ -224,10 +219,9 @@ class DataFile(CachedFile):
         self._is_reserved = False
 
     def is_resident(self, position: int, length: int = 1) -> bool:
-        """Return whether a range's first and last byte are in the page cache; never blocks.
+        """Return whether a range is in the page cache, or the file system cannot report it.
 
-        Readahead loads pages in order, so the last byte shows that the rest is there. True if the
-        file system cannot report it.
+        Never blocks. Readahead loads pages in order, so the first and the last byte are checked.
         """
         self.is_recent = True
         descriptor = self.descriptor or self._open()
@@ -243,12 +237,9 @@ class DataFile(CachedFile):
         return True
 
     def read_cached(self, position: int, memory: memoryview) -> int:
-        """Fill `memory` from `position` on as far as cached; never blocks.
+        """Fill `memory` as far as cached, without blocking; return the number of bytes read.
 
         If the file system cannot report that, the range is read anyway.
-
-        Returns:
-            The number of bytes read.
         """
         self.is_recent = True
         descriptor = self.descriptor or self._open()
@@ -286,14 +277,11 @@ class DataFile(CachedFile):
         return buffer
 
     def warm(self, position: int, length: int) -> None:
-        """Read a range into the page cache. Blocks: run it in a thread.
-
-        From then on the kernel reads ahead only for such threads (open_ahead).
-        """
+        """Read a range into the page cache. Blocks. See open_ahead."""
         warm_by(self.ahead() or self.held(), position, length)
 
     def ahead(self, own: Descriptor | None = None) -> Descriptor | None:
-        """Return a descriptor for reading ahead in a thread, or None; `own` is an earlier one."""
+        """Return a descriptor for reading ahead in a thread; `own` is an earlier one."""
         if own is not None:
             read_no_further(self.held().number)
             return own
@@ -305,11 +293,11 @@ class DataFile(CachedFile):
         return self.descriptor or self._open()
 
     def expect(self, position: int, length: int) -> None:
-        """Announce to the kernel that a range will be read soon."""
+        """See system_calls.expect."""
         expect(self.held().number, position, length)
 
     def cool(self, position: int, length: int) -> None:
-        """Announce to the kernel that a range will not be read soon."""
+        """See system_calls.cool."""
         cool(self.held().number, position, length)
 
     def send_to(self, socket_fd: int, position: int, length: int) -> int:
@@ -368,7 +356,7 @@ class Files:
         return self._cache.renaming
 
     def bound_open_files(self, max_open_files: int) -> None:
-        """Set the maximum of open data files, from the next one on."""
+        """Set the maximum of open data files."""
         self._cache.max_open_files = max_open_files
 
     def close_all(self) -> None:
@@ -397,15 +385,15 @@ class Files:
         return os.listdir(path)
 
     def list_files(self, path: str) -> list[str]:
-        """Return the names of the regular files in a directory, unordered."""
+        """Return the names of a directory's regular files, unordered."""
         return self.list_by_kind(path)[0]
 
     def list_by_kind(self, path: str) -> tuple[list[str], list[str]]:
-        """Return the names of a directory's regular files, and all others (listing.py)."""
+        """See names_by_kind."""
         return names_by_kind(path)
 
     def list_subdirectories(self, path: str) -> list[str]:
-        """Return the names of a directory's subdirectories, unordered."""
+        """See subdirectories."""
         return subdirectories(path)
 
     def make_directory(self, path: str) -> None:
@@ -423,7 +411,6 @@ class Files:
 
         Raises:
             FileNotFoundError: It does not exist or is not a regular file.
-            OSError: It cannot be read.
         """
         try:
             # Opening a pipe would wait for a writer.
@@ -493,19 +480,15 @@ class Files:
                 file.free_gradually()
 
     def sync_directory(self, path: str) -> None:
-        """Sync the names in a directory. Blocks: run it in a thread."""
+        """Sync the names in a directory. Blocks."""
         sync_names(path)
 
     def open_volume(self, path: str) -> Volume | None:
-        """Return the volume of `path`, which can sync its whole file system.
-
-        Returns:
-            None if syncfs might miss errors: sync each file instead.
-        """
+        """Return the volume of `path`; None if syncfs might miss errors: then sync each file."""
         return Volume(path) if reports_all_errors(path) else None
 
     def lock_directory(self, path: str) -> DirectoryLock:
-        """Take Apache Kafka's lock on a log directory (`.lock`, a POSIX record lock).
+        """Take Apache Kafka's lock on a log directory.
 
         Raises:
             BlockingIOError: Another process, or this one, holds it. (Some systems raise
@@ -514,24 +497,24 @@ class Files:
         return DirectoryLock(f"{path}/.lock")
 
     def free_bytes(self, path: str) -> int:
-        """Return the free bytes for unprivileged processes below `path`."""
+        """Return the volume's free bytes for unprivileged processes."""
         return free_and_total_bytes(path)[0]
 
     def total_bytes(self, path: str) -> int:
-        """Return the size of the volume of `path`."""
+        """Return the volume's size."""
         return free_and_total_bytes(path)[1]
 
     def set_modified_ms(self, path: str, modified_ms: int) -> None:
-        """Set a file's modification time, in milliseconds since 1970."""
+        """Set a file's modification time, in Unix milliseconds."""
         os.utime(path, ns=(modified_ms * 1_000_000, modified_ms * 1_000_000))
 
     def modified_ms(self, path: str) -> int:
-        """Return a file's modification time, in milliseconds since 1970."""
+        """Return a file's modification time, in Unix milliseconds."""
         return os.stat(path).st_mtime_ns // 1_000_000
 
 
 def warm_by(descriptor: Descriptor, position: int, length: int) -> None:
-    """Read a range into the page cache with a descriptor from `ahead`. Blocks."""
+    """See DataFile.warm; the descriptor is from DataFile.ahead."""
     warm(descriptor.number, position, length)
 
 

@@ -1,4 +1,4 @@
-"""Directory listings that separate regular files from everything else."""
+"""Directory listings by kind."""
 
 from __future__ import annotations
 

@@ -1,13 +1,6 @@
 """One directory of `log.dirs`: its lock, its identity, and the partitions in it.
 
-    .lock  meta.properties  .kafka_cleanshutdown  *-checkpoint     files of the directory
-    <topic>-<partition>/                                           a partition's log
-    <topic>-<partition>.<32 hex digits>-delete/                    to be removed
-    <topic>-<partition>.<32 hex digits>-stray/                     unknown to the metadata; kept
-    <topic>-<partition>.<32 hex digits>-future/                    an unfinished move
-
-Opening reads only names and each `partition.metadata`, to be fast with 10,000 partitions. The
-metadata log (`__cluster_metadata-0`) is a partition like the others.
+Opening reads only names and each `partition.metadata`, to be fast with 10,000 partitions.
 
 Source: Kafka's LogManager, LocalLog (names), PartitionMetadataFile, CleanShutdownFileHandler.
 """
@@ -54,17 +47,16 @@ DELETE_SUFFIX = "-delete"
 STRAY_SUFFIX = "-stray"
 FUTURE_SUFFIX = "-future"
 
-# Longer names lose characters of their topic, as in Kafka.
 _MAX_NAME_BYTES = 255
 _MOST_NAMES_SHOWN = 3
 
 
 class LogDirectoryError(Exception):
-    """The log directory cannot be used; the message names the problem and the fix."""
+    """The log directory cannot be used."""
 
 
 class DamagedDirectoryError(LogDirectoryError):
-    """The directory's identity is unreadable; a broker with others starts without it."""
+    """The identity is unreadable; a broker with other directories starts without it."""
 
 
 class PartitionDirectory(NamedTuple):
@@ -81,15 +73,12 @@ class LogDirectory:
 
     Attributes:
         path: Without a trailing slash.
-        directory_id: Its random uuid (KIP-858).
-        cluster_id: 22 characters.
-        was_clean: Whether the last stop was clean.
-        previous_broker_epoch: The broker epoch of the last clean stop; -1 if unknown.
+        previous_broker_epoch: Of the last clean stop; -1 if unknown.
         to_delete: Paths for the owner to remove (`Files.remove_tree`).
         futures: Partitions with an unfinished copy here.
-        strays: Paths of stray partitions, which are kept.
-        foreign: Names of other directories, which are kept.
-        problems: Ignored problems, for the log.
+        strays: Paths, which are kept.
+        unknown_directories: Names, which are kept.
+        problems: Ignored problems, for the broker's log.
         has_failed: Whether it could not be opened; only its path is valid then.
         is_new: Whether `open` created its identity.
     """
@@ -149,7 +138,7 @@ class LogDirectory:
         Raises:
             LogDirectoryError: It is in use, belongs to another node or cluster, is damaged, or is
                 not a log directory but has subdirectories named like partitions.
-            OSError: The disk failed or permissions are missing.
+            OSError: The disk failed.
         """
         path = path.rstrip("/") or "/"
         is_new = not files.exists(path)
@@ -182,7 +171,7 @@ class LogDirectory:
         return f"{self.path}/{topic}-{partition}"
 
     def create_partition_directory(self, topic: str, partition: int, topic_id: bytes) -> str:
-        """Create a partition's directory with its `partition.metadata`; return its path.
+        """Create a partition's directory and return its path.
 
         Nothing is synced, because the metadata log has the topic id as well.
         """
@@ -196,7 +185,7 @@ class LogDirectory:
         return f"{self.path}/{_suffixed(topic, partition, FUTURE_SUFFIX)}"
 
     def create_future_directory(self, path: str, topic_id: bytes) -> None:
-        """Create the directory of a log copy, with its `partition.metadata`. Blocks.
+        """Create the directory of a log copy. Blocks.
 
         Its name is synced, because the log will briefly have no other.
         """
@@ -205,7 +194,7 @@ class LogDirectory:
         self._files.sync_directory(self.path)
 
     def use_future_directory(self, path: str, topic: str, partition: int) -> str:
-        """Rename a complete copy to the partition's path; return the path."""
+        """Rename a complete copy to the partition's path."""
         new_path = self.partition_path(topic, partition)
         self._files.rename(path, new_path)
         return new_path
@@ -220,10 +209,7 @@ class LogDirectory:
         self._files.write_file(path, content_for(topic_id), sync=False)
 
     def delete_partition_directory(self, topic: str, partition: int) -> str:
-        """Rename a partition's directory for deletion; return the new path.
-
-        The owner removes the tree after file.delete.delay.ms.
-        """
+        """Rename a partition's directory; the owner removes it after file.delete.delay.ms."""
         return self._rename_aside(topic, partition, DELETE_SUFFIX)
 
     def remove_partition_directory(self, topic: str, partition: int) -> None:
@@ -231,25 +217,25 @@ class LogDirectory:
         self._files.remove_tree(self.partition_path(topic, partition))
 
     def stray_partition_directory(self, topic: str, partition: int) -> str:
-        """Rename the directory of a partition placed elsewhere; return its path."""
+        """Rename the directory of a partition placed elsewhere."""
         return self._rename_aside(topic, partition, STRAY_SUFFIX)
 
     def stray_future_directory(self, path: str, topic: str, partition: int) -> str:
-        """Rename an abandoned copy; return its path."""
+        """Rename an abandoned copy."""
         new_path = f"{self.path}/{_suffixed(topic, partition, STRAY_SUFFIX)}"
         self._files.rename(path, new_path)
         return new_path
 
     def read_recovery_points(self) -> dict[TopicPartition, int]:
-        """Return the recovery points; empty if the file is damaged."""
+        """Return the recovery points; empty if damaged, like the next two."""
         return self._read_checkpoint(RECOVERY_POINT_CHECKPOINT)
 
     def read_log_start_offsets(self) -> dict[TopicPartition, int]:
-        """Return the log start offsets; empty if the file is damaged."""
+        """Return the log start offsets."""
         return self._read_checkpoint(LOG_START_CHECKPOINT)
 
     def read_high_watermarks(self) -> dict[TopicPartition, int]:
-        """Return the high watermarks; empty if the file is damaged."""
+        """Return the high watermarks."""
         return self._read_checkpoint(HIGH_WATERMARK_CHECKPOINT)
 
     def write_recovery_points(self, offsets: Mapping[TopicPartition, int]) -> None:
@@ -265,7 +251,7 @@ class LogDirectory:
         write_offsets(self._files, f"{self.path}/{HIGH_WATERMARK_CHECKPOINT}", offsets)
 
     def mark_clean_shutdown(self, *, broker_epoch: int) -> None:
-        """Write the clean-stop marker: the last call before `close`."""
+        """Write the clean-stop marker, before `close`."""
         content = json.dumps(
             {"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":")
         ).encode()
@@ -276,7 +262,7 @@ class LogDirectory:
         self._files.sync_directory(self.path)
 
     def open_volume(self) -> Volume | None:
-        """Return the directory's volume, as Files.open_volume."""
+        """See Files.open_volume."""
         return self._files.open_volume(self.path)
 
     def remove_clean_shutdown_marker(self) -> None:
@@ -288,12 +274,7 @@ class LogDirectory:
         self._files.sync_directory(self.path)
 
     def check_in_place(self) -> None:
-        """Check that the directory is still at its path. Blocks.
-
-        Raises:
-            FileNotFoundError: It was moved, deleted, replaced or unmounted while in use.
-            OSError: The disk failed.
-        """
+        """Raise FileNotFoundError if the directory is no longer at its path. Blocks."""
         if self._lock is not None and not self._lock.is_in_place():
             raise FileNotFoundError(
                 errno.ENOENT,
@@ -303,19 +284,15 @@ class LogDirectory:
             )
 
     def free_bytes(self) -> int:
-        """Return how many bytes may still be written."""
+        """See Files.free_bytes."""
         return self._files.free_bytes(self.path)
 
     def total_bytes(self) -> int:
-        """Return the size of the directory's volume."""
+        """See Files.total_bytes."""
         return self._files.total_bytes(self.path)
 
     def forget_identity(self) -> None:
-        """Remove the identity of a new directory, but not its logs.
-
-        Raises:
-            OSError: The disk failed.
-        """
+        """Remove a new directory's identity, but not its logs."""
         assert self.is_new, "the directory is not new"
         self._files.unlink(f"{self.path}/{META_PROPERTIES}")
         self._files.sync_directory(self.path)

@@ -1,9 +1,4 @@
-"""`meta.properties`, which identifies a log directory, in the format of Java properties.
-
-    version=1
-    cluster.id=<22 characters>     uuid, base64url
-    node.id=<number>
-    directory.id=<22 characters>   uuid, base64url; other lines are ignored, comments start with #
+"""`meta.properties`, which identifies a log directory (format: storage/README.md).
 
 Source: Kafka's MetaProperties (KIP-858 for directory.id); java.util.Properties for the syntax.
 """
@@ -28,9 +23,7 @@ class MetaProperties(NamedTuple):
 
 
 def parse_meta_properties(text: str) -> MetaProperties:
-    """Parse the file's text.
-
-    A missing directory.id (before Kafka 3.7) becomes 16 zero bytes.
+    """Parse the file's text; a missing directory.id (before Kafka 3.7) becomes 16 zero bytes.
 
     Raises:
         ValueError: A property is missing or invalid.
@@ -57,7 +50,7 @@ def parse_meta_properties(text: str) -> MetaProperties:
 
 
 def format_meta_properties(properties: MetaProperties) -> str:
-    """Return the file's text, which Apache Kafka can read."""
+    """Return the file's text."""
     return (
         "#\n"
         f"cluster.id={properties.cluster_id}\n"

@@ -1,4 +1,4 @@
-"""`partition.metadata`, which holds the topic id of a partition's directory."""
+"""`partition.metadata`, which holds a partition's topic id."""
 
 from __future__ import annotations
 

@@ -4,13 +4,10 @@
 | --- | --- | --- | --- |
 | read or write at a position | pread, pwrite | the same | seek, then read or write, under a lock |
 | sync data only | fdatasync | fsync | fsync |
-| drop a range from the page cache | posix_fadvise | nothing | nothing |
-| load a range into it | sendfile to /dev/null | read | read |
-| announce a read | posix_fadvise | nothing | nothing |
+| load a range into the page cache | sendfile to /dev/null | read | read |
+| drop it from there, or announce a read | posix_fadvise | nothing | nothing |
 | sync names | fsync of the directory | the same | left to the file system |
-| lock a directory | POSIX record lock | the same | msvcrt lock of one byte |
-
-Apache Kafka's FileLock is the same POSIX record lock, so the two brokers exclude each other.
+| lock a directory | POSIX record lock (as Kafka's FileLock) | the same | msvcrt lock of one byte |
 """
 
 from __future__ import annotations
@@ -29,7 +26,7 @@ if TYPE_CHECKING:
 
     from wirebroker.codecs.primitives import Buffer
 
-# For every file: not inherited by children, no translation of line ends.
+# Not inherited by children, no translation of line ends.
 OPENED: Final[int] = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 # Opening a pipe does not block.
 AT_ONCE: Final[int] = getattr(os, "O_NONBLOCK", 0)
@@ -87,13 +84,13 @@ sync_data = getattr(os, "fdatasync", os.fsync)
 
 
 def cool(descriptor: int, position: int, length: int) -> None:
-    """Drop a range from the page cache, if supported."""
+    """Drop a range from the page cache."""
     if hasattr(os, "posix_fadvise"):
         os.posix_fadvise(descriptor, position, length, os.POSIX_FADV_DONTNEED)
 
 
 def expect(descriptor: int, position: int, length: int) -> None:
-    """Start to load a range into the page cache, if supported; does not wait."""
+    """Start to load a range into the page cache; does not wait."""
     if hasattr(os, "posix_fadvise"):
         os.posix_fadvise(descriptor, position, length, os.POSIX_FADV_WILLNEED)
 
@@ -101,11 +98,9 @@ def expect(descriptor: int, position: int, length: int) -> None:
 def open_ahead(path: str, descriptor: int) -> int | None:
     """Open a file again for a thread that reads ahead, and stop readahead on `descriptor`.
 
-    A read that reaches the kernel's readahead mark submits up to 8 MiB more, which takes 3.5 ms on
-    some disks. Only the thread may be delayed by that.
-
-    Returns:
-        None if unsupported, if the file was deleted or renamed, or if no descriptor is left.
+    A read that reaches the kernel's readahead mark submits up to 8 MiB more (3.5 ms on some disks),
+    which may delay only the thread. Return None if unsupported, if the file was deleted or renamed,
+    or if no descriptor is left.
     """
     if not _sends_anywhere:
         return None
@@ -119,7 +114,7 @@ def open_ahead(path: str, descriptor: int) -> int | None:
 
 
 def read_no_further(descriptor: int) -> None:
-    """Disable the kernel's readahead on a descriptor, if supported."""
+    """Disable the kernel's readahead on a descriptor."""
     if _sends_anywhere:
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
 
@@ -127,7 +122,7 @@ def read_no_further(descriptor: int) -> None:
 def warm(descriptor: int, position: int, length: int) -> None:
     """Read a range of a file into the page cache. Blocks.
 
-    Calls are limited to 64 KiB, because some kernels do not preempt them.
+    Some kernels do not preempt the calls, so they are limited to 64 KiB.
     """
     end = position + length
     try:
@@ -150,7 +145,7 @@ def warm(descriptor: int, position: int, length: int) -> None:
 
 
 def sync_names(path: str) -> None:
-    """Sync the names in a directory, if supported."""
+    """Sync the names in a directory."""
     if FOLDER:
         number = os.open(path, os.O_RDONLY | FOLDER | OPENED)
         try:
@@ -172,7 +167,7 @@ def lock(descriptor: int) -> None:
 
 
 def lock_holder(descriptor: int) -> int | None:
-    """Return the id of the process that holds a file's lock, or None."""
+    """Return the id of the process that holds the lock, or None."""
     if _fcntl is None:
         return None
     query = _FLOCK.pack(_fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
@@ -185,7 +180,7 @@ def free_and_total_bytes(path: str) -> tuple[int, int]:
     if hasattr(os, "statvfs"):
         status = os.statvfs(path)
         return status.f_bavail * status.f_frsize, status.f_blocks * status.f_frsize
-    import shutil  # noqa: PLC0415 - other systems do not need it
+    import shutil  # noqa: PLC0415 - not needed elsewhere
 
     usage = shutil.disk_usage(path)
     return usage.free, usage.total

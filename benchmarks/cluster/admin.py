@@ -18,7 +18,6 @@ _PREFERRED = 0
 
 
 def until(condition: Callable[[], bool], *, poll_s: float = 0.05) -> None:
-    """Wait for a condition, at most PATIENCE_S."""
     eventually(condition, timeout_s=PATIENCE_S, poll_s=poll_s)
 
 
@@ -46,7 +45,6 @@ class Admin:
         self._client.close()
 
     def brokers(self) -> set[int]:
-        """Return the ids of the unfenced brokers."""
         answer = self._client.ask(ApiKey.METADATA, 9, {"topics": []})
         return {broker.node_id for broker in answer.brokers}
 

@@ -1,7 +1,7 @@
 """Failover: from `kill -9` of a leader to the first record acknowledged by another (acks=all).
 
-The client polls node 1 every 10 ms, and sends when it names another leader. Kills occur at random
-times between two heartbeats, the same for both kinds.
+The client polls node 1 every 10 ms. Kills occur at random times between two heartbeats, the same
+for both kinds.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ _MOST_LONGER_S = 0.5
 
 
 def measure(checkout: Path | None, pairs: int) -> list[Figure]:
-    """Kill leaders of each kind in turns, with short and with default sessions."""
     return [
         _measure("failover, sessions of 2 s", checkout, pairs, SHORT_SESSIONS),
         _measure("failover, default sessions (9 s)", checkout, pairs, {}),
@@ -59,7 +58,6 @@ def _measure(name: str, checkout: Path | None, pairs: int, settings: Mapping[str
 
 
 def _fail_over(nodes: Trio, phase_s: float) -> float:
-    """Kill the leader, wait for another, and restore the first leader."""
     admin = Admin(nodes.nodes[FIRST])
     until(lambda: _produce(nodes.nodes[_LEADER].port))
     time.sleep(phase_s)

@@ -26,7 +26,7 @@ class Figure:
     """A row of the table; values with the same index are from one pair.
 
     Attributes:
-        is_more_better: True for rates, False for times and sizes.
+        is_more_better: True for rates.
         least_ratio: The target: how many times better.
         most_longer: Or the target: how much more than theirs, in the unit.
         digits: Decimal places.
@@ -50,7 +50,6 @@ class Figure:
         return bounded([kafka_value / wirebroker_value for wirebroker_value, kafka_value in pairs])
 
     def is_reached(self) -> bool | None:
-        """Return whether the target is reached; None without a target."""
         if self.most_longer is not None:
             longer = statistics.median(self.ours) - statistics.median(self.theirs)
             return longer <= self.most_longer
@@ -128,7 +127,6 @@ def write(folder: Path, facts: Mapping[str, str], figures: Iterable[Figure]) -> 
 
 
 def read(folder: Path) -> list[Figure]:
-    """Return the figures of `write`, if any."""
     path = folder / "cluster.json"
     if not path.exists():
         return []

@@ -1,7 +1,7 @@
 """Measured clusters: three nodes of a checkout, or three of Apache Kafka.
 
-Node 1 is broker and only controller, nodes 2 and 3 are brokers, with the same server.properties for
-both kinds. Measured partitions are on 2 and 3, so that kills spare the controller.
+Node 1 is broker and only controller. Measured partitions are on 2 and 3, so that kills spare the
+controller.
 """
 
 from __future__ import annotations
@@ -56,8 +56,6 @@ class TheirMember(JavaBroker):
 
 
 class TheirFirst(TheirMember):
-    """Apache Kafka as broker and controller."""
-
     def _role(self) -> dict[str, str]:
         controller = f"CONTROLLER://{HOST}:{self.cluster.places[self.node_id]}"
         return {
@@ -68,14 +66,7 @@ class TheirFirst(TheirMember):
 
 
 class Trio:
-    """Three nodes of one kind, by node id.
-
-    Args:
-        folder: For the cluster's files.
-        kind: OURS or THEIRS.
-        checkout: For OURS; None is this one.
-        settings: Additional configs.
-    """
+    """Three nodes of one kind (OURS, of a checkout, or THEIRS), by node id."""
 
     def __init__(
         self,
@@ -99,7 +90,6 @@ class Trio:
         return [process_id for node in self.nodes.values() for process_id in node.process_ids]
 
     def start(self) -> None:
-        """Start all, the controller first."""
         for node in self.nodes.values():
             node.start()
 

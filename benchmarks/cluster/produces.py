@@ -38,7 +38,6 @@ class Replicated:
 
     @property
     def leader(self) -> Broker:
-        """The measured partition's leader."""
         return self.nodes.nodes[_LEADER]
 
     @property
@@ -56,7 +55,7 @@ class Replicated:
 
 @dataclass(frozen=True)
 class ReplicatedProduce:
-    """A kind of load, with a new topic each time; `load` drives (broker, topic)."""
+    """A kind of load; `load` drives (broker, topic)."""
 
     name: str
     unit: str

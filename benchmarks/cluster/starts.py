@@ -1,7 +1,4 @@
-"""A node's start: from exec until Metadata from other nodes shows it as unfenced.
-
-The node was formatted before, has stopped cleanly, and its previous session has ended.
-"""
+"""A node's start, after a clean stop: until Metadata from other nodes shows it as unfenced."""
 
 from __future__ import annotations
 
@@ -27,7 +24,6 @@ class Start(NamedTuple):
 
 
 def measure(checkout: Path | None, pairs: int) -> list[Figure]:
-    """Start a node of each kind in turns."""
     results: dict[str, list[Start]] = {OURS: [], THEIRS: []}
     with (
         trio(OURS, checkout, SHORT_SESSIONS) as wirebroker,

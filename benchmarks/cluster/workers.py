@@ -1,6 +1,6 @@
 """`serve --workers 2`, compared with one process and with one Apache Kafka, on two cores.
 
-Each worker leads a partition and has a generator; the generators' share of both cores is reported.
+Each worker leads a partition and has a generator.
 """
 
 from __future__ import annotations
@@ -65,7 +65,6 @@ class Spread:
     seconds: float
 
     def prepare(self, broker: Broker) -> str:
-        """Create the topic, with partitions spread over the brokers."""
         topic, admin = f"spread-{next(_numbers):05d}", Admin(broker)
         nodes = sorted(admin.brokers())
         replicas = [[nodes[index % len(nodes)]] for index in range(_WORKERS)]
@@ -106,7 +105,7 @@ class Spread:
             [frame],
             connections=self.connections // _WORKERS,
             seconds=self.seconds,
-            error_at=4 + 1 + 1 + 1 + len(topic) + 1 + 4,
+            error_at=generators.produce_error_at(topic),
         )
 
 
@@ -122,7 +121,6 @@ def cases(seconds: float) -> list[Spread]:
 def measure(
     checkout: Path | None, pairs: int, *, seconds: float = 3.0, most_tries: int
 ) -> list[Figure]:
-    """Measure workers, Apache Kafka and one process in turns."""
     results: list[Figure] = []
     with tempfile.TemporaryDirectory(prefix="wirebroker-workers-") as name:
         several = Workers(Path(name) / "workers", checkout)

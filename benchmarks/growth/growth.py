@@ -39,7 +39,7 @@ SETTINGS = {
     "log.retention.check.interval.ms": "3600000",
     "group.max.session.timeout.ms": "1800000",
     "offsets.topic.num.partitions": "8",
-    # With Kafka's default, 50, opening 5,000 connections would take seconds in each run.
+    # Kafka's default, 50, would delay opening 5,000 connections by seconds.
     "socket.listen.backlog.size": "4096",
 }
 
@@ -123,7 +123,6 @@ def measure(kind: str, name: str, make: Callable[[Path], Broker], *, quick: bool
 
 
 def verdict(results: Sequence[Series]) -> int:
-    """Return the exit status, and print which of wirebroker's costs grow too fast."""
     steep = [
         series.cost
         for series in results

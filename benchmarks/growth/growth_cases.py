@@ -7,14 +7,13 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.growth import sparse_segments
+from benchmarks.load.generators import fetch_error_at, offsets_error_at, produce_error_at
 from benchmarks.load.growth_requests import (
-    FETCH_ERROR_AT,
     Point,
     client_of,
     cpu_us,
     create_topic,
     fetch_frame,
-    produce_error_at,
     produce_frame,
 )
 from tests.support.protocol.raw_client import BlockingClient, request_frame
@@ -32,7 +31,6 @@ _SAFE_DAY_MS = 3_600_000
 
 
 def partitions(broker: Broker, *, quick: bool) -> Iterator[Point]:
-    """Measure small appends, spread over all partitions."""
     client = client_of(broker)
     frames: list[bytes] = []
     for size in (1, 10, 100, 1_000) if quick else (1, 10, 100, 1_000, 10_000):
@@ -47,7 +45,6 @@ def partitions(broker: Broker, *, quick: bool) -> Iterator[Point]:
 
 
 def connections(broker: Broker, *, quick: bool) -> Iterator[Point]:
-    """Measure small appends over ever more busy connections."""
     client = client_of(broker)
     create_topic(client, "c", 10)
     frames = [produce_frame("c", index) for index in range(10)]
@@ -59,7 +56,6 @@ def connections(broker: Broker, *, quick: bool) -> Iterator[Point]:
 
 
 def groups(broker: Broker, *, quick: bool) -> Iterator[Point]:
-    """Measure OffsetCommit and Heartbeat with many groups of one member each."""
     client = client_of(broker)
     create_topic(client, "g")
     find_coordinator(client)
@@ -70,8 +66,7 @@ def groups(broker: Broker, *, quick: bool) -> Iterator[Point]:
             commit, heartbeat = join(client, "g", f"group-{len(commits):04d}")
             commits.append(commit)
             heartbeats.append(heartbeat)
-        # Correlation id, throttle time, topics, name, partitions, index.
-        value = cpu_us(broker, commits, 4 + 4 + 4 + 2 + 1 + 4 + 4, quick=quick)
+        value = cpu_us(broker, commits, offsets_error_at("g"), quick=quick)
         yield Point("OffsetCommit over groups", "us of CPU", size, value)
         value = cpu_us(broker, heartbeats, 4 + 4, quick=quick)
         yield Point("Heartbeat over groups", "us of CPU", size, value)
@@ -79,7 +74,6 @@ def groups(broker: Broker, *, quick: bool) -> Iterator[Point]:
 
 
 def find_coordinator(client: BlockingClient) -> None:
-    """Wait until the offsets topic is created and loaded."""
     give_up = time.monotonic() + 60
     while time.monotonic() < give_up:
         coordinator = client.ask(ApiKey.FIND_COORDINATOR, 2, {"key": "group-0000", "key_type": 0})
@@ -125,7 +119,6 @@ def join(client: BlockingClient, topic: str, group: str) -> tuple[bytes, bytes]:
 
 
 def segments(broker: Broker, *, quick: bool) -> Iterator[Point]:
-    """Measure starts, ListOffsets and fetches over mostly sparse segments of 1 GiB."""
     client = client_of(broker)
     create_topic(client, "s", segment_bytes=str(sparse_segments.SEGMENT_BYTES))
     client.close()
@@ -144,17 +137,17 @@ def segments(broker: Broker, *, quick: bool) -> Iterator[Point]:
             (
                 "ListOffsets by timestamp",
                 [_list_frame(timestamp) for timestamp in times],
-                _LIST_ERROR_AT,
+                offsets_error_at("s"),
             ),
-            ("ListOffsets earliest", [_list_frame(-2)], _LIST_ERROR_AT),
-            ("ListOffsets latest", [_list_frame(-1)], _LIST_ERROR_AT),
+            ("ListOffsets earliest", [_list_frame(-2)], offsets_error_at("s")),
+            ("ListOffsets latest", [_list_frame(-1)], offsets_error_at("s")),
             (
                 "fetch at a segment's end",
                 [
                     fetch_frame("s", sparse_segments.last_offset(number), 1_000)
                     for number in segment_numbers
                 ],
-                FETCH_ERROR_AT,
+                fetch_error_at("s"),
             ),
         ):
             value = cpu_us(broker, frames, error_at, quick=quick, connections=4)
@@ -176,10 +169,6 @@ def _check_last_record(broker: Broker, offset: int, timestamp_ms: int) -> None:
     assert records[16] == 2, "magic"
     assert int.from_bytes(records[:8]) == offset
     client.close()
-
-
-# Correlation id, throttle time, topics, name, partitions, index.
-_LIST_ERROR_AT = 4 + 4 + 4 + 2 + 1 + 4 + 4
 
 
 def _list_frame(timestamp: int) -> bytes:

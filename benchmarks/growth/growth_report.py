@@ -23,7 +23,6 @@ class Series:
 
     Attributes:
         is_checked: Whether it must not grow faster than the size; else sizes only number cases.
-        points: Size -> cost.
         note: What the broker could not do.
     """
 
@@ -39,7 +38,7 @@ class Series:
 def slope(points: Mapping[int, float]) -> float:
     """Return the steepest slope of log cost over log size, from the smallest size to another.
 
-    0 means a constant cost, 1 a proportional one. A single point has slope 0.
+    0 means a constant cost, 1 a proportional one.
     """
     (first, cost), *rest = sorted(points.items())
     return max(
@@ -49,7 +48,6 @@ def slope(points: Mapping[int, float]) -> float:
 
 
 def table(results: Sequence[Series]) -> str:
-    """Return a Markdown table, grouped by cost."""
     rows = ["| cost | broker | size → cost | slope |", "| --- | --- | --- | ---: |"]
     for series in (member for group in by_cost(results).values() for member in group):
         points = [f"{size:,} → {cost:,.2f}" for size, cost in series.points.items()]
@@ -89,7 +87,6 @@ def read_json(path: Path, cores: str) -> list[Series]:
 
 
 def plot(path: Path, results: Sequence[Series], title: str) -> None:
-    """Draw a frame for each cost, with a line for each broker."""
     import matplotlib as mpl
 
     mpl.use("svg")

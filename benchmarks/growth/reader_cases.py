@@ -14,15 +14,14 @@ import time
 from typing import TYPE_CHECKING
 
 from benchmarks.load import generators
+from benchmarks.load.generators import fetch_error_at, produce_error_at
 from benchmarks.load.growth_requests import (
-    FETCH_ERROR_AT,
     Point,
     client_of,
     cpu_us,
     create_topic,
     fetch_frame,
     latest,
-    produce_error_at,
     produce_frame,
 )
 from tests.support.protocol.raw_client import request_frame
@@ -43,8 +42,8 @@ _DAY_MS = 86_400_000
 def old_data(broker: Broker, *, quick: bool) -> Iterator[Point]:
     """Measure a tail reader's latency alone (size 1) and beside a reader of old data (size 2).
 
-    The old data is repeatedly dropped from the page cache, so its reader waits for the disk.
-    Before that, measure how much of it repeated reads leave in the cache.
+    The old data is repeatedly dropped from the page cache. Before that, measure how much of it
+    repeated reads leave in the cache.
     """
     client = client_of(broker)
     create_topic(client, "o", segment_bytes=str(100 << 20))
@@ -56,7 +55,7 @@ def old_data(broker: Broker, *, quick: bool) -> Iterator[Point]:
         client.ask(ApiKey.PRODUCE, 11, old)
     frames = [fetch_frame("o", offset, 1 << 20) for offset in range(records)]
     _drop(broker.data_dir / "o-0")
-    generators.drive(broker.port, frames, connections=1, seconds=3.0, error_at=FETCH_ERROR_AT)
+    generators.drive(broker.port, frames, connections=1, seconds=3.0, error_at=fetch_error_at("o"))
     cached_mib = _resident_mib(list((broker.data_dir / "o-0").glob("*.log")))
     yield Point("old data in the page cache after a reader of", "MiB", records, cached_mib)
     rounds = 2_000 if quick else 20_000
@@ -73,7 +72,6 @@ def old_data(broker: Broker, *, quick: bool) -> Iterator[Point]:
 
 
 def _tail_latencies(client: BlockingClient, rounds: int) -> list[float]:
-    """Return the seconds for sending and fetching each record."""
     produce = produce_frame("t", 0)
     offset = 0
     answer = client.ask(ApiKey.LIST_OFFSETS, 1, latest("t"))
@@ -92,7 +90,7 @@ def _tail_latencies(client: BlockingClient, rounds: int) -> list[float]:
 def _read_over_and_over(broker: Broker, topic: str, frames: Sequence[bytes]) -> Iterator[None]:
     """Read a topic in one process, and drop its files from the page cache in another.
 
-    Threads would block the tail reader for up to 5 ms at a time (Python's lock).
+    Threads would block the tail reader for up to 5 ms at a time.
     """
     spawning = multiprocessing.get_context("spawn")
     folder = broker.data_dir / f"{topic}-0"
@@ -128,7 +126,7 @@ def _drop(folder: Path) -> None:
 
 def _read(port: int, frames: Sequence[bytes], has_begun: Event) -> None:
     while True:
-        generators.drive(port, frames, connections=1, seconds=0.5, error_at=FETCH_ERROR_AT)
+        generators.drive(port, frames, connections=1, seconds=0.5, error_at=fetch_error_at("o"))
         has_begun.set()
 
 
@@ -174,7 +172,6 @@ def waiting(broker: Broker, *, quick: bool) -> Iterator[Point]:
 
 
 def _wait_for_much(broker: Broker, topic: str) -> socket.socket:
-    """Open a connection with a fetch that will not be satisfied."""
     peer = socket.create_connection(("127.0.0.1", broker.port))
     request = fetch_request({(topic, 0): 0}, max_wait_ms=_DAY_MS, min_bytes=50 << 20)
     peer.sendall(request_frame(ApiKey.FETCH, 12, request))

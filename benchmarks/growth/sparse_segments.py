@@ -1,7 +1,6 @@
 """Sparse segments of 1 GiB with a batch at each end, for starts and look-ups only.
 
-They are written while the broker is stopped, with index entries and clean-stop files, so that
-nothing is recovered.
+They have index entries and clean-stop files, so that nothing is recovered.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from wirebroker.storage.log.producers.producer_snapshot import encode_snapshot, 
 from wirebroker.storage.log.segment.segment_files import segment_path
 
 SEGMENT_BYTES = 1 << 30
-# Offsets of a segment; only the first and the last have records.
+# Of a segment; only the first and the last have records.
 OFFSETS = 1_000
 STEP_MS = 1_000
 

@@ -1,7 +1,4 @@
-"""Load generators: raw requests over many connections (load.c), librdkafka, Kafka's own tools.
-
-Each returns a Sample. Both brokers get the same load, over loopback.
-"""
+"""Load generators: raw requests over many connections (load.c), librdkafka, Kafka's own tools."""
 
 from __future__ import annotations
 
@@ -28,14 +25,29 @@ if TYPE_CHECKING:
     from tests.support.brokers.brokers import Broker
 
 _SOURCE = Path(__file__).parent / "generator" / "load.c"
-# Flexible versions with topic names, so that both brokers accept the same bytes.
+# Flexible versions with topic names: both brokers accept the same bytes.
 _PRODUCE_VERSION = 11
 _FETCH_VERSION = 12
 
 
+def produce_error_at(topic: str) -> int:
+    # Correlation id, tags, topics, name, partitions, index; then the error code.
+    return 4 + 1 + 1 + 1 + len(topic) + 1 + 4
+
+
+def fetch_error_at(topic: str) -> int:
+    # Correlation id, tags, throttle time, error, session, topics, name, partitions, index.
+    return 4 + 1 + 4 + 2 + 4 + 1 + 1 + len(topic) + 1 + 4
+
+
+def offsets_error_at(topic: str) -> int:
+    # Of OffsetCommit and ListOffsets, not flexible: correlation id, throttle time, topics, name,
+    # partitions, index.
+    return 4 + 4 + 4 + 2 + len(topic) + 4 + 4
+
+
 @functools.cache
 def _load_program() -> str:
-    """Compile load.c once per run."""
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         raise tools.ToolError("the load generator needs a C compiler: install gcc or clang")
@@ -80,16 +92,14 @@ def raw_produce(
 ) -> Sample:
     """Repeat a Produce request, one in flight on each connection.
 
-    A request has a batch of `records` records for each of `per_request` partitions; connections are
-    spread over all `partitions`.
+    A request has a batch for each of `per_request` partitions; connections are spread over all.
     """
     frames: list[bytes] = []
     for first in range(0, partitions, per_request):
         named = {(topic, first + index): batch for index in range(per_request)}
         request = produce_request(named, acks=acks)
         frames.append(request_frame(ApiKey.PRODUCE, _PRODUCE_VERSION, request))
-    # Correlation id, tags, topics, name, partitions, index; then the error code.
-    error_at = 4 + 1 + 1 + 1 + len(topic) + 1 + 4
+    error_at = produce_error_at(topic)
     result = drive(broker.port, frames, connections=connections, seconds=seconds, error_at=error_at)
     return Sample(result["requests"] * records * per_request, result["seconds"], latencies(result))
 
@@ -104,8 +114,7 @@ def raw_fetch(
     """
     request = fetch_request({(topic, 0): 0}, partition_max_bytes=max_bytes)
     frame = request_frame(ApiKey.FETCH, _FETCH_VERSION, request)
-    # Correlation id, tags, throttle time, error, session, topics, name, partitions, index.
-    error_at = 4 + 1 + 4 + 2 + 4 + 1 + 1 + len(topic) + 1 + 4
+    error_at = fetch_error_at(topic)
     result = drive(
         broker.port, [frame], connections=connections, seconds=seconds, error_at=error_at
     )
@@ -115,13 +124,11 @@ def raw_fetch(
 
 
 def one_batch(*, records: int, record_bytes: int, value: bytes | None = None) -> bytes:
-    """Return a batch of records without keys, all with the same value."""
     content = value if value is not None else bytes(range(256)) * (record_bytes // 256 + 1)
     return bytes(build_batch([(None, content[:record_bytes], ())] * records, timestamp_ms=-1))
 
 
 def librdkafka(broker: Broker, topic: str, verb: str, options: Mapping[str, object]) -> Sample:
-    """Produce or consume through confluent-kafka in another process (librdkafka_client.py)."""
     settings = json.dumps({"bootstrap": broker.bootstrap, "topic": topic, **options})
     command = [sys.executable, "-m", "benchmarks.load.librdkafka_client", verb, settings]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -164,7 +171,7 @@ def java_consumer(broker: Broker, topic: str, *, records: int) -> Sample:
 
 
 def end_to_end_latency(broker: Broker, topic: str, *, records: int) -> Sample:
-    """Run Kafka's EndToEndLatency: one record at a time, produced and consumed."""
+    """Run Kafka's EndToEndLatency: one record at a time."""
     arguments = ["--bootstrap-server", broker.bootstrap, "--topic", topic]
     arguments += ["--num-records", str(records), "--producer-acks", "all", "--record-size", "100"]
     text = "\n".join(_java_tool("EndToEndLatency", arguments))

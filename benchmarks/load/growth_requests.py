@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from tests.support.brokers.brokers import Broker
 
-# Correlation id, tags, throttle time, error, session, topics, name, partitions, index.
-FETCH_ERROR_AT = 4 + 1 + 4 + 2 + 4 + 1 + 1 + 1 + 1 + 4
 _CONNECTIONS = 20
 _REPEATS = 3
 _MOST_RUNS = 12
@@ -25,8 +23,6 @@ _NO_GAIN = 0.97
 
 
 class Point(NamedTuple):
-    """A cost at one size."""
-
     cost: str
     unit: str
     size: int
@@ -90,10 +86,6 @@ def await_leaders(client: BlockingClient, topic: str, partitions: int) -> None:
 def produce_frame(topic: str, partition: int) -> bytes:
     batch = generators.one_batch(records=1, record_bytes=100)
     return request_frame(ApiKey.PRODUCE, 11, produce_request({(topic, partition): batch}))
-
-
-def produce_error_at(topic: str) -> int:
-    return 4 + 1 + 1 + 1 + len(topic) + 1 + 4
 
 
 def latest(topic: str, partitions: int = 1) -> dict[str, Any]:

@@ -20,7 +20,6 @@ _MOST_AT_ONCE = 10_000
 
 
 def produce(settings: dict[str, Any]) -> tuple[int, float]:
-    """Produce `records` records of `record_bytes` random bytes; return them and the seconds."""
     config = {"bootstrap.servers": settings["bootstrap"], "queue.buffering.max.messages": 1_000_000}
     failed: list[Any] = []
     producer = Producer(
@@ -52,11 +51,7 @@ def produce(settings: dict[str, Any]) -> tuple[int, float]:
 
 
 def consume(settings: dict[str, Any]) -> tuple[int, float]:
-    """Consume `records` records from the topic's beginning.
-
-    Returns:
-        The records after the first few, and the seconds since, without joining the group.
-    """
+    """Return the records after the first few, and the seconds since, without joining the group."""
     consumer = Consumer(
         {
             "bootstrap.servers": settings["bootstrap"],

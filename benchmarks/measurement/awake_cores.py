@@ -1,9 +1,8 @@
 """Keeping the machine's cores from sleeping during measurements.
 
-An idle core of a virtual machine may return to the host; a wakeup then costs about 10 us of kernel
-CPU, more than a small request. While /dev/cpu_dma_latency is open with a bound of 0 us, idle cores
-poll inside the machine (Linux PM QoS; also tuned's profile `latency-performance`). /proc/stat
-counts polling as idle.
+A wakeup of a virtual machine's idle core may cost 10 us of kernel CPU, more than a small request.
+While /dev/cpu_dma_latency is open with a bound of 0 us, idle cores poll inside the machine (Linux
+PM QoS). /proc/stat counts polling as idle.
 """
 
 from __future__ import annotations
@@ -25,10 +24,7 @@ MAY_SLEEP = "may sleep"
 
 @contextlib.contextmanager
 def awake_cores(*, enabled: bool = True, device: Path = DEVICE) -> Generator[str]:
-    """Keep the cores awake within the block, if wanted and possible; yield KEPT_AWAKE or MAY_SLEEP.
-
-    Only root may write to `device`.
-    """
+    """Keep the cores awake if wanted and possible; yield KEPT_AWAKE or MAY_SLEEP."""
     try:
         descriptor = os.open(device, os.O_WRONLY) if enabled else None
     except OSError:  # not Linux, not root, or a container without the device

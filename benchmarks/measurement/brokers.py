@@ -34,13 +34,7 @@ SETTINGS = {"log.retention.check.interval.ms": "3600000"}
 
 
 class Checkout(Wirebroker):
-    """The broker of a checkout, with this interpreter and its packages.
-
-    Args:
-        directory: For data and logs.
-        checkout: Its root; None is this one.
-        settings: Configs beyond the common profile.
-    """
+    """The broker of a checkout (None is this one), with this interpreter and its packages."""
 
     def __init__(
         self,
@@ -61,8 +55,7 @@ def apache_kafka(directory: Path, settings: Mapping[str, str] = SETTINGS) -> Apa
 
 
 def of_checkout(command: list[str], checkout: Path | None) -> list[str]:
-    """Return a command that runs another checkout's broker."""
-    # With bytecode files, as after pip install: otherwise each start would compile edited files.
+    # As after pip install: otherwise each start would compile edited files.
     prefix = ["env", "-u", "PYTHONDONTWRITEBYTECODE"]
     if checkout is not None:
         # `-m` searches the working directory first.
@@ -71,7 +64,6 @@ def of_checkout(command: list[str], checkout: Path | None) -> list[str]:
 
 
 def version(checkout: Path | None) -> str:
-    """Return a checkout's version, whether it is compiled, and its Python."""
     command = [sys.executable, "-m", "wirebroker", "--version"]
     done = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=True)
     return f"{done.stdout.strip()} on CPython {platform.python_version()}"

@@ -32,13 +32,12 @@ class TickedTimes(NamedTuple):
 
     @classmethod
     def of(cls, process_id: int) -> TickedTimes:
-        """Read the times. Source: proc(5), utime to cstime."""
+        """Source: proc(5), utime to cstime."""
         fields = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
         return cls(*(int(field) / _TICKS_PER_S for field in fields[11:15]))
 
 
 def resident_mb(process_id: int) -> float:
-    """Return a process's resident memory, in MB."""
     status = Path(f"/proc/{process_id}/status").read_text()
     match = re.search(r"VmRSS:\s+(\d+) kB", status)
     assert match is not None
@@ -77,7 +76,7 @@ def describe() -> str:
 class CpuTimes:
     """The machine's CPU seconds, summed over all cores."""
 
-    busy_s: float  # of this machine's own processes
+    busy_s: float  # of this machine's processes
     stolen_s: float  # by the host
 
     @classmethod

@@ -1,7 +1,7 @@
 """Two brokers measured in turn (A B A B …): medians of ratios within pairs, with bounds.
 
-The machine's speed drifts, but less between consecutive runs, so ratios are taken within pairs.
-Bounds of 95 % from order statistics assume no distribution.
+The machine's speed drifts, but less between consecutive runs. Bounds of 95 % from order statistics
+assume no distribution.
 """
 
 from __future__ import annotations
@@ -22,14 +22,12 @@ if TYPE_CHECKING:
 MOST_FOREIGN_SHARE = 0.10
 MOST_TRIES = 4
 WARM_UPS = 2
-# More for the peer, because Java still compiles after two runs of two seconds.
+# More for the peer, because Java still compiles after two runs.
 PEER_WARM_UPS = 4
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A generator's result."""
-
     records: float
     seconds: float  # without the generator's start
     extra: dict[str, float] = field(default_factory=dict[str, float])  # latencies in us
@@ -71,8 +69,6 @@ class Pairs:
     """All runs of a case; runs with the same index are from one pair.
 
     Attributes:
-        ours: Of the measured broker.
-        theirs: Of the other one.
         dropped: The number of repeated runs.
         plain: Of a third broker, ours without a compiler, if measured.
         conditions: For the table: cores, and the runs' length.
@@ -107,9 +103,7 @@ class Driven(Protocol):
         ...
 
     @property
-    def process_ids(self) -> Sequence[int]:
-        """All processes whose CPU counts."""
-        ...
+    def process_ids(self) -> Sequence[int]: ...
 
 
 AnyDriven_contra = TypeVar("AnyDriven_contra", bound=Driven, contravariant=True)
@@ -119,14 +113,12 @@ class Measured(Protocol[AnyDriven_contra]):
     """A case, run on a new topic each time."""
 
     def prepare(self, broker: AnyDriven_contra) -> str:
-        """Prepare a run; return the topic's name."""
+        """Return the topic's name."""
         ...
 
     def run(self, broker: AnyDriven_contra, topic: str) -> Sample: ...
 
-    def clean(self, broker: AnyDriven_contra, topic: str) -> None:
-        """Remove what `prepare` created."""
-        ...
+    def clean(self, broker: AnyDriven_contra, topic: str) -> None: ...
 
 
 def measure(
@@ -155,7 +147,6 @@ def measure(
 
 
 def _run(case: Measured[Any], broker: Driven, pairs: Pairs, most_tries: int) -> Run:
-    """Repeat disturbed runs; return the least disturbed one."""
     tries: list[Run] = []
     for _ in range(most_tries):
         tries.append(_run_once(case, broker))

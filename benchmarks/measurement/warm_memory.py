@@ -1,7 +1,6 @@
 """Touching free memory before measurements, so that the host of a virtual machine provides it.
 
-Otherwise the first broker that uses new pages pays for them: a Produce of 64 KiB took 98 us of
-kernel CPU instead of 66.
+Otherwise the first broker that uses new pages pays for them: a third of the CPU of a large Produce.
 """
 
 from __future__ import annotations

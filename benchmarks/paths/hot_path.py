@@ -45,7 +45,7 @@ _MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 def cases(
     dispatch: Callable[[memoryview], Any], commit: dict[str, Any]
 ) -> Iterator[tuple[str, list[bytes]]]:
-    """Return (name, frames of one round) of each case; some use `dispatch` to fill the topic.
+    """Return (name, frames of one round) of each case.
 
     `commit` is the OffsetCommit of a group's member.
     """
@@ -92,7 +92,6 @@ def cases(
 
 
 def measure(only: str, profiled: str | None) -> dict[str, float]:
-    """Return the microseconds per request of each case, in this process."""
     return asyncio.run(_measure(only, profiled))
 
 
@@ -189,7 +188,6 @@ def _profile(dispatcher: Any, frames: list[bytes], info: Any) -> None:
 
 
 def _check(answer: Any, name: str) -> None:
-    """Raise an error if the first partition's response has an error code."""
     # Correlation id, tags, (throttle time, error, session), topics, a name of one letter,
     # partitions, index.
     at = {"produce": 4 + 1 + 1 + 2 + 1 + 4, "fetch": 4 + 1 + 10 + 1 + 2 + 1 + 4}.get(

@@ -43,8 +43,6 @@ class Case(NamedTuple):
     """A case.
 
     Attributes:
-        name: For `--only`.
-        connections: Their number.
         rounds: The difference between the two runs.
         frames: Returns a frame for each connection, or one for all, given a running broker.
     """
@@ -56,8 +54,6 @@ class Case(NamedTuple):
 
 
 class _Counted(Checkout):
-    """The broker of a checkout under valgrind."""
-
     def __init__(self, directory: Path, checkout: Path) -> None:
         super().__init__(directory, checkout, SETTINGS)
         self._counts = directory / "counts"

@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def _write(directory: Path, shape: _Shape, size: int) -> tuple[int, int]:
-    """Write a segment; return its end offset, and the offset where its last MiB begins."""
+    """Return the segment's end offset, and the offset where its last MiB begins."""
     log = _open(str(directory))
     load_log(log, recovery_point=0, clean=True, now_ms=_NOW_MS)
     value = bytes(shape.batch_bytes - 61 - 12)

@@ -4,8 +4,8 @@
         [--against CHECKOUT]
 
 A broker in this process leads partitions with three replicas. Producers (acks=all, one request in
-flight) and two followers use connections in memory; their own cost of about 2 us a record counts as
-well. The figure is the least of many short rounds, by the thread's CPU clock; `--against` runs
+flight) and two followers use connections in memory; their own cost of about 2 us per record counts
+as well. The figure is the least of many short rounds, by the thread's CPU clock; `--against` runs
 another checkout in turn.
 """
 
@@ -57,7 +57,6 @@ class Line:
             self.answered(answer)
 
     def answered(self, answer: bytearray) -> None:
-        """Handle a complete response."""
         raise NotImplementedError
 
 
@@ -122,7 +121,6 @@ class Round:
         await self._done.wait()
 
     def may_send(self) -> bool:
-        """Return whether to send another record, and count it."""
         self._unsent -= 1
         return self._unsent >= 0
 
@@ -133,7 +131,6 @@ class Round:
 
 
 async def measure(producers: int, record_bytes: int, partitions: int) -> float:
-    """Return the microseconds per request."""
     from tests.support.brokers.servers import broker_of, client_of, running
     from tests.support.protocol.requests import create_topic
     from tests.support.replicas.roles import lead
@@ -243,7 +240,7 @@ def main() -> int:
         for checkout, checkout_times in zip(checkouts, times, strict=True):
             checkout_times.append(_in_a_process(checkout, options))
     medians = [statistics.median(checkout_times) for checkout_times in times]
-    print(*(f"{value:8.2f} us a request" for value in medians), end="")
+    print(*(f"{value:8.2f} us per request" for value in medians), end="")
     print(f"   theirs / ours {medians[1] / medians[0]:.2f}" if len(medians) == 2 else "")
     return 0
 

@@ -29,19 +29,14 @@ _ROOMS = ("wirebroker", "codecs", "storage", "coordinator")
 
 
 class Trail:
-    """The calls of a request.
-
-    Attributes:
-        functions: Calls of each function.
-        room_changes: How often the caller was in another folder.
-    """
+    """The calls of a request, and how often the caller was in another folder."""
 
     def __init__(self) -> None:
         self.functions: Counter[str] = Counter()
         self.room_changes = 0
 
     def note(self, frame: FrameType, event: str, _argument: Any) -> None:
-        """Count a call or a return (a function for sys.setprofile)."""
+        """Count a call or a return, for sys.setprofile."""
         location = _source_file(frame)
         caller = _source_file(frame.f_back) if frame.f_back is not None else None
         if location is None or event not in {"call", "return"}:
@@ -107,7 +102,6 @@ async def trails() -> dict[str, Trail]:
 
 
 async def _until_committed(client: RawClient) -> None:
-    """Commit until the group's coordinator is created and loaded."""
     from wirebroker.base.clock import pause
     from wirebroker.codecs.api_keys import ApiKey
 

@@ -39,8 +39,6 @@ PRODUCE_VERSION = 9
 
 
 class Probe:
-    """A producer that waits for each response, and does little else."""
-
     def __init__(self, address: tuple[str, int], rate: float) -> None:
         self._socket = socket.create_connection(address)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -49,7 +47,6 @@ class Probe:
         self._frame = request_frame(ApiKey.PRODUCE, PRODUCE_VERSION, request)
 
     def run(self, is_over: Callable[[], bool]) -> list[float]:
-        """Send until the end; return each response's milliseconds."""
         latencies: list[float] = []
         next_send = time.monotonic()
         while not is_over():
@@ -70,7 +67,6 @@ class Probe:
 
 
 async def fill(address: tuple[str, int], megabytes: int) -> int:
-    """Write records, into new topics if needed; return their number."""
     client = await RawClient.connect(address)
     count = 0
     while count * VALUE_BYTES < megabytes << 20:
@@ -88,7 +84,6 @@ async def fill(address: tuple[str, int], megabytes: int) -> int:
 
 
 async def set_ratio(address: tuple[str, int], ratio: str) -> None:
-    """Change when the topic is due for compaction."""
     client = await RawClient.connect(address)
     configs = [{"name": "min.cleanable.dirty.ratio", "config_operation": 0, "value": ratio}]
     resources = [{"resource_type": 2, "resource_name": "filled", "configs": configs}]

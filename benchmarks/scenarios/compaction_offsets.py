@@ -58,7 +58,6 @@ class Committer:
         self.committed[group, partition] = number
 
     async def check(self, client: RawClient) -> None:
-        """Fetch and compare all committed offsets."""
         for group in sorted({group for group, _ in self.committed}):
             fetch = {"groups": [{"group_id": group, "topics": None}], "require_stable": False}
             answer: Any = None
@@ -90,7 +89,6 @@ def sizes(data_dir: Path) -> tuple[int, int]:
 
 
 async def connect(port: int) -> RawClient:
-    """Return a client of the groups' coordinator."""
     client = await RawClient.connect(("127.0.0.1", port))
     find = {"key_type": 0, "coordinator_keys": ["g0"]}
     while (await client.ask(ApiKey.FIND_COORDINATOR, 4, find)).coordinators[0].error_code:
@@ -101,7 +99,6 @@ async def connect(port: int) -> RawClient:
 async def commit_all(
     port: int, committer: Committer, commits: int, rate: float, data: Path
 ) -> None:
-    """Commit at the rate and print the topic's size."""
     client = await connect(port)
     await create_topic(client, "topic", PARTITIONS)
     began = reported = time.monotonic()

@@ -53,7 +53,7 @@ class Sample(NamedTuple):
 def fetch_repeatedly(
     address: tuple[str, int], is_over: Synchronized[int], results: multiprocessing.Queue[Any]
 ) -> None:
-    """Fetch until `is_over`; put the latencies in milliseconds into `results`."""
+    """Put the latencies in milliseconds into `results`, until `is_over`."""
     client = BlockingClient(address)
     frame = request_frame(ApiKey.FETCH, FETCH_VERSION, fetch_request({(READ_TOPIC, 0): 0}))
     latencies: list[float] = []
@@ -96,7 +96,6 @@ def run(broker: Broker, partitions: int, connections: int, seconds: float) -> Sa
 
 
 async def prepare(broker: Broker, partitions: int, configs: dict[str, str]) -> None:
-    """Create the topics, and wait for their leaders."""
     client = await RawClient.connect(("127.0.0.1", broker.port))
     await create_topic(client, READ_TOPIC)
     await create_topic(client, TOPIC, partitions, **configs)

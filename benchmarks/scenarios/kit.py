@@ -114,7 +114,6 @@ def main() -> None:
 
 
 def _life(rounds: int, *, own_process: bool) -> list[Row]:
-    """Return the costs of a broker's lifecycle."""
     location = "in its own process" if own_process else "in the tests' process"
     starts, stops = Row(f"start, {location}", [], []), Row(f"stop, {location}", [], [])
     for _ in range(rounds):
@@ -139,7 +138,7 @@ def _life(rounds: int, *, own_process: bool) -> list[Row]:
             copies: list[Snapshot] = []
             snapshots.add(lambda: copies.append(broker.snapshot()))  # noqa: B023 - called at once
             copies.pop().remove()
-            # The same snapshot each time, so that the data does not grow.
+            # The same each time, so that the data does not grow.
             restores.add(partial(broker.restore, prepared))
     return [starts, stops, resets, snapshots, restores]
 
@@ -153,7 +152,6 @@ def _import_ms() -> tuple[float, float]:
 
 
 def _cost_of(work: Callable[[], None]) -> str:
-    """Return duration and CPU of work, including ended child processes."""
     before, cpu_before = time.perf_counter(), os.times()
     work()
     took_s, cpu = time.perf_counter() - before, os.times()

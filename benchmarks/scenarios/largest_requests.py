@@ -86,7 +86,6 @@ class SecondClient:
 
     @property
     def longest_ms(self) -> float:
-        """Return its longest wait, after its end."""
         return 1000 * self._longest_s
 
 
@@ -102,7 +101,6 @@ def elements_of(element: Any, variation: str, count: int) -> list[Any]:
 
 
 def cost_of(port: int, process_id: int, name: str, frame: bytes) -> Cost:
-    """Send a request, and measure its effects."""
     before = _memory_mib(process_id, "VmRSS")
     Path(f"/proc/{process_id}/clear_refs").write_text("5")  # reset the peak
     with SecondClient(port) as second:
@@ -120,7 +118,6 @@ def cost_of(port: int, process_id: int, name: str, frame: bytes) -> Cost:
 
 
 def crowd(port: int, process_id: int, name: str, frame: bytes) -> Cost:
-    """Send a request from many clients at a time, several times, and measure the effects."""
     before = _memory_mib(process_id, "VmRSS")
     Path(f"/proc/{process_id}/clear_refs").write_text("5")
     clients = [BlockingClient((HOST, port), timeout_s=_PATIENCE_S) for _ in range(_CROWD)]
@@ -143,7 +140,6 @@ def crowd(port: int, process_id: int, name: str, frame: bytes) -> Cost:
 
 
 def crowds(port: int) -> Iterator[tuple[str, bytes]]:
-    """Yield requests that are expensive when many clients send them."""
     records = [(None, b"x" * 90, ())] * 2_000
     batch = bytes(build_batch(records, timestamp_ms=_MOMENT_MS, codec=Codec.ZSTD))
     with contextlib.closing(BlockingClient((HOST, port))) as client:
@@ -181,7 +177,6 @@ def table(costs: list[Cost]) -> str:
 
 
 def measure(kind: str, count: int, only: str) -> list[Cost]:
-    """Send all requests to a new broker, one after the other."""
     costs: list[Cost] = []
     with tempfile.TemporaryDirectory(prefix="wirebroker-largest-") as folder:
         settings = {

@@ -35,7 +35,6 @@ class _Broker:
         self.client: BlockingClient | None = None
 
     def start(self, topic_count: int) -> float:
-        """Start it; return the seconds until Metadata lists all topics."""
         port_file = self._directory / "port"
         port_file.unlink(missing_ok=True)
         before = time.perf_counter()
@@ -52,7 +51,6 @@ class _Broker:
         return time.perf_counter() - before
 
     def stop(self, sent: signal.Signals) -> float:
-        """Stop it; return the seconds until it has ended."""
         assert self._process is not None
         assert self.client is not None
         self.client.close()
@@ -62,7 +60,6 @@ class _Broker:
         return time.perf_counter() - before
 
     def size(self) -> str:
-        """Return its memory, open files and CPU time as text."""
         assert self._process is not None
         number = self._process.pid
         memory, cpu_s = resident_mb(number), cpu_seconds(number)
@@ -102,7 +99,6 @@ def main() -> None:
 
 
 def _produce(broker: _Broker, topics: list[str]) -> float:
-    """Append batches of an idempotent producer to each partition."""
     assert broker.client is not None
     before = time.perf_counter()
     for _ in range(_ROUNDS):

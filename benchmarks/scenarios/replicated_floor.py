@@ -178,7 +178,6 @@ def _kernel_seconds(process_id: int) -> float:
 
 
 def _answer(selector: selectors.BaseSelector, request: bytes) -> int:
-    """Send another request for each acknowledged one; return their number."""
     ready = selector.select()
     for key, _ in ready:
         leader = key.fileobj

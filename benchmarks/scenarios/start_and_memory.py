@@ -79,7 +79,6 @@ def _measure_all(checkout: Path | None, pairs: int) -> dict[str, list[Figures]]:
 
 
 def measure_rounds(brokers: Mapping[str, Broker], count: int) -> dict[str, list[Figures]]:
-    """Start each broker `count` times, in turn; return the figures."""
     rounds: dict[str, list[Figures]] = {name: [] for name in brokers}
     for broker in brokers.values():
         broker.start()  # formats the directory, and loads the files into the page cache

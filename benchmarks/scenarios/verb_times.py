@@ -53,7 +53,6 @@ def main() -> None:
 
 
 def commands_for(bootstrap: str, has_kafka: bool) -> dict[str, list[str]]:
-    """Return the commands for a broker's address, by name."""
     wirebroker = [sys.executable, "-m", "wirebroker"]
     address_options = ["-b", bootstrap]
     commands = {
@@ -77,7 +76,6 @@ def commands_for(bootstrap: str, has_kafka: bool) -> dict[str, list[str]]:
 
 
 def measured(commands: dict[str, list[str]], runs: int) -> dict[str, list[tuple[float, float]]]:
-    """Return CPU and elapsed ms of each run; commands take turns."""
     times: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
     for _ in range(runs):
         for name, command in commands.items():

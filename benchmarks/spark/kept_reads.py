@@ -38,7 +38,6 @@ class StoredReads:
         self._add(kind="filled", case=read_case.case)
 
     def forget(self, read_case: ReadCase) -> None:
-        """Note that a topic is about to be deleted."""
         self._add(kind="emptied", case=read_case.case)
 
     def add(self, read_case: ReadCase, before: Read, after: Read, worker_mb: float) -> None:

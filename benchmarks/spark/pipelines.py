@@ -141,7 +141,7 @@ def _archive(
     from wirebroker.pipelines.archive.archive import archive, compare
 
     wirebroker = _started(stack, Checkout(folder / "ours", options.ours))
-    print("| archive of | MB/s of log | records/s | CPU a record | worker | Parquet / log |")
+    print("| archive of | MB/s of log | records/s | CPU per record | worker | Parquet / log |")
     print("|---|---|---|---|---|---|", flush=True)
     for size in options.sizes:
         record_bytes, full_count = SIZES[size]
@@ -214,8 +214,6 @@ def _windows(
 
 
 class Source(threading.Thread):
-    """A producer of A_SECOND records a second, with current timestamps."""
-
     def __init__(self, bootstrap: str) -> None:
         super().__init__(daemon=True)
         self.stop = threading.Event()

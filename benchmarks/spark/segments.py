@@ -69,12 +69,12 @@ CODECS = ("none", "lz4", "zstd", "gzip", "snappy")
 COLUMNS = "key,value,topic,partition,offset,timestamp,timestampType"
 CONNECTOR, SEGMENTS = "connector", "segments"
 WARM_RECORDS = 1_000_000
-# Assumed speeds of first steps, below a busy machine's.
+# Assumed for first steps, below a busy machine's.
 FILL_MB_S, PAIR_MB_S = 10, 25
 
 
 def main() -> int:
-    """Run the command line; return 1 if measurements are missing."""
+    """Return 1 if measurements are missing."""
     options = _arguments()
     use_checkout(options.ours)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # stops brokers and Spark as well
@@ -177,7 +177,6 @@ class Reading:
             session.stop(self._spark)
 
     def measure(self, read_case: ReadCase, pairs: int) -> bool:
-        """Measure missing pairs of a case; return whether it is complete."""
         if not self._has_topic(read_case):
             return False
         kind = f"pair of {read_case.case}"
@@ -199,7 +198,6 @@ class Reading:
         return True
 
     def _has_topic(self, read_case: ReadCase) -> bool:
-        """Fill a topic if needed; return whether it is complete."""
         if self._stored_reads.is_filled(read_case):
             return True
         if not self._pace.allows(f"fill {read_case.size}", read_case.size_mb / FILL_MB_S):
@@ -243,7 +241,6 @@ class Reading:
         )
 
     def _set_pages(self, read_case: ReadCase) -> None:
-        """Load a topic into memory, or drop it."""
         if self._is_cold:
             os.sync()  # dirty pages cannot be dropped
         files = ReadOnlyFiles()
@@ -272,7 +269,6 @@ class Reading:
 
 
 def _table(stored_reads: StoredReads, start: ReadCase, wishes: list[ReadCase]) -> list[str]:
-    """Return the table's lines for complete cases."""
     none = stored_reads.pairs_of(start)
     lines = []
     for kind, runs in ((CONNECTOR, none.before), (SEGMENTS, none.after)):

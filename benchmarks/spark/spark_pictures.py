@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 
 def ratios(path: Path, rows: Sequence[ReadPairs]) -> None:
-    """Draw the ratios of rate and CPU of the second kind of read."""
     pyplot = _pyplot()
     figure, axes = pyplot.subplots(figsize=(7, 1 + 0.4 * len(rows)), layout="constrained")
     names = [f"{row.size}, {row.codec}" for row in rows][::-1]
@@ -33,7 +32,6 @@ def ratios(path: Path, rows: Sequence[ReadPairs]) -> None:
 
 
 def latencies(path: Path, delays: Sequence[float]) -> None:
-    """Draw the seconds between windows' ends and their records, and their medians."""
     pyplot = _pyplot()
     figure, axes = pyplot.subplots(figsize=(7, 2.5), layout="constrained")
     axes.plot(range(len(delays)), delays, linewidth=0.8)

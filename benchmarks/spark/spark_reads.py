@@ -1,4 +1,4 @@
-"""Common parts of benchmarks with Spark: filled topics, processes, their CPU and memory."""
+"""Common parts of benchmarks with Spark."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tests.support.brokers.brokers import Broker
 
 PARTITIONS = 4
-# Record bytes and number of records, by name in the table.
+# Record bytes and number of records.
 SIZES = {"100 B": (100, 20_000_000), "1 KiB": (1024, 2_000_000)}
 
 
@@ -46,7 +46,6 @@ class ReadCase(NamedTuple):
 
     @property
     def size_mb(self) -> float:
-        """The size of all values."""
         return self.records * self.record_bytes / 1e6
 
 
@@ -63,12 +62,7 @@ class Read(NamedTuple):
 
 
 class ReadPairs(NamedTuple):
-    """Reads of a topic in two ways, in turns.
-
-    Attributes:
-        worker_mb: The largest worker memory.
-        loads: The machine's load after each pair.
-    """
+    """Reads of a topic in two ways, in turns, with the largest worker memory and the loads."""
 
     size: str
     codec: str
@@ -80,17 +74,14 @@ class ReadPairs(NamedTuple):
 
     @property
     def load(self) -> float:
-        """The median load."""
         return statistics.median(self.loads)
 
     @property
     def rate_ratio(self) -> float:
-        """How many times faster the second way is, by medians."""
         return median_of(self.before, "seconds") / median_of(self.after, "seconds")
 
     @property
     def cpu_ratio(self) -> float:
-        """How many times less CPU it uses."""
         return median_of(self.before, "all_cpu_s") / median_of(self.after, "all_cpu_s")
 
 
@@ -120,7 +111,6 @@ def use_checkout(checkout: Path | None) -> None:
 def in_turns(
     first: str, second: str, pairs: int, read: Callable[[str], Read]
 ) -> tuple[list[Read], list[Read]]:
-    """Read in both ways, pair by pair, in alternating order; return the results."""
     runs: dict[str, list[Read]] = {first: [], second: []}
     for number in range(pairs + 1):
         for kind in sorted(runs, reverse=bool(number % 2)):
@@ -191,7 +181,6 @@ def tree(process_id: int) -> Iterator[int]:
 
 
 def cpu_of_tree(process_id: int) -> float:
-    """Return the CPU time of a process and its descendants, ended ones included."""
     return sum(
         cpu_seconds(descendant) + _of_ended_children(descendant) for descendant in tree(process_id)
     )

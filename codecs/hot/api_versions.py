@@ -10,8 +10,8 @@
               (v3) tag 3: bool zk_migration_ready
 
 Version 3 is the first flexible one. A request of an unknown version gets a response of version 0
-with UNSUPPORTED_VERSION and the known keys (KIP-511). Up to version 3 the response omits supported
-features with minimum level 0, which older Java clients refuse (KAFKA-17011).
+with UNSUPPORTED_VERSION and the known keys. Up to version 3 the response omits supported features
+with minimum level 0, which older Java clients refuse (KAFKA-17011).
 
 Source: KIP-35, KIP-511, KIP-584, KIP-1242.
 """
@@ -51,7 +51,7 @@ class ApiVersionsRequest(NamedTuple):
 
     client_software_name: str = ""
     client_software_version: str = ""
-    # Expected by the client; the defaults if it names none.
+    # The defaults if the client names none.
     cluster_id: str | None = None
     node_id: int = ANY_NODE
 
@@ -60,7 +60,7 @@ def parse_api_versions(frame: memoryview, position: int, version: int) -> ApiVer
     """Parse a request's body.
 
     Raises:
-        MalformedFrameError: The bytes are malformed.
+        MalformedFrameError.
     """
     request = ApiVersionsRequest()
     if version >= FIRST_FLEXIBLE:
@@ -97,7 +97,7 @@ def encode_api_versions(
 
     `version` is 0 if the request's is unknown. `api_keys` has (key, lowest version, highest
     version), `supported_features` (name, lowest level, highest level), `finalized_features` (name,
-    level). `zk_migration_ready` is never set here.
+    level).
     """
     flexible = version >= FIRST_FLEXIBLE
     pieces = [_INT16.pack(error_code)]

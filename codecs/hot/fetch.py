@@ -13,8 +13,7 @@
 
 Version 12 is the first flexible one. The functions are long and flat for speed, as in produce.py.
 
-Source: KIP-227, KIP-320, KIP-392, KIP-516, KIP-595, KIP-853, KIP-903, KIP-1166; versions in class
-FetchRequest.
+Source: KIP-227, KIP-320, KIP-392, KIP-516, KIP-595, KIP-853, KIP-903, KIP-1166; class FetchRequest.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ class FetchPartition(NamedTuple):
 
 
 class FetchTopic(NamedTuple):
-    """A topic; named up to version 12, from 13 with its id and an empty name."""
+    """A topic; from version 13 with its id and an empty name."""
 
     name: str
     topic_id: bytes
@@ -103,7 +102,7 @@ def parse_fetch(frame: memoryview, position: int, version: int) -> FetchRequest:
     """Parse a request's body; the result does not refer to the frame.
 
     Raises:
-        MalformedFrameError: The bytes are malformed.
+        MalformedFrameError.
     """
     try:
         if version >= FIRST_FLEXIBLE:

@@ -1,4 +1,4 @@
-"""Hand-written encoder of the Fetch response (key 1), versions 4 to 18: bytes and file slices.
+"""Hand-written encoder of the Fetch response (key 1), versions 4 to 18.
 
     response  int32 throttle_time_ms, (v7) int16 error_code, (v7) int32 session_id,
               [topic: string name or (v13) uuid topic_id,
@@ -11,7 +11,7 @@
                        (v12) tag 2: int64 end_offset, int32 epoch    snapshot_id]],
               (v16) tag 0: node endpoints, as in Produce
 
-Source: KIP-98, KIP-227, KIP-392, KIP-516, KIP-595, KIP-951; versions in class FetchResponse.
+Source: KIP-98, KIP-227, KIP-392, KIP-516, KIP-595, KIP-951; class FetchResponse.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _OFFSET_AND_EPOCH: Final = Struct(">qi")
 
 
 class RecordsSlice(Protocol):
-    """Records on disk: a range of a segment file."""
+    """A range of a segment file."""
 
     @property
     def length(self) -> int:
@@ -108,12 +108,9 @@ def encode_fetch(
     throttle_time_ms: int = 0,
     node_endpoints: Sequence[NodeEndpoint] = (),
 ) -> list[Any]:
-    """Encode a response's body in pieces.
+    """Encode a response's body in pieces: bytes, and the results' `records`, uncopied.
 
     `node_endpoints` (from version 16) are those of the leaders in the results.
-
-    Returns:
-        Bytes, and between them the results' `records`, uncopied.
     """
     pieces: list[Any] = []
     flexible = version >= FIRST_FLEXIBLE

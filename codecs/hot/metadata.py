@@ -16,9 +16,9 @@
               (v8 to v10) int32 cluster_authorized_operations, (v13) int16 error_code
 
 Version 9 is the first flexible one. All topics are requested with an empty list in version 0, and
-with null later. Callers can cache the result of `encode_topic`.
+with null later.
 
-Source: KIP-4, KIP-430, KIP-516; versions in classes MetadataRequest and MetadataResponse.
+Source: KIP-4, KIP-430, KIP-516; classes MetadataRequest and MetadataResponse.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _SINGLE_V9: Final = Struct(">hiiiBiBiBx")
 class MetadataRequest(NamedTuple):
     """A parsed request."""
 
-    # (topic id, name) of each requested topic; None: all topics.
+    # (topic id, name) of each; None: all topics.
     topics: list[tuple[bytes, str | None]] | None
     allow_auto_topic_creation: bool = True
     include_cluster_authorized_operations: bool = False
@@ -102,7 +102,7 @@ def parse_metadata(frame: memoryview, position: int, version: int) -> MetadataRe
     """Parse a request's body.
 
     Raises:
-        MalformedFrameError: The bytes are malformed.
+        MalformedFrameError.
     """
     flexible = version >= FIRST_FLEXIBLE
     try:
@@ -123,8 +123,7 @@ def parse_metadata(frame: memoryview, position: int, version: int) -> MetadataRe
         raise MalformedFrameError("the Metadata request ends beyond its frame") from None
     if flexible:
         skip_tagged_fields(frame, position)
-    # Ignore bytes after the request, as Kafka does: librdkafka 2.16 sends three
-    # (docs/compatibility.md).
+    # Ignore bytes after the request, as Kafka does: librdkafka 2.16 sends three.
     return MetadataRequest(topics, *flags)
 
 
@@ -162,7 +161,7 @@ def _parse_topics(
 
 
 def encode_topic(version: int, topic: TopicView) -> bytes:
-    """Encode a topic of a response."""
+    """Encode a topic of a response, which callers may cache."""
     flexible = version >= FIRST_FLEXIBLE
     pieces = [_INT16.pack(topic.error_code)]
     if version >= FIRST_NULLABLE_NAME:

@@ -4,10 +4,10 @@
               [topic: string name or (v13) uuid topic_id,
                       [partition: int32 index, nullable bytes records]]
 
-Version 9 is the first flexible one. The functions are long and flat because they run for each
-request; one call per field would double their time.
+Version 9 is the first flexible one. The functions are long and flat, because a call per field would
+double their time.
 
-Source: KIP-98, KIP-516; versions in class ProduceRequest.
+Source: KIP-98, KIP-516; class ProduceRequest.
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ from wirebroker.codecs.primitives import (
 
 FIRST_FLEXIBLE: Final = 9
 FIRST_TOPIC_ID: Final = 13
-# Limit on topics and partitions: parsing this many blocks the event loop for 20 ms. Clients name
-# less than a tenth.
+# Limit on topics and partitions: parsing this many takes 20 ms. Clients name less than a tenth.
 MAX_PARTITIONS: Final = 20_000
 
 _ACKS_AND_TIMEOUT: Final = Struct(">hi")
@@ -40,13 +39,13 @@ _INT32: Final = Struct(">i")
 _INDEX_AND_LENGTH: Final = Struct(">ii")
 
 
-# A partition's index and its records, a view into the frame; None if the client sent null. Plain
-# tuples, because there are so many.
+# Index and records, a view into the frame; None if the client sent null. A tuple, because there are
+# so many.
 ProducePartition: TypeAlias = tuple[int, memoryview | None]
 
 
 class ProduceTopic:
-    """A topic; named up to version 12, from 13 with its id and an empty name."""
+    """A topic; from version 13 with its id and an empty name."""
 
     __slots__ = ("name", "partitions", "topic_id")
 
@@ -74,7 +73,7 @@ def parse_produce(frame: memoryview, position: int, version: int) -> ProduceRequ
     """Parse a request's body; the result's records are views into the frame.
 
     Raises:
-        MalformedFrameError: The bytes are malformed.
+        MalformedFrameError.
     """
     assert version >= 3, "refused before it is parsed"
     try:

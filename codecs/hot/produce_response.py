@@ -9,7 +9,7 @@
               int32 throttle_time_ms,
               (v10) tag 0: [int32 node_id, string host, int32 port, nullable string rack]
 
-Source: KIP-467, KIP-516, KIP-951; versions in class ProduceResponse.
+Source: KIP-467, KIP-516, KIP-951; class ProduceResponse.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _INT32: Final = Struct(">i")
 _LEADER: Final = Struct(">ii")
 _RESULT_V3: Final = Struct(">ihqq")
 _RESULT_V5: Final = Struct(">ihqqq")
-# No record errors and no message, as in almost every response.
+# Without record errors and message, as in almost every response.
 _PLAIN_V8: Final = Struct(">ihqqqih")
 _PLAIN_V9: Final = Struct(">ihqqqBxx")
 
@@ -91,7 +91,7 @@ def encode_produce(
 ) -> bytes:
     """Encode a response's body.
 
-    `node_endpoints` are the endpoints of the leaders in the results, from version 10.
+    `node_endpoints` (from version 10) are those of the leaders in the results.
     """
     if version < FIRST_FLEXIBLE:
         return _encode_classic(version, topics, throttle_time_ms)
@@ -144,7 +144,7 @@ def _encode_fault(version: int, result: PartitionResult) -> bytes:
         pieces += (_INT32.pack(batch_index), compact_nullable_string(message), b"\x00")
     pieces.append(compact_nullable_string(result.error_message))
     if result.current_leader is not None and version >= 10:
-        # One tagged field: tag 0 of 9 bytes, two int32 and no nested tags.
+        # Tag 0 of 9 bytes: two int32 and no nested tags.
         pieces += (b"\x01\x00\x09", _LEADER.pack(*result.current_leader), b"\x00")
     else:
         pieces.append(b"\x00")
@@ -152,7 +152,7 @@ def _encode_fault(version: int, result: PartitionResult) -> bytes:
 
 
 def encode_node_endpoints(node_endpoints: Sequence[NodeEndpoint]) -> bytes:
-    """Encode a response's tagged fields with the endpoints as the only one, tag 0."""
+    """Encode a response's tagged fields: the endpoints, tag 0."""
     pieces = [uvarint(len(node_endpoints) + 1)]
     for node_id, host, port, rack in node_endpoints:
         pieces += (

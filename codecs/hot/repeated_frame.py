@@ -6,8 +6,6 @@
 The request has one topic, with partitions in any number and order. Count and length are int32s; in
 flexible versions they are varints, increased by one, and each partition, the topic and the request
 end with a byte for no tagged fields. The response differs from the previous one only in numbers.
-
-Builds with the C extension use _hot.c for `match`, for which this code is the reference.
 """
 
 from __future__ import annotations
@@ -122,7 +120,7 @@ def match(  # noqa: C901, PLR0911, PLR0912 - flat for speed: it runs for each re
 
 @lru_cache(_MOST_LAYOUTS)
 def _start(same_bytes: int, is_flexible: bool) -> Struct:
-    """Return the layout of a frame down to its first partition's index and length."""
+    """Return the layout down to the first partition's index and length."""
     return Struct(f">{HEAD_BYTES}si{same_bytes}s{'BiB' if is_flexible else 'iii'}")
 
 
@@ -130,13 +128,9 @@ class AnswerKind:
     """A template of responses that differ only in some numbers.
 
     Attributes:
-        fill: Makes a response from `before`, the correlation id, `between`; for each partition its
-            index, base offset, log append time (-1: the records' own), log start offset and `tail`;
-            and `behind`.
-        before: The response's size.
-        between: The bytes between the correlation id and the partitions.
-        tail: The bytes after each partition's numbers.
-        behind: The bytes after the partitions.
+        fill: Makes a response from `before` (its size), the correlation id, `between`; for each
+            partition its index, base offset, log append time (-1: the records' own), log start
+            offset and `tail`; and `behind`.
     """
 
     __slots__ = ("_layout", "before", "behind", "between", "tail")

@@ -1,6 +1,4 @@
-"""Record batches of magic 2, the unit of the log and of the protocol.
-
-Magic 0 and 1 have the length and the magic at the same positions, and are refused.
+"""Record batches of magic 2; magic 0 and 1 are refused.
 
 Source: KIP-98; class DefaultRecordBatch.
 """
@@ -44,7 +42,7 @@ if TYPE_CHECKING:
 
     from wirebroker.codecs.primitives import Buffer
 
-# Key, value and headers of a record whose offset and timestamp follow from its batch.
+# Key, value and headers; offset and timestamp follow from the batch.
 BareRecord: TypeAlias = "tuple[bytes | None, bytes | None, Headers]"
 
 NO_TIMESTAMP: Final = -1
@@ -80,7 +78,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Size of the whole batch in bytes."""
+        """Size of the whole batch."""
         return self.length + OVERHEAD_BYTES
 
     @property
@@ -112,7 +110,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def last_sequence(self) -> int:
-        """Sequence number of the last record, which wraps after 2**31 - 1; -1 if there is none."""
+        """Sequence number of the last record, which wraps after 2**31 - 1; -1: none."""
         if self.base_sequence == NO_SEQUENCE:
             return NO_SEQUENCE
         return (self.base_sequence + self.last_offset_delta) & 0x7FFFFFFF
@@ -122,12 +120,12 @@ def read_batch_header(view: Buffer, position: int = 0) -> BatchHeader:
     """Read the header at a position; the view may end before the records do.
 
     Raises:
-        KafkaError: CORRUPT_MESSAGE if fewer than 61 bytes are left, the length is too small or
-            the magic is unknown; UNSUPPORTED_FOR_MESSAGE_FORMAT for magic 0 and 1.
+        KafkaError: CORRUPT_MESSAGE if the header is cut off, the length too small or the magic
+            unknown; UNSUPPORTED_FOR_MESSAGE_FORMAT for magic 0 and 1.
     """
     try:
         fields = HEADER.unpack_from(view, position)
-        # Inlines BatchHeader._make for speed.
+        # Faster than BatchHeader._make.
         header = tuple.__new__(BatchHeader, fields)  # pyright: ignore[reportUnknownMemberType]
     except struct_error:
         raise _explain_header(view, position) from None
@@ -235,10 +233,9 @@ def build_batch(
 ) -> bytearray:
     """Build a batch, with its CRC, as Java's builder does.
 
-    A Record keeps its timestamp and its offset, which must rise; (key, value, headers) gets
-    `timestamp_ms` and the next offset. `base_offset` is the first record's, unless compaction
-    removed it. `level` is None for Kafka's default. `log_append_time_ms`, if given, is the
-    timestamp of all records.
+    A Record keeps its timestamp and its offset, which must rise; a BareRecord gets `timestamp_ms`
+    and the next offset. `base_offset` is the first record's, unless compaction removed it. `level`
+    is None for Kafka's default. `log_append_time_ms` becomes the timestamp of all records.
     """
     payload, record_span = _encode_records(records, base_offset, timestamp_ms)
     if codec is not Codec.NONE:
@@ -307,7 +304,7 @@ def _encode_records(
 
 
 def write_crc(buffer: bytearray | memoryview, position: int) -> None:
-    """Compute and store the CRC of the batch at a position."""
+    """Store the CRC of the batch at a position."""
     (length,) = LENGTH.unpack_from(buffer, position + LENGTH_AT)
     size = length + OVERHEAD_BYTES
     with memoryview(buffer) as view:

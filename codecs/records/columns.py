@@ -6,13 +6,13 @@ Numbers have the machine's byte order. A column of bytes is
     data      the fields, concatenated
     validity  a bit a row, the lowest first; 0: null
 
-Headers are the bounds of each row's pairs (`ends`), and two columns of bytes, keys and values. A
-row without headers is null, as in Spark's connector.
+Headers are the bounds of each row's pairs (`ends`), and two columns of bytes. A row without headers
+is null, as in Spark's connector.
 
-Builds with the C extension use _record_columns.h, for which this code is the reference. It reuses a
-returned bytearray once nothing else refers to it: keep it, or a view of it, while you read.
+The C version reuses a returned bytearray once nothing else refers to it: keep it, or a view of it,
+while you read.
 
-Source: Apache Arrow's columnar format; records are validated as in record.py.
+Source: Apache Arrow's columnar format.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ TakenColumns: TypeAlias = (
 
 
 class BytesColumn(NamedTuple):
-    """A column of bytes, see the module."""
+    """A column of bytes."""
 
     ends: Column
     data: Column
@@ -58,7 +58,7 @@ class BytesColumn(NamedTuple):
 
 
 class HeadersColumn(NamedTuple):
-    """The headers of each row, see the module."""
+    """The headers of each row."""
 
     ends: Column
     validity: Column
@@ -68,16 +68,12 @@ class HeadersColumn(NamedTuple):
 
 
 class ColumnBuffers(NamedTuple):
-    """The result of `RecordColumns.take` with names.
+    """The result of `RecordColumns.take` with names; None: not requested.
 
     Attributes:
-        row_count: Rows of each column.
         offsets: int64.
         timestamps: int64, milliseconds since 1970; -1: none.
         sequences: int32; -1: none.
-        keys: None if not requested, like the next two.
-        values: See keys.
-        headers: See keys.
     """
 
     row_count: int
@@ -195,10 +191,9 @@ class RecordColumns:
         first_offset: int,
         end_offset: int,
     ) -> int:
-        """Add a batch's records from `first_offset` up to, not including, `end_offset`.
+        """Add a batch's uncompressed records from `first_offset` to below `end_offset`.
 
-        `records` are uncompressed. Other arguments come from the batch's header; `append_time` is
-        None unless the broker set the timestamps.
+        `append_time` is None unless the broker set the timestamps.
 
         Returns:
             Number of added rows; -1 if the records are malformed.

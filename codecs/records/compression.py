@@ -1,16 +1,9 @@
-"""Compression of record batches; no other module imports the compression libraries.
-
-    GZIP     one or more gzip members
-    SNAPPY   raw snappy, or xerial's stream, which Java's clients write: 0x82 "SNAPPY" 0x00,
-             int32 version, int32 lowest compatible version, then blocks of
-             (int32 length, raw snappy of at most 32 KiB)
-    LZ4      one frame; Java's have independent 64 KiB blocks, no checksum, no content size
-    ZSTD     one or more frames; Java's stream carries no content size
+"""Compression of record batches (formats: codecs/README.md).
 
 `unpack` returns pieces of about 100 KiB (a block of snappy is one piece) and holds only one piece
 and the codec's window, whatever size the input declares. Data that Java's consumers cannot read
-(linked LZ4 blocks) is refused. Most brokers need at most one library, so each is imported at first
-use. All release the GIL.
+(linked LZ4 blocks) is refused. Libraries are imported at first use, because most brokers need at
+most one, and release the GIL.
 
 Source: Kafka's package common.compress; the formats' own specifications.
 """
@@ -49,43 +42,38 @@ class Codec(IntEnum):
     ZSTD = 4
 
 
-# Kafka's default levels (compression.gzip.level and its siblings).
+# Kafka's default levels.
 GZIP_DEFAULT_LEVEL: Final = -1
 LZ4_DEFAULT_LEVEL: Final = 9
 ZSTD_DEFAULT_LEVEL: Final = 3
 
-# Limit on the decompressed records of a batch, over a hundred times the default of
-# max.message.bytes. Kafka has none (docs/compatibility.md); a batch that exceeds it is an attack or
-# a mistake.
+# Kafka has no limit (docs/compatibility.md). This is over a hundred times max.message.bytes.
 MAX_DECOMPRESSED_BYTES: Final = 128 << 20
 
-# Lower limit for data that cannot be returned in pieces (a block of snappy) or needs a large window
-# (zstd).
+# Limit on data that cannot be returned in pieces: a block of snappy, or a large window (zstd).
 MAX_HELD_BYTES: Final = 48 << 20
 
-# Producers write one frame. Concatenated frames are legal, but time grows with the square of their
-# number.
+# Producers write one frame. The time grows with the square of the number of frames.
 _MAX_FRAMES: Final = 16
 
-# Limit on snappy and zstd blocks, which take a microsecond each and usually have at least 32 KiB.
+# Of snappy and zstd: a block takes a microsecond and usually has at least 32 KiB.
 _MAX_BLOCKS: Final = 8192
 
-# Output size per call, so that a small input never reserves `max_bytes`.
+# Output per call, so that a small input never reserves `max_bytes`.
 _CHUNK_BYTES: Final = 1 << 17
-# Input size per call: libraries copy the input that they have not consumed.
+# Input per call: libraries copy the unconsumed input.
 _INPUT_BYTES: Final = 1 << 16
 
 _GZIP_WINDOW_BITS: Final = 31
-# Level 22 uses at most 128 MiB, which is also the default limit of zstd's tools.
+# Level 22 uses at most 128 MiB, also the default limit of zstd's tools.
 _ZSTD_MAX_WINDOW_BYTES: Final = MAX_DECOMPRESSED_BYTES
-# Windows up to this size are harmless; level 19 has 8 MiB.
+# Windows up to this size are harmless; level 19 uses 8 MiB.
 _ZSTD_WINDOW_BYTES: Final = 1 << 25
-# Larger inputs are compressed with the tables for this size: 35 MiB instead of 800 at level 22. Up
-# to level 8 it makes no difference.
+# Larger inputs are compressed with the tables for this size: 35 MiB instead of 800 at level 22.
 _ZSTD_PACKED_BYTES: Final = 1 << 21
 _ZSTD_LONGEST_HEADER_BYTES: Final = 18
 _ZSTD_SKIPPABLE_MAGIC: Final = 0x184D2A50
-# The fifth byte of a frame has the flag for independent blocks.
+# The flag for independent blocks is in the fifth byte.
 _LZ4_FLAGS_POSITION: Final = 4
 _LZ4_INDEPENDENT_FLAG: Final = 0x20
 
@@ -113,7 +101,7 @@ class Packer(Protocol):
 def packer(codec: Codec, level: int | None = None, *, size: int = -1) -> Packer:
     """Return a compressor for the records of one batch.
 
-    `level` is as in Kafka's config of that codec; `size` is the input's size, -1 if unknown.
+    `level` is as in Kafka's config of that codec; `size` is the input's, -1 if unknown.
     """
     match codec:
         case Codec.NONE:
@@ -137,7 +125,7 @@ def packer(codec: Codec, level: int | None = None, *, size: int = -1) -> Packer:
 
 
 def compress(codec: Codec, data: Buffer, level: int | None = None) -> bytes:
-    """Compress a batch's records; arguments as in `packer`."""
+    """Compress a batch's records; see `packer`."""
     if codec is Codec.NONE:
         return bytes(data)
     made = packer(codec, level, size=len(data))
@@ -145,11 +133,7 @@ def compress(codec: Codec, data: Buffer, level: int | None = None) -> bytes:
 
 
 def decompress(codec: Codec, data: Buffer, *, max_bytes: int = MAX_DECOMPRESSED_BYTES) -> bytes:
-    """Decompress a batch's records in one piece.
-
-    Raises:
-        KafkaError: As `unpack`.
-    """
+    """Decompress a batch's records in one piece; see `unpack`."""
     return b"".join(unpack(codec, data, max_bytes=max_bytes))
 
 
@@ -160,8 +144,8 @@ def unpack(
 
     Raises:
         TooLargeError: They exceed `max_bytes`.
-        KafkaError: CORRUPT_MESSAGE: the data is not in the codec's format; INVALID_RECORD: bytes
-            follow that Java would not read. Earlier pieces have been yielded by then.
+        KafkaError: CORRUPT_MESSAGE: the format is wrong; INVALID_RECORD: bytes follow that Java
+            would not read. Earlier pieces have been yielded by then.
     """
     match codec:
         case Codec.NONE:
@@ -297,7 +281,7 @@ def _unpack_snappy(data: Buffer, max_bytes: int) -> Iterator[Buffer]:
         block_count += 1
         if block_count > _MAX_BLOCKS:
             raise _corrupt(Codec.SNAPPY, "too many blocks")
-        # Concatenated streams repeat the header in place of a block.
+        # Concatenated streams repeat the header.
         if _is_xerial(view, position):
             position += _XERIAL_HEADER_BYTES
             if position > len(view):
@@ -344,8 +328,7 @@ class _Lz4Packer:
 
     def __init__(self, level: int | None) -> None:
         frame = _lz4_frame()
-        # Java uses its fast compressor at the default level, and its slow one at all others; the
-        # library uses slow ones from 3 up.
+        # Java uses its fast compressor only at the default level; the library does below 3.
         if level is None or level == LZ4_DEFAULT_LEVEL:
             chosen = 0
         else:
@@ -396,7 +379,7 @@ def _unpack_lz4(data: Buffer) -> Iterator[Buffer]:
 
 # -- zstd ----------------------------------------------------------------------------------
 
-# Decompressors that have finished a batch, for the next one on any thread. Each keeps its window.
+# Idle decompressors, for any thread; each keeps its window.
 _kept_decompressors: Final[list[ZstdDecompressor]] = []
 _MOST_KEPT: Final = 2
 # The window of level 3, the default.
@@ -428,7 +411,7 @@ def _unpack_zstd(data: Buffer, max_bytes: int) -> Iterator[Buffer]:
 
 
 def _zstd_decompressor() -> ZstdDecompressor:
-    """Return an unused decompressor: a new one costs 11 us for its tables of 160 KiB."""
+    """Return an idle decompressor: a new one costs 11 us."""
     try:
         return _kept_decompressors.pop()
     except IndexError:  # another thread may have taken the last one
@@ -441,7 +424,8 @@ def _check_zstd_frames(view: memoryview) -> int:
     """Check that all frames are complete; return the largest window.
 
     Raises:
-        KafkaError: CORRUPT_MESSAGE; ZstdError: a frame's header is malformed.
+        KafkaError: CORRUPT_MESSAGE.
+        ZstdError: A frame's header is malformed.
     """
     import zstandard  # noqa: PLC0415 - at first use
 

@@ -1,9 +1,8 @@
-"""Control records, which brokers and controllers write into a log between data records.
+"""Control records, which brokers and controllers write between data records.
 
     key := int16 version (0), int16 type
 
-Values of the KRaft types are flexible messages whose first field is their version; the end of a
-transaction has the older fixed format.
+Values of the KRaft types are flexible messages; ABORT and COMMIT have the older fixed format.
 
     ABORT, COMMIT    int16 version, int32 coordinator_epoch
     LEADER_CHANGE    int16 version, int32 leader_id, [voters], [granting voters], tags
@@ -67,7 +66,7 @@ class ControlType(IntEnum):
 
 
 class EndTransactionMarker(NamedTuple):
-    """The end of a producer's transaction in this partition."""
+    """The end of a transaction in this partition."""
 
     is_commit: bool
     coordinator_epoch: int
@@ -141,7 +140,7 @@ ControlRecord: TypeAlias = (
 
 
 def encode_control_record(record: ControlRecord) -> tuple[bytes, bytes]:
-    """Return the key and the value of a control record."""
+    """Return key and value."""
     match record:
         case EndTransactionMarker(is_commit, coordinator_epoch):
             kind = ControlType.COMMIT if is_commit else ControlType.ABORT
@@ -205,7 +204,7 @@ def control_type(key: Buffer | None) -> ControlType | None:
     """Decode a control record's key; None for an unknown type, which callers skip.
 
     Raises:
-        KafkaError: INVALID_RECORD: it is not such a key.
+        KafkaError: INVALID_RECORD.
     """
     if key is None or len(key) < _KEY.size:
         raise KafkaError(ErrorCode.INVALID_RECORD, "a control record's key is too short")

@@ -1,12 +1,9 @@
 """Keys and values of many batches in one pass, for loading a coordinator's partition.
 
-`__consumer_offsets` has mostly batches of one small record, a million in a partition. The pass is
-flat and long to take less than a third of the time of batch.py and record.py. It relies on the
-log's recovery for CRCs, and refuses lengths that do not fit.
+`__consumer_offsets` has mostly batches of one small record, a million in a partition. The flat pass
+takes a third of the time of batch.py and record.py. It relies on the log's recovery for CRCs.
 
-Records of a transaction come in log order with their producer's id; a callback reports its end.
-
-Source: KIP-98; the formats in layout.py and record.py.
+Source: KIP-98.
 """
 
 from __future__ import annotations
@@ -31,18 +28,18 @@ if TYPE_CHECKING:
 # Attributes that need the general reader.
 _SPECIAL: Final = CODEC_MASK | CONTROL_FLAG | TRANSACTIONAL_FLAG
 
-# The last byte of a marker's key (int16 version, int16 type).
+# The last byte of a marker's key.
 _COMMIT: Final = b"\x01"
 
 # Called with (producer id, is_commit).
 OnEnd = Callable[[int, bool], None]
 
-# A record: key, value, and a producer id if it belongs to a transaction.
+# Key, value, and a producer id if the record belongs to a transaction.
 KeyValue = tuple[bytes, bytes | None] | tuple[bytes, bytes | None, int]
 
 
 class KeyValueWalk:
-    """A pass over the records of whole batches; it leaves an incomplete batch for the next pass.
+    """A pass over the records of whole batches, in log order.
 
     Attributes:
         next_offset: The offset after the last completed batch, updated during the pass.
@@ -51,16 +48,14 @@ class KeyValueWalk:
     __slots__ = ("_data", "_from_offset", "_on_end", "next_offset")
 
     def __init__(self, data: bytes, from_offset: int, on_end: OnEnd) -> None:
-        """Read `data`, without records before `from_offset`; call `on_end` for markers."""
+        """Read `data` from `from_offset` on; call `on_end` when a transaction ends."""
         self._data = data
         self._from_offset = from_offset
         self._on_end = on_end
         self.next_offset = from_offset
 
     def __iter__(self) -> Iterator[KeyValue]:
-        """Yield (key, value) of each data record that has a key.
-
-        A record of a transaction is (key, value, producer id); `on_end` is called at its end.
+        """Yield (key, value) or (key, value, producer id) of each data record that has a key.
 
         Raises:
             KafkaError: CORRUPT_MESSAGE or INVALID_RECORD.
@@ -127,7 +122,6 @@ class KeyValueWalk:
             start = end
 
     def _walk_carefully(self, start: int) -> Iterator[KeyValue]:
-        """Read one special batch, or one that begins before `from_offset`."""
         header = read_batch_header(self._data, start)
         batch = memoryview(self._data)[start : start + header.size]
         for record in iterate_records(batch, header):
@@ -143,7 +137,7 @@ class KeyValueWalk:
 
 
 def _long_varint(data: bytes, position: int, first: int) -> tuple[int, int]:
-    """Read the rest of a zigzag varint that has more than one byte."""
+    """Read the rest of a longer zigzag varint."""
     value = first & 0x7F
     shift = 7
     while shift < 35:

@@ -1,23 +1,4 @@
-"""The layout of a record batch's header.
-
-    position  type   field
-     0        int64  base_offset            rewritten by the leader, outside the CRC
-     8        int32  length                 of what follows this field
-    12        int32  leader_epoch           rewritten by the leader, outside the CRC
-    16        int8   magic                  2
-    17        uint32 crc                    CRC-32C of position 21 to the end
-    21        int16  attributes             0-2 codec, 3 LogAppendTime, 4 transactional, 5 control,
-                                            6 base_timestamp is a delete horizon
-    23        int32  last_offset_delta      last offset = base_offset + this, kept by compaction
-    27        int64  base_timestamp
-    35        int64  max_timestamp
-    43        int64  producer_id            -1 = none
-    51        int16  producer_epoch
-    53        int32  base_sequence
-    57        int32  record_count
-    61               records, compressed as a whole
-
-`codecs/_layout.h` has the same for C (a test compares them).
+"""The layout of a record batch's header (table: codecs/README.md; for C: codecs/_layout.h).
 
 Source: KIP-98; class DefaultRecordBatch.
 """

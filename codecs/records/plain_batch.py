@@ -1,7 +1,4 @@
-"""Fast validation and offset assignment for plain batches, which nearly all producers send.
-
-Builds with the C extension use _hot.c, for which this code is the reference.
-"""
+"""Fast validation and offset assignment for plain batches, which nearly all producers send."""
 
 from __future__ import annotations
 
@@ -25,26 +22,23 @@ try:
 except ImportError:  # not compiled
     _hot = None  # type: ignore[assignment]
 
-# Any codec bits, and the transactional flag.
+# Any codec, and the transactional flag.
 _PLAIN_ATTRIBUTES: Final = 0x17
 # Length, attributes, two deltas, two empty lengths, count of headers.
 SMALLEST_RECORD_BYTES: Final = 7
-# By batch size: the bytes of a valid single record without a key, up to its value. A record with
-# the same start needs no further check.
+# By batch size: the bytes of a valid record without a key, up to its value. A record that starts
+# the same needs no further check.
 _MOST_KEYLESS_STARTS: Final = 1024
 _KEYLESS_STARTS: Final[dict[int, bytes]] = {}
 
 
 def checked_header(records: memoryview, is_walked: bool) -> BatchHeader | None:
-    """Read the header of a producer's batch if the batch is plain.
+    """Read the header of a producer's batch; return None if the batch is not plain.
 
     Plain is one whole batch of magic 2 at base offset 0 with a correct CRC, a record count that
     agrees with the offsets and could fit, a known codec, no control flag, and a sequence if it has
     a producer id. With `is_walked`, uncompressed records must agree with the header, and none may
-    be older than the base timestamp.
-
-    Returns:
-        None if the batch is not plain; it may still be valid.
+    be older than the base timestamp. A batch that is not plain may be valid.
     """
     size = len(records)
     if size < HEADER_BYTES:
@@ -96,10 +90,9 @@ def checked_header(records: memoryview, is_walked: bool) -> BatchHeader | None:
 
 
 def _is_one_record(records: memoryview, size: int) -> bool:
-    """Return whether a batch holds one simple record, as in small requests.
+    """Return whether a batch holds one record with its base timestamp and no headers.
 
-    The record has the batch's base timestamp, no key or one of less than 64 bytes, and no headers.
-    Otherwise `walks_plainly` decides, which takes a microsecond more.
+    A key has less than 64 bytes. Otherwise `walks_plainly` decides, a microsecond slower.
     """
     known = _KEYLESS_STARTS.get(size)
     if known is not None and records[HEADER_BYTES : HEADER_BYTES + len(known)] == known:
@@ -129,9 +122,9 @@ def _is_one_record(records: memoryview, size: int) -> bool:
 def place(
     records: memoryview, header: BatchHeader, base_offset: int, leader_epoch: int
 ) -> BatchHeader:
-    """Set a batch's offset and epoch in place; return the new header.
+    """Set the offset and epoch of the batch at the start of `records`; return the new header.
 
-    `records` begins with the batch. The CRC does not cover the changed fields.
+    The CRC does not cover these fields.
     """
     set_base_offset_and_epoch(records, 0, base_offset, leader_epoch)
     # Three times as fast as reading the header again.

@@ -1,15 +1,6 @@
-"""The records inside a batch of magic 2: decoder and encoder.
+"""The records inside a batch of magic 2: decoder and encoder (format: codecs/README.md).
 
-    record  := varint length of what follows
-               int8 attributes (unused)
-               varlong timestamp - base_timestamp
-               varint offset - base_offset
-               varint key length (-1 = null), key
-               varint value length (-1 = null), value
-               varint header count, headers
-    header  := varint key length, key (UTF-8), varint value length (-1 = null), value
-
-Decoding takes 1.6 us a record, so plain Produce and Fetch requests never call it.
+Decoding takes 1.6 us per record, so plain Produce and Fetch requests never call it.
 
 Source: KIP-82 and KIP-98; class DefaultRecord for what is refused.
 """
@@ -24,7 +15,7 @@ from wirebroker.codecs.primitives import read_varint, read_varlong, varint
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-# Bytes of a header's key that are not UTF-8 become surrogate escapes, which survive a rewrite.
+# Bytes of a key that are not UTF-8 become surrogate escapes, which survive a rewrite.
 Headers: TypeAlias = "Sequence[tuple[str, bytes | None]]"
 
 
@@ -48,8 +39,7 @@ def read_records(  # noqa: PLR0912 - flat for speed
 ) -> Iterator[Record]:
     """Iterate over decompressed records.
 
-    `append_time` is the timestamp of all records if the broker set it (LogAppendTime). Other
-    arguments come from the batch's header.
+    `append_time` is the timestamp of all records if the broker set it (LogAppendTime).
 
     Raises:
         KafkaError: INVALID_RECORD at the first malformed record, or after the last if count and

@@ -4,7 +4,6 @@
     for piece in pieces:                      # the batch's records, unpacked, cut anywhere
         for _ in search.walk(piece): ...      # yields now and then
         if search.found is not None: break
-        search.skip_bytes                     # the next bytes that need not be read
 
 Only the length, timestamp and offset of each record are read.
 """
@@ -34,7 +33,7 @@ class RecordSearch:
 
     Attributes:
         found: (timestamp, offset) of the record, once found.
-        skip_bytes: Number of following bytes that can be skipped.
+        skip_bytes: Number of following bytes that need not be read.
     """
 
     __slots__ = (

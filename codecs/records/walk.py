@@ -1,19 +1,16 @@
-"""Validation of a producer's records, piece by piece.
+"""Validation of a producer's records, piece by piece; a record may be cut anywhere.
 
-A record may be cut anywhere between two pieces; its key, value and headers are skipped. record.py
-has the format. A record is refused if
+A record is refused if
 
     a number ends beyond the record, or exceeds its type in length or value; a length is beyond it
     the parts are more or less than its length; a header has no key; the header count is negative
-    its offset delta is not its index in the batch (0, 1, 2 ...)
+    its offset delta is not its index in the batch
 
-and the batch if bytes follow the last record, or it ends earlier. Any negative length of a key or
-value means null, and timestamps are sums modulo 2**64, as in Kafka.
+and the batch if bytes follow the last record, or it ends earlier. As in Kafka, any negative length
+of a key or value means null, and timestamps are sums modulo 2**64.
 
-Well-formed records that are not allowed (without a required key, timestamp out of bounds) are
-listed in `refused`, and do not end the validation.
-
-Builds with the C extension use _record_walk.h, for which this code is the reference.
+Well-formed records that are not allowed (no required key, timestamp out of bounds) are listed in
+`refused` and do not end the validation.
 
 Source: KIP-82, KIP-98; Kafka's classes DefaultRecord and LogValidator.
 """
@@ -45,7 +42,7 @@ LONG_MIN: Final = -(1 << 63)
 LONG_MAX: Final = (1 << 63) - 1
 _NO_TIMESTAMP: Final = -1
 
-# A record's index and its invalid timestamp; None: it has no key.
+# A record's index, and its invalid timestamp or None if it has no key.
 Refused: TypeAlias = "tuple[int, int | None]"
 
 _CONTRADICTS: Final = "a record contradicts its lengths"
@@ -65,8 +62,7 @@ class RecordWalker:
         max_timestamp: The largest timestamp, -1 if no record has one.
         refused: The first MAX_REFUSED records that are not allowed.
         refused_count: The number of all such records.
-        is_time_refused: Whether one has an invalid timestamp.
-        effort: Work so far, roughly in microseconds. The C version does not count it.
+        effort: Work so far, roughly in microseconds; not counted in C.
     """
 
     __slots__ = (
@@ -103,8 +99,7 @@ class RecordWalker:
     ) -> None:
         """Begin before the first record.
 
-        `earliest` and `latest` are the valid timestamps, `most_bytes` limits a record after its
-        length.
+        `earliest` and `latest` are the valid timestamps, `most_bytes` the longest record.
         """
         self._count = count
         self._base_timestamp = base_timestamp
@@ -119,7 +114,7 @@ class RecordWalker:
         self.effort = 0
         self._index = 0
         self._fault: str | None = None
-        # State within a cut record: the next part, what remains of it and of the record.
+        # In a cut record: the next part, what remains of it and of the record.
         self._expects: Callable[[int], None] | None = None  # None: a record's length
         self._digits = b""
         self._bytes_left = 0
@@ -130,7 +125,7 @@ class RecordWalker:
 
     @property
     def fault(self) -> str | None:
-        """Error of the records so far, as if they were complete; None: no error."""
+        """Error of the records so far, as if they were complete."""
         if self._fault is not None:
             return self._fault
         if self._is_within_record or self._index != self._count:
@@ -142,7 +137,7 @@ class RecordWalker:
         return bool(self._expects or self._digits or self._skip)
 
     def feed(self, piece: Buffer) -> bool:
-        """Validate the next piece; return False after an error, when the rest can be skipped."""
+        """Validate the next piece; return False after an error."""
         if self._fault is not None:
             return False
         data = bytes(piece)
@@ -219,7 +214,6 @@ class RecordWalker:
         return position
 
     def _take_byte(self, byte: int) -> None:
-        """Read one byte of a number, or the attributes."""
         self.effort += 1
         if self._expects is not None:
             if not self._bytes_left:
@@ -303,7 +297,7 @@ class RecordWalker:
         self._bytes_left -= self._skip
 
 
-def _walk_whole(  # noqa: PLR0912, PLR0915, PLR0917, C901 - flat: 0.6 us a record
+def _walk_whole(  # noqa: PLR0912, PLR0915, PLR0917, C901 - flat: 0.6 us per record
     data: bytes,
     position: int,
     index: int,
@@ -322,7 +316,7 @@ def _walk_whole(  # noqa: PLR0912, PLR0915, PLR0917, C901 - flat: 0.6 us a recor
         the number of headers.
 
     Raises:
-        _FaultError: A record is refused; MalformedFrameError and IndexError: for its numbers.
+        _FaultError, MalformedFrameError, IndexError: A record is refused.
     """
     end = len(data)
     header_count = 0
@@ -330,7 +324,7 @@ def _walk_whole(  # noqa: PLR0912, PLR0915, PLR0917, C901 - flat: 0.6 us a recor
     oldest, latest, lacks_key = LONG_MAX, _NO_TIMESTAMP, False
     while index < count and position < end:
         start = position
-        # Short numbers are decoded inline: a call takes a third of a record's time.
+        # Short numbers are decoded inline, which saves a third of the time.
         raw = data[position]
         position += 1
         if raw >= 0x80:
@@ -416,10 +410,9 @@ def _pass_headers(data: bytes, position: int, most: int) -> tuple[int, int]:
 
 
 def walks_plainly(records: Buffer, *, count: int, base_timestamp: int, max_timestamp: int) -> bool:
-    """Return whether records agree with the header, and none is older than its base timestamp.
+    """Return whether uncompressed records fit the header and none precedes `base_timestamp`.
 
-    `records` are all records of a batch, uncompressed. Very many headers give False too, because
-    the event loop waits.
+    Very many headers give False too, because the event loop waits.
     """
     data = bytes(records)
     try:

@@ -36,6 +36,8 @@ def table(record: dict[str, Any]) -> str:
         if client in record:
             features = record[client]["features"]
             cells = [_cell(features.get(feature)) for feature in FEATURES]
+            if not cells[0] and cells[1] == "yes":
+                cells[0] = "consume"  # as the members of a group do
             rows.append([title, record[client]["version"], *cells])
     lines = [f"| {' | '.join(row)} |\n" for row in rows]
     return "".join(re.sub(r"\|  (?=\|)", "| ", line) for line in lines)

@@ -189,10 +189,8 @@ def twice_in(records: bytes) -> list[tuple[int, bytes | None]]:
     """Return the duplicates within one epoch of their producer, with that epoch.
 
     If an ISR was too small for one batch but not for the next, both brokers refuse the next as out
-    of
-    sequence. librdkafka then starts a new epoch and sends all unacknowledged batches of any
-    partition
-    in it again. A broker that died may have appended them before; no broker detects such
+    of sequence. librdkafka then starts a new epoch and sends all unacknowledged batches of any
+    partition in it again. A broker that died may have appended them before; no broker detects such
     duplicates.
     """
     counts = Counter(

@@ -60,6 +60,8 @@ class Counts:
 
 @pytest.mark.java
 @pytest.mark.timeout(600)
+@pytest.mark.shows("produce, consume", "kafka-streams")
+@pytest.mark.shows("consumer groups", "kafka-streams")
 @pytest.mark.shows("transactions", "kafka-streams", "exactly_once_v2")
 def test_word_counts_are_exact_when_broker_and_application_are_killed(
     start_broker: StartBroker, topic: str, tmp_path: Path, request: pytest.FixtureRequest

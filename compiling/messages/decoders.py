@@ -1,21 +1,15 @@
 """Generator of the function that decodes one version of one message.
 
-The generated code is one function with nested loops and no calls per field:
+The function has nested loops and no calls per field:
 
     def decode_5(data, pos, left):
         end = len(data)
         o1 = new(CreateTopicsRequest)
-        ...                                             # n2, an array's count
-        if n2 < 0:
-            raise bad_length('CreateTopicsRequest.topics', n2)
-        if n2 > (end - pos) // 10:
-            raise beyond('CreateTopicsRequest.topics', n2, end - pos)
-        left -= n2
         ...
 
-Invariants: each length or count is checked against the remaining bytes; `left` limits the elements
-and tagged fields of the whole message; reading past the end raises struct.error or IndexError,
-which codecs/message.py converts to MalformedFrameError; only requests may have trailing bytes.
+Each length or count is checked against the remaining bytes. `left` limits the elements and tagged
+fields of the whole message. Reading past the end raises struct.error or IndexError, which
+codecs/message.py converts to MalformedFrameError.
 """
 
 from __future__ import annotations
@@ -36,13 +30,12 @@ if TYPE_CHECKING:
 
 
 def decoder_source(schema: MessageSchema, constants: dict[str, str], version: int) -> str:
-    """Return the body of a function (data, pos, left) -> Struct for one version of a message."""
+    """Return the body of a function (data, pos, left) -> Struct."""
     is_flexible = version in schema.flexible_versions
     writer = SourceWriter(constants, version=version, is_flexible=is_flexible)
     writer.line("end = len(data)")
     value = _emit_struct(writer, schema.body, schema.name)
-    # Some clients append bytes to requests (librdkafka, kafka-go); Kafka ignores them. A position
-    # beyond the end means that a field was truncated.
+    # Kafka ignores bytes that some clients append to requests (librdkafka, kafka-go).
     wrong = "pos > end" if schema.name.endswith("Request") else "pos != end"
     with writer.block(f"if {wrong}:"):
         writer.line(f"raise malformed('{schema.name}: ' + str(end - pos) + ' bytes too many')")
@@ -51,7 +44,7 @@ def decoder_source(schema: MessageSchema, constants: dict[str, str], version: in
 
 
 def _emit_struct(writer: SourceWriter, schema: StructSchema, path: str) -> str:
-    """Write code that decodes a struct; return its variable."""
+    """Write a struct's decoder; return its variable."""
     target = writer.variable("o")
     writer.line(f"{target} = new({schema.name})")
     run: list[Field] = []
@@ -104,7 +97,7 @@ def _emit_nested(writer: SourceWriter, field: Field, target: str, path: str) -> 
         writer.line(f"{target} = {_emit_struct(writer, field.struct, path)}")
         return
     assert not writer.is_tagged(field), "no message has a tagged struct that may be null"
-    # A nullable struct begins with one byte, which is negative for null.
+    # A nullable struct begins with a byte, negative for null.
     writer.line(f"({target},) = {writer.unpacker(['int8'])}(data, pos)")
     writer.line("pos += 1")
     with writer.block(f"if {target} < 0:"):

@@ -1,8 +1,7 @@
 """The message definitions: those of kafka-python, with checked digests, and our own tables.
 
-kafka-python.txt has a digest of the meaning of each message taken from kafka-python, without
-comments and spelling. A different digest stops the build, so the generated modules are always those
-that were tested.
+kafka-python.txt has a digest of the meaning of each message. A different one stops the build, so
+the generated modules are always those that were tested.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ def all_schemas() -> list[MessageSchema]:
     """Return all messages, kafka-python's first.
 
     Raises:
-        DefinitionsError: See the class.
+        DefinitionsError.
     """
     kafka_python_schemas = [kafka_python_schema(name) for name in checked_digests()]
     wirebroker_schemas = [
@@ -48,7 +47,7 @@ def kafka_python_schema(name: str) -> MessageSchema:
     """Return a message that is taken from kafka-python.
 
     Raises:
-        DefinitionsError: See the class.
+        DefinitionsError.
     """
     path = _resources() / f"{name}.json"
     if not path.is_file():
@@ -67,7 +66,7 @@ def table_schemas(path: Path) -> list[MessageSchema]:
 
 @cache
 def checked_digests() -> dict[str, str]:
-    """Return the digests of the messages taken from kafka-python, by name."""
+    """Return the digests of kafka-python's messages, by name."""
     lines = CHECKED.read_text(encoding="utf-8").splitlines()
     pairs = [line.split() for line in lines if line and not line.startswith("#")]
     return {name: digest for name, digest in pairs}  # noqa: C416 - dict() takes no lists of str
@@ -79,7 +78,7 @@ def schema_digest(schema: MessageSchema) -> str:
 
 
 def _resources() -> Path:
-    """Find kafka-python's definitions without importing it or a local folder kafka/."""
+    """Find kafka-python's definitions without importing it."""
     for entry in sys.path:
         folder = Path(entry, _RESOURCES)
         if folder.is_dir():

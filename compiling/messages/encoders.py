@@ -1,11 +1,7 @@
 """Generator of the function that encodes one version of one message.
 
-The counterpart of decoders.py: `encode_5(value) -> bytes`, straight-line code over one
-bytearray. As in Kafka, tagged fields are written in order of their tags if they differ from their
-defaults.
-
-Invariants: a field that the version lacks must have its default unless it is ignorable; a value
-that its type cannot represent (null, a number out of range, a uuid of 15 bytes) raises an
+Tagged fields are written, in order, if they differ from their defaults. A field that the version
+lacks must have its default unless it is ignorable. A value that its type cannot represent raises an
 exception, which codecs/message.py converts to AssertionError.
 """
 
@@ -29,7 +25,7 @@ _ERROR_CODES: Final = (
 
 
 def encoder_source(schema: MessageSchema, constants: dict[str, str], version: int) -> str:
-    """Return the body of a function (value, errors) -> bytes for one version of a message."""
+    """Return the body of a function (value, errors) -> bytes."""
     is_flexible = version in schema.flexible_versions
     writer = SourceWriter(constants, version=version, is_flexible=is_flexible)
     writer.line("out = bytearray()")

@@ -1,7 +1,7 @@
-"""Generator of one message's module: its structs, and a function per version and direction.
+"""Generator of one message's module (MessageModule in codecs/message.py).
 
-Versions with identical functions share one, named after the lowest version. MessageModule in
-codecs/message.py is the module's interface.
+Versions with identical functions share one, named after the lowest version. A struct's class has a
+slot per field of any version.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Final
 from compiling.messages.decoders import decoder_source
 from compiling.messages.encoders import encoder_source
 from compiling.messages.schema import snake_case
-from compiling.messages.structs import class_sources
+from compiling.messages.source import default_source
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from compiling.messages.schema import MessageSchema, StructSchema
+    from compiling.messages.schema import Field, MessageSchema, StructSchema
 
 _HEAD: Final = '''\
 """{name}; made by compiling/messages, which is where to change it."""
@@ -29,7 +29,7 @@ new = object.__new__
 
 
 def module_name(schema: MessageSchema) -> str:
-    """Return the name of a message's module: CreateTopicsRequest -> create_topics_request."""
+    """Return a message module's name: CreateTopicsRequest -> create_topics_request."""
     return snake_case(schema.name)
 
 
@@ -41,7 +41,7 @@ def module_source(schema: MessageSchema) -> str:
     first, last = schema.versions.first, schema.versions.last
     parts = [
         _HEAD.format(name=schema.name),
-        *class_sources(schema.body),
+        *_class_sources(schema.body),
         *(f"{name} = {expression}" for name, expression in sorted(constants.items())),
         *decoders.values(),
         *encoders.values(),
@@ -85,3 +85,62 @@ def _functions(
 def _table(functions: dict[int, str]) -> str:
     stems = {version: source.split("(")[0].split()[-1] for version, source in functions.items()}
     return "{" + ", ".join(f"{version}: {name}" for version, name in stems.items()) + "}"
+
+
+def _class_sources(body: StructSchema) -> list[str]:
+    sources: dict[str, str] = {}
+    _add(body, sources, {})
+    return list(sources.values())
+
+
+def _add(
+    schema: StructSchema, sources: dict[str, str], added_structs: dict[str, tuple[str, ...]]
+) -> None:
+    names = tuple(field.name for field in schema.fields)
+    if schema.name in added_structs:
+        assert names == added_structs[schema.name], f"two different structs named {schema.name}"
+        return
+    added_structs[schema.name] = names
+    for field in schema.fields:
+        if field.struct is not None:
+            _add(field.struct, sources, added_structs)
+    sources[schema.name] = _class_source(schema, names)
+
+
+def _class_source(schema: StructSchema, names: tuple[str, ...]) -> str:
+    star = "*, " if names else ""
+    entities = {field.name: field.entity for field in schema.fields if field.entity}
+    parameters = ", ".join(map(_parameter, schema.fields))
+    return "\n".join(
+        [
+            f"class {schema.name}(Struct):",
+            f"    __slots__ = {names!r}",
+            "    FIELD_NAMES = __slots__",
+            *([f"    ENTITIES = {entities!r}"] if entities else []),
+            f"    def __init__(self, {star}{parameters}):",
+            *(map(_assignment, schema.fields) if names else ["        pass"]),
+        ]
+    )
+
+
+def _is_mutable(field: Field) -> bool:
+    return field.is_array or field.struct is not None
+
+
+def _parameter(field: Field) -> str:
+    assert field.name.isidentifier(), field.name
+    return f"{field.name}={'ABSENT' if _is_mutable(field) else default_source(field)}"
+
+
+def _assignment(field: Field) -> str:
+    name = value = field.name
+    if field.struct is not None and field.is_array:
+        value = f"[as_struct({field.struct.name}, item) for item in {name}]"
+    elif field.struct is not None:
+        value = f"as_struct({field.struct.name}, {name})"
+    elif field.is_array:
+        value = f"as_list({name})"
+    if _is_mutable(field):
+        value_or_none = f"None if {name} is None else {value}"
+        value = f"{default_source(field)} if {name} is ABSENT else {value_or_none}"
+    return f"        self.{name} = {value}"

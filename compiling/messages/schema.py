@@ -1,25 +1,16 @@
 """The model of a message, its fields by version, and the parsers of its two notations.
 
-    Kafka's JSON    one object per message, with comments; kafka-python ships 106 of them
-    our own tables  for messages that kafka-python lacks (compiling/tables), one line per field:
+The notations are Kafka's JSON, with comments, and our own tables (compiling/tables):
 
-        # A comment.
-        PartitionRecord 3 0-2
-          partition_id int32 default=-1
-          directories []uuid 1+
-          last_known_elr []int32 2+ null=2+ tag=2 default=null
-        CreateDelegationTokenRequest 38 1-3 flexible=2+
-          owner_principal_type string 3+ null=3+
-          renewers []CreatableRenewers
-            principal_type string
-          others []CreatableRenewers
+    PartitionRecord 3 0-2
+      partition_id int32 default=-1
+      directories []uuid 1+
+      last_known_elr []int32 2+ null=2+ tag=2 default=null
 
 A table's head is name, number (API key or record type) and valid versions, then `flexible=`
 versions, by default all. A field is name, type, versions (default `0+`), then `null=` for nullable
 versions, `tag=`, `default=`, `entity=` for what it identifies, `ignorable`. Indentation opens a
 nested struct; later uses need only its name.
-
-Names are converted to snake_case (TopicId -> topic_id, KRaftVersion -> k_raft_version).
 
 Source: Kafka's README of its message definitions (clients/src/main/resources/common/message).
 """
@@ -34,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-# Sizes of the fixed-length types, in bytes.
+# Fixed lengths, in bytes.
 FIXED_BYTES: Final = {
     "bool": 1,
     "int8": 1,
@@ -59,7 +50,7 @@ class SchemaError(ValueError):
 
 @dataclass(slots=True, frozen=True)
 class Versions:
-    """A range of versions, inclusive; empty if `last` is below `first`."""
+    """A range of versions, both ends included; it may be empty."""
 
     first: int
     last: int
@@ -89,8 +80,7 @@ class Field:
     default: object
     # May be omitted silently when encoding a version that lacks it.
     is_ignorable: bool
-    # What a value identifies, such as topicName. Digests omit it, because it does not affect
-    # encoding.
+    # What a value identifies, such as topicName. Digests omit it.
     entity: str = field(default="", repr=False)
 
 
@@ -164,7 +154,7 @@ def _table_message(lines: list[str], start: int, end: int) -> MessageSchema:
 
 
 def snake_case(name: str) -> str:
-    """Convert a name from Kafka's JSON: IsrNodes -> isr_nodes."""
+    """Convert a name from Kafka's JSON: IsrNodes -> isr_nodes, KRaftVersion -> k_raft_version."""
     return _WORD_START.sub("_", name).lower()
 
 
@@ -243,7 +233,7 @@ def _indent(line: str) -> int:
 
 
 def _blocks(lines: list[str], start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield each line at the first line's indentation, with the end of its block."""
+    """Yield the start and end of each block, a line with the more indented ones after it."""
     while start < end:
         stop = start + 1
         while stop < end and _indent(lines[stop]) > _indent(lines[start]):

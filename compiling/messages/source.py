@@ -1,4 +1,4 @@
-"""Writer of source text and facts about types, shared by the two code generators."""
+"""Writer of source text and facts about types, for both code generators."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from compiling.messages.schema import Field, StructSchema
 
-# The struct module's letters. Bools are encoded as signed bytes, which refuses None.
+# Bools are encoded as signed bytes, which refuses None.
 _DECODE_LETTERS: Final = {
     "bool": "?",
     "int8": "b",
@@ -31,7 +31,6 @@ class SourceWriter:
     """The body of one function under construction.
 
     Attributes:
-        version: The message version.
         is_flexible: Whether the version has compact lengths and tagged fields.
         constants: Expressions of module-level names.
     """
@@ -52,7 +51,7 @@ class SourceWriter:
         return "\n".join(self._lines)
 
     def line(self, text: str) -> None:
-        """Add a line at the current indentation."""
+        """Add a line."""
         self._lines.append("    " * self._depth + text)
 
     @contextmanager
@@ -69,12 +68,12 @@ class SourceWriter:
         return f"{stem}{self._last_number}"
 
     def unpacker(self, types: list[str]) -> str:
-        """Return the name of a function that reads these types from (data, position)."""
+        """Return the name of a reader of these types."""
         letters = "".join(_DECODE_LETTERS[name] for name in types)
         return self._constant("unpack_", letters, "unpack_from")
 
     def packer(self, types: list[str]) -> str:
-        """Return the name of a function that encodes these types."""
+        """Return the name of an encoder of these types."""
         letters = "".join(_ENCODE_LETTERS[name] for name in types)
         return self._constant("pack_", letters, "pack")
 
@@ -97,7 +96,7 @@ class SourceWriter:
         return self.is_flexible and self.version in field.tagged_versions
 
     def is_nullable(self, field: Field) -> bool:
-        """Return whether the field is nullable in the version."""
+        """Return whether the field may be null in the version."""
         return self.version in field.nullable_versions
 
     def tagged_fields(self, schema: StructSchema) -> list[Field]:
@@ -112,7 +111,7 @@ def is_fixed(field: Field) -> bool:
 
 
 def default_source(field: Field) -> str:
-    """Return the expression for a field's default, a new object if mutable."""
+    """Return the expression for a field's default."""
     if field.default is None:
         return "None"
     if field.is_array:
@@ -123,12 +122,12 @@ def default_source(field: Field) -> str:
 
 
 def array_letter(element: str) -> str:
-    """Return the struct letter of an element of a fixed type except uuid."""
+    """Return the struct letter of a fixed type except uuid."""
     return _ENCODE_LETTERS[element]
 
 
 def fewest_element_bytes(writer: SourceWriter, field: Field) -> int:
-    """Return the minimum size of an array element, at least 1 byte."""
+    """Return an array element's minimum size, at least 1."""
     if field.struct is not None:
         return max(1, _fewest_struct_bytes(writer, field.struct))
     if field.type in FIXED_BYTES:

@@ -4,7 +4,7 @@
 
 Builds an sdist, a pure wheel, a compiled wheel for each CPython with headers on PATH, a CycloneDX
 bill of materials, and SHA256SUMS, from the files in git. Each wheel is tested in a clean
-environment without a network (trial.py).
+environment without a network.
 """
 
 from __future__ import annotations
@@ -23,8 +23,13 @@ from compiling.release.broker_client import TrialError
 from compiling.release.changelog import check_changelog, version_of
 from compiling.release.checksums import SUMS, sums_of
 from compiling.release.interpreters import Interpreter, interpreters
-from compiling.release.trial import fetch_needed, try_wheel
-from compiling.release.wheels import build_compiled_wheel, build_pure_wheel, build_sdist
+from compiling.release.wheels import (
+    build_compiled_wheel,
+    build_pure_wheel,
+    build_sdist,
+    fetch_needed,
+    try_wheel,
+)
 from compiling.tree import ROOT, copy_project
 
 if TYPE_CHECKING:

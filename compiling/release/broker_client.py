@@ -29,7 +29,7 @@ def check_produce_consume(command: str, folder: Path) -> None:
     """Start a broker in the folder, send two records, read them, stop it.
 
     Raises:
-        TrialError: One of these steps failed.
+        TrialError: A step failed.
     """
     serve = [command, "serve", "--port", "0", "--data-dir", "data"]
     with subprocess.Popen(

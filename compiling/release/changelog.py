@@ -20,12 +20,9 @@ def version_of(root: Path) -> str:
 
 
 def check_changelog(text: str, version: str, *, final: bool) -> str:
-    """Return the newest version's section.
+    """Return the newest version's section of CHANGELOG.md.
 
-    Args:
-        text: CHANGELOG.md, the newest version first.
-        version: The version to be published.
-        final: Whether it must have a date instead of "(unreleased)".
+    A `final` version must have a date instead of "(unreleased)".
 
     Raises:
         ValueError: The newest section has another version, is empty, or lacks its date.

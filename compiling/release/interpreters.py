@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 OLDEST = (3, 11)
 _NAME = re.compile(r"python3\.\d+")
-# Fails without headers or the module `venv`, which compiling and testing need.
+# Fails without headers or the module `venv`.
 _ABOUT = (
     "import ensurepip, os, sys, sysconfig, venv;"
     "header = os.path.join(sysconfig.get_path('include'), 'Python.h');"
@@ -24,8 +24,7 @@ class Interpreter(NamedTuple):
     """A CPython that can compile extensions.
 
     Attributes:
-        path: The path of its command.
-        version: Its three numbers.
+        path: Its command.
         abi: The suffix of its extensions' names, such as `cpython-311-x86_64-linux-gnu`.
     """
 
@@ -35,11 +34,9 @@ class Interpreter(NamedTuple):
 
 
 def interpreters(directories: list[Path] | None = None) -> list[Interpreter]:
-    """Return one CPython of each ABI from 3.11 on, the oldest first.
+    """Return a CPython of each ABI from 3.11 on, oldest first.
 
-    Args:
-        directories: Where to look for `python3.N`, by default on PATH. This process's Python always
-            takes precedence for its ABI.
+    By default the directories are those on PATH. This process's Python takes precedence.
     """
     if directories is None:
         directories = [Path(part) for part in os.get_exec_path()]

@@ -91,7 +91,7 @@ def release(root: Path, options: Options) -> None:
 
 
 def git(folder: Path, *arguments: str) -> str:
-    """Run git in a folder and return its output."""
+    """Return git's output."""
     command = ["git", *arguments]
     result = subprocess.run(
         command, cwd=folder, env=_without_token(), stdout=subprocess.PIPE, text=True, check=True
@@ -135,7 +135,6 @@ def _worktree(root: Path) -> Iterator[Path]:
 
 
 def _commit_date(work: Path, version: str, date: str) -> str:
-    """Commit the release date, unless CHANGELOG.md has one, and return the commit."""
     changelog = work / "CHANGELOG.md"
     text = changelog.read_text("utf-8")
     check_changelog(text, version, final=False)
@@ -161,7 +160,6 @@ def _is_whole(dist: Path, version: str) -> bool:
 
 
 def _check(work: Path, image: str | None) -> list[Path]:
-    """Check the files in `dist`, build the image, and return the package index's files."""
     dist = work / "dist"
     files = sorted([*dist.glob("*.tar.gz"), *dist.glob("*.whl")])
     _run([sys.executable, "-m", "twine", "check", "--strict", *map(str, files)], work)
@@ -190,7 +188,7 @@ def _run(
 
 
 def _without_token() -> dict[str, str]:
-    """Return the environment of each command except the upload: builds run third-party code."""
+    """Return the environment of commands except the upload: builds run third-party code."""
     return {name: text for name, text in os.environ.items() if name != TOKEN}
 
 

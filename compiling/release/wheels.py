@@ -1,4 +1,4 @@
-"""Builds of an sdist, a pure wheel, and a compiled wheel for each CPython."""
+"""Builds of an sdist and of wheels, and tests of these."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compiling.build_choice import VARIABLE
+from compiling.release.broker_client import TrialError, check_produce_consume, run
 
 if TYPE_CHECKING:
     from compiling.release.interpreters import Interpreter
 
 
 def build_sdist(source: Path, output: Path) -> Path:
-    """Build the sdist of the folder `source`.
+    """Build the sdist of a folder.
 
     Raises:
         subprocess.CalledProcessError: The build failed.
@@ -73,3 +74,41 @@ def _wheel(python: Path, sdist: Path, output: Path, *, compiling: str) -> Path:
 
 def _run(command: list[str], **variables: str) -> None:
     subprocess.run(command, check=True, env=os.environ | variables)
+
+
+def fetch_needed(wheel: Path, interpreter: Interpreter, folder: Path) -> None:
+    """Download the wheel's dependencies for that Python; no other step uses the network."""
+    with tempfile.TemporaryDirectory() as name:
+        python = _environment(interpreter, Path(name))
+        run([*_pip(python), "wheel", "--quiet", "--wheel-dir", str(folder), str(wheel)])
+
+
+def try_wheel(
+    wheel: Path, interpreter: Interpreter, needed: Path, environment: Path, *, says: str
+) -> None:
+    """Install the wheel without a network, start its broker, send and read records.
+
+    `needed` is the folder of `fetch_needed`, `environment` that of the installation, which is kept,
+    and `says` the expected output of `wirebroker --version`.
+
+    Raises:
+        TrialError: The wheel does not work.
+    """
+    python = _environment(interpreter, environment)
+    offline = ["--no-index", "--find-links", str(needed)]
+    run([*_pip(python), "install", "--quiet", *offline, str(wheel)])
+    command = str(python.with_name("wirebroker"))
+    with tempfile.TemporaryDirectory() as name:
+        reported = run([command, "--version"], cwd=name).strip()
+        if reported != says:
+            raise TrialError(f"{wheel.name} reports {reported!r}, not {says!r}")
+        check_produce_consume(command, Path(name))
+
+
+def _environment(interpreter: Interpreter, folder: Path) -> Path:
+    run([str(interpreter.path), "-m", "venv", "--clear", "--without-pip", str(folder)])
+    return folder / "bin" / "python"
+
+
+def _pip(python: Path) -> list[str]:
+    return [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(python)]

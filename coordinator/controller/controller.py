@@ -2,11 +2,12 @@
 
     operation(request)  ->  function of the newest image and the time  ->  records and the response
 
-Nothing here awaits, and only new ids are random. Soft state are the brokers' sessions and what
-remains of quotas; all else is in the image. The modules below have the rules, and declare which
-requests they serve (requests/operations.py).
+Nothing here awaits, and only new ids are random. Only the brokers' sessions and the buckets of
+quotas are soft state.
 
-Source: Kafka's QuorumController and ControllerApis.
+AddRaftVoter and RemoveRaftVoter are refused: the voter is static (KIP-853).
+
+Source: Kafka's QuorumController, ControllerApis, AddVoterHandler, RemoveVoterHandler.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.permissions import ALTER_CLUSTER, DESCRIBE_CLUSTER
 from wirebroker.codecs.primitives import random_uuid
-from wirebroker.coordinator.controller import raft_voters  # noqa: F401 - declares requests
 from wirebroker.coordinator.controller.brokers import (  # noqa: F401 - they declare requests
     alter_partition,
     broker_heartbeat,
@@ -37,8 +39,10 @@ from wirebroker.coordinator.controller.partitions import (  # noqa: F401 - likew
 )
 from wirebroker.coordinator.controller.requests.operations import (
     OPERATIONS,
+    declare,
     has_no_time,
     refusal,
+    refused_with_message,
 )
 from wirebroker.coordinator.controller.requests.request import Case
 from wirebroker.coordinator.controller.security import (  # noqa: F401 - likewise
@@ -63,7 +67,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DECLARED_OPERATIONS", "Controller", "refusal"]
 
-# Complete, since the modules above declare their requests when they are imported.
+# Complete: the modules above and the end of this one declare their requests on import.
 DECLARED_OPERATIONS: Final = OPERATIONS
 
 Body = dict[str, Any]
@@ -74,11 +78,6 @@ class Controller:
 
     Attributes:
         config: Replaced as a whole when dynamic configs change.
-        node_id: This node.
-        cluster_id: The cluster.
-        sessions: The brokers' sessions.
-        mutation_quotas: The clients' quotas.
-        new_uuid: Makes ids.
     """
 
     __slots__ = ("cluster_id", "config", "mutation_quotas", "new_uuid", "node_id", "sessions")
@@ -109,7 +108,7 @@ class Controller:
     def operation(
         self, request: ControllerRequest
     ) -> Callable[[ClusterImage, Moment], Operation[Body]]:
-        """Return a request's operation, as a function of the newest image and the time.
+        """Return a request's operation.
 
         The operation may raise KafkaError for the whole request: see `refusal`.
         """
@@ -135,9 +134,9 @@ class Controller:
     def fence(
         self, node_id: int, broker_epoch: int, image: ClusterImage, now: Moment
     ) -> Operation[bool]:
-        """Fence a broker, unless it has sent a heartbeat or registered in the meantime.
+        """Fence a broker, unless it was active meanwhile.
 
-        The response tells whether this fenced it.
+        The response tells whether it was fenced.
         """
         broker = image.brokers.get(node_id)
         is_same = broker is not None and broker.epoch == broker_epoch
@@ -146,3 +145,21 @@ class Controller:
             return ControllerResult(False)
         result = yield from fence_broker(image, self.config, node_id)
         return ControllerResult(True, result.records)
+
+
+def _change_voters() -> Operation[Body]:
+    yield
+    raise KafkaError(
+        ErrorCode.UNSUPPORTED_VERSION,
+        "The voters of this cluster are static: its kraft.version is 0.",
+    )
+
+
+for _key in (ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER):
+    declare(
+        _key,
+        lambda _: _change_voters(),
+        permissions=(ALTER_CLUSTER,),
+        refuse=refused_with_message,
+    )
+declare(ApiKey.DESCRIBE_QUORUM, None, permissions=(DESCRIBE_CLUSTER,), refuse=refused_with_message)

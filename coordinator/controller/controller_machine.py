@@ -1,13 +1,8 @@
 """The controller as a state machine, whose records are whole changes of the cluster.
 
-    decide(operation, ...)   run an operation on the newest image, in steps;
-                             apply its records to a copy and encode them, in steps too
-    apply(changes)       the copy becomes the newest image
-
 The durable state is `image`, which includes uncommitted records, so that two concurrent requests
-cannot both create a topic; quorum/image/metadata_follower.py has the committed state. The soft
-state are the brokers' sessions. Fencing a silent broker is an effect, because it needs a
-separate operation.
+cannot both create a topic; quorum/image/metadata_follower.py has the committed state. The brokers'
+sessions are soft state.
 
 Source: Kafka's QuorumController.
 """
@@ -60,12 +55,12 @@ class SilentBroker(NamedTuple):
 
 @dataclass(slots=True)
 class ControllerDecision:
-    """The result of one request or timer: see coordinator/machine.py."""
+    """A controller's `machine.Result`."""
 
     records: Sequence[ClusterChange] = ()
     answers: Sequence[Answer] = ()
     effects: Sequence[SilentBroker] = ()
-    # The same for all decisions: no soft state to restore, atomic records.
+    # The same for all decisions.
     on_failure: None = None
     is_atomic: bool = True
     producer: None = None
@@ -75,7 +70,6 @@ class ControllerMachine:
     """The controller in one term of its leadership.
 
     Attributes:
-        rules: Operations of the requests.
         image: The state after all appended records.
     """
 
@@ -102,9 +96,9 @@ class ControllerMachine:
         token: Token,
         now: Moment,
     ) -> Steps[ControllerDecision]:
-        """Run an operation on the newest image, and make a change of its records.
+        """Run an operation on the newest image and apply its records to a copy, in steps.
 
-        No other change may be taken over before its result.
+        No other change may be applied before its result.
 
         Raises:
             KafkaError: From the operation.
@@ -133,16 +127,16 @@ class ControllerMachine:
             self.image = change.image
 
     def on_loaded(self, now: Moment) -> ControllerDecision:
-        """Begin to lead: sessions of serving brokers begin."""
+        """Begin the sessions of serving brokers."""
         self.rules.sessions.begin(self.image, now.monotonic_ms)
         return ControllerDecision()
 
     def on_timer(self, event: Any, now: Moment) -> ControllerDecision:
-        """Handle the end of a broker's session."""
+        """Fence a silent broker by an effect, because that needs another operation."""
         if not self.rules.sessions.look_at(event, self.image, now.monotonic_ms):
             return ControllerDecision()
         return ControllerDecision(effects=[SilentBroker(event, self.image.brokers[event].epoch)])
 
     def on_unloaded(self) -> ControllerDecision:
-        """Return no responses: all waiters of a controller wait for commits."""
+        """Return no responses: all waiters wait for commits."""
         return ControllerDecision()

@@ -1,12 +1,4 @@
-"""The common interface of all kinds of groups.
-
-A shard holds groups of any kind by id. Operations of one kind (joining, heartbeats) return Kafka's
-error for other kinds:
-
-    request                          for a group of another kind
-    JoinGroup                        INCONSISTENT_GROUP_PROTOCOL
-    SyncGroup, Heartbeat, LeaveGroup UNKNOWN_MEMBER_ID
-    DescribeGroups                   GROUP_ID_NOT_FOUND from v6 on, Dead before
+"""The common interface of all kinds of groups; README.md lists Kafka's errors for other kinds.
 
 Source: Kafka's Group.
 """
@@ -17,6 +9,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    from wirebroker.codecs.coordinator_records import CoordinatorRecord
     from wirebroker.coordinator.outcome import Moment, Outcome, Timers
 
 
@@ -30,9 +23,9 @@ class GroupType(StrEnum):
 
 
 class OffsetExpiry(NamedTuple):
-    """The beginning of the retention of committed offsets, in wall time."""
+    """The beginning of the retention of committed offsets."""
 
-    # None: each offset's commit.
+    # Wall time; None: each offset's commit.
     since_ms: int | None = None
 
 
@@ -41,12 +34,12 @@ class Group(Protocol):
 
     @property
     def group_id(self) -> str:
-        """The group's id, unique among all kinds."""
+        """Id, unique among all kinds."""
         ...
 
     @property
     def group_type(self) -> GroupType:
-        """The group's kind, which never changes."""
+        """Kind, which never changes."""
         ...
 
     @property
@@ -61,12 +54,12 @@ class Group(Protocol):
 
     @property
     def offset_expiry(self) -> OffsetExpiry | None:
-        """Expiry of offsets that no member reads; None: never, nor does the group expire."""
+        """Expiry of offsets that no member reads; None: neither they nor the group expire."""
         ...
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has no members, so that it may be removed without offsets."""
+        """Whether it has no members, so that it may be removed once it has no offsets."""
         ...
 
     def is_subscribed_to(self, topic: str, /) -> bool:
@@ -74,39 +67,45 @@ class Group(Protocol):
         ...
 
     def admit_commit(self, body: Any, timers: Timers, now: Moment, /) -> None:
-        """Refuse a commit by a client that does not own the partitions; else extend its session.
+        """Refuse a commit from a client that is not a current member; else extend its session.
+
+        An empty group accepts commits without a generation, such as those of administrators.
 
         Raises:
-            KafkaError: The error for every partition of the OffsetCommit response.
+            KafkaError: The error for every partition of the response.
         """
         ...
 
     def check_transactional_commit(self, body: Any, /) -> None:
-        """Refuse a transactional commit by a client that does not own the partitions.
+        """Refuse a transactional commit if it names a member or generation that is not current.
 
         Raises:
-            KafkaError: The error for every partition of the TxnOffsetCommit response.
+            KafkaError: The error for every partition of the response.
         """
         ...
 
     def check_offset_delete(self) -> None:
-        """Refuse to delete offsets.
+        """Check that offsets may be deleted.
 
         Raises:
-            KafkaError: The error of the OffsetDelete response.
+            KafkaError: They may not.
         """
         ...
 
     def check_delete(self) -> None:
-        """Refuse to delete the group.
+        """Check that the group may be deleted.
 
         Raises:
-            KafkaError: The group's error in the DeleteGroups response.
+            KafkaError: It may not.
         """
         ...
 
+    def tombstones(self) -> list[CoordinatorRecord]:
+        """Return the records that delete the group, the last one the group itself."""
+        ...
+
     def cancel_timers(self, timers: Timers, /) -> None:
-        """Cancel all timers of a removed group."""
+        """Cancel all timers."""
         ...
 
     def answer_unloaded(self, outcome: Outcome, /) -> None:
@@ -114,5 +113,5 @@ class Group(Protocol):
         ...
 
     def check(self) -> None:
-        """Assert the group's invariants."""
+        """Assert the invariants."""
         ...

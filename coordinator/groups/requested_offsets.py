@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
-# Partition indexes per step, a fraction of a millisecond.
+# Partition indexes per step.
 _STEP: Final = 10_000
 
 
 def merged_groups(groups: Sequence[Any]) -> Generator[None, None, list[Any]]:
-    """Return the groups of a request, each once with all its topics (None: all), in steps.
+    """Return each group once with all its topics (None: all), in steps.
 
     The decoded request is modified.
     """
@@ -36,7 +36,7 @@ def merged_groups(groups: Sequence[Any]) -> Generator[None, None, list[Any]]:
 
 
 def merged_topics(topics: Sequence[Any]) -> Generator[None, None, list[Any]]:
-    """Return topics, each once with distinct partitions, in steps."""
+    """Return each topic once with distinct partitions, in steps."""
     merged: dict[tuple[str, bytes], tuple[Any, dict[int, None]]] = {}
     for topic in topics:
         _, indexes = merged.setdefault(_key_of(topic), (topic, {}))
@@ -51,5 +51,8 @@ def merged_topics(topics: Sequence[Any]) -> Generator[None, None, list[Any]]:
 
 
 def _key_of(topic: Any) -> tuple[str, bytes]:
-    """Return name and id of a topic; OffsetFetch has ids from v8 on."""
+    """Return the key of a topic: name and topic id.
+
+    Before v8 the decoded topic has no `topic_id` field; before v10 the id is zero.
+    """
     return topic.name, getattr(topic, "topic_id", b"")

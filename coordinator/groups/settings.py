@@ -17,7 +17,7 @@ NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * _MINUTE_MS
 
 @dataclass(slots=True, frozen=True)
 class GroupSettings:
-    """Settings in force; the defaults are Kafka's."""
+    """Current settings; the defaults are Kafka's."""
 
     min_session_timeout_ms: int = 6_000
     max_session_timeout_ms: int = 1_800_000
@@ -35,7 +35,7 @@ class GroupSettings:
 
     @classmethod
     def from_config(cls, config: Config) -> GroupSettings:
-        """Return the values of the broker's configuration."""
+        """Return a broker's settings."""
         return cls(
             min_session_timeout_ms=config.int("group.min.session.timeout.ms"),
             max_session_timeout_ms=config.int("group.max.session.timeout.ms"),

@@ -2,8 +2,6 @@
 
     int16 version, []string topics, ...         the rest differs between versions
 
-Clients may send anything: if the metadata is malformed, the topics are unknown.
-
 Source: Kafka's ConsumerProtocol and ClassicGroup.computeSubscribedTopics.
 """
 

@@ -1,7 +1,7 @@
 """Quotas on the partitions that a client creates and deletes per second (KIP-599).
 
-Clients of versions that know THROTTLING_QUOTA_EXCEEDED get this error for each topic beyond the
-quota; older ones get everything, with a throttle time.
+Beyond the quota, clients that know THROTTLING_QUOTA_EXCEEDED get this error for each topic; older
+ones get everything, with a throttle time.
 
 Source: Kafka's ControllerMutationQuotaManager.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.quotas.quota_entity import ClientQuotas
     from wirebroker.coordinator.quotas.shared_meters import Owner
 
-# First version that is refused beyond the quota.
+# First version that knows the error.
 _STRICT_FROM: Final[Mapping[ApiKey, int]] = {
     ApiKey.CREATE_TOPICS: 6,
     ApiKey.CREATE_PARTITIONS: 3,
@@ -31,11 +31,7 @@ _STRICT_FROM: Final[Mapping[ApiKey, int]] = {
 
 
 class MutationCharge:
-    """The charge of one request to its client's quota.
-
-    Attributes:
-        throttle_ms: Throttle time for the response.
-    """
+    """The charge of one request to its client's quota."""
 
     __slots__ = ("_bucket", "_is_strict", "_now_ms", "_rate", "throttle_ms")
 
@@ -91,7 +87,7 @@ class MutationQuotas:
         quotas: ClientQuotas,
         now_ms: float,
     ) -> MutationCharge:
-        """Return the charge of a request to its owner; a broker's own request has none."""
+        """Return the charge of a request to its owner; a broker has none."""
         strict_from = _STRICT_FROM.get(key)
         if strict_from is None or owner is None or not quotas:
             return free_of_charge()
@@ -102,15 +98,8 @@ class MutationQuotas:
         return MutationCharge(*bucket_and_limit, now_ms=now_ms, strict=version >= strict_from)
 
 
-# A bucket of tokens for changes of the cluster
-
-
 class TokenBucket:
-    """The tokens of one owner. Times are milliseconds on a monotonic clock.
-
-    Attributes:
-        last_ms: Time of the last use.
-    """
+    """The tokens of one owner. Times are milliseconds on a monotonic clock."""
 
     __slots__ = ("_burst_s", "_tokens", "last_ms")
 

@@ -7,8 +7,6 @@ specific quota applies:
     default user + client id, default user + default client, default user,
     client id, default client
 
-Clients share a quota if its user and client id, where it has them, are the same for them.
-
 Source: KIP-13, KIP-55, KIP-546, KIP-612; Kafka's ClientQuotaManager, ConnectionQuotas.
 """
 
@@ -31,7 +29,7 @@ REQUEST_PERCENTAGE: Final = "request_percentage"
 CONTROLLER_MUTATION_RATE: Final = "controller_mutation_rate"
 CONNECTION_CREATION_RATE: Final = "connection_creation_rate"
 
-# (kind, name) pairs, ordered by kind, each kind once.
+# (kind, name) pairs, ordered by kind.
 QuotaEntity: TypeAlias = "tuple[tuple[str, str | None], ...]"
 # Values by entity and quota key; no empty inner mappings.
 ClientQuotas: TypeAlias = "Mapping[QuotaEntity, Mapping[str, float]]"
@@ -74,9 +72,9 @@ def applied_quota(
 
 
 def connection_rates(quotas: ClientQuotas) -> dict[str | None, float]:
-    """Return the connections per second by address; the default is under None.
+    """Return the connections per second by address, the default under None.
 
-    An address with several spellings gets the lowest of their rates.
+    An address with several spellings gets the lowest rate.
     """
     rates: dict[str | None, float] = {}
     for entity, values in quotas.items():

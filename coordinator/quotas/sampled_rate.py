@@ -31,11 +31,7 @@ class _Sample:
 
 
 class SampledRate:
-    """A rate. Times are milliseconds on a monotonic clock.
-
-    Attributes:
-        last_ms: Time of the last amount.
-    """
+    """A rate. Times are milliseconds on a monotonic clock."""
 
     __slots__ = ("_sample_ms", "_samples", "_window", "last_ms")
 
@@ -91,7 +87,7 @@ class SampledRate:
 
 
 class SimpleRate(SampledRate):
-    """A rate over the time since its oldest sample began, at least one sample; it allows no burst.
+    """A rate since its oldest sample began, over at least one sample, without bursts.
 
     Source: Kafka's SimpleRate.
     """

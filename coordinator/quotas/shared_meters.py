@@ -2,9 +2,9 @@
 
     (user, client id)  ->  the applied quota  ->  the meter of the clients that share it
 
-The applied quota is cached until the quotas change. Since clients choose their ids, both are
-limited: beyond the limit the least recently used meter is removed, and the cache is cleared. Meters
-unused for an hour are removed as well.
+Since clients choose their ids, both mappings are limited: beyond the limit the least recently used
+meter is removed, and the cache of applied quotas is cleared. Meters unused for an hour are removed
+as well.
 
 Source: Kafka's ClientQuotaManager, SensorAccess.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _MOST_CLIENTS: Final = 10_000
 _MOST_METERS: Final = 10_000
 _IDLE_MS: Final = 3_600_000
-# Of user and client id together; longer names (up to 32 KiB) are replaced by a digest.
+# Of user and client id together; longer names are replaced by a digest.
 _LONGEST_NAMES: Final = 512
 
 
@@ -39,16 +39,15 @@ Owner = tuple[str, str]
 
 
 class SharedMeters(Generic[MeterT]):
-    """The meters for one quota key."""
+    """The meters for one quota key, such as producer_byte_rate."""
 
     __slots__ = ("_applied", "_key", "_make", "_meters", "_quotas")
 
     def __init__(self, key: str, make: Callable[[], MeterT]) -> None:
-        """Begin without quotas; `key` is a quota such as producer_byte_rate."""
         self._key = key
         self._make = make
         self._quotas: ClientQuotas = {}
-        # By user and client id: the owner of the meter, and the limit; None: no quota applies.
+        # By user and client id: the owner of the meter, and the limit; None: no quota.
         self._applied: dict[Owner, tuple[Owner, float] | None] = {}
         # Least recently used first.
         self._meters: OrderedDict[Owner, MeterT] = OrderedDict()
@@ -60,7 +59,7 @@ class SharedMeters(Generic[MeterT]):
             self._applied.clear()
 
     def find(self, user: str, client_id: str, now_ms: float) -> tuple[MeterT, float] | None:
-        """Return a client's meter and limit; None: no quota applies."""
+        """Return a client's meter and limit, if a quota applies."""
         client = user, client_id
         if len(user) + len(client_id) > _LONGEST_NAMES:
             client = _shortened(client)
@@ -100,7 +99,7 @@ class SharedMeters(Generic[MeterT]):
 
 
 def _shortened(owner: Owner) -> Owner:
-    """Return digests in place of long names."""
+    """Replace long names by digests."""
     user, client_id = (
         digest("sha256", name.encode(errors="surrogatepass")).hex() if name else ""
         for name in owner

@@ -28,7 +28,7 @@ class Pattern(Protocol):
     """A compiled regular expression."""
 
     def fullmatch(self, text: str, /) -> object | None:
-        """Return a match of the whole text, or None."""
+        """Match the whole text."""
         ...
 
 
@@ -36,7 +36,6 @@ class Filters(NamedTuple):
     """The filters of ListTransactions; an empty one matches all.
 
     Attributes:
-        producer_ids: Producer ids.
         states: States, possibly unknown ones.
         duration_ms: Minimum age of the transaction; negative: any.
         pattern: For the whole transactional id; None: any.
@@ -57,7 +56,7 @@ class Filters(NamedTuple):
             return False
         if self.states and transaction.state.label not in self.states:
             return False
-        # Without a start, the epoch counts as the start, as in Kafka.
+        # Without a start, 1970 counts as the start, as in Kafka.
         if self.duration_ms >= 0 and wall_ms - transaction.start_ms <= self.duration_ms:
             return False
         return (

@@ -1,9 +1,5 @@
 """The end of a transaction: decided by a record, written to every partition, completed by a record.
 
-    EndTxn, timeout,    PrepareCommit or    committed    the markers,       CompleteCommit or
-    InitProducerId  --> PrepareAbort record --------> one per partition --> CompleteAbort record
-                                            response
-
 Results of EndTxn (a retry has the previous epoch, or 32766 of the previous id, if TV2 ended the
 last transaction):
 
@@ -20,8 +16,7 @@ last transaction):
 | CompleteAbort | TV2 | INVALID_TXN_STATE | next epoch |
 | ... a retry | TV2 | INVALID_TXN_STATE | already done |
 
-Another producer id gets INVALID_PRODUCER_ID_MAPPING, any other epoch PRODUCER_FENCED. So a delayed
-EndTxn never ends a later transaction.
+Another producer id gets INVALID_PRODUCER_ID_MAPPING, any other epoch PRODUCER_FENCED.
 
 Source: Kafka's TransactionCoordinator.endTransaction, endTransactionWithTV1.
 """
@@ -48,7 +43,7 @@ _DONE: Final = {True: TransactionState.COMPLETE_COMMIT, False: TransactionState.
 
 
 class End(NamedTuple):
-    """An EndTxn request; its version determines `client_version` (transaction.version)."""
+    """An EndTxn request; its version determines `client_version`."""
 
     transactional_id: str
     producer_id: int
@@ -58,7 +53,7 @@ class End(NamedTuple):
 
 
 def end_transaction(shard: TransactionShard, request: End, token: Token, now: Moment) -> Outcome:
-    """Decide a transaction, unless it is decided; the response has the producer's id and epoch.
+    """Decide a transaction, unless it is decided.
 
     Raises:
         KafkaError: See the table above; COORDINATOR_LOAD_IN_PROGRESS without a new id.
@@ -110,7 +105,7 @@ def fence(shard: TransactionShard, transaction: Transaction, now: Moment) -> Out
 
 
 def complete(shard: TransactionShard, written: WriteMarkers, now: Moment) -> Outcome:
-    """Record that all markers of a transaction are written, unless recorded before."""
+    """Record that all markers are written, unless recorded before."""
     if not is_due(shard, written):
         return Outcome()
     transaction = shard.find(written.transactional_id)
@@ -118,7 +113,7 @@ def complete(shard: TransactionShard, written: WriteMarkers, now: Moment) -> Out
 
 
 def is_due(shard: TransactionShard, effect: WriteMarkers) -> bool:
-    """Return whether these markers are still to be written."""
+    """Return whether these markers must still be written."""
     transaction = shard.get(effect.transactional_id)
     if transaction is None or not transaction.state.is_prepared:
         return False
@@ -138,7 +133,7 @@ def _next_id(shard: TransactionShard, transaction: Transaction, client_version: 
 
 
 def _check(transaction: Transaction, request: End) -> bool:
-    """Return whether the transaction is decided as requested (TV0, TV1); raise if it cannot be."""
+    """Return whether the transaction is decided as requested (TV0, TV1)."""
     if transaction.producer_id != request.producer_id:
         raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
     if transaction.producer_epoch != request.producer_epoch:
@@ -153,7 +148,7 @@ def _check(transaction: Transaction, request: End) -> bool:
 
 
 def _check_with_new_epochs(transaction: Transaction, request: End) -> bool:
-    """Return whether the transaction is decided as requested (TV2); raise if it cannot be.
+    """Return whether the transaction is decided as requested (TV2).
 
     The current epoch means the next transaction, the previous one a retry.
     """
@@ -161,8 +156,7 @@ def _check_with_new_epochs(transaction: Transaction, request: End) -> bool:
     if state.is_prepared:
         # First, since the client may already have the next producer id.
         raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
-    # Otherwise InitProducerId fenced the previous epoch, and another producer ended the
-    # transaction.
+    # Otherwise another producer fenced the previous epoch and ended the transaction.
     has_new_epochs = transaction.client_version >= EPOCH_BUMP
     is_retry_of_last = (
         has_new_epochs

@@ -1,8 +1,7 @@
 """Abort of timed-out transactions, and removal of unused transactional ids.
 
 Both run at an interval, as in Kafka, so a transaction may outlast its timeout by
-transaction.abort.timed.out.transaction.cleanup.interval.ms. Jumps of the wall clock neither shorten
-nor prolong transactions. Sweeps yield an outcome after each step, to let other clients be served.
+transaction.abort.timed.out.transaction.cleanup.interval.ms.
 
 Source: Kafka's TransactionCoordinator.abortTimedOutTransactions,
 TransactionStateManager.removeExpiredTransactionalIds.

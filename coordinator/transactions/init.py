@@ -32,11 +32,9 @@ if TYPE_CHECKING:
 
 
 class Init(NamedTuple):
-    """An InitProducerId request with a transactional id.
+    """An InitProducerId request with a transactional id, which is not empty.
 
     Attributes:
-        transactional_id: Not empty.
-        timeout_ms: Transaction timeout.
         known: The client's current id and epoch, if any.
     """
 
@@ -46,7 +44,7 @@ class Init(NamedTuple):
 
 
 def check(request: Init, settings: TransactionSettings) -> None:
-    """Refuse an invalid request, independent of the coordinator's state.
+    """Refuse an invalid request.
 
     Raises:
         KafkaError: INVALID_REQUEST or INVALID_TRANSACTION_TIMEOUT.
@@ -73,7 +71,7 @@ def init_producer_id(shard: TransactionShard, request: Init, token: Token, now: 
         raise KafkaError(ErrorCode.PRODUCER_FENCED)
     if transaction.state is TransactionState.ONGOING:
         outcome = fence(shard, transaction, now)
-        # The client retries, and then gets an epoch above the aborting one.
+        # The client retries, and then gets a higher epoch.
         outcome.answer(token, refusal(ErrorCode.CONCURRENT_TRANSACTIONS))
         return outcome
     target = _next(shard, transaction, request, now)
@@ -86,7 +84,7 @@ def init_producer_id(shard: TransactionShard, request: Init, token: Token, now: 
 
 
 def refusal(error: ErrorCode) -> dict[str, Any]:
-    """Return a response with an error and no id."""
+    """Return an error response."""
     return {
         "error_code": error,
         "producer_id": NO_PRODUCER_ID,
@@ -112,7 +110,7 @@ def _next(
     is_present = client_producer is None or client_producer.producer_epoch == epoch
     if transaction.is_epoch_exhausted:
         if not is_present:
-            # The same as Kafka's internal error.
+            # As in Kafka.
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "no epoch is left for this id")
         return transaction.with_new_id(
             shard.take_producer_id(),

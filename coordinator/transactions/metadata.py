@@ -1,17 +1,8 @@
-"""The state of one transactional id: an immutable value, its transitions, its record.
-
-    Empty ---------------- AddPartitionsToTxn ----> Ongoing
-    Ongoing -------------- EndTxn ----------------> PrepareCommit, PrepareAbort
-    Ongoing -------------- timeout, InitProducerId > PrepareAbort, in the next epoch
-    Empty, Complete* ----- EndTxn (abort, TV2) ---> PrepareAbort, without partitions
-    PrepareCommit/-Abort - all markers written ---> CompleteCommit, CompleteAbort
-    Complete* ------------ AddPartitionsToTxn ----> Ongoing
-    Empty, Complete* ----- InitProducerId --------> Empty, in the next epoch or with a new id
-    Empty, Complete* ----- unused for long -------> removed (a tombstone)
+"""The state of one transactional id: an immutable value, its transitions (README.md), its record.
 
 With TV2 (transaction.version 2, KIP-890) every end of a transaction begins the next epoch, or a new
-producer id when the epochs are used up. The markers carry that epoch, which fences earlier
-requests. A client's epoch is at most LAST_CLIENT_EPOCH, so that one is always left for fencing.
+producer id when the epochs are used up. A client's epoch is at most LAST_CLIENT_EPOCH, so that one
+is always left for fencing.
 
 Source: Kafka's TransactionMetadata and TransactionState; KIP-98, KIP-360, KIP-890.
 """
@@ -32,13 +23,12 @@ from wirebroker.codecs.transaction_records import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 NO_PRODUCER_ID: Final = -1
 NO_EPOCH: Final = -1
 NO_TIMESTAMP: Final = -1
 
-# After this epoch a client gets a new producer id.
 LAST_CLIENT_EPOCH: Final = 32_766
 _LAST_EPOCH: Final = 32_767
 
@@ -50,8 +40,16 @@ EPOCH_BUMP: Final = 2
 TopicPartition = tuple[str, int]
 
 
+def indexes_by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    """Return the partition indexes of each topic, in the given order."""
+    indexes: dict[str, list[int]] = {}
+    for topic, index in partitions:
+        indexes.setdefault(topic, []).append(index)
+    return indexes
+
+
 class TransactionState(IntEnum):
-    """The state of a transaction, with Kafka's numbers and names."""
+    """The states with Kafka's numbers and names."""
 
     EMPTY = 0
     ONGOING = 1
@@ -65,12 +63,12 @@ class TransactionState(IntEnum):
 
     @property
     def label(self) -> str:
-        """The name in responses."""
+        """Name in responses."""
         return _LABELS[self]
 
     @property
     def is_prepared(self) -> bool:
-        """Whether it is decided and markers are being written."""
+        """Whether markers are being written."""
         return self in _PREPARED
 
 
@@ -83,14 +81,11 @@ class Transaction(NamedTuple):
     """A transactional id in one state.
 
     Attributes:
-        transactional_id: The client's name for it.
-        producer_id: The current id.
         previous_producer_id: The id before the last transition.
         next_producer_id: The id after the transaction; -1 unless epochs are used up.
         producer_epoch: The current epoch; in Prepare* that of the markers.
         last_producer_epoch: The epoch that a retry may still have; not recorded.
         timeout_ms: Limit from the first partition to the end.
-        state: The state.
         partitions: Partitions that need markers.
         start_ms: Wall time of the first partition; -1: none.
         updated_ms: Wall time of the last transition.
@@ -112,10 +107,10 @@ class Transaction(NamedTuple):
 
     @property
     def is_epoch_exhausted(self) -> bool:
-        """Whether no epoch is left for the client."""
+        """Whether the client has used the last epoch."""
         return self.producer_epoch >= LAST_CLIENT_EPOCH
 
-    # -- transitions: each returns the next state ------------------------------------------------
+    # -- transitions --------------------------------------------------------------------------
 
     def with_next_epoch(
         self, *, timeout_ms: int, now_ms: int, is_retry: bool = False, keep_last: bool
@@ -171,7 +166,7 @@ class Transaction(NamedTuple):
         """Decide the transaction; from client_version 2 on in the next epoch."""
         epoch, last = self.producer_epoch, self.last_producer_epoch
         if client_version >= EPOCH_BUMP:
-            # The very last epoch is an invalid state, which may still be aborted.
+            # The very last epoch is invalid, but may be aborted.
             epoch, last = min(epoch + 1, _LAST_EPOCH), epoch
         is_begun = self.state is TransactionState.ONGOING
         return self._moved(
@@ -197,7 +192,7 @@ class Transaction(NamedTuple):
         )
 
     def completed(self, *, now_ms: int) -> Transaction:
-        """Complete the transaction after all markers are written."""
+        """Complete the transaction."""
         is_commit = self.state is TransactionState.PREPARE_COMMIT
         renewed = self.client_version >= EPOCH_BUMP and self.next_producer_id != NO_PRODUCER_ID
         return self._moved(
@@ -227,10 +222,7 @@ class Transaction(NamedTuple):
         return {name: value for name, value in values if value != self._field_defaults[name]}
 
     def record(self, transaction_version: int) -> CoordinatorRecord:
-        """Return the record of this state at a finalized transaction.version."""
-        by_topic: dict[str, list[int]] = {}
-        for topic, index in self.partitions:
-            by_topic.setdefault(topic, []).append(index)
+        """Return the record at a finalized transaction.version."""
         fields: dict[str, Any] = {
             "producer_id": self.producer_id,
             "producer_epoch": self.producer_epoch,
@@ -243,7 +235,7 @@ class Transaction(NamedTuple):
         if self.state is not TransactionState.EMPTY:
             fields["transaction_partitions"] = [
                 {"topic": topic, "partition_ids": sorted(ids)}
-                for topic, ids in sorted(by_topic.items())
+                for topic, ids in sorted(indexes_by_topic(self.partitions).items())
             ]
         version = LEGACY_VALUE_VERSION
         if transaction_version >= FLEXIBLE_RECORDS:

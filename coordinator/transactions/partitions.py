@@ -1,8 +1,8 @@
 """Partitions of a transaction: added by the client or by Produce, and verified for older clients.
 
-A partition is added before its first record is appended, so that a marker always follows. Clients
-up to transaction.version 1 add it themselves (AddPartitionsToTxn, AddOffsetsToTxn) and their
-batches are verified; from version 2 on the broker of the Produce request adds it (KIP-890).
+A partition is added before its first record is appended, so that a marker always follows. From
+transaction.version 2 on the broker of the Produce request adds it; until then clients do
+(AddPartitionsToTxn, AddOffsetsToTxn), and their batches are verified (KIP-890).
 
 Source: Kafka's TransactionCoordinator.handleAddPartitionsToTransaction,
 handleVerifyPartitionsInTransaction.
@@ -36,7 +36,7 @@ def add(
     """Add partitions to the transaction, and begin it if necessary.
 
     Raises:
-        KafkaError: The error for every partition of the response.
+        KafkaError: The error for every partition.
     """
     transaction = shard.find(claim.transactional_id)
     if transaction.state.is_prepared:
@@ -62,7 +62,7 @@ def verify(shard: TransactionShard, claim: Claim) -> dict[TopicPartition, ErrorC
     """Return for each partition whether it is in the transaction.
 
     Raises:
-        KafkaError: The error for all of them.
+        KafkaError: The error for every partition.
     """
     transaction = shard.find(claim.transactional_id)
     _check_producer(transaction, claim)

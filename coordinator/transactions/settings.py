@@ -13,7 +13,7 @@ _DAY_MS = 24 * 60 * 60_000
 
 @dataclass(slots=True, frozen=True)
 class TransactionSettings:
-    """Settings in force; the defaults are Kafka's."""
+    """Current settings; the defaults are Kafka's."""
 
     max_timeout_ms: int = 900_000
     id_expiration_ms: int = 7 * _DAY_MS
@@ -26,7 +26,7 @@ class TransactionSettings:
 
     @classmethod
     def from_config(cls, config: Config) -> TransactionSettings:
-        """Return the values of the broker's configuration."""
+        """Return a broker's settings."""
         return cls(
             max_timeout_ms=config.int("transaction.max.timeout.ms"),
             id_expiration_ms=config.int("transactional.id.expiration.ms"),

@@ -1,16 +1,8 @@
 """The state machine of one partition of `__transaction_state`: its transactional ids.
 
-Other modules have the operations, functions of (shard, request, token, now):
+Other modules have the operations, functions of (shard, request, token, now).
 
-    init        InitProducerId
-    partitions  AddPartitionsToTxn, AddOffsetsToTxn, verification for Produce
-    end         EndTxn, fencing, completion after the markers
-    expiry      timeouts, unused ids
-    admin       DescribeTransactions, ListTransactions
-
-`recorded` is the state in the log; only `replay` changes it. `_unrecorded` is soft: the few fields
-that records do not include, restored if the append fails, lost on loading. The effect WriteMarkers
-writes the markers of a decided transaction (Prepare*) once its record is committed or loaded.
+Only `replay` changes `recorded`. `_unrecorded` is soft: the few fields that records do not include.
 
 Source: Kafka's TransactionCoordinator and TransactionStateManager.
 """
@@ -44,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class WriteMarkers(NamedTuple):
-    """Effect: end a transaction in each of its partitions, then call `end.complete`."""
+    """Effect: end a decided transaction in each of its partitions, then call `end.complete`."""
 
     transactional_id: str
     marker: Marker
@@ -56,10 +48,8 @@ class TransactionShard:
 
     Attributes:
         coordinator_epoch: The partition's leader epoch; markers of an older one are refused.
-        take_producer_id: Returns a new producer id; raises COORDINATOR_LOAD_IN_PROGRESS while no
-            id is available.
+        take_producer_id: Returns a new producer id, or raises COORDINATOR_LOAD_IN_PROGRESS.
         transaction_version: Returns the finalized level.
-        recorded: The last recorded state of each id.
         ongoing: Ids in the recorded state Ongoing, which can time out.
     """
 
@@ -89,11 +79,11 @@ class TransactionShard:
         self.recorded: dict[str, Transaction] = {}
         self.ongoing: set[str] = set()
         self.timers = Timers()
-        # Soft fields of Transaction by id; ids are in `recorded`, or about to be.
+        # Soft fields by id; ids are in `recorded`, or about to be.
         self._unrecorded: dict[str, Mapping[str, Any]] = {}
 
     def get(self, transactional_id: str) -> Transaction | None:
-        """Return the full state of a transactional id, or None."""
+        """Return the full state of an id, if known."""
         transaction = self.recorded.get(transactional_id)
         if transaction is None:
             return None
@@ -101,7 +91,7 @@ class TransactionShard:
         return transaction if unrecorded is None else transaction._replace(**unrecorded)
 
     def find(self, transactional_id: str) -> Transaction:
-        """Return the full state of a transactional id.
+        """Return the full state of an id.
 
         Raises:
             KafkaError: INVALID_PRODUCER_ID_MAPPING.
@@ -119,8 +109,6 @@ class TransactionShard:
         """
         if client_version > TV_0 and self.transaction_version() < FLEXIBLE_RECORDS:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
-
-    # -- records -----------------------------------------------------------------------------
 
     def move(self, target: Transaction) -> Outcome:
         """Return the outcome that makes `target` the state of its id."""
@@ -147,7 +135,7 @@ class TransactionShard:
             self.replay(key, value, producer_id)
 
     def replay(self, key: bytes, value: bytes | None, producer_id: int = NO_PRODUCER_ID) -> None:
-        """Apply a record of the log; records of newer versions are ignored.
+        """Apply a record; ignore those of newer versions.
 
         Raises:
             MalformedFrameError: The record is malformed.
@@ -177,10 +165,8 @@ class TransactionShard:
     def replay_end(self, producer_id: int, is_commit: bool) -> None:
         """Do nothing: records here are not transactional."""
 
-    # -- life --------------------------------------------------------------------------------
-
     def on_loaded(self, now: Moment) -> Outcome:
-        """Begin to serve the loaded state, and continue decided transactions."""
+        """Continue decided transactions."""
         del now
         outcome = Outcome()
         for transaction in self.recorded.values():
@@ -193,15 +179,15 @@ class TransactionShard:
         return Outcome()
 
     def on_timer(self, event: Any, now: Moment) -> Outcome:
-        """Fail: there are no timers, since timeouts are checked at an interval, as in Kafka."""
+        """Fail: timeouts are checked at an interval, as in Kafka."""
         raise AssertionError(f"unknown event at {now}: {event!r}")
 
     def describe(self) -> str:
-        """Return a short description of the contents."""
+        """Describe the content for the log."""
         return f"{len(self.recorded)} transactional ids, {len(self.ongoing)} in a transaction"
 
     def markers_of(self, prepared: Transaction) -> WriteMarkers:
-        """Return the effect that writes the markers of a decided transaction."""
+        """Return the effect of a decided transaction."""
         assert prepared.state.is_prepared
         marker = Marker(
             prepared.producer_id,

@@ -1,7 +1,6 @@
 """Other modes of Spark's connector (`python -m tests.nightly spark-connector`).
 
-Real-time and continuous mode, lost data, created and deleted topics, and batch limits, against the
-broker that `--broker` names.
+Real-time and continuous mode, lost data, created and deleted topics, and batch limits.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Spark over SASL_SSL, with a SCRAM login that expires every 1.5 s.
 
-Batches and streams, reading and writing, at brokers of both kinds with an authorizer, and with a
+Batches and streams at brokers of both kinds with an authorizer, and with a
 wrong password: `python -m tests.nightly spark-connector`.
 """
 

@@ -52,7 +52,6 @@ class FileSink:
         self._checkpoint = str(directory / "checkpoint")
 
     def start(self, table: DataFrame) -> StreamingQuery:
-        """Start the stream, or continue from its checkpoint."""
         columns = table.select("value", "partition", "offset")
         writer = columns.writeStream.format("parquet").trigger(processingTime="200 milliseconds")
         return writer.option("checkpointLocation", self._checkpoint).start(self._files)
@@ -72,7 +71,7 @@ def stopped_at_the_end(query: StreamingQuery) -> Iterator[StreamingQuery]:
 
 
 def wait_until(query: StreamingQuery, condition: Callable[[], bool], description: str) -> None:
-    """Wait for a condition; fail immediately if the query has ended."""
+    """Wait for a condition; fail if the query has ended."""
     deadline = time.monotonic() + WAIT_S
     while not condition():
         failure = query.exception()
@@ -88,14 +87,13 @@ def rows_read(query: StreamingQuery) -> int:
 
 
 def wait_for_rows(query: StreamingQuery, count: int) -> None:
-    """Wait until completed batches contain this many rows."""
     wait_until(query, lambda: rows_read(query) >= count, f"{count} rows")
 
 
 class Writer:
     """A producer in a thread, which continues after a broker's restart.
 
-    It writes the numbers from 0, about 2,000 a second, until `finish`.
+    It writes the numbers from 0, about 2,000 a second.
     """
 
     def __init__(self, bootstrap: str, topic: str) -> None:
@@ -108,7 +106,7 @@ class Writer:
         self._thread.start()
 
     def finish(self) -> int:
-        """Stop, wait for all acknowledgments and return the number of records."""
+        """Stop and return the number of acknowledged records."""
         self._finish.set()
         self._thread.join()
         assert self._producer.flush(WAIT_S) == 0, "records are still waiting for their answers"

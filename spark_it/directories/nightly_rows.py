@@ -1,7 +1,7 @@
 """The data source returns the connector's rows, for random topics (`tests.nightly spark-rows`).
 
 Topics differ in codecs, sizes, null and empty values, headers, order of timestamps, transactions
-and compaction. Both read them within random bounds.
+and compaction.
 """
 
 from __future__ import annotations
@@ -53,8 +53,7 @@ COMPACTED = {
 class History:
     """Random records of a topic, determined by a seed.
 
-    Attributes:
-        is_compacted: Whether the topic is compacted, until `settle`.
+    `settle` ends compaction (`is_compacted`).
     """
 
     def __init__(self, rng: Random, bootstrap: str, topic: str, *, is_compacted: bool) -> None:

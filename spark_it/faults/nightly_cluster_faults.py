@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
+import subprocess
 import sys
 from typing import TYPE_CHECKING
 
@@ -11,11 +13,11 @@ import pytest
 from spark_it.kit import faulty_runs, records
 from spark_it.kit.counted_jobs import CountedIngest, CountedJob, CountedReplay, CountedWindows
 from spark_it.kit.faulty_runs import WAIT_S, Driver, told
-from spark_it.kit.small_disk import small_disk
 from spark_it.kit.standalone import StandaloneSpark
 from tests.support.tools.waiting import eventually
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from compat_tests.conftest import StartBroker
@@ -24,6 +26,7 @@ pytestmark = [pytest.mark.long, pytest.mark.java, pytest.mark.timeout(1_800)]
 
 PARTITIONS = 2
 KILLS = 3
+_PIECE = bytes(1 << 16)
 each_job = pytest.mark.parametrize(
     "job",
     [kind(30, 500, PARTITIONS) for kind in (CountedIngest, CountedReplay, CountedWindows)],
@@ -31,8 +34,40 @@ each_job = pytest.mark.parametrize(
 )
 
 
+class SmallDisk:
+    """A mounted file system."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._ballast = path / "ballast"
+
+    def fill(self) -> None:
+        with contextlib.suppress(OSError), self._ballast.open("ab", buffering=0) as file:
+            while True:
+                file.write(_PIECE)
+
+    def make_room(self) -> None:
+        self._ballast.unlink()
+
+
+@contextlib.contextmanager
+def small_disk(path: Path, megabytes: int) -> Iterator[SmallDisk]:
+    """Mount a disk; skip the test without root."""
+    if shutil.which("mount") is None:
+        pytest.skip("no small disk can be mounted: there is no mount")
+    path.mkdir()
+    size = ("-o", f"size={megabytes}m")
+    mount = ["mount", "-t", "tmpfs", *size, "wirebroker-tests", str(path)]
+    done = subprocess.run(mount, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"no small disk can be mounted: {done.stderr.strip()}")
+    try:
+        yield SmallDisk(path)
+    finally:
+        subprocess.run(["umount", "-l", str(path)], check=True)
+
+
 def wait_for(folder: Path, kind: str, count: int, driver: Driver) -> None:
-    """Wait until a job has reported a number of lines of a kind, or has ended."""
     eventually(
         lambda: len(told(folder, kind)) >= count or driver.status is not None, timeout_s=WAIT_S
     )

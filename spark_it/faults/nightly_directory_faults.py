@@ -1,7 +1,6 @@
 """Readers of log directories under faults (`python -m tests.nightly spark-faults`).
 
-Archives and quality reports run while the broker, workers and drivers are killed. Their results are
-compared with a model.
+Archives and quality reports run while the broker, workers and drivers are killed.
 """
 
 from __future__ import annotations

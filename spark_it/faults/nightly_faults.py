@@ -1,8 +1,7 @@
 """Jobs under many faults, each record once (`python -m tests.nightly spark-faults`).
 
-Each job runs in its own process while its broker, driver and workers are killed, and its driver is
-terminated: ten times in all, in an order that the seed determines. Then it runs to its end, and the
-topic is compared with a model.
+A job's broker, driver and workers are killed, and its driver is terminated. Then it runs to its
+end, and the topic is compared with a model.
 """
 
 from __future__ import annotations

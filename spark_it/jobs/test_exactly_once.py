@@ -70,7 +70,7 @@ def test_a_query_sends_each_batch_once(
 def test_rows_have_the_columns_of_spark_kafka_sink(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
-    # Created here, so that retention does not delete its old records.
+    # Without retention, which would delete old records.
     records.create_topic(broker.bootstrap, topic, partitions=2)
     send = sender(broker, topic, tmp_path, partitions=2)
     values = [(f"v{number}", number % 2, MOMENT) for number in range(4)]

@@ -56,7 +56,6 @@ class Job:
         return job_kit.read_all(self._bootstrap, topic, count, partitions=partitions)
 
     def check_rows(self, count: int) -> None:
-        """Assert that the keys 0 to count - 1 exist, once each."""
         messages = self.read(self._topic, count, partitions=PARTITIONS)
         numbers = [json.loads(message.value())["id"] for message in messages]
         assert sorted(numbers) == list(range(count))

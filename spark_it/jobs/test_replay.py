@@ -41,7 +41,7 @@ def test_time_range_is_transformed_once(
 ) -> None:
     records.create_topic(broker.bootstrap, topic, partitions=2)
     records.write(broker.bootstrap, topic, range(1_000), partitions=2)
-    # Created here, so that retention does not delete its old records.
+    # Without retention, which would delete old records.
     records.create_topic(broker.bootstrap, f"{topic}-to", partitions=3)
     (tmp_path / "mine.py").write_text(FUNCTION, encoding="utf-8")
     path = job_kit.write_job(

@@ -36,7 +36,7 @@ def job_with_table(
     """Write a table of names by key, and a job that joins it; return the job's path."""
     table = f"{topic}-names"
     records.create_topic(broker.bootstrap, topic, partitions=1)
-    # Created here, so that retention does not delete its old records.
+    # Without retention, which would delete old records.
     records.create_topic(broker.bootstrap, f"{topic}-sums", partitions=partitions)
     topics.create(broker.bootstrap, table, partitions=1, configs={"cleanup.policy": "compact"})
     write(broker.bootstrap, table, names)

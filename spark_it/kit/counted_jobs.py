@@ -1,8 +1,4 @@
-"""Jobs and a user's query whose output is compared with a model after faults.
-
-Each writes its input in batches of a given size, and checks that its topic contains each result
-once. nightly_faults.py and nightly_cluster_faults.py cause the faults.
-"""
+"""Jobs and a user's query whose output is compared with a model after faults."""
 
 from __future__ import annotations
 
@@ -26,7 +22,6 @@ _FUNCTION = """
 def double(record):
     return [record, record._replace(value=b"-" + record.value)]
 """
-# A user's query that restarts after errors and stops on SIGTERM.
 _QUERY = """
 import json, signal, sys, time
 from pathlib import Path
@@ -97,7 +92,7 @@ class CountedJob(ABC):
     def write(self, folder: Path, bootstrap: str, topic: str, spark: Mapping[str, str]) -> Path:
         """Write the input and the job, with checkpoint in `folder / "disk"`; return the job's path.
 
-        `topic` is the source or the destination; other topics begin with its name.
+        The names of all topics of the job begin with `topic`.
         """
 
     @abstractmethod
@@ -241,7 +236,7 @@ class CountedWindows(CountedJob):
         assert (table.num_rows, sum(table["events"].to_pylist())) == (windows, self._all)
 
     def _write_events(self, bootstrap: str, topic: str) -> None:
-        """Write a record for each event in order, and a far later one that closes all windows."""
+        """Write a record for each event, and a far later one that closes all windows."""
         producer = confluent.make_producer(bootstrap, {"enable.idempotence": True})
         for number in [*range(self._all), self._all * 2]:
             row = {"who": f"k{number % _KEYS}", "cents": number % _PRICES}

@@ -28,6 +28,6 @@ def write(bootstrap: str, topic: str, rows: Sequence[tuple[str | None, Any]]) ->
 
 
 def event(at_ms: int, user: str, cents: int) -> tuple[None, dict[str, Any]]:
-    """Return a record's key and value for an event at a time after START_MS."""
+    """Return the key and value of an event at a time after START_MS."""
     timestamp = datetime.datetime.fromtimestamp((START_MS + at_ms) / 1000, datetime.UTC)
     return None, {"at": timestamp.isoformat(), "who": user, "price": f"{cents / 100:.2f}"}

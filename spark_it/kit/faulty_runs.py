@@ -28,7 +28,6 @@ _END_S = 60.0
 
 
 def told(folder: Path, kind: str) -> list[dict[str, Any]]:
-    """Return a job's metrics so far."""
     path = folder / "metrics.jsonl"
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     metrics = [json.loads(line) for line in lines if line.endswith("}")]
@@ -36,7 +35,6 @@ def told(folder: Path, kind: str) -> list[dict[str, Any]]:
 
 
 def children_of(process_id: int) -> Iterator[int]:
-    """Return the running child processes of a process."""
     with contextlib.suppress(OSError):  # it has ended
         for path in Path(f"/proc/{process_id}/task").glob("*/children"):
             yield from map(int, path.read_text(encoding="utf-8").split())
@@ -64,12 +62,9 @@ def plan_of(seed: int, faults: tuple[str, ...], times: int = TIMES) -> list[str]
 
 
 class Driver:
-    """A pipeline verb, or a script, in its own process with a small local Spark.
+    """A pipeline verb, or a SCRIPT, in its own process with a small local Spark.
 
-    Args:
-        folder: For its output, in `driver.log`.
-        arguments: The verb and its arguments, or SCRIPT and the script's path.
-        settings: Spark's, for verbs that take none.
+    Its output is in `driver.log`. `settings` are Spark's, for verbs that take none.
     """
 
     def __init__(
@@ -94,20 +89,19 @@ class Driver:
         return self._process.poll()
 
     def java(self) -> int | None:
-        """Return the process id of its Spark; None before it starts."""
+        """Return the process id of its Spark, or None."""
         return next(children_of(self._process.pid), None)
 
     def kill(self) -> None:
-        """Kill it; its Spark ends as well."""
         java = self.java()
         self._process.kill()
         self._process.wait(_END_S)
-        # Spark's process ends with its standard input; the next driver need not wait.
+        # Spark's process ends with its standard input.
         assert java is None or java != os.getpid()
         self._log.close()
 
     def terminate(self) -> int:
-        """Request its end after the current batch; return its status."""
+        """Request its end; return its status."""
         self._process.terminate()
         return self.wait()
 
@@ -172,7 +166,7 @@ class FaultyRun:
 
 
 def spark_table(folder: Path) -> dict[str, str]:
-    """Return Spark's settings for a job: two cores, the connector's jars."""
+    """Return Spark's settings for a job."""
     return {"spark.master": "local[2]", **session.settings_for(folder)}
 
 

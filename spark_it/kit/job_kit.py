@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 
 def write_job(folder: Path, bootstrap: str, tables: dict[str, Any], **settings: Any) -> Path:
-    """Write a job's file; return its path."""
     all_settings = {
         "checkpoint": "checkpoint",
         "metrics": "metrics.jsonl",
@@ -42,7 +41,7 @@ def run(kind: str, path: Path, spark: SparkSession) -> dict[str, Any]:
 
 
 def read_all(bootstrap: str, topic: str, count: int, *, partitions: int) -> list[Any]:
-    """Return a topic's committed records by partition and offset; assert their number."""
+    """Return a topic's committed records by partition and offset."""
     consumer = confluent.make_consumer(bootstrap)
     try:
         numbers = range(partitions)
@@ -80,7 +79,7 @@ def check_files(bootstrap: str, topic: str, files: int, rows: int, *, partitions
 
 
 def forget_last_commit(folder: Path) -> None:
-    """Change a job's folder as if the run was killed before it stored its last batch's end."""
+    """Change a job's folder as if it had not stored its last batch's end."""
     commits = (folder / "checkpoint" / "spark" / "commits").glob("[0-9]*")
     last = max(commits, key=lambda path: int(path.name))
     last.unlink()

@@ -30,7 +30,7 @@ def create_topic(bootstrap: str, topic: str, *, partitions: int) -> None:
 def write(
     bootstrap: str, topic: str, numbers: Iterable[int], *, partitions: int, codec: str = "none"
 ) -> None:
-    """Write a record for each number, to partition number modulo count; wait for all responses."""
+    """Write a record for each number, to partition number modulo count."""
     producer = confluent.make_producer(
         bootstrap, {"compression.type": codec, "enable.idempotence": True}
     )
@@ -66,13 +66,13 @@ def write_visits(bootstrap: str, topic: str, *, table: str) -> None:
 
 
 def read(bootstrap: str, topic: str, count: int, *, partitions: int) -> list[tuple[int, int, int]]:
-    """Read `count` records from all partitions as (partition, offset, number)."""
+    """Read `count` records as (partition, offset, number)."""
     consumer = confluent.make_consumer(bootstrap)
     try:
         consumer.assign([TopicPartition(topic, p, OFFSET_BEGINNING) for p in range(partitions)])
         positions_and_numbers: list[tuple[int, int, int]] = []
         while len(positions_and_numbers) < count:
-            # At most the missing ones, because consume waits for as many as it may return.
+            # At most the missing ones, because consume waits for all that it may return.
             messages = consumer.consume(
                 min(10_000, count - len(positions_and_numbers)), timeout=WAIT_S
             )
@@ -91,7 +91,6 @@ def _place_and_number(message: Any) -> tuple[int, int, int]:
 
 
 def end_offsets(bootstrap: str, topic: str, *, partitions: int) -> list[int]:
-    """Return the end offset of each partition."""
     consumer = confluent.make_consumer(bootstrap)
     try:
         topic_partitions = [TopicPartition(topic, partition) for partition in range(partitions)]
@@ -104,7 +103,7 @@ def end_offsets(bootstrap: str, topic: str, *, partitions: int) -> list[int]:
 
 
 def add_partitions(bootstrap: str, topic: str, *, partitions: int) -> None:
-    """Add partitions up to this number and wait for their leaders."""
+    """Add partitions up to this number."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_partitions([NewPartitions(topic, partitions)], request_timeout=WAIT_S)[
         topic
@@ -120,7 +119,7 @@ def add_partitions(bootstrap: str, topic: str, *, partitions: int) -> None:
 
 
 class Count(NamedTuple):
-    """Counts of a table of numbered records, to compare with a complete one's."""
+    """Counts of a table of numbered records."""
 
     rows: int
     numbers: int  # distinct
@@ -134,7 +133,6 @@ class Count(NamedTuple):
 
 
 def count_rows(table: DataFrame) -> Count:
-    """Count a table with columns `value`, `partition` and `offset`."""
     numbered = table.selectExpr("CAST(CAST(value AS STRING) AS LONG) n", "partition", "offset")
     aggregates = ["count(*)", "count(DISTINCT n)", "count(DISTINCT partition, offset)"]
     row = numbered.selectExpr(*aggregates, "coalesce(sum(n), 0)").first()

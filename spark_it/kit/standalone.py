@@ -37,7 +37,6 @@ class StandaloneSpark:
         return f"spark://{HOST}:{self._port}"
 
     def start(self) -> None:
-        """Start both; the first job waits for the worker."""
         host_option = ("--host", HOST)
         pages = ("--webui-port", str(self._master_pages))
         self._run("master.Master", *host_option, "--port", str(self._port), *pages)
@@ -54,12 +53,10 @@ class StandaloneSpark:
         self._run("worker.Worker", *host_option, *worker_options, *pages, self.address)
 
     def kill_executors(self) -> int:
-        """Kill the running executors; return their number."""
         worker = self._processes[1].pid
         return faulty_runs.kill_all(list(faulty_runs.children_of(worker)))
 
     def stop(self) -> None:
-        """Stop both, the worker with its executors first."""
         for process in reversed(self._processes):
             process.send_signal(signal.SIGTERM)
             process.wait(_STOP_S)

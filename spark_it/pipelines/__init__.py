@@ -1,4 +1,4 @@
-"""Spark jobs, run by `python -m wirebroker.pipelines` (guide: spark_it/README.md).
+"""Spark jobs (guide: spark_it/README.md).
 
 `exactly_once` is imported on first use, because it needs PySpark.
 """

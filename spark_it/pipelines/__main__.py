@@ -1,4 +1,4 @@
-"""Entry point of `python -m wirebroker.pipelines NAME`; it names missing packages."""
+"""Entry point of `python -m wirebroker.pipelines NAME`."""
 
 from __future__ import annotations
 

@@ -3,8 +3,7 @@
     spark.dataSource.register(wirebroker.segments.SegmentDataSource)
     spark.read.format("wirebroker-segments").option("path", LOG_DIR).option("subscribe", TOPIC)
 
-SegmentDataSource is imported on first use, because only `data_source`, `stream` and `range_rows`
-need PySpark or PyArrow.
+SegmentDataSource is imported on first use, because it needs PySpark and PyArrow.
 """
 
 from __future__ import annotations

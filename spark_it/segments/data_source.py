@@ -1,4 +1,4 @@
-"""The data source's interface to Spark: `spark.read.format("wirebroker-segments")`."""
+"""The data source's interface to Spark."""
 
 from __future__ import annotations
 
@@ -25,26 +25,22 @@ if TYPE_CHECKING:
 
 
 class SegmentDataSource(DataSource):
-    """A data source over log directories; options.py lists its options."""
+    """A data source over log directories (options and columns: spark_it/README.md)."""
 
     @classmethod
     def name(cls) -> str:
-        """Return the name for `format`."""
         return "wirebroker-segments"
 
     def schema(self) -> str:
-        """Return the columns' types (row_schema.py)."""
         columns, includes_headers = parse_columns(self.options)
         return schema_text(column_names(columns, includes_headers=includes_headers))
 
     def reader(self, schema: StructType) -> SegmentBatchReader:
-        """Return a reader for a batch."""
         options = parse_options(self.options, is_stream=False)
         kind = FilteringBatchReader if options.pushes_filters else SegmentBatchReader
         return kind(options, schema)
 
     def streamReader(self, schema: StructType) -> SegmentStreamReader:  # noqa: N802 - Spark's name
-        """Return a reader for a stream."""
         return SegmentStreamReader(parse_options(self.options, is_stream=True), schema)
 
 

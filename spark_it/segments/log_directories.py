@@ -1,9 +1,7 @@
 """Log directories from outside: their partitions, and how far these may be read.
 
-The limit is the high watermark. It is the log's end if the partition has a single replica
-(according to the directory's metadata log), or without a checkpoint, as in a copy of partition
-folders. Otherwise it comes from `replication-offset-checkpoint`, which a broker writes every 5 s by
-default.
+The limit is the high watermark. It is the log's end if the partition has a single replica, or
+without a checkpoint, as in a copy of partition folders.
 """
 
 from __future__ import annotations
@@ -41,11 +39,9 @@ _TRIES: Final = 5
 
 
 class PartitionFolder(NamedTuple):
-    """A partition's folder, with offsets from its directory's checkpoints.
+    """A partition's folder; without a checkpoint, `high_watermark` is None.
 
-    Attributes:
-        high_watermark: None without a checkpoint.
-        topic_id: From `partition.metadata`, in Kafka's text form, or "".
+    `topic_id`, from `partition.metadata`, has Kafka's text form or is "".
     """
 
     path: str
@@ -58,7 +54,7 @@ class PartitionFolder(NamedTuple):
         return LogOnDisk(self.path, log_start_offset=self.log_start_offset)
 
     def check_topic_id(self, topic: str) -> None:
-        """Raise RecreatedTopicError if the folder belongs to another topic by now."""
+        """Raise RecreatedTopicError if the folder now belongs to another topic."""
         current_id = _topic_id(ReadOnlyFiles(), self.path)
         if current_id and self.topic_id and current_id != self.topic_id:
             raise recreated(topic, self.topic_id, current_id, "It was recreated while it was read.")
@@ -73,7 +69,6 @@ class LogDirectories:
         """Check that the directories exist; raise OptionError."""
         self._files = ReadOnlyFiles()
         self._directories = directories
-        # From the metadata log, once it is read.
         self._replica_counts: dict[TopicPartition, int] | None = None
         for directory in directories:
             if not self._files.is_directory(directory):
@@ -133,7 +128,7 @@ class LogDirectories:
 
     def _replica_count(self, key: TopicPartition) -> int | None:
         if self._replica_counts is None or key not in self._replica_counts:
-            # Imported late: half of all imports, which workers do not need.
+            # Imported late, because workers do not need them.
             from wirebroker.base.clock import SystemClock
             from wirebroker.inspect.views.metadata_view import (
                 UnreadableMetadataError,
@@ -180,7 +175,7 @@ def _topic_id(files: ReadOnlyFiles, path: str) -> str:
     return uuid_text(topic_id) if topic_id else ""
 
 
-# The last stable offset of a log on disk: below it, every transaction has ended
+# The last stable offset: below it, every transaction has ended
 
 _ENDS = frozenset({ControlType.ABORT, ControlType.COMMIT})
 
@@ -202,7 +197,7 @@ def last_stable_offset(log: LogOnDisk, high_watermark: int) -> int:
 
 
 def _at_snapshot(log: LogOnDisk, high_watermark: int) -> tuple[int, dict[int, int]]:
-    """Return a snapshot's offset, and the first offsets of its open transactions by producer id."""
+    """Return a snapshot's offset, and its open transactions' first offsets by producer id."""
     for offset in reversed(log.snapshots):
         if log.start_offset <= offset <= high_watermark:
             content = log.snapshot(offset)

@@ -1,9 +1,8 @@
 """Read access to one partition's log, while a broker may write, roll and remove segments.
 
-Nothing is locked or written. An open file keeps its content, even if it is renamed or removed. An
-outdated listing is repeated. A missing segment is data loss, which is an error or skipped, as
-requested. Compaction moves the old segment away before it renames the new one (segment_swap.py); in
-between, the new one is read as `.swap`.
+An open file keeps its content, even if it is renamed or removed. An outdated listing is repeated.
+Compaction moves the old segment away before it renames the new one (segment_swap.py); in between,
+the new one is read as `.swap`.
 """
 
 from __future__ import annotations
@@ -38,8 +37,6 @@ _TRIES: Final = 5
 
 
 class _ReadProgress:
-    """The next offset of a reader."""
-
     __slots__ = ("offset",)
 
     def __init__(self, offset: int) -> None:
@@ -49,10 +46,7 @@ class _ReadProgress:
 class LogOnDisk:
     """A partition's log.
 
-    Attributes:
-        path: Its directory.
-        base_offsets: Those of its segments, ascending, from the last listing.
-        snapshots: Offsets of producer snapshots, likewise.
+    `base_offsets` and `snapshots`, from the last listing, are in order.
     """
 
     __slots__ = ("_files", "_floor_of_log", "_swapped", "base_offsets", "path", "snapshots")
@@ -190,7 +184,7 @@ class LogOnDisk:
         fail_on_data_loss: bool,
         on_loss: Callable[[int, int], None] = lambda *_: None,
     ) -> Iterator[tuple[BatchHeader, memoryview]]:
-        """Yield the batches with offsets in a range, with verified checksums, despite removals.
+        """Yield the batches with offsets in a range, with verified checksums.
 
         Without `fail_on_data_loss`, `on_loss` is called with the bounds of missing records.
 
@@ -275,7 +269,7 @@ def _position_of(segment: SegmentFiles, offset: int) -> int:
 
 
 def _end_from(segment: SegmentFiles, position: int, size: int) -> int | None:
-    """Return the offset after the last complete batch from a position on, or None."""
+    """Return the offset after the last complete batch, or None."""
     end: int | None = None
     log = segment.log
     while position + HEADER_BYTES <= size:

@@ -4,7 +4,7 @@
     reported-HASH.json    the same, after `take_losses` has returned it
 
 `to` is excluded. If it equals `from`, the partition is gone or ends before `from`. Names are hashes
-of the content, so that repeated batches write the same file and long topics fit.
+of the content, so that repeated batches write the same file.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _REPORTED: Final = "reported-"
 
 
 class LostRange(NamedTuple):
-    """Missing offsets of a partition; the end is excluded."""
+    """Missing offsets of a partition."""
 
     topic: str
     partition: int

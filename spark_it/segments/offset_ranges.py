@@ -1,7 +1,6 @@
 """The offsets to read of each partition, split into tasks, as in the connector.
 
 Given offsets must name every partition. A timestamp means the first record that is not older.
-Ranges are split evenly into at least `minPartitions` pieces in all.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class RowRange(NamedTuple):
-    """A piece of a partition for one task; pickled to its worker."""
+    """A piece of a partition for one task."""
 
     topic: str
     partition: int
@@ -163,9 +162,7 @@ def _pieces(row_range: RowRange, total: int, options: SegmentOptions) -> Iterato
 def limited(
     starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int], max_offsets: int
 ) -> dict[TopicPartition, int]:
-    """Return ends with at most `max_offsets` offsets in all.
-
-    Each partition gets its share, at least one.
+    """Return ends with at most `max_offsets` offsets in all, at least one for each partition.
 
     Source: the connector's KafkaMicroBatchStream.rateLimit.
     """

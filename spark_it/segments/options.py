@@ -1,29 +1,6 @@
-"""Options of a read, with the Kafka connector's names.
+"""Options of a read, described in spark_it/README.md.
 
-    path                                  log directories, separated by commas, or copies
-    subscribe | subscribePattern | assign one of them, as in the connector
-    startingTimestamp, startingOffsetsByTimestamp, startingOffsets      the first one given counts
-    endingTimestamp, endingOffsetsByTimestamp, endingOffsets            batches only
-    startingOffsetsByTimestampStrategy    error (default) | latest
-    failOnDataLoss                        true (default) | false
-    includeHeaders                        false (default) | true
-    kafka.isolation.level                 read_uncommitted (default) | read_committed
-    minPartitions, maxRecordsPerPartition how a batch is split into tasks
-    maxOffsetsPerTrigger                  streams only, as the next two
-    minOffsetsPerTrigger                  new offsets for which a micro-batch waits,
-    maxTriggerDelay                       at most for this time (15m)
-
-and additional ones
-
-    columns                               the columns to read, separated by commas
-    lossReport                            a folder for reports of what failOnDataLoss=false skips
-    includeControlRecords                 false (default) | true: also transaction markers
-    recreatedTopics                       fail (default) | restart: streams read a recreated topic
-                                          from its beginning
-    pushFilters                           false (default) | true: filters limit what batches read;
-                                          needs spark.sql.python.filterPushdown.enabled=true
-
-Other options that begin with `kafka.` have no effect. Names ignore case, as in Spark.
+Names are those of the Kafka connector, and ignore case. Other `kafka.` options have no effect.
 """
 
 from __future__ import annotations
@@ -71,17 +48,14 @@ _OPTIONS: Final = (
 )
 _CANONICAL: Final = {name.lower(): name for name in _OPTIONS}
 
-# By topic and partition: an offset, EARLIEST, LATEST, or a timestamp.
+# By topic and partition.
 ByPartition: TypeAlias = "dict[TopicPartition, int]"
 
 
 class Limit(NamedTuple):
-    """Where a read starts or ends.
+    """Where a read starts or ends: `everywhere`, or `each` partition's own limit.
 
-    Attributes:
-        everywhere: EARLIEST, LATEST, or a timestamp, for all partitions.
-        each: For each partition instead.
-        is_time: Whether they are timestamps, in ms since 1970.
+    A limit is an offset, EARLIEST, LATEST, or (`is_time`) a timestamp in ms since 1970.
     """
 
     for_all: int = EARLIEST
@@ -125,7 +99,7 @@ def parse_options(raw_options: Mapping[str, str], *, is_stream: bool) -> Segment
     """Parse the options of a batch or a stream.
 
     Raises:
-        OptionError: One is missing, unknown or invalid; the message says what is valid.
+        OptionError: One is missing, unknown or invalid.
     """
     options = _checked_names(raw_options)
     directories = tuple(

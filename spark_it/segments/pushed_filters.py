@@ -31,12 +31,9 @@ _MILLISECOND: Final = datetime.timedelta(milliseconds=1)
 
 
 class PushedFilters(NamedTuple):
-    """Conditions on rows.
+    """Conditions on rows; None for any topic or partition.
 
-    Attributes:
-        topics: The accepted topics; None for any.
-        partitions: The accepted partitions; None for any.
-        earliest: The smallest timestamp, ms since 1970.
+    `earliest` is a timestamp in ms since 1970.
     """
 
     topics: frozenset[str] | None = None

@@ -35,7 +35,7 @@ class RangePartition(InputPartition):
 def scan_settings(
     options: SegmentOptions, schema: StructType, *, earliest: int | None = None
 ) -> ScanOptions:
-    """Return what a read needs of rows; raise OptionError for another source's schema."""
+    """Return what a read needs; raise OptionError for another source's schema."""
     check_types({field.name: field.dataType.simpleString() for field in schema})
     names = schema.fieldNames()
     return ScanOptions(
@@ -89,7 +89,7 @@ _BATCH_COLUMNS: Final[dict[str, tuple[Struct, pa.DataType, Callable[[BatchHeader
 
 
 def record_batch(rows: ScannedRows, piece: RowRange, schema: pa.Schema) -> pa.RecordBatch:
-    """Return a range's scanned rows as an Arrow batch with the columns of a schema.
+    """Return scanned rows as an Arrow batch with the columns of a schema.
 
     Raises:
         pa.ArrowInvalid: A timestamp in microseconds exceeds 64 bits.
@@ -122,7 +122,6 @@ def _numbers(data: Column, kind: pa.DataType, count: int) -> pa.Array:
 
 
 def _of_batches(name: str, rows: ScannedRows) -> pa.Array:
-    """Return a field of each row's batch header."""
     layout, kind, value_of = _BATCH_COLUMNS[name]
     data = b"".join(layout.pack(value_of(header)) * count for header, count in rows.runs)
     return _numbers(data, kind, rows.columns.row_count)

@@ -32,10 +32,8 @@ _MOST_BYTES: Final = 8 << 20
 class ScanOptions(NamedTuple):
     """What to read of rows.
 
-    Attributes:
-        is_committed: Whether to skip records of aborted transactions.
-        loss_report: The folder for reports of lost ranges.
-        earliest: Rows before this timestamp may be skipped; ms since 1970.
+    `loss_report` is the folder for reports. Rows before `earliest`, in ms since 1970, may be
+    skipped.
     """
 
     keys: bool
@@ -66,7 +64,7 @@ def scan_rows(piece: RowRange, settings: ScanOptions) -> Iterator[ScannedRows]:
     """Read the rows of a range.
 
     Raises:
-        DataLossError: Rows are missing, unless the wish allows it.
+        DataLossError: Rows are missing, unless the settings allow it.
         KafkaError: A batch is damaged.
         OSError: Reading failed.
     """
@@ -145,6 +143,5 @@ class _ByProducer:
             spans.append((transaction.first_offset, transaction.last_offset))
 
     def holds(self, header: BatchHeader) -> bool:
-        """Return whether a batch belongs to one of them."""
         spans = self._spans.get(header.producer_id, ())
         return any(first <= header.base_offset <= last for first, last in spans)

@@ -1,14 +1,7 @@
 """The columns of a row: the Kafka connector's, and others from batch headers.
 
-| column | type | |
-|---|---|---|
-| key, value | binary | |
-| topic, partition, offset, timestamp, timestampType | as in the connector | |
-| headers | array of (key string, value binary) | with includeHeaders, or if named in `columns` |
-| producerId, producerEpoch, sequence | long, int, int | -1: none |
-| transactional, control | boolean | |
-| leaderEpoch | int | |
-| topicId | string | if named in `columns`; null: unknown |
+`topicId` and `headers` are included only on request. A missing producer id, epoch or sequence is
+-1; an unknown topic id is null.
 """
 
 from __future__ import annotations
@@ -17,7 +10,6 @@ from typing import Final
 
 from wirebroker.segments.errors import OptionError
 
-# Column -> Spark type.
 COLUMN_TYPES: Final = {
     "key": "binary",
     "value": "binary",
@@ -39,7 +31,7 @@ _NOT_UNASKED: Final = frozenset({"headers", "topicId"})
 
 
 def column_names(requested: tuple[str, ...] | None, *, includes_headers: bool) -> tuple[str, ...]:
-    """Return the columns of a read, in order, with the option `columns` as `requested`.
+    """Return the columns of a read, in order.
 
     Raises:
         OptionError: A column is unknown or duplicate.

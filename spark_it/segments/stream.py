@@ -2,9 +2,8 @@
 
     {"orders": {"0": 23}, "#topicIds": {"orders": "p0hU_tYkT5yVbVjOhnuAjQ"}}
 
-A new partition is read from its beginning; a removed one is data loss. A recreated topic has
-another id: this is an error, or the topic is read from its beginning. A checkpoint contains all of
-a stream's state; one without ids, from an earlier version, gets them.
+A new partition is read from its beginning; a removed one is data loss. Checkpoints of earlier
+versions have no ids, and get them.
 """
 
 from __future__ import annotations
@@ -38,13 +37,12 @@ if TYPE_CHECKING:
     from wirebroker.segments.options import SegmentOptions
     from wirebroker.storage.checkpoints import TopicPartition
 
-# As JSON: topic -> partition in digits -> offset; under _IDS: topic -> topic id.
 StreamOffset: TypeAlias = "dict[str, dict[str, Any]]"
 _IDS: Final = "#topicIds"  # not a valid topic name
 
 
 class StreamMark(NamedTuple):
-    """A position of a stream: the offset of each partition, and the known topic ids."""
+    """A parsed StreamOffset."""
 
     offsets: dict[TopicPartition, int]
     ids: dict[str, str]
@@ -153,7 +151,7 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _trigger_gate(self) -> TriggerGate:
         if self._gate is None:
-            # Imported late: workers load this module without needing a clock, which loads asyncio.
+            # Imported late, because workers do not need asyncio, which it loads.
             from wirebroker.base.clock import SystemClock
 
             fewest = self._options.min_offsets_per_trigger
@@ -167,7 +165,7 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._directories
 
     def _folders(self) -> dict[TopicPartition, PartitionFolder]:
-        """List the directories, which opens a file of each partition: do this once in a call."""
+        """List the directories, which opens many files: do this once in a call."""
         return self._opened().find(self._options.wants)
 
     def _ends(self, folders: dict[TopicPartition, PartitionFolder]) -> StreamMark:
@@ -186,7 +184,7 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         restarted: set[str],
         folders: dict[TopicPartition, PartitionFolder],
     ) -> int:
-        """Return where a partition's read starts; for a new one, its first offset."""
+        """Return where a partition's read starts."""
         if key in start_mark.offsets and key[0] not in restarted:
             return start_mark.offsets[key]
         folder = folders.get(key)

@@ -32,10 +32,7 @@ _DELAY: Final = re.compile(r"([0-9]{1,15})([a-z]*)")
 class TriggerGate:
     """Decision whether a micro-batch may start.
 
-    Args:
-        fewest: New offsets that suffice; None for any number.
-        delay_ms: The time since the previous batch after which fewer suffice.
-        clock: For the delay.
+    `fewest` new offsets suffice (None: any number), or fewer after `delay_ms` since the last batch.
     """
 
     def __init__(self, fewest: int | None, delay_ms: int, clock: Clock) -> None:

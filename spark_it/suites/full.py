@@ -4,9 +4,7 @@
     make spark-suite ARGS="--full --broker apache"    the same against Apache Kafka
     make spark-suite ARGS="--full relations"          some suites alone, passed or not
 
-Similar suites share a broker and a Java process, whose start and warm-up dominate short suites.
-They are a step of the nightly runner (tests/nightly.py): an interrupted run continues with the
-current suite, and a table shows each suite's result.
+Similar suites share a broker and a Java process, whose start dominates short suites.
 
 Left out: KafkaDelegationTokenSuite, which needs a Kerberos server, and
 KafkaRealTimeIntegrationSuite, because the executors of its Spark cluster did not register.

@@ -1,8 +1,7 @@
 """Installation of Spark's own test suites for its connector, to run against a running broker.
 
-Spark's tests jar, ScalaTest and their dependencies come from Maven's central repository. The
-classes in src/ precede them: KafkaTestUtils replaces the class that starts a broker;
-TokenStandInTest is used only without Spark's token module.
+The classes in src/ precede those of Spark's tests jar: KafkaTestUtils replaces the class that
+starts a broker; TokenStandInTest is used only without Spark's token module.
 """
 
 from __future__ import annotations

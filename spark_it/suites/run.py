@@ -44,7 +44,7 @@ BROKER_SETTINGS = {"auto.create.topics.enable": "false", "offsets.topic.num.part
 LATER: dict[tuple[str, str], str] = {}
 # For suites that need more than LIMIT_S.
 LIMITS_S = {"KafkaContinuousSourceSuite": 3600.0}
-LIMIT_S = 900.0  # for one suite; on two shared cores all of SUITES took 140 s
+LIMIT_S = 900.0  # for one suite
 
 _PACKAGE = "org.apache.spark.sql.kafka010"
 # Fastest for short runs: no collector threads, no second compiler.
@@ -76,13 +76,8 @@ def run_suites(
 ) -> dict[str, list[Outcome]]:
     """Run suites in one Java process; return the outcomes of each.
 
-    Args:
-        suites: Names within the connector's package.
-        bootstrap: The broker, whose topics are deleted.
-        directory: A folder for output, logs and results.
-        wirebroker: Whether to count the tests of LATER separately.
-        log_requests: Whether to log each request of Kafka clients.
-        resumes: Whether to skip suites that passed.
+    The broker's topics are deleted. `wirebroker` counts the tests of LATER separately; `resumes`
+    skips suites that passed.
     """
     (directory / "tmp").mkdir(parents=True, exist_ok=True)
     pending = [suite for suite in suites if not (resumes and has_passed(suite, directory))]

@@ -1,4 +1,4 @@
-"""Spark's own suites for its Kafka connector pass (suites/run.py)."""
+"""Spark's own suites for its Kafka connector pass."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ pytestmark = [
 def outcomes(
     broker_kind: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, list[run.Outcome]]]:
-    """Run them in one Java process, to share its start and warm-up."""
     directory = tmp_path_factory.mktemp("suites")
     broker = make_broker(broker_kind, directory / "broker", run.BROKER_SETTINGS)
     with contextlib.ExitStack() as stack:

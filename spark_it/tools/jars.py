@@ -1,7 +1,6 @@
 """Jars from Maven's central repository, by Maven if it is on PATH, else by Ivy.
 
-Ivy is among PySpark's jars. Maven uses the mirror that the user has configured; Ivy uses its public
-default.
+Maven uses the mirror that the user has configured; Ivy, one of PySpark's jars, its public default.
 """
 
 from __future__ import annotations
@@ -33,13 +32,9 @@ class Jar(NamedTuple):
 
 
 def fetch(requested: Sequence[Jar], folder: Path, *, java: str, ivy_jars: Path) -> None:
-    """Copy jars and their runtime dependencies into a folder.
+    """Copy jars and their runtime dependencies into an existing folder.
 
-    Args:
-        requested: The jars.
-        folder: An existing folder; the tool's own files are removed.
-        java: The command that runs Ivy.
-        ivy_jars: The folder with Ivy's jar.
+    `java` runs Ivy, whose jar is in the folder `ivy_jars`.
 
     Raises:
         ToolError: The repository lacks a jar or cannot be reached.

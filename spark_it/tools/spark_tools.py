@@ -1,9 +1,7 @@
 """Installation of PySpark, its Kafka connector and a compiler for both, on first use.
 
-PySpark comes from PyPI, the connector from Maven's central repository, both unchanged, into
-`.venv/tools`. The connector needs the module spark-token-provider-kafka-0-10. If the repository
-lacks this jar, suites/src/TokenStandIn.scala is compiled instead, with the Scala compiler in
-PySpark's jars.
+They go into `.venv/tools`, unchanged. If Maven's repository lacks the module that the connector
+needs (spark-token-provider-kafka-0-10), suites/src/TokenStandIn.scala is compiled instead.
 """
 
 from __future__ import annotations
@@ -37,7 +35,7 @@ SPARK_PACKAGE = _PACKAGES["pyspark"]
 # PySpark and the connector must have the same version
 SPARK_VERSION = SPARK_PACKAGE.partition("==")[2]
 SCALA_VERSION = "2.13"
-ARROW_PACKAGE = _PACKAGES["pyarrow"]  # for the data source and PySpark
+ARROW_PACKAGE = _PACKAGES["pyarrow"]
 PANDAS_PACKAGE = _PACKAGES["pandas"]  # needed by PySpark to pass Arrow batches to Python
 PLOT_PACKAGE = "matplotlib>=3.8,<4"  # for the guide's pictures
 SPARK = "org.apache.spark"
@@ -64,13 +62,13 @@ def pyspark_folder() -> Path:
 
 @cache
 def arrow_folder() -> Path:
-    """Return the folder of PyArrow, which Spark's workers use too."""
+    """Return the folder of PyArrow."""
     return tools._installed("pyarrow", lambda folder: tools._pip_install(ARROW_PACKAGE, folder))
 
 
 @cache
 def pandas_folder() -> Path:
-    """Return the folder of pandas, which Spark's workers use too."""
+    """Return the folder of pandas."""
     return tools._installed("pandas", lambda folder: tools._pip_install(PANDAS_PACKAGE, folder))
 
 
@@ -98,8 +96,8 @@ def connector_jars() -> list[Path]:
 def java_home() -> Path:
     """Return a JAVA_HOME that Spark starts with.
 
-    Spark requests an optional incubator module that slim Java runtimes lack. For those, `java` in
-    this home is a script that omits the request.
+    Spark requests an incubator module that slim Java runtimes lack. For those, `java` in this home
+    is a script that omits the request.
     """
     java = tools.java_command()
     modules = subprocess.run([java, "--list-modules"], capture_output=True, text=True, check=True)
@@ -121,7 +119,7 @@ def compile_scala(sources: Sequence[Path], folder: Path, class_path: Sequence[Pa
 
 
 def fetch_jars(requested: Sequence[Jar], folder: Path) -> None:
-    """Fetch jars into a folder (jars.py)."""
+    """Fetch jars into a folder."""
     jars.fetch(requested, folder, java=tools.java_command(), ivy_jars=spark_jars())
 
 

@@ -8,13 +8,9 @@
 
 The first pass maps the keys of the dirty part to their last offsets, until memory is used up; the
 rest stays dirty. The second pass reads everything before that point and writes what remains of each
-group of segments as one `.cleaned` segment. The old segments are only read, so compaction can run
-in another process and be ended at any time; the caller swaps them (segment_swap.py).
+group of segments as one `.cleaned` segment.
 
-Invariants: the batches of a segment have ascending offsets below the next segment's base offset
-(checked as they are read); the second pass meets the record of each mapped key, none is lost.
-
-Source: Kafka's Cleaner. range.py determines the dirty part.
+Source: Kafka's Cleaner.
 """
 
 from __future__ import annotations
@@ -59,7 +55,7 @@ class CompactionJob(NamedTuple):
 
 
 class CleanedGroup(NamedTuple):
-    """A group of old segments, replaced by a `.cleaned` segment at the first one's offset."""
+    """A group of old segments, replaced by one `.cleaned` segment."""
 
     base_offsets: tuple[int, ...]
     bytes_before: int
@@ -85,11 +81,8 @@ class Compaction:
     ) -> None:
         """Prepare a compaction without reading anything.
 
-        Args:
-            job: Its closed segments must not change, but may be deleted.
-            files: The file system.
-            offset_map: An empty map.
-            on_read: Called with the size of each batch read.
+        The job's closed segments must not change, but may be deleted. `offset_map` is empty;
+        `on_read` is called with the size of each batch read.
         """
         self._job = job
         self._files = files
@@ -106,7 +99,7 @@ class Compaction:
         """Compact the log and yield each group.
 
         Raises:
-            KafkaError: A segment cannot be read; it must stay as it is.
+            KafkaError: A segment cannot be read.
             OSError: The disk failed, or a segment was deleted.
         """
         job = self._job
@@ -139,7 +132,6 @@ class Compaction:
     def _clean(
         self, group: list[Segment], batch_filter: BatchFilter, transactions: CleanedTransactions
     ) -> int:
-        """Write what remains of a group; return its size."""
         job = self._job
         cleaned = CleanedSegment(
             self._files,
@@ -172,7 +164,7 @@ class Compaction:
             self._map.latest_offset = min(self._ends[segment.base_offset], end) - 1
 
     def _map_segment(self, segment: Segment, transactions: CleanedTransactions) -> bool:
-        """Map the keys of one segment; return False if the map is full."""
+        """Return False if the map is full."""
         start = self._job.first_dirty_offset
         offset_map = self._map
         position = segment.offset_index.lookup(start).position
@@ -227,11 +219,7 @@ class Compaction:
 
 
 def count_dirty_records(job: CompactionJob, files: Files) -> int:
-    """Return the number of dirty records, according to batch headers.
-
-    Raises:
-        KafkaError, OSError: As Compaction.run.
-    """
+    """Return the number of dirty records by batch headers; raises as Compaction.run."""
     count = 0
     for base_offset, end in pairwise(job.base_offsets):
         if base_offset < job.end_offset and end > job.first_dirty_offset:
@@ -242,10 +230,7 @@ def count_dirty_records(job: CompactionJob, files: Files) -> int:
 
 
 def group_segments(segments: Iterable[Segment], job: CompactionJob) -> list[list[Segment]]:
-    """Group neighbors so that each group fits into one segment.
-
-    Sizes from before the compaction count, so each compaction packs segments more tightly.
-    """
+    """Group neighbors so that each group, before compaction, fits into one segment."""
     following = list(segments)
     ends = [*(segment.base_offset for segment in following), job.end_offset][1:]
     groups: list[list[Segment]] = []

@@ -7,8 +7,8 @@
                   the last batch of a producer that is still known (it holds the sequence)
                   the batch directly before the first offset out of reach
     horizon   set on a batch with a tombstone, and on a marker that is no longer needed, when
-              compaction first reads it: now + delete.retention.ms, as the base timestamp, with bit
-              6 of the attributes; afterwards tombstone and marker are dropped (KIP-534)
+              compaction first reads it: now + delete.retention.ms; afterwards tombstone and marker
+              are dropped (KIP-534)
 
 Source: Kafka's MemoryRecords.filterTo, Cleaner.cleanInto, MemoryRecordsBuilder.
 """
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from wirebroker.codecs.records.batch import iterate_records, write_crc
+from wirebroker.codecs.records.batch import NO_TIMESTAMP, iterate_records, write_crc
 from wirebroker.codecs.records.compression import compress
 from wirebroker.codecs.records.layout import (
     ATTRIBUTES,
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from wirebroker.storage.compaction.map import OffsetMap
     from wirebroker.storage.compaction.transactions import CleanedTransactions
 
-_NO_TIMESTAMP: Final = -1
 _RETAINED_FLAGS: Final = LOG_APPEND_TIME_FLAG | TRANSACTIONAL_FLAG | CONTROL_FLAG
 
 
@@ -61,7 +60,7 @@ class BatchFilter:
     """One compaction's decisions about batches, in log order.
 
     Attributes:
-        last_records_count: The number of records so far that are the last of their key in the map.
+        last_records_count: Records so far that are the last of their key in the map.
     """
 
     __slots__ = (
@@ -84,16 +83,9 @@ class BatchFilter:
         now_ms: int,
         delete_retention_ms: int,
     ) -> None:
-        """Prepare a compaction.
+        """Prepare a compaction up to `end_offset`, the first offset out of reach.
 
-        Args:
-            offset_map: The last offset of each key.
-            transactions: Must know a segment's aborted transactions before its batches are
-                filtered.
-            producers: By id.
-            end_offset: The first offset out of reach.
-            now_ms: The base of delete horizons.
-            delete_retention_ms: How long tombstones and markers are kept.
+        `transactions` must know a segment's aborted transactions before its batches are filtered.
         """
         self._map = offset_map
         self._txns = transactions
@@ -164,7 +156,7 @@ def _horizon_of(header: BatchHeader) -> int | None:
 
 def _empty_batch(header: BatchHeader, batch: memoryview) -> bytearray:
     result = bytearray(batch[:HEADER_BYTES])
-    TIMESTAMPS.pack_into(result, BASE_TIMESTAMP_AT, _NO_TIMESTAMP, header.max_timestamp)
+    TIMESTAMPS.pack_into(result, BASE_TIMESTAMP_AT, NO_TIMESTAMP, header.max_timestamp)
     return _finish(result, header, flags=0, record_count=0)
 
 

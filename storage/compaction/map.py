@@ -6,8 +6,8 @@ The map uses open addressing; log.cleaner.dedupe.buffer.size bounds the block. (
 180 bytes per key.) The number of slots is prime, so that every step width reaches every slot.
 
 If two keys had the same hash, the older one's record would be lost. By chance this happens once in
-10^25 maps of five million keys; the hash is keyed with a new secret for each map, so that it cannot
-be provoked (Kafka's MD5 is not).
+10^25 maps of five million keys; a secret for each map keeps clients from provoking it (Kafka's MD5
+does not).
 
 Source: Kafka's SkimpyOffsetMap.
 """
@@ -19,7 +19,7 @@ from struct import Struct
 from typing import Final
 
 SLOT_BYTES: Final = 24
-# The least with which compaction makes progress.
+# Fewer make no progress.
 MIN_SLOTS: Final = 2
 
 _HASH: Final = Struct("=QQ")
@@ -31,7 +31,6 @@ class OffsetMap:
 
     Attributes:
         latest_offset: The last offset read, with or without a key.
-        most_keys: The number of keys at which `put` refuses more.
     """
 
     __slots__ = ("_count", "_secret", "_slots", "_words", "latest_offset", "most_keys")
@@ -41,13 +40,9 @@ class OffsetMap:
     def __init__(
         self, memory_bytes: int, *, load_factor: float, secret: bytes, key_count: int | None = None
     ) -> None:
-        """Create an empty map.
+        """Create an empty map of at most `memory_bytes`, or as large as `key_count` keys need.
 
-        Args:
-            memory_bytes: The maximum size.
-            load_factor: The share of slots to use.
-            secret: 16 bytes.
-            key_count: The maximum number of keys, which limits the size as well.
+        `load_factor` is the share of slots to use, `secret` has 16 bytes.
         """
         slots = max(MIN_SLOTS, memory_bytes // SLOT_BYTES)
         if key_count is not None:

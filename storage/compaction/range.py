@@ -44,9 +44,7 @@ class DirtyRange(NamedTuple):
 
 
 def dirty_range(log: Log, checkpoint: int | None, *, now_ms: int) -> DirtyRange:
-    """Return the dirty range of a log, reading at most some headers and index entries.
-
-    The checkpoint is the offset below which it is clean, or None.
+    """Return the dirty range of a log; `checkpoint` is the offset below which it is clean.
 
     Raises:
         KafkaError, OSError: The first batch of a segment cannot be read.
@@ -75,7 +73,7 @@ def dirty_range(log: Log, checkpoint: int | None, *, now_ms: int) -> DirtyRange:
 
 
 def make_job(log: Log, dirty: DirtyRange, *, now_ms: int) -> CompactionJob:
-    """Return the input of a compaction. The log's producer state must be loaded."""
+    """Return a compaction's input; the log's producer state must be loaded."""
     settings = log.settings
     producers = {
         producer_id: ActiveProducer(

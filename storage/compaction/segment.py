@@ -1,7 +1,6 @@
 """The segment that compaction writes, in files whose names end in `.cleaned`.
 
-Nothing reads them before the swap (segment_swap.py); a start removes unfinished ones. They are
-synced here, so that the swap only renames them.
+They are synced here, so that the swap (segment_swap.py) only renames them.
 
 Source: Kafka's LogSegment.append and onBecomeInactiveSegment, UnifiedLog.createNewCleanedSegment.
 """
@@ -40,12 +39,7 @@ _SYNC_BYTES: Final = 16 << 20
 
 
 class CleanedSegment:
-    """A new segment: batches in offset order and their indexes.
-
-    Attributes:
-        base_offset: The offset in the segment's name.
-        size: Bytes of batches so far.
-    """
+    """A new segment: batches in offset order and their indexes."""
 
     __slots__ = (
         "_directory",
@@ -113,10 +107,8 @@ class CleanedSegment:
     def finish(self, aborted: Sequence[AbortedTransaction], *, modified_ms: int) -> None:
         """Write the remaining batches and the indexes, and sync everything.
 
-        Args:
-            aborted: The entries of the transaction index, which has no file without entries.
-            modified_ms: The log file's modification time, for retention of records without
-                timestamps.
+        The log file gets the modification time `modified_ms`, for retention of records without
+        timestamps.
 
         Raises:
             OSError: The disk failed.

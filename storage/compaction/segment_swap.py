@@ -8,14 +8,11 @@
 
 The same applies to all files of a segment. After each step the caller syncs the directory in a
 thread, so that the steps reach the disk in order. The log in memory changes in enter_swapped; from
-then on the new segment is read under its `.swap` name.
+then on the new segment is read under its `.swap` name. If the disk fails, the next start undoes or
+completes the swap (storage/README.md).
 
-At load, a `.cleaned` file shows that the `.swap` files from its offset on are incomplete; they are
-removed with it. Otherwise the `.swap` segment replaces everything from its base offset to its last
-record.
-
-Apache Kafka uses the same steps and names, so either broker completes the other's swap. Only the
-number `K` is wirebroker's: it keeps the names of files unique that are still being read.
+Apache Kafka uses the same steps and names, except the number `K`, which keeps the names of files
+unique that are still being read.
 
 Source: Kafka's LocalLog.replaceSegments, LogLoader.
 """
@@ -58,11 +55,7 @@ def is_written(files: Files, directory: str, base_offset: int, log_bytes: int) -
 
 
 def begin_swap(files: Files, directory: str, base_offset: int) -> None:
-    """Rename the complete `.cleaned` segment to `.swap`.
-
-    Raises:
-        OSError: The disk failed; the next start undoes or completes the swap.
-    """
+    """Rename the complete `.cleaned` segment to `.swap`."""
     for suffix in SEGMENT_SUFFIXES:
         path = segment_path(directory, base_offset, suffix)
         if files.exists(path + CLEANED_SUFFIX):
@@ -70,11 +63,7 @@ def begin_swap(files: Files, directory: str, base_offset: int) -> None:
 
 
 def enter_swapped(log: Log, files: Files, old: Sequence[Segment]) -> Segment:
-    """Replace neighboring closed segments by the `.swap` segment in memory; no file changes.
-
-    Returns:
-        The new segment, for `finish_swap` when all old ones are set aside.
-    """
+    """Replace neighboring closed segments by the `.swap` segment in memory, and return it."""
     assert old[-1] is not log.segments.active, "the active segment is never replaced"
     new = Segment(files, log.directory, old[0].base_offset, created_ms=old[0].created_ms)
     new.use_directory(SWAP_SUFFIX)
@@ -84,12 +73,9 @@ def enter_swapped(log: Log, files: Files, old: Sequence[Segment]) -> Segment:
 
 
 def set_aside_old(log: Log, segment: Segment) -> None:
-    """Rename the files of an old segment to `.K.deleted`, readable until `Segment.remove`.
+    """Rename the files of an old segment to `.K.deleted`.
 
     The producer snapshot stays if the new segment begins at its offset.
-
-    Raises:
-        OSError: The disk failed; the next start completes the swap.
     """
     segment.mark_deleted(f".{next(_numbers)}{DELETED_SUFFIX}")
     offset = segment.base_offset
@@ -98,11 +84,7 @@ def set_aside_old(log: Log, segment: Segment) -> None:
 
 
 def finish_swap(log: Log, files: Files, new: Segment) -> None:
-    """Give the new segment its final name.
-
-    Raises:
-        OSError: The disk failed; the next start completes the swap.
-    """
+    """Give the new segment its final name."""
     for file in new.all_files():
         if not file.path.endswith(SWAP_SUFFIX):
             continue  # retention has renamed it to `.deleted`
@@ -114,7 +96,7 @@ def finish_swap(log: Log, files: Files, new: Segment) -> None:
 
 
 def old_segments(log: Log, base_offsets: Iterable[int]) -> list[Segment] | None:
-    """Return the log's closed segments with these offsets; None if they have changed."""
+    """Return these closed segments of the log; None if they have changed."""
     expected_offsets = list(base_offsets)
     first = log.segments.floor_index(expected_offsets[0])
     segments = [
@@ -125,11 +107,7 @@ def old_segments(log: Log, base_offsets: Iterable[int]) -> list[Segment] | None:
 
 
 def undo_swap(files: Files, directory: str, base_offset: int) -> None:
-    """Undo a complete or partial `begin_swap`, because the old segments have changed.
-
-    Raises:
-        OSError: The disk failed.
-    """
+    """Undo a complete or partial `begin_swap`, because the old segments have changed."""
     path = segment_path(directory, base_offset, LOG_SUFFIX)
     if files.exists(path + SWAP_SUFFIX):
         # From here on a start does not complete the swap.
@@ -147,14 +125,13 @@ def discard_cleaned(files: Files, directory: str) -> None:
 
 
 def recover_swap(files: Files, directory: str, names: Iterable[str]) -> bool:
-    """Undo or complete an interrupted swap in a partition's directory, given all names in it.
+    """Undo or complete an interrupted swap, given all names in the partition's directory.
 
     Returns:
         Whether names have changed.
 
     Raises:
         KafkaError: A `.swap` segment is damaged.
-        OSError: The disk failed.
     """
     if not any(name.endswith((CLEANED_SUFFIX, SWAP_SUFFIX)) for name in names):
         return False

@@ -4,8 +4,7 @@
     an ABORT or COMMIT marker           when no data of its transaction remains, and not before its
                                         delete horizon (filter.py)
 
-A marker keeps its entry in the new segment's transaction index. One object reads the whole log,
-because transactions may span groups of segments.
+One object reads the whole log, because transactions may span groups of segments.
 
 Source: Kafka's CleanedTransactionMetadata.
 """
@@ -31,23 +30,19 @@ if TYPE_CHECKING:
 
 
 class CleanedTransactions:
-    """The state of all transactions at one point of the log.
-
-    Attributes:
-        retained_aborts: Entries for the new segment's transaction index.
-    """
+    """The state of all transactions at one point of the log."""
 
     __slots__ = ("_aborted", "_committed_met", "_ongoing_aborted", "_upcoming", "retained_aborts")
 
     def __init__(self) -> None:
-        # By first offset: transactions not reached yet.
-        self._upcoming: list[tuple[int, AbortedTransaction]] = []
-        # Producer id -> its current aborted transaction.
+        self._upcoming: list[tuple[int, AbortedTransaction]] = []  # by first offset
+        # By producer id.
         self._ongoing_aborted: dict[int, AbortedTransaction] = {}
         # Those of _ongoing_aborted with a data batch.
         self._aborted: set[int] = set()
         # Producers with data that was not aborted.
         self._committed_met: set[int] = set()
+        # For the new segment's transaction index.
         self.retained_aborts: list[AbortedTransaction] = []
 
     def add_aborted(self, transactions: Iterable[AbortedTransaction]) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class AppendOrigin(Enum):
-    """Where batches come from, which decides what is validated (Kafka's AppendOrigin)."""
+    """The source of batches, which decides what is validated (Kafka's AppendOrigin)."""
 
     CLIENT = "client"
     COORDINATOR = "coordinator"  # this broker
@@ -36,7 +36,7 @@ class AppendResult:
     Attributes:
         log_append_time_ms: -1 with CreateTime; for a retry the first attempt's timestamp, as in
             Kafka.
-        is_duplicate: Whether it was a retry, so that nothing was appended.
+        is_duplicate: Whether it was a retry; nothing was appended.
     """
 
     __slots__ = (
@@ -104,12 +104,10 @@ class AppendPlan:
 
 
 def must_roll(segment: Segment, plan: AppendPlan, settings: TopicSettings) -> bool:
-    """Return whether a plan's batches require a new segment.
+    """Return whether a plan's batches require a new segment (Kafka's LogSegment.shouldRoll).
 
     A segment's age is measured between record timestamps, if there are any. The caller checks
     whether an index is full.
-
-    Source: Kafka's LogSegment.shouldRoll.
     """
     size = segment.size
     if size + len(plan.records) > settings.segment_bytes:
@@ -144,11 +142,7 @@ _LAST_BASE_OFFSET: Final = (1 << 63) - (1 << 31) - 2
 
 
 def check_room(base_offset: int) -> None:
-    """Refuse an append to a log without free offsets, which only a damaged directory can have.
-
-    Raises:
-        KafkaError: UNKNOWN_SERVER_ERROR, as in Kafka.
-    """
+    """Refuse an append to a log without free offsets, which only a damaged directory can have."""
     if base_offset > _LAST_BASE_OFFSET:
         raise KafkaError(
             ErrorCode.UNKNOWN_SERVER_ERROR, f"the log ends at {base_offset}: no offsets are left"

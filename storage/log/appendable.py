@@ -1,9 +1,6 @@
 """The append path of a log (hot path): prepare, write and commit, and rolling of full segments.
 
-An append has three steps, so that a large one can run in a thread and a failed one changes nothing:
-prepare_append validates and assigns offsets in place; write changes only files, and rolls a full
-segment first; commit updates indexes, producers and end offset, and cannot fail. The caller runs
-one append per log at a time, and no other change between write and commit.
+The caller runs one append per log at a time, and no other change between write and commit.
 
 Source: Kafka's UnifiedLog.append, LocalLog.append and roll.
 """
@@ -43,8 +40,7 @@ class AppendableLog(ReadableLog):
     """A log and the rules for appending to it.
 
     Attributes:
-        appended_bytes: Since the log was opened.
-        appended_records: Likewise.
+        appended_bytes: Since the log was opened, as appended_records.
         walks_records: Whether the records of every batch are validated.
     """
 
@@ -101,18 +97,11 @@ class AppendableLog(ReadableLog):
     ) -> AppendPlan:
         """Validate batches and assign their offsets; changes nothing but bytes of `records`.
 
-        Args:
-            records: Writable; the plan uses the view until write() has returned.
-            leader_epoch: Of this replica.
-            now_ms: The time now.
-            request_version: Of the Produce request.
-            origin: CLIENT (one batch, fully validated) or COORDINATOR (batches of this broker).
-            guard: From producer_state.begin_verification, for the first batch of a transaction.
-            is_brief: Whether to raise TakesLongError instead of blocking the event loop for long.
-            walked: The result of `walk`, if it was called.
+        The plan uses the writable view `records` until write() has returned. Only a client's batch
+        is fully validated; see BatchValidator.validate, and ProducerState.check_append for `guard`.
 
         Raises:
-            TakesLongError: The validation would take too long.
+            TakesLongError: `is_brief`, but the validation takes long.
             KafkaError: RefusedBatchError; RECORD_LIST_TOO_LARGE above segment.bytes; errors of
                 ProducerState.check_append.
         """
@@ -148,7 +137,7 @@ class AppendableLog(ReadableLog):
         return AppendPlan(records, headers, now_ms=now_ms, log_append_time_ms=log_append_time_ms)
 
     def is_recompressed(self, attributes: int) -> bool:
-        """Return whether a batch with these attributes is stored in another codec."""
+        """See BatchValidator.is_recompressed."""
         return self._validator.is_recompressed(attributes)
 
     def walk(self, records: memoryview, now_ms: int) -> Generator[None, None, Walked | None]:
@@ -158,7 +147,7 @@ class AppendableLog(ReadableLog):
     def write(self, plan: AppendPlan) -> None:
         """Write a plan's batches to the active segment's files; roll first if it is full.
 
-        May run in a thread. Readers see the batches after commit().
+        May run in a thread.
 
         Raises:
             OSError: The log is unchanged, except perhaps for a new, empty segment.
@@ -196,7 +185,7 @@ class AppendableLog(ReadableLog):
         plan.segment = segment
 
     def commit(self, plan: AppendPlan) -> AppendResult:
-        """Make the written batches part of the log."""
+        """Make the written batches part of the log; cannot fail."""
         duplicate = plan.duplicate_of
         if duplicate is not None:
             return AppendResult(
@@ -247,12 +236,7 @@ class AppendableLog(ReadableLog):
         is_brief: bool = False,
         walked: Walked | None = None,
     ) -> AppendResult:
-        """Prepare, write and commit; `records` may be reused afterwards.
-
-        Raises:
-            TakesLongError, KafkaError: As prepare_append.
-            OSError: As write.
-        """
+        """Prepare, write and commit; `records` may be reused afterwards."""
         plan = self.prepare_append(
             records,
             leader_epoch=leader_epoch,
@@ -269,16 +253,10 @@ class AppendableLog(ReadableLog):
     def append_as_follower(
         self, records: Buffer, *, now_ms: int, leader_epoch: int | None = None
     ) -> AppendResult | None:
-        """Append a leader's batches unchanged; an incomplete last one is ignored.
+        """Append a leader's batches unchanged; return None if there is no whole one.
 
-        Args:
-            records: As fetched.
-            now_ms: The time now.
-            leader_epoch: The sender's: batches from the first later epoch on are ignored (Kafka:
-                hasHigherPartitionLeaderEpoch). None accepts all.
-
-        Returns:
-            None if no whole batch was left.
+        Batches from the first one above the sender's `leader_epoch` on are ignored (Kafka:
+        hasHigherPartitionLeaderEpoch).
 
         Raises:
             KafkaError: CORRUPT_MESSAGE; UNKNOWN_SERVER_ERROR for an offset below the log's end.
@@ -311,7 +289,7 @@ class AppendableLog(ReadableLog):
         return segment
 
     def _note_roll(self) -> None:
-        """Override to be notified of rolls, perhaps in a thread."""
+        """See Log.on_roll."""
 
     def mark_touched(self) -> None:
         """Record that files were created, replaced or removed."""

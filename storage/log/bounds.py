@@ -1,10 +1,6 @@
 """The offsets of a log: its start and end, and what is committed and flushed.
 
-    log_start_offset <= last_stable_offset <= high_watermark <= log_end_offset
-    recovery_point <= log_end_offset          all records below it are on disk
-
-Only the methods here and the commit of an append (appendable.py) change them. The log's owner
-decides when the high watermark advances (wirebroker/replica).
+The log's owner decides when the high watermark advances (wirebroker/replica).
 
 Source: Kafka's UnifiedLog, LocalLog.
 """
@@ -26,7 +22,6 @@ class LogBounds:
     """The parts and the offsets of a log.
 
     Attributes:
-        segments: At least one; the last is active.
         log_start_offset: The first offset that may be read.
         log_end_offset: The next offset to assign.
         high_watermark: The end of what consumers see.
@@ -121,10 +116,7 @@ class LogBounds:
     def mark_flushed(self, offset: int, *, cuts: int | None = None) -> None:
         """Advance the recovery point after a sync.
 
-        Args:
-            offset: Everything below it is on disk.
-            cuts: From the FlushTarget of a concurrent sync: nothing changes if the log was
-                truncated since.
+        Nothing changes if the log was truncated since, according to the FlushTarget's `cuts`.
         """
         if cuts is None or cuts == self.cuts:
             self.recovery_point = max(self.recovery_point, min(offset, self.log_end_offset))
@@ -156,7 +148,7 @@ class LogBounds:
         self.recovery_point = min(self.recovery_point, offset)
 
     def check(self) -> None:
-        """Assert the module's invariants."""
+        """Assert the invariants."""
         assert self.log_start_offset <= self.high_watermark <= self.log_end_offset, self
         assert self.log_start_offset <= self.last_stable_offset <= self.high_watermark
         assert 0 <= self.recovery_point <= self.log_end_offset

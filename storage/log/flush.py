@@ -21,11 +21,7 @@ class FlushTarget(NamedTuple):
     cuts: int  # the log's at creation
 
     def sync(self) -> None:
-        """Sync the files (fdatasync). Blocks; may run in a thread while the log is used.
-
-        Raises:
-            OSError: The disk failed; nothing counts as flushed.
-        """
+        """Sync the files. Blocks; may run in a thread while the log is used."""
         for segment in self.segments:
             segment.sync()
         for path in self.small_files:

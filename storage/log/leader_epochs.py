@@ -1,17 +1,10 @@
 """The start offset of each leader epoch of a partition, used for truncation and fencing.
 
-    leader-epoch-checkpoint        0            the format's version
-                                   2            number of entries
-                                   0 0          epoch, its first offset
-                                   3 1041
-
-Invariants: epochs and start offsets ascend together; an epoch ends where the next one starts, and
-the last one at the log's end. The file is read at first use, to restart quickly with 10,000
-partitions.
-
-For the same reason an epoch without records (`begin`) is only kept in memory; the next leader's
-epoch begins at the same offset and replaces it. Epochs with records can be restored from the
-batches: after a crash by recovery, otherwise when the file is read (stored_epochs.py).
+Epochs and start offsets ascend together. `leader-epoch-checkpoint` is read at first use, to restart
+quickly with 10,000 partitions. For the same reason an epoch without records (`begin`) is only kept
+in memory; the next leader's epoch begins at the same offset and replaces it. Epochs with records
+can be restored from the batches: after a crash by recovery, otherwise when the file is read
+(stored_epochs.py).
 
 Source: KIP-101, KIP-279, Kafka's LeaderEpochFileCache and LeaderEpochCheckpointFile.
 """
@@ -56,7 +49,7 @@ class LeaderEpochs:
         self._epochs: list[int] = []
         self._starts: list[int] = []
         self._is_loaded = False
-        # This replica's epoch as leader and its start offset, until it has records.
+        # This leader's epoch and its start offset, until it has records.
         self._unrecorded_epoch: tuple[int, int] | None = None
         self._stored: StoredEpochs | None = None
         self.is_dirty = False
@@ -69,19 +62,19 @@ class LeaderEpochs:
 
     @property
     def entries(self) -> list[tuple[int, int]]:
-        """Return (epoch, start offset) of every known epoch, oldest first."""
+        """(epoch, start offset) of every known epoch, oldest first."""
         self._load()
         return list(zip(self._epochs, self._starts, strict=True))
 
     @property
     def latest_epoch(self) -> int:
-        """Return the newest epoch, or -1."""
+        """The newest epoch, or -1."""
         self._load()
         return self._epochs[-1] if self._epochs else UNDEFINED_EPOCH
 
     @property
     def latest_recorded_epoch(self) -> int:
-        """Return the newest epoch; -1 if none, or if it has no records."""
+        """The newest epoch; -1 if none, or if it has no records."""
         self._load()
         return (
             self._epochs[-1] if self._epochs and self._unrecorded_epoch is None else UNDEFINED_EPOCH
@@ -89,16 +82,12 @@ class LeaderEpochs:
 
     @property
     def earliest(self) -> tuple[int, int] | None:
-        """Return (epoch, start offset) of the oldest known epoch."""
+        """(epoch, start offset) of the oldest known epoch."""
         self._load()
         return (self._epochs[0], self._starts[0]) if self._epochs else None
 
     def load(self) -> None:
-        """Read the file, before an append in a thread would.
-
-        Raises:
-            OSError: The disk failed.
-        """
+        """Read the file, before an append in a thread would."""
         self._load()
 
     def compare_with(self, stored: StoredEpochs) -> None:
@@ -108,19 +97,15 @@ class LeaderEpochs:
             self._compare()
 
     def begin(self, epoch: int, start_offset: int) -> None:
-        """Start `epoch` at the log's end, with this replica as leader; remove conflicting entries.
-
-        Nothing is read or written yet.
-        """
+        """Start this replica's `epoch` at the log's end; nothing is read or written yet."""
         self._unrecorded_epoch = epoch, start_offset
         if self._is_loaded:
             self._put_unrecorded()
 
     def assign(self, epoch: int, start_offset: int) -> bool:
-        """Set the first offset with records of `epoch`; remove conflicting entries.
+        """Set an epoch's first offset with records; return whether anything changed.
 
-        Returns:
-            Whether anything changed; persist() writes the file.
+        Conflicting entries are removed.
         """
         assert epoch >= 0, f"epoch {epoch}"
         assert start_offset >= 0, f"start offset {start_offset}"
@@ -198,7 +183,7 @@ class LeaderEpochs:
             self._unrecorded_epoch = None  # in the file now
 
     def check(self) -> None:
-        """Assert the module's invariants."""
+        """Assert the invariants."""
         assert len(self._epochs) == len(self._starts)
         for values in (self._epochs, self._starts):
             assert all(a < b for a, b in pairwise(values)), self.entries

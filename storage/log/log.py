@@ -1,16 +1,9 @@
 """The log of one partition: flush, truncate, delete old segments, close.
 
-    LogBounds          bounds.py       its start and end, what is committed, what is flushed
-      ReadableLog      read.py         reads
-        AppendableLog  appendable.py   prepare, write, commit, roll
-          Log                          its lifecycle
-
-Each class changes only the fields that it declares.
-
 A power loss must not mix truncated records with later ones. So a caller that truncates below the
 recovery point first writes the lower one to the checkpoint, and flushes the log before it appends.
 
-Source: Kafka's UnifiedLog and LocalLog; on-disk format in storage/README.md.
+Source: Kafka's UnifiedLog and LocalLog.
 """
 
 from __future__ import annotations
@@ -115,9 +108,8 @@ class Log(AppendableLog):
     def delete_old_segments(self, clocks: ClockReading) -> list[Segment]:
         """Remove expired segments (retention, DeleteRecords) from the log, and return them.
 
-        The log start offset advances. The caller then calls for each segment `set_aside_segment`
-        (removal.py), and `remove` after file.delete.delay.ms. If MOST_SEGMENTS (retention.py) are
-        returned, more may have expired.
+        The caller then removes their files (set_aside_segment). If MOST_SEGMENTS are returned, more
+        may have expired.
 
         Raises:
             OSError: The last segment expired too but could not be rolled; nothing was removed.
@@ -145,8 +137,7 @@ class Log(AppendableLog):
     def relocate(self, directory: str) -> None:
         """Switch to a synced copy of all files in another directory (log_copy.py).
 
-        No other task may use the log; slices in flight keep their open files. Flushed data stays
-        flushed.
+        No other task may use the log; slices in flight keep their open files.
         """
         for segment in self.segments:
             segment.relocate(directory)
@@ -185,10 +176,7 @@ class Log(AppendableLog):
         return target
 
     def closed_flush_target(self) -> FlushTarget | None:
-        """Return the files to sync for all closed segments, or None; used like flush_target.
-
-        It leaves the state of other flushes unchanged.
-        """
+        """Return the files to sync for all closed segments, or None; keeps other flushes' state."""
         base_offset = self.segments.active.base_offset
         if self.recovery_point >= base_offset:
             return None
@@ -216,13 +204,10 @@ class Log(AppendableLog):
     def close(self, *, clean: bool, sync: bool = True) -> None:
         """Close the files.
 
-        Args:
-            clean: Leave the directory as Kafka does after a clean stop: everything synced, a
-                producer snapshot at the end, indexes of exact length. Blocks. Otherwise nothing is
-                written.
-            sync: Wait for the disk, about 8 ms per log. With thousands of logs it is faster to sync
-                the whole file system before the recovery point and the clean-stop marker are
-                written.
+        With `clean` leave the directory as Kafka does after a clean stop: everything synced, a
+        producer snapshot at the end, indexes of exact length; blocks. Otherwise nothing is written.
+        Without `sync` the caller syncs the whole file system, which is faster for thousands of
+        logs, before it writes the recovery point and the clean-stop marker.
         """
         if clean and (self._is_touched or self.leader_epochs.is_dirty):
             self.producer_state.take_snapshot()

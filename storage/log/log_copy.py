@@ -1,9 +1,8 @@
 """A copy of a log's files in another directory, made while the log is in use.
 
-    begin          a directory next to the partitions, named `...-future`, as in Kafka
-    next_piece     on the event loop: the oldest missing piece; None if nothing is missing
-    copy           in a thread: some bytes of a segment, or the indexes of a closed one
-    finish         in a thread without concurrent appends: the rest and the small files, synced
+    next_piece     on the event loop
+    copy           in a thread
+    finish         in a thread without concurrent appends
 
 A closed segment only changes when it is deleted (retention) or replaced (compaction); its copy is
 then removed too. After a truncation the log is copied again.
@@ -35,16 +34,11 @@ _CHUNK_BYTES: Final = 1 << 20
 
 
 class Piece(NamedTuple):
-    """A missing piece of the copy.
-
-    Attributes:
-        position: The start in the log file.
-        length: Bytes of batches; 0 for the indexes of a closed segment.
-    """
+    """A missing piece of the copy."""
 
     segment: Segment
     position: int
-    length: int
+    length: int  # bytes of batches; 0 for the indexes of a closed segment
 
 
 class LogCopy:
@@ -57,9 +51,9 @@ class LogCopy:
         self._files = files
         self.directory = directory
         self._cuts = log.cuts
-        # Bytes of batches by segment; the segments with copied indexes.
+        # Bytes of batches.
         self._copied: dict[Segment, int] = {}
-        self._complete_segments: set[Segment] = set()
+        self._complete_segments: set[Segment] = set()  # with indexes
 
     @property
     def copied_bytes(self) -> int:
@@ -82,7 +76,7 @@ class LogCopy:
         return sum(segment.size - self._copied.get(segment, 0) for segment in self._log.segments)
 
     def next_piece(self, most_bytes: int) -> Piece | None:
-        """Return the next piece to copy, without the active segment's indexes."""
+        """Return the oldest missing piece, without the active segment's indexes, or None."""
         log = self._log
         for segment in log.segments:
             copied = self._copied.get(segment, 0)

@@ -1,8 +1,5 @@
 """Transaction markers: control batches that end a transaction in one partition.
 
-    batch  := transactional, control, the producer's id and epoch, no sequence, one record
-    record := ABORT or COMMIT (codecs/records/control.py)
-
 A transaction without records has one as well, to fence the producer's older epochs.
 
 Source: Kafka's MemoryRecords.withEndTransactionMarker, ProducerAppendInfo.
@@ -32,14 +29,12 @@ def prepare_end_marker(
     leader_epoch: int,
     now_ms: int,
 ) -> AppendPlan:
-    """Validate the end of a transaction and build its marker; changes nothing.
+    """Validate the end of a transaction and build its marker; see Log.prepare_append.
 
-    No other append to the log may run until the plan is written and committed. For the marker's
-    epoch see ProducerState.check_marker; `coordinator_epoch` is the leader epoch of the
-    coordinator's partition.
+    `coordinator_epoch` is the leader epoch of the coordinator's partition.
 
     Raises:
-        KafkaError: INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED.
+        KafkaError: As ProducerState.check_marker.
     """
     log.producer_state.check_marker(
         producer_id,
@@ -77,12 +72,7 @@ def append_end_marker(
     leader_epoch: int,
     now_ms: int,
 ) -> AppendResult:
-    """Prepare, write and commit a transaction marker.
-
-    Raises:
-        KafkaError: As prepare_end_marker.
-        OSError: As Log.write.
-    """
+    """Prepare, write and commit a transaction marker."""
     plan = prepare_end_marker(
         log,
         producer_id=producer_id,

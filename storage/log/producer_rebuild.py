@@ -1,7 +1,5 @@
 """The producer state of a log, rebuilt from the newest usable snapshot and the batches after it.
 
-Invariant: afterwards the producer state equals a replay of the stored batches.
-
 Source: Kafka's UnifiedLog.rebuildProducerState.
 """
 
@@ -26,7 +24,7 @@ def rebuild_producer_state(log: LogBounds, *, end_offset: int, now_ms: int) -> N
 
 
 def replay_producers(log: LogBounds, end_offset: int) -> None:
-    """Apply the batches from the end of the producer state up to `end_offset`."""
+    """Apply the log's batches from the end of its producer state up to `end_offset`."""
     replay_into(log.producer_state, log, end_offset)
 
 

@@ -51,14 +51,10 @@ class ReadableLog(LogBounds):
         min_one: bool = False,
         may_block: bool = True,
     ) -> LogRead:
-        """Return the file slice for a Fetch; reads no records.
+        """Return the file slice for a Fetch, from the batch that holds `offset`; reads no records.
 
-        Args:
-            offset: The first batch is the one that holds it.
-            max_bytes: The maximum length of the slice.
-            up_to_offset: Batches from it on are hidden (high watermark, last stable offset).
-            min_one: Whether to return the first batch whole even if it exceeds max_bytes.
-            may_block: Whether to wait for the disk.
+        Batches from `up_to_offset` on (high watermark, last stable offset) are hidden. With
+        `min_one` the first batch is returned whole even if it exceeds `max_bytes`.
 
         Raises:
             KafkaError: OFFSET_OUT_OF_RANGE below log_start_offset or above log_end_offset.
@@ -106,8 +102,7 @@ class ReadableLog(LogBounds):
         """Return the transactions that records in [fetch_offset, up_to_offset) may belong to.
 
         Raises:
-            KafkaError: UNKNOWN_SERVER_ERROR: an index has another version.
-            OSError: The disk failed.
+            KafkaError: As TransactionIndex.collect.
         """
         aborted: list[AbortedTransaction] = []
         segments = self.segments
@@ -123,11 +118,10 @@ class ReadableLog(LogBounds):
 
 
 def aborted_in(log: ReadableLog, read: LogRead) -> Sequence[AbortedTransaction]:
-    """Return the aborted transactions that a client needs to read `read`.
+    """Return the aborted transactions that a client needs for a read.
 
-    There may be a few more: their bound is the next offset index entry after the slice.
-
-    Source: Kafka's LocalLog.addAbortedTransactions.
+    There may be a few more: their bound is the next offset index entry after the slice, as in
+    Kafka's LocalLog.addAbortedTransactions.
     """
     segment, file_slice = read.segment, read.slice
     if segment is None or file_slice is None:

@@ -1,11 +1,8 @@
 """The removal of the files of segments that have left a log.
 
-    log start moves, segments leave the list         immediately; readers no longer find them
-    files and snapshot are renamed to `.deleted`     segment by segment, oldest first
-    files are removed                                after file.delete.delay.ms
-
-Before the renames a crash brings the segments back, unless the new log start is in its checkpoint.
-The next start removes them, and `.deleted` files (recovery/log_recovery.py).
+The caller renames the files oldest segment first, and calls `Segment.remove` after
+file.delete.delay.ms. Before the renames a crash brings the segments back, unless the new log start
+is in its checkpoint.
 
 Source: Kafka's UnifiedLog.deleteSegments, LocalLog.removeAndDeleteSegments.
 """

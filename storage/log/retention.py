@@ -14,14 +14,14 @@ determines the age, but wrong clocks must neither delete fresh records nor keep 
   more than message.timestamp.after.max.ms, the last change determines the age. If the change is in
   the future as well, the age is the process's uptime.
 
-Source: Kafka's UnifiedLog.deleteOldSegments and deletableSegments.
+Source: Kafka's UnifiedLog.deleteOldSegments, deletableSegments.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
-# Per call, because reading a segment's age may open a file (50 us).
+# Per call, because reading a segment's age may open a file.
 MOST_SEGMENTS: Final = 64
 
 if TYPE_CHECKING:
@@ -41,15 +41,15 @@ class RetainedSegment(Protocol):
 
     @property
     def size(self) -> int:
-        """Bytes of batches."""
+        """See Segment."""
         ...
 
     def largest_timestamp(self) -> int:
-        """Return the largest record timestamp, or the file's modification time if none."""
+        """See Segment."""
         ...
 
     def modified_ms(self) -> int:
-        """Return the file's modification time, in milliseconds since 1970."""
+        """See Segment."""
         ...
 
 

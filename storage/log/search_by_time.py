@@ -22,11 +22,10 @@ if TYPE_CHECKING:
 
 
 class DetachedLog(NamedTuple):
-    """A view of a log that a thread may search.
+    """A view of a log that a thread may search, without changing the caches of the log's segments.
 
-    A search by timestamp reads files, decompresses a batch, and changes the caches of indexes and
-    segments, which only one thread may do. Timestamps that it learns of closed segments are kept
-    (`note_learned`), so the next search opens only one segment.
+    Timestamps that it learns of closed segments are kept (`note_learned`), so the next search opens
+    only one segment.
     """
 
     closed: Sequence[Segment]  # the log's own, to be copied by the thread
@@ -36,7 +35,7 @@ class DetachedLog(NamedTuple):
 
     @classmethod
     def of(cls, log: LogBounds) -> DetachedLog:
-        """Return a view, which copies the active segment only."""
+        """Return a view of a log."""
         *closed, active = log.segments
         return cls(closed, active.detached(), log.log_start_offset, [])
 
@@ -81,7 +80,7 @@ class DetachedLog(NamedTuple):
             segment.note_max_timestamp(largest)
 
     def _largest_timestamps(self) -> Iterator[tuple[Segment, int, Segment | None]]:
-        """Yield each segment, its largest timestamp and its copy, if made."""
+        """Yield each segment, its largest timestamp, and its copy if made."""
         for segment in self.closed:
             max_timestamp = segment.known_max_timestamp
             twin = None
@@ -99,9 +98,8 @@ def find_quickly(
     """Find the first record at or after a timestamp and below `up_to_offset`, on the event loop.
 
     Raises:
-        TakesLongError: It may take long or needs the disk: search a DetachedLog in a thread.
-        KafkaError: INVALID_RECORD or CORRUPT_MESSAGE: a batch cannot be read.
-        OSError: The disk failed.
+        TakesLongError: It may take long or need the disk: search a DetachedLog in a thread.
+        KafkaError, ColdPagesError: As first_at_or_after.
     """
     active = log.segments.active
     for segment in log.segments:

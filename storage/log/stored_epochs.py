@@ -37,11 +37,7 @@ class StoredEpochs:
         self.end_offset = end_offset
 
     def latest(self) -> int:
-        """Return the epoch of the last readable batch before the end, or -1.
-
-        Raises:
-            OSError: The disk failed.
-        """
+        """Return the epoch of the last readable batch before the end, or -1."""
         for segment in reversed(list(self._segments)):
             if segment.base_offset >= self.end_offset or not segment.size:
                 continue
@@ -61,11 +57,7 @@ class StoredEpochs:
         return segment.offset_index.lookup(self.end_offset - 1).position
 
     def since(self, offset: int) -> Iterator[tuple[int, int]]:
-        """Yield (epoch, base offset) of the batches from an offset on, up to a damaged one.
-
-        Raises:
-            OSError: The disk failed.
-        """
+        """Yield (epoch, base offset) of the batches from an offset on, up to a damaged one."""
         try:
             for segment in self._segments.since(offset):
                 for _, header in segment.iterate_headers():

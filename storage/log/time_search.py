@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from wirebroker.storage.files import DataFile
     from wirebroker.storage.log.segment.segment import Segment
 
-# Covers most producers' batches.
+# Covers most batches.
 _READ_BYTES: Final = 16 << 10
 _HEADERS_AT_ONCE: Final = 100
 # A brief search takes a millisecond.
@@ -46,7 +46,7 @@ def first_at_or_after(
 ) -> Steps[TimestampedOffset | None]:
     """Find the first record at or after `start_offset` whose timestamp is at least `timestamp`.
 
-    Earlier segments than the given ones must have none.
+    Segments before the given ones must have none.
 
     Raises:
         KafkaError: INVALID_RECORD or CORRUPT_MESSAGE: a batch cannot be read.

@@ -1,12 +1,9 @@
 """The history of the wall clock since the start, so that a jump does not make records look old.
 
-    present clock    the wall clock as it runs now
-    former clock     the wall clock as it would run without a later jump
-
 A jump is a change of the difference between wall clock and monotonic clock by more than JUMP_MS
-between two readings. (If the monotonic clock stops during sleep, records are kept longer.) A former
-clock counts for one retention period after the jump; records that were fresh at the jump have
-expired by then.
+between two readings. (If the monotonic clock stops during sleep, records are kept longer.) The
+former clock, as it would run without the jump, counts for one retention period after it; records
+that were fresh at the jump have expired by then.
 
 Jumps before the start are unknown, because they look like time that has passed.
 """
@@ -18,8 +15,8 @@ from typing import Final, NamedTuple
 # Ages are compared with minutes to years.
 JUMP_MS: Final = 1_000
 
-# A wall clock that stands still adds one every second. Those closest to the present one, which
-# differ least, are dropped first.
+# A wall clock that stands still adds one every second. The former clocks that differ least from the
+# present one are dropped first.
 _MOST_FORMER: Final = 16
 
 
@@ -42,10 +39,7 @@ class ClockReading(NamedTuple):
         """Return the smallest age of a time by any clock on which it is not in the future.
 
         Clocks left longer ago than `kept_ms`, the retention period, count only if the time is in
-        the future by all others.
-
-        Returns:
-            Milliseconds; negative if the time is in the future by all clocks.
+        the future by all others. The age is negative if it is in the future by all clocks.
         """
         age = self.now_ms - timestamp_ms
         if not self.former:

@@ -1,13 +1,9 @@
 """The loading of a log: from a directory listing after a clean stop, with recovery after a crash.
 
-After a crash every batch from the recovery point on is checked. The log is truncated at the first
-bad one, indexes are rebuilt, and leader epochs and producers are replayed from the newest usable
-snapshot.
-
-Invariants: only damage ends a log; producer state equals a replay of the stored batches. Gaps in
-the offsets are not damage: compaction leaves gaps, which stay after a change of cleanup.policy; a
-follower gets gaps from its leader, and a copy from retention. So a power loss may leave a gap where
-a closed segment was not flushed, as in Kafka (not with `wirebroker.durability=fsync`).
+Only damage ends a log. Gaps in the offsets are not damage: compaction leaves gaps, which stay after
+a change of cleanup.policy; a follower gets gaps from its leader, and a copy from retention. So a
+power loss may leave a gap where a closed segment was not flushed, as in Kafka (not with
+`wirebroker.durability=fsync`).
 
 Source: Kafka's LogLoader, UnifiedLog.rebuildProducerState, LogSegment.recover.
 """
@@ -61,14 +57,9 @@ def load_log(
     now_ms: int,
     log_start_offset: int = 0,
 ) -> None:
-    """Load `log` from its directory, which may be empty.
+    """Load a new log from its directory, which may be empty.
 
-    Args:
-        log: A new log.
-        recovery_point: From the checkpoint; 0 if missing.
-        clean: Whether the last stop was clean: only the directory is listed.
-        now_ms: The time now.
-        log_start_offset: From the checkpoint; 0 if missing.
+    `recovery_point` and `log_start_offset` are from the checkpoints, 0 if missing.
 
     Raises:
         OSError: The disk failed.
@@ -146,11 +137,6 @@ def _begin(log: Log, offset: int, now_ms: int) -> None:
 
 
 def _remove_odd_indexes(log: Log, others: list[str]) -> None:
-    """Remove entries that are named like indexes but are not regular files.
-
-    Raises:
-        OSError: It is a directory that is not empty.
-    """
     for name in others:
         if name.endswith((INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)):
             _log.warning("%s/%s is not a regular file: removed", log.directory, name)
@@ -171,19 +157,14 @@ def _remove_leftovers(log: Log, names: set[str]) -> None:
 def _open_clean(
     log: Log, names: set[str], *, recovery_point: int, start: int, now_ms: int
 ) -> int | None:
-    """Open a log that was closed cleanly.
+    """Open a log that was closed cleanly; return None if a clean stop would leave another state.
 
     Its end is known without reading if it is empty, or if there is a snapshot at the recovery
     point. The snapshot is written after the last batch, so a younger log file was changed by
-    another program and is checked: nothing may be appended after unknown data. (Apache Kafka reads
-    each log's end; it aborts the whole start if zeros follow, and appends after data shorter than a
-    batch header.)
+    another program and is checked: nothing may be appended after unknown data.
 
     Producers in a snapshot at the log's start are forgotten, because their records are deleted, as
     in Kafka's ProducerStateManager.truncateAndReload.
-
-    Returns:
-        The end offset; None if a clean stop would leave another state.
     """
     active = log.segments.active
     state = log.producer_state
@@ -226,10 +207,7 @@ def _is_younger_than_its_end(log: Log, end_offset: int) -> bool:
 
 
 def _has_more(segment: Segment, end_offset: int) -> bool:
-    """Return whether anything follows the batch that ends at `end_offset`, by headers.
-
-    Damage before that offset does not count.
-    """
+    """Return whether anything, even damaged, follows the batch that ends at `end_offset`."""
     next_offset = segment.base_offset
     try:
         for _, header in segment.iterate_headers(segment.offset_index.last_entry().position):
@@ -297,7 +275,7 @@ class _Recovery:
         """Delete the segments that end at or before the log's start again.
 
         A power loss may bring them back incomplete, because the recovery point passes them without
-        a flush (Log.delete_old_segments). So the content below the start is unreliable.
+        a flush (Log.delete_old_segments).
         """
         log = self._log
         first = log.segments.since(self._start)[0]
@@ -308,7 +286,7 @@ class _Recovery:
             self._recovery_point = min(self._recovery_point, first.base_offset)
 
     def _check_unflushed(self, unflushed: list[Segment]) -> int:
-        """Check segments in order up to the first damage; delete what follows it."""
+        """Check segments up to the first damage; delete everything after it."""
         log = self._log
         first = unflushed[0]
         state = log.producer_state
@@ -421,8 +399,8 @@ class _Recovery:
             completed = replay.apply(header, batch)
             if completed is not None and completed.is_aborted:
                 aborted.append(state.aborted_entry(completed))
-            # The file may contain truncated epochs. Entries that agree with the batches are kept,
-            # because an epoch begins at its first record, which compaction may have removed.
+            # The file may contain truncated epochs. Entries that agree with the batches are kept
+            # (see stored_epochs.py).
             assigned_epoch = epochs.epoch_for_offset(header.base_offset)
             if header.leader_epoch >= 0 and (
                 assigned_epoch is None or header.leader_epoch > assigned_epoch
@@ -447,8 +425,7 @@ class _Recovery:
             )
             segment.replace_aborted([*retained, *aborted])
         if result.cut_bytes:
-            # Sync, so that a power loss does not bring the lost batches back after later records:
-            # they are whole and have their own offsets.
+            # So that a power loss does not bring whole lost batches back after later records.
             segment.log.sync()
             _log.warning(
                 "%s: truncated %d bytes %s; the log ends at offset %d",
@@ -462,8 +439,7 @@ class _Recovery:
     def _cut_false_old_format(self) -> bool:
         """Truncate an incomplete batch that looks like magic 0 or 1 (a header that ends in zeros).
 
-        These formats are obsolete: beyond the recovery point they are damage; before it they are
-        old data, which must not change.
+        Only beyond the recovery point are such batches damage.
         """
         segment = self._current
         assert segment is not None

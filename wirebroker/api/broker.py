@@ -42,7 +42,7 @@ class Broker:
     """The parts of one node.
 
     Handlers read the committed metadata at `metadata.image`, change it through `controller`, and
-    reach logs through `replicas`. They share nothing else.
+    reach logs through `replicas`.
     """
 
     config: Config
@@ -67,13 +67,12 @@ class Broker:
     auto_listeners: frozenset[str]
     # None allows everything.
     authorization: Authorization | None = None
-    # Set at shutdown: waiting Fetch requests then return what there is.
+    # Waiting Fetch requests then return what there is.
     is_stopping: bool = False
-    # Called with changed client quotas.
     quota_users: list[Callable[[ClientQuotasByEntity], None]] = field(
         default_factory=list["Callable[[ClientQuotasByEntity], None]"]
     )
-    # Called with each new configuration first: the controller's rules, if in this process.
+    # Called first with each new configuration: the controller's rules, if in this process.
     config_users: list[Callable[[Config], None]] = field(
         default_factory=list["Callable[[Config], None]"]
     )
@@ -81,7 +80,7 @@ class Broker:
     config_trials: list[Callable[[Config], Awaitable[None]]] = field(
         default_factory=list["Callable[[Config], Awaitable[None]]"]
     )
-    # Called last with each new configuration: objects that are built around the broker.
+    # Called last: objects that are built around the broker.
     config_followers: list[Callable[[Config], Awaitable[None]]] = field(
         default_factory=list["Callable[[Config], Awaitable[None]]"]
     )
@@ -89,8 +88,7 @@ class Broker:
     async def follow_metadata(self, image: ClusterImage) -> None:
         """Apply metadata changes since `image` to all parts, in this order, and subscribe them.
 
-        The configuration comes first, since later parts use it; coordinators come after the
-        replicas of their partitions.
+        Later parts use the configuration; coordinators need the replicas of their partitions.
         """
         followers = {
             "the configuration": self._follow_configs,
@@ -124,7 +122,7 @@ class Broker:
             self.use_quotas(image.client_quotas)
 
     def use_quotas(self, quotas: ClientQuotasByEntity) -> None:
-        """Apply these client quotas."""
+        """Apply client quotas."""
         self.quotas.follow(quotas)
         for use in self.quota_users:
             use(quotas)

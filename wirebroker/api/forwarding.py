@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 def requester_of(request: Request) -> Requester:
-    """Return the client that has sent a request, as the controller sees it."""
+    """Return the sender of a request, as the controller sees it."""
     session = request.session
     return Requester(session.principal, host_of(session.peer), request.client_id)
 
 
 async def forward(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
-    """Return the fields of the controller's response to a client's request."""
+    """Return the fields of the controller's response."""
     requester = requester_of(request)
     response = await broker.controller.forward(request.key, request.version, body, requester)
     if broker.quotas.has_quotas:

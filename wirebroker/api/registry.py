@@ -1,4 +1,4 @@
-"""The broker's table of handlers; modules of this folder register when imported."""
+"""The broker's table of handlers."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ registered_keys = REGISTRY.registered_keys
 def forwards(key: ApiKey, *, is_raw: bool = False) -> Callable[[_Function], _Function]:
     """Register the handler of a request that the active controller decides.
 
-    Its permissions are declared with the controller's operation. With `is_raw` see `handles_raw`,
-    otherwise `handles`.
+    Its permissions are declared with the controller's operation.
     """
     register = handles_raw if is_raw else handles
     permissions = DECLARED_OPERATIONS[key].permissions

@@ -1,10 +1,10 @@
 """Authorization as handlers use it, with decisions cached per client.
 
-    authorization     one per process: the authorizer, and a version that ACL changes raise
-        access        one per client: its decisions under that version
-            asking    one per request: for handlers and rules
+    Authorization      one per process: the authorizer, and a version that ACL changes raise
+        ClientAccess       one per client: its decisions under that version
+            RequestAccess      one per request: for handlers and rules
 
-A cached decision costs one dictionary lookup. The cache of a client is cleared when it is full.
+A full cache is cleared.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from wirebroker.codecs.permissions import Permission
     from wirebroker.request.request import Request
 
-# Per client: 200 bytes each plus the name, which the client chooses.
+# Per client: 200 bytes each, plus the name that it chooses.
 _MOST_DECISIONS: Final = 2_000
-# Denials per request in the audit log: a request may name half a million resources.
+# Per request, which may name half a million resources.
 _MAX_LOGGED_DENIALS: Final = 100
 _LONGEST_KEPT_NAME: Final = 249
 # Source: Kafka's AclEntry.supportedOperations.
@@ -62,16 +62,11 @@ _OPERATIONS: Final[dict[Resource, tuple[Operation, ...]]] = {
 
 
 class Authorization:
-    """The configured authorizer.
-
-    Attributes:
-        version: Raised whenever decisions may change.
-    """
+    """The configured authorizer; `version` rises whenever decisions may change."""
 
     __slots__ = ("_authorizer", "_callbacks", "_keeps", "_standard", "version")
 
     def __init__(self, authorizer: Authorizer, standard: StandardAuthorizer) -> None:
-        """Use `authorizer`; `standard` holds the ACLs."""
         self.version = 1
         self._authorizer = authorizer
         self._standard = standard
@@ -94,7 +89,7 @@ class Authorization:
         return self._keeps and not audit.logs_allowed()
 
     def access_of(self, request: Request) -> RequestAccess:
-        """Return the `Asking` of a request."""
+        """Return the access of a request."""
         session = request.session
         access = session.access
         if not isinstance(access, ClientAccess) or access.principal != session.principal:
@@ -103,7 +98,7 @@ class Authorization:
         return RequestAccess(access, request.key)
 
     def access_for(self, principal: Principal, host: str, key: ApiKey) -> RequestAccess:
-        """Return the `Asking` of a forwarded request."""
+        """Return the access of a forwarded request."""
         return RequestAccess(ClientAccess(self, principal, host), key)
 
     def decide(self, client: Client, action: Action) -> Decision:
@@ -140,11 +135,11 @@ class ClientAccess:
         self.client = Client(f"{principal.type}:{principal.name}", host)
         self._version = 0
         self._decisions: dict[Permission, dict[str, bool]] = {}
-        self._count = 0  # of all decisions
+        self._count = 0
         self._some: dict[Permission, bool] = {}
 
     def may(self, need: Permission, name: str, key: ApiKey, *, logs_denied: bool) -> bool:
-        """Return whether the client has a permission for a resource."""
+        """Return whether the client has a permission."""
         self._refresh()
         allowed_names = self._decisions.get(need)
         if allowed_names is not None and name in allowed_names:
@@ -167,7 +162,7 @@ class ClientAccess:
         )
 
     def may_some(self, need: Permission) -> bool:
-        """Return whether the client has a permission for some resource."""
+        """Return whether the client has the permission for some resource."""
         self._refresh()
         cached = self._some.get(need)
         if cached is not None:
@@ -215,16 +210,13 @@ class RequestAccess:
         return self._key
 
     def without_user(self) -> RequestAccess:
-        """Return an `Asking` that denies everything, without audit lines."""
+        """Return an access that denies everything, without audit lines."""
         return _NoAccess(self._access, self._key)
 
     def may(self, need: Permission, name: str = CLUSTER_NAME, *, logs_denied: bool = True) -> bool:
-        """Return whether the client has a permission for a resource.
+        """Return whether the client has a permission.
 
-        Args:
-            need: The permission.
-            name: The resource's name.
-            logs_denied: Whether to write a denial to the audit log, up to a limit per request.
+        `logs_denied` writes a denial to the audit log, up to a limit per request.
         """
         logs_denied = logs_denied and self._denials_told < _MAX_LOGGED_DENIALS
         if self._access.may(need, name, self._key, logs_denied=logs_denied):
@@ -236,11 +228,11 @@ class RequestAccess:
         return False
 
     def may_some(self, need: Permission) -> bool:
-        """Return whether the client has a permission for some resource."""
+        """Return whether the client has the permission for some resource."""
         return self._access.may_some(need)
 
     def operations(self, resource: Resource, name: str = CLUSTER_NAME) -> int:
-        """Return the permitted operations as bits (KIP-430)."""
+        """Return the permitted operations as bits."""
         return self._access.operations(resource, name)
 
 

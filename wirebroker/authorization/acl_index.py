@@ -1,13 +1,11 @@
 """The cluster's ACLs, indexed so that a decision looks at few of them.
 
-A name matches its literal pattern, one prefix per existing length, and the wildcard. Each has
-rules for the client's principal and for all. A deny wins over any allow. Any matching rule, even
-for another principal, disables the default for resources without rules.
+A name matches its literal pattern, one prefix per existing length, and the wildcard. A deny wins
+over any allow. Any matching rule, even for another principal, disables the default for resources
+without rules.
 
     allow   Read, Write, Delete, Alter imply Describe; AlterConfigs implies DescribeConfigs
     deny    implies nothing
-
-Decisions do not depend on the order of changes.
 
 Source: Kafka's StandardAuthorizerData.findAclRule; Authorizer.authorizeByResourceType.
 """
@@ -51,12 +49,7 @@ _IMPLYING: Final[dict[int, frozenset[int]]] = {
 
 
 class Verdict(NamedTuple):
-    """The result of a lookup.
-
-    Attributes:
-        entry: The deciding rule, or None.
-        has_rules: Whether any rule concerns the resource.
-    """
+    """The deciding rule, if any, and whether any rule concerns the resource."""
 
     entry: AclEntry | None
     has_rules: bool
@@ -75,15 +68,13 @@ class _Patterns:
     __slots__ = ("lengths", "literal", "of_principal", "prefixed")
 
     def __init__(self) -> None:
-        # Patterns with rules for each principal.
         self.of_principal: dict[str, _Names] = {}
         self.literal: dict[str, _Rules] = {}
         self.prefixed: dict[str, _Rules] = {}
-        # Number of prefixes by length.
+        # How many prefixes have each length.
         self.lengths: dict[int, int] = {}
 
     def about(self, name: str) -> Iterator[_Rules]:
-        """Yield the rules of each pattern that matches a name."""
         literal = self.literal
         rules = literal.get(name)
         if rules is not None:
@@ -98,7 +89,6 @@ class _Patterns:
             yield rules
 
     def names_for(self, principal: str, *, is_literal: bool) -> list[str]:
-        """Return the patterns with rules for a principal or for all principals."""
         names: dict[str, None] = {}
         for candidate in (principal, EVERYBODY):
             patterns = self.of_principal.get(candidate)
@@ -133,7 +123,7 @@ class AclIndex:
         (names.literal if is_literal else names.prefixed)[name] = None
 
     def remove(self, entry: AclEntry) -> None:
-        """Remove a rule that was added."""
+        """Remove a rule."""
         patterns = self._by_type[entry.resource_type]
         is_literal = entry.pattern_type == LITERAL
         by_name = patterns.literal if is_literal else patterns.prefixed
@@ -180,7 +170,7 @@ class AclIndex:
     def allows_some(self, principal: str, host: str, operation: int, resource_type: int) -> bool:
         """Return whether a rule allows an operation on some resource of a type.
 
-        Here no operation implies another; a denied literal or prefix excludes what it covers.
+        No operation implies another; a denied literal or prefix excludes what it covers.
         """
         patterns = self._by_type.get(resource_type)
         if patterns is None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class _Metadata(Protocol):
-    """The metadata follower (quorum/image/metadata_follower.py)."""
+    """See quorum/image/metadata_follower.py."""
 
     @property
     def image(self) -> ClusterImage: ...

@@ -1,7 +1,7 @@
 """Audit log of authorization decisions, in Kafka's format: logger `kafka.authorizer.logger`.
 
-Denials are logged at INFO, allowed ones at DEBUG (wirebroker.log.level=DEBUG). Denials that only
-filter a response are not logged.
+Denials are logged at INFO, allowed ones at DEBUG. Denials that only filter a response are not
+logged.
 
 Source: Kafka's StandardAuthorizerData.logAuditMessage.
 """
@@ -50,7 +50,7 @@ def tell(client: Client, action: Action, key: ApiKey, decision: Decision) -> Non
 
 
 def log_limit_reached(client: Client, key: ApiKey) -> None:
-    """Log that further denials of a request are not logged."""
+    """Log that a request's further denials are not logged."""
     LOGGER.info(
         "Principal = %s from host = %s: further denials of this request = %s are not logged",
         client.principal,

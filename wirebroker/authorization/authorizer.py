@@ -3,9 +3,8 @@
     authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
     authorizer.class.name=my_company.rules:NightlyAuthorizer
 
-A custom authorizer is a Python class (`Authorizer`). It receives the configuration and the
-standard authorizer, which it may call. ACLs are stored, described and changed with either. Java
-classes other than Kafka's own are refused.
+A custom authorizer is a Python class. It receives the configuration and the standard authorizer,
+which it may call. Java classes other than Kafka's own are refused.
 
 Source: Kafka's Authorizer and StandardAuthorizer (KIP-801).
 """
@@ -27,15 +26,15 @@ if TYPE_CHECKING:
     from wirebroker.config import Config
     from wirebroker.coordinator.controller.image.image_change import AclChange
 
-_HARDCODED: Final = "hardcode"  # the name that Kafka uses here
+_HARDCODED: Final = "hardcode"  # Kafka's name
 
 
 class Client(NamedTuple):
     """The client of a request.
 
     Attributes:
-        principal: In Kafka's form: `User:alice`, `User:ANONYMOUS`.
-        host: The client's address, in Java's form.
+        principal: `User:alice`, `User:ANONYMOUS`.
+        host: The address, in Java's form.
     """
 
     principal: str
@@ -43,11 +42,9 @@ class Client(NamedTuple):
 
 
 class Action(NamedTuple):
-    """An operation on a resource.
+    """An operation on a resource; numbers are those of codecs/acls.py.
 
     Attributes:
-        operation: An `Operation` of codecs/acls.py.
-        resource_type: A `Resource` of codecs/acls.py.
         resource_name: The topic, group, transactional id or user; "kafka-cluster".
     """
 
@@ -86,7 +83,7 @@ class StandardAuthorizer:
         self._allows_without_rules = config.bool("allow.everyone.if.no.acl.found")
 
     def apply(self, changes: Mapping[bytes, AclChange]) -> None:
-        """Add and remove changed rules."""
+        """Add and remove rules."""
         for before, after in changes.values():
             if before is not None:
                 self._index.remove(before)
@@ -100,7 +97,7 @@ class StandardAuthorizer:
             self._index.add(entry)
 
     def authorize(self, client: Client, action: Action) -> bool:
-        """Return whether a client may do something."""
+        """See Authorizer."""
         return self.decide(client, action).is_allowed
 
     def decide(self, client: Client, action: Action) -> Decision:

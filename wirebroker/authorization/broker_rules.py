@@ -1,8 +1,7 @@
-"""Rules of requests that brokers serve, by API key; those for topics, configs and the cluster.
+"""Rules of requests that brokers serve; those for topics, configs and the cluster.
 
-Produce, Fetch, Metadata, DescribeConfigs, DescribeTopicPartitions and DescribeDelegationToken
-check in their handlers, since the decisions determine what is read. Forwarded requests are checked
-by the controller (controller_rules.py).
+Produce, Fetch, Metadata, DescribeConfigs, DescribeTopicPartitions and DescribeDelegationToken check
+in their handlers, since the decisions determine what is read.
 
 Source: Kafka's KafkaApis, ConfigHelper; the error responses of its request classes.
 """
@@ -102,7 +101,7 @@ def delete_records(request: CheckedRequest) -> Steps[Ruling]:
 def describe_producers(request: CheckedRequest) -> Steps[Ruling]:
     """Require READ of each topic; the handler refuses invalid names."""
     body = request.body
-    # Per topic: the failure, or None if it may be read.
+    # Per topic: None if it may be read.
     refused: list[Fields | None] = []
     readable: list[Any] = []
     error_fields = {"error_code": int(TOPIC_DENIED), "error_message": MESSAGES[TOPIC_DENIED]}
@@ -159,7 +158,7 @@ def find_coordinator(request: CheckedRequest) -> Steps[Ruling]:
     if not has_several_keys:
         return Ruling({**error_fields, "error_message": MESSAGES[error]})
     body.coordinator_keys = yield from kept(keys, allowed.__getitem__)
-    # Kafka refuses a request about share groups as a whole, with a message.
+    # Kafka refuses share groups as a whole, with a message.
     message = MESSAGES[error] if need is CLUSTER_ACTION else ""
 
     def merge(answer: Mapping[str, Any]) -> Steps[Mapping[str, Any]]:
@@ -253,7 +252,6 @@ BROKER_RULES: Final[dict[ApiKey, Rule]] = {
     ApiKey.LIST_TRANSACTIONS: transaction_rules.list_transactions,
     ApiKey.LIST_CONFIG_RESOURCES: of_cluster(DESCRIBE_CLUSTER_CONFIGS),
 }
-# Checked in their handlers.
 CHECKED_BY_HANDLER: Final = frozenset(
     {
         ApiKey.PRODUCE,

@@ -1,7 +1,7 @@
-"""Rules of requests that the controller serves, by API key.
+"""Rules of requests that the controller serves.
 
 A client's request comes from its broker, in this process or in an Envelope with its principal, or
-over a controller listener. It is checked only here. Requests of brokers require CLUSTER_ACTION.
+over a controller listener. It is checked only here.
 
 Source: Kafka's ControllerApis.
 """
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.controller.requests.request import ControllerRequest
 
 _METADATA_TOPIC: Final = "__cluster_metadata"
-# Shown only to clients that may describe the topic's configs.
+# Require DESCRIBE_CONFIGS of the topic.
 _OF_CONFIGS: Final = frozenset({"num_partitions", "replication_factor", "configs"})
 _DELETE_IN_CLUSTER: Final = Permission(Operation.DELETE, Resource.CLUSTER)
 
@@ -222,7 +222,6 @@ _RULES: Final[dict[ApiKey, Rule]] = {
 }
 
 
-# Other requests to a controller listener.
 LISTENER_RULES: Final[dict[ApiKey, Rule]] = {
     ApiKey.FETCH: of_cluster(CLUSTER_ACTION),
     ApiKey.ENVELOPE: of_cluster(CLUSTER_ACTION),

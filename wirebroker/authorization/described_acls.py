@@ -55,7 +55,7 @@ def check_each(parts: Iterable[AclEntry | AclFilter]) -> Steps[None]:
     """Check the codes of rules or filters, in steps.
 
     Raises:
-        CloseConnectionError: One is unknown; Kafka closes the connection, too.
+        CloseConnectionError: A code is unknown; Kafka closes the connection, too.
     """
     for part in parts:
         if has_unknown(part):

@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from wirebroker.base.clock import Steps
     from wirebroker.codecs.errors import ErrorCode
 
-    # Completes an OffsetFetch response.
     _Finish = Callable[[Mapping[str, Any]], Steps[Mapping[str, Any]]]
 
 _FIRST_NULL_PROTOCOL: Final = 7
@@ -133,12 +132,7 @@ def offset_commit(request: CheckedRequest) -> Steps[Ruling]:
 
 
 def commit_of_topics(request: CheckedRequest, *, by_id: bool) -> Steps[Ruling]:
-    """Require READ of each topic.
-
-    Args:
-        request: An OffsetCommit or TxnOffsetCommit; denied topics are removed from its body.
-        by_id: Whether it names topics by id.
-    """
+    """Require READ of each topic; remove denied ones from an OffsetCommit or TxnOffsetCommit."""
     request.body.topics, denied_topics = yield from _readable(request, by_id=by_id)
     if not denied_topics:
         return SERVED
@@ -244,7 +238,6 @@ def _fetch_of_groups(request: CheckedRequest) -> Steps[Ruling]:
 
 
 def _described(request: CheckedRequest, group: Any) -> Steps[_Finish]:
-    """Remove denied topics from a group's request; return what completes its response."""
     access = request.access
     if group.topics is None:
 

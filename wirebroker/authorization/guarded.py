@@ -1,6 +1,6 @@
-"""Handlers wrapped with their rules, where an authorizer is configured.
+"""Handlers wrapped with their rules.
 
-Without one the handlers are called directly. Long rules continue in slices.
+Long rules continue in slices.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from wirebroker.base.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.messages import encode_response
 from wirebroker.coordinator.controller.controller import DECLARED_OPERATIONS
+from wirebroker.request.body_decoding import decoded
 from wirebroker.request.handlers import Registry
-from wirebroker.request.long_requests import decoded
 from wirebroker.request.request import LargeResponse
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class _Metadata(Protocol):
 
 
 class _Node(Protocol):
-    """The first argument of handlers: a broker or a controller."""
+    """A broker or a controller."""
 
     clock: Clock
 
@@ -113,7 +113,6 @@ def _decoded(handler: Handler, rule: Rule, authorization: Authorization) -> Call
 
 
 def _immediate_result(steps: Steps[_Result]) -> _Result | None:
-    """Return the result of some steps; None if they must continue in slices."""
     for _ in range(_STEPS_AT_ONCE):
         try:
             next(steps)
@@ -133,7 +132,7 @@ async def _remaining_result(node: _Node, steps: Steps[Mapping[str, Any]]) -> Map
 
 
 def _raw(handler: Handler, rule: Rule, authorization: Authorization) -> Callable[..., Any]:
-    """Wrap a handler that encodes its response; its request is served as a whole or refused."""
+    """Wrap a handler that encodes its response; its rule serves or refuses the whole request."""
     function = handler.function
 
     async def serve(broker: _Node, request: Request) -> Reply:

@@ -1,8 +1,8 @@
 """The results of rules, and helpers for rules.
 
 A rule sees a decoded request before its handler. It refuses the request (`refusal`), or removes
-denied elements and adds their errors to the handler's response (`merge`). A request or response
-may hold half a million topics, so rules and merges run in steps.
+denied elements and adds their errors to the handler's response (`merge`). A request or response may
+hold half a million topics, so rules, merges and helpers run in steps.
 """
 
 from __future__ import annotations
@@ -38,15 +38,14 @@ MESSAGES: Final = {
 
 
 class CheckedRequest(NamedTuple):
-    """A request as rules see it."""
+    """A request as rules see it; they may remove elements of `body`."""
 
     access: RequestAccess
     image: ClusterImage
     version: int
-    body: Any  # decoded; rules may remove elements
+    body: Any
 
 
-# Turns the handler's response into the client's; in steps if it may take long.
 Merge: TypeAlias = "Callable[[Any], Mapping[str, Any] | Steps[Mapping[str, Any]]]"
 
 
@@ -57,7 +56,7 @@ class Ruling(NamedTuple):
     merge: Merge | None = None
 
     def merged(self, answer: Any) -> Steps[Mapping[str, Any]]:
-        """Return the client's response, in steps."""
+        """Return the client's response."""
         merged: Mapping[str, Any] | Steps[Mapping[str, Any]] = (
             answer if self.merge is None else self.merge(answer)
         )
@@ -71,12 +70,12 @@ STEP: Final = 64
 
 
 def refused(error: ErrorCode, **fields: Any) -> Ruling:
-    """Return a refusal with an error code."""
+    """Return a refusal."""
     return Ruling({"error_code": int(error), **fields})
 
 
 def denied(error: ErrorCode) -> KafkaError:
-    """Return the exception for handlers and controllers to raise."""
+    """Return the exception to raise."""
     return KafkaError(error, MESSAGES[error])
 
 
@@ -96,7 +95,7 @@ def split(
     elements: Iterable[_Element],
     name_of: Callable[[_Element], str],
 ) -> Steps[tuple[list[_Element], list[_Element]]]:
-    """Return the elements with and without the permission, in steps."""
+    """Return the elements with and without the permission."""
     verdicts: dict[str, bool] = {}
     allowed: list[_Element] = []
     denied_elements: list[_Element] = []
@@ -112,13 +111,7 @@ def split(
 
 
 def adding(field: str, elements: Sequence[Mapping[str, Any]], *, is_first: bool = False) -> Ruling:
-    """Return a ruling that adds elements to an array of the response.
-
-    Args:
-        field: The array.
-        elements: The elements.
-        is_first: Whether they precede the handler's elements.
-    """
+    """Return a ruling that adds elements to an array of the response, before or after its own."""
     if not elements:
         return SERVED
 
@@ -143,7 +136,7 @@ def filtering(field: str, is_shown: Callable[[Any], bool]) -> Ruling:
 def kept(
     elements: Iterable[_Element], is_kept: Callable[[_Element], bool]
 ) -> Steps[list[_Element]]:
-    """Return the elements that pass a test, in steps."""
+    """Return the elements that pass a test."""
     retained: list[_Element] = []
     for count, element in enumerate(elements, 1):
         if is_kept(element):
@@ -154,7 +147,7 @@ def kept(
 
 
 def once(names: Iterable[str]) -> Steps[list[str]]:
-    """Return names without repetitions, in steps."""
+    """Return names without repetitions."""
     unique: dict[str, None] = {}
     for count, name in enumerate(names, 1):
         unique[name] = None
@@ -166,7 +159,7 @@ def once(names: Iterable[str]) -> Steps[list[str]]:
 def told(
     elements: Iterable[_Element], result_of: Callable[[_Element], Fields]
 ) -> Steps[list[Fields]]:
-    """Return a result for each element, in steps."""
+    """Return a result for each element."""
     results: list[Fields] = []
     for count, element in enumerate(elements, 1):
         results.append(result_of(element))
@@ -195,15 +188,9 @@ def failed_topics(
     field: str = "partitions",
     index_field: str = "partition_index",
 ) -> Steps[list[Fields]]:
-    """Return topics whose partitions all fail with the same error, in steps.
+    """Return topics whose partitions all fail with the same error.
 
-    Args:
-        topics: The request's topics.
-        head: Returns a topic's other fields.
-        indexes: Returns the partition indexes of a topic.
-        error_fields: The fields of each partition besides its index.
-        field: The name of the partition array.
-        index_field: The name of the index.
+    `head` returns a topic's fields besides the partitions, `indexes` the partitions' indexes.
     """
     failed: list[Fields] = []
     count = 0
@@ -227,5 +214,5 @@ def indexes_of(topic: Any) -> Iterable[int]:
 
 
 def named(topic: Any) -> Fields:
-    """Return a topic's fields besides its partitions, in the form of most responses."""
+    """Return a topic's name, in the form of most responses."""
     return {"name": topic.name}

@@ -51,7 +51,7 @@ _FIRST_TXN_COMMIT_BY_ID: Final = 6
 
 
 def init_producer_id(request: CheckedRequest) -> Ruling:
-    """Require WRITE of the transactional id, or else IDEMPOTENT_WRITE or WRITE of some topic."""
+    """Require WRITE of the transactional id; without one IDEMPOTENT_WRITE, or WRITE of a topic."""
     access, body = request.access, request.body
     no_producer = {"producer_id": -1, "producer_epoch": -1}
     if body.transactional_id is not None:

@@ -1,7 +1,7 @@
 """Threads that a process can abandon while their calls still block.
 
-For calls that wait for other machines and cannot be canceled: Kerberos and host name lookups. The
-interpreter joins the threads of `ThreadPoolExecutor` at exit, but not these.
+For calls that wait for other machines and cannot be canceled: Kerberos and host name lookups. At
+exit, the interpreter joins the threads of `ThreadPoolExecutor`, but not these.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ class AbandonableThreads(Executor):
         self._calls: queue.SimpleQueue[_Call] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._count = 0
-        # Counts the idle threads.
         self._idle = threading.Semaphore(0)
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
@@ -52,9 +51,9 @@ def _carry_out(future: Future[Any], function: Callable[[], Any]) -> None:
         return
     try:
         result = function()
-    except BaseException as error:  # noqa: BLE001 - it is the caller's
+    except BaseException as error:  # noqa: BLE001
         future.set_exception(error)
-        # Breaks the cycle of future, exception and frame, which would keep resources open.
+        # Breaks the cycle of future, exception and frame.
         del future
     else:
         future.set_result(result)

@@ -24,7 +24,7 @@ def java_host(host: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only this machine can reach an address, or a host named localhost."""
+    """Return whether only this machine can reach an address or host name."""
     try:
         address = ip_address(host)
     except ValueError:

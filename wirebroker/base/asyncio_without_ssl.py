@@ -1,7 +1,6 @@
 """asyncio without ssl, which saves a broker 4 MB and loading time.
 
-asyncio imports ssl for its own transports. Only outgoing TLS connections use them, after `give_ssl`
-(net/client/transport.py); the listeners' TLS (net/tls) imports ssl on demand.
+Only outgoing TLS connections use asyncio's own TLS transports, after `give_ssl`.
 """
 
 from __future__ import annotations
@@ -11,10 +10,7 @@ import sys
 
 
 def import_without_ssl() -> None:
-    """Import asyncio as in a Python built without ssl; ssl can be imported afterwards.
-
-    Does nothing if either is already imported.
-    """
+    """Import asyncio as in a Python built without ssl; no effect if either is already imported."""
     if "asyncio" in sys.modules or "ssl" in sys.modules:
         return
     sys.modules["ssl"] = None  # type: ignore[assignment]  # so an import of it fails
@@ -25,7 +21,7 @@ def import_without_ssl() -> None:
 
 
 def give_ssl() -> None:
-    """Make TLS work on asyncio's transports after `import_without_ssl`."""
+    """Enable TLS on asyncio's transports after `import_without_ssl`."""
     ssl = importlib.import_module("ssl")
     went_without = [
         module
@@ -35,5 +31,5 @@ def give_ssl() -> None:
     for module in went_without:
         module.ssl = ssl  # type: ignore[attr-defined]
     if went_without:
-        # It refers to ssl's exceptions and handshake states at import.
+        # It refers to ssl's exceptions and states at import.
         importlib.reload(importlib.import_module("asyncio.sslproto"))

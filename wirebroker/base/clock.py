@@ -1,7 +1,7 @@
 """The clock, and time slices for long work on the event loop.
 
-Only this module reads the time; other code receives a Clock. Records and retention use wall time;
-waits use `monotonic`.
+Code that needs the time receives a Clock. Records and retention use wall time; durations use
+`monotonic`. Timeouts of waiting requests use the loop's clock.
 """
 
 from __future__ import annotations
@@ -21,43 +21,43 @@ Steps = Generator[None, None, T]
 
 
 class Clock(Protocol):
-    """Source of time that tests and simulation can control."""
+    """Source of time."""
 
     def now_ms(self) -> int:
-        """Return milliseconds since 1970 (wall time; may jump)."""
+        """Return milliseconds since 1970 (wall time, which may jump)."""
         ...
 
     def monotonic(self) -> float:
-        """Return seconds on a clock that never goes back."""
+        """Return seconds of a clock that never goes back."""
         ...
 
 
 class SystemClock:
-    """Clock of the operating system."""
+    """The operating system's clock."""
 
     __slots__ = ()
 
     def now_ms(self) -> int:
-        """Return milliseconds since 1970."""
+        """See Clock."""
         return time.time_ns() // 1_000_000
 
     def monotonic(self) -> float:
-        """Return seconds on the machine's monotonic clock."""
+        """See Clock."""
         return time.monotonic()
 
 
 async def next_turn() -> None:
-    """Let the event loop serve others once, as a break in long work."""
-    await asyncio.sleep(0)  # noqa: TID251 - the one place
+    """Let the event loop run other work once."""
+    await asyncio.sleep(0)  # noqa: TID251
 
 
 async def pause(seconds: float) -> None:
     """Wait on the loop's clock, which a simulation controls."""
-    await asyncio.sleep(seconds)  # noqa: TID251 - the one place
+    await asyncio.sleep(seconds)  # noqa: TID251
 
 
 def in_one_go(steps: Steps[T]) -> T:
-    """Run steps without a break and return their result."""
+    """Run steps without a break."""
     generator: Any = steps
     while True:
         try:
@@ -68,7 +68,7 @@ def in_one_go(steps: Steps[T]) -> T:
 
 
 def finish(steps: Steps[None]) -> None:
-    """Run steps without a result, faster than `in_one_go` (0.2 us instead of 0.5)."""
+    """Run steps without a result, faster than `in_one_go`."""
     for _ in steps:
         pass
 
@@ -79,7 +79,7 @@ _STEPS_AT_ONCE: Final = 4
 
 
 def collected(elements: Iterable[T]) -> Steps[list[T]]:
-    """List the elements in steps: an interruptible list comprehension."""
+    """List the elements in steps."""
     items: list[T] = []
     for count, element in enumerate(elements, 1):
         items.append(element)
@@ -91,7 +91,7 @@ def collected(elements: Iterable[T]) -> Steps[list[T]]:
 def begun(steps: Steps[T], clock: Clock) -> T | Awaitable[T]:
     """Return the result of a few steps; for more steps, an awaitable that runs in slices.
 
-    Small requests need no task, and large ones do not block others.
+    So small requests need no task.
     """
     generator: Any = steps
     try:
@@ -109,14 +109,11 @@ _SLICES_A_TURN: Final = 2
 
 
 class _SliceQueue:
-    """Queue of work on one event loop that waits for its next slice.
-
-    Each turn starts only a few slices, however many clients send long requests.
-    """
+    """Work on one event loop that waits for its next slice; each turn starts only a few."""
 
     __slots__ = ("_is_due", "_loop", "_spent_s", "_waiting")
 
-    # _is_due: `_begin_turn` is scheduled, because work waits or time was spent.
+    # _is_due: `_begin_turn` is scheduled.
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -130,12 +127,10 @@ class _SliceQueue:
         return self._spent_s >= _SLICES_A_TURN * Slices.SECONDS or bool(self._waiting)
 
     def spend(self, seconds: float) -> None:
-        """Add the duration of a slice to this turn."""
         self._spent_s += seconds
         self._begin_turn_soon()
 
     def wait(self) -> asyncio.Future[None]:
-        """Return a future that is done when the next slice may begin."""
         turn = self._loop.create_future()
         self._waiting.append(turn)
         self._begin_turn_soon()
@@ -144,7 +139,7 @@ class _SliceQueue:
     def _begin_turn_soon(self) -> None:
         if not self._is_due:
             self._is_due = True
-            # An empty context: this object outlives the request that waits first.
+            # In an empty context: this object outlives the request that waits first.
             self._loop.call_soon(self._begin_turn, context=Context())
 
     def _begin_turn(self) -> None:
@@ -153,7 +148,7 @@ class _SliceQueue:
         started_count = 0
         while self._waiting and started_count < _SLICES_A_TURN:
             turn = self._waiting.popleft()
-            if not turn.done():  # otherwise it was canceled
+            if not turn.done():
                 turn.set_result(None)
                 started_count += 1
         if self._waiting:
@@ -174,9 +169,8 @@ def _line_of_this_loop() -> _SliceQueue:
 class Slices:
     """Time slices for long work on the event loop: call `turn` after each item, or `run`.
 
-    A callback may hold the loop for 20 ms. A slice lasts a quarter of that, and a turn starts at
-    most two slices of waiting work. Background work, of which several kinds may meet in a turn,
-    takes shorter slices and does not queue.
+    A turn of the loop starts at most two slices of waiting work. Background work takes shorter
+    slices and does not queue.
     """
 
     SECONDS = 0.005
@@ -185,12 +179,7 @@ class Slices:
     __slots__ = ("_clock", "_end", "_has_begun", "_is_queued", "_line", "_seconds")
 
     def __init__(self, clock: Clock, seconds: float | None = None) -> None:
-        """Begin the first slice.
-
-        Args:
-            clock: Measures the slices.
-            seconds: Duration of slices of background work; None for work that queues.
-        """
+        """Begin the first slice; only background work gives `seconds`."""
         self._clock = clock
         self._seconds = self.SECONDS if seconds is None else seconds
         self._end = clock.monotonic() + self._seconds
@@ -204,12 +193,12 @@ class Slices:
         return self._clock.monotonic() >= self._end
 
     async def turn(self) -> None:
-        """Continue within the slice; otherwise let the loop serve others first."""
+        """Continue within the slice, or let the loop run other work first."""
         if (not self._has_begun and self._begin()) or self._clock.monotonic() >= self._end:
             await self._next()
 
     async def run(self, steps: Steps[T]) -> T:
-        """Run steps in slices; faster than a `turn` for each step."""
+        """Run steps in slices; faster than `turn` for each."""
         monotonic = self._clock.monotonic
         generator: Any = steps
         if not self._has_begun and self._begin():
@@ -225,7 +214,7 @@ class Slices:
                 await self._next()
 
     def _begin(self) -> bool:
-        """Find the line; return whether the first slice has to wait in it."""
+        """Find the queue; return whether the first slice has to wait in it."""
         self._has_begun = True
         if self._is_queued:
             self._line = _line_of_this_loop()
@@ -240,7 +229,6 @@ class Slices:
         self._end = self._clock.monotonic() + self._seconds
 
     def _spend(self) -> None:
-        """Report the slice's duration to the line, unless it was very short."""
         seconds = min(self._clock.monotonic() - self._end, self._seconds) + self._seconds
         if self._line is not None and seconds > _SHORT_S:
             self._line.spend(seconds)

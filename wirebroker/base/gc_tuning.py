@@ -1,18 +1,13 @@
 """Short pauses of Python's cycle collector, however much the broker holds.
 
-A full collection walks every container object: with 10,000 partitions 180,000 objects in 60 ms.
-Reference counts free what a broker creates, including whole topics; cycles are rare and young. So:
+A full collection takes 60 ms with 10,000 partitions. Reference counts free what a broker creates;
+cycles are rare and young. So the young generations are collected often, and when a full collection
+takes too long, its survivors are frozen (gc.freeze).
 
-- the young generations are collected often;
-- when a full collection takes too long, its survivors are frozen (gc.freeze), and the next one
-  starts from nothing.
+A frozen cycle that becomes garbage stays until the frozen objects have doubled. Then one collection
+examines all of them: a tenth of a second per million. Objects from imports are never collected.
 
-The price: a frozen cycle that becomes garbage stays until the frozen objects have doubled. Then one
-collection examines all of them: a tenth of a second per million.
-
-Objects from imports are never collected (`uncollected`, `keep_all`).
-
-The settings affect the whole process, so only a broker's process uses them (serving.run).
+The settings affect the whole process, so only a broker's process uses them.
 """
 
 from __future__ import annotations
@@ -27,14 +22,13 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 # A full collection sees the survivors of the last one, at most a quarter more (CPython's rule), and
-# 3,000 new objects: 1 ms, or 5 ms if these refer to partitions outside the processor's caches. Bulk
-# work pays for a few of them in each slice (clock.py).
+# 3,000 new objects.
 _THRESHOLDS: Final = (1_000, 2, 0)
 
-# After a full collection that takes longer (CPU time) the survivors are frozen.
+# After a collection that takes longer (CPU time), survivors are frozen.
 _LONGEST_MS: Final = 2.0
 
-# Objects frozen beyond twice the earlier number before all are examined: 50 MiB.
+# Frozen objects beyond twice the earlier number before all are examined: 50 MiB.
 _ROOM: Final = 200_000
 
 _FULL: Final = 2
@@ -53,9 +47,9 @@ def uncollected() -> Generator[None]:
 
 
 def collect_frozen() -> None:
-    """Collect garbage among the frozen objects too, and freeze the rest.
+    """Collect garbage among the frozen objects too, and freeze the rest; blocks for about 20 ms.
 
-    For a process that continues after its broker ended. Blocks for about 20 ms.
+    For a process that continues after its broker ended.
     """
     gc.unfreeze()
     gc.collect()
@@ -90,10 +84,10 @@ class GarbagePolicy:
         gc.unfreeze()
 
     def keep_all(self) -> None:
-        """Freeze all current objects: modules, tables, and what startup has loaded.
+        """Freeze all current objects.
 
-        The empty collection afterwards resets the size by which CPython schedules full collections.
-        The next one would otherwise wait for a quarter of the frozen objects.
+        The empty collection afterwards resets the size by which CPython schedules the next full
+        one.
         """
         gc.freeze()
         self._max_frozen = 2 * gc.get_freeze_count() + _ROOM

@@ -48,7 +48,7 @@ class IntegerHistogram:
     """Counts of values per range, and the sum of the values.
 
     Attributes:
-        slots: The counts per range, then the sum, as int64.
+        slots: The counts, then the sum, as int64.
     """
 
     __slots__ = ("slots",)
@@ -83,7 +83,7 @@ class IntegerHistogram:
         return result
 
     def plus(self, other: IntegerHistogram, sign: int = 1) -> IntegerHistogram:
-        """Return the sum of both histograms, or with sign -1 the difference."""
+        """Return the sum of both histograms, with sign -1 the difference."""
         result = IntegerHistogram()
         for number, (own_count, other_count) in enumerate(
             zip(self.slots, other.slots, strict=True)
@@ -92,11 +92,11 @@ class IntegerHistogram:
         return result
 
     def count_to(self, bound: int) -> int:
-        """Return the number of values in ranges that end at or below a bound."""
+        """Return the number of values in ranges up to a bound."""
         last = range_of(bound)
         return sum(self.slots[: last + (end_of(last) <= bound)])
 
     def quantile(self, share: float) -> int:
-        """Return a value that the given share (0 to 1) of all values does not exceed."""
+        """Return a value that this share (0 to 1) of all values does not exceed."""
         sums = list(accumulate(self.counts))
         return end_of(bisect_left(sums, max(1, share * sums[-1]))) if sums[-1] else 0

@@ -1,9 +1,8 @@
 """Limit for the log lines that peers cause; lines beyond it are only counted.
 
-A refused peer may retry thousands of times a minute. So a line that a peer causes names its subject
-(`about`), and of lines with the same message and subject sixty a minute are written. The next one
-announces that more are counted; a later line gives their number and the last text. As a peer may
-have many addresses, six hundred limited lines a minute are written in total; further subjects are
+Sixty lines a minute with the same message and subject (`about`) are written. The next one announces
+that more are counted; a later line gives their number and the last text. Peers may have many
+addresses, so six hundred limited lines a minute are written in total; beyond that, lines are
 counted by message alone. Level debug has no limit.
 """
 
@@ -17,18 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _INTERVAL_S: Final = 60.0
-# For one message and subject: one line a second is still readable.
+# For one message and subject.
 _MOST_ALIKE: Final = 60
 _MOST_OF_ALL: Final = 600
 
 
 def about(peer: str, listener: str) -> Mapping[str, object]:
-    """Return the `extra` that limits a log line.
-
-    Args:
-        peer: Address and port.
-        listener: Its name.
-    """
+    """Return the `extra` that limits a log line about a peer's host and port."""
     return {"about": f"{peer.rpartition(':')[0]} on {listener}"}
 
 
@@ -39,8 +33,6 @@ def about_topic(name: str) -> Mapping[str, object]:
 
 @dataclass(slots=True)
 class _Kind:
-    """Equal lines: how many were written and left out, and the last left out."""
-
     about: str
     told: int = 0
     left_out: int = 0
@@ -52,16 +44,15 @@ class LineBound:
 
     __slots__ = ("_began_s", "_kinds", "_written_count")
 
-    # Each kind but "many addresses" has written a line: there are about _MOST_OF_ALL at most.
+    # Each kind but "many addresses" has written a line, so there are about _MOST_OF_ALL.
 
     def __init__(self) -> None:
         self._began_s = 0.0
-        # By subject, level and message.
         self._kinds: dict[tuple[str, int, str], _Kind] = {}
         self._written_count = 0
 
     def take(self, record: logging.LogRecord) -> Iterator[logging.LogRecord]:
-        """Yield what to write for a line: summaries of an elapsed minute, the line or a notice."""
+        """Yield summaries of an elapsed minute, then the line or a notice."""
         # Setting the clock back ends the minute, too.
         if self._kinds and not 0 <= record.created - self._began_s < _INTERVAL_S:
             yield from self.rest()

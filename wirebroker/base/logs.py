@@ -3,8 +3,7 @@
     2026-11-21 10:12:33.123 WARNING wirebroker.net: closing 127.0.0.1:50312 on PLAINTEXT: ...
 
 One of several processes is named: `INFO [worker 2] wirebroker: stopping`. Times are UTC in JSON and
-local in text. Control characters are escaped, so that a peer cannot forge a line. The traceback of
-an unexpected error follows its line, indented; in JSON it is a field.
+local in text. Control characters are escaped, so that a peer cannot forge a line.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 LogFormat = Literal["text", "json"]
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
-# The broker's loggers; the second has Kafka's name (authorization/audit.py).
+# The second has Kafka's name (authorization/audit.py).
 _OWN_LOGGERS: Final = ("wirebroker", "kafka.authorizer.logger")
 
 # C0 and C1 controls and the two Unicode line ends.
@@ -49,12 +48,8 @@ def configure_logging(
 ) -> None:
     """Send all log output to `stream` (default: standard error); call once per process.
 
-    Args:
-        level: One of LOG_LEVELS, for the broker's loggers; libraries log from warning on.
-        log_format: For people or for machines.
-        stream: Destination.
-        process: Name of this process, if there are several.
-        redact: Removes secrets.
+    `level` is for the broker's loggers; libraries log from warning on. `process` is the name of one
+    of several processes. `redact` removes secrets.
     """
     assert level in LOG_LEVELS, f"no log level {level!r}"
     out = stream or sys.stderr
@@ -71,7 +66,7 @@ def configure_logging(
 
 
 class BoundedHandler(logging.StreamHandler[TextIO]):
-    """Handler that limits the lines that peers cause (log_bound.py)."""
+    """Handler that limits the lines that peers cause."""
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream)
@@ -105,7 +100,7 @@ class TextFormatter(logging.Formatter):
         self._redact = redact
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return one line, followed by the lines of a traceback."""
+        """Return one line, followed by the indented lines of a traceback."""
         time = datetime.fromtimestamp(record.created).astimezone()
         stamp = time.strftime("%Y-%m-%d %H:%M:%S")
         milliseconds = int(record.msecs)
@@ -124,7 +119,7 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """JSON lines: time (RFC 3339, UTC), process, level, logger, message, traceback."""
+    """JSON lines with times of RFC 3339."""
 
     def __init__(self, process: str = "", redact: Callable[[str], str] = str) -> None:
         super().__init__()

@@ -23,7 +23,6 @@ class Row(NamedTuple):
 
     Attributes:
         name: Displayed name, including the unit.
-        kind: Its type.
         doc: One sentence.
         label: Label names, comma-separated like their values; empty for a single number.
     """
@@ -39,9 +38,8 @@ class Histogram:
 
     Attributes:
         bounds: Upper ends of the ranges, ascending and inclusive; the last range has none.
-        counts: Values per range.
         total: Sum of all values.
-        largest: The largest value since the last reset.
+        largest: Since the last reset.
     """
 
     __slots__ = ("bounds", "counts", "largest", "total")
@@ -62,7 +60,7 @@ class Histogram:
         """Count one value."""
         self.counts[bisect_left(self.bounds, value)] += 1
         self.total += value
-        if value > self.largest:  # noqa: PLR1730 - max() would be half of this function
+        if value > self.largest:  # noqa: PLR1730 - max() is slower
             self.largest = value
 
     def count_over(self, bound: float) -> int:
@@ -86,7 +84,7 @@ def counter(name: str, doc: str) -> Any:
 
 
 def counters(name: str, doc: str, label: str) -> Any:
-    """Return a field for a counter per label value."""
+    """Return a field for counters by label value."""
     row = Row(name, Kind.COUNTER, doc, label)
     return field(default_factory=Counter[str], metadata={"row": row})
 
@@ -98,7 +96,7 @@ def histogram(name: str, doc: str, bounds: Sequence[float]) -> Any:
 
 
 def gauge(name: str, doc: str, label: str = "") -> Any:
-    """Return a field for a function that returns the current value; empty until set."""
+    """Return a field for a function that returns the current value."""
     return field(default=dict, metadata={"row": Row(name, Kind.GAUGE, doc, label)})
 
 
@@ -123,7 +121,7 @@ class Sample(NamedTuple):
 
 
 def samples(metrics: Any) -> Iterator[Sample]:
-    """Yield the current values of all metrics, in field order."""
+    """Yield the current values of all metrics."""
     for name, row in rows(metrics).items():
         reading: Value | Mapping[str, int] | Gauge = getattr(metrics, name)
         value = reading() if callable(reading) else reading

@@ -1,13 +1,10 @@
 """The table of metrics: one field with its row for each metric of a broker.
 
-    requests_late: int = counter("wirebroker_requests_late_total", "Requests that …")
-
-    metrics.requests_late += 1                    # where it happens
+    metrics.requests_late += 1
     metrics.connections_opened[listener] += 1     # one number for each value of a label
-    metrics.loop_hold_ms.record(held_ms)          # how many values lie in which range
+    metrics.loop_hold_ms.record(held_ms)
 
-Counting needs no lookup, lock or call. Values that another part already has are gauges: functions
-that are called on reading (metric_field.samples).
+Counting needs no lookup, lock or call. Values that another part already has are gauges.
 
 Names are those of Kafka's metrics in dashboards (Strimzi's rules), or begin with `wirebroker_`.
 """
@@ -25,17 +22,13 @@ if TYPE_CHECKING:
 
     from wirebroker.base.metric_field import Gauge, Histogram
 
-# Durations of loop turns in milliseconds; docs/design.md allows 20.
+# Durations of loop turns; docs/design.md allows 20 ms.
 HOLD_BOUNDS_MS: Final = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 15.0, 20.0, 50.0, 100.0, 1000.0)
 
 
 @dataclass(slots=True, eq=False)
 class Metrics:
-    """Metrics of one broker.
-
-    Attributes:
-        request_meters: Times, sizes and errors by API (metrics/request_rows.py).
-    """
+    """Metrics of one broker."""
 
     request_meters: RequestMeters = field(default_factory=RequestMeters)
 

@@ -1,7 +1,6 @@
-"""Regular expressions from peers; the only module that imports re2, at first use.
+"""Regular expressions from peers; the only module that imports re2.
 
-RE2 (in Kafka: RE2/J) matches in linear time, while a pattern could make Python's engine hold the
-loop for years.
+RE2 (in Kafka: RE2/J) matches in linear time; Python's engine could hold the loop for years.
 
 Source: KIP-1152 (patterns for transactional ids).
 """
@@ -16,7 +15,7 @@ from wirebroker.codecs.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     import re
 
-# A compiled pattern takes about 100 bytes per character, more with counted repetitions.
+# A compiled pattern takes about 100 bytes per character, more with repetitions.
 _MOST_CHARACTERS = 10_000
 _MOST_BYTES = 1 << 20
 
@@ -27,7 +26,7 @@ def compile_pattern(text: str) -> re.Pattern[str]:
     Raises:
         KafkaError: INVALID_REGULAR_EXPRESSION: invalid, too long, or larger than 1 MiB compiled.
     """
-    re2: Any = importlib.import_module("re2")  # untyped
+    re2: Any = importlib.import_module("re2")
     if len(text) > _MOST_CHARACTERS:
         raise KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION, "the pattern is too long")
     options = re2.Options()
@@ -36,7 +35,7 @@ def compile_pattern(text: str) -> re.Pattern[str]:
     try:
         pattern: re.Pattern[str] = re2.compile(text, options)
     except re2.error as error:
-        (detail,) = error.args  # bytes
+        (detail,) = error.args
         message = detail.decode(errors="replace") if isinstance(detail, bytes) else str(detail)
         raise KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION, message) from None
     return pattern

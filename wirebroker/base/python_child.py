@@ -15,10 +15,7 @@ async def start_module(
 ) -> asyncio.subprocess.Process:
     """Start a module of the project with pipes for its standard input and output.
 
-    Args:
-        name: `wirebroker.…`.
-        arguments: Shown in process lists.
-        longest_line: Of its output, in bytes.
+    `longest_line` limits lines of its output, in bytes.
 
     Raises:
         OSError: The process cannot be started.
@@ -35,6 +32,6 @@ async def start_module(
         stdout=asyncio.subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": search_path},
         limit=longest_line,
-        # The terminal's SIGINT reaches only the parent, which then ends this process.
+        # The terminal's SIGINT reaches only the parent.
         start_new_session=True,
     )

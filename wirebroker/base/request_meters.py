@@ -3,12 +3,12 @@
     total = queue + local + remote + send
 
     queue    from the arrival of the request's bytes to the call of its handler
-    local    in the handler, until it returns a response or a pending one
+    local    until the handler returns a response or a pending one
     remote   until the response is ready: waits for records, followers, members, the controller
     send     until the socket has taken all of a response that it did not take immediately
 
 Most responses are ready when the handler returns; `served` then counts one value, the local time.
-For other, slow requests each phase is counted.
+Each phase of other (slow) requests is counted.
 
 Source: Kafka's RequestMetrics and RequestChannel.
 """
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 _NOTICED_QUEUE_S: Final = 0.000_25
 _US: Final = 1_000_000.0
 
-# Measures durations for display only.
+# For durations that are only displayed; other code uses a Clock.
 STOPWATCH: Final = time.perf_counter
 
-# Cached: a module attribute costs 40 ns per access.
+# A module attribute costs 40 ns per access.
 _COUNT_REQUEST: Final[Any] = None if _histogram is None else _histogram.count_request
 _COUNT_SLOW: Final[Any] = None if _histogram is None else _histogram.count_slow
 _COUNT_SENT: Final[Any] = None if _histogram is None else _histogram.count_sent
@@ -57,11 +57,7 @@ class Phase(Enum):
 
 
 class _SlowPhases:
-    """Histograms of an API's slow requests, in consecutive slots.
-
-    Attributes:
-        slots: All of them, in the order of `_histogram.c`.
-    """
+    """Histograms of an API's slow requests, in the order of `_histogram.c`."""
 
     __slots__ = ("local", "queue", "remote", "send", "slots", "totals")
 
@@ -73,7 +69,7 @@ class _SlowPhases:
         self.totals, self.queue, self.local, self.remote, self.send = parts
 
 
-# For APIs without slow requests; never modified.
+# Never modified.
 _NONE_SLOW: Final = _SlowPhases()
 
 
@@ -81,8 +77,6 @@ class RequestMeter:
     """Statistics of one API, in microseconds and bytes.
 
     Attributes:
-        totals: Times of all requests.
-        sizes: Sizes of requests, including headers.
         errors: Responses per error code other than 0.
         last_us: Total of the last response.
         was_slow: Whether its phases were counted.
@@ -118,10 +112,8 @@ class RequestMeter:
     def served(self, received_s: float, began_s: float, size: int) -> None:
         """Count a request whose handler returns a response.
 
-        Args:
-            received_s: When the loop noticed its bytes; 0.0 if unknown.
-            began_s: When its handler was called.
-            size: In bytes, header included.
+        `received_s` is 0.0 if it is unknown when the loop noticed the bytes. `size` includes the
+        header.
         """
         if received_s and began_s - received_s > _NOTICED_QUEUE_S:
             now_s = self.stopwatch()
@@ -184,13 +176,7 @@ class RequestMeter:
         return part.plus(fast_requests)
 
     def sent_late(self, total_us: int, send_us: int, *, was_slow: bool) -> None:
-        """Add the send time of a response that was counted without it.
-
-        Args:
-            total_us: Its counted total.
-            send_us: Time since then.
-            was_slow: Whether its phases were counted.
-        """
+        """Add the send time of a response that was counted without it."""
         slow = self._slow_phases()
         if _COUNT_SENT is not None:
             _COUNT_SENT(self._total_slots, slow.slots, total_us, send_us, was_slow)
@@ -223,19 +209,14 @@ class LateSend:
         self._began_s = began_s
 
     def ended(self) -> None:
-        """Count the send time: the socket has taken the response."""
+        """Count the send time."""
         meter = self._meter
         send_us = int((meter.stopwatch() - self._began_s) * _US)
         meter.sent_late(self._total_us, send_us, was_slow=self._was_slow)
 
 
 class RequestMeters:
-    """Meters of one broker's APIs, by their names in Kafka's metrics.
-
-    Attributes:
-        by_name: FetchConsumer and FetchFollower for the two kinds of Fetch.
-        stopwatch: Returns monotonic seconds.
-    """
+    """Meters of one broker's APIs, by their names in Kafka's metrics (FETCH_NAMES for Fetch)."""
 
     __slots__ = ("by_name", "stopwatch")
 

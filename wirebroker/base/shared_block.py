@@ -1,8 +1,7 @@
 """Memory that the next receive overwrites, unless a user of its contents prevents that.
 
 A frame is a view into a block that all connections share, or into its own memory. Its users need
-not know which: `owned(view)` copies a view out of a shared block if necessary, or `keep(view)`
-preserves what the last receive has filled, with every view into it.
+not know which: they call `owned` or `keep`.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ def owned(view: memoryview) -> memoryview:
 
 
 def keep(view: memoryview) -> None:
-    """Preserve what the last receive has filled; no effect on a view that owns its bytes."""
+    """Preserve what the last receive has filled, if the view is into it."""
     block = view.obj
     if type(block) is SharedBlock:
         block.leave()

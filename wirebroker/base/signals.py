@@ -13,10 +13,7 @@ if TYPE_CHECKING:
 def on_signal(name: str, callback: Callable[[], None], *, unless_ignored: bool = False) -> None:
     """Call a function on the running loop when a signal arrives; ignore unknown signals.
 
-    Args:
-        name: For example SIGTERM.
-        callback: Called between other callbacks.
-        unless_ignored: Whether an inherited SIG_IGN stays in force.
+    With `unless_ignored`, an inherited SIG_IGN stays in force.
     """
     number = getattr(signal, name, None)
     if number is None or (unless_ignored and signal.getsignal(number) is signal.SIG_IGN):

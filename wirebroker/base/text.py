@@ -9,12 +9,12 @@ if TYPE_CHECKING:
 
 
 def camel_case(name: str) -> str:
-    """Return a constant's name as Kafka shows it: OFFSET_FETCH is OffsetFetch."""
+    """Convert OFFSET_FETCH to OffsetFetch."""
     return "".join(word.capitalize() for word in name.split("_"))
 
 
 def lower_camel_case(name: str) -> str:
-    """Return a field's name as Kafka shows it: producer_id is producerId."""
+    """Convert producer_id to producerId."""
     first, *others = name.split("_")
     return first + "".join(word.capitalize() for word in others)
 
@@ -29,6 +29,6 @@ def counted(count: int, noun: str) -> str:
 
 
 def few_of(names: Sequence[str], max_count: int) -> str:
-    """Return the first `max_count` names, separated by commas, and the number of others."""
+    """Return the first names, separated by commas, and the number of others."""
     listed = ", ".join(names[:max_count])
     return f"{listed} and {len(names) - max_count} more" if len(names) > max_count else listed

@@ -2,16 +2,16 @@
 
     answer = await in_thread(Work.TOPICS, make, topic)
 
-In asyncio's default pool a few slow searches would delay the creation of topics. Rules:
+Rules:
 
-- All classes are listed here. Within a class, work is done in order of arrival.
-- A connection waits for one piece of work at a time, and long work (searches, cold pages, file
-  removal) comes in short pieces. A class's queue is therefore no longer than the number of
-  connections, loading partitions and background tasks.
+- Within a class, work is done in order of arrival.
+- A connection waits for one piece of work at a time, and long work comes in short pieces. A class's
+  queue is therefore no longer than the number of connections, loading partitions and background
+  tasks.
 - Parsing in a thread takes the GIL from the loop: its pieces last 2 ms, or hold no GIL.
 
 Threads start when first needed and stay. Work that waits for another machine cannot be stopped: a
-shutdown waits 1 s for it and then abandons it (abandonable_threads.py).
+shutdown waits 1 s for it and then abandons it.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ class Work(Enum):
         may_be_left: Whether it may wait for other machines and be abandoned.
     """
 
-    METADATA = ("metadata", 1)  # the sync that every change of the cluster waits for
-    TOPICS = ("topics", 2)  # creating and moving directories, writing files about them
-    SYNCS = ("sync", 16)  # group commits
+    METADATA = ("metadata", 1)  # the sync for every change of the cluster
+    TOPICS = ("topics", 2)  # creating and moving directories
+    SYNCS = ("sync", 16)
     APPENDS = ("append", 3)  # checking and writing large batches
     SEARCHES = ("search", 2)  # by time: cold indexes, compressed batches, in pieces of 2 ms
-    WARMING = ("warm", 4)  # loading pages for readers, 1 MiB at a time
-    CODING = ("coding", 2)  # requests and responses of up to 1 MiB
+    WARMING = ("warm", 4)  # loading pages, 1 MiB at a time
+    CODING = ("coding", 2)  # messages of up to 1 MiB
     LARGE_CODING = ("large-coding", 1)  # larger ones
     LISTENERS = ("listener", 1)  # binding sockets, loading TLS keys
-    LOGINS = ("login", 2, True)  # client logins that read files: Kerberos, new token keys
-    OUR_LOGINS = ("our-login", 2, True)  # Kerberos logins of the broker, which may block
-    OUR_TOKENS = ("our-token", 4, True)  # one for each token server, which may block
-    KEYS = ("token-keys", 4, True)  # servers of token keys, which may block
+    LOGINS = ("login", 2, True)  # client logins that read files
+    OUR_LOGINS = ("our-login", 2, True)  # the broker's Kerberos logins
+    OUR_TOKENS = ("our-token", 4, True)  # one for each token server
+    KEYS = ("token-keys", 4, True)  # servers of token keys
     LOOKUPS = ("lookup", 1, True)  # host names in connection limits
     LOADING = ("load", 2)  # coordinators' partitions, producer states
-    UPKEEP = ("upkeep", 2)  # background work: deleted files, snapshots, pages given back
+    UPKEEP = ("upkeep", 2)  # deleted files, snapshots, pages given back
 
     def __init__(self, thread_name: str, most_threads: int, may_be_left: bool = False) -> None:
         self.thread_name = thread_name
@@ -61,12 +61,11 @@ class Work(Enum):
         self.may_be_left = may_be_left
 
 
-# Longer messages are decoded and encoded in a thread: 64 KiB of arrays take up to 15 ms.
+# Longer messages are coded in a thread: 64 KiB of arrays take up to 15 ms.
 LONGEST_ON_LOOP_BYTES: Final = 64 << 10
-# Coding this much takes 0.2 s; larger messages would delay smaller ones.
+# Coding this much takes 0.2 s and would delay smaller messages.
 _LARGE_CODING_BYTES = 1 << 20
 
-# How long a shutdown waits for abandonable threads.
 _ABANDONED_AFTER_S = 1.0
 
 _pools: dict[Work, Executor] = {}
@@ -89,10 +88,10 @@ def begin_in_thread(
 
 def _new_pool(work: Work) -> Executor:
     if work.may_be_left:
-        from wirebroker.base.abandonable_threads import AbandonableThreads  # noqa: PLC0415 - few need them
+        from wirebroker.base.abandonable_threads import AbandonableThreads  # noqa: PLC0415
 
         return AbandonableThreads(work.most_threads, work.thread_name)
-    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - short verbs have none
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
 
     return ThreadPoolExecutor(work.most_threads, thread_name_prefix=work.thread_name)
 
@@ -111,14 +110,14 @@ def end_with_loop(work: asyncio.Future[Any], end: Callable[[], None]) -> None:
 
 
 def coding(size: int) -> Work:
-    """Return the class for parsing or encoding `size` bytes."""
+    """Return the class for coding `size` bytes."""
     return Work.CODING if size <= _LARGE_CODING_BYTES else Work.LARGE_CODING
 
 
 async def until_idle() -> None:
     """Wait until no thread works for this event loop, which can then be closed.
 
-    Abandonable work gets 1 s; then its result is dropped.
+    The result of work that is abandoned is dropped.
     """
     await _until_done(may_be_left=True, most_s=_ABANDONED_AFTER_S)
     for work, future in _futures_of_loop(may_be_left=True):
@@ -141,7 +140,7 @@ def _futures_of_loop(*, may_be_left: bool) -> list[tuple[Work, asyncio.Future[An
     loop = asyncio.get_running_loop()
     return [
         (work, future)
-        # Loops of other threads change it concurrently; the copy is atomic.
+        # Other threads' loops change it concurrently; the copy is atomic.
         for future, work in tuple(_running.items())
         if future.get_loop() is loop and work.may_be_left is may_be_left
     ]

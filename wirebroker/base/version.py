@@ -17,10 +17,10 @@ PLAIN_BUILD = (
 
 
 def is_compiled() -> bool:
-    """Return whether the modules of the hot path are compiled; import none of them."""
+    """Return whether the hot path is compiled, without importing it."""
     return any(_COMPILED_MODULE.with_suffix(suffix).exists() for suffix in EXTENSION_SUFFIXES)
 
 
 def version_text() -> str:
-    """Return the version, `0.1.0` or `0.1.0 (compiled)`."""
+    """Return `0.1.0` or `0.1.0 (compiled)`."""
     return f"{__version__} (compiled)" if is_compiled() else __version__

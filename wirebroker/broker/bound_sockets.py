@@ -1,4 +1,4 @@
-"""Binding of listeners, before anything is written: a port in use is reported first."""
+"""Binding of listeners."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def bind_all(
     listeners: Iterable[ListenerConfig], settings: NetworkSettings
 ) -> list[tuple[ListenerConfig, socket.socket]]:
-    """Bind listeners, in their order.
+    """Bind listeners in their order.
 
     Raises:
         StartError: One cannot be bound; the others are closed.
@@ -43,7 +43,7 @@ def bind_all(
 
 
 def endpoint_of(listener: ListenerConfig, sock: socket.socket) -> Endpoint:
-    """Return the endpoint of a listener for the registration, see Quorum.endpoints."""
+    """Return a listener's endpoint for the registration."""
     port = sock.getsockname()[1]
     if listener.advertised is None:
         return Endpoint(listener.name, listener.host, port, listener.protocol_number)

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from wirebroker.quorum.membership.quorum import Quorum
     from wirebroker.storage.files import Files
 
-# How long a start waits until the controller knows the replicas' directories.
+# Time limit for the controller to know the replicas' directories.
 _NOTIFY_INTERVAL_S = 5.0
 
 
@@ -78,7 +78,7 @@ class BrokerOpening:
         clock: Clock,
         network_clock: Clock,
     ) -> None:
-        """Store the parts: a quorum and listeners that are bound, not yet open.
+        """Store the parts; the listeners are bound, not yet open.
 
         `config` is without dynamic configs, and `network_clock` measures throttle times.
         """
@@ -109,7 +109,7 @@ class BrokerOpening:
         # Refuses data of a newer broker before anything is changed.
         directories.begin_use()
         await self._register()
-        # All parts are built from this image; follow_metadata brings later changes.
+        # follow_metadata brings later changes.
         loaded = quorum.metadata.image
         config = dynamic_config(self._config, loaded, self._config.node_id)
         quorum.use_config(config)
@@ -194,7 +194,7 @@ class BrokerOpening:
             transactions=transactions,
             transaction_verifier=self._verifier_of(config, replication, transactions),
             producer_ids=producer_ids,
-            fetch_sessions=FetchSessions(slots, random.Random()),  # noqa: S311 - ids, not secrets
+            fetch_sessions=FetchSessions(slots, random.Random()),  # noqa: S311
             metadata_cache=MetadataCache(),
             auto_creation=AutoCreation(
                 quorum.channel,

@@ -1,9 +1,4 @@
-"""The controller of this process: its log, rules and listeners.
-
-    node.bind()
-    await node.open(...)        replay and lead the log; serve other nodes from now on, so that
-                                their brokers are not fenced while this node's broker starts
-    await node.close()          end waiting requests and connections, finish submitted operations
+"""The controller of this process.
 
 Without a listener in controller.listener.names it serves only the broker of its process.
 
@@ -27,9 +22,8 @@ from wirebroker.net.dispatch import Dispatcher
 from wirebroker.net.listeners.listener import Listener
 from wirebroker.net.listeners.ready_lines import BoundListener, shown_address
 from wirebroker.net.settings import NetworkSettings
+from wirebroker.quorum.controller.controller_duties import ControllerDuties
 from wirebroker.quorum.controller.quorum_controller import QuorumController
-from wirebroker.quorum.controller.regular_elections import RegularElections
-from wirebroker.quorum.controller.token_removal import TokenRemoval
 from wirebroker.security.sasl.listener_sasl import ListenerSasl
 from wirebroker.security.tls.listener_tls import ListenerTls
 
@@ -46,17 +40,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("wirebroker")
 
-# Modules with handlers for controller listeners.
-_API_MODULES: Final = (
-    "acls",
-    "describe_cluster",
-    "describe_configs",
-    "envelope",
-    "metadata_log",
-    "requests",
-    "sasl",
-    "versions",
-)
+_API_MODULES: Final = ("envelope", "local_requests", "metadata_log", "requests")
 _SINGLE: Final = (
     "the controller at {} is the only one of its cluster: while it is down, brokers keep serving, "
     "but no partition fails over and no metadata changes"
@@ -75,7 +59,7 @@ class ControllerNode:
 
     __slots__ = (
         "_clock",
-        "_elections",
+        "_duties",
         "_files",
         "_listener_configs",
         "_listeners",
@@ -84,7 +68,6 @@ class ControllerNode:
         "_sockets",
         "_table",
         "_tls",
-        "_token_removal",
         "controller",
     )
 
@@ -98,13 +81,12 @@ class ControllerNode:
         self._tls = ListenerTls(self._settings)
         self._sasl = ListenerSasl(clock, token_secret=config.optional_str(SECRET_KEY))
         self._table: ConnectionTable | None = None
-        self._elections: RegularElections | None = None
-        self._token_removal: TokenRemoval | None = None
+        self._duties: ControllerDuties | None = None
         self.controller: QuorumController | None = None
 
     @property
     def bound(self) -> list[BoundListener]:
-        """The bound listeners, in configuration order."""
+        """The bound listeners in their configured order."""
         return [
             BoundListener(config.name, *_address(sock), config.advertised, is_open=config.is_open)
             for config, sock in self._sockets
@@ -123,10 +105,8 @@ class ControllerNode:
     ) -> QuorumController:
         """Replay the metadata log, lead it, and serve other nodes.
 
-        Args:
-            log_directory: Directory of `__cluster_metadata-0`, locked and formatted.
-            rules: With the configuration of this node, the only voter.
-            first_users: User records for a new cluster.
+        So other nodes' brokers are not fenced while this node's broker starts. `log_directory` has
+        `__cluster_metadata-0`, locked and formatted.
 
         Raises:
             StartError: The log cannot be used.
@@ -140,8 +120,7 @@ class ControllerNode:
             endpoints=[_endpoint(listener, sock) for listener, sock in self._sockets],
             first_users=first_users,
         )
-        self._token_removal = TokenRemoval(controller)
-        self._elections = RegularElections(controller, serves_others=bool(self._sockets))
+        self._duties = ControllerDuties(controller, serves_others=bool(self._sockets))
         if self._sockets:
             await self._tls.open(self._listener_configs)
             self.serve(controller)
@@ -153,7 +132,7 @@ class ControllerNode:
         return controller
 
     async def close(self) -> None:
-        """Finish submitted operations and close connections and files."""
+        """Finish submitted operations, and close connections and files."""
         for listener in self._listeners:
             listener.close()
         await self.end_duties()
@@ -177,10 +156,8 @@ class ControllerNode:
     async def end_duties(self) -> None:
         """Stop background tasks."""
         self._sasl.close()
-        if self._elections is not None:
-            await self._elections.stop()
-        if self._token_removal is not None:
-            await self._token_removal.stop()
+        if self._duties is not None:
+            await self._duties.stop()
 
     def release(self) -> None:
         """Close the ports, in any state."""
@@ -192,12 +169,12 @@ class ControllerNode:
             sock.close()
 
     def serve(self, controller: QuorumController) -> None:
-        """Serve other nodes from now on; called by `open`."""
+        """Serve other nodes; called by `open`."""
         for module in _API_MODULES:
             importlib.import_module(f"wirebroker.api.controller.{module}")
         registry = CONTROLLER_REGISTRY
         if controller.authorization is not None:
-            from wirebroker.authorization.guarded import (  # noqa: PLC0415 - if asked for
+            from wirebroker.authorization.guarded import (  # noqa: PLC0415
                 guarded_controller,
             )
 

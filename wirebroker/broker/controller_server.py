@@ -1,9 +1,5 @@
 """A process that is only a controller (process.roles=controller).
 
-    bind sockets
-    lock log directories    meta.properties has the node and cluster
-    controller              replay the metadata log into an image, lead, and serve
-
 Source: Kafka's ControllerServer and SharedServer.
 """
 
@@ -69,7 +65,7 @@ class ControllerServer:
 
     @property
     def cluster_id(self) -> str:
-        """The cluster that its directories belong to."""
+        """See Server."""
         return self._directories.cluster_id
 
     @property
@@ -129,7 +125,7 @@ class ControllerServer:
         return "starting" if self.node.controller is None else None
 
     async def _open_http(self) -> None:
-        from wirebroker.http.opening import open_http  # noqa: PLC0415 - loaded if it is asked for
+        from wirebroker.http.opening import open_http  # noqa: PLC0415
 
         self.http = await open_http(self.config, not_ready_reason=self.not_ready_reason)
 

@@ -1,7 +1,7 @@
 """`wirebroker join` as a process: a broker that joins a cluster, perhaps under an id it chooses.
 
-If another broker registers the chosen id first, or a voter has it (which clusters below 3.7 do not
-show), it chooses a higher one and restarts with an empty directory.
+If another broker registers that id first, or a voter has it (which clusters below 3.7 do not show),
+it restarts with a higher one and an empty directory.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LOGGER = logging.getLogger(__name__)
 
 
 class JoinProcess:
-    """Arguments of `wirebroker join` except the id; see config_of_member."""
+    """Arguments of `wirebroker join` except the id."""
 
     def __init__(
         self,
@@ -57,11 +57,9 @@ class JoinProcess:
         )
 
     def run(self, node_id: int | None, *, port_file: Path | None) -> int:
-        """Serve until stopped; return the process's exit status.
+        """Serve until stopped; return the exit status.
 
-        Args:
-            node_id: None for that of the directory or file, or a free one.
-            port_file: Where the port is written.
+        Without `node_id`, the directory or the file has the id, or it is a free one.
 
         Raises:
             ConfigError: An argument cannot be used.
@@ -75,7 +73,7 @@ class JoinProcess:
 
     def _run_as_any(self, port_file: Path | None) -> int:
         build = partial(Server, has_chosen_id=True)
-        # Checks the arguments before waiting for controllers.
+        # Before waiting for controllers.
         settings = self._checked(1)
         wait_s = settings.int("initial.broker.registration.timeout.ms") / 1000
         configure_as(settings)

@@ -3,11 +3,11 @@
     bind
     open             a dispatcher serves connections; nothing is accepted yet
     follow           limits, keys, logins and listeners of dynamic configs
-    accept           serve clients from now on
+    accept           serve clients
     accept no more   connected clients are still served
     close            after requests in flight are served
 
-The controller's listeners are separate (controller_node.py).
+The controller's listeners are in controller_node.py.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class Listeners:
 
     Attributes:
         settings: Network settings at the start.
-        sockets: The listeners of the start, with their sockets.
-        listeners: The open listeners; None before `open`.
+        sockets: The listeners that were bound at the start, with their sockets.
+        listeners: The open ones; None before `open`.
         table: The connections; None before `open`.
     """
 
@@ -70,12 +70,11 @@ class Listeners:
         self._sasl = ListenerSasl(login_clock, token_secret=config.optional_str(SECRET_KEY))
         self._tls = ListenerTls(self.settings)
         self._broker: Broker | None = None
-        # Held while a configuration is applied.
         self._following = asyncio.Lock()
 
     @property
     def bound(self) -> list[BoundListener]:
-        """The listeners of the start that are open, in configuration order."""
+        """The listeners that were bound at the start, in configuration order."""
         listeners = self._open_listeners
         return [
             BoundListener(
@@ -90,13 +89,13 @@ class Listeners:
 
     @property
     def address(self) -> tuple[str, int]:
-        """Host and port of the first listener, as clients on this machine reach it."""
+        """Host and port of the first listener for clients on this machine."""
         listener = self._open_listeners.first
         return ("127.0.0.1" if is_everywhere(listener.host) else listener.host), listener.port
 
     @property
     def endpoints(self) -> list[Endpoint]:
-        """Endpoints for the registration, see Quorum.endpoints."""
+        """Endpoints for the registration."""
         return [endpoint_of(listener, sock) for listener, sock in self.sockets]
 
     @property
@@ -128,7 +127,7 @@ class Listeners:
     def open(
         self, broker: Broker, dispatcher: Dispatcher, *, most_sockets: int, metrics: Metrics
     ) -> None:
-        """Prepare to serve connections under the current quotas."""
+        """Prepare to serve connections."""
         self._broker = broker
         self._sasl.serve(dispatcher, lambda: broker.metadata.image, broker.cluster_id)
         self.table = ConnectionTable(
@@ -148,15 +147,15 @@ class Listeners:
         self.listeners = OpenListeners(self.table, sockets)
 
     async def try_config(self, config: Config) -> None:
-        """Check whether listeners can be opened with these keys.
+        """Check that the TLS keys of a new configuration can be read, without using them.
 
         Raises:
-            ConfigError: They cannot.
+            ConfigError: Some cannot be used.
         """
         await self._tls.try_listeners(listeners_of(config))
 
     async def follow_config(self) -> None:
-        """Apply changes of dynamic configs to connections."""
+        """Apply dynamic configs to connections."""
         assert self._broker is not None
         async with self._following:
             if not self._broker.is_stopping:
@@ -164,7 +163,7 @@ class Listeners:
                 await self.use_config(self._broker.config)
 
     async def use_config(self, config: Config) -> None:
-        """Apply a configuration to the listeners and their authentication."""
+        """Apply a configuration."""
         assert self._broker is not None
         listeners = self._open_listeners
         listeners.close_removed(config)
@@ -174,11 +173,11 @@ class Listeners:
         self._broker.auto_listeners = _use_listener_addresses(listeners_of(config))
 
     def accept(self) -> None:
-        """Begin to accept connections."""
+        """Accept connections."""
         self._open_listeners.start()
 
     def stop_accepting(self) -> None:
-        """Stop accepting, permanently."""
+        """Stop accepting permanently."""
         if self.listeners is not None:
             self.listeners.close()
 
@@ -204,9 +203,6 @@ class Listeners:
 
 def _use_listener_addresses(listeners: Iterable[ListenerConfig]) -> frozenset[str]:
     return frozenset(listener.name for listener in listeners if listener.advertised is None)
-
-
-# Enforcement of quotas for requests and connections
 
 
 def enforce(broker: Broker, dispatcher: Dispatcher, table: ConnectionTable) -> None:

@@ -10,12 +10,12 @@ from wirebroker.base.logs import configure_logging
 if TYPE_CHECKING:
     from wirebroker.config import Config
 
-# Shorter values of config providers are not hidden: they may be part of any word.
+# Shorter secrets may be part of any word, so they are shown.
 LEAST_HIDDEN: Final = 6
 
 
 def configure_as(config: Config, *, process: str = "") -> None:
-    """Configure logging by `wirebroker.log.level` and `wirebroker.log.format`; hide secrets."""
+    """Configure logging; hide secrets."""
     configure_logging(
         level=config.str("wirebroker.log.level"),
         log_format="json" if config.str("wirebroker.log.format") == "json" else "text",

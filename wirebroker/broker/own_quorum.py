@@ -42,7 +42,7 @@ class OwnQuorum:
         clock: Clock,
         first_users: Sequence[MetadataRecord] = (),
     ) -> None:
-        """Store the parts; `first_users` are user records for a new cluster."""
+        """Store the parts."""
         self._config = config
         self._first_users = first_users
         self._node = ControllerNode(config, clock=clock, files=files)
@@ -56,7 +56,7 @@ class OwnQuorum:
 
     @property
     def listeners(self) -> list[BoundListener]:
-        """The controller's listeners for other nodes."""
+        """The controller's listeners."""
         return self._node.bound
 
     def bind(self) -> None:
@@ -65,19 +65,19 @@ class OwnQuorum:
 
     @property
     def metadata(self) -> MetadataFollower:
-        """Metadata that this node has applied."""
+        """See Quorum."""
         assert self.controller is not None, "the quorum is not open"
         return self.controller.follower
 
     @property
     def channel(self) -> ControllerChannel:
-        """Channel to the controller in this process."""
+        """See Quorum."""
         assert self._channel is not None, "the quorum is not open"
         return self._channel
 
     @property
     def lifecycle(self) -> OwnLifecycle:
-        """This node as a broker."""
+        """See Quorum."""
         assert self._lifecycle is not None, "the quorum is not open"
         return self._lifecycle
 
@@ -86,7 +86,7 @@ class OwnQuorum:
         return None
 
     async def open(self, metadata_home: str, *, cluster_id: str, directory_id: bytes) -> None:
-        """Replay the log and become its leader; see Quorum."""
+        """Replay the log and become its leader."""
         del directory_id
         node_id = self._config.node_id
         rules = Controller(self._config, node_id=node_id, cluster_id=cluster_id)
@@ -115,7 +115,7 @@ class OwnQuorum:
         self.lifecycle.disk_failed()
 
     def use_config(self, config: Config) -> None:
-        """Apply a configuration to the controller and to this broker's cordoned directories."""
+        """Apply a configuration to the controller and the broker's cordoned directories."""
         assert self.controller is not None, "the quorum is not open"
         self.controller.rules.use_config(config)
         self.lifecycle.report_cordoned()
@@ -126,7 +126,7 @@ class OwnQuorum:
         self.controller.log.allow_snapshots()
 
     async def retire(self) -> None:
-        """Move the leaderships to other brokers, if any are serving; see Quorum."""
+        """Move the leaderships to other brokers, if any serve."""
         if self.lifecycle.has_others:
             await self._shut_down()
 
@@ -154,7 +154,7 @@ class OwnQuorum:
         self._node.release()
 
     async def abandon(self) -> None:
-        """End the controller."""
+        """See Quorum."""
         await self.lifecycle.end()
         await self._node.abandon()
         self._node.release()

@@ -21,7 +21,7 @@ class PortFile:
         self._path = path
 
     def remove(self) -> None:
-        """Remove the port of an earlier run."""
+        """Remove the file of an earlier run."""
         if self._path is not None:
             # `write` reports the problem.
             with contextlib.suppress(OSError):

@@ -1,6 +1,14 @@
 """A broker as a process: logging, event loop, signals, ready lines, exit status.
 
 SIGTERM, SIGHUP and SIGINT shut it down cleanly; a second SIGINT ends the process immediately.
+Variables for further notifications:
+
+    NOTIFY_SOCKET                   systemd's, for units with Type=notify: READY=1, STOPPING=1
+    WIREBROKER_READY_WORDS=kafka    lines that Apache Kafka prints when it has started
+
+The container image sets the second, because test libraries wait for one of the lines.
+
+Source: systemd's sd_notify(3); testcontainers for Python, Java and Go.
 """
 
 from __future__ import annotations
@@ -10,7 +18,7 @@ import logging
 import os
 import socket
 import sys
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from wirebroker.base.gc_tuning import GarbagePolicy
 from wirebroker.base.malloc_tuning import give_back_large_blocks
@@ -19,7 +27,6 @@ from wirebroker.base.signals import on_signal
 from wirebroker.base.version import PLAIN_BUILD, is_compiled
 from wirebroker.broker.controller_server import ControllerServer
 from wirebroker.broker.log_settings import LEAST_HIDDEN, configure_as
-from wirebroker.broker.readiness import READY, STOPPING, notify_supervisor, readiness_lines
 from wirebroker.broker.server import Server
 from wirebroker.config import Config, ConfigError, StartError
 from wirebroker.config.quorum import is_controller_alone, is_member
@@ -27,7 +34,7 @@ from wirebroker.net.listeners.ready_lines import open_warning, ready_lines
 from wirebroker.net.loop_watch import LoopWatch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from wirebroker.http.server import HttpServer
@@ -40,51 +47,54 @@ class BrokerServer(Protocol):
 
     @property
     def config(self) -> Config:
-        """Its settings."""
+        """See Server."""
         ...
 
     @property
     def listeners(self) -> OpenListeners | None:
-        """Its listeners, once they are open."""
+        """See Server."""
         ...
 
     @property
     def bound(self) -> list[BoundListener]:
-        """The open listeners."""
+        """See Server."""
         ...
 
     @property
     def controllers(self) -> list[BoundListener]:
-        """The open listeners of its controller."""
+        """See Server."""
         ...
 
     @property
     def cluster_id(self) -> str:
-        """The cluster that it belongs to."""
+        """See Server."""
         ...
 
     @property
     def data_directories(self) -> list[str]:
-        """Paths of its log directories."""
+        """See Server."""
         ...
 
     @property
     def http(self) -> HttpServer | None:
-        """Its HTTP server."""
+        """See Server."""
         ...
 
     async def start(self) -> None:
-        """Start it; return once it serves clients."""
+        """See Server."""
         ...
 
     async def stop(self) -> None:
-        """Stop it cleanly."""
+        """See Server."""
         ...
 
 
 _AnyServer: TypeAlias = "BrokerServer | ControllerServer"
 
 logger = logging.getLogger("wirebroker")
+
+READY: Final = "READY=1"
+STOPPING: Final = "STOPPING=1"
 
 
 def run(
@@ -96,11 +106,8 @@ def run(
 ) -> int:
     """Serve until stopped; return the process's exit status.
 
-    Args:
-        config: The settings.
-        port_file: Where the port is written.
-        build: Has the signature of Server.
-        process: Name in log lines, if there are several processes.
+    `build` has the signature of Server. `process` is the name in log lines if there are several
+    processes.
 
     Raises:
         StartError, ConfigError: The broker cannot start.
@@ -142,13 +149,13 @@ async def _serve(
     failures: list[str] = []
 
     def on_failure(line: str) -> None:
-        # During the start it is reported as the reason of the StartError.
+        # During the start the StartError reports it.
         if isinstance(server, ControllerServer) or server.listeners is not None:
             logger.error("%s", line)
         failures.append(line)
         told_to_stop.set()
 
-    garbage.keep_all()  # the modules
+    garbage.keep_all()
     server: _AnyServer
     if is_controller_alone(config):
         server = ControllerServer(config, port_file=port_file, on_failure=on_failure)
@@ -202,3 +209,29 @@ def _say_ready(server: _AnyServer) -> None:
     lines += readiness_lines(server.config.node_id, os.environ)
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     sys.stdout.flush()
+
+
+def notify_supervisor(state: str, environment: Mapping[str, str]) -> None:
+    """Send READY or STOPPING to NOTIFY_SOCKET, if it is set."""
+    address = environment.get("NOTIFY_SOCKET", "")
+    if not address.startswith(("/", "@")):
+        return
+    if address.startswith("@"):  # abstract names begin with a zero byte
+        address = "\0" + address[1:]
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notified:
+            notified.setblocking(False)
+            notified.sendto(state.encode(), address)
+    except OSError as error:
+        logger.warning("NOTIFY_SOCKET: cannot send %s: %s", state, error.strerror or error)
+
+
+def readiness_lines(node_id: int, environment: Mapping[str, str]) -> list[str]:
+    """Return Kafka's ready lines for standard output, if they are configured."""
+    if environment.get("WIREBROKER_READY_WORDS") != "kafka":
+        return []
+    return [
+        f"[KafkaServer id={node_id}] started",
+        f"[KafkaRaftServer nodeId={node_id}] Kafka Server started",
+        "Transitioning from RECOVERY to RUNNING",
+    ]

@@ -1,14 +1,14 @@
-"""Builds a broker, starts its parts in order, and stops them in reverse. Read this first.
+"""Builds a broker, starts its parts in order, and stops them in reverse.
 
     bind sockets
     HTTP                    if configured; reports that the broker is not ready
     lock log directories    meta.properties or a remote quorum has the cluster id
     open the broker         replay the metadata, register, open every log, follow the metadata,
                             lead (broker_opening.py)
-    accept                  print the ready line; serve Metadata from now on (listeners.py)
+    accept                  print the ready line; serve Metadata (listeners.py)
 
 Stopping: move the leaderships to other brokers, accept no more, let requests in flight finish,
-close every log, mark the directories clean. serve_process.py runs it as a process.
+close every log, mark the directories clean.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("wirebroker")
 
-# How long requests in flight may take during a shutdown.
+# For requests in flight.
 STOP_GRACE_S = 5.0
 
 
@@ -117,7 +117,7 @@ class Server:
         self.http: HttpServer | None = None
 
     def _joined(self, on_failure: Callable[[str], None], *, has_chosen_id: bool) -> Quorum:
-        # Imports client modules that a node with its own controller does not need.
+        # A node with its own controller does not need its client modules.
         from wirebroker.quorum.membership.joined_quorum import JoinedQuorum  # noqa: PLC0415
 
         return JoinedQuorum(
@@ -140,7 +140,7 @@ class Server:
 
     @property
     def bound(self) -> list[BoundListener]:
-        """The open listeners, in configuration order."""
+        """The open listeners in their configured order."""
         return self.reception.bound
 
     @property
@@ -160,7 +160,7 @@ class Server:
 
     @property
     def address(self) -> tuple[str, int]:
-        """Host and port of the first listener, as clients on this machine reach it."""
+        """Host and port of the first listener for clients on this machine."""
         return self.reception.address
 
     @property
@@ -170,7 +170,7 @@ class Server:
 
     @property
     def replication(self) -> Replication | None:
-        """Replication between this node and others, once it is built."""
+        """Replication, once it is built."""
         return self._opening.replication
 
     async def start(self) -> None:
@@ -266,7 +266,7 @@ class Server:
         await self._release()
 
     async def abandon(self) -> None:
-        """End as after a kill: without responses, leadership moves, flushes or clean marks.
+        """End as after a kill, without responses, leadership moves, flushes or clean marks.
 
         Call it once, after `start`.
         """
@@ -288,7 +288,6 @@ class Server:
         await self._release()
 
     async def _follow_config(self, _config: Config) -> None:
-        """Apply changes of dynamic configs to compaction and connections."""
         assert self.compactor is not None
         self.compactor.config_changed()
         await self.reception.follow_config()
@@ -297,26 +296,24 @@ class Server:
         return bind_all(listeners_of(self.config), self.reception.settings)
 
     async def _open_http(self) -> None:
-        from wirebroker.http.opening import open_http  # noqa: PLC0415 - loaded if it is asked for
-        from wirebroker.metrics.scrape import add_metrics  # noqa: PLC0415 - likewise
+        from wirebroker.http.opening import open_http  # noqa: PLC0415
+        from wirebroker.metrics.scrape import add_metrics  # noqa: PLC0415
 
         self.http = await open_http(self.config, not_ready_reason=self.not_ready_reason)
         add_metrics(self.http.routes, self)
 
     async def _open_monitoring(self) -> None:
-        """Open HTTP, if configured."""
         if self.config.list("wirebroker.http.listeners"):
             await self._open_http()
 
     def _handlers(self, broker: Broker) -> Registry:
-        """Return the handlers for clients, guarded by the authorizer if there is one."""
         metadata, controller = broker.metadata, self.controller
         authorization = (
             follow_acls(self.config, metadata) if controller is None else controller.authorization
         )
         if authorization is None:
             return REGISTRY
-        from wirebroker.authorization.guarded import guarded  # noqa: PLC0415 - if asked for
+        from wirebroker.authorization.guarded import guarded  # noqa: PLC0415
 
         broker.authorization = authorization
         # Prepared requests of sessions depend on earlier ACLs.
@@ -324,7 +321,6 @@ class Server:
         return guarded(REGISTRY, authorization)
 
     async def _give_up(self) -> None:
-        """Release everything after a failed start."""
         if self.replication is not None:
             await self.replication.stop()
         await self.quorum.give_up()

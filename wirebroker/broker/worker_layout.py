@@ -3,8 +3,8 @@
     data/worker1/  data/worker2/  ...     one log directory in Kafka's format per node
     data/          data/worker2/  ...     if data/ was a single broker's, which stays in place
 
-`worker2` cannot be a partition's folder. Apache Kafka can open all of them; such a `data/` only
-after the workers' folders are moved out.
+Apache Kafka can open all of them; such a `data/` only after the workers' folders are moved out.
+`worker2` cannot be a partition's folder.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class WorkerDirectories:
 
     @property
     def known(self) -> int:
-        """The highest worker that has data here; 0 for none."""
+        """The highest worker that has data here, or 0."""
         for worker in range(MOST_WORKERS, 0, -1):
             if any(_is_formatted(Path(path)) for path in self.of(worker)):
                 return worker
@@ -57,7 +57,7 @@ class WorkerDirectories:
 
     @property
     def has_folders(self) -> bool:
-        """Whether a worker has its own folder; a quick check for every start."""
+        """Whether a worker has its own folder."""
         first = 2 if self._is_in_place else 1
         return any(_is_formatted(Path(path)) for path in self.of(first))
 
@@ -132,8 +132,7 @@ def check_fewer(directories: WorkerDirectories, count: int, *, first_node: int) 
 
 
 def _replicas_of(nodes: set[int], directories: WorkerDirectories) -> list[str]:
-    """Return the partitions that have a replica on these nodes."""
-    from wirebroker.base.clock import SystemClock  # noqa: PLC0415 - few starts read it all
+    from wirebroker.base.clock import SystemClock  # noqa: PLC0415
     from wirebroker.inspect.views.metadata_view import (  # noqa: PLC0415
         UnreadableMetadataError,
         image_of,
@@ -161,13 +160,12 @@ def _replicas_of(nodes: set[int], directories: WorkerDirectories) -> list[str]:
 
 
 def _cluster_of(directory: Path) -> str | None:
-    """Return the cluster id of a directory, or None."""
-    from wirebroker.config.java.properties import parse_properties  # noqa: PLC0415 - few starts ask
+    from wirebroker.config.java.properties import parse_properties  # noqa: PLC0415
 
     try:
         return parse_properties((directory / _META_PROPERTIES).read_text())["cluster.id"]
     except (OSError, ValueError, KeyError):
-        return None  # the error is reported when it is opened
+        return None  # reported when it is opened
 
 
 def _is_formatted(directory: Path) -> bool:

@@ -1,7 +1,4 @@
-"""Commands that read data directories: dump, verify, repair.
-
-Exit status: 0 nothing found, 1 damage found, 2 an error in the arguments or an unreadable file.
-"""
+"""Commands that read data directories; the exit status is 2 if a file is unreadable."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """`wirebroker serve` and `wirebroker join`: run a broker until it is stopped.
 
-Settings are checked before the server is imported, so that errors are reported immediately.
+Settings are checked before the server is imported, so that errors are immediate.
 """
 
 from __future__ import annotations
@@ -79,15 +79,14 @@ def _of_a_broker(command: Callable[..., int]) -> Callable[..., int]:
 @click.option(
     "--unprotected",
     is_flag=True,
-    help="Start although settings or ACLs require protection that is not available.",
+    help=(
+        "Start even if settings or stored ACLs ask for security that this broker would not enforce."
+    ),
 )
 @click.option(
     "--test-mode",
     is_flag=True,
-    help=(
-        "Let tests inspect requests, move the clock and inject faults over HTTP at /test/v1, "
-        "without waiting for the disk."
-    ),
+    help="Serve the test API (/test/v1: requests, clock, faults), and skip all disk syncs.",
 )
 @click.option(
     "--add-scram",
@@ -164,7 +163,7 @@ def serve(
     try:
         config = load(flags=flags)
         if test_mode:
-            from wirebroker.testing.settings.http_settings import settings_of_test_mode  # noqa: PLC0415
+            from wirebroker.testing.settings.settings import settings_of_test_mode  # noqa: PLC0415
 
             config = load(flags=flags | settings_of_test_mode(config))
         check_protection(config)
@@ -212,7 +211,7 @@ def _serve_workers(
     *,
     test_mode: bool,
 ) -> int:
-    from wirebroker.broker.workers.running import Asked, run  # noqa: PLC0415 - likewise
+    from wirebroker.broker.workers.running import Asked, run  # noqa: PLC0415
     from wirebroker.config import ConfigError  # noqa: PLC0415 - rarely used
 
     if test_mode:

@@ -16,11 +16,15 @@ if TYPE_CHECKING:
 _INTRODUCTION: Final = """\
 # The command line
 
-Generated from the verbs in the source by `wirebroker commands --markdown`; do not edit it.
+    wirebroker VERB [OPTIONS]
 
-Exit status: 0 done; 1 the cluster cannot be reached or refuses, or damage is found; 2 an error in
-the arguments, or the broker cannot start. After SIGINT or SIGTERM, `serve` and `join` shut down
-cleanly with 0; other verbs end with 130 after SIGINT, 143 after SIGTERM.
+wirebroker also contains [Kafka's own tools](#kafkas-own-tools), such as `wirebroker kafka-topics`.
+
+The exit status is 0 on success. It is 1 if the cluster is unreachable or refuses the request, if a
+check finds a problem, or if a running broker fails. It is 2 if the arguments are invalid, a file is
+unreadable, or the broker cannot start. Kafka's own tools return 0 or 1. After SIGINT or SIGTERM,
+`serve` and `join` shut down cleanly and return 0; other verbs return 130 after SIGINT and 143 after
+SIGTERM.
 
 | verb | what it does |
 | --- | --- |
@@ -47,12 +51,17 @@ in Kafka, flags can be abbreviated, and data is deleted without confirmation.
 | --- | --- |
 """
 
+_END: Final = """
+This page is generated from the verbs in the source by `wirebroker commands --markdown`; do not
+edit it.
+"""
+
 # Parameters of running.py's shared flags.
 _SHARED: Final = frozenset({"bootstrap", "timeout_s", "output"}) | SECURITY_FLAG_NAMES
 
 
 def verbs_as_markdown(root: click.Group) -> str:
-    """Return the contents of docs/cli.md."""
+    """Return docs/cli.md."""
     parts = [_INTRODUCTION]
     parts += [f"| [{verb.name}](#{verb.name}) | {verb.help} |\n" for verb in VERBS]
     parts += [_CLUSTER, _flags(click.Context(root), list(_shared_flags(root)))]
@@ -87,6 +96,7 @@ def verbs_as_markdown(root: click.Group) -> str:
             name = context.command_path.partition(" ")[2]
             parts.append(f"\n### {name}\n\n{_prose(context.command)}\n")
             parts.append(_flags(context, context.command.params))
+    parts.append(_END)
     return "".join(parts)
 
 
@@ -114,7 +124,7 @@ def _shared_flags(root: click.Group) -> Iterator[click.Parameter]:
 
 
 def verbs_as_text(root: click.Group) -> str:
-    """Return a line with the usage of each verb."""
+    """Return the verbs' usage, one a line."""
     return "".join(
         f"{_usage(context)}\n"
         for context in _contexts(root)

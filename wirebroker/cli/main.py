@@ -1,8 +1,4 @@
-"""Entry point of the command line: the root of the verbs (cli/table.py), and error messages.
-
-Errors in the arguments, the settings or the start are one line on standard error that says how to
-fix them, with exit status 2. Modules are imported on first use.
-"""
+"""Entry point of the command line, and its error messages."""
 
 from __future__ import annotations
 

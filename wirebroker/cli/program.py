@@ -1,7 +1,7 @@
 """The program `wirebroker`, from the first import to the end of its process.
 
 Imports and the exit take most of the time of short verbs. So imports run without garbage collection
-(gc_tuning.py), and the process exits without Python's module teardown, a tenth of that time.
+(gc_tuning.py), and the process skips Python's module teardown, a tenth of that time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from wirebroker.base.gc_tuning import uncollected
 def main() -> None:
     """Run the program with the process's arguments and exit."""
     with uncollected():
-        from wirebroker.cli.main import run  # noqa: PLC0415 - see above
+        from wirebroker.cli.main import run  # noqa: PLC0415
     _leave(run(sys.argv[1:]))
 
 

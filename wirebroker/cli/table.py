@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 
 class Verb(NamedTuple):
-    """A verb: its name, its command, and its summary."""
+    """A row of the table."""
 
     name: str
     place: str  # module:attribute
@@ -39,7 +39,7 @@ VERBS: Final = (
     Verb(
         "group",
         "wirebroker.cli.verbs.group:group",
-        "Show consumer groups and their lag, move their offsets, delete them.",
+        "Show consumer groups and their lag, reset their committed offsets, delete groups.",
     ),
     Verb("config", "wirebroker.cli.verbs.config:config", "Show and change configs."),
     Verb("cluster", "wirebroker.cli.verbs.cluster:cluster", "Show a cluster and its brokers."),
@@ -144,7 +144,7 @@ SCRIPTS: Final = (
     Verb(
         "kafka-consumer-groups",
         "wirebroker.cli.kafka.consumer_groups:kafka_consumer_groups",
-        "List, describe, move and delete consumer groups, as kafka-consumer-groups.sh.",
+        "List, describe and delete consumer groups, reset offsets, as kafka-consumer-groups.sh.",
     ),
     Verb(
         "kafka-get-offsets",

@@ -14,17 +14,17 @@ from wirebroker.cli.table import SCRIPTS, VERBS
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-# Modules that import TLS only if it is needed.
+# Modules that may import TLS.
 _ASKING: Final = ("wirebroker.cli.verbs.", "wirebroker.cli.kafka.")
 _SUFFIX: Final = ".sh"
 _SCRIPT_NAMES: Final = frozenset(each.name for each in SCRIPTS)
 
 
 class VerbGroup(click.Group):
-    """A click group over the table of verbs."""
+    """A click group over the table."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names, in the table's order."""
+        """Return the names in the table's order."""
         del ctx
         return [verb.name for verb in (*VERBS, *SCRIPTS)]
 
@@ -32,7 +32,7 @@ class VerbGroup(click.Group):
         """Import a verb; the name of a script may end in .sh.
 
         Raises:
-            click.UsageError: The name is an unsupported script of Kafka.
+            click.UsageError: It is an unsupported script of Kafka.
         """
         name = cmd_name.removesuffix(_SUFFIX)
         names = {cmd_name, name} if name in _SCRIPT_NAMES else {cmd_name}
@@ -68,7 +68,7 @@ class VerbGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Return the verbs or flags with this prefix, without imports of verbs."""
+        """Return the verbs or flags with this prefix."""
         from click.shell_completion import CompletionItem  # noqa: PLC0415 - only for completion
 
         if incomplete.startswith("-"):
@@ -80,7 +80,7 @@ class VerbGroup(click.Group):
         ]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of verbs, without imports of verbs."""
+        """Write the list of verbs."""
         del ctx
         with formatter.section("Commands"):
             formatter.write_dl([(verb.name, verb.help) for verb in VERBS])
@@ -88,7 +88,7 @@ class VerbGroup(click.Group):
             formatter.write_dl([(script.name, script.help) for script in SCRIPTS])
 
 
-# Unsupported scripts of the Kafka bin directory, and what to use instead
+# Unsupported scripts of Kafka, and what to use instead
 
 _CLIENTS: Final = "run it from Apache Kafka; it works with this broker"
 _CONNECT: Final = "Kafka Connect is a separate program: run it from Apache Kafka, with this broker"
@@ -131,7 +131,7 @@ UNSERVED: Final = {
     "zookeeper-server-stop": _ZOOKEEPER,
     "zookeeper-shell": _ZOOKEEPER,
 }
-# Prefixes of other names.
+# By prefix.
 _FAMILIES: Final = {
     "kafka-streams-": _CLIENTS,
     "kafka-connect-": _CONNECT,
@@ -141,7 +141,7 @@ _FAMILIES: Final = {
 
 
 def replacement_of(name: str) -> str | None:
-    """Return what to use instead of a script of Kafka; None if Kafka has no such script."""
+    """Return what to use instead of a script of Kafka; None for other names."""
     if name in UNSERVED:
         return UNSERVED[name]
     return next(

@@ -13,7 +13,7 @@ def addresses_of(text: str) -> list[PeerAddress]:
     """Parse a list of addresses; the default port is 9092, `[::1]:9092` is IPv6.
 
     Raises:
-        ValueError: An address is invalid; the message explains it.
+        ValueError: An address is invalid.
     """
     return [_address(part.strip()) for part in text.split(",") if part.strip()] or [_address("")]
 

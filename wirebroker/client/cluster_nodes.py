@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 # DescribeCluster's endpoint_type.
 BROKERS: Final = 1
 CONTROLLERS: Final = 2
-# First versions with these fields.
+# First versions with types and with fenced brokers.
 _FIRST_WITH_TYPES: Final = 1
 _FIRST_WITH_FENCED: Final = 2
 
@@ -35,11 +35,8 @@ async def describe_cluster(
 ) -> Any:
     """Return a DescribeClusterResponse without an error.
 
-    Args:
-        client: The cluster.
-        endpoint_type: BROKERS or CONTROLLERS, like the bootstrap addresses.
-        fenced: Whether to include fenced brokers.
-        operations: Whether to include the operations that the user is allowed.
+    `endpoint_type` is that of the bootstrap addresses. `fenced` includes fenced brokers,
+    `operations` the operations that the user is allowed.
     """
 
     def body(version: int) -> dict[str, Any]:

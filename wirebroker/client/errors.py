@@ -1,8 +1,8 @@
-"""Errors of the client, with messages for the user: what failed and, if known, what to do."""
+"""Errors of the client, with messages for the user."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.net.client.errors import error_name
@@ -14,9 +14,7 @@ if TYPE_CHECKING:
 class ClientError(Exception):
     """A cluster that cannot be reached or returns an error.
 
-    Attributes:
-        code: The response's error code; 0 without a response.
-        told: The response's error message, or None.
+    `code` is the response's error code, 0 without a response; `told` is its message or None.
     """
 
     def __init__(self, message: str, *, code: int = 0, broker_message: str | None = None) -> None:
@@ -101,15 +99,9 @@ def explained(code: int, message: str | None = None) -> str:
 
 
 def check(code: int, failure: str, message: str | None = None) -> None:
-    """Raise the error of a response.
+    """Raise a ClientError if a response's code is not 0.
 
-    Args:
-        code: The response's error_code.
-        failure: The failure in words, such as `topic orders cannot be created`.
-        message: The response's error_message, if any.
-
-    Raises:
-        ClientError: The code is not 0.
+    `failure` is the failure in words, such as `topic orders cannot be created`.
     """
     if code:
         raise ClientError(
@@ -117,8 +109,14 @@ def check(code: int, failure: str, message: str | None = None) -> None:
         )
 
 
+def first_partition_error(answer: Any) -> int:
+    """Return the first error code of a response's partitions, or 0."""
+    codes = [partition.error_code for topic in answer.topics for partition in topic.partitions]
+    return next((int(code) for code in codes if code), 0)
+
+
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:
-    """Return `; did you mean …?` for a similar known name, else an empty text."""
+    """Return `; did you mean …?` for a similar candidate, or an empty text."""
     from difflib import get_close_matches  # noqa: PLC0415 - 5 ms, for mistakes alone
 
     matches = get_close_matches(name, list(candidates), n=1)

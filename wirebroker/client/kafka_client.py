@@ -4,8 +4,7 @@
         answer = await client.request(ApiKey.LIST_GROUPS, {})
         metadata = await client.metadata(["orders"])
 
-Versions are negotiated with each broker (net/client), for Kafka 2.4 and later. `at_most` limits
-the version, for example where later versions name topics by id.
+`at_most` limits the version, for example where later versions name topics by id.
 """
 
 from __future__ import annotations
@@ -64,7 +63,6 @@ class KafkaClient:
 
     Attributes:
         timeout_s: For each request with all its retries.
-        clock: For deadlines.
         uses_controllers: Whether the bootstrap addresses are controllers (`use_controllers`).
     """
 
@@ -99,18 +97,9 @@ class KafkaClient:
         flags: FlagNames = FLAG_NAMES,
         retry: Backoff = _RETRY,
     ) -> None:
-        """Store the addresses; nothing is connected yet.
+        """Store the addresses of brokers, at least one; nothing is connected yet.
 
-        Args:
-            bootstrap: Addresses of brokers, at least one.
-            timeout_s: For each request with all its retries.
-            dialer: Opens connections.
-            clock: For deadlines.
-            random: For pauses.
-            handshake: Runs on each new connection: a login.
-            client_id: The client id.
-            flags: Flags that messages suggest to the user.
-            retry: Pauses between retries.
+        `handshake` runs on each new connection: a login. `retry` has the pauses between retries.
         """
         assert bootstrap
         self.timeout_s = timeout_s
@@ -141,7 +130,7 @@ class KafkaClient:
         self.abort()
 
     def abort(self) -> None:
-        """Close all connections; pending requests raise ClientError."""
+        """Close all connections; pending requests fail."""
         for node in self._nodes.values():
             node.abort()
 
@@ -167,7 +156,7 @@ class KafkaClient:
     async def request(
         self, key: ApiKey, body: Body, *, at_most: int | None = None, timeout_s: float | None = None
     ) -> Any:
-        """Send a request to any broker, trying the addresses in order."""
+        """Send a request to any broker."""
         problems: list[CannotConnectError] = []
         first = [self._first] if self._first else []
         for address in dict.fromkeys((*first, *self._bootstrap, *self._brokers.values())):
@@ -196,11 +185,7 @@ class KafkaClient:
         at_most: int | None = None,
         timeout_s: float | None = None,
     ) -> Any:
-        """Send a request to a broker; to a controller if `uses_controllers`.
-
-        Raises:
-            ClientError: The node is unknown.
-        """
+        """Send a request to a broker; to a controller if `uses_controllers`."""
         address = self._brokers.get(broker_id)
         kind = "controller" if self.uses_controllers else "broker"
         if address is None:
@@ -227,7 +212,7 @@ class KafkaClient:
     async def request_of_controller(
         self, key: ApiKey, body: Body, *, at_most: int | None = None
     ) -> Any:
-        """Send a request to the controller; with KRaft, to any broker, which forwards it."""
+        """Send a request to the controller; with KRaft, any broker forwards it."""
         if self._controller_id < 0:
             await self._find_nodes()
         if self._controller_id < 0:
@@ -245,18 +230,8 @@ class KafkaClient:
     ) -> Any:
         """Send a request to a group's coordinator, and follow it if it moves.
 
-        Args:
-            group: The group's id.
-            key: The API.
-            body: See `request`.
-            error_of: Returns a response's error code, to detect that the coordinator moved.
-            at_most: Highest version to use.
-
-        Returns:
-            The last response, which may contain an error.
-
-        Raises:
-            ClientError: There is no coordinator.
+        `error_of` returns a response's error code, to detect moves. The returned last response may
+        contain an error.
         """
         answer: Any = None
         async for _ in self.tries():
@@ -270,11 +245,7 @@ class KafkaClient:
         return answer
 
     async def coordinator_of(self, group: str) -> tuple[int, PeerAddress]:
-        """Return a group's coordinator and its address.
-
-        Raises:
-            ClientError: There is none.
-        """
+        """Return a group's coordinator and its address."""
         broker_id = self._coordinators[group] = await self._find_coordinator(group)
         return broker_id, self._brokers[broker_id]
 
@@ -304,14 +275,9 @@ class KafkaClient:
     async def metadata(
         self, topics: Sequence[str] | None = None, *, may_create: bool = False
     ) -> Any:
-        """Request brokers and topics, and remember the brokers.
+        """Request topics (None for all) and brokers, and remember the brokers.
 
-        Args:
-            topics: Topic names; None for all.
-            may_create: Whether the cluster may create missing topics.
-
-        Returns:
-            A MetadataResponse, whose topics may have an error_code.
+        `may_create` lets the cluster create missing topics, whose rows have an error_code.
         """
 
         def body(version: int) -> dict[str, Any]:
@@ -383,7 +349,7 @@ def _coordinator_question(group: str) -> Body:
 
 
 def _no_response_message(problems: Sequence[CannotConnectError], flags: FlagNames) -> str:
-    """Return a message that no address responds, and what to do."""
+    """Return a message that no address responds, and a remedy."""
     reasons = "; ".join(f"{problem.peer}: {_why(problem).rstrip('.')}" for problem in problems)
     if any(isinstance(problem, AuthenticationFailedError) for problem in problems):
         return f"cannot log in at {reasons}"
@@ -398,7 +364,6 @@ def _no_response_message(problems: Sequence[CannotConnectError], flags: FlagName
 
 
 def _why(error: CannotConnectError) -> str:
-    """Return a short reason for a failed connection."""
     message = error.what
     if "Connect call failed" in message and f"Errno {errno.ECONNREFUSED}" in message:
         return "connection refused"

@@ -1,8 +1,6 @@
 """Settings: the config table, the values in force, checks, dynamic changes and descriptions.
 
-    from wirebroker.config import Config, ConfigError, StartError, TopicSettings
-
-These names are loaded on first use, so that importing one module does not load the whole table.
+The exported names are loaded on first use, so that importing one module does not load the table.
 """
 
 from importlib import import_module

@@ -1,9 +1,8 @@
-"""Descriptions of configs for DescribeConfigs: value, source and synonyms.
+"""Descriptions of configs for DescribeConfigs.
 
-A config's synonyms are the places that can set its value, highest precedence first, as are
-`layers`, without the defaults.
+Synonyms are in order of precedence, as are `layers`, which lack the defaults.
 
-Source: Kafka's ConfigHelper and DynamicBrokerConfig, compared with a running Kafka 4.4.0.
+Source: Kafka's ConfigHelper and DynamicBrokerConfig, compared with Kafka 4.4.0.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ class Synonym(NamedTuple):
 
 
 class DescribedConfig(NamedTuple):
-    """A config of a DescribeConfigs response, with the response's fields."""
+    """A config of a DescribeConfigs response."""
 
     name: str
     value: str | None
@@ -55,7 +54,7 @@ class DescribedConfig(NamedTuple):
 def describe_topic(
     layers: Layers, defaults: Mapping[str, ConfigValue], overrides: Mapping[str, str]
 ) -> list[DescribedConfig]:
-    """Describe a topic's configs, ordered by name."""
+    """Describe a topic's configs by name."""
     described: list[DescribedConfig] = []
     for name, row in sorted(TOPIC_ROWS.items()):
         if row.internal and name not in overrides:
@@ -72,7 +71,7 @@ def describe_topic(
 
 
 def describe_group(layers: Layers, overrides: Mapping[str, str]) -> list[DescribedConfig]:
-    """Describe a group's configs, ordered by name: all rows, and other overrides."""
+    """Describe a group's configs by name: all rows, and other overrides."""
     described: list[DescribedConfig] = []
     for name in sorted(GROUP_ROWS.keys() | overrides.keys()):
         own = (
@@ -101,7 +100,7 @@ def describe_group(layers: Layers, overrides: Mapping[str, str]) -> list[Describ
 
 
 def describe_broker(layers: Layers, values: Mapping[str, ConfigValue]) -> list[DescribedConfig]:
-    """Describe a broker's configs, ordered by name: all rows, and other names that are set.
+    """Describe a broker's configs by name: all rows, and other names that are set.
 
     `values` may lack rows without effect that are not set.
     """
@@ -119,7 +118,7 @@ def describe_broker(layers: Layers, values: Mapping[str, ConfigValue]) -> list[D
 
 
 def describe_cluster_default(layers: Layers) -> list[DescribedConfig]:
-    """Describe the dynamic cluster-wide configs (DescribeConfigs of the broker named '')."""
+    """Describe the cluster-wide configs (of the broker named '')."""
     source = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
     own_layer = [(source, dict(layers)[source])]
     described: list[DescribedConfig] = []
@@ -139,7 +138,7 @@ def _other_names(layers: Layers) -> set[str]:
 
 
 def _described_other(name: str, layers: Layers, *, has_defaults: bool = True) -> DescribedConfig:
-    """Describe a config that is set but is not a row; without a known type, its value is hidden."""
+    """Describe a config without a row; without a known type, its value is hidden."""
     row = row_of(name)
     base = base_name(name)
     if row is None:
@@ -166,10 +165,10 @@ def _shown(text: str) -> str | None:
 def _synonyms(
     layers: Layers, name: str, names: tuple[str, ...], *, has_defaults: bool = True
 ) -> tuple[Synonym, ...]:
-    """List the sources of `name`, highest precedence first.
+    """List the sources of `name`.
 
-    As in Kafka, entries before the first one of that exact name are omitted: a topic's retention.ms
-    from log.retention.hours has no synonyms and counts as a default.
+    As in Kafka, those before the first of that exact name are omitted: a topic's retention.ms from
+    log.retention.hours has no synonyms and counts as a default.
     """
     synonyms = [
         Synonym(candidate, _shown(layer[candidate]), source)

@@ -17,9 +17,8 @@ if TYPE_CHECKING:
 _INTRODUCTION: Final = """\
 # Configs
 
-Generated from the table in the source by `wirebroker configs --markdown`; do not edit it. Names,
-types, ranges and defaults are those of Apache Kafka 4.4; names that begin with `wirebroker.` exist
-only in wirebroker.
+Names, types, ranges and defaults are those of Apache Kafka 4.4; names that begin with `wirebroker.`
+exist only in wirebroker.
 
 The column *changed* shows whether AlterConfigs may change the config while the broker runs:
 *cluster-wide* for all brokers or for one, *per-broker* for one only, *read-only* not at all. A
@@ -55,7 +54,7 @@ _WITHOUT_EFFECT: Final = """
 
 These Kafka configs have no effect. A file may contain them; one warning lists them. Those that
 require protection prevent the start of the broker
-([guide](guide.md#protection-that-isnt-there-yet)). DescribeConfigs shows their values, by default
+([guide](guide.md#protection-that-is-not-available)). DescribeConfigs shows their values, by default
 Kafka's. AlterConfigs changes those that Kafka can change at run time, within Kafka's limits (thread
 counts at most double or halve; classes must be Kafka's own).
 
@@ -71,6 +70,11 @@ table; of several, the first that is set.
 
 | config | type | default | allowed | what it does | broker config | read |
 | --- | --- | --- | --- | --- | --- | --- |
+"""
+
+_END: Final = """
+This page is generated from the table in the source by `wirebroker configs --markdown`; do not edit
+it.
 """
 
 
@@ -89,11 +93,12 @@ def as_markdown() -> str:
     rows_without_effect = [row for row in ROWS.values() if row.effect is Effect.KEPT]
     parts.append(_WITHOUT_EFFECT)
     parts += [_line(row, row.mutability.value) for row in _shown(rows_without_effect)]
+    parts.append(_END)
     return "".join(parts)
 
 
 def as_text() -> str:
-    """Return one `name=default` line per broker config."""
+    """Return a `name=default` line per broker config."""
     return "".join(f"{row.name}={row.default or ''}\n" for row in _shown(BROKER_ROWS.values()))
 
 

@@ -2,7 +2,7 @@
 
 Most take their default from the broker config `group.<name>`.
 
-Source: Kafka's GroupConfig; names and defaults are Apache Kafka 4.4.0's.
+Source: Kafka 4.4.0's GroupConfig.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Lookup of a broker config's row by name, including values of a single listener.
 
     max.connections                                 of the broker
-    listener.name.internal.max.connections          of its listener INTERNAL; else the broker's
+    listener.name.internal.max.connections          of its listener INTERNAL
     listener.name.internal.plain.sasl.jaas.config   of one of its SASL mechanisms
 
 Source: Kafka's DynamicBrokerConfig.brokerConfigSynonyms.
@@ -19,7 +19,7 @@ from wirebroker.config.table import BROKER_ROWS, ROWS
 if TYPE_CHECKING:
     from wirebroker.config.rows.row import ConfigRow
 
-# Security protocols; the index is the protocol's number in registrations.
+# The index is the protocol's number in registrations.
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 CONFIG_PROVIDERS: Final = "config.providers"
 # Configs that are read per listener: all, with SASL, with TLS.
@@ -72,12 +72,12 @@ _OF_A_LISTENER: Final = re.compile(
 
 
 def listener_config(listener: str, name: str) -> str:
-    """Return the name of a listener's own value of a config."""
+    """Return the name of a listener's own value."""
     return f"listener.name.{listener.lower()}.{name}"
 
 
 def base_name(name: str) -> str:
-    """Return a config's name without the prefix for a listener and SASL mechanism."""
+    """Return the name without the prefix for a listener and SASL mechanism."""
     match = _OF_A_LISTENER.fullmatch(name)
     return match.group(2) if match else name
 
@@ -94,7 +94,7 @@ def is_of_a_listener(name: str) -> bool:
 
 
 def row_of(name: str) -> ConfigRow | None:
-    """Return the row with a broker config's type and range, or None."""
+    """Return a broker config's row, or None."""
     return ROWS.get(base_name(name))
 
 
@@ -121,6 +121,6 @@ def is_read_only(name: str) -> bool:
 
 
 def is_list(name: str) -> bool:
-    """Return whether AlterConfigs may append to and subtract from a broker config."""
+    """Return whether AlterConfigs may append to and subtract from a config."""
     row = ROWS.get(name)
     return row is not None and row.type is ConfigType.LIST

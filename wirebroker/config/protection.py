@@ -1,11 +1,11 @@
 """Refusal to start if settings require protection that the broker does not provide.
 
-A broker that is configured to authenticate, authorize, encrypt or limit, and runs without, would be
-open while its owner believes that it is protected. So it does not start without `--unprotected`.
-Empty values, Kafka's defaults and supported protection do not count.
+Otherwise the broker would be open while its owner believes that it is protected. It starts only
+with `--unprotected`.
 
-Unknown names in `ssl.` and `sasl.` count (Kafka's container images have some), as do policies that
-restrict what clients may create or alter. For other names, the table's rows decide (`asks`).
+Unknown names in `ssl.` and `sasl.` count, as do policies that restrict what clients may create or
+alter. For other names, the table's rows decide (`asks`). Empty values and Kafka's defaults do not
+count.
 
 Source: the defaults that Apache Kafka 4.4.0 shows by DescribeConfigs.
 """
@@ -52,7 +52,7 @@ _OF_AUTHORIZERS: Final[Mapping[str, str]] = {
 
 
 def asking_names(settings: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the names in `settings` that require protection, in order."""
+    """Return the names that require protection, sorted."""
     asking = {name for name, value in settings.items() if _requests_protection(name, value)}
     if not settings.get("authorizer.class.name"):
         # They count only if no authorizer reads them.
@@ -88,15 +88,12 @@ def check_protection(config: Settings) -> None:
 
 
 def check_directory(kinds: Sequence[str], path: str, config: Settings) -> None:
-    """Refuse to open a directory whose metadata contains protection that would not be in force.
+    """Refuse a directory whose metadata contains protection that would not be in force.
 
-    Args:
-        kinds: The kinds of protection, for messages ("ACLs").
-        path: Directory of the metadata.
-        config: May allow it.
+    `kinds` names the protection for messages ("ACLs").
 
     Raises:
-        StartError: It does not.
+        StartError: The configuration does not allow it.
     """
     if kinds and not config.bool(SWITCH):
         raise StartError(
@@ -106,7 +103,7 @@ def check_directory(kinds: Sequence[str], path: str, config: Settings) -> None:
 
 
 def check_cluster(kinds: Sequence[str], config: Settings) -> None:
-    """Refuse to join a cluster whose protection (`kinds`) this broker would not enforce.
+    """Refuse to join a cluster whose protection this broker would not enforce.
 
     Raises:
         StartError: As for check_directory.
@@ -123,7 +120,7 @@ def _instead(kinds: Sequence[str], otherwise: str) -> str:
 
 
 def unprotected_warning(config: Settings) -> str | None:
-    """Return the warning about settings that are ignored, or None."""
+    """Return the warning about ignored settings, or None."""
     if not config.protection_requested:
         return None
     return (

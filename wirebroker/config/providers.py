@@ -1,13 +1,11 @@
-"""Config providers: replace `${provider:path:key}` in a setting by a value stored elsewhere.
+"""Config providers: `${provider:path:key}` in a setting means a value stored elsewhere.
 
     config.providers=file,env
     config.providers.file.class=org.apache.kafka.common.config.provider.FileConfigProvider
-    config.providers.env.class=org.apache.kafka.common.config.provider.EnvVarConfigProvider
     ssl.key.password=${file:/run/secrets/tls.properties:password}
     sasl.jaas.config=… password="${env:ADMIN_PASSWORD}";
 
-As in Kafka, placeholders of unlisted providers stay unchanged. Those of a listed provider must
-resolve: a placeholder's text is never used as a password.
+As in Kafka, placeholders of unlisted providers stay unchanged.
 
 Source: Kafka's ConfigTransformer, FileConfigProvider, DirectoryConfigProvider,
 EnvVarConfigProvider, AllowedPaths (KIP-297, 421, 887).
@@ -27,37 +25,35 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _PACKAGE: Final = "org.apache.kafka.common.config.provider."
-# Kafka's ConfigTransformer.DEFAULT_PATTERN: provider, optional path, key.
+# Kafka's ConfigTransformer.DEFAULT_PATTERN.
 _PLACEHOLDER: Final = re.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")
 
 
 class ProviderFiles(Protocol):
-    """Access to the files that providers read."""
+    """Access to files."""
 
     def real_path(self, path: str) -> str:
-        """Return the absolute path without links; raise OSError if the file does not exist."""
+        """Return the absolute path without links; raise OSError if there is no file."""
         ...
 
     def text(self, path: str) -> str:
-        """Return the text of a regular file; raise OSError or ValueError if it cannot be read."""
+        """Return the text of a regular file; raise OSError or ValueError."""
         ...
 
 
 class _Provider(Protocol):
     def get(self, path: str, key: str) -> str:
-        """Return the value of a key; raise ConfigError (the end of a sentence) without one."""
+        """Return a key's value; raise ConfigError (the end of a sentence) without one."""
         ...
 
 
 def resolve(
     settings: Mapping[str, str], *, environment: Mapping[str, str], files: ProviderFiles
 ) -> dict[str, str]:
-    """Return the settings with the placeholders of all configured providers replaced.
-
-    Settings with such a placeholder become SecretText.
+    """Replace the placeholders of all configured providers; settings with one become SecretText.
 
     Raises:
-        ConfigError: A provider is not supported, or one of its placeholders cannot be resolved.
+        ConfigError: A provider is not supported, or a placeholder cannot be resolved.
     """
     providers = _providers(settings, environment, files)
     return {
@@ -84,14 +80,14 @@ def _resolved(name: str, text: str, providers: Mapping[str, _Provider]) -> str:
 
 
 def placeholder_in(text: str, settings: Mapping[str, str]) -> str | None:
-    """Return the first placeholder of a configured provider in a value, or None."""
+    """Return the first placeholder of a configured provider, or None."""
     names = _names(settings) if "${" in text else []
     matches = (match for match in _PLACEHOLDER.finditer(text) if match[1] in names)
     return next((match[0] for match in matches), None)
 
 
 def redacted(message: str, settings: Mapping[str, str], at_least: int = 1) -> str:
-    """Return a message in which providers' values of at least this length become `(hidden)`."""
+    """Replace providers' values of at least this length in a message by `(hidden)`."""
     secrets = {
         value.strip()
         for text in settings.values()
@@ -139,9 +135,9 @@ def _providers(
 
 
 class _AllowedPaths:
-    """The paths that a provider may read: `allowed.paths`, or all if it is unset.
+    """The paths that a provider may read (`allowed.paths`); all if unset.
 
-    Links are resolved before paths are compared, as since Kafka 4.4.
+    As since Kafka 4.4, links are resolved before paths are compared.
     """
 
     def __init__(self, settings: Mapping[str, str], params: str, files: ProviderFiles) -> None:
@@ -193,7 +189,7 @@ class _Files:
 
 
 class _Directories:
-    """DirectoryConfigProvider: the text of a file in a directory."""
+    """DirectoryConfigProvider: a file in a directory."""
 
     def __init__(self, allowed: _AllowedPaths, files: ProviderFiles) -> None:
         self._allowed = allowed

@@ -20,7 +20,7 @@ _BOOTSTRAP: Final = "controller.quorum.bootstrap.servers"
 _VOTERS: Final = "controller.quorum.voters"
 _ADDRESS = re.compile(r"(?:\[([0-9a-fA-F:.%]+)\]|([^\[\]:/@\s]+)):([0-9]{1,5})")
 # The address of a quorum is not known yet.
-_UNKNOWN: Final = "0.0.0.0"  # noqa: S104 - compared with
+_UNKNOWN: Final = "0.0.0.0"  # noqa: S104
 
 
 def is_member(config: Settings) -> bool:
@@ -34,7 +34,7 @@ def is_controller_alone(config: Settings) -> bool:
 
 
 def controllers_of(config: Settings) -> list[tuple[str, int]]:
-    """Return host and port of the controllers to contact first, without duplicates.
+    """Return the distinct addresses of the controllers to contact first.
 
     Raises:
         ConfigError: An item is not an address.
@@ -45,7 +45,7 @@ def controllers_of(config: Settings) -> list[tuple[str, int]]:
 
 
 def parse_address(text: str, name: str) -> tuple[str, int]:
-    """Parse host:port, with IPv6 in brackets; `name` is the setting's, for the error.
+    """Parse host:port, with IPv6 in brackets; `name` is the setting's.
 
     Raises:
         ConfigError: It is not an address.
@@ -57,7 +57,7 @@ def parse_address(text: str, name: str) -> tuple[str, int]:
 
 
 def check_quorum(config: Settings) -> None:
-    """Check that the roles and the named controllers are consistent.
+    """Check that the roles and the controllers are consistent.
 
     Raises:
         ConfigError: They are not.

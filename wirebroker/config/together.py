@@ -87,7 +87,7 @@ def validate_topic_config(name: str, value: str) -> None:
 
 
 def validate_topic_configs(config: Settings, overrides: Mapping[str, str]) -> None:
-    """Validate a topic's overrides, each one and together with the broker's defaults.
+    """Validate a topic's overrides, alone and together with the broker's defaults.
 
     Raises:
         ConfigError: An override is invalid.

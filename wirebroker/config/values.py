@@ -2,8 +2,8 @@
 
     this broker (dynamic) > cluster-wide (dynamic) > static (file, environment, flags) > default
 
-A Config is immutable; a dynamic change creates a new one. All values are checked when it is
-created, so reading cannot fail; a name outside the table is a programming error (assertion).
+A Config is immutable; a dynamic change creates a new one. A name outside the table is a programming
+error.
 
 Source: Kafka's DynamicBrokerConfig and ConfigHelper.
 """
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from wirebroker.config.describe import DescribedConfig
 
-# Config has methods of these names; inside it the types need aliases.
+# The methods have the types' names.
 _Int: TypeAlias = int
 _Str: TypeAlias = str
 _Bool: TypeAlias = bool
@@ -42,7 +42,7 @@ _Descriptions: TypeAlias = "list[DescribedConfig]"
 
 
 class Config:
-    """The values in force for this broker."""
+    """The values in force."""
 
     __slots__ = (
         "_data_directory",
@@ -66,18 +66,14 @@ class Config:
     ) -> None:
         """Parse and check all values.
 
-        Args:
-            static: Settings of file, environment and flags.
-            cluster_wide: Dynamic configs of all brokers.
-            this_broker: Dynamic configs of this broker.
-            data_directory: Replaces log.dirs; commas and blanks belong to its name.
-            java_options: Java system properties; they may name a JAAS file.
+        `static` are the settings of file, environment and flags. `data_directory` replaces
+        log.dirs; commas and blanks belong to its name.
 
         Raises:
-            ConfigError: A value is invalid; the text says which and why.
+            ConfigError: A value is invalid.
         """
         static = dict(static or {})
-        # One setting with two names: as in Kafka, each sets the other.
+        # As in Kafka, each name sets the other.
         for name, other in (("node.id", "broker.id"), ("broker.id", "node.id")):
             if other in static:
                 static.setdefault(name, static[other])
@@ -105,7 +101,7 @@ class Config:
     def with_dynamic(
         self, *, cluster_wide: Mapping[_Str, _Str], this_broker: Mapping[_Str, _Str]
     ) -> Config:
-        """Return this configuration with other dynamic layers (from the cluster image)."""
+        """Return this configuration with other dynamic layers."""
         static = self._layers[2][1]
         return Config(
             static,
@@ -115,43 +111,41 @@ class Config:
             java_options=self.java_options,
         )
 
-    # -- values ------------------------------------------------------------------------------
-
     def value(self, name: _Str) -> ConfigValue:
-        """Return the value of a broker config, or None if it is unset and has no default."""
+        """Return a broker config, or None if it is unset without a default."""
         assert name in self._values, f"{name} is not a row of the config table"
         return self._values[name]
 
     def int(self, name: _Str) -> _Int:
-        """Return the value of an integer config with a default."""
+        """Return an integer config."""
         value = self.value(name)
         assert isinstance(value, _Int), f"{name} is not a whole number"
         return value
 
     def static_int(self, name: _Str) -> _Int:
-        """Return an integer as file, environment and flags set it, or its default."""
+        """Return an integer without dynamic configs."""
         return Config(self._layers[2][1]).int(name)
 
     def float(self, name: _Str) -> _Float:
-        """Return the value of a decimal config."""
+        """Return a decimal config."""
         value = self.value(name)
         assert isinstance(value, _Float), f"{name} is not a decimal number"
         return value
 
     def bool(self, name: _Str) -> _Bool:
-        """Return the value of a boolean config."""
+        """Return a boolean config."""
         value = self.value(name)
         assert isinstance(value, _Bool), f"{name} is not true or false"
         return value
 
     def str(self, name: _Str) -> _Str:
-        """Return the value of a text config with a default."""
+        """Return a text config with a default."""
         value = self.value(name)
         assert isinstance(value, _Str), f"{name} is not a text"
         return value
 
     def listener_int(self, listener: _Str, name: _Str) -> _Int:
-        """Return an integer config of one listener: its own value, else the broker's."""
+        """Return a listener's own integer, else the broker's."""
         value = self.listener_value(listener, name)
         assert isinstance(value, _Int), f"{name} is not a whole number"
         return value
@@ -159,7 +153,7 @@ class Config:
     def listener_value(
         self, listener: _Str, name: _Str, *, mechanism: _Str | None = None
     ) -> ConfigValue:
-        """Return a listener's config: its mechanism's value, else its own, else the broker's."""
+        """Return the value for a listener's SASL mechanism, else the listener's or the broker's."""
         own = listener_config(listener, name)
         names = [own, name]
         if mechanism is not None:
@@ -168,19 +162,19 @@ class Config:
         return self.set_or_default(effective_name)
 
     def list(self, name: _Str) -> tuple[_Str, ...]:
-        """Return the items of a list config; empty if it is unset."""
+        """Return the items of a list config; empty if unset."""
         value = self.value(name)
         assert value is None or isinstance(value, tuple), f"{name} is not a list"
         return value or ()
 
     def optional_str(self, name: _Str) -> _Str | None:
-        """Return the value of a text config, or None if it is unset or empty."""
+        """Return a text config, or None if it is unset or empty."""
         value = self.value(name)
         assert value is None or isinstance(value, _Str), f"{name} is not a text"
         return value or None
 
     def set_or_default(self, name: _Str) -> ConfigValue:
-        """Return the value of any row that has a type, even if no code reads it."""
+        """Return the value of any row with a type, even if no code reads it."""
         if name in self._values:
             return self._values[name]
         row = row_of(name)
@@ -191,44 +185,39 @@ class Config:
         return any(name in layer for _, layer in self._layers)
 
     def placeholder_in(self, text: _Str) -> _Str | None:
-        """Return the first placeholder of a configured config provider in a text, or None."""
+        """See providers.placeholder_in."""
         static = self._layers[2][1]
         if not static.get(CONFIG_PROVIDERS):
             return None
-        from wirebroker.config.providers import placeholder_in  # noqa: PLC0415 - rarely used
+        from wirebroker.config.providers import placeholder_in  # noqa: PLC0415
 
         return placeholder_in(text, static)
 
     def is_provided(self, name: _Str) -> _Bool:
-        """Return whether a config provider gave all or part of a static config's value."""
+        """Return whether a static value contains one of a config provider."""
         return isinstance(self._layers[2][1].get(name), SecretText)
 
     def redacted(self, message: _Str, *, at_least: _Int = 1) -> _Str:
-        """Return a message without the values of config providers.
-
-        Args:
-            message: The text to show.
-            at_least: Minimum length of the values to hide; shorter ones could be part of any word.
-        """
+        """Return a message without config providers' values of at least this length."""
         static = self._layers[2][1]
         if not static.get(CONFIG_PROVIDERS):
             return message
-        from wirebroker.config.providers import redacted  # noqa: PLC0415 - rarely used
+        from wirebroker.config.providers import redacted  # noqa: PLC0415
 
         return redacted(message, static, at_least)
 
     @property
     def node_id(self) -> _Int:
-        """Return the id of this node."""
+        """The node's id."""
         return self.int("node.id")
 
     @property
     def log_directories(self) -> tuple[_Str, ...]:
-        """Return the data directories as configured: log.dirs, else log.dir."""
+        """The paths of log.dirs, else of log.dir."""
         return self.list("log.dir" if self.value("log.dirs") is None else "log.dirs")
 
     def warnings(self) -> tuple[_Str, ...]:
-        """Return one sentence for each kind of setting without effect, without values."""
+        """Return one sentence for each kind of setting without effect."""
         sentences: tuple[_Str, ...] = ()
         warning = unprotected_warning(self)
         if warning is not None:
@@ -248,14 +237,8 @@ class Config:
             )
         return sentences
 
-    # -- topics ------------------------------------------------------------------------------
-
     def topic_settings(self, overrides: Mapping[_Str, _Str]) -> TopicSettings:
-        """Return the values in force for a topic.
-
-        Args:
-            overrides: The topic's own configs. Unknown names (of a newer Kafka) are ignored.
-        """
+        """Return a topic's values; unknown overrides (of a newer Kafka) are ignored."""
         values = dict(self._topic_defaults)
         for name, text in overrides.items():
             if name in TOPIC_ROWS:
@@ -265,10 +248,8 @@ class Config:
         arguments = {name.replace(".", "_"): value for name, value in values.items()}
         return TopicSettings(**arguments)  # type: ignore[arg-type]  # rows parse to the fields' types
 
-    # -- DescribeConfigs ---------------------------------------------------------------------
-
     def describe_topic(self, overrides: Mapping[_Str, _Str]) -> _Descriptions:
-        """Describe the configs of a topic with these overrides."""
+        """Describe a topic's configs."""
         return describe.describe_topic(self._layers, self._topic_defaults, overrides)
 
     def describe_broker(self) -> _Descriptions:
@@ -276,14 +257,12 @@ class Config:
         return describe.describe_broker(self._layers, self._values)
 
     def describe_group(self, overrides: Mapping[_Str, _Str]) -> _Descriptions:
-        """Describe the configs of a group with these overrides."""
+        """Describe a group's configs."""
         return describe.describe_group(self._layers, overrides)
 
     def describe_cluster_default(self) -> _Descriptions:
-        """Describe the dynamic cluster-wide configs (DescribeConfigs of the broker named '')."""
+        """Describe the dynamic cluster-wide configs."""
         return describe.describe_cluster_default(self._layers)
-
-    # -- construction ------------------------------------------------------------------------
 
     def _parse(self, row: ConfigRow) -> ConfigValue:
         for _, layer in self._layers:

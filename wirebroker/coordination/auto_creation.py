@@ -1,6 +1,6 @@
 """Creates topics when a client requests their metadata (auto.create.topics.enable).
 
-As in Kafka the client receives UNKNOWN_TOPIC_OR_PARTITION and retries meanwhile. Source: Kafka's
+The client receives UNKNOWN_TOPIC_OR_PARTITION and retries meanwhile. Source: Kafka's
 DefaultAutoTopicCreationManager.
 """
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Far more than a subscription has; others are created when the client retries.
+# Topics beyond these are created when the client retries.
 MAX_UNDER_CREATION = 1_000
-# In one request: it and its response block the event loop for 40 us per topic.
+# In one request, which blocks the event loop for 40 us per topic.
 _MOST_AT_ONCE = 100
 _MOST_NAMES = 10  # in a log line
 _CONTROLLERS_DEFAULT = -1  # in a CreateTopics request
@@ -50,12 +50,10 @@ class AutoCreation:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def create(self, names: Iterable[str], config: Config, asker: Session) -> None:
-        """Start to create topics.
+        """Start to create topics with valid names.
 
-        Args:
-            names: Valid names of missing topics.
-            config: The broker's; unset defaults are the controller's. Not for internal topics.
-            asker: The client's session; its address limits the log lines about failures.
+        `config` is the broker's; the controller decides unset defaults. The address of `asker`
+        limits the log lines about failures.
         """
         missing: list[str] = []
         for name in names:
@@ -77,7 +75,7 @@ class AutoCreation:
         task.add_done_callback(self._tasks.discard)
 
     async def until_made(self, *, timeout_s: float) -> bool:
-        """Wait at most `timeout_s` until all creations are over; return whether there were any."""
+        """Wait until all creations are over; return whether there were any."""
         if not self._tasks:
             return False
         await asyncio.wait(tuple(self._tasks), timeout=timeout_s)
@@ -112,7 +110,6 @@ class AutoCreation:
 
 
 def _shape(config: Config) -> dict[str, int]:
-    """Return the partition count and replication factor for a CreateTopics request."""
     fields = {
         "num_partitions": "num.partitions",
         "replication_factor": "default.replication.factor",

@@ -1,4 +1,4 @@
-"""Loads a coordinator's partition by replaying its log, without blocking the event loop.
+"""Loads a coordinator's partition without blocking the event loop.
 
 A thread reads the log; the loop parses it in slices: 3 s for a million commits in single batches.
 
@@ -29,7 +29,7 @@ class Replayer(Protocol):
         ...
 
     def replay_end(self, producer_id: int, is_commit: bool, /) -> None:
-        """Apply the end of a producer's transaction."""
+        """Commit or discard the records of a producer's open transaction."""
         ...
 
 
@@ -40,7 +40,7 @@ async def load(log: Log, shard: Replayer, clock: Clock) -> int:
         KafkaError, MalformedFrameError: The log is unreadable.
         OSError: The disk failed.
     """
-    # Several partitions load at once, each in every turn of the loop.
+    # In shorter slices, because several partitions load at once.
     slices = Slices(clock, Slices.BESIDE_OTHERS_SECONDS)
     offset = log.log_start_offset
     count = 0
@@ -61,7 +61,7 @@ async def load(log: Log, shard: Replayer, clock: Clock) -> int:
                 await _replay_ends(ends, shard, slices)
             shard.replay(*record)  # pyright: ignore[reportArgumentType] - one of two tuples
             count += 1
-            # Most take 3 us, one of a transaction with 10,000 partitions some milliseconds.
+            # A record of a transaction with 10,000 partitions takes some milliseconds.
             if slices.is_over:
                 await slices.turn()
         if ends:

@@ -1,11 +1,5 @@
 """The partitions of an internal topic that this node leads: loading, serving, unloading.
 
-    elected   --> replay the log --> serve with an engine, until
-    resigned  --> fail waiting requests with NOT_COORDINATOR, drop the state
-
-Each term has its own shard, log and engine, under the leader epoch of its election, which is also
-the coordinator epoch. A partition that is elected again under a later epoch is loaded again.
-
 Source: Kafka's CoordinatorRuntime.scheduleLoadOperation, scheduleUnloadOperation.
 """
 
@@ -19,7 +13,7 @@ from wirebroker.base.clock import Slices
 from wirebroker.base.text import few_of
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.records.compression import Codec
-from wirebroker.coordination.coordinator_loading import load
+from wirebroker.coordination.coordinator_loading import Replayer, load
 from wirebroker.coordination.partition_log import PartitionLog
 from wirebroker.coordinator.machine import Machine
 from wirebroker.engine.engine import Engine
@@ -38,16 +32,8 @@ logger = logging.getLogger(__name__)
 _MOST_SHOWN = 5
 
 
-class Shard(Machine, Protocol):
+class Shard(Machine, Replayer, Protocol):
     """The state machine of one partition, loaded from its records."""
-
-    def replay(self, key: bytes, value: bytes | None, producer_id: int = ..., /) -> None:
-        """Apply a record, decided or of an open transaction."""
-        ...
-
-    def replay_end(self, producer_id: int, is_commit: bool, /) -> None:
-        """Commit or discard the records of a producer's open transaction."""
-        ...
 
     def describe(self) -> str:
         """Describe the content for the log."""
@@ -58,7 +44,7 @@ ShardT = TypeVar("ShardT", bound=Shard)
 
 
 class _Term(Generic[ShardT]):
-    """This node's leadership of one partition in one leader epoch."""
+    """The leadership of one partition in one leader epoch."""
 
     __slots__ = ("engine", "error", "loading", "log", "shard")
 
@@ -68,13 +54,13 @@ class _Term(Generic[ShardT]):
         self.shard = shard
         self.log = log
         self.engine: Engine[ShardT] | None = None
-        # The error for requests during loading, or for good if loading fails.
+        # The error for requests while loading, or after loading has failed.
         self.error: ErrorCode | None = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         self.loading: asyncio.Task[None] | None = None
 
 
 class CoordinatorPartitions(Generic[ShardT]):
-    """All partitions of one internal topic that this node leads."""
+    """The partitions of one internal topic that this node leads."""
 
     __slots__ = (
         "_base_sequence",
@@ -103,17 +89,10 @@ class CoordinatorPartitions(Generic[ShardT]):
         on_disk_failure: Callable[[Partition, OSError], None],
         on_effect: Callable[[Engine[ShardT], Any], None] | None = None,
     ) -> None:
-        """Start with no partitions.
+        """Begin without partitions.
 
-        Args:
-            topic: The internal topic.
-            new_shard: Makes a shard for a coordinator epoch.
-            clock: For records and timers.
-            codec: For written batches.
-            base_sequence: For written batches.
-            commit_timeout_ms: How long a response waits for its records to be committed.
-            on_disk_failure: Called when an append fails.
-            on_effect: Performs the effects of outcomes.
+        `new_shard` makes a shard for a coordinator epoch; `commit_timeout_ms` limits how long a
+        response waits for the commit of its records.
         """
         self._topic = topic
         self._new_shard = new_shard
@@ -125,8 +104,6 @@ class CoordinatorPartitions(Generic[ShardT]):
         self._on_effect = on_effect
         self._terms: dict[int, _Term[ShardT]] = {}
         self._is_stopped = False
-
-    # -- elections -----------------------------------------------------------------------------
 
     def follow(self, change: LeadershipChange) -> None:
         """Begin and end terms; other topics are ignored."""
@@ -186,7 +163,7 @@ class CoordinatorPartitions(Generic[ShardT]):
         try:
             count = await load(log.partition.log, term.shard, self._clock)
         except Exception:
-            # The root of a task; a permanent failure must not look like loading.
+            # A permanent failure must not look like loading.
             term.error = ErrorCode.NOT_COORDINATOR
             logger.exception("cannot load %s", log.name)
             return
@@ -211,8 +188,6 @@ class CoordinatorPartitions(Generic[ShardT]):
         term.error = None
         term.engine.begin()
 
-    # -- requests ----------------------------------------------------------------------------
-
     def at(self, index: int) -> Engine[ShardT]:
         """Return the engine that serves a partition.
 
@@ -232,7 +207,7 @@ class CoordinatorPartitions(Generic[ShardT]):
         """Append and replay the end of a transaction; return the log's new end offset.
 
         Raises:
-            KafkaError: From `at` or the partition; REQUEST_TIMED_OUT if a thread is appending.
+            KafkaError: From `at` or PartitionLog.append_marker.
             OSError: The disk failed; this was already handled.
         """
         engine = self.at(index)
@@ -246,8 +221,12 @@ class CoordinatorPartitions(Generic[ShardT]):
         return log.end_offset
 
     def indexes(self) -> list[int]:
-        """Return the partitions that this node coordinates, including loading ones."""
+        """Return the partitions, including loading ones."""
         return sorted(self._terms)
+
+    def shards(self) -> list[ShardT]:
+        """Return the shards of all partitions, including loading ones."""
+        return [term.shard for term in self._terms.values()]
 
     def active(self) -> list[Engine[ShardT]]:
         """Return the engines of the loaded partitions."""
@@ -255,7 +234,7 @@ class CoordinatorPartitions(Generic[ShardT]):
 
     @property
     def is_loading(self) -> bool:
-        """Whether a partition is still loading."""
+        """Whether a partition is loading."""
         loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         return any(term.error is loading for term in self._terms.values())
 
@@ -270,7 +249,6 @@ class CoordinatorPartitions(Generic[ShardT]):
 
 
 def _end(term: _Term[Any]) -> None:
-    """End a term: fail waiting requests or cancel loading."""
     if term.engine is not None:
         term.engine.close()
     elif term.loading is not None:

@@ -2,7 +2,7 @@
 
     submit(name, operation) --> hash of the name --> partition of the internal topic --> its shard
 
-The internal topic is created when a client first looks up a coordinator. Duties are periodic tasks.
+The internal topic is created when a client first looks up a coordinator.
 
 Source: Kafka's GroupCoordinatorService, TransactionCoordinator.
 """
@@ -66,10 +66,8 @@ class CoordinatorService(Generic[ShardT]):
         self._duties: list[asyncio.Task[None]] = []
         self._work: list[Callable[[], Awaitable[None]]] = []
 
-    # -- start and stop ----------------------------------------------------------------------
-
     def start(self) -> None:
-        """Start to load the partitions that this node leads, while requests are accepted."""
+        """Start to load the partitions that this node leads."""
         self._is_following = True
         self._leaderships.subscribe(self._partitions.follow)
 
@@ -100,8 +98,6 @@ class CoordinatorService(Generic[ShardT]):
         await self._partitions.stop()
         await self._topic.stop()
 
-    # -- requests ----------------------------------------------------------------------------
-
     def submit(
         self,
         target: str | int,
@@ -111,16 +107,11 @@ class CoordinatorService(Generic[ShardT]):
         finish: Callable[[dict[str, Any]], Response] | None = None,
         guard: VerificationGuard | None = None,
     ) -> Response | asyncio.Future[Response]:
-        """Run an operation on a shard; return the response or a future of it.
+        """Run `operation(shard, *arguments, token, now)`; return the response or a future of it.
 
-        Args:
-            target: A group id or transactional id, or a partition of the internal topic.
-            operation: A function of (shard, *arguments, token, now). Responds to its token, now or
-                later.
-            arguments: Usually the request.
-            on_error: Makes the response for an error.
-            finish: Makes the response from the operation's result; by default the result itself.
-            guard: Needed to begin a producer's transaction in the partition.
+        `target` is a group id or transactional id, or a partition of the internal topic. `on_error`
+        makes the response for an error, `finish` converts the operation's response. `guard` is
+        needed to begin a producer's transaction in the partition.
         """
         waiter = Waiter(on_error, finish)
         try:
@@ -130,7 +121,7 @@ class CoordinatorService(Generic[ShardT]):
         return waiter.result()
 
     def _engine_of(self, target: str | int) -> Engine[ShardT]:
-        """Return the engine that serves a name or a partition; raise as `at` does."""
+        """Return the engine of a name or a partition; raise as CoordinatorPartitions.at does."""
         index = target if isinstance(target, int) else self.partition_for(target)
         return self._partitions.at(index)
 
@@ -152,5 +143,5 @@ async def _repeat(name: str, interval_ms: int, duty: Callable[[], Awaitable[None
         try:
             await duty()
         except Exception:
-            # The root of a task; one bad record must not end it.
+            # One bad record must not end the task.
             logger.exception("%s failed; retrying", name)

@@ -1,4 +1,4 @@
-"""The group coordinator of this node, for the groups whose partitions it leads.
+"""The group coordinator of this node.
 
 Source: Kafka's GroupCoordinatorService.
 """
@@ -16,7 +16,7 @@ from wirebroker.coordination.coordinator_partitions import CoordinatorPartitions
 from wirebroker.coordination.coordinator_service import CoordinatorService
 from wirebroker.coordination.internal_topic import InternalTopic
 from wirebroker.coordinator.groups.partitions import CONSUMER_OFFSETS
-from wirebroker.coordinator.groups.shard.expiry import sweep_deleted_topics, sweep_expired
+from wirebroker.coordinator.groups.shard.expiry import follow_metadata, sweep_expired
 from wirebroker.coordinator.groups.shard.shard import GroupShard
 from wirebroker.request.session import ANSWER_IS_DUE
 
@@ -44,7 +44,6 @@ class GroupCoordinator(CoordinatorService[GroupShard]):
 
     Attributes:
         lookups: Clients that looked up a group and have not used it yet.
-        settings: The current configs.
     """
 
     __slots__ = ("lookups", "settings")
@@ -75,7 +74,7 @@ class GroupCoordinator(CoordinatorService[GroupShard]):
         )
         partitions = CoordinatorPartitions(
             CONSUMER_OFFSETS,
-            new_shard=lambda _epoch: GroupShard(settings, new_uuid=new_uuid),
+            new_shard=lambda _epoch: GroupShard(settings, metadata.image, new_uuid=new_uuid),
             clock=clock,
             codec=Codec(settings.offsets_topic_compression_codec),
             commit_timeout_ms=settings.offsets_commit_timeout_ms,
@@ -90,18 +89,18 @@ class GroupCoordinator(CoordinatorService[GroupShard]):
         self.repeat("group expiry", interval_ms, self.expire)
 
     async def apply(self, change: ImageChange, image: ClusterImage) -> None:
-        """Apply a metadata change: delete the offsets of deleted topics."""
-        del image
-        deleted = {topic.name: topic.topic_id for topic in change.deleted}
-        if deleted:
-            for engine in self._partitions.active():
-                outcomes = sweep_deleted_topics(engine.machine, deleted)
+        """Let the shards take over a metadata change."""
+        steps = {
+            shard: follow_metadata(shard, change, image) for shard in self._partitions.shards()
+        }
+        # Those that are loading have nothing to delete yet.
+        for engine in self._partitions.active():
+            outcomes = steps.get(engine.machine)
+            if outcomes is not None:
                 await self._partitions.sweep(engine, outcomes)
 
-    # -- requests ----------------------------------------------------------------------------
-
     def _engine_of(self, target: str | int) -> Engine[GroupShard]:
-        """Return the engine; a group that is named counts as used."""
+        """Return the engine of a partition or a group; record that the group was used."""
         if isinstance(target, str):
             self.lookups.use(target)
         return super()._engine_of(target)
@@ -110,23 +109,25 @@ class GroupCoordinator(CoordinatorService[GroupShard]):
         """Commit or discard a producer's offsets; return the log's new end offset.
 
         Raises:
-            KafkaError: From CoordinatorPartitions.end_transaction.
-            OSError: The disk failed.
+            KafkaError: From CoordinatorPartitions.at or PartitionLog.append_marker.
+            OSError: The disk failed; this was already handled.
         """
         return self._partitions.end_transaction(index, marker)
 
     def partitions(self) -> list[int]:
-        """Return the partitions that this node coordinates, including loading ones."""
+        """Return the partitions, including loading ones."""
         return self._partitions.indexes()
 
     def shards(self) -> Iterator[GroupShard]:
         """Yield the loaded shards, for reading."""
         return (engine.machine for engine in self._partitions.active())
 
-    # -- duties ------------------------------------------------------------------------------
-
     async def expire(self) -> None:
-        """Delete expired offsets and groups, judged by all clocks."""
+        """Delete expired offsets and groups.
+
+        They have expired by the present clock and by each clock that was left within the retention
+        time (wall_clocks.py).
+        """
         now_ms = self._clocks_now().earliest_ms(kept_ms=self.settings.offsets_retention_ms)
         for engine in self._partitions.active():
             await self._partitions.sweep(engine, sweep_expired(engine.machine, now_ms))
@@ -140,12 +141,13 @@ logger = logging.getLogger(__name__)
 _SUSPICIOUSLY_OFTEN: Final = 2
 # How long the group must then stay unused.
 _SILENCE_S: Final = 5.0
-# A consumer without need for the group repeats its lookup after 10 minutes.
+# A consumer that does not need the group repeats its lookup after 10 minutes.
 _WINDOW_S: Final = 60.0
 # Watched or logged groups and connections; the oldest are dropped first.
 _MOST_KEPT: Final = 1_000
 _MOST_CONNECTIONS: Final = 16
-# A thousand of the longest ids would take 30 MB.
+# Longer ids are ignored: a thousand of the longest that the protocol allows (32 KB) would take
+# 30 MB.
 _LONGEST_ID: Final = 249
 
 
@@ -160,14 +162,14 @@ class _Lookups:
 
 
 class GroupLookups:
-    """Groups that were recently looked up and not used since, with the connections."""
+    """Groups that were recently looked up and not used since."""
 
     __slots__ = ("_call_later", "_warned_groups", "_watched")
 
     def __init__(self, call_later: Callable[[float, Callable[[], None]], object]) -> None:
         self._call_later = call_later
         self._watched: OrderedDict[str, OrderedDict[str, _Lookups]] = OrderedDict()
-        # One log line per group and per connection: a client can invent any number of groups.
+        # One log line per group and per connection, because clients can invent groups.
         self._warned_groups: OrderedDict[tuple[str, str], None] = OrderedDict()
 
     def add(self, group_id: str, connection: Session, client_id: str | None, now: float) -> None:
@@ -190,7 +192,7 @@ class GroupLookups:
             )
 
     def use(self, group_id: str) -> None:
-        """Record that a client sent a request for the group."""
+        """Record that a group was used."""
         if self._watched:
             self._watched.pop(group_id, None)
 

@@ -23,11 +23,7 @@ logger = logging.getLogger(__name__)
 
 
 class InternalTopic:
-    """One internal topic.
-
-    Attributes:
-        name: The topic's name.
-    """
+    """One internal topic."""
 
     __slots__ = (
         "_configs",
@@ -59,7 +55,7 @@ class InternalTopic:
 
     @property
     def partition_count(self) -> int:
-        """The number of partitions that it has or will have."""
+        """The number of its present or future partitions."""
         topic = self._metadata.image.topics.get(self.name)
         return self._partition_count if topic is None else len(topic.partitions)
 

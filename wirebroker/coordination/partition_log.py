@@ -1,7 +1,5 @@
 """A state machine's log: key and value pairs in the record batches of an internal partition.
 
-One object serves one leader epoch and refuses appends in any other.
-
 Source: Kafka's CoordinatorPartitionWriter, TransactionStateManager.appendTransactionToLog;
 CoordinatorOperationExceptionHelper for the error codes.
 """
@@ -48,10 +46,9 @@ _APPEND_ERRORS = {
 
 
 class PartitionLog:
-    """One partition in one leader epoch.
+    """One partition in one leader epoch; appends in any other are refused.
 
     Attributes:
-        partition: The replica that this node leads.
         leader_epoch: The epoch of its election; also the coordinator epoch.
         end_offset: The end of the last append here.
     """
@@ -117,7 +114,8 @@ class PartitionLog:
         """Append one batch.
 
         Raises:
-            KafkaError: NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE or UNKNOWN_SERVER_ERROR.
+            KafkaError: NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE or UNKNOWN_SERVER_ERROR; with
+                `producer` also INVALID_PRODUCER_EPOCH or INVALID_TXN_STATE.
             OSError: The disk failed.
         """
         producer_id, producer_epoch = producer or _NO_PRODUCER
@@ -131,8 +129,8 @@ class PartitionLog:
             base_sequence=self._base_sequence,
             is_transactional=producer is not None,
         )
-        # The known result of a walk, which would take a fifth of an append, and be refused on the
-        # loop for records that decompress to a large size.
+        # The known result of a walk, which would be refused on the loop for records that
+        # decompress to a large size.
         plain = build_batch(pairs, timestamp_ms=now.wall_ms) if self._codec else batch
         walked = Walked(None, now.wall_ms, [], 0, False, len(plain) - HEADER_BYTES)
         try:
@@ -155,7 +153,9 @@ class PartitionLog:
         """Append the end of a producer's transaction.
 
         Raises:
-            KafkaError: From the partition; REQUEST_TIMED_OUT if a thread is appending to it.
+            KafkaError: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED,
+                NOT_ENOUGH_REPLICAS, or from check_leader; REQUEST_TIMED_OUT if a thread is
+                appending.
             OSError: The disk failed.
         """
         self._check_free()
@@ -163,7 +163,7 @@ class PartitionLog:
         self.end_offset = result.last_offset + 1
 
     def cut(self, records: Sequence[CoordinatorRecord]) -> Iterator[Sequence[CoordinatorRecord]]:
-        """Yield the records in groups that fit into one batch."""
+        """Yield the records in pieces that fit into one batch."""
         limit = self.partition.log.settings.max_message_bytes - _BATCH_OVERHEAD_BYTES
         batch: list[CoordinatorRecord] = []
         size = 0
@@ -182,7 +182,7 @@ class PartitionLog:
         self._on_disk_failure(self.partition, error)
 
     def _check_free(self) -> None:
-        """Check that an append is possible now, in this epoch, with enough replicas."""
+        """Check that an append is possible now."""
         partition = self.partition
         partition.check_leader(self.leader_epoch)
         partition.check_in_sync()

@@ -1,13 +1,6 @@
 """A log directory of a running broker: its partitions, and whether its disk works.
 
-    online  --a sync fails, or a write or read for a reason other than space-->  offline, until a
-                                                                                 restart
-
-An offline directory's partitions return KAFKA_STORAGE_ERROR, nothing is written to it, and the next
-start recovers it.
-
-On a full disk, only failed writes return KAFKA_STORAGE_ERROR and are undone; writes succeed again
-once there is space (docs/decisions/0005).
+Failed writes to a full disk are undone (docs/decisions/0005).
 
 Source: Kafka's LogManager and LogDirFailureChannel (KIP-112).
 """
@@ -63,12 +56,12 @@ class StoredPartition(Protocol):
         ...
 
 
-# Shortages that do not concern the disk: only the request fails.
+# These do not concern the disk: only the request fails.
 _SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EINTR})
 _NO_FREE_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 _CLOSING_THREADS = 16
-# From this number on, a stop syncs the whole volume.
+# From here on, a stop syncs the whole volume.
 _MANY_LOGS = 20
 
 
@@ -88,8 +81,8 @@ def is_disk_full(error: OSError) -> bool:
 class Checkpoint(Flag):
     """The checkpoint files of a directory.
 
-    Log start offsets are written with recovery points, because these may have passed segments
-    deleted without a flush.
+    Log start offsets are written with recovery points, which may have passed segments deleted
+    without a flush.
     """
 
     RECOVERY_POINTS = auto()
@@ -126,7 +119,6 @@ class DataDirectory:
 
     Attributes:
         directory_id: UNASSIGNED_DIRECTORY if it could not be opened.
-        is_online: Whether it may be read and written.
         is_cordoned: Whether new replicas are placed elsewhere if possible (KIP-1066).
         is_full: Whether a write failed recently for lack of space.
         volume: Its volume, if syncfs reports all errors.
@@ -156,16 +148,16 @@ class DataDirectory:
         self.is_online = not files.has_failed
         self.is_cordoned = False
         self.is_full = False
-        self._refused_count = 0  # failed writes since the last check
+        self._refused_count = 0  # since the last check
         self.volume = files.open_volume() if self.is_online else None
-        # How often partition directories were created; 1 for earlier processes.
+        # Counts created partition directories; those of earlier processes are 1.
         self._names_made = 1
         self._names_synced = 0
         self._names_lock = threading.Lock()
         self._written = Offsets()
-        # Checkpoints are written in the order in which they were gathered.
+        # Checkpoints are written in the order of gathering.
         self._gathering = asyncio.Lock()
-        # The thread of an abandoned checkpoint may still be writing.
+        # An abandoned checkpoint's thread may still write.
         self._write_lock = threading.Lock()
 
     @property
@@ -174,7 +166,7 @@ class DataDirectory:
         return self.files.path
 
     def check_online(self) -> None:
-        """Raise an error if the directory is offline.
+        """Check that the directory is online.
 
         Raises:
             KafkaError: KAFKA_STORAGE_ERROR.
@@ -183,7 +175,7 @@ class DataDirectory:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.path} is offline")
 
     def note_full(self, error: OSError) -> None:
-        """Record that a write failed for lack of space; log only the first one."""
+        """Record a failed write for lack of space; log the first one."""
         self._refused_count += 1
         if not self.is_full:
             self.is_full = True
@@ -206,7 +198,7 @@ class DataDirectory:
         self._names_made += 1
 
     def sync_names(self) -> None:
-        """Wait until the names of the partition directories are on disk. Blocks; thread-safe.
+        """Sync the names of the partition directories. Blocks; thread-safe.
 
         Raises:
             OSError: The disk failed.
@@ -244,13 +236,13 @@ class DataDirectory:
     async def forget(self, deleted: Iterable[StoredPartition], clock: Clock) -> None:
         """Remove deleted partitions from the checkpoints.
 
-        After a crash, a new topic of the same name would otherwise use their offsets.
+        Otherwise a new topic of the same name would use them after a crash.
 
         Raises:
             OSError: The disk failed.
         """
         written = self._written
-        async with self._gathering:  # a running checkpoint may contain them
+        async with self._gathering:  # a running checkpoint may have them
             keys = {(partition.topic, partition.index) for partition in deleted}
             is_known = any(written.recovery_points.get(key) for key in keys)
             is_known |= not keys.isdisjoint(written.log_start_offsets)
@@ -266,7 +258,7 @@ class DataDirectory:
         is_clean = self.is_online
         if is_clean:
             self.files.check_in_place()
-        # Syncing a log takes about 8 ms; syncing the volume takes no longer than 20 logs.
+        # Syncing a log takes 8 ms; syncing the volume takes no longer than 20 logs.
         syncs_volume = self.volume is not None and len(self.partitions) >= _MANY_LOGS
         with ThreadPoolExecutor(_CLOSING_THREADS) as pool:
             closing = [
@@ -288,8 +280,7 @@ class DataDirectory:
     def _write(self, offsets: Offsets, kinds: Checkpoint = Checkpoint.ALL) -> None:
         with self._write_lock:
             written = self._written
-            # Unchanged files are skipped, because each write waits for the disk. Log starts come
-            # before recovery points: see Checkpoint.
+            # Each write waits for the disk. Log starts precede recovery points: see Checkpoint.
             if (
                 kinds & (Checkpoint.LOG_START_OFFSETS | Checkpoint.RECOVERY_POINTS)
                 and offsets.log_start_offsets != written.log_start_offsets
@@ -311,7 +302,7 @@ class DataDirectory:
 
 
 class Offsets:
-    """The offsets in a directory's checkpoint files, by topic and partition."""
+    """The offsets in a directory's checkpoint files."""
 
     __slots__ = ("high_watermarks", "log_start_offsets", "recovery_points")
 

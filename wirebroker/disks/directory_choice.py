@@ -2,7 +2,7 @@
 
     requested (AlterReplicaLogDirs)    once, if that directory is online
     assigned by the metadata           if online; otherwise the replica is offline as well
-    with the fewest partitions         among those not cordoned (KIP-1066)
+    with the fewest partitions         among those not cordoned (KIP-1066); if all are, the first
 
 Source: Kafka's LogManager.getOrCreateLog and nextLogDirs, Partition.createLogInAssignedDirectoryId.
 """
@@ -34,7 +34,7 @@ class DirectoryChoice:
     def __init__(self, directories: Sequence[DataDirectory], *, node_id: int) -> None:
         self._directories = directories
         self._node_id = node_id
-        # Topic and index -> requested directory.
+        # By topic and index.
         self._preferred: dict[tuple[str, int], DataDirectory] = {}
 
     def prefer(self, topic: str, index: int, directory: DataDirectory) -> None:
@@ -53,7 +53,7 @@ class DirectoryChoice:
     def choose(
         self, topic: str, new: Sequence[PartitionImage], usable: Sequence[DataDirectory]
     ) -> _Placed:
-        """Return each new partition of a topic with one of the usable directories."""
+        """Return each new partition with one of the usable directories."""
         counts = {directory: len(directory.partitions) for directory in usable}
         by_id = {directory.directory_id: directory for directory in usable}
         open_ones = [directory for directory in usable if not directory.is_cordoned] or usable[:1]
@@ -68,7 +68,7 @@ class DirectoryChoice:
         return placed
 
     def lost(self, new: Sequence[PartitionImage]) -> _Placed:
-        """Return the partitions assigned to an offline directory, with that directory."""
+        """Return the partitions assigned to an offline directory, with it."""
         offline = {
             directory.directory_id: directory
             for directory in self._directories

@@ -1,8 +1,6 @@
 """The directories that this process has locked: log.dirs and metadata.log.dir.
 
-All must belong to this node and to one cluster, whose id is taken from the first that has one;
-otherwise, or if one is locked by another process, the broker does not start. A failed disk only
-makes its replicas offline, unless it is the only one or holds the metadata log.
+The id of their cluster is taken from the first that has one.
 
 Source: Kafka's MetaPropertiesEnsemble.
 """
@@ -44,7 +42,7 @@ class LogDirLocks:
         self._config = config
         self._files = files
         self.of_logs: list[LogDirectory] = []
-        # The directory of the metadata log, if not in log.dirs.
+        # Only if it is not in log.dirs.
         self._metadata_directory: LogDirectory | None = None
 
     def open(self, cluster_id: str | None = None) -> None:
@@ -92,15 +90,12 @@ class LogDirLocks:
         self._check_any_online()
 
     def take_back(self) -> None:
-        """Undo the identity of new directories, after a start that had no effect elsewhere.
-
-        Otherwise they could not be used by another node or cluster.
-        """
+        """Undo the identity of new directories, after a start that had no effect elsewhere."""
         for directory in (*self.of_logs, self._metadata_directory):
             if directory is None or not directory.is_new:
                 continue
             try:
-                # All that a start writes before others see it.
+                # What a start has written by then.
                 directory.remove_partition_directory(CLUSTER_METADATA_TOPIC, 0)
                 directory.forget_identity()
             except OSError as error:
@@ -125,7 +120,7 @@ class LogDirLocks:
 
     @property
     def cluster_id(self) -> str:
-        """The id of the cluster that they belong to."""
+        """The id of their cluster."""
         return self.online[0].cluster_id
 
     @property

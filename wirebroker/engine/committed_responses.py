@@ -1,7 +1,6 @@
-"""Responses and effects that wait, in order, until the records that they depend on are committed.
+"""Responses and effects that wait, in order, until their records are committed.
 
-Those without records wait for all earlier records, so that no client sees uncommitted state. A
-response may time out (its records may still be committed later), an effect never does.
+The records of a response that timed out may still be committed later.
 
 Source: Kafka's CoordinatorRuntime (DeferredEventQueue, CoordinatorTimer of a write).
 """
@@ -24,11 +23,10 @@ if TYPE_CHECKING:
 
 
 class ResponseErrors(NamedTuple):
-    """The error codes for requests without a response."""
+    """Error codes for requests that fail."""
 
     # This node is no longer the leader; the client finds the new one.
     resigned: ErrorCode
-    # The disk failed during an append.
     disk: ErrorCode
     # The response timed out. None: the caller has its own timeout.
     late: ErrorCode | None = None
@@ -84,7 +82,7 @@ class CommittedResponses:
         self.is_due = False
 
     def add(self, answers: Sequence[Answer], effects: Sequence[Any]) -> None:
-        """Release them once everything appended by now is committed, perhaps immediately."""
+        """Release them once everything appended by now is committed."""
         end_offset = self._log.end_offset
         if not self._deferred:
             if self._log.committed_offset >= end_offset:

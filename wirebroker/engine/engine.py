@@ -4,15 +4,10 @@
                                     |                  committed them
                                     '-- failed --> on_failure, every other waiter gets an error
 
-`run` does not await, so no request sees a partial result. A long operation runs in steps, as the
-controller's check many partitions; nothing is appended between its beginning and its result:
+`run` does not await, so no request sees a partial result. A long operation runs in steps; nothing
+is appended between its beginning and its result:
 
     run_in_steps(operation) --> its turn --> in slices --> still leading? --> as above
-
-The engine does not depend on the machine: a coordinator's shard over the partition of an internal
-topic (partition_log.py), or the controller over the metadata log (controller_log.py).
-
-An engine serves one term of a leadership, from the election until `close` at the resignation.
 
 Source: Kafka's CoordinatorRuntime.CoordinatorContext, QuorumController's event queue.
 """
@@ -53,7 +48,7 @@ COORDINATOR_ERRORS: Final = ResponseErrors(
 
 
 class Engine(Generic[MachineT]):
-    """The runner of one state machine.
+    """The runner of one state machine in one term of leadership.
 
     Attributes:
         is_closed: Whether this node has resigned; then nothing runs.
@@ -89,7 +84,7 @@ class Engine(Generic[MachineT]):
         self.is_closed = False
         self._clock = clock
         self._errors = errors
-        # So that only the first of several failed appends is logged.
+        # Only the first of several failed appends is logged.
         self._is_refused = False
         # Held by an operation in steps; nothing else is appended meanwhile.
         self._turn = asyncio.Lock()
@@ -111,7 +106,7 @@ class Engine(Generic[MachineT]):
         return Moment(self._clock.now_ms(), int(self._clock.monotonic() * 1000))
 
     def begin(self) -> None:
-        """Begin to serve the loaded state; call it once, before any operation."""
+        """Begin to serve the loaded state; call it once, first."""
         now = self.now()
         self.carry_out(self.machine.on_loaded(now), now)
         self._arm(now.monotonic_ms)
@@ -123,13 +118,9 @@ class Engine(Generic[MachineT]):
         token: Token = None,
         guard: VerificationGuard | None = None,
     ) -> None:
-        """Run an operation of the machine.
+        """Run `operation(machine, *arguments, token, now)`; the token receives the response.
 
-        Args:
-            operation: A function of (machine, *arguments, token, now) that returns the result.
-            arguments: Usually the request.
-            token: Receives the response.
-            guard: Required if the records may begin a producer's transaction here.
+        `guard` is required if the records may begin a producer's transaction here.
 
         Raises:
             KafkaError: From the operation, which then has changed nothing.
@@ -143,10 +134,7 @@ class Engine(Generic[MachineT]):
     async def run_in_steps(
         self, operation: Callable[[MachineT, Token, Moment], Steps[Result]], token: Token
     ) -> None:
-        """Run an operation in its turn, after all earlier ones; its token receives the response.
-
-        Other tasks run between its steps, so the node may resign or the log may fail meanwhile; the
-        operation then only raises an error.
+        """Run an operation in its turn; its token receives the response.
 
         Raises:
             KafkaError: From the operation, or because this node has resigned or the log has failed.
@@ -204,13 +192,12 @@ class Engine(Generic[MachineT]):
     def _append_all(
         self, result: Result, now: Moment, guard: VerificationGuard | None
     ) -> KafkaError | OSError | None:
-        """Append the records and apply them; return the error, if any."""
         producer = result.producer
         producer_id = NO_PRODUCER_ID if producer is None else producer.producer_id
         log, apply = self.log, self.machine.apply
         pieces = (result.records,) if result.is_atomic else log.cut(result.records)
-        # An append may commit earlier records, whose effects may append more. They are held until
-        # the records of this append are applied, to keep the order of the log.
+        # An append may commit earlier records, whose effects may append more. They wait until
+        # these records are applied, to keep the order of the log.
         self._answers.is_held = True
         try:
             for records in pieces:
@@ -237,8 +224,6 @@ class Engine(Generic[MachineT]):
         fail_all(result.answers, kafka_error)
         if isinstance(error, OSError):
             self.log.disk_failed(error)
-
-    # -- timers ------------------------------------------------------------------------------
 
     def _arm(self, now_ms: int) -> None:
         next_ms = self.machine.timers.next_ms()

@@ -63,11 +63,7 @@ class Waiter:
 
 
 class AwaitedResponse(Generic[ResponseT]):
-    """A pending response for a caller that awaits it and gets errors raised.
-
-    Attributes:
-        future: To be awaited immediately; may be canceled.
-    """
+    """A pending response for a caller that awaits it and gets errors raised."""
 
     __slots__ = ("future",)
 

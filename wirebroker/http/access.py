@@ -2,8 +2,8 @@
 
 HTTP is not encrypted, and metrics reveal the names of topics and groups. So an address that other
 machines can reach requires a token or `wirebroker.http.open=true`. On loopback without a token,
-Host must name loopback, else DNS rebinding could make a visitor's browser read responses. Origin,
-which browsers add, must name it too, else a web page could make a browser send requests.
+Host must name loopback, else DNS rebinding could make a browser read responses. Origin must name it
+too, else a web page could make a browser send requests.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Access(NamedTuple):
 
     @classmethod
     def of(cls, config: Config) -> Access:
-        """Return the access rules of a configuration."""
+        """Return a configuration's access rules."""
         token = config.optional_str("wirebroker.http.token")
         return cls(token, config.bool("wirebroker.http.open"))
 

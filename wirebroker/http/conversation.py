@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("wirebroker.http")
 
-# Scrapers send some 300 bytes, browsers with cookies some KB.
+# Scrapers send some 300 bytes, browsers some KB.
 _MOST_HEAD_BYTES: Final = 16 << 10
 _MOST_BODY_BYTES: Final = 1 << 20
-# Small: h11 does not limit a head that arrives whole in one read.
+# Small, because h11 does not limit a head that arrives whole in one read.
 _READ_BYTES: Final = 4 << 10
 # Body chunks per turn of the loop: about 1 ms.
 _CHUNKS_AT_ONCE: Final = 64
-# Includes idle time: scrapers keep a connection and send a request every 15 s to 60 s.
+# Includes idle time: scrapers send a request every 15 s to 60 s.
 _REQUEST_S: Final = 90.0
-# A probe's request arrives within this time, in one read.
+# A probe's request arrives within this time.
 _NEW_S: Final = 0.25
 _ANSWERING_S: Final = 60.0
 _TAKING_S: Final = 30.0
@@ -42,9 +42,8 @@ class HttpConversation:
 
     Attributes:
         address: The peer's host.
-        is_new: Whether its first request may still arrive or be served, as a probe's is.
-        is_answering: Whether a request is being served; otherwise the connection waits for its
-            peer.
+        is_new: Whether its first request may still arrive or be served.
+        is_answering: Whether a request is being served.
     """
 
     __slots__ = (
@@ -68,11 +67,8 @@ class HttpConversation:
     ) -> None:
         """Take over a connection's streams.
 
-        Args:
-            reader: From the peer.
-            writer: To the peer.
-            answer_to: Returns the response and sets `is_answering` meanwhile; may raise HttpError.
-            on_known: Called once, when the connection is no longer new.
+        `answer_to` returns the response and sets `is_answering` meanwhile; it may raise HttpError.
+        `on_known` is called once, when the connection is no longer new.
         """
         self._reader = reader
         self._writer = writer
@@ -80,10 +76,10 @@ class HttpConversation:
         self._on_known = on_known
         self._has_read = False
         peer: tuple[str, int] | None = writer.get_extra_info("peername")
-        self.address = "" if peer is None else peer[0]  # None: it has disconnected
+        self.address = "" if peer is None else peer[0]
         self.is_new = True
         self.is_answering = False
-        # drain() then waits until the kernel has taken everything.
+        # drain() then waits for the kernel.
         writer.transport.set_write_buffer_limits(0)
         self._machine = h11.Connection(h11.SERVER, max_incomplete_event_size=_MOST_HEAD_BYTES)
 
@@ -105,13 +101,13 @@ class HttpConversation:
             timer.cancel()
 
     def know(self) -> None:
-        """Mark the connection as no longer new, so that the limit applies."""
+        """Count the connection toward the limit."""
         if self.is_new:
             self.is_new = False
             self._on_known(self)
 
     def abort(self) -> None:
-        """Close the connection immediately and drop unsent data."""
+        """Close the connection and drop unsent data."""
         self._writer.transport.abort()
 
     async def _serve_one(self) -> bool:

@@ -4,7 +4,7 @@
     GET /ready    200 if clients are served; 503 with the reason while the broker starts, recovers
                   its logs, is fenced by the controller, or shuts down
 
-Both need no token, because probes have none.
+Probes have no token.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def add_health(routes: Routes, not_ready_reason: Callable[[], str | None]) -> None:
-    """Add both routes; `why_not_ready` returns None if clients are served."""
+    """Add both routes; `not_ready_reason` returns None if clients are served."""
 
     async def live(_request: HttpRequest) -> HttpAnswer:
         return HttpAnswer.of_text("live")

@@ -15,12 +15,7 @@ _MOST_FIELDS: Final = 100
 
 
 class HttpError(Exception):
-    """A refused request; the text is one sentence for the client.
-
-    Attributes:
-        status: 400 to 599.
-        headers: Additional headers of the response.
-    """
+    """A refused request; the text is one sentence for the client."""
 
     def __init__(self, status: int, text: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(text)
@@ -33,10 +28,9 @@ class HttpRequest(NamedTuple):
 
     Attributes:
         method: In capitals; HEAD becomes GET.
-        path: Decoded, without the query; begins with a slash.
+        path: Decoded, without the query.
         query: The first value of each field.
         headers: The first value of each lower-case name.
-        body: The whole body.
     """
 
     method: str
@@ -46,7 +40,7 @@ class HttpRequest(NamedTuple):
     body: bytes
 
     def json(self) -> Any:
-        """Return the body's value.
+        """Parse the body.
 
         Raises:
             HttpError: 400 if it is not JSON.
@@ -75,7 +69,7 @@ def read_target(target: str) -> tuple[str, dict[str, str]]:
     """Return path and query of a request's target.
 
     Raises:
-        HttpError: 400 if it is not a path or the query is invalid.
+        HttpError: 400 if it is invalid.
     """
     if not target.startswith("/"):
         raise HttpError(400, "the target is not a path")

@@ -1,16 +1,14 @@
-"""Start of the HTTP server from the configuration.
-
-It starts before the logs are recovered, so that `/live` and `/ready` respond meanwhile.
-"""
+"""Start of the HTTP server, before the logs are recovered."""
 
 from __future__ import annotations
 
 import errno
 import logging
+import re
 from typing import TYPE_CHECKING
 
-from wirebroker.config import StartError
-from wirebroker.config.listeners.http_listeners import http_listeners_of
+from wirebroker.config import ConfigError, StartError
+from wirebroker.config.listeners.listeners import Address
 from wirebroker.http.access import Access
 from wirebroker.http.health import add_health
 from wirebroker.http.server import HttpServer
@@ -23,9 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from wirebroker.config import Config
-    from wirebroker.config.listeners.listeners import Address
 
 logger = logging.getLogger("wirebroker.http")
+
+_ADDRESS = re.compile(r"(?:\[([0-9a-fA-F:.%]+)\]|([^\[\]:/]*)):([0-9]{1,5})")
 
 
 async def open_http(config: Config, *, not_ready_reason: Callable[[], str | None]) -> HttpServer:
@@ -36,10 +35,11 @@ async def open_http(config: Config, *, not_ready_reason: Callable[[], str | None
         ConfigError: An address is invalid.
     """
     access = Access.of(config)
+    addresses = [_address(item) for item in config.list("wirebroker.http.listeners")]
     settings = NetworkSettings()
     sockets: list[socket.socket] = []
     try:
-        for address in http_listeners_of(config):
+        for address in addresses:
             sock = _bind(address, settings, is_optional=config.bool("wirebroker.http.optional"))
             if sock is not None:
                 sockets.append(sock)
@@ -52,6 +52,16 @@ async def open_http(config: Config, *, not_ready_reason: Callable[[], str | None
     add_health(server.routes, not_ready_reason)
     await server.start()
     return server
+
+
+def _address(item: str) -> Address:
+    match = _ADDRESS.fullmatch(item)
+    if match is None or int(match.group(3)) > 65535:
+        raise ConfigError(
+            f"wirebroker.http.listeners: {item} cannot be used: write HOST:PORT, such as "
+            "127.0.0.1:9404"
+        )
+    return Address(match.group(1) or match.group(2) or "", int(match.group(3)))
 
 
 def _bind(

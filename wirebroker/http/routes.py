@@ -1,8 +1,9 @@
-"""Routes: the functions that serve paths. Other packages add theirs.
+"""Routes: the functions that serve paths.
 
-routes = Routes()
-routes.add("GET", "/ready", ready)                # async (HttpRequest) -> HttpAnswer
-routes.add("POST", "/test/v1/faults/", faults)    # final slash: all paths below it, too
+    routes.add("GET", "/ready", ready)                # async (HttpRequest) -> HttpAnswer
+    routes.add("POST", "/test/v1/faults/", faults)    # final slash: all paths below it, too
+
+Other packages add theirs.
 """
 
 from __future__ import annotations
@@ -23,7 +24,6 @@ class Route(NamedTuple):
     """One method of one path.
 
     Attributes:
-        answering: Serves a request.
         is_open: Whether it needs no token, as for probes.
     """
 
@@ -40,7 +40,7 @@ class Routes:
         self._by_path: dict[str, dict[str, Route]] = {}
 
     def add(self, method: str, path: str, answering: Answering, *, is_open: bool = False) -> None:
-        """Register a function for a method of a path; a final slash includes all paths below."""
+        """Register a function for a method of a path."""
         methods = self._by_path.setdefault(path, {})
         assert method not in methods, f"{method} {path} has two routes"
         methods[method] = Route(answering, is_open)
@@ -49,7 +49,7 @@ class Routes:
         """Return the route of the longest matching path.
 
         Raises:
-            HttpError: 404 if no path matches; 405 if the path has no such method.
+            HttpError: 404 if no path matches; 405 if it has no such method.
         """
         methods = self._by_path.get(path) or self._below(path)
         if methods is None:
@@ -61,7 +61,6 @@ class Routes:
         return route
 
     def _below(self, path: str) -> dict[str, Route] | None:
-        """Return the methods of the longest registered prefix that ends in a slash."""
         prefixes = [
             prefix for prefix in self._by_path if prefix.endswith("/") and path.startswith(prefix)
         ]

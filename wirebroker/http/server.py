@@ -1,13 +1,11 @@
-"""The HTTP server on the broker's event loop: sockets, a limited number of connections, routes.
+"""The HTTP server on the broker's event loop.
 
-A failing connection affects only itself. Silent peers, or peers that send requests without
-reading, must not keep probes out, because a supervisor would kill the broker. So the server
-closes a waiting connection beyond the limit, the oldest of the address with the most of them, and
-produces few responses at a time.
+Silent peers, or peers that send requests without reading, must not keep probes out, because a
+supervisor would kill the broker. So the server closes a waiting connection beyond the limit, the
+oldest of the address with the most of them, and produces few responses at a time.
 
-Open routes (probes) never wait for other responses. A new connection does not count toward the
-limit until its first request had time to arrive and an open route has served it, so that many
-short connections do not close a probe's before its request is read.
+A new connection does not count toward the limit until its first request had time to arrive and an
+open route has served it, so that many short connections do not close a probe's.
 """
 
 from __future__ import annotations
@@ -33,7 +31,7 @@ logger = logging.getLogger("wirebroker.http")
 
 # Each holds at most 1 MiB of a body and some 100 KiB more.
 _MOST_CONNECTIONS: Final = 64
-# In addition; each is new for 0.25 s and holds at most 4 KiB.
+# Each is new for 0.25 s and holds at most 4 KiB.
 _MOST_NEW: Final = 512
 # Responses in progress; further requests wait.
 _MOST_ANSWERS: Final = 16
@@ -97,7 +95,6 @@ class HttpServer:
             self._give_up(newest)
             return
         counts = Counter(conversation.address for conversation in waiting)
-        # The oldest of them.
         self._give_up(max(waiting, key=lambda conversation: counts[conversation.address]))
 
     def _give_up(self, conversation: HttpConversation) -> None:
@@ -117,7 +114,7 @@ class HttpServer:
             writer.close()
         except (TimeoutError, ConnectionError):
             logger.debug("closed an HTTP connection")
-        except Exception:  # root of a task
+        except Exception:
             logger.exception("an HTTP connection failed")
         finally:
             if not writer.is_closing():
@@ -141,6 +138,6 @@ class HttpServer:
             return await route.answering(request)
         except (HttpError, TimeoutError):
             raise
-        except Exception:  # must not look like a fault of the peer
+        except Exception:  # not a fault of the peer
             logger.exception("%s %s failed", request.method, request.path)
             return HttpAnswer.of_text("the request failed; see the broker's log", 500)

@@ -1,8 +1,6 @@
 """`wirebroker repair`: the recovery of a broker's start, without a start.
 
-The code of a start opens each log (storage/recovery/log_recovery.py,
-quorum/log/metadata_store.py); in a dry run, its changes stay in memory. Afterwards the directory is
-in the state of a clean stop.
+Afterwards the directory is in the state of a clean stop.
 """
 
 from __future__ import annotations
@@ -44,14 +42,10 @@ class RepairError(Exception):
 
 
 class Repair:
-    """One run over the log directories of a broker.
+    """One run over the log directories of a broker, including that of the metadata log.
 
-    Args:
-        directories: Their paths, including that of the metadata log.
-        is_dry: Whether nothing is written.
-        reads_all: Whether segments below the recovery point are read too.
-        tell: Takes a row for each changed file and each problem.
-        on_bytes: Takes counts of processed bytes, for progress.
+    `tell` takes a row for each changed file and each problem. With `reads_all`, segments below the
+    recovery point are read too.
 
     Attributes:
         problem_count: Number of logs that could not be opened.
@@ -88,7 +82,6 @@ class Repair:
 
         Raises:
             RepairError: A path is not a data directory, is in use, or has unreadable metadata.
-            OSError: From the disk.
         """
         directories: list[LogDirectory] = []
         try:
@@ -189,7 +182,6 @@ class Repair:
                 directory.mark_clean_shutdown(broker_epoch=epoch)
 
     def _log(self, partition_directory: PartitionDirectory, image: ClusterImage) -> Log | None:
-        """Return the unloaded log of a folder; None if a start would not load it."""
         if partition_directory.topic == METADATA_TOPIC:
             return None
         if partition_directory.topic_id is None:
@@ -237,7 +229,7 @@ class Repair:
 
     @contextmanager
     def _counted(self, path: str) -> Generator[None]:
-        """Count the bytes of a partition's segments once each: as they are read, or at the end."""
+        """Count the bytes of a partition's segments once: as they are read, or at the end."""
         names = self._files.list_files(path)
         logs = [f"{path}/{name}" for name in names if name.endswith(LOG_SUFFIX)]
         self._uncounted_bytes = sum(self._files.data(log_path).size() for log_path in logs)
@@ -251,7 +243,7 @@ class Repair:
 
     @contextmanager
     def _reporting(self, path: str) -> Generator[None]:
-        """Report the changes of files below a path, and their reasons."""
+        """Report the changes of files below a path."""
         with storage_warnings() as reasons:
             yield
         for reason in reasons:

@@ -1,8 +1,5 @@
 """The compacted part of each log in one directory (`cleaner-offset-checkpoint`).
 
-A deleted topic is removed at the next write. If a crash prevents that and the name is reused, the
-new log's beginning is compacted later.
-
 Source: Kafka's LogCleanerManager.updateCheckpoints.
 """
 
@@ -54,7 +51,7 @@ class CleanerCheckpoint:
         self._has_foreign = len(rows) > len(self._offsets)  # of topics deleted before a crash
 
     def get(self, partition: StoredPartition) -> int | None:
-        """Return a log's first dirty offset, or None."""
+        """Return a log's first dirty offset."""
         return self._offsets.get(partition)
 
     def set(self, partition: StoredPartition, offset: int) -> None:
@@ -64,7 +61,7 @@ class CleanerCheckpoint:
     def forget_deleted(self) -> bool:
         """Remove deleted partitions; return whether `write` is needed.
 
-        After a restart, a new topic of the same name would otherwise use their offsets.
+        If a crash prevents that, the beginning of a new log of the same name is compacted later.
         """
         deleted = [partition for partition in self._offsets if partition.is_retired]
         for partition in deleted:

@@ -1,7 +1,6 @@
 """The broker's side of a compaction worker: start, messages, end.
 
-`run_here` compacts in this process instead: for the simulation's files, which no other process
-sees, and in tests.
+`run_here` compacts in this process instead: for the simulation's files and in tests.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
     from wirebroker.storage.files import Files
 
-# A worker reports every second, but at the lowest priority it may wait long.
+# A worker reports every second, but has the lowest priority.
 _LONGEST_SILENCE_S: Final = 300.0
 # For a group of 100,000 segments.
 _LONGEST_LINE: Final = 1 << 22

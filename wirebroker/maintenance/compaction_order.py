@@ -1,7 +1,4 @@
-"""The input of a compaction worker: the job and its limits, as one line of JSON.
-
-It is separate from compaction_worker.py, which the broker does not import.
-"""
+"""The input of a compaction worker: the job and its limits, as one line of JSON."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ class Limits(NamedTuple):
 
     map_bytes: int
     load_factor: float
-    bytes_per_second: float  # read and written together
+    bytes_per_second: float  # read and written
 
 
 def encode_order(job: CompactionJob, limits: Limits) -> bytes:

@@ -1,8 +1,7 @@
 """The swap of a worker's `.cleaned` segment into a log in use.
 
 Between the steps of segment_swap.py threads sync the directory, while the log may be deleted or
-lose segments to retention. Each step therefore requires the same old segments, so that only
-segments that the worker has read are removed.
+lose segments to retention. So each step requires the same old segments.
 """
 
 from __future__ import annotations
@@ -26,13 +25,13 @@ from wirebroker.storage.compaction.segment_swap import (
 
 if TYPE_CHECKING:
     from wirebroker.base.clock import Clock
-    from wirebroker.replica.deleted_segments import DeletedSegments
+    from wirebroker.replica.deleted_files import DeletedSegments
     from wirebroker.replica.partition import Partition
     from wirebroker.storage.compaction.compaction import CleanedGroup
     from wirebroker.storage.files import Files
     from wirebroker.storage.log.segment.segment import Segment
 
-# Before the retry of a sync that lacked descriptors or memory.
+# After a lack of descriptors or memory.
 _SHORTAGE_PAUSE_S: Final = 0.1
 
 
@@ -48,7 +47,7 @@ async def swap_in(
     deleted: DeletedSegments,
     clock: Clock,
 ) -> None:
-    """Replace the group's old segments by a `.cleaned` segment, while the partition is in use.
+    """Replace the group's old segments while the partition is in use.
 
     Raises:
         CompactionAbortedError: The log has changed; nothing was swapped.
@@ -71,7 +70,7 @@ async def swap_in(
         await partition.until_settled()
         old = _check(partition, group)
     except (CompactionAbortedError, OSError):
-        # Otherwise a start would complete the swap, even in a changed log.
+        # Otherwise a start would complete the swap.
         if not partition.is_retired:
             with contextlib.suppress(OSError):
                 undo_swap(files, log.directory, base_offset)

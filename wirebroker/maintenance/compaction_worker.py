@@ -7,9 +7,7 @@
           {"done": next dirty offset}                            the end
           {"error": "corrupt" or "disk", "errno": n or null, "text": sentence}       the end
 
-It reads only closed segments and writes only `.cleaned` files, at the lowest priority, and may be
-killed at any time. It ends when the broker has ended. `wirebroker/maintenance/compactor.py` starts
-it and swaps its output.
+It runs at the lowest priority and ends when the broker has ended.
 """
 
 from __future__ import annotations
@@ -40,7 +38,7 @@ if TYPE_CHECKING:
 _LOWEST_PRIORITY: Final = 19
 _SET_DEATH_SIGNAL: Final = 1  # PR_SET_PDEATHSIG in linux/prctl.h
 _REPORT_S: Final = 1.0
-# The bytes between two time checks: 1 ms of work.
+# Between two time checks: 1 ms of work.
 _STEP_BYTES: Final = 64 * 1024
 
 

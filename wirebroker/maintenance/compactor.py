@@ -1,14 +1,8 @@
 """The compaction of logs whose cleanup.policy contains compact, the dirtiest first.
 
-    check all logs --> the dirtiest of those that are dirty enough
-          ^                   | a worker writes `.cleaned` segments, each is swapped in here
-          +------------- checkpoint
-
-At most log.cleaner.threads processes do the work (compaction_child.py). If the log is deleted,
-truncated or shortened by retention meanwhile, the output is discarded.
-
-A log is not compacted until a restart if its records cannot be read, as in Kafka, or if its workers
-have died three times. After a full disk, compaction is retried.
+At most log.cleaner.threads processes write `.cleaned` segments, which are swapped in here. If the
+log is deleted, truncated or shortened by retention meanwhile, the output is discarded. After a full
+disk, compaction is retried.
 
 Source: Kafka's LogCleaner and LogCleanerManager.
 """
@@ -35,14 +29,14 @@ from wirebroker.storage.log.wall_clocks import ClockReading, WallClocks
 if TYPE_CHECKING:
     from wirebroker.disks.data_directory import DataDirectory
     from wirebroker.maintenance.compaction_child import Run
-    from wirebroker.maintenance.maintenance_host import MaintenanceHost
+    from wirebroker.maintenance.maintenance import MaintenanceHost
     from wirebroker.replica.partition import Partition
     from wirebroker.storage.files import Files
 
 logger = logging.getLogger(__name__)
 
 MOST_DEATHS: Final = 3
-# An active one, and one to compact.
+# One active, one to compact.
 _FEWEST_SEGMENTS: Final = 2
 _SHORTEST_BACKOFF_S: Final = 0.01
 _LONGEST_BACKOFF_S: Final = 86_400.0
@@ -78,7 +72,7 @@ class Compactor:
         self._running: dict[Partition, asyncio.Task[bool]] = {}
         self._deaths: dict[Partition, int] = {}
         self._task: asyncio.Task[None] | None = None
-        # Ends a wait after a change of the configs.
+        # Set to end a wait.
         self._changed = asyncio.Event()
         self.uncleanable: set[Partition] = set()
         self.figures = CleanerFigures()
@@ -111,7 +105,7 @@ class Compactor:
             self._changed.clear()
             try:
                 await self.start_due()
-            except Exception:  # the root of a task: one bad turn must not end the duty
+            except Exception:  # the root of a task
                 logger.exception("the search for logs to compact failed; retrying")
             backoff_s = self._broker.config.int("log.cleaner.backoff.ms") / 1000
             backoff_s = min(max(backoff_s, _SHORTEST_BACKOFF_S), _LONGEST_BACKOFF_S)
@@ -133,8 +127,7 @@ class Compactor:
     async def start_due(self) -> list[asyncio.Task[bool]]:
         """Check all logs, and start as many compactions as configured.
 
-        Returns:
-            The started tasks; their results tell whether the compaction was completed.
+        The tasks return whether the compaction was completed.
         """
         started: list[asyncio.Task[bool]] = []
         room = self._broker.config.int("log.cleaner.threads") - len(self._running)
@@ -145,7 +138,7 @@ class Compactor:
         dirty.sort(key=lambda entry: entry[0], reverse=True)
         for _, partition in dirty[:room]:
             if partition in self._running:
-                continue  # started concurrently
+                continue
             task = asyncio.create_task(self._compact(partition))
             self._running[partition] = task
             task.add_done_callback(partial(self._ended, partition))
@@ -176,7 +169,7 @@ class Compactor:
                 not log.settings.is_compacted
                 or len(log.segments) < _FEWEST_SEGMENTS
                 or partition in self._running
-                or partition.is_in_upkeep  # would only wait, in the place of another log
+                or partition.is_in_upkeep  # would only keep another log waiting
                 or partition in self.uncleanable
                 or partition.is_retired
                 or not partition.directory.is_online
@@ -214,7 +207,7 @@ class Compactor:
         return dirty
 
     async def _compact(self, partition: Partition) -> bool:
-        """Compact one log; return whether it was completed. Handles all errors."""
+        """Compact one log; return whether it was completed."""
         try:
             async with partition.upkeep_lock:
                 await self._compact_unguarded(partition)
@@ -339,8 +332,8 @@ async def _read_producers(partition: Partition) -> None:
 async def _flush(partition: Partition) -> None:
     """Sync everything that a compaction relies on.
 
-    Then recovery never reads a compacted segment, and no power loss removes the newer records or
-    markers because of which others were dropped.
+    Then recovery never reads a compacted segment, and no power loss removes the newer records
+    because of which others were dropped.
     """
     log = partition.log
     try:

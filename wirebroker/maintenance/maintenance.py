@@ -1,8 +1,5 @@
 """The broker's periodic duties: checkpoints, flushes, retention, expiry, removal.
 
-Configs define their intervals. A failed disk goes offline, as in a request; other errors are logged
-and the duty is retried at its next turn.
-
 Source: scheduled tasks in Kafka's LogManager and ReplicaManager.
 """
 
@@ -11,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from wirebroker.base.clock import Slices, pause
 from wirebroker.base.threads import Work, in_thread
@@ -22,18 +19,39 @@ from wirebroker.maintenance.retention import Retention
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from wirebroker.base.clock import Clock
+    from wirebroker.config import Config
     from wirebroker.disks.data_directory import DataDirectory
-    from wirebroker.maintenance.maintenance_host import MaintenanceHost
     from wirebroker.replica.partition import Partition
+    from wirebroker.replica.replica_manager import ReplicaManager
     from wirebroker.storage.log.log import Log
 
 logger = logging.getLogger(__name__)
 
-# For deleted files, rolled logs and clocks, none of which is urgent.
+# For deleted files, rolled logs and clocks.
 SMALL_DUTIES_INTERVAL_MS = 1_000
 
 _LONGEST_INTERVAL_S = 86_400.0
 _SHORTEST_INTERVAL_MS = 10
+
+
+class MaintenanceHost(Protocol):
+    """A broker with periodic duties."""
+
+    @property
+    def config(self) -> Config:
+        """The current configs."""
+        ...
+
+    @property
+    def clock(self) -> Clock:
+        """The clock."""
+        ...
+
+    @property
+    def replicas(self) -> ReplicaManager:
+        """All partitions of this node."""
+        ...
 
 
 class _Duty(NamedTuple):
@@ -51,9 +69,9 @@ class Maintenance:
         self._broker = broker
         self.retention = Retention(broker.replicas, broker.clock)
         self._tasks: list[asyncio.Task[None]] = []
-        # The monotonic time of each log's last flush by flush.ms.
+        # The monotonic time of each last flush.
         self._flushed_at: dict[Partition, float] = {}
-        # Logs whose files were missing at the last flush.
+        # Those whose files were missing at the last flush.
         self._missing: set[Log] = set()
 
     def start(self) -> None:
@@ -122,7 +140,7 @@ class Maintenance:
         await self.checkpoint(Checkpoint.LOG_START_OFFSETS)
 
     async def expire_producers(self) -> None:
-        """Forget idempotent producers that have expired by all clocks."""
+        """Forget expired idempotent producers, by the earliest of the current and recent clocks."""
         slices = Slices(self._broker.clock, Slices.BESIDE_OTHERS_SECONDS)
         expiration_ms = self._broker.config.int("producer.id.expiration.ms")
         now_ms = self.retention.moment().earliest_ms(kept_ms=expiration_ms)
@@ -201,11 +219,10 @@ class Maintenance:
             else:
                 self._missing.discard(log)
         if has_flushed:
-            # Recovery of a segment takes long: do not wait for the periodic checkpoint.
+            # Do not wait for the periodic checkpoint: recovery of a segment takes long.
             await self.checkpoint_recovery_points()
 
     async def _flush_closed(self, partition: Partition) -> bool:
-        """Sync a partition's closed segments; return whether anything was synced."""
         await partition.until_settled()
         log = partition.log
         target = log.closed_flush_target()
@@ -223,14 +240,13 @@ class Maintenance:
         return True
 
     def _flush_failed(self, partition: Partition, directory: DataDirectory, error: OSError) -> None:
-        """Schedule a retry, or take the directory offline."""
         log = partition.log
         was_missing = log in self._missing
         self._missing.discard(log)
         if partition.is_retired:
             return  # a deletion has moved the files
         if isinstance(error, FileNotFoundError) and not was_missing:
-            # Retention has probably removed a segment; the next turn will not expect it.
+            # Retention has probably removed a segment.
             self._missing.add(log)
         elif not is_shortage(error):
             self._broker.replicas.directory_failed(directory, error)
@@ -245,7 +261,7 @@ async def _repeat(duty: _Duty) -> None:
         await pause(min(delay_ms / 1000, _LONGEST_INTERVAL_S))
         try:
             await duty.work()
-        except Exception:  # the root of a task: one bad turn must not end the duty
+        except Exception:  # the root of a task
             logger.exception("%s failed; retrying", duty.work.__name__)
-        # An interval of 0 means as often as possible.
+        # 0 means as often as possible.
         delay_ms = max(duty.interval_ms, _SHORTEST_INTERVAL_MS)

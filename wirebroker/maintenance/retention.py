@@ -1,7 +1,5 @@
 """Retention of this node's logs; storage/log/retention.py chooses the segments.
 
-The partitions are checked one after the other, in time slices, with their current settings.
-
 Source: Kafka's LogManager.cleanupLogs.
 """
 
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Smaller jumps, such as of a clock being corrected slowly, are not logged.
+# Smaller jumps are not logged.
 _NOTABLE_JUMP_MS = 60_000
 
 
@@ -70,7 +68,7 @@ class Retention:
         log = partition.log
         if log.settings.retention_bytes >= 0:
             for segment in list(log.segments):
-                _ = segment.size  # reads it from the disk once
+                _ = segment.size  # reads it from disk
                 await slices.turn()
         await partition.until_settled()
         if partition.is_retired or not partition.directory.is_online:

@@ -87,7 +87,6 @@ PURGATORY_ROWS: Final[tuple[ShownRow[int], ...]] = (
         jmx="kafka_server_delayedoperationpurgatory_purgatorysize",
     ),
 )
-# Kafka's names.
 DELAYED_OPERATIONS: Final = ("Fetch", "Produce", "Rebalance")
 
 BROKER_ROWS: Final[tuple[ShownRow[BrokerCounts], ...]] = (

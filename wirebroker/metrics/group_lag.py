@@ -1,7 +1,7 @@
 """The lag of groups in records and in time, computed by their coordinator.
 
 The lag in time is the age of the first unread record: the first timestamp of its batch, read from
-the log once for each position of a group.
+the log once for each position.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from wirebroker.replica.partition import Partition
     from wirebroker.storage.files import DataFile
 
-# Lookups per scrape; other positions have no time until the next one.
+# Per scrape.
 _MOST_LOOKUPS: Final = 1_000
 # Per call of a thread: well below 2 ms.
 _READ_AT_ONCE: Final = 100
@@ -58,7 +58,7 @@ class GroupLags:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        # From the last scrape: a group's offset and the timestamp there.
+        # A group's offset and the timestamp there.
         self._previous: dict[GroupPartition, tuple[int, int]] = {}
 
     async def find(self, slices: Slices) -> dict[GroupPartition, GroupLag]:
@@ -118,7 +118,6 @@ class GroupLags:
     async def _times(
         self, offsets: dict[GroupPartition, int], slices: Slices
     ) -> dict[GroupPartition, int]:
-        """Return the timestamps of the first unread records that can be found."""
         previous, self._previous = self._previous, {}
         reads: list[_Read] = []
         for group_partition, offset in offsets.items():
@@ -159,7 +158,7 @@ class GroupLags:
             except ColdPagesError as cold:
                 await in_thread(Work.WARMING, _warm, cold.file, cold.position)
             except (KafkaError, OSError):
-                return None  # reported to clients that read it
+                return None  # reported to clients
             else:
                 file_slice = read.slice
                 return (

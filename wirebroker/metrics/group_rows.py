@@ -1,7 +1,7 @@
-"""Metrics of the groups that this broker coordinates, with their lags.
+"""Metrics of the groups that this broker coordinates.
 
 As in kafka_exporter, all partitions of a topic are listed once a group has committed an offset for
-one of them. A lag is known only if this broker has the partition's log.
+one of them.
 
 Source: kafka_exporter's collect.
 """
@@ -31,13 +31,12 @@ class GroupLag(NamedTuple):
 
 
 class GroupTopic(NamedTuple):
-    """A group's progress in a topic: sums over its partitions, as in kafka_exporter."""
+    """Sums over a topic's partitions, as in kafka_exporter."""
 
     offset_sum: int
     lag_sum: int
 
 
-# For a group's number of members.
 GROUP_ROWS: Final[tuple[ShownRow[int], ...]] = (
     ShownRow(
         "Members of the group.",

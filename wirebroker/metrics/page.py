@@ -4,8 +4,7 @@
     # TYPE kafka_log_log_size gauge
     kafka_log_log_size{partition="0",topic="orders"} 1024
 
-prometheus-client would be five times slower (docs/decisions/0017). Large pages are written in
-slices.
+prometheus-client would be five times slower (docs/decisions/0017).
 
 Source: Prometheus's text format, version 0.0.4.
 """
@@ -25,23 +24,22 @@ if TYPE_CHECKING:
     from wirebroker.metrics.rows import Fact, ShownRow
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
-# Samples between two looks at the clock: about 0.3 ms.
+# Samples per step: about 0.3 ms.
 _CHUNK: Final = 500
 
 _ESCAPES: Final = {ord("\\"): "\\\\", ord("\n"): "\\n", ord('"'): '\\"'}
-# kminion's names of shared labels.
 _KMINION_LABELS: Final = {
     "consumergroup": "group_id",
     "partition": "partition_id",
     "topic": "topic_name",
 }
 
-# Names and values, in output order.
+# In output order.
 Labels = tuple[tuple[str, str], ...]
 
 
 class LabelTexts(NamedTuple):
-    """Labels as text, `{a="b"}` or empty; `kminion` is for that dialect, `usual` for all others."""
+    """Labels as text, `{a="b"}` or empty; `usual` is for all dialects but kminion."""
 
     usual: str
     kminion: str
@@ -62,13 +60,13 @@ class Page:
 
     def __init__(self, dialects: Iterable[str]) -> None:
         self._dialects = frozenset(dialects)
-        # Lines by name: the samples of a family must be contiguous.
+        # A family's samples must be contiguous.
         self._families: dict[str, list[str]] = {}
 
     def add(
         self, rows: Iterable[ShownRow[Fact]], labeled_facts: Sequence[tuple[LabelTexts, Fact]]
     ) -> Steps[None]:
-        """Add the samples of a table's rows for facts, each with its labels."""
+        """Add the samples of a table's rows for labeled facts."""
         for row in rows:
             read = row.read
             for name, dialect in row.names(self._dialects):
@@ -101,16 +99,7 @@ class Page:
         total: float,
         count: int,
     ) -> None:
-        """Add a histogram by its cumulative counts.
-
-        Args:
-            name: The family's name.
-            doc: One sentence.
-            labels: The histogram's labels.
-            counts: Ascending bounds, each with the number of values up to it.
-            total: The sum of all values.
-            count: Their number.
-        """
+        """Add a histogram by its ascending bounds, each with the number of values up to it."""
         lines = self._family(name, Kind.HISTOGRAM, doc)
         for bound, up_to in (*counts, ("+Inf", count)):
             lines.append(f"{name}_bucket{_written((*labels, ('le', str(bound))))} {up_to}\n")

@@ -1,8 +1,5 @@
 """Metrics of the partitions that this broker leads, and of topics.
 
-Each partition is reported by its leader, and a topic's partition count by the leader of its first,
-so sums over all brokers count each once.
-
 Source: kafka_exporter's README; Kafka's Partition, UnifiedLog and BrokerTopicStats metrics.
 """
 
@@ -23,8 +20,6 @@ class LedPartition(NamedTuple):
     """A partition that this broker leads.
 
     Attributes:
-        partition: The replica.
-        image: The partition's metadata.
         least_in_sync: In-sync replicas that acks=all requires.
     """
 

@@ -1,4 +1,4 @@
-"""Facts of this process from /proc: CPU, memory, descriptors, disk; read in a thread.
+"""Facts of this process from /proc; read in a thread.
 
 The names are those of Prometheus's client libraries.
 """
@@ -17,7 +17,7 @@ _PROC: Final = Path("/proc/self")
 
 
 class ProcessFacts(NamedTuple):
-    """Facts of this process; CPU time includes system mode, I/O bytes are those of disks."""
+    """CPU time includes system mode; I/O bytes are those of disks."""
 
     cpu_s: float
     resident_bytes: int

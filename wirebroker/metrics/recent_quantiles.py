@@ -40,15 +40,9 @@ class RecentQuantiles:
         *,
         unit: int,
     ) -> None:
-        """Add the quantiles of recent values to a page, if there are values.
+        """Add the quantiles of recent values to a page, if there are any.
 
-        Args:
-            page: The page.
-            name: The metric's name.
-            doc: One sentence.
-            labels: The labels of the series.
-            values: All values.
-            unit: Number of value units per unit of the metric.
+        `unit` is the number of value units per unit of the metric.
         """
         key = (name, labels)
         self._now[key] = values.copy()
@@ -69,7 +63,7 @@ class RecentQuantiles:
 
 
 def add_count(page: Page, name: str, labels: Labels, count: int, dialects: Collection[str]) -> None:
-    """Add the number of a metric's values, under the name of Strimzi's rules."""
+    """Add the number of a metric's values, by Strimzi's name."""
     if "strimzi" in dialects:
         doc = "Number of measured values."
         page.add_one(f"{name}_count_total", Kind.COUNTER, doc, labels, count)

@@ -1,9 +1,9 @@
-"""Metrics of requests by API: times by phase, sizes and errors.
+"""Metrics of requests by API.
 
-Kafka's quantiles of recent requests are gauges, which cannot be added up over brokers. The
-histogram `wirebroker_request_microseconds` of all requests can.
+Kafka's quantiles of recent requests are gauges, which cannot be added up over brokers; the
+histogram `wirebroker_request_microseconds` can.
 
-Source: Kafka's RequestMetrics; the names are those of the JMX exporter's rules (rows.py).
+Source: Kafka's RequestMetrics; the names are those of the JMX exporter's rules.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from wirebroker.metrics.recent_quantiles import RecentQuantiles
 
 _PREFIX: Final = "kafka_network_requestmetrics_"
-# Upper bounds from 64 us to 67 s, each four times the previous one.
+# 64 us to 67 s, each four times the previous one.
 _BOUNDS_US: Final = tuple(64 << 2 * power for power in range(11))
 _US_IN_MS: Final = 1000
 
@@ -47,7 +47,7 @@ async def add_requests(
     dialects: Collection[str],
     slices: Slices,
 ) -> None:
-    """Add the rows of all APIs with requests, in slices."""
+    """Add the rows of all APIs with requests."""
     for name, parts in _meters_by_name(meters).items():
         labels = (("request", name),)
         for phase in Phase:
@@ -60,13 +60,13 @@ async def add_requests(
         recent.add(page, f"{_PREFIX}requestbytes", doc, labels, sizes, unit=1)
         add_count(page, f"{_PREFIX}requestbytes", labels, sizes.count, dialects)
         _add_errors(page, name, parts, dialects)
-        if len(parts) == 1:  # its parts are shown; a sum would count them twice
+        if len(parts) == 1:  # a sum would count its parts twice
             _add_histogram(page, labels, parts[0].totals)
         await slices.turn()
 
 
 def _meters_by_name(meters: RequestMeters) -> dict[str, list[RequestMeter]]:
-    """Return the meters by name; as in Kafka, Fetch combines both kinds of Fetch."""
+    """Return the meters by name; as in Kafka, Fetch combines both kinds."""
     meters_by_name = {name: [meter] for name, meter in meters.by_name.items() if meter.sizes.count}
     if any(name in meters_by_name for name in FETCH_NAMES):
         meters_by_name["Fetch"] = [meters.by_name[name] for name in FETCH_NAMES]

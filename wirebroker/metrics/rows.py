@@ -9,7 +9,7 @@ all topics') has its own.
 Dialects, each with the dashboards that expect it:
 
     exporter    danielqsj/kafka_exporter: Grafana 7589 and 721
-    strimzi     Strimzi's rules for the JMX exporter, a superset of that project's own example
+    strimzi     Strimzi's rules for the JMX exporter
     confluent   Confluent's rules for the JMX exporter, Grafana Cloud's integration
     kminion     redpanda-data/kminion
 """
@@ -35,12 +35,10 @@ class ShownRow(Generic[Fact]):
     """One number of each thing of a kind.
 
     Attributes:
-        doc: One sentence.
         read: Returns a thing's number; None if it has none now.
-        kind: The metric type.
         exporter: The name in that dialect, or empty. Likewise the next three.
-        jmx: The name in both dialects of the JMX exporter, strimzi and confluent.
-        own: The name in every dialect, for metrics of wirebroker or of any process.
+        jmx: The name in both dialects of the JMX exporter.
+        own: The name in every dialect.
     """
 
     doc: str
@@ -54,7 +52,7 @@ class ShownRow(Generic[Fact]):
     own: str = ""
 
     def names(self, dialects: Collection[str]) -> Iterator[tuple[str, str]]:
-        """Yield the names in some dialects, each with its dialect."""
+        """Yield the names in some dialects."""
         yielded: set[str] = set()
         if self.own:
             yield self.own, "own"

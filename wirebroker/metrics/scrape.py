@@ -84,11 +84,11 @@ class Scraped(Protocol):
     clock: Clock
     metrics: Metrics
     broker: Broker | None  # None before it is opened
-    compactor: Compactor | None  # likewise
+    compactor: Compactor | None
 
     @property
     def is_controller(self) -> bool:
-        """Whether the active controller is in this process."""
+        """See Server."""
         ...
 
 
@@ -113,7 +113,7 @@ class Scrape:
         self._lags: GroupLags | None = None
         self._recent = RecentQuantiles(server.clock)
         self._idle = 1.0
-        # Monotonic time of the last look at the idle time, and the loop's working time by then.
+        # When the idle time was last read, and the loop's working time by then.
         self._loop_before = server.clock.monotonic(), server.metrics.loop_hold_ms.total
 
     async def page(self) -> bytes:
@@ -299,7 +299,6 @@ _CONFLUENT: Final = (
 
 
 def _names(name: str, dialects: Iterable[str]) -> list[str]:
-    """Return a metric's names in some dialects."""
     names = [name] if name.startswith("wirebroker_") or "strimzi" in dialects else []
     if "confluent" in dialects and not name.startswith("wirebroker_"):
         confluent_name = name
@@ -312,7 +311,7 @@ def _names(name: str, dialects: Iterable[str]) -> list[str]:
 def _count_replica(
     topic: TopicImage, partition: Partition, counts: BrokerCounts
 ) -> LedPartition | None:
-    """Count a replica; return it with its metadata, or None if it has none."""
+    """Count a replica; return it with its metadata, or None."""
     image = topic.partitions.get(partition.index)
     counts.partitions += 1
     counts.offline += not partition.directory.is_online

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("wirebroker.net")
 
-# The network or the peer is gone, which is no problem of the broker.
 _PEER_IS_GONE: Final = frozenset(
     {errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ENETDOWN, errno.ENOTCONN, errno.ETIMEDOUT}
 )
@@ -36,7 +35,7 @@ def log_refused(session: Session, error: Exception) -> None:
 
 
 def say_lost(session: Session, error: OSError) -> None:
-    """Log the failure of the socket, or of the file that was being sent."""
+    """Log a failure of the socket or the file that was being sent."""
     peer, listener = session.peer, session.listener_name
     bounds = about(peer, listener)
     if isinstance(error, ConnectionError) or error.errno in _PEER_IS_GONE:

@@ -8,12 +8,11 @@ Small responses to requests that arrived together are sent together: those of on
 piece (`_serve_several`), those of several one after the other (`SendQueue.send_soon`).
 
 The next request is served when the last response is queued, or sent if it is large.
-`Session.pauses` has a bit for each reason to wait: a pending response, unsent output, the end of
-the turn, the memory budget, a throttle. `_go_on` clears a bit, and continues after the last one. A
-paused connection stays registered for reading until its socket becomes readable.
+`Session.pauses` has a bit for each reason to wait. `_go_on` clears a bit, and continues after the
+last one. A paused connection stays registered for reading until its socket becomes readable.
 
-A disconnect during a pending request is noticed: the socket becomes readable, or, if it has unread
-requests, the poller reports it (`add_ender`).
+A disconnect during a pending request makes the socket readable; if there are unread requests, the
+poller reports it (`add_ender`).
 
 This is the hot path, and flat on purpose.
 """
@@ -52,7 +51,7 @@ if TYPE_CHECKING:
 # Time for pipelined requests of one connection before others are served.
 _TURN_S: Final = 0.002
 
-# Their responses are joined up to this size (about 100), so that the peer can continue.
+# Small responses to them are joined up to this size, so that the peer can continue.
 _JOINED_BYTES: Final = 8 << 10
 
 
@@ -64,8 +63,6 @@ class Connection:
         activity: Changes whenever bytes move.
         seen_activity: Its value at the last idle sweep.
         quiet_since: When the sweep last saw it changed.
-        session: State for handlers, and reasons to wait.
-        protocol: The framing.
     """
 
     __slots__ = (
@@ -134,7 +131,7 @@ class Connection:
         self._is_large = False
         self._is_watched = False
         self._late_send: LateSend | None = None
-        # Whether the poller will report an end after unread bytes.
+        # The poller will report an end after unread bytes.
         self._watches_end = False
         self.session = session
         session.mute = self.throttle
@@ -187,7 +184,7 @@ class Connection:
             self._serve(count)
 
     def _serve(self, count: int) -> None:
-        """Serve the available frames; `count` bytes have just arrived."""
+        """Serve the available frames after `count` bytes have arrived."""
         protocol = self.protocol
         try:
             frame = protocol.next_frame()
@@ -216,8 +213,7 @@ class Connection:
     def _serve_last(self, count: int) -> None:
         """Serve what a peer sent before it disconnected, without waits that only serve the peer.
 
-        This takes one turn instead of three, so that peers that connect and leave in a loop do not
-        delay others.
+        One turn instead of three, so that peers that connect and leave in a loop delay no others.
         """
         self.session.end()
         self._serve(count)
@@ -243,8 +239,8 @@ class Connection:
     def _serve_several(self, first: memoryview) -> None:
         """Serve pipelined frames until the connection pauses or the turn is over.
 
-        Small responses are sent together, since a send costs 5 us. Those to the first half are sent
-        when it is served, so that the peer can continue.
+        Small responses are sent together, since a send costs 5 us; but those to the first half are
+        not delayed by the second.
         """
         protocol = self.protocol
         queue = self._queue
@@ -280,14 +276,14 @@ class Connection:
                     self._loop.call_soon(self._go_on, TURN_IS_OVER)
                 frame = None if self.session.pauses else protocol.next_frame()
         finally:
-            # Requests before a malformed frame get their responses.
+            # Requests before a malformed frame get responses.
             if small:
                 queue.send([b"".join(small)])
                 if queue.unsent_bytes > MOST_HELD_BYTES:
                     self._note_unsent()
 
     def _note_unsent(self) -> bool:
-        """Measure the send time of the last response; return whether too much is unsent."""
+        """Measure the last response's send time; return whether too much is unsent."""
         meter = self.session.last_meter
         if self._late_send is None and meter is not None:
             self._late_send = LateSend(meter, meter.stopwatch())
@@ -297,7 +293,6 @@ class Connection:
         return True
 
     def _account(self, count: int) -> None:
-        """Update the memory budget and the deadline of an arriving frame."""
         protocol = self.protocol
         if protocol.is_large and not self._is_large:
             self._is_large = True
@@ -331,7 +326,6 @@ class Connection:
             return
         if len(frame) > SMALL_FRAME_BYTES:
             self._pending_bytes = len(frame)
-        # Creates a task only for a coroutine, not for a future.
         answer = asyncio.ensure_future(pending.awaitable, loop=self._loop)
         answer.add_done_callback(self._on_answer)
         if pending.ends_with_peer:
@@ -345,7 +339,7 @@ class Connection:
         session = self.session
         session.answered()
         try:
-            # A wait that was given up has no response; later requests still count.
+            # Requests after a wait that was given up are still served.
             is_given_up = session.has_ended and future.cancelled()
             answer = None if is_given_up else pending.complete(future)
             if self._is_closed:
@@ -389,7 +383,7 @@ class Connection:
     # --- disconnects during pending responses ---
 
     def _look_for_end(self) -> None:
-        """Check whether the peer has disconnected or sent more requests, without reading."""
+        """Check without reading whether the peer has disconnected."""
         try:
             is_end = self._transport.is_at_end()
         except OSError as fault:
@@ -419,7 +413,6 @@ class Connection:
     # --- pausing ---
 
     def _go_on(self, pause: int) -> None:
-        """Clear a pause, and serve the next request if it was the last one."""
         session = self.session
         session.pauses &= ~pause
         session.received_s = 0.0
@@ -429,7 +422,7 @@ class Connection:
             if session.pauses & ENDING and self._pending is None and not self._queue.unsent_bytes:
                 self.close()
             elif session.pauses == THROTTLED and session.has_ended and not self._is_reading:
-                self._look_for_end()  # the disconnect was seen while its request was pending
+                self._look_for_end()  # the peer left while its request was pending
             return
         self._serve(0)
         if self._is_reading or self._is_closed:
@@ -475,20 +468,19 @@ class Connection:
         self._budget.wait(self)
 
     def memory_is_free(self) -> None:
-        """Continue receiving (called by the budget)."""
+        """See Holder."""
         if not self._is_closed:
             self.protocol.resume(self._monotonic())
             self._go_on(MEMORY_IS_SHORT)
 
     @property
     def is_busy(self) -> bool:
-        """Whether a request is being served: such a connection is not idle."""
+        """Whether a request is being served."""
         return self._pending is not None
 
     # --- the end ---
 
     def _on_end(self) -> None:
-        """Handle the peer's end; pending responses are still sent."""
         if self.protocol.held_bytes:
             say_cut_short(self.session, self.protocol.describe_partial())
         self.end()
@@ -501,7 +493,7 @@ class Connection:
             self.close()
 
     def close(self) -> None:
-        """Close immediately, without a response. A request that changes something continues."""
+        """Close immediately. A request that changes something continues."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -525,7 +517,6 @@ class Connection:
         self._table.closed(self)
 
     def _refuse(self, error: Exception) -> None:
-        """Close because of the peer's bytes or a handler's exception; log one line."""
         if not self._is_closed or isinstance(error, HandlerFailedError):
             log_refused(self.session, error)
         without_frames(error)

@@ -55,7 +55,7 @@ class Owner(Protocol[C_contra]):
 
     @property
     def on_disk_failure(self) -> Callable[[str, OSError], None]:
-        """Called with a file that failed to be sent because of its disk."""
+        """Called with a file that a disk error kept from being sent."""
         ...
 
     def closed(self, connection: C_contra, /) -> None:

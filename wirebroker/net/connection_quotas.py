@@ -1,4 +1,4 @@
-"""Limits for the number of connections and the rate of new ones.
+"""Limits for the number and rate of connections.
 
     max.connections                   in total, and per listener (listener.name.<listener>.…)
     max.connections.per.ip            per address, with overrides
@@ -7,10 +7,8 @@
 
 New connections wait beyond the first and third limit, are closed beyond the second, and closed
 after the throttle time beyond the last. The inter-broker listener, unless it is the only one, only
-has its own limits.
-
-Rates use quota.window.num samples of quota.window.size.seconds each, of which all but one always
-count: with the defaults an idle broker accepts ten times its rate before connections wait.
+has its own limits. All samples of a rate but one always count: so with the default window an idle
+broker accepts ten times its rate before connections wait.
 
 Source: Kafka's ConnectionQuotas.
 """
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
     from wirebroker.net.settings import NetworkSettings
 
 _NO_LIMIT: Final = 2**31 - 1
-# Addresses with a rate; the least recent one is dropped.
+# Addresses with a rate.
 _MOST_ADDRESSES: Final = 10_000
 
 
@@ -58,11 +56,7 @@ class CreationRate:
 
 
 class ConnectionQuotas:
-    """Counts of one broker's connections, and their limits.
-
-    Attributes:
-        settings: The limits; replaced as a whole.
-    """
+    """Counts of one broker's connections, and their limits."""
 
     __slots__ = (
         "_address_rates",
@@ -79,7 +73,7 @@ class ConnectionQuotas:
     # _total is the sum by address, and by listener.
 
     def __init__(self, settings: NetworkSettings, *, max_sockets: int) -> None:
-        """Begin without connections; `max_sockets` is the limit from open files."""
+        """`max_sockets` is the limit from open files."""
         self.settings = settings
         self._max_sockets = max_sockets
         self._total = 0
@@ -100,7 +94,7 @@ class ConnectionQuotas:
         self._rate_of = connection_rates(quotas)
 
     def address_delay_s(self, address: str, now: float) -> float:
-        """Count a connection of an address; return when to close it, or 0 to serve it."""
+        """Count a connection; return when to close it, or 0 to serve it."""
         limit = self._rate_of.get(address, self._rate_of.get(None))
         if limit is None:
             return 0.0
@@ -127,11 +121,11 @@ class ConnectionQuotas:
         return self._is_protected(listener) or self._total < settings.max_connections
 
     def excess(self) -> int:
-        """Return the number of connections beyond max.connections."""
+        """Return how many connections are beyond max.connections."""
         return max(0, self._total - self.settings.max_connections)
 
     def may_be_closed(self, listener: str) -> bool:
-        """Return whether a listener's connections may be closed to satisfy max.connections."""
+        """Return whether max.connections may close a listener's connections."""
         return not self._is_protected(listener)
 
     def is_too_many_of(self, host: str) -> bool:
@@ -141,7 +135,7 @@ class ConnectionQuotas:
         return self._by_address[host] >= overrides.get(host, settings.max_connections_per_ip)
 
     def delay_s(self, listener: str, now: float) -> float:
-        """Count an accepted connection; return how long it must wait to be served."""
+        """Count an accepted connection; return its delay."""
         settings = self.settings
         limit = settings.creation_rate_of.get(listener, settings.max_connection_creation_rate)
         rate = self._rates.get(listener)
@@ -167,11 +161,11 @@ class ConnectionQuotas:
                 del counts[key]
 
     def count_of(self, host: str) -> int:
-        """Return the number of connections of an address."""
+        """Return the number of an address's connections."""
         return self._by_address[host]
 
     def by_listener(self) -> Mapping[str, int]:
-        """Return the number of connections by listener, without zeros."""
+        """Return the counts by listener, without zeros."""
         return self._by_listener
 
     def check(self, total: int) -> None:

@@ -1,10 +1,7 @@
 """All open connections: shared resources, limits, deadlines and idle times.
 
-Two sweeps, which need no clock reading on the hot path:
-
-- late frames (protocol.py): checks connections that are receiving a frame, while there are any;
-- idle connections (`connections.max.idle.ms`): compares activity counts each twentieth of this
-  time. A connection with a pending request is not idle.
+Two sweeps find late frames (protocol.py) and idle connections, without reading the clock on the hot
+path. A connection with a pending request is not idle.
 """
 
 from __future__ import annotations
@@ -19,6 +16,7 @@ from wirebroker.base.malloc_tuning import give_back_free_pages
 from wirebroker.base.metrics import Metrics
 from wirebroker.base.threads import Work, begin_in_thread
 from wirebroker.net.bounds.memory_budget import MemoryBudget
+from wirebroker.net.client.settings import PeerAddress
 from wirebroker.net.connection import Connection
 from wirebroker.net.connection_quotas import ConnectionQuotas
 from wirebroker.net.frames.receive_area import ReceiveArea
@@ -54,20 +52,11 @@ class ConnectionTable:
     """The connections of one event loop.
 
     Attributes:
-        loop: The event loop.
         sockets: The loop's poller, or the loop.
-        area: The shared receive memory.
-        budget: Memory limit of all connections.
-        old_pages: Old data that readers brought into the page cache.
-        clock: For deadlines.
-        dispatch: Serves a frame.
         guards: Returns the guard of a new connection, or None.
         secure: Wraps a transport (TLS); may refuse with a ConnectionError.
-        has_to_wait: Returns whether a listener may not accept for now, and calls it back.
-        on_disk_failure: See Owner.
-        quotas: Limits and counts of connections.
-        settings: Other limits.
-        metrics: Counts of connections.
+        has_to_wait: Returns whether a listener must pause accepting; if so, calls the given
+            callback when it may continue.
     """
 
     __slots__ = (
@@ -110,7 +99,7 @@ class ConnectionTable:
         has_to_wait: HasToWait = lambda _listener_name, _go_on: False,
         metrics: Metrics | None = None,
     ) -> None:
-        """Create an empty table; `max_sockets` is the limit from open files."""
+        """`max_sockets` is the limit from open files."""
         self.loop = loop
         self.sockets: Sockets = getattr(loop, "poller", loop)
         self.area = ReceiveArea()
@@ -132,7 +121,7 @@ class ConnectionTable:
         self._watched: dict[Connection, None] = {}
         # Unauthenticated connections, with their deadlines.
         self._unknown: dict[Connection, tuple[Guard, asyncio.TimerHandle]] = {}
-        # Listeners that wait for a closed connection or other limits.
+        # Callbacks of listeners that wait for a closed connection or other limits.
         self._on_room: list[Callable[[], None]] = []
         self._deadline_timer: asyncio.TimerHandle | None = None
         self._idle_timer: asyncio.TimerHandle | None = None
@@ -187,7 +176,7 @@ class ConnectionTable:
             self.loop.call_soon(callback)
 
     def late_close_s(self, host: str) -> float:
-        """Count a connection of a host; return after what time its quota closes it, or 0."""
+        """Count a connection; return the seconds until its host's quota closes it, or 0."""
         delay_s = self.quotas.address_delay_s(_host(host), self.clock.monotonic())
         if delay_s:
             self.metrics.connections_throttled += 1
@@ -230,13 +219,7 @@ class ConnectionTable:
         local: tuple[str, int],
         listener_name: str,
     ) -> Connection:
-        """Serve a transport, which the connection owns from now on.
-
-        Args:
-            transport: Connected.
-            remote: The peer's address and port.
-            local: The address and port that it connected to.
-            listener_name: The listener that accepted it.
+        """Serve a connected transport, which the connection owns from now on.
 
         Raises:
             ConnectionError: It is refused.
@@ -246,7 +229,7 @@ class ConnectionTable:
         number, self._next_number = self._next_number, self._next_number + 1
         session = Session(
             connection_id=f"{local_host}:{local_port}-{host}:{port}-{number}",
-            peer=f"[{host}]:{port}" if ":" in host else f"{host}:{port}",
+            peer=str(PeerAddress(host, port)),
             listener_name=listener_name,
             local_host=local_host,
             local_port=local_port,
@@ -268,7 +251,6 @@ class ConnectionTable:
         return connection
 
     def _begin_authentication(self, connection: Connection, guard: Guard) -> None:
-        """Limit a client's request size and time until its guard has authenticated it."""
         timer = self.loop.call_later(
             self.settings.authentication_deadline_ms / 1000,
             connection.close_because,
@@ -289,7 +271,7 @@ class ConnectionTable:
         guard.when_known(None)
 
     def closed(self, connection: Connection) -> None:
-        """Forget a connection (called once, by it)."""
+        """See Owner."""
         del self._connections[connection]
         if connection in self._unknown:
             self._forget_guard(connection)
@@ -305,17 +287,17 @@ class ConnectionTable:
             self._all_closed.set()
 
     def watch(self, connection: Connection) -> None:
-        """Close a connection if its arriving frame is late."""
+        """See Owner."""
         self._watched[connection] = None
         if self._deadline_timer is None:
             self._schedule_deadline_sweep()
 
     def unwatch(self, connection: Connection) -> None:
-        """Stop watching a connection."""
+        """See Owner."""
         self._watched.pop(connection, None)
 
     async def close(self, *, grace_s: float) -> None:
-        """Close all connections, after pending responses or the grace period."""
+        """Close all connections after pending responses or the grace period."""
         self._all_closed = asyncio.Event()
         for connection in list(self._connections):
             connection.end()
@@ -368,7 +350,6 @@ class ConnectionTable:
         self._idle_timer = self.loop.call_later(interval_s, self._sweep_idle)
 
     def _sweep_idle(self) -> None:
-        """Compare all activity counts: about 0.15 us per connection."""
         now = self.clock.monotonic()
         quiet_before = now - self.settings.connections_max_idle_ms / 1000
         idle: list[Connection] = []
@@ -388,5 +369,5 @@ class ConnectionTable:
 
 
 def _host(host: str) -> str:
-    """Return an address without the prefix of IPv4 on a dual-stack socket."""
+    # Dual-stack sockets have this prefix for IPv4.
     return host.removeprefix("::ffff:")

@@ -1,17 +1,16 @@
-"""Dispatch of requests to handlers, and encoding of their results as responses.
+"""Dispatch of requests to handlers, and encoding of their responses.
 
     frame -> header -> table[key, version] -> admission -> handler -> pieces, None or Pending
 
-`__call__` first tries the session's prepared request, which was admitted when it was prepared
-(request/request_admission.py). If it is only partly served, the general path continues without
-admission.
+The session's prepared request is tried first. It was admitted when it was prepared, so if it is
+only partly served, the general path continues without admission.
 
 Refusals are Kafka 4.4.0's: ApiVersions in an unknown version returns error 35 and the supported
 range in v0 (KIP-511); other unsupported requests close the connection, including Produce 0 to 2,
 which are advertised (KAFKA-18659).
 
-An exception that escapes a handler, including a KafkaError, is a bug: it is logged with its
-traceback and closes only its connection.
+An exception that escapes a handler, including a KafkaError, is a bug: it closes only its
+connection.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from wirebroker.codecs.api_keys import FIRST_PRODUCE_VERSION, SPOKEN_VERSIONS, A
 from wirebroker.codecs.errors import ErrorCode, MalformedFrameError
 from wirebroker.codecs.frames import parse_request_header, response_header
 from wirebroker.net.bounds.gradual_free import free_gradually
-from wirebroker.net.bounds.long_requests import LongRequests
+from wirebroker.net.bounds.long_request_limit import LongRequestLimit
 from wirebroker.net.frames.protocol import frame_answer
 from wirebroker.request.deferred_response import DeferredResponse
 from wirebroker.request.handlers import Cost
@@ -63,16 +62,7 @@ _ONLY_READS: Final = frozenset({Cost.BOUNDED, Cost.READS})
 
 
 class _Entry:
-    """One version of a handler, and its statistics.
-
-    Attributes:
-        function: The handler's.
-        is_raw: The handler's.
-        is_flexible: Whether the response's header has tagged fields.
-        request_count: Admitted requests.
-        meter: Counts times and sizes.
-        follower_meter: Counts those of replicas' Fetch requests.
-    """
+    """One version of a handler, and its statistics."""
 
     __slots__ = (
         "follower_meter",
@@ -93,6 +83,7 @@ class _Entry:
         # Copied, because attribute access is faster than a tuple's.
         self.function = handler.function
         self.is_raw = handler.is_raw
+        # The response's header has tagged fields.
         self.is_flexible = len(response_header(handler.key, version, 0)) > 4
         self.request_count = 0
         if handler.key is ApiKey.FETCH:
@@ -102,13 +93,7 @@ class _Entry:
 
 
 class Pending:
-    """A request whose response comes later.
-
-    Attributes:
-        awaitable: Result of the handler.
-        ends_with_peer: Whether to cancel it when the peer disconnects.
-        meter: Counts the request's time.
-    """
+    """A request whose response comes later, canceled with its peer if `ends_with_peer`."""
 
     __slots__ = (
         "_began_s",
@@ -142,7 +127,7 @@ class Pending:
         self._received_s = self._began_s = self._returned_s = 0.0
 
     def measure(self, session: Session, began_s: float) -> None:
-        """Start measuring after the handler has returned; the response ends it."""
+        """Measure from the handler's return to the response."""
         entry = self._entry
         self.meter = entry.follower_meter if session.is_follower else entry.meter
         self._received_s = session.received_s
@@ -150,7 +135,7 @@ class Pending:
         self._returned_s = self.meter.stopwatch()
 
     def charge(self, charge: Charge) -> None:
-        """Settle a quota charge with the response."""
+        """Settle a charge with the response."""
         self._charge = charge
         self.awaitable = charge.wait(self.awaitable)
 
@@ -180,11 +165,7 @@ class Pending:
 
 
 class Dispatcher:
-    """Table of handlers, called with frames.
-
-    Attributes:
-        quotas: Charge requests; None if there are no quotas.
-    """
+    """Table of handlers, called with frames."""
 
     __slots__ = (
         "_admission",
@@ -207,19 +188,19 @@ class Dispatcher:
         admission: RequestAdmission | None = None,
         metrics: Metrics | None = None,
     ) -> None:
-        """Build the table; `broker` is the handlers' first argument, and no `gate` admits all."""
+        """`broker` is the handlers' first argument; without `admission` all are admitted."""
         self._broker = broker
         self._admission = admission or RequestAdmission()
         self.quotas: ClientQuotas | None = None
         # Requests that may wait for other nodes have a separate queue.
-        self._long_reads = LongRequests()
-        self._long_changes = LongRequests()
-        # key << 16 | version -> handler; a NamedTuple as key would cost 0.2 us per request.
+        self._long_reads = LongRequestLimit()
+        self._long_changes = LongRequestLimit()
+        # By key << 16 | version; a NamedTuple as key would cost 0.2 us per request.
         self._entries: dict[int, _Entry] = {}
         self._registered: dict[int, ApiKey] = {}
         meters = RequestMeters() if metrics is None else metrics.request_meters
         self._stopwatch = meters.stopwatch
-        # Set at the first generic request, to keep the codec's import out of startup.
+        # Set at the first generic request, because the codec's import is slow.
         self._decode_request: Callable[..., Any] | None = None
         self._encode_response: Callable[..., bytes] | None = None
         for handler in registry.handlers():
@@ -239,15 +220,9 @@ class Dispatcher:
         }
 
     def __call__(self, frame: memoryview, session: Session, *, is_charged: bool = False) -> Served:
-        """Serve one request, and charge quotas for it.
+        """Serve one request, and charge quotas unless the caller does (`is_charged`).
 
-        Args:
-            frame: A complete frame, writable; may be overwritten after the return.
-            session: The connection's.
-            is_charged: Whether the caller charges the quotas.
-
-        Returns:
-            The encoded response, None if there is none, or a pending one.
+        The frame is complete and writable; it may be overwritten after the return.
 
         Raises:
             MalformedFrameError: The bytes are not a supported request.
@@ -337,10 +312,7 @@ class Dispatcher:
     def later(self, request: Request, body: Awaitable[Any], *, is_whole: bool = False) -> Pending:
         """Return the pending response to a login message; it is canceled if the peer disconnects.
 
-        Args:
-            request: Of a served key and version.
-            body: Returns the response's body in pieces.
-            is_whole: Whether `body` includes the length and header.
+        `body` returns pieces, with length and header if `is_whole`.
         """
         entry = self._entries[request.key << 16 | request.version]
         return Pending(entry, request.correlation_id, body, is_whole=is_whole, ends_with_peer=True)
@@ -356,7 +328,6 @@ class Dispatcher:
             raise _failed(entry, error) from error
 
     def _call_generic(self, entry: _Entry, request: Request) -> list[Piece] | Awaitable[Any]:
-        """Decode, call and encode; return an awaitable for long work or waits."""
         if len(request.frame) - request.position > LONGEST_ON_LOOP_BYTES:
             request.keep()
             return self._serve_in_thread(entry, request)
@@ -423,7 +394,6 @@ class Dispatcher:
         return self._decode_request, self._encode_response
 
     def _refuse(self, key: ApiKey, version: int, correlation_id: int) -> list[Piece]:
-        """Respond to an unsupported ApiVersions version; raise for other requests."""
         if key == ApiKey.API_VERSIONS:
             supported = SPOKEN_VERSIONS[key]
             body = _UNSUPPORTED_API_VERSIONS.pack(

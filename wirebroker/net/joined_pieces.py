@@ -1,8 +1,7 @@
 """Small responses with file slices, copied into one piece: one send instead of four calls.
 
-A slice costs a send before it, a probe of the page cache, a sendfile and another send. Reading it
-into memory is cheaper up to 128 KiB. The read is also the probe: it returns nothing if it would
-wait for the disk.
+Up to 128 KiB, reading a slice into memory is cheaper than a sendfile with its probe of the page
+cache. The read is also such a probe: it returns nothing if it would wait for the disk.
 """
 
 from __future__ import annotations
@@ -27,14 +26,9 @@ _memory: Final = threading.local()
 
 
 def joined(pieces: Iterable[Piece], old_pages: OldPages) -> memoryview | None:
-    """Return the bytes of all pieces, valid until the next call.
+    """Return at most MOST_JOINED_BYTES of pieces as one, valid until the next call.
 
-    Args:
-        pieces: At most MOST_JOINED_BYTES in total.
-        old_pages: Notified of the ranges read.
-
-    Returns:
-        None if a slice is not in the page cache, or extends beyond its file.
+    Return None if a slice is not in the page cache, or extends beyond its file.
 
     Raises:
         SliceError: A file cannot be read.

@@ -1,14 +1,10 @@
 """The broker's event loop: asyncio's, with its own poller (net/sockets/poller.py) and a stopwatch.
 
 A turn is the time between two waits, in which all ready sockets and callbacks run. No callback can
-hold the loop for longer, so the histogram of turns is an upper bound of holds.
+hold the loop for longer.
 
 A turn's wall time includes time of other processes. On a busy machine `with_cpu_time` also records
 the thread's CPU time, which excludes waits for the disk.
-
-    watch = LoopWatch()
-    with asyncio.Runner(loop_factory=watch.new_event_loop) as runner: ...
-    watch.holds_ms.largest
 """
 
 from __future__ import annotations
@@ -31,13 +27,7 @@ else:  # the base class on other systems, where it is unused
 
 
 class LoopWatch:
-    """Histograms of one event loop's turns.
-
-    Attributes:
-        holds_ms: Wall time of each turn; the broker's metric.
-        cpu_holds_ms: CPU time of each turn, if requested.
-        with_cpu_time: Whether it is requested.
-    """
+    """Histograms of one event loop's turns."""
 
     __slots__ = ("cpu_holds_ms", "holds_ms", "with_cpu_time")
 
@@ -47,23 +37,16 @@ class LoopWatch:
         self.cpu_holds_ms = Histogram(HOLD_BOUNDS_MS)
 
     def new_event_loop(self) -> asyncio.SelectorEventLoop:
-        """Return a watched loop (a loop_factory for asyncio.Runner).
-
-        Without epoll it is asyncio's own, unwatched.
-        """
+        """Return a watched loop, or without epoll asyncio's own, unwatched."""
         if not hasattr(select, "epoll"):
             return asyncio.SelectorEventLoop()
         return PolledLoop(_WatchedSelector(self))
 
 
 class _WatchedSelector(_EpollSelector):
-    """The loop's selector, which waits in the loop's poller and serves its sockets.
+    """The loop's selector, which waits in the loop's poller and serves its sockets."""
 
-    Attributes:
-        loop: Set by the loop.
-    """
-
-    loop: PolledLoop
+    loop: PolledLoop  # set by the loop
 
     def __init__(self, watch: LoopWatch) -> None:
         super().__init__()
@@ -75,7 +58,7 @@ class _WatchedSelector(_EpollSelector):
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         """Serve sockets until the loop itself has work.
 
-        A turn of the loop for each single event would cost another 2.5 us.
+        A turn of the loop for each event would be slower.
         """
         loop, poller = self.loop, self.loop.poller
         timers = loop.timers
@@ -108,11 +91,7 @@ class _WatchedSelector(_EpollSelector):
 
 
 class PolledLoop(asyncio.SelectorEventLoop):
-    """Event loop that serves sockets first in each turn.
-
-    Attributes:
-        poller: Watches the sockets.
-    """
+    """Event loop that serves sockets first in each turn."""
 
     # Private attributes of BaseEventLoop, unchanged in Python 3.11 to 3.14.
     _ready: collections.deque[asyncio.Handle]

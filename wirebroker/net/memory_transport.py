@@ -1,7 +1,7 @@
 """A transport in memory, for tests: the real connection without sockets.
 
     peer = connect(table)                       # the client's side; the broker's is in the table
-    answer = await peer.exchange(frame)         # sends, and waits for one whole response
+    answer = await peer.exchange(frame)
 
 It is deterministic on any event loop. Readiness is level-triggered, and reported in the context
 that registered the callback, by which a simulation distinguishes processes. Output is bounded, so
@@ -30,10 +30,7 @@ _LENGTH_BYTES: Final = 4
 
 
 class _Readiness:
-    """Watches one memory transport as a poller watches a socket (net/sockets/poller.py).
-
-    The descriptor is ignored.
-    """
+    """Watches one memory transport as a poller watches a socket, ignoring the descriptor."""
 
     __slots__ = ("_context", "_is_told", "_loop", "_reader", "_transport", "_writer")
 
@@ -46,27 +43,27 @@ class _Readiness:
         self._writer: Callable[[], None] | None = None
 
     def add_reader(self, _fd: int, callback: Callable[[], None], /) -> None:
-        """Call back while the transport is readable."""
+        """See Sockets."""
         self._reader = callback
         self._context = contextvars.copy_context()
         self.look()
 
     def remove_reader(self, _fd: int, /) -> None:
-        """Stop calling back."""
+        """See Sockets."""
         self._reader = None
 
     def add_writer(self, _fd: int, callback: Callable[[], None], /) -> None:
-        """Call back while the transport is writable."""
+        """See Sockets."""
         self._writer = callback
         self._context = contextvars.copy_context()
         self.look()
 
     def remove_writer(self, _fd: int, /) -> None:
-        """Stop calling back."""
+        """See Sockets."""
         self._writer = None
 
     def look(self) -> None:
-        """Call back in the next turn, if the transport is ready."""
+        """Call back in the next turn if the transport is ready."""
         transport = self._transport
         if self._is_told:
             return
@@ -103,14 +100,7 @@ class Polled(Protocol):
 
 
 class MemoryTransport(ConnectionTransport):
-    """The broker's side.
-
-    Attributes:
-        incoming: Bytes from the peer, not yet received.
-        outgoing: Bytes for the peer, not yet taken.
-        has_end: Whether the peer sends no more.
-        is_closed: Whether the connection has closed it.
-    """
+    """The broker's side; with `has_end` the peer sends no more."""
 
     __slots__ = (
         "_look",
@@ -132,11 +122,8 @@ class MemoryTransport(ConnectionTransport):
     ) -> None:
         """Create an empty transport.
 
-        Args:
-            loop: Reports readiness.
-            on_output: Called when there is output, and on close.
-            most_bytes: Limit of output that is not taken.
-            polled: Reports readiness instead, by a shared poller.
+        `on_output` is called when there is output, and on close. At most `most_bytes` of it wait.
+        `polled` reports readiness instead of the loop.
         """
         if polled is None:
             readiness = _Readiness(loop, self)
@@ -174,7 +161,7 @@ class MemoryTransport(ConnectionTransport):
         return output
 
     def receive(self, buffer: memoryview) -> int:
-        """Receive available bytes."""
+        """See ConnectionTransport."""
         if not self.is_readable:
             raise BlockingIOError
         count = min(len(buffer), len(self.incoming))
@@ -183,7 +170,7 @@ class MemoryTransport(ConnectionTransport):
         return count
 
     def send(self, data: bytes | bytearray | memoryview) -> int:
-        """Send what fits."""
+        """See ConnectionTransport."""
         if self.room_bytes <= 0:
             raise BlockingIOError
         sent = data[: self.room_bytes]
@@ -192,16 +179,16 @@ class MemoryTransport(ConnectionTransport):
         return len(sent)
 
     def send_piece(self, data: bytes | bytearray | memoryview, *, has_more: bool) -> int:
-        """Send what fits."""
+        """See ConnectionTransport."""
         del has_more
         return self.send(data)
 
     def send_file(self, file: DataFile, position: int, count: int) -> int:
-        """Send what fits of a file."""
+        """See ConnectionTransport."""
         return self.send(file.read_at(position, min(count, max(self.room_bytes, 0))))
 
     def is_at_end(self) -> bool:
-        """Return whether only the end is unread."""
+        """See ConnectionTransport."""
         return self.has_end and not self.incoming
 
     def fault(self) -> OSError | None:
@@ -216,22 +203,17 @@ class MemoryTransport(ConnectionTransport):
 
 
 class MemoryPeer:
-    """The client's side of a connection in memory.
-
-    Attributes:
-        transport: The broker's side.
-    """
+    """The client's side of a connection in memory."""
 
     __slots__ = ("_taken", "_waiter", "transport")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        # Incomplete responses.
         self._taken = bytearray()
         self._waiter: asyncio.Future[None] | None = None
         self.transport = MemoryTransport(loop, self._on_output)
 
     def send(self, data: bytes) -> None:
-        """Send bytes of requests, split anywhere."""
+        """Send bytes, split anywhere."""
         self.transport.incoming += data
         self.transport.changed()
 
@@ -241,7 +223,7 @@ class MemoryPeer:
         self.transport.changed()
 
     async def receive(self) -> bytes:
-        """Wait for one complete response, including its length.
+        """Wait for one response, including its length.
 
         Raises:
             ConnectionError: The broker has closed the connection.

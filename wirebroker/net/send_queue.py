@@ -3,11 +3,8 @@
 A response that fits into the socket's buffer is sent in one call and never queued. Small cached
 slices are read and sent with their neighbors (joined_pieces.py). Others are sent by sendfile, after
 a probe of the next range at both ends: if a page is not cached, a thread reads the range, since a
-cold sendfile would hold the loop for the disk's time (1.8 ms per MiB). For old data the thread then
-reads everything in advance, because sendfile's readahead would hold the loop, too. Pages that such
-a reader has passed are released (old_pages.py).
-
-From 128 KiB on, responses check for other ready connections after each call.
+cold sendfile would hold the loop. For old data the thread reads everything in advance, because
+sendfile's readahead would hold the loop, too.
 
 A slow reader costs no memory: a slice is three numbers, and no further request is served while more
 than `HIGH_WATER_BYTES` are unsent.
@@ -33,18 +30,17 @@ if TYPE_CHECKING:
     from wirebroker.request.request import Piece
     from wirebroker.storage.files import DataFile
 
-# The next request is served while at most this much is unsent.
 HIGH_WATER_BYTES: Final = 64 << 10
 
 # Larger responses are sent immediately.
 MOST_HELD_BYTES: Final = 4 << 10
-# Limit of one sendfile call, rarely reached with a socket buffer of 100 KiB.
+# Limit of one sendfile call.
 _SEND_BYTES: Final = 256 << 10
 # Limit of what one peer is sent per turn...
 _TURN_BYTES: Final = 1 << 20
 # ... and about the limit (30 us) while another connection is ready.
 _SHORT_TURN_BYTES: Final = 128 << 10
-# Bytes of a slice that a probe (a read of one byte at either end) covers.
+# A probe (a read of one byte at either end) covers this much.
 _PROBED_BYTES: Final = 256 << 10
 # When less of a probed range is left, the next one is probed.
 _SHORTEST_SEND_BYTES: Final = 64 << 10
@@ -53,11 +49,7 @@ _WARMED_BYTES: Final = 1 << 20
 
 
 class SendQueue:
-    """The sending half of one connection.
-
-    Attributes:
-        unsent_bytes: Bytes passed to `send` that the socket has not taken.
-    """
+    """The sending half of one connection."""
 
     __slots__ = (
         "_held",
@@ -86,30 +78,29 @@ class SendQueue:
     ) -> None:
         self._old_pages = old_pages
         self._transport = transport
-        # Other loops have no batches of sockets.
+        # Other loops have no batches.
         sockets = transport.sockets
         self._poller = sockets if isinstance(sockets, Poller) else None
         # A small response, sent at the end of the poller's batch.
         self._held: bytes | None = None
-        # Called after bytes were sent in a later turn.
+        # Both are called in later turns only; the second at most once.
         self._on_progress = on_progress
-        # Called at most once, for an error in a later turn.
         self._on_error = on_error
-        # None until something is queued: an idle connection saves the 700 bytes of a deque.
+        # None until something is queued, because a deque takes 700 bytes.
         self._items: deque[Piece] | None = None
         # End of the first item's range that is known to be cached.
         self._probed_end = -1
-        # Whether the byte at `_probed_end` is known to be cached.
+        # The byte at `_probed_end` is cached, too.
         self._is_end_probed = False
         self._is_writing = False
         self._is_warming = False
-        # Whether a thread reads old data in advance.
+        # A thread reads old data in advance.
         self._is_led = False
         self._is_closed = False
         self.unsent_bytes = 0
 
     def send_soon(self, pieces: list[Piece]) -> None:
-        """Send, or hold a small response until the other ready connections are served."""
+        """Send, or hold a small response until other ready connections are served."""
         poller = self._poller
         if poller is not None and poller.is_batch and not self.unsent_bytes and not self._is_closed:
             piece = pieces[0] if len(pieces) == 1 else _small(pieces, self._old_pages)
@@ -134,8 +125,7 @@ class SendQueue:
     def send(self, pieces: list[Piece]) -> None:
         """Send what the socket takes and queue the rest; ignored after `close`.
 
-        Args:
-            pieces: Neither the list nor a piece is empty; bytes-like ones must not change.
+        Neither the list nor a piece may be empty; the bytes must not change.
 
         Raises:
             OSError: The peer is gone, or (SliceError) a file cannot be read.
@@ -154,7 +144,6 @@ class SendQueue:
             self._append(pieces)
 
     def _send_one(self, piece: bytes) -> None:
-        """Send a piece when nothing is unsent, and queue what the socket does not take."""
         try:
             sent = self._transport.send(piece)
         except (BlockingIOError, InterruptedError):
@@ -163,7 +152,6 @@ class SendQueue:
             self._append([memoryview(piece)[sent:]])
 
     def _append(self, pieces: Sequence[Piece]) -> None:
-        """Queue pieces, and send unless it waits for the socket or a thread."""
         items = self._items
         if items is None:
             items = self._items = deque()
@@ -178,14 +166,13 @@ class SendQueue:
             self._flush(items)
 
     def close(self) -> None:
-        """Drop unsent bytes and unregister; the owner closes the socket."""
+        """Drop unsent bytes; the owner closes the socket."""
         self._is_closed = True
         self._old_pages.work.leave(self)
         self._items = self._held = None
         self.unsent_bytes = 0
         self._set_writing(False)
-        # Breaks the cycle with the owner, whose memory (up to 100 MiB) would otherwise stay until a
-        # collection.
+        # Breaks the cycle with the owner, whose memory would stay until a collection.
         self._on_progress = self._on_error = _ignore
 
     def _set_writing(self, is_writing: bool) -> None:
@@ -198,7 +185,6 @@ class SendQueue:
             self._transport.sockets.remove_writer(self._transport.descriptor)
 
     def _flush(self, items: deque[Piece]) -> None:
-        """Send until the socket is full, a slice is not cached, or the turn is over."""
         turn_bytes = 0
         try:
             while items:
@@ -255,7 +241,6 @@ class SendQueue:
             self._probed_end = -1
 
     def _send_slice(self, item: FileSlice) -> int:
-        """Send the part of a slice that one call may send and the last probe covers."""
         count = min(item.length, _SEND_BYTES, self._probed_end - item.position)
         try:
             sent = self._transport.send_file(item.file, item.position, count)
@@ -280,7 +265,6 @@ class SendQueue:
             return False
         self._is_led = self._is_led and is_old(item.file, position)
         if not self._is_led or remaining_bytes < _SHORTEST_SEND_BYTES:
-            # The last probe may have read the first byte of this range.
             is_first_probed = self._is_end_probed and self._probed_end >= item.position
             last = position + min(remaining_bytes - 1, _PROBED_BYTES)
             first = last if is_first_probed else position
@@ -329,7 +313,7 @@ class SendQueue:
 
 
 def _small(pieces: list[Piece], old_pages: OldPages) -> bytes | None:
-    """Join a small response of several pieces if no disk read is needed."""
+    """Join small pieces if no disk read is needed."""
     size = 0
     for piece in pieces:
         size += piece.length if isinstance(piece, FileSlice) else len(piece)
@@ -340,4 +324,4 @@ def _small(pieces: list[Piece], old_pages: OldPages) -> bytes | None:
 
 
 def _ignore(_error: OSError | None = None) -> None:
-    """Callback of a closed queue."""
+    """Do nothing."""

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from wirebroker.config import Config
 
-# The system limits it (net.core.somaxconn on Linux, 4,096 by default). With Kafka's default of 50,
-# 2,000 simultaneous clients wait up to 36 s for SYN retransmissions.
+# The system limits it (net.core.somaxconn). With Kafka's default of 50, 2,000 simultaneous clients
+# wait up to 36 s for SYN retransmissions.
 _LARGEST_BACKLOG: Final = 2**31 - 1
 
 
@@ -54,12 +54,7 @@ class NetworkSettings:
     def from_config(
         cls, config: Config, addresses: Mapping[str, str] | None = None
     ) -> NetworkSettings:
-        """Read the settings from a configuration.
-
-        Args:
-            config: The current configuration.
-            addresses: By host name; names without one are ignored.
-        """
+        """Read the settings; host names that are not in `addresses` are ignored."""
         names = [listener.name for listener in listeners_of(config)]
         rate = "max.connection.creation.rate"
         return cls(

@@ -15,13 +15,7 @@ _DISK_ERRORS: Final = frozenset(
 
 
 class SliceError(OSError):
-    """A file slice cannot be sent, because of this node's disk.
-
-    Attributes:
-        path: The file.
-        is_disk_failure: Whether the disk has failed.
-        is_gone: Whether the file was deleted, for example with its topic.
-    """
+    """A file slice cannot be sent, perhaps because its file was deleted (`is_gone`)."""
 
     def __init__(self, path: str, reason: OSError | str) -> None:
         super().__init__(f"cannot send {path}: {reason}")

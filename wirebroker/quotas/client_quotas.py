@@ -3,13 +3,8 @@
     frame ──► begin ──► handler ──► settle ──► throttle_time_ms in the response, connection muted
 
 While any quotas exist, each request has a charge, which is settled with the response. The response
-is sent immediately, but the connection is not read for the throttle time (Connection.throttle), so
-that clients that ignore it are throttled as well.
-
-    Produce     the request's bytes
-    Fetch       the response's bytes; a response over the quota is replaced by an empty one
-    all         the time on the loop; not of replicas, brokers and requests without response
-    topics      the controller's throttle time (KIP-599; coordinator/quotas)
+is sent immediately, but the connection is not read for the throttle time, so that clients that
+ignore it are throttled as well. README.md lists the charges.
 
 Request time is the percentage of one event loop that a request and its task have used, at most 100;
 in Kafka it is that of all threads.
@@ -19,6 +14,8 @@ Source: Kafka's ClientQuotaManager, ClientRequestQuotaManager, RequestHandlerHel
 
 from __future__ import annotations
 
+from functools import partial
+from math import isnan
 from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.codecs.api_keys import SPOKEN_VERSIONS, ApiKey
@@ -28,7 +25,8 @@ from wirebroker.coordinator.quotas.quota_entity import (
     PRODUCER_BYTE_RATE,
     REQUEST_PERCENTAGE,
 )
-from wirebroker.quotas.client_rates import ClientRates
+from wirebroker.coordinator.quotas.sampled_rate import SampledRate
+from wirebroker.coordinator.quotas.shared_meters import SharedMeters
 from wirebroker.quotas.throttle_field import write_throttle_time
 from wirebroker.request.session import NO_CLIENT
 
@@ -52,13 +50,63 @@ _RESULT_BYTES: Final = 48
 _PERCENT: Final = 100.0
 
 
-class ClientQuotas:
-    """The quotas of one broker's clients.
+class ClientRates:
+    """The clients' rates under one quota, and their throttle times."""
 
-    Attributes:
-        has_quotas: Whether any quotas concern requests.
-        request_time: Percent of a loop.
-    """
+    __slots__ = ("_longest_ms", "_meters", "_window_s", "throttled_count", "throttled_ms")
+
+    def __init__(self, key: str, *, samples: int, sample_s: int, is_bounded: bool = False) -> None:
+        """Create rates without quotas; `is_bounded` limits throttle times to one sample."""
+        make = partial(SampledRate, samples=samples, sample_ms=sample_s * 1000)
+        self._meters: SharedMeters[SampledRate] = SharedMeters(key, make)
+        self._window_s = max(1, samples - 1) * sample_s
+        self._longest_ms = sample_s * 1000 if is_bounded else None
+        self.throttled_ms = 0
+        self.throttled_count = 0
+
+    def follow(self, quotas: QuotasOfAll) -> None:
+        """Apply new quotas."""
+        self._meters.follow(quotas)
+
+    def count(self, owner: Owner, amount: float, now_ms: float) -> int:
+        """Count a client's usage; return its throttle time."""
+        meter = self._meters.find(*owner, now_ms)
+        if meter is None:
+            return 0
+        rate, limit = meter
+        rate.count(amount, now_ms)
+        return self._bounded(rate.delay_ms(limit, now_ms))
+
+    def take_back(self, owner: Owner, amount: float, now_ms: float) -> None:
+        """Undo a count of the same time."""
+        meter = self._meters.find(*owner, now_ms)
+        if meter is not None:
+            meter[0].count(-amount, now_ms)
+
+    def delay_ms(self, owner: Owner, now_ms: float) -> int:
+        """Return a client's throttle time."""
+        meter = self._meters.find(*owner, now_ms)
+        return 0 if meter is None else self._bounded(meter[0].delay_ms(meter[1], now_ms))
+
+    def max_burst(self, owner: Owner, now_ms: float) -> float:
+        """Return how much an idle client may use immediately."""
+        meter = self._meters.find(*owner, now_ms)
+        # NaN, which Kafka accepts as a limit, never throttles.
+        if meter is None or isnan(meter[1]):
+            return float("inf")
+        return max(0.0, meter[1]) * self._window_s
+
+    def held_up(self, throttle_ms: int) -> None:
+        """Count a throttled request."""
+        self.throttled_ms += throttle_ms
+        self.throttled_count += 1
+
+    def _bounded(self, delay_ms: int) -> int:
+        return delay_ms if self._longest_ms is None else min(delay_ms, self._longest_ms)
+
+
+class ClientQuotas:
+    """The quotas of one broker's clients; `has_quotas` if any concern requests."""
 
     __slots__ = ("_clock", "fetched", "has_quotas", "produced", "request_time")
 
@@ -86,7 +134,7 @@ class ClientQuotas:
     def begin(
         self, session: Session, key: int, version: int, client_id: str | None, frame_bytes: int
     ) -> Charge:
-        """Return the charge for a request that begins now."""
+        """Return the charge for a request that begins."""
         return Charge(self, session, ApiKey(key), version, client_id or "", frame_bytes)
 
     def monotonic_s(self) -> float:
@@ -94,7 +142,7 @@ class ClientQuotas:
         return self._clock.monotonic()
 
     def max_fetch_bytes(self, request: Request) -> int:
-        """Return the maximum bytes of a Fetch within the quota."""
+        """Return how many bytes a Fetch may return."""
         limit = self.fetched.max_burst(_owner(request), self._clock.monotonic() * 1000)
         return int(min(limit, 2**31 - 1))
 
@@ -109,7 +157,7 @@ class ClientQuotas:
         throttle_ms = self.fetched.count(owner, size, now_ms)
         if not throttle_ms and not self.request_time.delay_ms(owner, now_ms):
             return False
-        # An unsent response is not charged, whichever quota was exceeded.
+        # An unsent response is not charged.
         self.fetched.take_back(owner, size, now_ms)
         if throttle_ms:
             self.fetched.held_up(throttle_ms)
@@ -152,7 +200,7 @@ class Charge:
         self._began_s = quotas.monotonic_s()
 
     def wait(self, awaitable: Awaitable[Any]) -> Awaitable[Any]:
-        """Mark the response as deferred; return an awaitable whose running time is charged."""
+        """Call `later`; return an awaitable whose running time is charged."""
         self.later()
         send = getattr(awaitable, "send", None)
         return awaitable if send is None else _Counted(self, awaitable, self._quotas.monotonic_s)
@@ -167,7 +215,7 @@ class Charge:
         self._ran_s += seconds
 
     def settle(self, answer: list[Piece] | None) -> list[Piece] | None:
-        """Charge for a request, and write the throttle time into its response."""
+        """Charge a request, and write the throttle time into its response."""
         session, quotas = self._session, self._quotas
         now_s = quotas.monotonic_s()
         if self._began_s >= 0:

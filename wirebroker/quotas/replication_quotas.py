@@ -7,8 +7,8 @@ well.
     leader      the response to a follower's Fetch omits the partition's records
     follower    the partition is not fetched until the rate allows it
 
-A third rate is for moves between the directories of this node (KIP-113). As in Kafka, bytes older
-than the window do not count: a rate of one byte per second allows one fetch per window.
+A third rate is for moves between this node's directories (KIP-113). As in Kafka, a rate of one byte
+per second allows one fetch per window.
 
 Source: Kafka's ReplicationQuotaManager, ReplicaManager.shouldLeaderThrottle, RemoteLeaderEndPoint.
 """
@@ -29,11 +29,7 @@ _UNLIMITED: Final = 2**63 - 1  # the configs' default
 
 
 class ReplicationQuota:
-    """One side's rate.
-
-    Attributes:
-        is_set: Whether there is a rate.
-    """
+    """One side's rate, if `is_set`."""
 
     __slots__ = ("_changed", "_clock", "_limit", "_node_id", "_rate", "is_set")
 
@@ -48,14 +44,14 @@ class ReplicationQuota:
     def use_limit(self, bytes_per_s: int) -> None:
         """Apply another rate; waiting copies check it immediately."""
         self.is_set = bytes_per_s < _UNLIMITED
-        # At a rate of 0 the delay would never end; that of 1 byte is long enough.
+        # At a rate of 0 the delay would never end.
         self._limit = max(1.0, float(bytes_per_s))
         if self._changed is not None:
             self._changed.set_result(None)
             self._changed = None
 
     def concerns(self, throttled: tuple[str, ...], index: int) -> bool:
-        """Return whether the rate applies to a partition, given its topic's config."""
+        """Return whether the rate applies to a partition of a topic with this config."""
         if not self.is_set or not throttled:
             return False
         return throttled == _ALL or f"{index}:{self._node_id}" in throttled
@@ -65,7 +61,7 @@ class ReplicationQuota:
         self._rate.count(sent_bytes, self._clock.monotonic() * 1000)
 
     def delay_s(self) -> float:
-        """Return the time until more may be copied; 0: now."""
+        """Return the time until more may be copied."""
         return self._rate.delay_ms(self._limit, self._clock.monotonic() * 1000) / 1000
 
     async def until_allowed(self) -> None:
@@ -77,13 +73,7 @@ class ReplicationQuota:
 
 
 class ReplicationQuotas:
-    """The rates of one node.
-
-    Attributes:
-        leader: For followers that fetch from this node.
-        follower: For fetches from other nodes.
-        moves: For copies between its directories.
-    """
+    """The rates of one node."""
 
     __slots__ = ("follower", "leader", "moves")
 

@@ -1,4 +1,4 @@
-"""The insertion of throttle_time_ms into an encoded response.
+"""Insertion of throttle_time_ms into encoded responses.
 
 In most responses it is the first field or has a fixed position. In Produce and ApiVersions it
 follows arrays; these short responses are decoded and encoded again.
@@ -62,7 +62,6 @@ def _reencoded(
 
 @cache
 def _position(key: ApiKey, version: int) -> int | None:
-    """Return the field's position in a body, or None."""
     if _FIELD not in response_message(key).struct_class.FIELD_NAMES:
         return None
     position = encode_response(key, version, {_FIELD: _UNLIKELY}).find(_INT32.pack(_UNLIKELY))

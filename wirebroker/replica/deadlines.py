@@ -1,6 +1,6 @@
 """Deadlines that are rarely reached: all within the same tenth of a second share one timer.
 
-An event loop timer per wait would cost 5 us of CPU to create and cancel.
+An event loop timer per wait would cost 5 us of CPU.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _PER_SECOND = 10
 
 
 class Deadline(NamedTuple):
-    """The handle that `Deadlines.add` returns and `discard` accepts."""
+    """The handle that `Deadlines.add` returns."""
 
     tick: int
     on_time: Callable[[], None]

@@ -8,20 +8,18 @@ Records are replicated once the slowest member of the maximal ISR has them, beca
 committed before its response arrives. The leader also waits for a follower that is caught up but
 not yet in the ISR; otherwise a steady producer would keep it out forever.
 
-Laws:
-- `isr` is a subset of `maximal_isr`; without a pending change they are equal.
-- This node is in both.
-- At most one change is pending, until `accept`, newer metadata (`follow`) or `withdraw`.
+Invariants:
+- Without a pending change `isr` and `maximal_isr` are equal. This node is in both.
+- A change is pending until `accept`, newer metadata (`follow`) or `withdraw`.
 
-Source: Kafka's Partition (maybeIncrementLeaderHW, canAddReplicaToIsr, getOutOfSyncReplicas) and
-PartitionState; KIP-497 and KIP-841 for AlterPartition.
+Source: Kafka's Partition (maybeIncrementLeaderHW, canAddReplicaToIsr, getOutOfSyncReplicas),
+PartitionState, Replica; KIP-497, KIP-841.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from wirebroker.replica.follower_progress import FollowerProgress
 from wirebroker.replica.replica_role import Role
 
 if TYPE_CHECKING:
@@ -29,7 +27,68 @@ if TYPE_CHECKING:
 
     from wirebroker.coordinator.controller.image.cluster_image import PartitionImage
 
-# Shared; never modified.
+UNKNOWN_OFFSET: Final = -1
+UNKNOWN_BROKER_EPOCH: Final = -1
+# For a follower that has never caught up.
+_NEVER: Final = -(1 << 62)
+
+
+class FollowerProgress:
+    """The progress of a follower, from its Fetch requests; times are monotonic milliseconds.
+
+    A follower that fetches from the log's end is caught up. If it fetches from what was the end at
+    its previous fetch, it was caught up then; otherwise a steady producer would keep every follower
+    out.
+
+    Attributes:
+        log_end_offset: Its last fetch offset; UNKNOWN_OFFSET before its first fetch in this epoch.
+        caught_up_ms: When it last had all records; never falls within a leader epoch.
+    """
+
+    __slots__ = (
+        "_fetched_end_offset",
+        "_fetched_ms",
+        "broker_epoch",
+        "caught_up_ms",
+        "log_end_offset",
+        "log_start_offset",
+    )
+
+    def __init__(self, *, is_in_sync: bool, now_ms: int) -> None:
+        """Begin a leader epoch; members of the ISR count as caught up now."""
+        self.log_end_offset = UNKNOWN_OFFSET
+        self.log_start_offset = UNKNOWN_OFFSET
+        self.broker_epoch = UNKNOWN_BROKER_EPOCH
+        self.caught_up_ms = now_ms if is_in_sync else _NEVER
+        self._fetched_end_offset = UNKNOWN_OFFSET
+        self._fetched_ms = _NEVER
+
+    def fetched(
+        self,
+        fetch_offset: int,
+        *,
+        log_start_offset: int,
+        leader_end_offset: int,
+        now_ms: int,
+        broker_epoch: int,
+    ) -> None:
+        """Record a fetch, with the leader's log end offset at that time."""
+        assert 0 <= fetch_offset <= leader_end_offset, (fetch_offset, leader_end_offset)
+        if fetch_offset >= leader_end_offset:
+            self.caught_up_ms = max(self.caught_up_ms, now_ms)
+        elif fetch_offset >= self._fetched_end_offset:
+            self.caught_up_ms = max(self.caught_up_ms, self._fetched_ms)
+        self.log_end_offset = fetch_offset
+        self.log_start_offset = log_start_offset
+        self.broker_epoch = broker_epoch
+        self._fetched_end_offset = leader_end_offset
+        self._fetched_ms = now_ms
+
+    def is_caught_up(self, leader_end_offset: int, *, now_ms: int, most_lag_ms: int) -> bool:
+        """Return whether it has all records, or had them at most `most_lag_ms` ago."""
+        return self.log_end_offset == leader_end_offset or now_ms - self.caught_up_ms <= most_lag_ms
+
+
 _NO_FOLLOWERS: dict[int, FollowerProgress] = {}
 
 
@@ -38,23 +97,14 @@ class IsrChange(NamedTuple):
 
     isr: tuple[int, ...]
     leader_epoch: int
-    # The controller refuses the change unless this is the newest.
+    # The controller accepts only the newest.
     partition_epoch: int
     # By follower; a restarted one may have lost its records.
     broker_epochs: dict[int, int]
 
 
 class LeaderRole(Role):
-    """Leads a partition under one leader epoch.
-
-    Attributes:
-        start_offset: The log end offset when the epoch began.
-        replicas: The assignment.
-        isr: The committed in-sync replicas.
-        maximal_isr: All replicas that may be in sync.
-        followers: The progress of every other replica.
-        change: The pending ISR change.
-    """
+    """Leads a partition under one leader epoch, which began at `start_offset`."""
 
     __slots__ = ("change", "followers", "isr", "maximal_isr", "replicas", "start_offset")
 
@@ -105,7 +155,7 @@ class LeaderRole(Role):
             self.check()
 
     def check(self) -> None:
-        """Assert the laws above."""
+        """Assert the invariants above."""
         assert self.leader in self.isr
         assert set(self.isr) <= set(self.maximal_isr)
         assert self.change is not None or self.maximal_isr == self.isr
@@ -136,12 +186,8 @@ class LeaderRole(Role):
     ) -> int:
         """Return the offset that all replicas that count have reached, or UNKNOWN_OFFSET.
 
-        Args:
-            log_end_offset: The leader's.
-            now_ms: Monotonic.
-            most_lag_ms: Followers that were caught up this recently count
-                (replica.lag.time.max.ms).
-            may_join: Whether a node id with a broker epoch may be in an ISR.
+        Besides the maximal ISR, followers count that were caught up within `most_lag_ms` and
+        `may_join` an ISR, by node id and broker epoch.
         """
         offset = log_end_offset
         for replica, follower in self.followers.items():
@@ -224,7 +270,7 @@ class LeaderRole(Role):
         return True
 
     def withdraw(self, change: IsrChange) -> bool:
-        """Drop a change that certainly was not made; return whether it was still pending."""
+        """Drop a change that certainly was not made; return whether it was pending."""
         if self.change is not change:
             return False
         self.change = None

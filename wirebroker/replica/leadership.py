@@ -1,19 +1,12 @@
 """Notifies subscribers which partitions this node begins and ends to lead.
 
-    metadata --> ReplicaManager --> Partition.enter(image) -------.
-    deletion, failed disk, stop --> Partition.retire(), resign() -+--> LeadershipChange
-
-Coordinators and everything else that depends on a leadership begin and end here.
-
-Laws:
-- Subscribers are notified in the same turn of the event loop in which the roles changed, before
-  any other code runs. So a subscriber never awaits; it starts a task for long work.
-- Subscribers are called in the order of subscription. No partition is both in `resigned` and in
-  `elected` of one change.
-- A partition that this node continues to lead under a later epoch is in `elected` alone, as in
-  Kafka: each subscriber decides which state of the older epoch stays valid.
+Invariants:
+- Subscribers are notified in the same turn of the event loop in which the roles changed, before any
+  other code runs. So a subscriber never awaits; it starts a task for long work.
+- No partition is both in `resigned` and in `elected` of one change. One that this node continues to
+  lead under a later epoch is in `elected` alone, as in Kafka: each subscriber decides which state
+  of the older epoch stays valid.
 - For each partition the elected epochs rise strictly; each is resigned at most once.
-- A new subscriber is notified immediately of the current leaderships.
 
 Source: Kafka's BrokerMetadataPublisher.updateCoordinator, TopicDelta.localChanges.
 """
@@ -35,7 +28,6 @@ class Leadership(NamedTuple):
     """One partition that this node leads or led."""
 
     partition: Partition
-    # The epoch that begins or ends.
     leader_epoch: int
 
 
@@ -44,8 +36,7 @@ class LeadershipChange(NamedTuple):
 
     # In the order of the metadata.
     elected: Sequence[Leadership] = ()
-    # The new leader is another node or none, the partition was deleted, its disk failed, or the
-    # broker stops. `Partition.check_leader` raises the matching error.
+    # Another node or none leads, the partition was deleted, its disk failed, or the broker stops.
     resigned: Sequence[Leadership] = ()
 
 
@@ -54,8 +45,6 @@ class Leaderships:
 
     __slots__ = ("_led", "_role_watchers", "_subscribers")
 
-    # The epochs in _led were reported as elected and not yet as resigned.
-
     def __init__(self) -> None:
         self._led: dict[Partition, int] = {}
         self._subscribers: list[Subscriber] = []
@@ -63,7 +52,7 @@ class Leaderships:
 
     @property
     def led(self) -> dict[Partition, int]:
-        """The led partitions with their leader epochs; read-only."""
+        """The led partitions with their reported leader epochs; read-only."""
         return self._led
 
     def subscribe(self, on_change: Subscriber) -> None:

@@ -6,8 +6,8 @@
       elsewhere                      its log was lost and it may be incomplete: rename it as stray
                                      and restart the move; keep it if the log may be in a failed
                                      directory
-    a log in two directories         keep the one that the metadata names; a kill of Kafka or a
-                                     power failure leaves this state
+    a log in two directories         after a kill of Kafka or a power failure: keep the one that
+                                     the metadata names
 
 A copy is kept until its log is loaded: if the log's disk fails first, a copy that was promised to
 the controller becomes the log.
@@ -72,7 +72,6 @@ class LogCopies:
                 self._directories_by_partition.setdefault(
                     (partition_directory.topic, partition_directory.partition), []
                 ).append(directory)
-        # Copies whose log exists as well.
         self._copies_with_log: list[tuple[PartitionDirectory, LogDirectory]] = []
         self.unfinished: list[tuple[_Key, LogDirectory]] = []
         self.promoted: set[str] = set()
@@ -111,8 +110,7 @@ class LogCopies:
     def use_orphan(self) -> tuple[LogDirectory, PartitionDirectory] | None:
         """Promote one copy whose log's disk failed, if the controller was promised it.
 
-        Returns:
-            The directory and the new log, or None if there is none left.
+        Return its directory and the new log, or None if there is none left.
         """
         for entry in tuple(self._copies_with_log):
             copy, directory = entry
@@ -160,9 +158,9 @@ class LogCopies:
         return self._is_whole and not self.failed
 
     def _is_promised(self, partition_image: PartitionImage, directory: LogDirectory) -> bool:
-        """Return whether the metadata has this directory as the log's: then the copy is whole."""
+        """Return whether the metadata places the log in this directory: then the copy is whole."""
         if not has_directory_assignments(self._image.features):
-            # The controller knows of no move; but the log may be in a failed directory.
+            # The controller knows of no move, but the log may be in a failed directory.
             return self._sees_all
         return directory_of(partition_image, self._node_id) == directory.directory_id
 

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.controller.image.cluster_image import BrokerImage
     from wirebroker.replica.partition import Partition
 
-# The leader is never returned: the client already reads from it.
 NO_REPLICA: Final = -1
 
 
@@ -26,8 +25,8 @@ def nearest_replica(
 ) -> int:
     """Return an in-sync follower in the client's rack that has the fetch offset, or NO_REPLICA.
 
-    The highest log end offset wins, then the most recently caught up follower. This node leads the
-    partition; `client_rack` is not empty.
+    The highest log end offset wins, then the most recently caught up follower. This node leads;
+    `client_rack` is not empty.
     """
     leading = partition.leading
     if leading is None or leading.is_alone:

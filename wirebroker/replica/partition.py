@@ -1,10 +1,8 @@
 """A partition on this node: appends as the leader or as a follower, and flushes.
 
-    Produce, coordinators --> append, append_in_turn, append_marker --.
-    Fetch from the leader --> append_as_follower, truncate -----------+--> log --> offsets, watchers
-
-Law: while the directory is offline, and once the partition is retired or led elsewhere, nothing is
-appended and no append in progress is acknowledged; each wait ends with a new check.
+Invariant: while the directory is offline, or once the partition is retired, nothing is appended; as
+the leader, also once another broker leads. An append that is then in progress is not acknowledged.
+So methods check again after each wait.
 
 Source: Kafka's Partition (appendRecordsToLeader, appendRecordsToFollowerOrFutureReplica).
 """
@@ -42,7 +40,7 @@ class Partition(ReplicaState):
     def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
         """Return (epoch, end offset) for OffsetForLeaderEpoch, or (-1, -1) if unknown.
 
-        The leader's epoch begins at the log end offset of its election, with or without records.
+        The leader's epoch begins at the log end offset of its election, even without records.
         """
         return self.log.end_offset_for_epoch(leader_epoch)
 
@@ -63,10 +61,11 @@ class Partition(ReplicaState):
         guard: VerificationGuard | None = None,
         walked: Walked | None = None,
     ) -> AppendResult:
-        """Append as the leader, immediately; no thread may be working on the log.
+        """Append as the leader, immediately.
 
-        A transaction's first batch needs a guard (log.producer_state.begin_verification). `walked`
-        is the result of an earlier walk of the records.
+        Call check_leader before; no thread may be working on the log. A transaction's first batch
+        needs a guard (log.producer_state.begin_verification). `walked` is the result of an earlier
+        walk of the records.
 
         Raises:
             TakesLongError: It would block the loop; nothing has happened. Use append_in_turn.
@@ -147,7 +146,7 @@ class Partition(ReplicaState):
                         records, now_ms=now_ms, request_version=request_version, guard=guard
                     )
                 except TakesLongError:
-                    await slices.turn()  # the attempt itself took a while
+                    await slices.turn()
             log = self.log
             walked = None
             walked_for = None if IS_QUICK else log.settings
@@ -155,11 +154,12 @@ class Partition(ReplicaState):
                 # Without compiled code a thread would block the loop as well, so the loop walks in
                 # slices.
                 walked = await slices.run(log.walk(records, now_ms))
-                # The result is valid only for these settings.
+                # The walk is valid only for these settings.
                 walked_for = log.settings if log.settings is not walked_for else None
             self.check_leader()
             leader_epoch = self.role.leader_epoch
-            # Other requests must not find an empty cache while the thread loads it.
+            # Load the epochs here: while a thread loads them, other requests would find an empty
+            # cache.
             log.leader_epochs.load()
             arguments = (log, records, leader_epoch, now_ms, request_version, guard, walked)
             plan = await in_thread(Work.APPENDS, _prepare_and_write, *arguments)
@@ -185,10 +185,7 @@ class Partition(ReplicaState):
     ) -> int:
         """Append the leader's records unchanged, and adopt its high watermark and log start offset.
 
-        A batch that is cut off at the end of `records` is ignored.
-
-        Returns:
-            The log end offset, from which to fetch next.
+        A partial batch at the end is ignored. Return the log end offset.
 
         Raises:
             KafkaError: From check_follower; NOT_LEADER_OR_FOLLOWER while the producers are
@@ -228,9 +225,7 @@ class Partition(ReplicaState):
     async def truncate_in_turn(self, offset: int, *, leader_epoch: int, clock: Clock) -> None:
         """Truncate so that a power failure cannot mix truncated records with later ones.
 
-        Raises:
-            KafkaError: From check_follower.
-            OSError: The disk failed.
+        It raises the errors of `truncate`.
         """
         async with self.append_lock:
             await self._expose(offset, leader_epoch, clock)
@@ -240,9 +235,7 @@ class Partition(ReplicaState):
     async def restart_at(self, offset: int, *, leader_epoch: int, clock: Clock) -> None:
         """Delete all records and continue at the leader's log start offset.
 
-        Raises:
-            KafkaError: From check_follower.
-            OSError: The disk failed.
+        It raises the errors of `truncate`.
         """
         async with self.append_lock:
             await self._expose(0, leader_epoch, clock)
@@ -257,7 +250,6 @@ class Partition(ReplicaState):
             await self.directory.checkpoint(clock, Checkpoint.RECOVERY_POINTS)
 
     async def _flush_cut(self) -> None:
-        """Sync the truncation before later appends."""
         target = self.log.flush_target()
         if target is not None:
             await in_thread(Work.SYNCS, target.sync)

@@ -40,10 +40,6 @@ class ReplicaContext:
     """The node of the replicas.
 
     Attributes:
-        node_id: Its id.
-        commits: Syncs records that must be on disk before they count.
-        clock: Its clock.
-        due_answers: Sends deferred responses.
         most_lag_ms: A follower's allowed lag (replica.lag.time.max.ms).
         may_join: Whether a node id with a broker epoch may be in an ISR: registered, unfenced and
             not shutting down.

@@ -25,11 +25,10 @@ if TYPE_CHECKING:
     from wirebroker.disks.data_directory import DataDirectory
     from wirebroker.disks.directory_choice import DirectoryChoice
     from wirebroker.replica.partition_registry import PartitionRegistry
-    from wirebroker.replica.topic_logs import TopicLogs
+    from wirebroker.replica.topic_logs import TopicLogs, UnservedTopics
     from wirebroker.replica.transitions import Transitions
-    from wirebroker.replica.unserved_topics import UnservedTopics
 
-# Partitions that a thread creates at a time: about 50 ms on a busy disk.
+# Partitions per call of a thread: about 50 ms on a busy disk.
 _BATCH = 50
 
 
@@ -37,7 +36,7 @@ class ReplicaFactory:
     """Creates new replicas.
 
     Attributes:
-        unmade: Names of topics that lack partitions here because no disk had room.
+        not_created: Names of topics that lack partitions here because no disk had room.
     """
 
     __slots__ = (
@@ -64,18 +63,7 @@ class ReplicaFactory:
         clock: Clock,
         on_failure: Callable[[DataDirectory, OSError], None],
     ) -> None:
-        """Create the factory.
-
-        Args:
-            held: Receives the new partitions.
-            logs: Makes the logs.
-            directories: The node's, at least one, online or not.
-            choice: Chooses a directory.
-            unserved: Topics whose partitions stay offline.
-            transitions: Gives replicas their roles.
-            clock: Gives new logs the time.
-            on_failure: Called when a write to a directory fails.
-        """
+        """Create a factory; `on_failure` is called when a write to a directory fails."""
         self._held = held
         self._logs = logs
         self._directories = directories
@@ -148,7 +136,6 @@ class ReplicaFactory:
         directory: DataDirectory,
         settings: TopicSettings,
     ) -> Log | OSError:
-        """Create a directory and an empty log. Blocks."""
         try:
             path = directory.files.create_partition_directory(
                 topic.name, partition.index, topic.topic_id
@@ -156,7 +143,7 @@ class ReplicaFactory:
             log = self._logs.make(path, topic, partition.index, settings)
             load_log(log, recovery_point=0, clean=True, now_ms=self._clock.now_ms())
         except OSError as error:
-            # It will be created again; a start must not find it twice.
+            # It will be created again, and a start must not find it twice.
             with contextlib.suppress(OSError):
                 directory.files.remove_partition_directory(topic.name, partition.index)
             return without_frames(error)
@@ -169,7 +156,6 @@ class ReplicaFactory:
         settings: TopicSettings,
         directory: DataDirectory,
     ) -> None:
-        """Add partitions of an offline directory without opening their logs."""
         for image in new:
             path = directory.files.partition_path(topic.name, image.index)
             log = self._logs.make(path, topic, image.index, settings)

@@ -24,12 +24,11 @@ if TYPE_CHECKING:
     from wirebroker.base.clock import Clock, Slices
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage, TopicImage
     from wirebroker.disks.data_directory import DataDirectory, Offsets
-    from wirebroker.replica.deleted_partitions import DeletedPartitions
+    from wirebroker.replica.deleted_files import DeletedPartitions
     from wirebroker.replica.log_copies import LogCopies
     from wirebroker.replica.partition import Partition
     from wirebroker.replica.partition_registry import PartitionRegistry
-    from wirebroker.replica.topic_logs import TopicLogs
-    from wirebroker.replica.unserved_topics import UnservedTopics
+    from wirebroker.replica.topic_logs import TopicLogs, UnservedTopics
     from wirebroker.storage.log.log import Log
     from wirebroker.storage.log_directory import LogDirectory, PartitionDirectory
 
@@ -67,18 +66,7 @@ class ReplicaLoader:
         node_id: int,
         on_failure: Callable[[DataDirectory, OSError], None],
     ) -> None:
-        """Create the loader.
-
-        Args:
-            held: Receives the loaded partitions.
-            logs: Makes the logs.
-            directories: The node's, online or not.
-            unserved: Topics whose files stay as they are.
-            deleted_partitions: Receives what an earlier run had still to delete.
-            clock: Gives the age of producers.
-            node_id: This node.
-            on_failure: Takes a directory offline.
-        """
+        """`deleted_partitions` receives what an earlier run had still to delete."""
         self._held = held
         self._logs = logs
         self._directories = directories
@@ -87,7 +75,6 @@ class ReplicaLoader:
         self._clock = clock
         self._node_id = node_id
         self._on_failure = on_failure
-        # By topic and index.
         self._unfinished: _Unfinished = []
 
     async def load(self, image: ClusterImage, slices: Slices) -> None:
@@ -128,11 +115,6 @@ class ReplicaLoader:
         ]
 
     def _take_offline(self, directory: DataDirectory, error: OSError) -> None:
-        """Take a directory offline.
-
-        Raises:
-            StartError: The node cannot run without it.
-        """
         if not self._can_do_without(directory, error):
             raise StartError(
                 f"the data directory {directory.path} cannot be read: {error}",
@@ -147,7 +129,6 @@ class ReplicaLoader:
         image: ClusterImage,
         slices: Slices,
     ) -> None:
-        """Open promoted copies in place of logs whose disk has failed."""
         by_files = {directory.files: directory for directory in online}
         while (orphan := copies.use_orphan()) is not None:
             directory, partition_directory = by_files[orphan[0]], orphan[1]
@@ -236,14 +217,14 @@ class ReplicaLoader:
                 f"the log in {log.directory} cannot be opened: {error.message or error}",
                 "restore it, or move it out of the way",
             ) from error
-        # What was once committed stays committed under every leader.
+        # Committed records stay committed under every leader.
         high_watermark = offsets.high_watermarks.get(key, 0)
         if high_watermark > log.high_watermark:
             log.set_high_watermark(high_watermark)
 
 
 def _topic_of(partition_directory: PartitionDirectory, image: ClusterImage) -> TopicImage | None:
-    """Return the topic of a directory: by id, or by name if the id was lost."""
+    """Return the topic by its id, or by name if the id was lost."""
     if partition_directory.topic_id is None:
         return image.topics.get(partition_directory.topic)
     return image.topics_by_id.get(partition_directory.topic_id)

@@ -1,11 +1,7 @@
 """Manages all partitions of this node: opens them at start and applies metadata changes.
 
 The metadata log calls `apply` after each change and then sends its response, so a topic's logs
-exist when CreateTopics returns. Work on thousands of partitions is sliced.
-
-    partition_registry.py    the registry
-    replica_loader.py    partitions found at start
-    replica_factory.py     new partitions
+exist when CreateTopics returns.
 
 Source: Kafka's ReplicaManager and LogManager.
 """
@@ -24,18 +20,16 @@ from wirebroker.coordinator.controller.image.cluster_image import (
 )
 from wirebroker.disks.data_directory import DataDirectory, is_disk_failure, is_disk_full
 from wirebroker.disks.directory_choice import DirectoryChoice
-from wirebroker.replica.deleted_partitions import DeletedPartitions
-from wirebroker.replica.deleted_segments import DeletedSegments
+from wirebroker.replica.deleted_files import DeletedPartitions, DeletedSegments
 from wirebroker.replica.group_commit import GroupCommit
 from wirebroker.replica.leadership import Leaderships
 from wirebroker.replica.partition_registry import PartitionRegistry
 from wirebroker.replica.replica_context import ReplicaContext
 from wirebroker.replica.replica_factory import ReplicaFactory
 from wirebroker.replica.replica_loader import ReplicaLoader
-from wirebroker.replica.topic_logs import TopicLogs
+from wirebroker.replica.topic_logs import TopicLogs, UnservedTopics
 from wirebroker.replica.traffic import TrafficSum
 from wirebroker.replica.transitions import Transitions
-from wirebroker.replica.unserved_topics import UnservedTopics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -56,18 +50,8 @@ class ReplicaManager:
 
     Attributes:
         image: The newest image; some partitions may not have their new roles yet.
-        leaderships: What this node leads.
-        choice: Chooses directories for new replicas.
-        commits: Syncs records that must be on disk before they count.
-        directories: The log directories, online or not.
-        deleted_partitions: Partitions whose files wait for removal.
-        deleted_segments: Segments whose files wait for removal.
-        files: The file system.
         find: PartitionRegistry.find itself, because every Fetch calls it.
-        on_directory_failed: Called when a directory has failed.
-        deleted_traffic: Counters of the deleted partitions.
-        unfinished_moves: Partitions whose moves the last stop interrupted, with the target
-            directories.
+        unfinished_moves: Partitions whose moves the last stop interrupted, with the targets.
         rolled: Logs whose closed segments may need a flush; threads append to it.
     """
 
@@ -162,11 +146,8 @@ class ReplicaManager:
     async def load(self, image: ClusterImage) -> None:
         """Open this node's partitions and create those that are missing.
 
-        A directory whose disk fails goes offline.
-
         Raises:
-            StartError: A log cannot be opened, no directory is left, or the metadata log's has
-                failed.
+            StartError: As from ReplicaLoader.load.
         """
         self.image = image
         slices = Slices(self._clock)
@@ -259,7 +240,7 @@ class ReplicaManager:
                 await self._apply_settings(image, topic_now, slices)
 
     async def use_config(self, config: Config, image: ClusterImage) -> None:
-        """Apply changed topic defaults and the changed expiration of producers."""
+        """Apply changed topic defaults and producer expiration."""
         slices = Slices(self._clock)
         self._logs.use_config(config)
         for topic in image.topics.values():
@@ -306,7 +287,6 @@ class ReplicaManager:
             await self._making.add(topic, new, self._logs.settings(image, topic))
 
     async def _delete(self, partitions: list[Partition], slices: Slices) -> None:
-        """Retire unregistered partitions and schedule the removal of their files."""
         for partition in partitions:
             self._transitions.retire(partition)
             partition.directory.partitions.discard(partition)
@@ -325,7 +305,7 @@ class ReplicaManager:
     # -- disks -----------------------------------------------------------------------------
 
     def disk_failed(self, partition: Partition, error: OSError) -> None:
-        """Handle a failed read or write of a partition; see `write_failed`."""
+        """Handle a failed read or write of a partition."""
         self.write_failed(partition.directory, error)
 
     def write_failed(self, directory: DataDirectory, error: OSError) -> None:

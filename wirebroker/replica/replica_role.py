@@ -1,10 +1,6 @@
-"""The role of a replica: leader or follower, entered by leader epoch.
-
-    image --this node leads------> LeaderRole     accepts appends, tracks its followers
-          --another node or none-> FollowerRole   copies the leader's records and high watermark
+"""The role of a replica: leader or follower.
 
 A role lasts as long as its leader epoch; changes within it (ISR, assignment) have partition epochs.
-Roles use no network and no disk.
 
 Source: Kafka's Partition.makeLeader, makeFollower and PartitionState.
 """
@@ -22,7 +18,6 @@ class Role:
 
     Attributes:
         leader: The leader's node id, or NO_LEADER.
-        leader_epoch: Never falls.
         partition_epoch: Of the newest applied change.
     """
 
@@ -36,7 +31,7 @@ class Role:
 
 
 class FollowerRole(Role):
-    """Follows `leader` under `leader_epoch`."""
+    """Copies the leader's records and high watermark."""
 
     __slots__ = ()
 

@@ -10,11 +10,11 @@
 Every role change goes through `enter`, `retire` or `resign` (transitions.py). What a request has
 found out about a partition is valid for one `serving_epoch`.
 
-Laws:
+Invariants:
 - A role is entered while no thread is working on the log, so all appends of one epoch precede the
   next epoch.
 - After `resign` this node leads again only in a later epoch.
-- A follower's high watermark falls only by truncation.
+- The high watermark never falls during a leadership; a follower's falls only by truncation.
 
 Source: Kafka's Partition, KIP-101, KIP-320, KIP-966 (the high watermark under min.insync.replicas).
 """
@@ -152,6 +152,7 @@ class ReplicaState(LocalReplica):
             elif leading.follow(image, now_ms=self._host.monotonic_ms()):
                 self.serving_epoch += 1
                 self._advance()
+                self._tell_watchers()  # DeleteRecords does not wait for a fenced replica
             self.is_leader = leading is not None
             return False
         assert not self.is_appending, f"{self} is being written to"
@@ -164,7 +165,7 @@ class ReplicaState(LocalReplica):
 
     def _lead(self, image: PartitionImage) -> None:
         log = self.log
-        # New records differ from any that were lost after this offset.
+        # The new epoch separates new records from those that may have been lost after this offset.
         log.leader_epochs.begin(image.leader_epoch, log.log_end_offset)
         self.role = self._leading = LeaderRole(
             image, start_offset=log.log_end_offset, now_ms=self._host.monotonic_ms()
@@ -245,8 +246,8 @@ class ReplicaState(LocalReplica):
         """Check that this node leads and that `replica` is a follower.
 
         Raises:
-            KafkaError: From check_leader; NOT_LEADER_OR_FOLLOWER or UNKNOWN_LEADER_EPOCH if it is
-                no replica of this partition.
+            KafkaError: From check_leader; NOT_LEADER_OR_FOLLOWER or UNKNOWN_LEADER_EPOCH if
+                `replica` is no replica of this partition.
         """
         self.check_leader(current_leader_epoch)
         leading = self._leading
@@ -319,17 +320,10 @@ class ReplicaState(LocalReplica):
         broker_epoch: int,
         current_leader_epoch: int = UNKNOWN_EPOCH,
     ) -> bool:
-        """Record a follower's progress from its Fetch; -1 means unknown.
+        """Record the progress of a follower that has all records below `fetch_offset`.
 
-        Args:
-            replica: Its node id.
-            fetch_offset: It has all records below.
-            log_start_offset: The start of its log.
-            broker_epoch: Its broker epoch.
-            current_leader_epoch: The leader epoch that it knows.
-
-        Returns:
-            Whether it may join the ISR now (`ask_for_isr`).
+        The other values are -1 if its Fetch does not contain them. Return whether it may join the
+        ISR now (`ask_for_isr`).
 
         Raises:
             KafkaError: From check_replica; NOT_LEADER_OR_FOLLOWER if its broker epoch is old;
@@ -461,7 +455,7 @@ class ReplicaState(LocalReplica):
         return min(self.stored_offset, replicated)
 
     def check(self) -> None:
-        """Assert the laws above."""
+        """Assert the invariants above."""
         log = self.log
         assert log.log_start_offset <= log.high_watermark <= log.log_end_offset
         assert not self.is_leader or (self._leading is not None and not self.is_retired)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from wirebroker.request.deferred_response import DeferredResponses, QueuedResponse
 
 _NEVER: Final = float("inf")
+_MOST_DELAY_S: Final = 3600.0
 
 
 class ResponseQueue:
@@ -54,11 +55,15 @@ class ResponseQueue:
         """Check the deadlines no later than that of this response."""
         if self._next_check_s <= response.deadline_s:
             return
-        self._next_check_s = response.deadline_s
-        delay_s = max(0.0, response.deadline_s - asyncio.get_running_loop().time())
+        now_s = asyncio.get_running_loop().time()
+        # Not in weeks: a discarded deadline keeps its timer.
+        check_s = min(response.deadline_s, now_s + _MOST_DELAY_S)
+        if self._next_check_s <= check_s:
+            return
         if self._check is not None:
             self._deadlines.discard(self._check)
-        self._check = self._deadlines.add(self._on_time, delay_s=delay_s)
+        self._next_check_s = check_s
+        self._check = self._deadlines.add(self._on_time, delay_s=max(0.0, check_s - now_s))
 
     def take_due(self, reached: int) -> None:
         """Release the responses that wait for at most the offset `reached`."""
@@ -82,6 +87,8 @@ class ResponseQueue:
         waiting, self._waiting = self._waiting, deque()
         self._next_check_s = _NEVER
         self._check = None
+        if not waiting:
+            return
         first: QueuedResponse | None = None
         for response in waiting:
             if response.deadline_s <= now_s:

@@ -5,8 +5,11 @@ Topics with the same overrides share one settings object, so 10,000 topics need 
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
+from wirebroker.coordinator.controller.image.cluster_image import LOST_DIRECTORY
+from wirebroker.disks.data_directory import DataDirectory
 from wirebroker.storage.log.log import Log
 
 if TYPE_CHECKING:
@@ -15,6 +18,8 @@ if TYPE_CHECKING:
     from wirebroker.config import Config, TopicSettings
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage, TopicImage
     from wirebroker.storage.files import Files
+
+logger = logging.getLogger(__name__)
 
 # Cached settings objects.
 MOST_SETTINGS = 256
@@ -26,14 +31,13 @@ class TopicLogs:
     __slots__ = ("_config", "_files", "_on_roll", "_settings")
 
     def __init__(self, files: Files, config: Config, *, on_roll: Callable[[Log], None]) -> None:
-        """Create logs on `files`; `on_roll` is called for each closed segment, in any thread."""
+        """Create logs; `on_roll` is called for each closed segment, in any thread."""
         self._files = files
         self._config = config
         self._on_roll = on_roll
         self._settings: dict[frozenset[tuple[str, str]], TopicSettings] = {}
 
     def __len__(self) -> int:
-        """Return the number of cached settings."""
         return len(self._settings)
 
     @property
@@ -47,7 +51,7 @@ class TopicLogs:
         self._settings.clear()
 
     def settings(self, image: ClusterImage, topic: TopicImage) -> TopicSettings:
-        """Return the settings of a topic: defaults and overrides."""
+        """Return a topic's defaults and overrides."""
         overrides = image.topic_config(topic.name)
         key = frozenset(overrides.items())
         settings = self._settings.get(key)
@@ -71,3 +75,40 @@ class TopicLogs:
         )
         log.on_roll = self._on_roll
         return log
+
+
+class UnservedTopics:
+    """Finds topics with segments in remote storage, which this node cannot serve; logs each once.
+
+    Apache Kafka may place a topic with `remote.storage.enable=true` here. Its partitions are
+    offline as after a disk failure: the files stay, and other brokers lead them.
+    """
+
+    __slots__ = ("_directory", "_like", "_logged")
+
+    def __init__(self, like: DataDirectory) -> None:
+        self._like = like
+        self._directory: DataDirectory | None = None  # created on demand
+        self._logged: set[bytes] = set()
+
+    @property
+    def directory(self) -> DataDirectory:
+        """An offline directory for their partitions, with the files of a real one."""
+        if self._directory is None:
+            self._directory = DataDirectory(self._like.files)
+            self._directory.is_online = False
+            self._directory.directory_id = LOST_DIRECTORY
+        return self._directory
+
+    def has(self, topic: TopicImage, settings: TopicSettings) -> bool:
+        """Return whether a topic cannot be served."""
+        if not settings.remote_storage_enable:
+            return False
+        if topic.topic_id not in self._logged:
+            self._logged.add(topic.topic_id)
+            logger.error(
+                "topic %s has remote.storage.enable=true, but this broker has no remote storage:"
+                " its partitions here are offline; reassign them to other brokers",
+                topic.name,
+            )
+        return True

@@ -1,7 +1,6 @@
-"""Counters of a partition since the process began.
+"""Counters of a partition since the process began, besides those of its log.
 
-The log counts its appended records; these are the other counters. A deleted partition's counts
-are added to its node's sum, so no counter falls.
+A deleted partition's counts are added to its node's sum, so no counter falls.
 
 Source: Kafka's BrokerTopicStats.
 """
@@ -17,14 +16,8 @@ if TYPE_CHECKING:
 class Traffic:
     """The counters of one partition.
 
-    Attributes:
-        produce_requests: Appends by clients or coordinators.
-        fetch_requests: Reads for Fetch.
-        bytes_out: Bytes of records sent to consumers.
-        failed_produces: Failed appends, except those sent to the wrong broker.
-        failed_fetches: Failed reads, with the same exception.
-        replicated_bytes: Bytes of records fetched from a leader.
-        replicated_records: Records fetched from a leader.
+    Failed requests that were sent to the wrong broker do not count. `replicated_bytes` and
+    `replicated_records` were fetched from a leader.
     """
 
     __slots__ = (
@@ -50,9 +43,7 @@ class Traffic:
 class TrafficSum(Traffic):
     """The sum of several partitions, with the records that they appended as the leader.
 
-    Attributes:
-        bytes_in: Bytes of records.
-        records_in: Records, transaction markers included, as in Kafka.
+    Transaction markers count as records, as in Kafka.
     """
 
     __slots__ = ("bytes_in", "records_in")
@@ -63,7 +54,7 @@ class TrafficSum(Traffic):
         self.records_in = 0
 
     def add(self, traffic: Traffic, log: Log) -> None:
-        """Add a partition's counters, and those of its log."""
+        """Add the counters of a partition and of its log."""
         for name in Traffic.__slots__:
             setattr(self, name, getattr(self, name) + getattr(traffic, name))
         self.bytes_in += log.appended_bytes - traffic.replicated_bytes

@@ -1,11 +1,8 @@
 """Role changes of replicas at start, failover, deletion and stop.
 
-    enter    the metadata names a leader and its epoch
-    retire   the partition was deleted, or is no longer placed on this node
-    resign   its disk has failed, or the node stops
-
-In the same turn of the loop, `tell` notifies the subscribers of leaderships (leadership.py), then
-the waiters: a waiting Produce or Fetch fails, for example with NOT_LEADER_OR_FOLLOWER.
+In the turn of the loop in which the roles changed, `tell` notifies the subscribers of leaderships
+(leadership.py), then the waiters: a waiting Produce or Fetch fails, for example with
+NOT_LEADER_OR_FOLLOWER.
 
 Source: Kafka's ReplicaManager.applyDelta, completeDelayedOperationsWhenNotPartitionLeader.
 """
@@ -27,7 +24,7 @@ _MAX_UNREPORTED = 128
 
 
 class Transitions:
-    """The changes of one turn of the loop that are not notified yet."""
+    """The role changes that are not notified yet."""
 
     __slots__ = ("_changed", "_elected", "_leaderships", "_resigned")
 
@@ -43,7 +40,7 @@ class Transitions:
     async def enter_in_turn(self, partition: Partition, image: PartitionImage) -> None:
         """Enter a role after the thread that appends under the previous one has finished.
 
-        Kafka's lock does the same. The partition is not served meanwhile.
+        The partition is not served meanwhile.
         """
         if image.leader_epoch > partition.leader_epoch:
             self.tell()
@@ -66,21 +63,21 @@ class Transitions:
         self._elected[partition] = image.leader_epoch
 
     def retire(self, partition: Partition) -> None:
-        """End the role of a partition that this node no longer has."""
+        """End the role: the partition was deleted, or is no longer placed on this node."""
         if len(self._changed) >= _MAX_UNREPORTED:
             self.tell()
         partition.retire()
         self._note_left(partition)
 
     def resign(self, partition: Partition) -> None:
-        """End the role of a partition that this node can no longer serve."""
+        """End the role: the disk has failed, or the node stops."""
         partition.resign()
         self._note_left(partition)
 
     def _note_left(self, partition: Partition) -> None:
         assert not partition.is_leader
         self._changed[partition] = None
-        self._elected.pop(partition, None)  # it began and ended unnoticed
+        self._elected.pop(partition, None)  # began and ended unnoticed
         leader_epoch = self._leaderships.led.get(partition)
         if leader_epoch is not None:
             self._resigned[partition] = leader_epoch

@@ -1,10 +1,8 @@
 """Reports the log directories of this node's replicas to the controller.
 
-    a replica is in another directory than the metadata says --.
-    a replica is about to be moved (replica_moves.py) ---------+--> AssignReplicasToDirs, retried
-
-When a directory fails, the controller elects other leaders for its replicas. A node with one
-directory reports nothing.
+A replica may be in another directory than the metadata says, or about to be moved
+(replica_moves.py). When a directory fails, the controller elects other leaders for its replicas. A
+node with one directory reports nothing.
 
 Source: Kafka's AssignmentsManager, ReplicaManager.maybeUpdateTopicAssignment; KIP-858.
 """
@@ -35,13 +33,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# As in Kafka (AssignmentsManager).
+# As in Kafka.
 _BACKOFF: Final = Backoff(first_s=0.1, most_s=10.0, jitter=0.02)
 # As in Kafka.
 _MOST_AT_ONCE: Final = 2_250
 
 
-# With the directory ids.
 _Batch: TypeAlias = "dict[tuple[bytes, int], tuple[Partition, bytes]]"
 
 
@@ -57,7 +54,7 @@ class DirectoryAssignments(ControllerSender["_Batch"]):
         self._channel = channel
         self._lifecycle = lifecycle
         self._replicas = replicas
-        # By partition, until the controller has accepted them.
+        # Until the controller has accepted them.
         self._unreported: dict[Partition, bytes] = {}
         # Target directories of pending moves.
         self._planned: dict[Partition, bytes] = {}
@@ -68,7 +65,7 @@ class DirectoryAssignments(ControllerSender["_Batch"]):
         for partition in partitions:
             directory_id = self._planned.get(partition, partition.directory.directory_id)
             registered_id = self._registered_directory(partition)
-            # The id of a directory that could not be opened is known to the metadata only.
+            # Only the metadata knows the id of a directory that could not be opened.
             if registered_id is not None and directory_id not in {
                 registered_id,
                 UNASSIGNED_DIRECTORY,
@@ -76,10 +73,9 @@ class DirectoryAssignments(ControllerSender["_Batch"]):
                 self._tell(partition, directory_id)
 
     async def tell(self, partition: Partition, directory_id: bytes) -> None:
-        """Report the planned directory of a replica and wait until the controller has accepted it.
+        """Report the planned directory of a replica until `forget`; wait for the controller.
 
-        The plan is valid until `forget`. Returns immediately if the partition was deleted or the
-        cluster does not support directory assignments.
+        Return immediately if the partition was deleted or the cluster has no directory assignments.
         """
         self._planned[partition] = directory_id
         if self._registered_directory(partition) is not None:
@@ -90,8 +86,8 @@ class DirectoryAssignments(ControllerSender["_Batch"]):
     def forget(self, partition: Partition) -> None:
         """End a plan and report the actual directory.
 
-        If it differs from the plan, report it even if the metadata agrees: the metadata may not
-        show the accepted plan yet.
+        If the replica was not moved, report this even if the metadata agrees, because the metadata
+        may not show the accepted plan yet.
         """
         planned = self._planned.pop(partition, None)
         directory_id = partition.directory.directory_id
@@ -140,25 +136,19 @@ class DirectoryAssignments(ControllerSender["_Batch"]):
         await self._news.wait()
 
     def _next_batch(self) -> _Batch:
-        """Return the next batch; drop partitions that were deleted."""
         batch: _Batch = {}
         for partition, directory_id in tuple(self._unreported.items()):
             if self._registered_directory(partition) is None:
                 del self._unreported[partition]
             elif len(batch) < _MOST_AT_ONCE:
                 batch[partition.topic_id, partition.index] = partition, directory_id
-        self._news.set()  # some may have been dropped
+        self._news.set()
         return batch
 
     def _on_sent(self, batch: _Batch, *, was_answered: bool) -> None:
         self._news.set()
 
     async def _send(self, batch: _Batch) -> int:
-        """Send a batch; return how many assignments to retry.
-
-        Raises:
-            KafkaError: The whole batch failed.
-        """
         answer = check_answer(
             await self._channel.ask(ApiKey.ASSIGN_REPLICAS_TO_DIRS, self._body(batch))
         )

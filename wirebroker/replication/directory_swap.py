@@ -5,8 +5,8 @@
     count the copied records as on disk                           after that
     remove the old directory                                      after file.delete.delay.ms
 
-Between the renames only the copy exists, and it is complete: a start uses it as the log
-(log_copies.py). Kafka renames the copy first and may then find a partition twice.
+Between the renames only the complete copy exists: a start uses it as the log (log_copies.py). Kafka
+renames the copy first and may then find a partition twice.
 
 Names are synced in the order of the renames, after the log start offset was written: deleted
 records stay deleted after a power failure.
@@ -45,13 +45,11 @@ def swap_directories(
 ) -> str:
     """Switch a replica to the complete, synced copy of its log; nothing may be appending.
 
-    Returns:
-        The path of the old directory.
+    Return the path of the old directory.
 
     Raises:
         OSError: A disk failed; the replica stays in its directory.
-        HalfSwappedError: Both renames failed; until the next start finds the copy, neither
-            directory may be used.
+        HalfSwappedError: Both renames failed; neither directory may be used until the next start.
     """
     source = partition.directory
     topic, index = partition.topic, partition.index

@@ -1,9 +1,5 @@
 """The follower's side of a fetch session (KIP-227): requests contain only changes.
 
-    wanted      the fetch position of each partition
-    unsaid      those of them that the leader does not know yet
-    forgotten   partitions to remove from the leader's session
-
 A request has (session id, epoch): (0, 0) requests a session and names all partitions; (id, n)
 continues it and names the changes. If the leader returns id 0, the next request names all again.
 After an error (id, 0) replaces the session.
@@ -30,7 +26,7 @@ class FollowedOffsets(NamedTuple):
 
     leader_epoch: int
     fetch_offset: int
-    # Of the last batch in the log, or -1.
+    # Of the log's last batch, or -1.
     last_fetched_epoch: int
     log_start_offset: int
 
@@ -85,7 +81,7 @@ class FetchSessionHandler:
             self._partitions if is_whole else {key: self._partitions[key] for key in self._changed}
         )
         forgotten = [] if is_whole else list(self._forgotten)
-        # If this request is lost, a new session names everything again.
+        # If this request is lost, a new session names everything.
         self._changed.clear()
         self._forgotten.clear()
         return SessionRequest(self._session_id, self._epoch, dict(requested), forgotten)
@@ -107,6 +103,6 @@ class FetchSessionHandler:
         self._epoch = _INITIAL_EPOCH
 
     def check(self) -> None:
-        """Assert the laws above."""
+        """Assert that all changed partitions are followed, and no forgotten one is."""
         assert self._changed.keys() <= self._partitions.keys()
         assert self._forgotten.keys().isdisjoint(self._partitions)

@@ -6,9 +6,6 @@
     any other error                  retry with exponential backoff
     a failed disk, a fenced epoch    stop until there is a new role
 
-The fetch offset is read from the log each time. Results of requests in another leader epoch are
-ignored.
-
 Source: Kafka's AbstractFetcherThread and ReplicaFetcherThread; KIP-101, KIP-279, KIP-320.
 """
 
@@ -23,7 +20,7 @@ if TYPE_CHECKING:
 
 _UNKNOWN: Final = -1
 _NEVER: Final = float("inf")
-# The first pause is this fraction of the longest one.
+# The first pause is this fraction of the longest.
 _FIRST_PART: Final = 20
 _LEAST_S: Final = 0.01
 
@@ -32,9 +29,6 @@ class FollowedPartition:
     """A partition that follows under one leader epoch.
 
     Attributes:
-        partition: The local replica.
-        leader_epoch: The followed epoch.
-        failures: Failed results in a row.
         not_before: The earliest next fetch, in monotonic seconds.
         is_behind: Whether the log ends below the leader's high watermark, as far as known.
     """
@@ -79,7 +73,7 @@ class FollowedPartition:
         self.not_before = now + max(_LEAST_S, min(pause_s, most_s))
 
     def throttle(self, *, now: float, pause_s: float) -> None:
-        """Check the quota again after a pause; this is not a failure."""
+        """Check the quota again after a pause, which is no failure."""
         self.not_before = now + max(_LEAST_S, pause_s)
 
     def halt(self) -> None:

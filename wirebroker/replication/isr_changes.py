@@ -1,9 +1,5 @@
 """ISR changes that the leaders of this node request from the controller (AlterPartition).
 
-    a follower has caught up (its Fetch)    --add-----> .
-    a follower lags (checked periodically)  --remove--> +--> one request at a time, with all
-                                                             pending changes --> the controller
-
     response               effect on the change
     an ISR                 applied, unless newer metadata arrived first
     refused                dropped; the next Fetch or check requests it again
@@ -36,10 +32,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Kafka retries every 50 ms. Here a follower may leave the ISR up to a second after the controller
-# is back.
+# Kafka retries every 50 ms. Here a follower may leave the ISR up to a second late.
 _BACKOFF: Final = Backoff(first_s=0.05, most_s=1.0)
-# From this version on requests have the broker epochs of ISR members.
+# From this version on requests have members' broker epochs.
 _FIRST_WITH_EPOCHS: Final = 3
 # Partitions in one request, about 100 bytes each.
 _MOST_AT_ONCE: Final = 5_000
@@ -96,7 +91,6 @@ class IsrChanges(ControllerSender["_Batch"]):
         self._wake()
 
     def _next_batch(self) -> _Batch:
-        """Remove and return the next batch; drop changes that are no longer pending."""
         batch: _Batch = {}
         while self._waiting and len(batch) < _MOST_AT_ONCE:
             partition = next(iter(self._waiting))
@@ -115,11 +109,6 @@ class IsrChanges(ControllerSender["_Batch"]):
             self._waiting.setdefault(partition, change)
 
     async def _send(self, batch: _Batch) -> int:
-        """Send a batch; return how many changes to retry.
-
-        Raises:
-            KafkaError: The whole batch failed.
-        """
         answer = check_answer(
             await self._channel.ask(
                 ApiKey.ALTER_PARTITION, lambda version: self._body(batch, version)
@@ -176,7 +165,7 @@ def _with_epochs(change: IsrChange, own: tuple[int, int]) -> list[dict[str, int]
 
 
 def _take(partition: Partition, change: IsrChange, result: Any) -> bool:
-    """Apply the controller's result for one change; return whether it is final."""
+    """Apply the result for one change; return whether it is final."""
     error = result.error_code
     leading = partition.leading
     if error in _REFUSED:

@@ -1,8 +1,5 @@
 """Connections to the other brokers, at the addresses in the metadata.
 
-    find(node_id)        a shared node, for occasional requests
-    connect(node_id)     a private node, for a caller that always has a request in flight
-
 Source: Kafka's MetadataCache.getAliveBrokerNode, BrokerBlockingSender.
 """
 
@@ -49,7 +46,6 @@ class Peers:
         random: Random,
         handshake: Handshake | None = None,
     ) -> None:
-        """Look up brokers in what `image` returns, by `listener`."""
         self._image = image
         self._listener = listener
         self._dialer = dialer
@@ -60,13 +56,13 @@ class Peers:
         self._shared: dict[int, Node] = {}
 
     def address(self, node_id: int) -> PeerAddress | None:
-        """Return a broker's address, or None if it is not registered on the listener."""
+        """Return a broker's address on the listener, if it is registered."""
         broker = self._image().brokers.get(node_id)
         endpoint = None if broker is None else broker.endpoints.get(self._listener)
         return None if endpoint is None else PeerAddress(endpoint.host, endpoint.port)
 
     def connect(self, node_id: int) -> Node | None:
-        """Return a new node, or None if its address is unknown."""
+        """Return a private node for a caller that always has a request in flight."""
         address = self.address(node_id)
         if address is None:
             return None
@@ -80,7 +76,7 @@ class Peers:
         )
 
     def find(self, node_id: int) -> Node | None:
-        """Return the shared node, or None if its address is unknown."""
+        """Return the shared node, for occasional requests, or None if its address is unknown."""
         address = self.address(node_id)
         node = self._shared.get(node_id)
         if node is not None and node.address != address:

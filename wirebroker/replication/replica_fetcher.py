@@ -1,9 +1,6 @@
 """Fetches partitions from one leader: one connection, one request at a time.
 
-    due partitions --> Fetch --> append | truncate | list offsets | pause --> due partitions
-
-Batches are appended unchanged, from the receive buffer. Between partitions the event loop serves
-other clients.
+Between partitions the event loop serves other clients.
 
 Source: Kafka's AbstractFetcherThread, ReplicaFetcherThread, RemoteLeaderEndPoint.
 """
@@ -41,7 +38,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# From this version on a Fetch has the replica id in a tagged field (KIP-903).
+# From this version of Fetch on the replica id is in a tagged field (KIP-903).
 _REPLICA_STATE_VERSION: Final = 15
 _NO_BYTES: Final = memoryview(b"")
 # Errors that newer metadata resolves; they are logged at DEBUG only.
@@ -57,7 +54,7 @@ _PASSING: Final = frozenset(
 
 
 class FetchSettings(NamedTuple):
-    """Settings of followers: the configs replica.fetch.* and replica.socket.timeout.ms."""
+    """The configs replica.fetch.* and replica.socket.timeout.ms."""
 
     wait_ms: int
     min_bytes: int
@@ -92,11 +89,7 @@ class Follower(NamedTuple):
 
 
 class ReplicaFetcher:
-    """Fetches some of the partitions that one node leads.
-
-    Attributes:
-        leader: The leader's node id.
-    """
+    """Fetches some of the partitions that one node leads."""
 
     __slots__ = (
         "_changed",
@@ -123,7 +116,7 @@ class ReplicaFetcher:
         backoff = Backoff(settings.backoff_s / 20, most_s=settings.backoff_s, jitter=0.0)
         self._pauses = RetryPauses(backoff, seed=leader)
         self._followed: dict[PartitionKey, FollowedPartition] = {}
-        # Those to be updated in the session, and those that wait for a pause to end.
+        # Those to be updated in the session, and those that wait for the end of a pause.
         self._changed: dict[PartitionKey, None] = {}
         self._delayed: dict[PartitionKey, None] = {}
         self._session = FetchSessionHandler()
@@ -160,7 +153,6 @@ class ReplicaFetcher:
     # -- the task ------------------------------------------------------------------------------
 
     async def _run(self) -> None:
-        """Fetch until canceled; the root of a task."""
         while True:
             try:
                 await self._turn()
@@ -202,7 +194,6 @@ class ReplicaFetcher:
         await pause(self._pauses.next_s)
 
     async def _wait_for_work(self) -> None:
-        """Wait for a new partition or for the end of a pause."""
         self._news = asyncio.get_running_loop().create_future()
         resume_at = min((self._followed[key].not_before for key in self._delayed), default=None)
         try:
@@ -215,7 +206,6 @@ class ReplicaFetcher:
             self._news = None
 
     def _reach(self) -> Node | None:
-        """Return the leader's node at its current address."""
         address = self._follower.peers.address(self.leader)
         if self._node is not None and self._node.address != address:
             self._node.abort()
@@ -238,7 +228,7 @@ class ReplicaFetcher:
             del self._changed[key]
             followed = self._followed[key]
             if self._must_wait(followed):
-                # The quota's rate or replicas may change in the meantime.
+                # The quota may change in the meantime.
                 followed.throttle(now=now, pause_s=self._settings.backoff_s)
                 self._put_off(followed)
             else:
@@ -313,7 +303,6 @@ class ReplicaFetcher:
             await self._find_bounds(node, out_of_range)
 
     def _requested(self, key: PartitionKey) -> FollowedPartition | None:
-        """Return the partition of a result, unless it is stale."""
         followed = self._followed.get(key)
         requested = self._session.asked(key)
         if followed is None or requested is None or requested.leader_epoch != followed.leader_epoch:
@@ -332,7 +321,7 @@ class ReplicaFetcher:
                 )
                 self._go_on(followed)
             elif partition.is_appending:
-                self._delay(followed)  # a thread replays its producers; the others continue
+                self._delay(followed)  # a thread replays its producers
             else:
                 partition.append_as_follower(
                     _NO_BYTES if result.records is None else result.records,
@@ -396,7 +385,7 @@ class ReplicaFetcher:
             self._changed[followed.key] = None
 
     def _take_counted(self, followed: FollowedPartition, result: Any) -> None:
-        """Continue after a result, and count throttled records against the quota (KIP-73)."""
+        """Count throttled records against the quota (KIP-73)."""
         partition = followed.partition
         followed.is_behind = partition.log.log_end_offset < result.high_watermark
         self._go_on(followed)

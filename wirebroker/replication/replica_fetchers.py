@@ -1,6 +1,4 @@
-"""Assigns each followed partition to one fetcher of its leader.
-
-A leader has up to num.replica.fetchers of them.
+"""Assigns each followed partition to one of its leader's num.replica.fetchers fetchers.
 
 Source: Kafka's AbstractFetcherManager, ReplicaManager.applyLocalFollowersDelta.
 """

@@ -4,9 +4,8 @@
     --> when little is left, report the new directory to the controller
     --> block appends, copy and sync the rest, rename both directories
 
-A move that fails changes nothing. The next start restarts an interrupted move, recognized by the
-suffix `-future` of the copy. If it was interrupted between the two renames, the copy is complete
-and becomes the log (log_copies.py).
+The next start restarts an interrupted move, unless it was interrupted between the two renames; then
+the copy becomes the log (log_copies.py).
 
 Source: Kafka's ReplicaManager.alterReplicaLogDirs, ReplicaAlterLogDirsThread,
 Partition.maybeReplaceCurrentWithFutureReplica; KIP-113, KIP-858.
@@ -50,7 +49,7 @@ _Arguments = TypeVarTuple("_Arguments")
 _PIECE_BYTES: Final = 4 << 20
 # Under a rate limit: Kafka's default of replica.fetch.max.bytes.
 _THROTTLED_PIECE_BYTES: Final = 1 << 20
-# The most that is copied while appends are blocked: a few milliseconds, besides the syncs.
+# Copied while appends are blocked: a few milliseconds, besides the syncs.
 _LAST_BYTES: Final = 1 << 20
 
 
@@ -78,7 +77,8 @@ class ReplicaMoves:
         self._clock = clock
         self._quota = quota
         self._running: dict[Partition, _Move] = {}
-        # As many as directories (num.replica.alter.log.dirs.threads).
+        # At most as many at a time as log directories; num.replica.alter.log.dirs.threads has no
+        # effect.
         self._turns = asyncio.Semaphore(max(1, len(replicas.directories)))
 
     def start(self) -> None:
@@ -151,7 +151,6 @@ class ReplicaMoves:
             del self._running[move.partition]
 
     async def _run(self, move: _Move) -> None:
-        """Move one replica; the root of a task."""
         partition, target = move.partition, move.target
         try:
             async with self._turns, partition.upkeep_lock:
@@ -164,7 +163,7 @@ class ReplicaMoves:
         except _MoveEndedError:
             await self._take_back(move)
         except HalfSwappedError as error:
-            # The copy is the log, and the plan tells the controller where the next start finds it.
+            # The plan tells the controller where the next start finds the log.
             for directory in (partition.directory, target):
                 self._replicas.directory_failed(directory, error)
         except (KafkaError, OSError) as error:
@@ -214,7 +213,7 @@ class ReplicaMoves:
         try:
             await move.work(Work.UPKEEP, copy.copy, piece)
         except FileNotFoundError:
-            # If the check passes, retention removed the file; the next piece accounts for it.
+            # If the check passes, retention removed the file.
             self._check(move)
         else:
             copy.note_copied(piece)
@@ -247,7 +246,7 @@ class ReplicaMoves:
         delay_ms = log.settings.file_delete_delay_ms
         old_path = swap_directories(move.partition, move.target, copy.directory, self._files)
         self._replicas.deleted_partitions.add_moved(old_path, delay_ms=delay_ms)
-        move.copy = None  # it is now the log
+        move.copy = None  # now the log
         return True
 
     def _check(self, move: _Move) -> None:
@@ -256,7 +255,6 @@ class ReplicaMoves:
             raise _MoveEndedError
 
     async def _take_back(self, move: _Move) -> None:
-        """Remove the copy and report the unchanged directory."""
         self._ended(move)  # a new move need not wait for the disk
         self._assignments.forget(move.partition)
         await move.until_idle()  # the thread could create files again
@@ -270,9 +268,8 @@ class ReplicaMoves:
 class _Move:
     """One move.
 
-    Attributes:
-        path: Of the copy, once it exists.
-        is_canceled: Whether cancellation also removes the copy.
+    If its task is cancelled, the next start restarts the move; if `is_canceled`, another request
+    ended the move, and the copy is removed.
     """
 
     __slots__ = ("_working", "copy", "is_canceled", "partition", "path", "target", "task")
@@ -284,7 +281,7 @@ class _Move:
         self.copy: LogCopy | None = None
         self.is_canceled = False
         self.task: asyncio.Task[None] | None = None
-        # The current or last work in a thread.
+        # The current or last work.
         self._working: asyncio.Future[None] | None = None
 
     async def work(

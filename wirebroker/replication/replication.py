@@ -1,8 +1,5 @@
 """Replication of this node: it fetches what it follows, and checks the followers of what it leads.
 
-    role changes (leadership.py) --> ReplicaFetchers
-    periodically                 --> IsrChanges
-
 A node that follows nothing creates no fetchers and no connections.
 
 Source: Kafka's ReplicaManager (startup, maybeShrinkIsr, applyLocalFollowersDelta).
@@ -42,15 +39,7 @@ logger = logging.getLogger(__name__)
 
 
 class Replication:
-    """The replication of one node.
-
-    Attributes:
-        directories: Reports its replicas' log directories to the controller.
-        isr_changes: Requests ISR changes from the controller.
-        moves: Moves of replicas between its log directories.
-        quotas: Rates for throttled replicas.
-        replicas: Its partitions.
-    """
+    """The replication of one node."""
 
     __slots__ = (
         "_clock",
@@ -83,7 +72,7 @@ class Replication:
         dialer: Dialer | None = None,
         rng: random.Random | None = None,
     ) -> None:
-        """Create the parts; without `dialer` other brokers are connected by TCP or TLS."""
+        """Without `dialer` other brokers are connected by TCP or TLS."""
         self.isr_changes = IsrChanges(channel, lifecycle, clock=clock)
         self.directories = DirectoryAssignments(channel, lifecycle, replicas=replicas)
         self._config = config
@@ -97,7 +86,7 @@ class Replication:
         self._clock = clock
         self._dialer = dialer
         self._random = rng or random.Random()  # noqa: S311 - for pauses
-        # Created at start if it needs keys, so that errors in them fail the start.
+        # Created now, so that errors in keys fail the start.
         self._way = self._protected_way() if has_peers(config) else None
         self._peers: Peers | None = None
         self._fetchers: ReplicaFetchers | None = None
@@ -137,7 +126,7 @@ class Replication:
             self._fetchers.use_config(config, tuple(self.replicas))
 
     def find_node(self, node_id: int) -> Node | None:
-        """Return the shared node of another broker, or None if its address is unknown."""
+        """Return another broker's shared node, or None if its address is unknown."""
         return None if self._is_stopped else self._all_peers().find(node_id)
 
     def _protected_way(self) -> ConnectionMethod | None:
@@ -197,5 +186,5 @@ class Replication:
             await pause(max(1, self._config.int("replica.lag.time.max.ms")) / 2000)
             try:
                 await self.isr_changes.remove_lagging(tuple(self.replicas.leaderships.led))
-            except Exception:  # the root of a task: the next check follows
+            except Exception:  # the next check follows
                 logger.exception("the check for lagging followers failed; retrying")

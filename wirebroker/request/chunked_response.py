@@ -1,7 +1,7 @@
 """Chunked responses: thousands of large elements, encoded one by one in time slices.
 
-Descriptions of 5,000 topics with some 33 configs each take half a second. The bytes are the same as
-if encoded at once: the fields before the array, its length, the elements, no tags.
+The bytes are the same as if encoded at once: the fields before the array, its length, the elements,
+no tags.
 """
 
 from __future__ import annotations
@@ -36,21 +36,15 @@ async def encode_chunked(
     errors: dict[int, int] | None = None,
     has_error_code: bool = False,
 ) -> Reply:
-    """Encode a response that is an array after the throttle time.
+    """Encode a response that is the array `field` after the throttle time.
 
-    Args:
-        key: The API key.
-        version: The request's version.
-        field: The array's name.
-        elements: An iterator creates them in slices, too.
-        clock: Measures the slices.
-        errors: Counts the error codes other than 0.
-        has_error_code: Whether an error code, always 0, follows the throttle time.
+    An iterator of `elements` creates them in slices, too. `errors` counts the error codes other
+    than 0. With `has_error_code` an error code, always 0, follows the throttle time.
     """
     slices = Slices(clock)
     flexible = is_flexible(key, version)
     before = _NO_THROTTLING + (_NO_ERROR if has_error_code else b"")
-    # Lengths of what surrounds the element in an array of one.
+    # Bytes around the element in an array of one.
     head = len(before) + (1 if flexible else 4)
     tail = len(_NO_TAGS) if flexible else 0
     pieces: list[bytes] = []

@@ -1,12 +1,10 @@
-"""Deferred responses: they are complete, but the records that they acknowledge are not committed.
+"""Deferred responses.
 
-    prepared Produce --appended--> CommitQueue --committed--> DeferredResponses --> connection
-                                       '--partition lost, timeout: another response--'
+They are complete, but the records that they acknowledge are not committed yet (acks=all) or not
+stored yet (acks=1).
 
-The response for several partitions waits in several queues (api/data/deferred_produce.py).
-
-A response is the only state of its waiting request. Avoiding a task, a future and a closure keeps
-garbage collection cheap: with followers, hundreds wait at a time.
+    Produce --appended--> ResponseQueue --committed or stored--> DeferredResponses --> connection
+                              '--partition lost, timeout: another response--'
 
 Source: Kafka's DelayedOperationPurgatory.
 """
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
 
     from wirebroker.base.request_meters import RequestMeter
 
-# Responses between two looks at the clock; after _TURN_S other work has its turn.
+# Responses between two checks of the clock; after _TURN_S other work gets a turn.
 _FEW: Final = 16
 _TURN_S: Final = 0.002
 
@@ -32,8 +30,7 @@ class DeferredResponse:
     Attributes:
         answer: The response, with its size in front.
         settle: Charges quotas and returns the pieces to send; None without quotas.
-        session: The waiting session; None until `wait`.
-        meter: Counts the request's time when the response is sent, or None.
+        meter: Counts the request's time when the response is sent.
         times: received_s, began_s and returned_s of `RequestMeter.served_later`.
     """
 
@@ -48,18 +45,18 @@ class DeferredResponse:
         self._take: Callable[[DeferredResponse], None] | None = None
 
     def wait(self, session: object, take: Callable[[DeferredResponse], None]) -> None:
-        """Pass it to `take` in a later turn of the loop."""
+        """Store the session, and the callback to which `leave` passes this response."""
         self.session = session
         self._take = take
 
     def leave(self) -> None:
-        """Pass it to the waiting connection, once."""
+        """Pass this response to the callback, once."""
         take, self._take = self._take, None  # breaks a reference cycle
         if take is not None:
             take(self)
 
     def give_up_soon(self) -> None:
-        """Shorten the wait, because the client may have disconnected."""
+        """Shorten the wait: the client may have disconnected."""
         raise NotImplementedError
 
 
@@ -67,9 +64,9 @@ class QueuedResponse(DeferredResponse):
     """A deferred response in a partition's queue.
 
     Attributes:
-        due_offset: The offset after its last record; all below must be committed.
+        due_offset: The offset after its last record; all below must be committed (acks=all) or
+            stored (acks=1).
         deadline_s: When the wait times out, on the loop's clock.
-        is_waiting: Whether it is in a queue.
     """
 
     __slots__ = ("deadline_s", "due_offset", "is_waiting")
@@ -81,7 +78,7 @@ class QueuedResponse(DeferredResponse):
         self.is_waiting = False
 
     def look(self) -> bool:
-        """Return whether it can be sent; change it to an error response if necessary."""
+        """Return whether it can be sent, perhaps as an error response."""
         raise NotImplementedError
 
     def give_up(self) -> None:
@@ -100,7 +97,7 @@ class DeferredResponses:
         self._due: list[DeferredResponse] = []
 
     def add(self, deferred: DeferredResponse) -> None:
-        """Send it in a later turn, since the connection may then serve its next request."""
+        """Send it in a later turn: the connection may then serve its next request."""
         if not self._due:
             asyncio.get_running_loop().call_soon(self._leave)
         self._due.append(deferred)

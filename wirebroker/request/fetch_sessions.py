@@ -1,16 +1,14 @@
 """Incremental fetch sessions: the broker remembers the partitions of a fetcher (KIP-227).
 
 A session's first request (epoch 0) names all its partitions. Each later one carries the next epoch
-and names only changes, and the response omits partitions without news. `FetchSessions.context`
-finds the session, `FetchContext.resume` the partitions to read, `FetchContext.select` the results
-to send; the last two are iterators, which may run in slices.
+and names only changes, and the response omits partitions without news.
 
     request (id, epoch)     meaning                               session id of the response
     (0, -1) or (id, -1)     no session; an old one is closed      0
     (0, 0) or (id, 0)       a new session; an old one is closed   new id, or 0 if there is no room
     (id, n)                 the session's n-th request            id
 
-Source: KIP-227; Kafka's FetchSession for sizes, eviction and error codes.
+Source: Kafka's FetchSession for sizes, eviction and error codes.
 """
 
 from __future__ import annotations
@@ -34,19 +32,19 @@ INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
 MAX_EPOCH = 0x7FFFFFFF
 
-# An unused session of this age gives way to any new one (Kafka's value).
+# An unused session of this age gives way to any new one.
 EVICTION_MS = 120_000
 
-# Limit of all sessions of consumers, and of those of followers: a partition takes at most 0.8 KB,
-# since a request with an impossible name gets no session. Kafka has no such limit.
+# Limit for the sessions of all consumers, and for those of all followers. A partition takes at most
+# 0.8 KB, since a request with an impossible name gets no session. Kafka has no such limit.
 MOST_PARTITIONS = 200_000
 
-# The first version that names topics by id.
+# The first version of Fetch with topic ids.
 TOPIC_ID_VERSION = 13
 
 
 class SessionPartition(NamedTuple):
-    """A requested partition: by name, or by id and the name found for it."""
+    """A requested partition: by name, or by id and its name."""
 
     topic: str
     topic_id: bytes
@@ -58,7 +56,7 @@ Results = list[tuple[SessionPartition, FetchPartitionResult]]
 
 
 class _Cached:
-    """The last request and the last sent state of a partition."""
+    """A partition's last request and sent state."""
 
     __slots__ = ("asked", "high_watermark", "log_start_offset")
 
@@ -68,7 +66,7 @@ class _Cached:
         self.log_start_offset: int = -1
 
     def must_send(self, result: FetchPartitionResult) -> bool:
-        """Return whether `result` is news for the fetcher, and remember it."""
+        """Return whether `result` is news, and remember it."""
         news = (
             records_length(result) > 0
             or result.high_watermark != self.high_watermark
@@ -77,8 +75,8 @@ class _Cached:
             or result.diverging_epoch is not None
             or result.preferred_read_replica != -1
         )
-        # The next result is sent after an error, and after a divergence, whose high watermark a
-        # follower ignores: no offset is -1.
+        # -1: the next result is sent after an error, and after a divergence, whose high watermark
+        # a follower ignores.
         is_well = result.error_code == ErrorCode.NONE and result.diverging_epoch is None
         self.high_watermark = result.high_watermark if is_well else -1
         self.log_start_offset = result.log_start_offset
@@ -86,7 +84,7 @@ class _Cached:
 
 
 class Connected(Protocol):
-    """The connection of a session."""
+    """A session's connection."""
 
     @property
     def has_ended(self) -> bool:
@@ -95,7 +93,7 @@ class Connected(Protocol):
 
 
 class FetchSession:
-    """One fetcher's partitions, in the order of service, so that none starves."""
+    """One fetcher's partitions, in the order of service."""
 
     __slots__ = (
         "created_ms",
@@ -145,7 +143,7 @@ class FetchSession:
             if cached is None:
                 self.partitions[key] = _Cached(partition)
             else:
-                # Requests by id have no name: keep the known one, as Kafka does.
+                # Requests by id have no name: keep the known one.
                 name = partition.topic or cached.asked.topic
                 cached.asked = SessionPartition(name, partition.topic_id, partition.wanted)
             yield
@@ -161,7 +159,7 @@ class FetchSession:
             yield
 
     def select(self, results: Results, news: Results) -> Steps[None]:
-        """Add results with news to `news`; requeue partitions with records."""
+        """Add results with news; requeue partitions with records, so that none starves."""
         for partition, result in results:
             key = self._key(partition)
             cached = self.partitions.get(key)
@@ -183,9 +181,7 @@ class FetchContext:
 
     Attributes:
         partitions: What to read, in order, after `resume`.
-        session_id: For the response, after `select`.
-        error: For the response; `select` may set it.
-        chosen: The results to send, after `select`.
+        chosen: The results to send, after `select`, which also sets `session_id` and `error`.
     """
 
     __slots__ = (
@@ -240,13 +236,13 @@ class FetchContext:
             self.partitions = requested
 
     def skip(self) -> None:
-        """Send no results; change and open no session."""
+        """Send no results, and change no session."""
         self.chosen = []
         if self._session is not None and self._session.epoch != self._epoch:
             self.error = ErrorCode.INVALID_FETCH_SESSION_EPOCH
 
     def select(self, results: Results, *, version: int, now_ms: int) -> Steps[None]:
-        """Set `chosen`, `session_id`, and `error` if a later request used the session."""
+        """Choose the results to send; set `error` if a later request used the session."""
         if self._wants_session:
             self.chosen = results
             created = self._sessions.create(
@@ -295,7 +291,7 @@ class FetchSessions:
         now_ms: int,
         owner: Connected | None = None,
     ) -> FetchContext:
-        """Return a request's context; `requested` are its partitions, `owner` its connection."""
+        """Return a request's context; `owner` is its connection."""
         is_keepable = all(
             len(partition.topic) <= MAX_NAME_LENGTH and partition.topic.isascii()
             for partition in requested
@@ -318,7 +314,7 @@ class FetchSessions:
             added
             and not self._make_room(now_ms, added, session, is_of_replica=session.is_of_replica)
         ):
-            # Its client then sends a full request, which opens no session.
+            # Its client then sends a full request.
             self.close(session.session_id)
             return FetchContext(self, [], error=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         session.owner = owner
@@ -341,7 +337,7 @@ class FetchSessions:
         owner: Connected | None = None,
         is_of_replica: bool = False,
     ) -> FetchSession | None:
-        """Open a session for `size` partitions; return None if others have precedence."""
+        """Open a session for `size` partitions unless others have precedence."""
         if not self._make_room(now_ms, size, is_of_replica=is_of_replica):
             return None
         if len(self._sessions) >= self.slots and not self._evict(now_ms, size):
@@ -369,8 +365,8 @@ class FetchSessions:
     ) -> bool:
         """Close sessions until `size` more partitions fit; return whether they do.
 
-        Unused sessions go first, then the largest, if larger than the one that needs room; its
-        client continues with full requests. Followers and consumers do not displace each other.
+        Unused sessions go first, then the largest, if larger than the one that needs room.
+        Followers and consumers do not displace each other.
         """
         needed = size if growing is None else size + len(growing.partitions)
         alike = [
@@ -402,7 +398,7 @@ class FetchSessions:
         return session.has_ended_owner or now_ms - session.last_used_ms > EVICTION_MS
 
     def _evict(self, now_ms: int, size: int) -> bool:
-        """Close an unused session, or the smallest old one unless the new one is smaller."""
+        """Close an unused session, or the smallest old one if the new one is larger."""
         for session in self._sessions.values():
             if self._is_unused(session, now_ms):
                 del self._sessions[session.session_id]
@@ -419,7 +415,7 @@ class FetchSessions:
 
 
 def requested_partitions(request: FetchRequest) -> list[SessionPartition]:
-    """Return the partitions of a request; the last entry wins if one is named twice."""
+    """Return a request's partitions; if one is named twice, its last entry counts."""
     partitions = [
         SessionPartition(topic.name, topic.topic_id, partition)
         for topic in request.topics
@@ -433,7 +429,7 @@ def requested_partitions(request: FetchRequest) -> list[SessionPartition]:
 
 
 def records_length(result: FetchPartitionResult) -> int:
-    """Return the size of a result's records in bytes."""
+    """Return the bytes of a result's records."""
     records = result.records
     if records is None:
         return 0

@@ -1,13 +1,13 @@
 """The table of handlers by API key, with their permissions and costs.
 
-    @handles(ApiKey.DELETE_GROUPS, needs=(DELETE_GROUP,), cost=Cost.LOG)
+    @handles(ApiKey.DELETE_GROUPS, permissions=(DELETE_GROUP,), cost=Cost.LOG)
     def delete_groups(broker, request, body): ...          # decoded body in, mapping out
 
-    @handles_raw(ApiKey.PRODUCE, needs=(WRITE_TOPIC, WRITE_TRANSACTIONAL_ID), cost=Cost.SLICES)
+    @handles_raw(ApiKey.PRODUCE, permissions=(WRITE_TOPIC,), cost=Cost.SLICES)
     def produce(broker, request): ...                      # parses request.frame, returns pieces
 
 Any of them may return an awaitable. ApiVersions advertises the registered keys, with the versions
-of `codecs/api_keys.py`. The dispatcher (net/dispatch.py) calls the handlers.
+of `codecs/api_keys.py`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class Cost(Enum):
-    """The work of a request besides transferring its bytes."""
+    """The work of a request besides the transfer of its bytes."""
 
     BOUNDED = "served from memory immediately, regardless of the cluster's size"
     SLICES = "grows with the request or the stored state; runs in slices on the event loop"
@@ -43,7 +43,7 @@ class Handler(NamedTuple):
 
     key: ApiKey
     function: Callable[..., Any]
-    # Parses the frame and returns pieces; others receive a decoded body.
+    # Parses the frame; others receive a decoded body.
     is_raw: bool
     # A call runs nothing yet, so the frame must outlive it.
     is_coroutine: bool
@@ -69,7 +69,7 @@ class Registry:
         cost: Cost = Cost.BOUNDED,
         is_forwarded: bool = False,
     ) -> Callable[[_Function], _Function]:
-        """Register a function (broker, request, body) -> mapping or an awaitable of one.
+        """Register a function (broker, request, body) -> mapping or awaitable.
 
         `is_forwarded`: the active controller decides the request.
         """
@@ -83,7 +83,7 @@ class Registry:
         cost: Cost = Cost.BOUNDED,
         is_forwarded: bool = False,
     ) -> Callable[[_Function], _Function]:
-        """Register a function (broker, request) -> pieces, None, or an awaitable of them."""
+        """Register a function (broker, request) -> pieces, None, or an awaitable."""
         return self._registering(key, True, tuple(permissions), cost, is_forwarded)
 
     def has(self, key: ApiKey) -> bool:
@@ -91,16 +91,16 @@ class Registry:
         return key in self._handlers
 
     def add(self, handler: Handler) -> None:
-        """Register a handler, for example one of another registry that is wrapped."""
+        """Register a handler."""
         assert handler.key not in self._handlers, f"{handler.key.name} has two handlers"
         self._handlers[handler.key] = handler
 
     def registered_keys(self) -> list[ApiKey]:
-        """Return the registered keys, ascending."""
+        """Return the keys, ascending."""
         return sorted(self._handlers)
 
     def handlers(self) -> list[Handler]:
-        """Return all handlers, by ascending key."""
+        """Return the handlers, by ascending key."""
         return [self._handlers[key] for key in sorted(self._handlers)]
 
     def _registering(

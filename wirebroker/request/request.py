@@ -1,4 +1,4 @@
-"""Requests as handlers see them, and the forms of their responses."""
+"""Requests, and the forms of their responses."""
 
 from __future__ import annotations
 
@@ -19,21 +19,16 @@ Reply: TypeAlias = "list[bytes | bytearray | memoryview | FileSlice] | None"
 
 
 class CloseConnectionError(Exception):
-    """Closes the connection without a response; logged in one line."""
+    """Closes the connection without a response."""
 
 
 class Request:
     """One request.
 
     Attributes:
-        key: The API key.
-        version: A supported version.
-        correlation_id: For the response header, which dispatch writes.
-        client_id: The client's name for itself.
         frame: The whole frame, writable. It and its views are valid until the handler returns; see
             `keep`.
         position: Start of the body in `frame`.
-        session: The connection's session.
         errors: Counts the response error codes other than 0.
     """
 
@@ -69,7 +64,7 @@ class Request:
         self.errors: Counter[int] = Counter() if errors is None else errors
 
     def count_error(self, code: int) -> None:
-        """Count an error code of a response that the handler encodes itself."""
+        """Count an error code that the handler encodes itself."""
         if code:
             self.errors[code] += 1
 
@@ -77,12 +72,12 @@ class Request:
         """Keep the frame and all views into it valid while they are referenced.
 
         Call it before returning an awaitable that uses them. Up to 1 MiB of memory lives as long as
-        any view: copy what lives long, with `kept`.
+        any view: use `kept` for views that live long.
         """
         keep(self.frame)
 
     def kept(self, view: memoryview) -> memoryview:
-        """Return a view of the same bytes that stays valid, copied only if necessary."""
+        """Return the same bytes, copied only if necessary to stay valid."""
         return owned(view)
 
 
@@ -92,17 +87,17 @@ class LargeResponse(dict[str, Any]):
     __slots__ = ()
 
 
-# Response elements to encode on the loop: some 3 us each.
+# Elements to encode on the loop: some 3 us each.
 _FEW_ELEMENTS: Final = 500
 
 
 def holds_much(response: Any) -> bool:
-    """Return whether a mapping or struct must be encoded by a thread."""
+    """Return whether a thread must encode a mapping or struct."""
     return _room_after(response, _FEW_ELEMENTS) < 0
 
 
 def _room_after(part: Any, room: int) -> int:
-    """Return `room` less the elements of a part; stop once negative."""
+    """Return `room` less the number of elements; stop once negative."""
     fields = cast("Mapping[str, Any]", part) if isinstance(part, Mapping) else _fields_of(part)
     for value in fields.values():
         if value.__class__ is list:

@@ -18,11 +18,7 @@ Decide: TypeAlias = "Callable[[Request, Handler], Refusal]"
 
 
 class RequestAdmission:
-    """Admits requests or responds in place of their handlers.
-
-    Attributes:
-        epoch: Raised when decisions may change; prepared requests of older epochs are invalid.
-    """
+    """Admits requests or responds in place of their handlers."""
 
     __slots__ = ("_decide", "epoch")
 
@@ -31,14 +27,9 @@ class RequestAdmission:
         self._decide = decide
 
     def raise_epoch(self) -> None:
-        """Invalidate everything that was prepared under earlier decisions."""
+        """Invalidate prepared requests, because decisions may have changed."""
         self.epoch += 1
 
     def refusal(self, request: Request, handler: Handler) -> Refusal:
-        """Return a response body or an awaitable of it; None if the handler must be called.
-
-        Args:
-            request: The request, its body not yet decoded.
-            handler: The request's handler.
-        """
+        """Return a response body or an awaitable of it; None if the handler must be called."""
         return None if self._decide is None else self._decide(request, handler)

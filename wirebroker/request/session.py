@@ -1,6 +1,6 @@
 """The state of one client connection, independent of its transport.
 
-The connection in `net/` owns and updates it; handlers read it.
+The connection in `net/` updates it; handlers read it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # Bits of `Session.pauses`.
 ANSWER_IS_DUE: Final = 1  # a request is being served
 OUTPUT_IS_UNSENT: Final = 2  # the client reads slowly
-TURN_IS_OVER: Final = 4  # other connections have theirs
+TURN_IS_OVER: Final = 4  # other connections are served first
 MEMORY_IS_SHORT: Final = 8  # requests in flight are at their limit
 THROTTLED: Final = 16
 ENDING: Final = 32  # closes after the pending responses
@@ -26,7 +26,7 @@ ENDING: Final = 32  # closes after the pending responses
 
 ANONYMOUS: Final = Principal()
 
-# Value of `Session.throttle_ms` for replicas, which have no client quotas.
+# `Session.throttle_ms` of replicas, which have no client quotas.
 NO_CLIENT: Final = -1
 
 
@@ -34,10 +34,9 @@ class Prepared:
     """The fast path for requests like a session's last one (api/data/prepared_produce.py).
 
     Attributes:
-        epoch: The only gate epoch in which it is valid (request_admission.py).
+        epoch: The only epoch of RequestAdmission in which it is valid.
         kind: API key << 16 | version, for the request counts.
-        begun: Progress of the frame for which `serve` returned None, or None. Such a frame has
-            already been admitted.
+        begun: Progress of the frame for which `serve` returned None, which has been admitted.
     """
 
     __slots__ = ("begun", "epoch", "kind")
@@ -48,12 +47,12 @@ class Prepared:
         self.begun: Mapping[int, Any] | None = None
 
     def serve(self, frame: memoryview) -> bytes | DeferredResponse | None:
-        """Return the response with its length; None if the frame needs the full path."""
+        """Return the response with its length; None for the full path."""
         raise NotImplementedError
 
 
 def no_mute(seconds: float) -> None:
-    """Do nothing: the default of `Session.mute` until the connection sets it."""
+    """Do nothing: the default of `Session.mute`."""
 
 
 class Session:
@@ -62,20 +61,15 @@ class Session:
     Attributes:
         id: Unique in this process, in Kafka's form `local:port-remote:port-number`.
         peer: The client's `host:port`.
-        listener_name: The listener that accepted it.
-        local_host: The address to which the client connected.
-        local_port: Its port.
-        principal: The client's user; ANONYMOUS until it authenticates.
-        client_software_name: From ApiVersions (KIP-511), else "unknown".
-        client_software_version: Likewise.
+        local_host: The address that the client connected to.
+        principal: ANONYMOUS until the client authenticates.
+        client_software_name: From ApiVersions (KIP-511), as is the version.
         pauses: Reasons to serve no further request, as bits.
         last_produced: Topic id of its last Produce request if that had one topic.
-        prepared: The fast path for requests like that one.
-        epoch: The gate epoch that admitted its last request.
+        epoch: The epoch of RequestAdmission that admitted its last request.
         has_ended: Whether the peer sends no more, or has disconnected.
-        received_s: When the current request arrived, on the stopwatch of base/request_meters.py;
-            0.0 if unknown.
-        last_meter: Of its last response (base/request_meters.py), or None.
+        received_s: When the current request arrived (request_meters.py's stopwatch); 0.0: unknown.
+        last_meter: The meter of its last response.
         is_follower: Whether its last Fetch came from a replica.
         access: Cached decisions (authorization/access.py).
         throttle_ms: Throttle time that a handler has determined, or NO_CLIENT.
@@ -136,10 +130,7 @@ class Session:
         self._on_end: Callable[[], object] | None = None
 
     def when_ended(self, callback: Callable[[], object]) -> None:
-        """Call back once if the peer disconnects, or has, before the current request's response.
-
-        A waiting request that no client reads should cost nothing.
-        """
+        """Call back once if the peer disconnects, or has, before the current request's response."""
         if self.has_ended:
             callback()
         else:

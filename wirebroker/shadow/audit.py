@@ -6,8 +6,8 @@ Producers: sequences without holes, epochs that never decrease, sequence 0 at th
 Transactions: no other batches of a producer while one is open; markers whose producer and
 coordinator epochs never decrease.
 
-Batches may lack records under any cleanup policy, since the topic may once have been compacted.
-Missing offsets are gaps, caused by retention or compaction, and counted separately.
+Batches may lack records, since the topic may once have been compacted. Gaps in offsets are no
+faults.
 
 Source: KIP-98, KIP-360, KIP-890; Kafka's ProducerAppendInfo.
 """
@@ -52,20 +52,12 @@ class Producer(NamedTuple):
 
 
 class Audit:
-    """The audit of one partition.
-
-    Args:
-        next_offset: First offset to verify.
-        leader_epoch: Of the last batch before it; -1 for none.
-        is_compacted: Whether records and batches may be missing.
-        known: Returns the log's earlier entry of a producer.
+    """The audit of one partition; `known` returns the log's earlier entry of a producer.
 
     Attributes:
         next_offset: First offset not verified yet.
         gaps: The first gaps in offsets, as [first, end).
-        gap_count: Number of all gaps.
         faults: The first faults, as sentences.
-        fault_count: Number of all faults.
     """
 
     __slots__ = (
@@ -150,7 +142,7 @@ class Audit:
             self.faults.append(f"the batch at {header.base_offset}: {description}")
 
     def _read(self, header: BatchHeader, batch: memoryview) -> EndTransactionMarker | None:
-        """Decode every record; return the transaction marker, if any."""
+        """Decode every record; return a transaction marker."""
         marker = None
         last, count = header.base_offset - 1, 0
         for record in iterate_records(batch, header):
@@ -165,7 +157,6 @@ class Audit:
         return marker
 
     def _check_count(self, header: BatchHeader, count: int) -> None:
-        """Check the number of records; compaction may have removed some."""
         offsets = header.last_offset_delta + 1
         if count > offsets:
             self._fault(

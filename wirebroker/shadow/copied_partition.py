@@ -1,10 +1,10 @@
 """One copied partition: its log, and the audit of its batches.
 
-Batches are appended unchanged. An empty log starts where the source's does; if that is within a
-batch, the whole batch is appended and the log starts within it, as a follower's does.
+An empty log starts where the source's does; if that is within a batch, the whole batch is appended
+and the log starts within it, as a follower's does.
 
-A source may return to older data and reuse epochs. So at the start and after each error, the copy's
-last batch is fetched again and compared.
+The last batch is compared with the source's because a source may return to older data and reuse
+epochs.
 """
 
 from __future__ import annotations
@@ -30,16 +30,12 @@ _MOST_REFUSALS: Final = 3
 
 
 class CopiedPartition:
-    """A partition that is copied until it is done or fails.
-
-    Args:
-        until: End offset; None to follow forever.
+    """A partition that is copied until its end offset (`until`), forever, or until it fails.
 
     Attributes:
         high_watermark: The source's; -1 if unknown.
         state: FOLLOWED, DONE, or why it ended.
         leader_epoch: The highest one in the copy's metadata.
-        waits: How long it has made no progress.
     """
 
     __slots__ = (
@@ -83,7 +79,7 @@ class CopiedPartition:
 
     @property
     def fetch_offset(self) -> int:
-        """The next offset, or that of the copy's last batch if it must be compared."""
+        """The next offset, or that of the last batch if it must be compared."""
         log = self.log
         if self._is_compared or self.audit.next_offset != log.log_end_offset:
             return self.audit.next_offset
@@ -110,7 +106,7 @@ class CopiedPartition:
         return self.log.leader_epochs.latest_recorded_epoch
 
     def latest_epoch_in(self, records: memoryview) -> int:
-        """Return the highest leader epoch of fetched whole batches; -1 for none."""
+        """Return the highest leader epoch of whole batches; -1 for none."""
         epoch, position = -1, 0
         while len(records) - position >= HEADER_BYTES:
             header = read_batch_header(records, position)
@@ -134,11 +130,8 @@ class CopiedPartition:
     def matches_source(self, records: memoryview, *, turns: int) -> bool:
         """Compare the copy's last batch with the source's; end the partition if they differ.
 
-        A batch that the source has compacted or deleted counts as equal.
-
-        Args:
-            records: Fetched from the leader.
-            turns: Consecutive responses that may have no room for this partition.
+        A batch that the source has compacted or deleted counts as equal. Up to `turns` consecutive
+        responses may have no room for this partition.
         """
         offset = self.fetch_offset
         if self._is_compared or offset == self.audit.next_offset:
@@ -146,7 +139,7 @@ class CopiedPartition:
             return True
         if len(records) < HEADER_BYTES:
             self._empty_responses += self.high_watermark > offset
-            self._is_compared = self._empty_responses > turns  # the source no longer has the batch
+            self._is_compared = self._empty_responses > turns
             return True
         self._is_compared = True
         source_header = read_batch_header(records)
@@ -210,7 +203,7 @@ class CopiedPartition:
             self.state = DONE
 
     def report(self) -> dict[str, Any]:
-        """Return the report as JSON."""
+        """Return the report for JSON."""
         audit, log = self.audit, self.log
         return {
             "topic": self.place.topic,
@@ -231,7 +224,7 @@ class CopiedPartition:
 
 
 def _is_same(own_header: BatchHeader, source_header: BatchHeader) -> bool:
-    """Return whether two batches are equal, except that compaction may have removed records.
+    """Return whether two batches are equal, except for records that compaction removed.
 
     A compacted batch, or one with a delete horizon for tombstones, has another checksum.
     """
@@ -251,15 +244,8 @@ def _is_same(own_header: BatchHeader, source_header: BatchHeader) -> bool:
     return is_compacted or own_header.crc == source_header.crc
 
 
-# How long a partition has made no progress, and why
-
-
 class Waits:
-    """The wait for one partition.
-
-    Attributes:
-        reason: A sentence; "" without a wait.
-    """
+    """The wait for one partition; `reason` is a sentence, "" without a wait."""
 
     __slots__ = ("_has_logged", "_since", "reason")
 
@@ -269,7 +255,7 @@ class Waits:
         self._has_logged = False
 
     def begin(self, reason: str, now: float) -> None:
-        """Note missing progress; the time counts from the first note."""
+        """Note missing progress, timed from the first note."""
         self.reason = reason
         if self._since is None:
             self._since = now
@@ -281,11 +267,11 @@ class Waits:
         self._has_logged = False
 
     def have_lasted_since(self, monotonic_s: float) -> bool:
-        """Return whether there was no progress since a moment, in monotonic seconds."""
+        """Return whether there was no progress since a moment."""
         return self._since is not None and self._since <= monotonic_s
 
     def should_log(self) -> bool:
-        """Return True once for each wait, to log its reason."""
+        """Return True once for each wait."""
         is_new = not self._has_logged
         self._has_logged = True
         return is_new

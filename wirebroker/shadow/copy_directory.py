@@ -1,8 +1,8 @@
 """The data directory of a copy: one node of the source's cluster, with its topics.
 
 A controller in this process writes the metadata log: topics with ids and configs, and partitions
-with this node as their only replica, without a leader, in the source's leader epoch. A broker that
-opens the directory elects itself in a higher epoch.
+with this node as only replica, without a leader, in the source's leader epoch. A broker that opens
+the directory elects itself in a higher epoch.
 """
 
 from __future__ import annotations
@@ -115,11 +115,7 @@ class CopyDirectory:
         return self._controller.follower.image
 
     async def put_topics(self, topics: Sequence[SourceTopic]) -> None:
-        """Store the source's ids, partitions, configs and epochs of topics.
-
-        Args:
-            topics: New ones, or those with the same id in the copy.
-        """
+        """Store ids, partitions, configs and epochs of topics that are new or have the same id."""
         records: list[MetadataRecord] = []
         for topic in topics:
             records += self._records_of(topic)
@@ -137,8 +133,7 @@ class CopyDirectory:
         """Open or create a partition's log.
 
         Raises:
-            OSError: The disk failed.
-            KafkaError: The log is corrupt.
+            OSError, KafkaError: The disk failed, or the log is corrupt.
         """
         key = (topic.name, partition)
         path = self._found.get(key)

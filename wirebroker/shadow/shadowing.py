@@ -32,13 +32,7 @@ _OPEN_FILES: Final = 256
 async def shadowed(
     client: KafkaClient, is_wanted: Callable[[str, bool], bool], *, path: str, is_once: bool
 ) -> AsyncGenerator[SourceCopier]:
-    """Open a copy; the exit closes it as after a clean stop.
-
-    Args:
-        client: The source.
-        is_wanted: See Source.
-        path: Absolute path of the directory.
-        is_once: See Following.
+    """Open a copy in a directory (an absolute path); the exit closes it as after a clean stop.
 
     Raises:
         StartError: The directory cannot be used.
@@ -61,14 +55,10 @@ async def shadowed(
         await directory.close()
 
 
-# The choice of topics to copy
-
-
 def topic_filter(patterns: Sequence[str]) -> Callable[[str, bool], bool]:
-    """Return a function of a topic's name, and whether it is internal, that selects topics.
+    """Return a function that selects topics by name and whether they are internal.
 
-    Args:
-        patterns: Regular expressions of whole names; an internal topic needs its exact name.
+    Patterns match whole names; an internal topic needs its exact name.
 
     Raises:
         ClientError: A pattern is invalid.
@@ -86,8 +76,6 @@ def topic_filter(patterns: Sequence[str]) -> Callable[[str, bool], bool]:
     return is_wanted
 
 
-# The final report of a shadow: a row for each partition, and remarks about faults
-
 # Columns of the printed table.
 COLUMNS: Final = (
     "topic",
@@ -103,7 +91,7 @@ COLUMNS: Final = (
 
 
 def summary(partitions: Iterable[CopiedPartition], *, cluster_id: str) -> dict[str, Any]:
-    """Return the report as JSON."""
+    """Return the report for JSON."""
     rows = [
         partition.report()
         for partition in sorted(partitions, key=lambda partition: partition.place)
@@ -137,7 +125,7 @@ def remarks(report: dict[str, Any]) -> Iterator[str]:
 
 
 def is_fine(report: dict[str, Any]) -> bool:
-    """Return whether everything was copied without faults; gaps do not count."""
+    """Return whether everything was copied without faults."""
     return not report["fault_count"] and not report["ended_count"]
 
 

@@ -19,13 +19,7 @@ _NO_ID = bytes(16)
 
 
 class SourceTopic(NamedTuple):
-    """A topic of the source.
-
-    Attributes:
-        leaders: By partition; -1 for none.
-        leader_epochs: By partition.
-        configs: Configs that are set for the topic.
-    """
+    """A topic of the source; leaders (-1 for none) and epochs are by partition."""
 
     name: str
     topic_id: bytes
@@ -35,22 +29,14 @@ class SourceTopic(NamedTuple):
 
 
 class Source:
-    """The cluster to copy.
-
-    Args:
-        is_wanted: Takes a topic's name, and whether it is internal; returns whether to copy it.
-    """
+    """The cluster to copy; `is_wanted` takes a topic's name and whether it is internal."""
 
     def __init__(self, client: KafkaClient, is_wanted: Callable[[str, bool], bool]) -> None:
         self.client = client
         self._is_wanted = is_wanted
 
     async def cluster_id(self) -> str:
-        """Return the cluster id.
-
-        Raises:
-            ClientError: No broker responds, or there is none.
-        """
+        """Return the cluster id."""
         answer = await self.client.metadata([])
         if not answer.cluster_id:
             raise ClientError("the cluster returned no cluster id")
@@ -62,7 +48,7 @@ class Source:
         return release_of(levels.get("metadata.version", 0))
 
     async def topics(self) -> list[SourceTopic]:
-        """Return the current topics to copy, without configs.
+        """Return the topics to copy, without configs.
 
         Raises:
             ClientError: No broker responds, or topics have no ids.
@@ -83,11 +69,7 @@ class Source:
         return topics
 
     async def with_configs(self, topic: SourceTopic) -> SourceTopic:
-        """Return a topic with its set configs that wirebroker knows.
-
-        Raises:
-            ClientError: It was deleted, or the user is not allowed.
-        """
+        """Return a topic with its set configs, as far as wirebroker knows them."""
         entries = await configs_of(self.client, TOPIC, topic.name)
         configs = {
             entry.name: entry.value

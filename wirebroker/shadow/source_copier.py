@@ -1,7 +1,7 @@
-"""Copying of all partitions of a source, by Fetch as a consumer from all leaders at once.
+"""Copying of all partitions of a source.
 
-A partition ends if it was deleted or recreated, or if the source has lost records that the copy
-has. Other errors are retried forever, or with `is_once` until the client's timeout.
+A partition ends if it was deleted or recreated, or if the source has lost copied records. Other
+errors are retried forever, or with `is_once` until the client's timeout.
 """
 
 from __future__ import annotations
@@ -46,11 +46,7 @@ _MOVED: Final = PASSING | {
 
 
 class SourceCopier:
-    """All partitions of one copy.
-
-    Args:
-        is_once: Whether to end at the source's first end offsets.
-    """
+    """All partitions of a copy, which with `is_once` ends at the source's first end offsets."""
 
     def __init__(
         self,
@@ -119,7 +115,6 @@ class SourceCopier:
     # -- topics ----------------------------------------------------------------------------
 
     async def _take_on(self, topics: Iterable[SourceTopic]) -> None:
-        """Add new partitions, and end deleted and recreated ones."""
         by_name = {topic.name: topic for topic in topics}
         for copied in self._followed():
             topic = by_name.get(copied.place.topic)
@@ -188,7 +183,6 @@ class SourceCopier:
     # -- records ---------------------------------------------------------------------------
 
     async def _follow(self, topics: Iterable[SourceTopic]) -> None:
-        """Fetch from all leaders until the next lookup."""
         leaders = {
             TopicPartition(topic.name, index): leader
             for topic in topics
@@ -207,7 +201,7 @@ class SourceCopier:
         await self._source.client.together(*work)
 
     async def _read_from(self, leader: int, copies: list[CopiedPartition], deadline: float) -> None:
-        """Fetch from one leader until the deadline, or until it has lost a partition."""
+        """Fetch until the deadline, or until the leader has lost a partition."""
         while copies and self._clock.monotonic() < deadline:
             question = partial(self._question, copies)
             answer = await self._source.client.request_of(leader, ApiKey.FETCH, question)
@@ -215,7 +209,7 @@ class SourceCopier:
                 raise ClientError(f"the fetch was refused: {explained(answer.error_code)}")
             if not await self._apply_all(answer):
                 for copied in copies:
-                    copied.compare_again()  # the leader may have other data now
+                    copied.compare_again()
                 await pause(_AGAIN_S)
                 return
             # Rotate: the first partition gets a batch of any size.
@@ -320,8 +314,8 @@ class SourceCopier:
     async def _find_position(self, copied: CopiedPartition) -> bool:
         """Continue at the source's start offset, if it has deleted the next records.
 
-        A leader refuses an offset within its bounds if it does not know the epoch of the copy's
-        last batch, because it returned to older data. If its bounds just changed, a retry succeeds.
+        A leader also refuses an offset if it returned to older data and does not know the epoch of
+        the copy's last batch. If its bounds just changed, a retry succeeds.
         """
         topic_partition, client = copied.place, self._source.client
         start = (await offsets_at(client, {topic_partition: EARLIEST}))[topic_partition]

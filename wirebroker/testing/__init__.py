@@ -5,7 +5,7 @@
         run_my_service(bootstrap_servers=broker.bootstrap_servers)
         assert broker.wait_for("orders", 1)[0].value == b"..."
 
-Names are imported on first use, since every pytest run of a user loads plugin.py.
+Every pytest run of a user loads plugin.py, so names are imported on first use.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from wirebroker.config import ConfigError, StartError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# Raised by the kit on purpose. Any other error is a bug in the kit and keeps its traceback.
+# Raised by the kit on purpose. Other errors are its bugs and keep their tracebacks.
 _REPORTED: Final = (
     *(AssertionError, ConnectionError, RuntimeError, TimeoutError, TypeError, ValueError),
     *(KafkaError, ConfigError, StartError),

@@ -1,12 +1,12 @@
-"""The pytest plugin with brokers as fixtures, loaded wherever wirebroker is installed.
+"""The pytest plugin, loaded wherever wirebroker is installed.
 
     def test_an_order_is_billed(wirebroker): ...                a clean broker for each test
 
     @pytest.mark.wirebroker(topics={"orders": 3}, config={"message.max.bytes": 1000})
     def test_large_orders_are_refused(wirebroker): ...          with these topics and configs
 
-See docs/testing.md for the fixtures. Tests of a process share one broker, which is reset for
-each. Until a fixture is used, only pytest is imported.
+Tests of a process share one broker, which is reset for each; see docs/testing.md. Until a fixture
+is used, only pytest is imported.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping
 
-    from wirebroker.testing.broker.broker import Broker
-    from wirebroker.testing.broker.factory import BrokerFactory
+    from wirebroker.testing.broker.broker import Broker, BrokerFactory
     from wirebroker.testing.settings.settings import Setting
 
 _MARKER: Final = "wirebroker"
@@ -28,29 +27,27 @@ _USAGE: Final = (
     "wirebroker(topics=None, config=None): topics of the test's broker (partition counts by name, "
     "or a list of names), and its configs"
 )
-# Lines of each broker's log in a failure report.
+# For each broker in a failure report.
 _LOG_LINES: Final = 30
-# Requests of each broker's clients in it.
 _REQUESTS: Final = 20
 
 
 def pytest_addoption(pluginmanager: pytest.PytestPluginManager) -> None:
-    """Exclude wirebroker from assertion rewriting, before its modules are imported.
+    """Exclude wirebroker from assertion rewriting, which takes 2 s of CPU and slows the broker.
 
-    Rewriting takes 2 s of CPU the first time and slows assertions on the broker's request path. The
-    only public way to opt out is a word in each module's docstring.
+    The only public way to opt out is a word in each module's docstring.
     """
     marked: set[str] = getattr(pluginmanager.rewrite_hook, "_must_rewrite", set[str]())
     marked.discard("wirebroker")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker, for --strict-markers."""
+    """Register the marker."""
     config.addinivalue_line("markers", _USAGE)
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Add the fixture to a marked test, whose other fixtures may use the broker."""
+    """Add the fixture to a marked test."""
     if item.get_closest_marker(_MARKER) is not None:
         names: list[str] | None = getattr(item, "fixturenames", None)
         if names is not None and _MARKER not in names:
@@ -61,10 +58,9 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, Any, None]:
-    """Add the brokers' logs and client requests to a failure report, and shorten its traceback."""
-    # A test that uses the kit has imported this module.
+    """Add logs and client requests to a failure report, and shorten its traceback."""
     if call.excinfo is not None and "wirebroker.testing.base.arguments" in sys.modules:
-        from wirebroker.testing.hidden_frames import hide_frames  # noqa: PLC0415 - likewise
+        from wirebroker.testing.hidden_frames import hide_frames  # noqa: PLC0415 - lazy
 
         if not item.config.getoption("fulltrace"):
             hide_frames(call.excinfo.value)
@@ -94,8 +90,8 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
 
 @pytest.fixture(scope="session")
 def wirebroker_session() -> Iterator[Broker]:
-    """A broker for all tests of a process, which keeps its data until the end."""
-    from wirebroker.testing.broker.broker import Broker  # noqa: PLC0415 - not before it is used
+    """A broker for all tests of a process, which keeps its data."""
+    from wirebroker.testing.broker.broker import Broker  # noqa: PLC0415 - lazy
 
     with Broker() as broker:
         yield broker
@@ -104,7 +100,7 @@ def wirebroker_session() -> Iterator[Broker]:
 @pytest.fixture(scope="session")
 def _wirebroker_anew() -> Iterator[Callable[[Mapping[str, Setting]], Broker]]:
     """A function that resets the shared broker and returns it."""
-    from wirebroker.testing.broker.broker import Broker  # noqa: PLC0415 - not before it is used
+    from wirebroker.testing.broker.broker import Broker  # noqa: PLC0415 - lazy
 
     broker = Broker()
 
@@ -122,8 +118,8 @@ def wirebroker(
     _wirebroker_anew: Callable[[Mapping[str, Setting]], Broker],
 ) -> Broker:
     """An empty broker, with another address in each test."""
-    from wirebroker.codecs.errors import KafkaError  # noqa: PLC0415 - not before it is used
-    from wirebroker.config import ConfigError  # noqa: PLC0415 - likewise
+    from wirebroker.codecs.errors import KafkaError  # noqa: PLC0415 - lazy
+    from wirebroker.config import ConfigError  # noqa: PLC0415 - lazy
 
     try:
         topics, config = _marker_settings(request.node)
@@ -139,8 +135,8 @@ def wirebroker(
 
 @pytest.fixture
 def wirebroker_factory() -> Iterator[BrokerFactory]:
-    """A function that starts brokers for one test; the arguments are those of Broker."""
-    from wirebroker.testing.broker.factory import BrokerFactory  # noqa: PLC0415 - not before it is used
+    """A function that starts brokers for one test, with Broker's arguments."""
+    from wirebroker.testing.broker.broker import BrokerFactory  # noqa: PLC0415 - lazy
 
     factory = BrokerFactory()
     yield factory
@@ -151,10 +147,10 @@ def _marker_settings(item: pytest.Item) -> tuple[dict[str, int], dict[str, Setti
     """Return the topics and configs of a test's markers; the nearest marker overrides.
 
     Raises:
-        TypeError: A marker has an unknown argument, or one of a wrong type.
+        TypeError: An argument is unknown or has a wrong type.
     """
-    from wirebroker.testing.base.arguments import check_argument  # noqa: PLC0415 - not before it is used
-    from wirebroker.testing.clients.contents import with_counts  # noqa: PLC0415 - likewise
+    from wirebroker.testing.base.arguments import check_argument  # noqa: PLC0415 - lazy
+    from wirebroker.testing.clients.contents import with_counts  # noqa: PLC0415 - lazy
 
     topics: dict[str, int] = {}
     config: dict[str, Setting] = {}
@@ -171,7 +167,7 @@ def _marker_settings(item: pytest.Item) -> tuple[dict[str, int], dict[str, Setti
 
 
 def _last_requests(broker: Broker) -> list[str]:
-    """Return a line for each request; none if the broker does not respond."""
+    """Return a line per request; none if the broker does not respond."""
     try:
         return [str(request) for request in broker.requests(most=_REQUESTS)]
     except (RuntimeError, ConnectionError):

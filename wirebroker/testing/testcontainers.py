@@ -1,11 +1,9 @@
-"""Brokers in containers, and a Kafka that also runs without an engine (docs/containers.md).
+"""Brokers in containers (docs/containers.md), which need `wirebroker[testcontainers]`.
 
-    with WirebrokerContainer() as broker:     in a container, with the kit's methods
-        broker.create_topic("orders")
-    with KafkaContainer() as kafka:           in a container, or in a process without an engine
-        service(kafka.get_bootstrap_server())
-
-Containers need `pip install 'wirebroker[testcontainers]'`.
+with WirebrokerContainer() as broker:     in a container, with the kit's methods
+    broker.create_topic("orders")
+with KafkaContainer() as kafka:           in a container, or in a process without an engine
+    service(kafka.get_bootstrap_server())
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["KafkaContainer", "WirebrokerContainer"]
 
 _IMAGE: Final = "WIREBROKER_IMAGE"
-# The port of testcontainers' KafkaContainer.
+# As in testcontainers' KafkaContainer.
 _PORT: Final = 9093
 
 
@@ -56,10 +54,10 @@ class WirebrokerContainer(Broker):
         """Prepare a broker; `start` or `with` starts it.
 
         Args:
-            image: The image; None for the environment variable WIREBROKER_IMAGE, else `wirebroker`.
+            image: The image; None for the variable WIREBROKER_IMAGE, else `wirebroker`.
             config: Broker configs, without listeners.
-            network: A testcontainers Network, shared with other containers.
-            port: Port for clients on this machine; 0 for a free one.
+            network: A testcontainers Network.
+            port: Port on this machine; 0 for a free one.
             snapshot: See Broker.
 
         Raises:
@@ -78,16 +76,12 @@ class WirebrokerContainer(Broker):
 
     @property
     def bootstrap_servers_inside(self) -> str:
-        """The address for clients in containers of the same network, `host:port`."""
+        """The address for clients in the same network, `host:port`."""
         return self._container.inside_address
 
     @property
     def directory(self) -> Path:
-        """Not available: the data is in the container; use `snapshot`.
-
-        Raises:
-            RuntimeError: Always.
-        """
+        """Raise RuntimeError: the data is in the container; use `snapshot`."""
         raise RuntimeError("its data is in the container: take a snapshot and look at that")
 
 
@@ -97,7 +91,7 @@ class KafkaContainer:
     Without engine or testcontainers it is a process, so that the same tests run.
 
     Attributes:
-        is_container: Whether it is a container.
+        is_container: False for a process.
         broker: The broker with the kit's methods; None before `start`.
     """
 
@@ -110,7 +104,7 @@ class KafkaContainer:
         Args:
             image: See WirebrokerContainer.
             port: Container port that `get_exposed_port` accepts.
-            engine: True for a container, False for a process, None to use what is available.
+            engine: Whether to use a container; None if one is available.
         """
         self.is_container = why_no_engine() is None if engine is None else engine
         self.broker: Broker | None = None
@@ -119,7 +113,7 @@ class KafkaContainer:
         self._environment: dict[str, str] = {}
 
     def with_env(self, key: str, value: str) -> Self:
-        """Set a variable: KAFKA_ variables are configs, CLUSTER_ID is the cluster id."""
+        """Set a variable: a config (`KAFKA_…`) or `CLUSTER_ID`."""
         self._environment[key] = str(value)
         return self
 
@@ -128,7 +122,7 @@ class KafkaContainer:
         return self.with_env("CLUSTER_ID", cluster_id)
 
     def with_kraft(self) -> Self:
-        """Do nothing: wirebroker always uses KRaft."""
+        """Do nothing; wirebroker uses KRaft."""
         return self
 
     def start(self) -> Self:
@@ -172,18 +166,15 @@ class KafkaContainer:
     def get_exposed_port(self, port: int) -> int:
         """Return the port of the address.
 
-        Args:
-            port: The constructor's container port.
-
         Raises:
-            ValueError: It is another port.
+            ValueError: `port` is not the constructor's.
         """
         if int(port) != self._port:
             raise ValueError(f"port {port} is not exposed: {self._port} is")
         return int(self.get_bootstrap_server().rpartition(":")[2])
 
     def get_logs(self) -> tuple[bytes, bytes]:
-        """Return stdout, which is empty, and the last 1,000 log lines as stderr."""
+        """Return an empty stdout, and the last 1,000 log lines as stderr."""
         return b"", "\n".join(self._started.log_lines(1000)).encode()
 
     @property

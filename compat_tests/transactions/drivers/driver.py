@@ -30,8 +30,7 @@ class Driver(Protocol):
         """Copy `count` records in upper case and commit their offsets within the transaction.
 
         A group member reads them from partition 0 as read_committed, from its committed offset on,
-        and
-        leaves before this returns.
+        and leaves before this returns.
         """
 
     def commit(self) -> None:

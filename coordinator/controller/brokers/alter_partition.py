@@ -1,9 +1,6 @@
 """AlterPartition: the controller validates and records ISR changes of leaders.
 
-A change is accepted if the leader's epochs (broker, leader, partition) are current, and if all
-members of the new ISR are active, in the incarnation that the leader has seen (KIP-841, KIP-903).
-
-Source: Kafka's ReplicationControlManager.alterPartition.
+Source: Kafka's ReplicationControlManager.alterPartition; KIP-841, KIP-903.
 """
 
 from __future__ import annotations
@@ -40,7 +37,7 @@ _UNKNOWN_EPOCH = -1
 def alter_partitions(
     request: Any, image: ClusterImage, config: Config, *, version: int
 ) -> Operation[dict[str, Any]]:
-    """Change ISRs; the result is an AlterPartitionResponse.
+    """Change ISRs.
 
     Raises:
         KafkaError: STALE_BROKER_EPOCH, for the whole request.

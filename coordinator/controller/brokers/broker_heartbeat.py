@@ -9,9 +9,6 @@
     stopping     -                              fenced, may stop, once it leads nothing and the
                                                 others know it
 
-Changes of cordoned directories are recorded as well (KIP-1066). A heartbeat with newly failed
-directories does not change the broker's state.
-
 Source: Kafka's BrokerHeartbeatManager.calculateNextBrokerState and
 ReplicationControlManager.processBrokerHeartbeat.
 """
@@ -63,7 +60,7 @@ class BrokerState(Enum):
 def heartbeat(
     request: Any, image: ClusterImage, config: Config, *, may_stop: bool
 ) -> Operation[dict[str, Any]]:
-    """Handle a heartbeat; the result is a BrokerHeartbeatResponse.
+    """Handle a heartbeat.
 
     `may_stop`: the other brokers know of its controlled shutdown, if it is in one.
 
@@ -88,7 +85,7 @@ def heartbeat(
     )
     records: list[MetadataRecord] = []
     updated_broker, cordoned = _cordoned(broker, request, image)
-    # A stopping broker may have become leader of partitions from another one.
+    # A stopping broker may have become leader again.
     if after is not before or (leads and after is BrokerState.STOPPING):
         records = yield from _transitions[after](image, config, updated_broker)
     if cordoned is not None and not (before is BrokerState.FENCED and after is BrokerState.SERVING):
@@ -99,7 +96,7 @@ def heartbeat(
 def _cordoned(
     broker: BrokerImage, request: Any, image: ClusterImage
 ) -> tuple[BrokerImage, list[bytes] | None]:
-    """Return the broker with its reported cordoned directories; and those if they are new."""
+    """Return the broker with its cordoned directories, and these if they are new (KIP-1066)."""
     reported = request.cordoned_log_dirs
     if reported is None or not has_cordoned_directories(image.features):
         return broker, None

@@ -1,12 +1,4 @@
-"""Registration, fencing and removal of brokers: BrokerRegistration, UnregisterBroker.
-
-UnregisterController removes controllers.
-
-    register     a new incarnation, fenced; the last one's leaderships move or end
-    heartbeat    broker_heartbeat.py: unfenced, in controlled shutdown, fenced
-    fence        no heartbeat for a session: as a heartbeat that requests to be fenced
-
-Each change of leader raises the leader epoch of its partition by one.
+"""Registration, fencing and removal of brokers and controllers.
 
 Source: Kafka's ClusterControlManager, and ReplicationControlManager (handleBrokerShutdown,
 handleBrokerFenced, handleBrokerUnregistered).
@@ -60,7 +52,7 @@ _FIRST_DIRECTORY_ID = 100
 def register_broker(
     request: Any, image: ClusterImage, config: Config, *, cluster_id: str, has_session: bool
 ) -> Operation[dict[str, Any]]:
-    """Register a broker, fenced; the result is a BrokerRegistrationResponse.
+    """Register a broker, fenced.
 
     `has_session`: the registered incarnation has sent a heartbeat recently.
 
@@ -152,7 +144,7 @@ def fence_broker(image: ClusterImage, config: Config, broker_id: int) -> Operati
 def unregister_broker(
     request: Any, image: ClusterImage, config: Config
 ) -> Operation[dict[str, Any]]:
-    """Remove a broker; the result is an UnregisterBrokerResponse.
+    """Remove a broker.
 
     Raises:
         KafkaError: BROKER_ID_NOT_REGISTERED.
@@ -174,7 +166,7 @@ def unregister_broker(
 def unregister_controller(
     request: Any, image: ClusterImage, *, active_id: int
 ) -> Operation[dict[str, Any]]:
-    """Remove a controller; the result is an UnregisterControllerResponse.
+    """Remove a controller.
 
     Raises:
         KafkaError: INVALID_REQUEST, UNSUPPORTED_VERSION, CONTROLLER_ID_NOT_REGISTERED.
@@ -200,7 +192,7 @@ def unregister_controller(
 
 
 def check_broker_epoch(image: ClusterImage, broker_id: int, broker_epoch: int) -> BrokerImage:
-    """Return the broker if the epoch is that of its current incarnation.
+    """Return a broker if the epoch is current.
 
     Raises:
         KafkaError: STALE_BROKER_EPOCH: it is not registered, or another incarnation is.
@@ -217,7 +209,7 @@ def check_broker_epoch(image: ClusterImage, broker_id: int, broker_epoch: int) -
 
 
 def broker_change(broker: BrokerImage, **fields: Any) -> MetadataRecord:
-    """Return the record of a change to a broker's registration."""
+    """Return the record of a broker's change."""
     return metadata_record(
         RecordType.BROKER_REGISTRATION_CHANGE,
         broker_id=broker.node_id,
@@ -259,7 +251,7 @@ def _register(case: Case) -> Operation[dict[str, Any]]:
 
 
 declare_of_brokers(ApiKey.BROKER_REGISTRATION, _register)
-# Its session ends by itself: whether the records will be written is unknown here.
+# The session ends by itself, because whether the records will be written is unknown here.
 declare(
     ApiKey.UNREGISTER_BROKER,
     lambda case: unregister_broker(case.body, case.image, case.config),

@@ -1,8 +1,7 @@
 """The sessions of brokers: recent heartbeats, and how far each broker follows the metadata.
 
-They are soft state: a new controller begins a whole session for every serving broker. Each session
-has a timer, which repeats until a silent broker is fenced. The broker in the controller's process
-needs no session, since it stops with the controller.
+Each session has a timer, which repeats until a silent broker is fenced. The broker in the
+controller's process needs no session, since it stops with the controller.
 
 Source: Kafka's BrokerHeartbeatManager.
 """
@@ -87,10 +86,7 @@ class BrokerSessions:
         )
 
     def look_at(self, node_id: int, image: ClusterImage, now_ms: int) -> bool:
-        """Handle a session's timer; return whether its broker must be fenced.
-
-        Otherwise the session is removed.
-        """
+        """Handle a session's timer: return whether to fence the broker, else end the session."""
         if self.is_silent(node_id, image, now_ms):
             self.timers.set(node_id, now_ms + _AGAIN_MS, node_id)
             return True

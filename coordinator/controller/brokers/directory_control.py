@@ -1,10 +1,8 @@
 """Log directories of replicas, and what their failure means.
 
-    AssignReplicasToDirs     a broker of several directories reports the directories of its replicas
-    BrokerHeartbeat          reports failed directories: their replicas leave the ISR and lead
-                             no longer (broker_heartbeat.py)
-
-A broker with one directory needs neither: placement already determines the directory.
+A broker of several directories reports those of its replicas (AssignReplicasToDirs), and failed
+ones (BrokerHeartbeat), whose replicas leave the ISR and lead no longer. A broker with one directory
+reports neither: placement already determines the directory.
 
 Source: Kafka's ReplicationControlManager.handleAssignReplicasToDirs, handleDirectoriesOffline;
 KIP-858.
@@ -48,13 +46,13 @@ _STEP: Final = 64
 
 
 def assign_replicas(request: Any, image: ClusterImage, config: Config) -> Operation[dict[str, Any]]:
-    """Record directories of replicas; the result is an AssignReplicasToDirsResponse.
+    """Record directories of replicas.
 
     A replica in an offline directory leaves the ISR.
 
     Raises:
-        KafkaError: UNSUPPORTED_VERSION (metadata.version has no directories), STALE_BROKER_EPOCH;
-            for the whole request.
+        KafkaError: For the whole request: UNSUPPORTED_VERSION (metadata.version has no
+            directories), STALE_BROKER_EPOCH.
     """
     if not has_directory_assignments(image.features):
         raise KafkaError(
@@ -125,14 +123,14 @@ def _placed(
 
 
 def newly_failed(broker: BrokerImage, offline: Sequence[bytes]) -> tuple[bytes, ...]:
-    """Return the reported offline directories that were online so far."""
+    """Return the offline directories that were online so far."""
     return tuple(directory for directory in broker.log_directories if directory in set(offline))
 
 
 def directories_failed(
     image: ClusterImage, config: Config, broker: BrokerImage, failed: Sequence[bytes]
 ) -> Generator[None, None, list[MetadataRecord]]:
-    """Remove the replicas in failed directories from every ISR and from leadership."""
+    """Remove the replicas in failed directories from ISRs and from leadership."""
     records = yield from leave(image, config, broker.node_id, directories=frozenset(failed))
     online = [directory for directory in broker.log_directories if directory not in failed]
     # A broker without directories stops; the record cannot express an empty list.

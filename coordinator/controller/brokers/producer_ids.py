@@ -1,7 +1,6 @@
 """Producer ids: blocks from the controller, single ids from a block.
 
-A block's ProducerIdsRecord is on disk before its first id is used, and a restart takes a new block.
-So no id is used twice; the rest of a block is lost (there are 2**63 ids).
+A restart takes a new block; the rest of the last one is lost (there are 2**63 ids).
 
 Source: Kafka's ProducerIdControlManager and RPCProducerIdManager.
 """
@@ -48,7 +47,7 @@ class ProducerIds:
         return self._next != self._end
 
     def take(self) -> int | None:
-        """Return an unused id, or None if a new block is needed."""
+        """Return an unused id, if available."""
         if self._next == self._end:
             return None
         producer_id = self._next
@@ -63,7 +62,7 @@ class ProducerIds:
 
 
 def allocate_producer_ids(request: Any, image: ClusterImage) -> Operation[dict[str, Any]]:
-    """Allocate the next block for a broker; the result is an AllocateProducerIdsResponse.
+    """Allocate a broker's next block.
 
     Raises:
         KafkaError: STALE_BROKER_EPOCH; UNKNOWN_SERVER_ERROR: no block is left.

@@ -1,8 +1,6 @@
 """Changes of topic and broker configs: AlterConfigs and IncrementalAlterConfigs.
 
-AlterConfigs sets all configs of a resource; the others return to their defaults. A resource changes
-completely or not at all. The state after the change is validated, so that two values that only fit
-together can be set in one request.
+AlterConfigs sets all configs of a resource; the others return to their defaults.
 
 Source: Kafka's ConfigAdminManager (checks of the receiving broker) and ConfigurationControlManager
 with ControllerConfigurationValidator (the controller's).
@@ -60,7 +58,7 @@ Result = dict[str, Any]
 
 
 class _Kind(NamedTuple):
-    """List configs and defaults of a kind of resource, by config name."""
+    """The configs and defaults of a kind of resource, by config name."""
 
     is_list: Callable[[str], bool]
     default: Callable[[str], str | None]
@@ -110,7 +108,7 @@ def alter_configs(
 ) -> Operation[list[Result]]:
     """Change the configs of the resources of an IncrementalAlterConfigs or AlterConfigs request.
 
-    With `is_direct` the request came to a controller listener, so that no broker has checked it.
+    With `is_direct` no broker has checked the request.
 
     Raises:
         KafkaError: POLICY_VIOLATION: too many records; nothing is changed.
@@ -147,13 +145,9 @@ def altered(resource: Any, error: KafkaError | None) -> Result:
 def locally_refused_configs(
     request: Any, image: ClusterImage, config: Config, *, node_id: int, is_incremental: bool = True
 ) -> Steps[dict[int, KafkaError]]:
-    """Return the errors that the receiving broker finds without the controller, in steps.
+    """Return the errors that the receiving broker finds, by the resources' indexes, in steps.
 
-    It checks changes to its configs against its settings, which a remote controller does not
-    know.
-
-    Returns:
-        The errors, by the resources' indexes in the request.
+    A remote controller does not know this broker's settings.
     """
     counts = resource_counts(request)
     refused: dict[int, KafkaError] = {}
@@ -188,15 +182,14 @@ def merged_results(
 ) -> Iterator[Any]:
     """Return the results of all resources of a request, in order.
 
-    `outcomes` has errors, or None, of locally decided resources by index; `others` has the other
-    results.
+    `outcomes` has errors, or None, of locally decided resources by index; `others` the rest.
     """
     for index, resource in enumerate(resources):
         yield altered(resource, outcomes[index]) if index in outcomes else next(others)
 
 
 def check_request(resource: Any, counts: Counter[tuple[int, str]], *, is_incremental: bool) -> None:
-    """Check what does not depend on the values of a resource.
+    """Check a resource without its values.
 
     Raises:
         KafkaError: INVALID_REQUEST; UNKNOWN_SERVER_ERROR for an unknown operation on a topic.
@@ -281,7 +274,7 @@ def _broker_changes(
 ) -> list[MetadataRecord]:
     """Change dynamic configs of a broker, or of all brokers if the name is empty.
 
-    Unchanged values are written too: they make a broker read the files that they name again.
+    Unchanged values are written too, so that a broker reads the files that they name again.
     """
     name = resource.resource_name
     if name:
@@ -289,7 +282,7 @@ def _broker_changes(
     _check_placeholders(resource, config)
     before = image.config(ResourceType.BROKER, name)
     after = edit(resource, before, _BROKER_KIND)
-    # Ignore stored values that are unusable here, from another or a newer broker.
+    # Ignore stored values that are unusable here.
     checked = edit(resource, usable(before, config, is_default=not name), _BROKER_KIND)
     if name in {"", str(node_id)}:
         _check_own(name, checked, image, config, node_id)
@@ -311,12 +304,10 @@ def _broker_changes(
 
 
 def _check_one_minimum(name: str, after: Mapping[str, str]) -> None:
-    """Refuse a min.insync.replicas of brokers that differs from the controller's.
+    """Refuse a min.insync.replicas of brokers that differs from the controller's (KIP-966).
 
     Raises:
-        KafkaError: INVALID_CONFIG.
-
-    Source: Kafka's ConfigurationControlManager (KIP-966), with its texts.
+        KafkaError: INVALID_CONFIG, with Kafka's texts.
     """
     if name:
         text = f"Broker-level {MIN_INSYNC_REPLICAS} cannot be altered while ELR is enabled."
@@ -328,7 +319,7 @@ def _check_one_minimum(name: str, after: Mapping[str, str]) -> None:
 
 
 def _check_count(resource: Any) -> None:
-    """Refuse a resource with too many configs, since they are checked without a yield."""
+    """Refuse too many configs, since they are checked without a yield."""
     if len(resource.configs) > MOST_CONFIGS:
         raise _refused(f"More than {MOST_CONFIGS} configs of one resource; split the request.")
 
@@ -342,12 +333,10 @@ def _check_placeholders(resource: Any, config: Config) -> None:
 
 
 def _check_uncordoning(before: Mapping[str, str], after: Mapping[str, str]) -> None:
-    """Refuse new cordoned directories: a controller does not know a broker's directories.
+    """Refuse new cordoned directories: controllers do not know those of brokers (KIP-1066).
 
     Raises:
         KafkaError: INVALID_CONFIG.
-
-    Source: Kafka's ConfigurationControlManager (KIP-1066).
     """
     cordoned, requested = (
         {directory.strip() for directory in configs.get("cordoned.log.dirs", "").split(",")} - {""}
@@ -363,7 +352,6 @@ def _check_uncordoning(before: Mapping[str, str], after: Mapping[str, str]) -> N
 def _check_own(
     name: str, checked: Mapping[str, str], image: ClusterImage, config: Config, node_id: int
 ) -> None:
-    """Check a change against the settings of this node."""
     is_default = not name
     own = image.config(ResourceType.BROKER, str(node_id))
     try:
@@ -398,13 +386,13 @@ def _check_registered(name: str, image: ClusterImage, node_id: int) -> None:
 
 
 def _config_names(resource: Any, before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
-    """Return the configs that a request names, and those that it removes by omission."""
+    """Return the configs that a request names or removes by omission."""
     names = [entry.name for entry in resource.configs]
     return names + [name for name in before if name not in after and name not in names]
 
 
 def check_this_broker(name: str, node_id: int) -> None:
-    """Refuse a broker resource that is not this broker.
+    """Refuse a resource that is another broker.
 
     Raises:
         KafkaError: INVALID_REQUEST.

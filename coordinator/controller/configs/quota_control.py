@@ -1,7 +1,6 @@
 """AlterClientQuotas: set and remove quotas of users, clients and addresses (KIP-546).
 
-Each entity may occur once in a request, and fails alone. Addresses must be numeric, because the
-controller resolves no names.
+Addresses must be numeric, because the controller resolves no names.
 
 Source: Kafka's ClientQuotaControlManager and QuotaConfig.
 """
@@ -52,7 +51,7 @@ _CLIENT_QUOTAS: Final[Mapping[str, int | None]] = {
     CONTROLLER_MUTATION_RATE: None,
 }
 _IP_QUOTAS: Final[Mapping[str, int | None]] = {CONNECTION_CREATION_RATE: 2**31 - 1}
-# Kafka's text, which tests and tools compare, with its missing space.
+# Kafka's text, with its missing space.
 _NO_COMBINATION: Final = (
     "Invalid quota entity combination, IP entity shouldnot be combined with User or ClientId"
 )
@@ -61,10 +60,10 @@ _FRACTION: Final = 1e-6
 
 
 def alter_client_quotas(request: Any, image: ClusterImage) -> Operation[dict[str, Any]]:
-    """Change quotas; the result is an AlterClientQuotasResponse.
+    """Change quotas.
 
     Raises:
-        KafkaError: POLICY_VIOLATION, for the whole request, if it is too large.
+        KafkaError: POLICY_VIOLATION: the request is too large.
     """
     results: dict[QuotaEntity, KafkaError | None] = {}
     records = RecordsOfRequest()

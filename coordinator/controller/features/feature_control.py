@@ -1,9 +1,7 @@
 """Feature levels: those that this broker supports, and the first records of a cluster.
 
 A new cluster finalizes the levels of a new Apache Kafka cluster, without group.version,
-share.version and streams.version. Levels in bootstrap.checkpoint, from a directory formatted by
-Apache Kafka, are used as they are, but refused beyond those of Kafka 4.4, whose records could be
-misread.
+share.version and streams.version. Levels in bootstrap.checkpoint are used as they are.
 
 Source: KIP-584, KIP-778; Kafka's FeatureControlManager and ActivationRecordsGenerator.
 """
@@ -39,7 +37,7 @@ _NEW_CLUSTER: dict[str, int] = {
     ELIGIBLE_LEADER_REPLICAS: 1,  # KIP-966
     TRANSACTION_VERSION: 2,  # KIP-890: a new epoch with each transaction
 }
-# The levels of Apache Kafka 4.4 whose records can be replayed.
+# The levels of Apache Kafka 4.4: records of higher levels could be misread.
 READABLE_FEATURES: dict[str, tuple[int, int]] = {
     "metadata.version": (7, NEWEST_LEVEL),
     "kraft.version": (0, 1),
@@ -64,17 +62,17 @@ def feature_level(name: str, level: int) -> MetadataRecord:
 
 
 def has_directory_assignments(features: Mapping[str, int]) -> bool:
-    """Return whether the metadata has the directories of replicas (3.7-IV2, KIP-858)."""
+    """Return whether replicas have directories (3.7-IV2, KIP-858)."""
     return features.get(METADATA_VERSION, 0) >= _FIRST_WITH_DIRECTORIES
 
 
 def has_cordoned_directories(features: Mapping[str, int]) -> bool:
-    """Return whether the metadata has cordoned directories (4.3-IV0, KIP-1066)."""
+    """Return whether directories can be cordoned (4.3-IV0, KIP-1066)."""
     return features.get(METADATA_VERSION, 0) >= _FIRST_WITH_CORDONED
 
 
 def has_address_ranges(features: Mapping[str, int]) -> bool:
-    """Return whether the host of an ACL may be an address range (4.4-IV1, KIP-1276)."""
+    """Return whether an ACL's host may be an address range (4.4-IV1, KIP-1276)."""
     return features.get(METADATA_VERSION, 0) >= _FIRST_WITH_CIDR
 
 
@@ -100,9 +98,8 @@ def activation_records(
     In an empty log, a transaction finalizes the feature levels. A transaction that a crash left
     open is aborted.
 
-    `bootstrap` are a new cluster's first records, from its formatted directory; `metadata_level` is
-    for metadata.version if they have none. `min_insync_replicas` becomes the cluster's with
-    eligible leader replicas (KIP-966).
+    `bootstrap` are the records of a formatted directory; `metadata_level` is for metadata.version
+    if they have none. `min_insync_replicas` becomes the cluster's (`elr_safety_records`).
     """
     records: list[MetadataRecord] = []
     if image.open_transaction is not None:
@@ -179,7 +176,7 @@ def bootstrap_levels(records: Sequence[MetadataRecord]) -> dict[str, int]:
 
 
 def check_features(levels: Mapping[str, int]) -> None:
-    """Refuse a cluster with unreadable finalized features.
+    """Refuse unreadable finalized features.
 
     Raises:
         KafkaError: UNSUPPORTED_VERSION.

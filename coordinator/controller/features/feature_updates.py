@@ -1,8 +1,7 @@
 """UpdateFeatures: raise or lower feature levels, atomically.
 
-A level must be supported by this controller, every broker and every other registered controller. A
-lower level must be requested as a downgrade; metadata.version is lowered only to a level with the
-same records. The voters are static, so kraft.version is fixed.
+A lower level must be requested as a downgrade; metadata.version is lowered only to a level with the
+same records. kraft.version is fixed.
 
 Source: KIP-584, KIP-778, KIP-1022; Kafka's FeatureControlManager.updateFeatures, with its texts,
 which admin clients show.
@@ -41,15 +40,14 @@ if TYPE_CHECKING:
 _KRAFT_VERSION: Final = "kraft.version"
 # Later responses have no results per feature.
 _LAST_RESULTS_VERSION: Final = 1
-# Levels of metadata.version with other records than the level before (Kafka's MetadataVersion),
-# below which no downgrade goes.
+# Levels of metadata.version with other records than the level before (Kafka's MetadataVersion).
 _OTHER_RECORDS: Final = frozenset({8, 11, 13, 14, 15, 17, 23, 30, 32, 33})
 # metadata.version that a feature needs above level 0.
 _NEEDS: Final = {ELIGIBLE_LEADER_REPLICAS: 23}
 
 
 class UpgradeType(IntEnum):
-    """The requested kind of change; others are refused."""
+    """The requested kind of change."""
 
     UPGRADE = 1
     SAFE_DOWNGRADE = 2
@@ -59,7 +57,7 @@ class UpgradeType(IntEnum):
 def update_features(
     request: Any, image: ClusterImage, config: Config, *, node_id: int, version: int
 ) -> Operation[dict[str, Any]]:
-    """Finalize feature levels; the result is an UpdateFeaturesResponse.
+    """Finalize feature levels.
 
     Raises:
         KafkaError: INVALID_UPDATE_VERSION, for the whole request.
@@ -130,7 +128,7 @@ class _Change:
             raise KafkaError(ErrorCode.INVALID_UPDATE_VERSION, reason)
 
     def _refusals(self) -> Iterator[str]:
-        """Yield reasons for a refusal, in Kafka's order."""
+        """Yield reasons in Kafka's order."""
         beginning = f"Invalid update version {self._level} for feature {self._name}. "
         for reason in self._level_refusals():
             yield beginning + reason

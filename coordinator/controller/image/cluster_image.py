@@ -1,11 +1,7 @@
 """The whole cluster as an immutable value: the state of the metadata log at an offset.
 
-A `ClusterImage` depends only on the records before `offset`, not on their batches or on snapshots.
-`image_builder.ImageBuilder` makes the next one, which shares unchanged parts. Treat its mappings as
-read-only.
-
-SCRAM users, delegation tokens and unsupported kinds are kept as records in `others`, so that
-snapshots lose nothing.
+Treat its mappings as read-only. SCRAM users, delegation tokens and unsupported kinds are kept as
+records in `others`, so that snapshots lose nothing.
 
 Source: Kafka's org.apache.kafka.image; records in codecs/metadata_records.py.
 """
@@ -29,7 +25,7 @@ if TYPE_CHECKING:
 METADATA_VERSION = "metadata.version"
 NO_LEADER = -1
 
-# Reserved values in PartitionImage.directories (Kafka's DirectoryId).
+# Reserved values of directories (Kafka's DirectoryId).
 UNASSIGNED_DIRECTORY = bytes(16)
 LOST_DIRECTORY = bytes(15) + b"\x01"
 MIGRATING_DIRECTORY = bytes(15) + b"\x02"
@@ -66,7 +62,7 @@ class PartitionImage(NamedTuple):
     last_known_elr: tuple[int, ...] = ()
 
     def check(self) -> None:
-        """Assert the invariants of a partition."""
+        """Assert the invariants."""
         replicas, eligible = set(self.replicas), set(self.eligible_leader_replicas)
         assert self.replicas
         assert len(self.directories) == len(self.replicas)
@@ -92,7 +88,7 @@ class TopicImage(NamedTuple):
 
 
 class Endpoint(NamedTuple):
-    """The address of a broker's or controller's listener."""
+    """The address of a listener."""
 
     name: str
     host: str
@@ -135,7 +131,7 @@ class BrokerImage(NamedTuple):
 
 
 def endpoints_of(listeners: Iterable[Any]) -> dict[str, Endpoint]:
-    """Return the listeners of a registration request or record, by name."""
+    """Return the listeners of a registration, by name."""
     return {
         listener.name: Endpoint(
             listener.name, listener.host, listener.port, listener.security_protocol
@@ -145,7 +141,7 @@ def endpoints_of(listeners: Iterable[Any]) -> dict[str, Endpoint]:
 
 
 def ranges_of(features: Iterable[Any]) -> dict[str, tuple[int, int]]:
-    """Return the supported feature levels of a registration, by name."""
+    """Return the supported levels of a registration, by feature."""
     return {
         feature.name: (feature.min_supported_version, feature.max_supported_version)
         for feature in features
@@ -160,7 +156,7 @@ NO_CONFIGS: Mapping[str, str] = {}
 class ClusterImage:
     """The state of the cluster after all records before `offset`."""
 
-    # Next offset to apply, and the leader epoch of the last record.
+    # The next offset to apply, and the leader epoch of the last record.
     offset: int = 0
     epoch: int = 0
     topics: Mapping[str, TopicImage] = field(default_factory=dict[str, TopicImage])
@@ -176,7 +172,7 @@ class ClusterImage:
     client_quotas: ClientQuotas = field(default_factory=dict[QuotaEntity, "Mapping[str, float]"])
     # The record with the next free producer id; None: 0.
     producer_ids: MetadataRecord | None = None
-    # In both directions, so that the controller adds no rule twice.
+    # In both directions, so that no rule is added twice.
     acls: Mapping[bytes, AclEntry] = field(default_factory=dict[bytes, AclEntry])
     acl_ids: Mapping[AclEntry, bytes] = field(default_factory=dict[AclEntry, bytes])
     others: Mapping[Hashable, MetadataRecord] = field(
@@ -189,13 +185,13 @@ class ClusterImage:
 
     @property
     def next_producer_id(self) -> int:
-        """First producer id of the next block."""
+        """First id of the next block."""
         if self.producer_ids is None:
             return 0
         return int(self.producer_ids.body.next_producer_id)
 
     def scram_user(self, name: str, mechanism: int) -> ScramKeys | None:
-        """Return a user's keys for a SCRAM mechanism, or None."""
+        """Return a user's keys for a mechanism."""
         record = self.others.get(("scram", name, mechanism))
         return None if record is None else scram_keys(record.body)
 
@@ -209,12 +205,12 @@ class ClusterImage:
         return users
 
     def delegation_token(self, token_id: str) -> DelegationToken | None:
-        """Return a delegation token, possibly expired, or None."""
+        """Return a token, possibly expired."""
         record = self.others.get(("token", token_id))
         return None if record is None else token_of(record.body)
 
     def delegation_tokens(self) -> Iterator[DelegationToken]:
-        """Iterate over all delegation tokens, including expired ones."""
+        """Iterate over all tokens, including expired ones."""
         for record in self.others.values():
             if record.type is RecordType.DELEGATION_TOKEN:
                 yield token_of(record.body)
@@ -228,12 +224,12 @@ class ClusterImage:
         return self.configs.get((ResourceType.TOPIC, name), NO_CONFIGS)
 
     def partition(self, topic: str, index: int) -> PartitionImage | None:
-        """Return a partition, or None."""
+        """Return a partition, if present."""
         image = self.topics.get(topic)
         return None if image is None else image.partitions.get(index)
 
     def check(self) -> None:
-        """Assert the invariants of an image."""
+        """Assert the invariants."""
         assert len(self.topics) == len(self.topics_by_id)
         for topic in self.topics.values():
             assert self.topics_by_id[topic.topic_id] is topic
@@ -246,7 +242,7 @@ class ClusterImage:
 
 
 def scram_keys(body: Any) -> ScramKeys:
-    """Return the keys of a SCRAM user's record."""
+    """Return the keys in a record."""
     return ScramKeys(body.salt, body.stored_key, body.server_key, body.iterations)
 
 
@@ -298,7 +294,7 @@ def feature_ranges(features: Mapping[str, tuple[int, int]]) -> list[dict[str, st
 
 
 def to_records(image: ClusterImage) -> Iterator[MetadataRecord]:
-    """Yield the records of a snapshot of this image, in Kafka's order."""
+    """Yield the records of a snapshot, in Kafka's order."""
     assert image.open_transaction is None, "a snapshot cannot hold half a transaction"
     for name in sorted(image.features, key=lambda name: (name != METADATA_VERSION, name)):
         yield metadata_record(
@@ -330,7 +326,7 @@ def acl_record(acl_id: bytes, entry: AclEntry) -> MetadataRecord:
 
 
 def quota_record(entity: QuotaEntity, key: str, value: float | None) -> MetadataRecord:
-    """Return the record that sets a quota; None removes it."""
+    """Return the record that sets a quota, or removes it (None)."""
     return metadata_record(
         RecordType.CLIENT_QUOTA,
         entity=[{"entity_type": kind, "entity_name": name} for kind, name in entity],
@@ -343,7 +339,7 @@ def quota_record(entity: QuotaEntity, key: str, value: float | None) -> Metadata
 def config_record(
     resource_type: int, resource_name: str, name: str, value: str | None
 ) -> MetadataRecord:
-    """Return the record that sets a config; None removes it."""
+    """Return the record that sets a config, or removes it (None)."""
     return metadata_record(
         RecordType.CONFIG,
         resource_type=resource_type,

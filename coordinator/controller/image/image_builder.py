@@ -1,9 +1,8 @@
-"""Application of metadata records to a cluster image, resulting in a new image and its changes.
+"""Application of metadata records to a cluster image.
 
-Persistent maps (persistent_map.py) avoid copies. Callers apply thousands of records in slices.
-
-Records between BeginTransaction and EndTransaction take effect at the end, or never after
-AbortTransaction (KIP-868); the image carries an open transaction, so batches may be split anywhere.
+Records after BeginTransaction take effect at EndTransaction, or never after AbortTransaction
+(KIP-868). The image carries those of an open transaction, so a builder may start or finish within
+one.
 
 Source: Kafka's MetadataDelta.
 """
@@ -104,8 +103,7 @@ class ImageBuilder:
         """Apply one record.
 
         Raises:
-            KafkaError: UNSUPPORTED_VERSION for an unknown kind, without which the image would be
-                wrong.
+            KafkaError: UNSUPPORTED_VERSION for an unknown kind.
         """
         kind = record.type
         if self._transaction is not None:
@@ -176,7 +174,7 @@ class ImageBuilder:
         return self._topics, self._topics_by_id
 
     def _topic(self, record: MetadataRecord) -> TopicImage:
-        """Return a record's topic, with its earlier partitions."""
+        """Return a record's topic with its earlier partitions."""
         by_id = self._base.topics_by_id if self._topics_by_id is None else self._topics_by_id
         topic = by_id.get(record.body.topic_id)
         if topic is None:
@@ -194,7 +192,6 @@ class ImageBuilder:
         return topic.partitions.get(index)
 
     def _put_partition(self, topic: TopicImage, after: PartitionImage) -> None:
-        """Note a partition's new state until build()."""
         topics = self._change.topics
         change = topics.get(topic.topic_id)
         if change is None:
@@ -368,7 +365,7 @@ class ImageBuilder:
     # Brokers and controllers
 
     def _own_brokers(self) -> dict[int, BrokerImage]:
-        # Copies of this small map cost little compared with the record.
+        # Copies of this small map cost little.
         if self._brokers is None:
             self._brokers = dict(self._base.brokers)
         return self._brokers

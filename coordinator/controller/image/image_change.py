@@ -1,7 +1,7 @@
 """The differences between two images, down to single partitions and configs.
 
 Subscribers get it with the new image, so that the cost of a change does not depend on the cluster's
-size. Several changes of one thing are combined.
+size.
 
 Source: Kafka's org.apache.kafka.image (TopicsDelta, ConfigurationsDelta, ClusterDelta).
 """
@@ -98,14 +98,14 @@ class ImageChange:
         return {topic.name for topic in self.topics.values() if not topic.is_new}
 
     def partitions(self) -> Iterator[tuple[TopicChange, PartitionChange]]:
-        """Iterate over the new and changed partitions."""
+        """Iterate over new and changed partitions."""
         for topic in self.topics.values():
             for partition in topic.partitions.values():
                 yield topic, partition
 
 
 def change_between(before: ClusterImage, after: ClusterImage) -> ImageChange:
-    """Return the changes of topics, configs, ACLs and quotas between two images."""
+    """Return the changes of topics, configs, ACLs and quotas."""
     return in_one_go(compare_images(before, after))
 
 

@@ -47,8 +47,7 @@ def partition_of(body: Any) -> PartitionImage:
 def merge_partition(before: PartitionImage, body: Any) -> PartitionImage:
     """Return a partition after a PartitionChange record.
 
-    A leader in the record, even the same one, raises the leader epoch; without one the epoch stays
-    (metadata.version >= 3.6). The partition epoch always rises.
+    A leader in the record, even the same one, raises the leader epoch (metadata.version >= 3.6).
     """
     replicas, directories = before.replicas, before.directories
     if body.replicas is not None:

@@ -27,7 +27,7 @@ Value = TypeVar("Value")
 # A copy of a dict of this size takes 0.4 us.
 SMALL = 64
 _CHUNK = 64
-# Average entries per new bucket; at four times that, buckets are rebuilt.
+# Average entries of new buckets; at four times that, buckets are rebuilt.
 _BUCKET = 32
 # Entries between two yields: 1 ms.
 _STEP = 1024
@@ -60,7 +60,7 @@ class PersistentMap(Mapping[Key, Value]):
         self._end = 0
 
     def fill(self, entries: Mapping[Key, Value]) -> Steps[None]:
-        """Fill an empty map with entries, in order."""
+        """Fill an empty map, in order."""
         buckets, mask = self._buckets, self._mask
         for position, (key, value) in enumerate(entries.items()):
             buckets[hash(key) & mask][key] = (position, value)
@@ -74,7 +74,7 @@ class PersistentMap(Mapping[Key, Value]):
         return self._buckets[hash(key) & self._mask][key][1]
 
     def get(self, key: Key, default: Value | None = None) -> Value | None:  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Return a key's value; faster than catching KeyError."""
+        """Return a value; faster than catching KeyError."""
         entry = self._buckets[hash(key) & self._mask].get(key)
         return default if entry is None else entry[1]
 
@@ -170,7 +170,7 @@ class MapEdit(Mapping[Key, Value]):
         return value
 
     def get(self, key: Key, default: Value | None = None) -> Value | None:  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Return a key's current value."""
+        """Return the current value."""
         if self._base is None:
             return self._small.get(key, default)
         value = self._changes.get(key)

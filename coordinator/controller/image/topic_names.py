@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 CLUSTER_METADATA_TOPIC = "__cluster_metadata"
 INTERNAL_TOPICS = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
-# Limit of file names, 255 bytes, less room for "-<partition>".
+# The limit of file names, 255 bytes, less room for "-<partition>".
 MAX_NAME_LENGTH = 249
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 

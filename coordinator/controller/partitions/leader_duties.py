@@ -1,10 +1,4 @@
-"""Periodic elections by the controller.
-
-    give_back         preferred replicas in the ISR become leaders again
-    elect_uncleanly   any replica becomes leader of partitions without one, where
-                      unclean.leader.election.enable was set meanwhile
-
-Each run moves at most 1,000 leaderships, as in Kafka.
+"""Periodic elections by the controller, each of at most 1,000 leaderships, as in Kafka.
 
 Source: Kafka's ReplicationControlManager (maybeBalancePartitionLeaders, maybeElectUncleanLeaders).
 """
@@ -57,7 +51,7 @@ def give_back(config: Config, image: ClusterImage, _now: Moment) -> Operation[in
 def elect_uncleanly(config: Config, image: ClusterImage, _now: Moment) -> Operation[int]:
     """Elect any replica for partitions without a leader, where allowed; return how many.
 
-    This covers changes of the config; changes of brokers trigger such elections themselves.
+    This is for changes of unclean.leader.election.enable; changes of brokers trigger elections.
     """
     rules = ElectionRules(image, config)
     elected = 0

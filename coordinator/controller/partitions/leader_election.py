@@ -1,8 +1,8 @@
 """Leader elections after changes of brokers and on request.
 
-A leadership ends with its broker's incarnation, and the next one has a higher leader epoch, by
-which consumers detect truncation after a power loss (KIP-320). So a broker that leaves, stops or
-registers again loses each leadership, and regains it unless another replica has become leader.
+A broker that leaves, stops or registers again loses each leadership, and regains it in a higher
+leader epoch unless another replica leads. From the epoch, consumers detect truncation after a power
+loss (KIP-320).
 
 Source: Kafka's ReplicationControlManager (generateLeaderAndIsrUpdates, electLeaders).
 """
@@ -57,7 +57,7 @@ class ElectionRules:
         self._image = image
         self._config = config
         self._has_elr = has_eligible_leader_replicas(image.features)
-        # Cache, since each partition needs them.
+        # Cached, because each partition needs them.
         self._topics: dict[str, TopicRules] = {}
         self.active = {broker.node_id for broker in image.brokers.values() if broker.is_active}
         self._directories = {
@@ -65,7 +65,7 @@ class ElectionRules:
         }
 
     def of(self, topic: str) -> TopicRules:
-        """Return the rules of a topic for automatic elections."""
+        """Return a topic's rules for automatic elections."""
         rules = self._topics.get(topic)
         if rules is None:
             election = Election.UNCLEAN if self._is_unclean(topic) else Election.ONLINE
@@ -102,7 +102,7 @@ def leave(
     is_unclean: bool = False,
     directories: frozenset[bytes] | None = None,
 ) -> Generator[None, None, list[MetadataRecord]]:
-    """Remove a broker from every ISR and from leadership; others become leaders where possible.
+    """Remove a broker from ISRs and leadership; others become leaders where possible.
 
     With `is_unclean`, it may have lost acknowledged records (KIP-966). `directories` limits the
     removal to replicas there.
@@ -131,7 +131,7 @@ def leaving(
     *,
     is_unclean: bool = False,
 ) -> PartitionDraft:
-    """Draft a partition without a broker, which must not lead it again; see `leave`."""
+    """Draft a partition without a broker; see `leave`."""
     rules.active.discard(broker)
     return PartitionDraft(
         topic.topic_id,
@@ -146,7 +146,7 @@ def leaving(
 def join(
     image: ClusterImage, config: Config, broker: int
 ) -> Generator[None, None, list[MetadataRecord]]:
-    """Elect a newly serving broker where possible in partitions without a leader."""
+    """Elect a newly serving broker in partitions without a leader."""
     rules = ElectionRules(image, config)
     rules.active.add(broker)
 
@@ -183,7 +183,7 @@ def elect_leaders(
     """Elect leaders; results are elements of ElectLeadersResponse.replica_election_results.
 
     Raises:
-        KafkaError: INVALID_REQUEST, for the whole request: unknown election type.
+        KafkaError: INVALID_REQUEST: unknown election type.
     """
     if request.election_type not in {PREFERRED, UNCLEAN}:
         raise KafkaError(

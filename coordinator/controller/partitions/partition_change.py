@@ -5,11 +5,8 @@
     ONLINE     the current leader, any replica in sync
     UNCLEAN    as ONLINE, then any replica at all: records may be lost
 
-With eligible leader replicas (KIP-966), replicas that left the ISR while it had fewer than
-min.insync.replicas members may lead once the ISR is empty, and without any of them the last known
-leader may. Otherwise the last member of an ISR stays in it without leading.
-
-The ISR and the eligible replicas are disjoint subsets of the replicas.
+The controller's README.md has the rules of eligible leader replicas (KIP-966). Without them the
+last member of an ISR stays in it without leading.
 
 Source: Kafka's PartitionChangeBuilder.
 """
@@ -47,7 +44,6 @@ class TopicRules(NamedTuple):
     """Election rules of a topic.
 
     Attributes:
-        election: The kind of election.
         has_elr: Whether eligible leader replicas are enabled.
         min_isr: min.insync.replicas; used only with `has_elr`.
         directories: Online log directories by broker.
@@ -65,8 +61,7 @@ class Assignment(NamedTuple):
     Attributes:
         replicas: All of them, `removing` last.
         removing: Removed once the others are in sync.
-        adding: New ones.
-        directories: Log directories of new ones whose broker has only one.
+        directories: Log directories of new replicas whose broker has only one.
     """
 
     replicas: tuple[int, ...]
@@ -88,7 +83,7 @@ class Assignment(NamedTuple):
 
 
 class PartitionDraft:
-    """A requested change of a partition, which `record` turns into a record."""
+    """A requested change of a partition."""
 
     __slots__ = (
         "_assignment",
@@ -114,8 +109,8 @@ class PartitionDraft:
     ) -> None:
         """Draft a change; None leaves a part as it is.
 
-        `unclean_shutdown` is a broker that lost unflushed records, and is no longer eligible;
-        `recovery_state` is the leader's.
+        `unclean_shutdown` is a broker that lost unflushed records; `recovery_state` is the
+        leader's.
         """
         self._assignment = assignment
         self._topic_id = topic_id
@@ -127,7 +122,7 @@ class PartitionDraft:
         self._recovery_state = recovery_state
 
     def record(self) -> MetadataRecord | None:
-        """Return the record of the change, or None if nothing changes."""
+        """Return the record of the change, if anything changes."""
         before = self._partition
         assignment, isr = self._settled()
         replicas = before.replicas if assignment is None else assignment.replicas

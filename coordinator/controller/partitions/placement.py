@@ -1,4 +1,4 @@
-"""Placement of replicas: the choice of brokers, and checks of a client's choice.
+"""Placement of replicas, and checks of a client's choice.
 
 Source: Kafka's StripedReplicaPlacer, and validateManualPartitionAssignment in its
 ReplicationControlManager.
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 class Placer:
     """A placer of new partitions: leaders striped over active brokers, replicas over racks.
 
-    A partition's leader is active. From its rack on, each rack provides a broker in turn, fenced
-    ones last. Brokers without a rack count as one rack (KIP-36). Brokers that are shutting down, or
-    with all directories cordoned, get no replicas (KIP-1066).
+    From the leader's rack on, each rack provides a broker in turn, fenced ones last. Brokers
+    without a rack count as one rack (KIP-36). Brokers that are shutting down, or with all
+    directories cordoned, get no replicas (KIP-1066).
     """
 
     __slots__ = ("_image", "_racks", "_replication_factor", "_turn")
 
     def __init__(self, image: ClusterImage, *, replication_factor: int) -> None:
-        """Begin a placement, with a first leader that varies between requests.
+        """Begin with a first leader that varies between requests.
 
         Raises:
             KafkaError: INVALID_REPLICATION_FACTOR: too few brokers.
@@ -105,7 +105,7 @@ def directory_for(image: ClusterImage, broker: int) -> bytes:
 def check_manual_assignment(
     image: ClusterImage, replicas: Sequence[int], *, partition: int, replication_factor: int | None
 ) -> None:
-    """Check a client's choice of replicas for a partition.
+    """Check a client's choice of replicas.
 
     Raises:
         KafkaError: INVALID_REPLICA_ASSIGNMENT.

@@ -1,7 +1,7 @@
 """AlterPartitionReassignments and ListPartitionReassignments: move replicas between brokers.
 
 During a move the target replicas come first, then those to remove. Once all that stay are in sync
-(alter_partition.py), the others are removed, with a new leader epoch. A null target cancels a move.
+(alter_partition.py), the others are removed. A null target cancels a move.
 
 Source: Kafka's ReplicationControlManager.alterPartitionReassignments.
 """
@@ -69,7 +69,7 @@ def alter_reassignments(
 
 
 def list_reassignments(request: Any, image: ClusterImage) -> Operation[dict[str, Any]]:
-    """List moves in progress of the requested partitions."""
+    """List moves in progress."""
     if request.topics is None:
         requested = ((topic.name, tuple(topic.partitions)) for topic in image.topics.values())
     else:
@@ -167,7 +167,7 @@ class _Moves:
 
 
 def _canceled(partition: PartitionImage) -> tuple[Assignment, tuple[int, ...]]:
-    """Return the assignment and ISR of a moving partition without its new replicas.
+    """Return the assignment and ISR without the new replicas.
 
     Raises:
         KafkaError: NO_REASSIGNMENT_IN_PROGRESS; INVALID_REPLICA_ASSIGNMENT if no replica is left.

@@ -29,10 +29,12 @@ class Declaration(NamedTuple):
     Attributes:
         begin: Begins the operation, which may raise KafkaError for the whole request; None for
             DescribeQuorum, which reads the log and not the image.
-        permissions: Those that the request may require; checked by a rule, or else the only one.
-            Empty: the operation decides.
+        permissions: Those that the request may require. A rule of
+            authorization/controller_rules.py checks them; without a rule there is one, which is
+            required. Empty: the operation decides.
         refuse: Makes the response to a request that fails as a whole, in steps.
-        subjects: Arrays of the request; one with a timeout and without time for them is refused.
+        subjects: Array fields of a request with `timeout_ms`. If that is not positive, the request
+            is refused with REQUEST_TIMED_OUT, unless all of them are empty.
         is_forwarded: Whether clients send it to brokers, which forward it.
     """
 
@@ -74,16 +76,13 @@ def refusal(request: ControllerRequest, error: KafkaError) -> Steps[Body]:
 
 
 def has_no_time(request: ControllerRequest) -> bool:
-    """Return whether a request with a timeout is too late; one without subjects never is."""
+    """Return whether `timeout_ms` is not positive although the request names subjects."""
     body = request.body
     subjects = OPERATIONS[request.key].subjects
     if not subjects or body.timeout_ms > 0:
         return False
     # None means everything.
     return any(getattr(body, field) is None or getattr(body, field) for field in subjects)
-
-
-# Parts of declarations
 
 
 def as_field(field: str, operation: Operation[list[Body]]) -> Operation[Body]:
@@ -93,26 +92,26 @@ def as_field(field: str, operation: Operation[list[Body]]) -> Operation[Body]:
 
 
 def failure(error: KafkaError) -> Body:
-    """Return the fields of an error with a message."""
+    """Return the fields of an error."""
     return {"error_code": int(error.code), "error_message": error.message}
 
 
 def refused(request: ControllerRequest, error: KafkaError) -> Steps[Body]:
-    """Return a response with an error code alone."""
+    """Return an error code alone."""
     del request
     yield
     return {"error_code": int(error.code)}
 
 
 def refused_with_message(request: ControllerRequest, error: KafkaError) -> Steps[Body]:
-    """Return a response with an error code and a message."""
+    """Return an error code and a message."""
     del request
     yield
     return failure(error)
 
 
 def refused_each(field: str, elements_of: Callable[[Any], Iterable[Body]]) -> Refuse:
-    """Return what repeats an error for each element, in one field of the response."""
+    """Return a function that repeats an error for each element in one field."""
 
     def refuse(request: ControllerRequest, error: KafkaError) -> Steps[Body]:
         fields = failure(error)

@@ -24,9 +24,7 @@ class Requester(NamedTuple):
     """The client that has sent a request.
 
     Attributes:
-        principal: Its user.
-        host: Its IPv4 or IPv6 address as text.
-        client_id: As in the request's header.
+        host: Its IPv4 or IPv6 address.
     """
 
     principal: Principal = Principal()
@@ -35,15 +33,14 @@ class Requester(NamedTuple):
 
     @property
     def quota_owner(self) -> Owner:
-        """The names that determine its quotas: of the principal and the client id."""
+        """The names that determine its quotas."""
         return self.principal.name, self.client_id or ""
 
 
 class ControllerRequest(NamedTuple):
-    """A client's or broker's request for the controller.
+    """A request for the controller.
 
     Attributes:
-        body: Decoded.
         requester: None for a broker's own request.
         is_direct: Whether the client sent it to a controller listener.
     """
@@ -56,24 +53,24 @@ class ControllerRequest(NamedTuple):
 
 
 class Sessions(Protocol):
-    """The brokers' sessions; see brokers/broker_sessions.py."""
+    """See brokers/broker_sessions.py."""
 
     def is_valid(self, node_id: int, broker_epoch: int, now_ms: int) -> bool:
-        """Return whether an incarnation of a broker has a current session."""
+        """See BrokerSessions."""
         ...
 
     def may_stop(self, node_id: int, image: ClusterImage) -> bool:
-        """Return whether the other brokers know of a broker's controlled shutdown."""
+        """See BrokerSessions."""
         ...
 
     def touch(
         self, node_id: int, broker_epoch: int, now_ms: int, *, metadata_offset: int = -1
     ) -> None:
-        """Begin or extend a session."""
+        """See BrokerSessions."""
         ...
 
     def stopping(self, node_id: int, shutdown_offset: int) -> None:
-        """Note a broker's controlled shutdown, recorded at an offset."""
+        """See BrokerSessions."""
         ...
 
 
@@ -107,7 +104,7 @@ class Case(NamedTuple):
 
     @property
     def body(self) -> Any:
-        """The decoded request."""
+        """The decoded body."""
         return self.request.body
 
     @property
@@ -117,6 +114,6 @@ class Case(NamedTuple):
 
     @property
     def principal(self) -> Principal:
-        """The client's user; anonymous for a broker's own request."""
+        """The client's user; anonymous for a broker."""
         requester = self.request.requester
         return Principal() if requester is None else requester.principal

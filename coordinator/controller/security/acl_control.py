@@ -1,8 +1,5 @@
 """CreateAcls and DeleteAcls (KIP-140, KIP-290, KIP-801).
 
-Existing rules are not written again. The valid changes of a request are written as one unit; each
-rule or filter fails separately.
-
 Source: Kafka's AclApis and AclControlManager.
 """
 
@@ -58,11 +55,11 @@ _STEP: Final = 256
 def create_acls(
     request: Any, image: ClusterImage, config: Config, *, new_uuid: Callable[[], bytes]
 ) -> Operation[dict[str, Any]]:
-    """Add rules; the result is a CreateAclsResponse.
+    """Add rules that do not exist.
 
     Raises:
-        KafkaError: For the whole request: SECURITY_DISABLED without an authorizer, POLICY_VIOLATION
-            if it is too large.
+        KafkaError: SECURITY_DISABLED without an authorizer; POLICY_VIOLATION: the request is too
+            large.
     """
     _check_authorizer(config)
     records = RecordsOfRequest()
@@ -90,11 +87,11 @@ def _refused_creations(request: ControllerRequest, error: KafkaError) -> Steps[d
 
 
 def delete_acls(request: Any, image: ClusterImage, config: Config) -> Operation[dict[str, Any]]:
-    """Remove the rules that match filters; the result is a DeleteAclsResponse.
+    """Remove the rules that match filters.
 
     Raises:
-        KafkaError: For the whole request: SECURITY_DISABLED without an authorizer, INVALID_REQUEST
-            if too many rules match.
+        KafkaError: SECURITY_DISABLED without an authorizer; INVALID_REQUEST: too many rules
+            match.
     """
     _check_authorizer(config)
     deleted_ids: set[bytes] = set()

@@ -1,8 +1,5 @@
 """AlterUserScramCredentials: add, change and remove SCRAM users (KIP-554).
 
-Each user may occur once in a request, and fails separately. The stored keys verify a password but
-cannot replace it.
-
 Source: Kafka's ScramControlManager.
 """
 
@@ -36,10 +33,10 @@ _STEP = 64
 
 
 def alter_scram_users(request: Any, image: ClusterImage) -> Operation[dict[str, Any]]:
-    """Change SCRAM users; the result is an AlterUserScramCredentialsResponse.
+    """Change SCRAM users.
 
     Raises:
-        KafkaError: POLICY_VIOLATION, for the whole request, if it is too large.
+        KafkaError: POLICY_VIOLATION: the request is too large.
     """
     changes: dict[str, MetadataRecord | KafkaError] = {}
     for count, alteration in enumerate((*request.deletions, *request.upsertions), 1):

@@ -7,9 +7,6 @@
     removed   by the controller, every delegation.token.expiry.check.interval.ms
 
 Unlike in Kafka, the number of tokens per principal is limited (wirebroker.delegation.tokens).
-Tokens require delegation.token.secret.key on every node. A request's HMAC is compared with those of
-all tokens in constant time (10,000: 40 ms, in steps). Clients that logged in with a token may not
-create, renew or expire any.
 
 Source: Kafka's DelegationTokenControlManager; ControllerApis for refused clients.
 """
@@ -61,7 +58,7 @@ _STEP: Final = 64
 
 
 def owner_of(request: Any, requester: Principal) -> Principal:
-    """Return the owner in a CreateDelegationToken request, by default its sender.
+    """Return the owner of the requested token, by default its sender.
 
     Raises:
         KafkaError: UNKNOWN_SERVER_ERROR, as in Kafka, for a name without a type.
@@ -83,7 +80,7 @@ def create_token(
     now_ms: int,
     token_id: str,
 ) -> Operation[dict[str, Any]]:
-    """Create a token; the result is a CreateDelegationTokenResponse, also for errors.
+    """Create a token; errors are in the response.
 
     The caller has checked that `requester` may create one for the owner. `now_ms` is wall time.
     """
@@ -123,7 +120,7 @@ def create_token(
 def renew_token(
     request: Any, image: ClusterImage, config: Config, *, requester: Principal, now_ms: int
 ) -> Operation[dict[str, Any]]:
-    """Extend a token's life; the result is a RenewDelegationTokenResponse.
+    """Extend a token's life.
 
     Raises:
         KafkaError: The request is refused.
@@ -140,7 +137,7 @@ def renew_token(
 def expire_token(
     request: Any, image: ClusterImage, config: Config, *, requester: Principal, now_ms: int
 ) -> Operation[dict[str, Any]]:
-    """Expire a token now or sooner; the result is an ExpireDelegationTokenResponse.
+    """Expire a token now or sooner.
 
     Raises:
         KafkaError: The request is refused.
@@ -221,7 +218,7 @@ def _check_requester(requester: Principal) -> None:
 
 
 def _check_renewers(request: Any) -> None:
-    # A request may name millions, too many to check without a yield.
+    # Millions are too many to check without a yield.
     if len(request.renewers) > _MOST_NAME_BYTES // len(f"{_USER}:"):
         raise KafkaError(ErrorCode.POLICY_VIOLATION)
     if any(renewer.principal_type != _USER for renewer in request.renewers):
@@ -230,7 +227,7 @@ def _check_renewers(request: Any) -> None:
 
 def _check_size(*principals: str) -> None:
     lengths = [len(principal.encode()) for principal in principals]
-    # A single name may still be too long for a record's string.
+    # A single name may be too long for a record.
     if sum(lengths) > _MOST_NAME_BYTES or max(lengths) > LONGEST_STRING_BYTES:
         raise KafkaError(ErrorCode.POLICY_VIOLATION)
 
@@ -248,10 +245,10 @@ def _check_count(requester: str, image: ClusterImage, config: Config) -> Steps[N
 def _token_of_requester(
     request: Any, image: ClusterImage, config: Config, requester: Principal
 ) -> Steps[DelegationToken]:
-    """Return the token of the request's HMAC, if the client may change it.
+    """Return the token of the request's HMAC.
 
     Raises:
-        KafkaError: It may not, or there is no such token.
+        KafkaError: The client may not change it, or there is no such token.
     """
     _check_requester(requester)
     secret = _secret(image, config)

@@ -1,7 +1,4 @@
-"""CreateTopics and CreatePartitions: requests to metadata records.
-
-The order of checks is Kafka's, because it decides between several errors: names, existence,
-configs, then counts and assignments.
+"""CreateTopics and CreatePartitions, with Kafka's order of checks (README.md).
 
 Source: Kafka's ReplicationControlManager and ControllerApis.
 """
@@ -61,7 +58,7 @@ if TYPE_CHECKING:
 
 Result = dict[str, Any]
 
-# Partitions between two yields (well below 1 ms of work).
+# Partitions between two yields.
 _SLICE = 64
 
 
@@ -73,7 +70,7 @@ def create_topics(
     topic_ids: Iterable[bytes],
     charge: MutationCharge,
 ) -> Operation[list[Result]]:
-    """Create the topics of a CreateTopics request; each succeeds or fails separately.
+    """Create topics; each succeeds or fails separately.
 
     `topic_ids` are new ids, one for each topic of the request.
 
@@ -250,10 +247,7 @@ class _Creation:
         return [partitions[index] for index in range(len(partitions))]
 
     def _describe(self, overrides: dict[str, str]) -> list[Result]:
-        """Return all configs of the new topic, cached per set of overrides.
-
-        Overrides are returned as written (DescribeConfigs returns parsed values).
-        """
+        """Return all configs of the new topic, with overrides as written, cached per overrides."""
         key = tuple(sorted(overrides.items()))
         described = self._described.get(key)
         if described is None:
@@ -274,10 +268,7 @@ class _Creation:
 def create_partitions(
     request: Any, image: ClusterImage, charge: MutationCharge
 ) -> Operation[list[Result]]:
-    """Add partitions to the topics of a CreatePartitions request.
-
-    A topic that would exceed MAX_RECORDS is refused alone.
-    """
+    """Add partitions to topics; one that would exceed MAX_RECORDS is refused alone."""
     names = Counter(topic.name for topic in request.topics)
     results = yield from collected(
         _failure(_invalid_request("Duplicate topic name."), name=name)

@@ -38,11 +38,11 @@ _RequestedTopic = tuple[str | None, bytes]
 def delete_topics(
     request: Any, image: ClusterImage, config: Config, *, version: int, charge: MutationCharge
 ) -> Operation[dict[str, Any]]:
-    """Delete topics; the result is a DeleteTopicsResponse.
+    """Delete topics.
 
     Raises:
-        KafkaError: For the whole request: TOPIC_DELETION_DISABLED (for old clients
-            INVALID_REQUEST), POLICY_VIOLATION if there are too many.
+        KafkaError: TOPIC_DELETION_DISABLED (for old clients INVALID_REQUEST), POLICY_VIOLATION if
+            there are too many.
     """
     if not config.bool("delete.topic.enable"):
         client_knows_error = version >= _FIRST_DISABLED_ERROR_VERSION

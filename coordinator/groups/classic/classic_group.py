@@ -5,11 +5,7 @@
       '---no members---'    |      '----join, leave, expiry, timeout-----'    leader's SyncGroup
                             '---------------join, leave, expiry--- Stable <---------'
 
-Only `recorded`, the value of the group's last record, is durable; only `adopt` changes it. The soft
-attributes follow each adopted record; in between they include the rebalance in progress, waiters,
-and members that got an id but have not joined yet. Loading restores the recorded generation.
-
-In Stable and Empty the group equals its record, unless the append failed (`is_unrecorded`).
+Only `recorded`, the value of the group's last record, is durable; only `adopt` changes it.
 
 Source: Kafka's ClassicGroup and ClassicGroupMember; KIP-394, KIP-345.
 """
@@ -20,7 +16,11 @@ from collections import Counter
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
-from wirebroker.codecs.coordinator_records import decode_group_metadata
+from wirebroker.codecs.coordinator_records import (
+    CoordinatorRecord,
+    decode_group_metadata,
+    group_tombstone,
+)
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.groups.classic.classic_member import Member
 from wirebroker.coordinator.groups.classic.classic_timers import (
@@ -89,10 +89,10 @@ class ClassicGroup:
 
     def __init__(self, group_id: str, *, timestamp_ms: int) -> None:
         self.group_id = group_id
-        # Durable: the value of the last record. None for a simple group, which has only commits,
-        # and until a new group's record is appended.
+        # None for a simple group, which has only commits, and until a new group's record is
+        # appended.
         self.recorded: bytes | None = None
-        # Soft from here on. It became Empty, but the append failed.
+        # Soft from here on. is_unrecorded: it became Empty, but the append failed.
         self.is_unrecorded = False
         self._state = GroupState.EMPTY
         self.previous_state = GroupState.DEAD
@@ -104,7 +104,7 @@ class ClassicGroup:
         self.leader: str | None = None
         self.members: dict[str, Member] = {}
         self.static_members: dict[str, str] = {}  # group instance id -> member id
-        # The members' topics; None if unknown (or no consumers).
+        # The members' topics; None if unknown.
         self.subscribed_topics: frozenset[str] | None = None
         # Number of members that support each protocol.
         self.protocol_counts: Counter[str] = Counter()
@@ -112,9 +112,9 @@ class ClassicGroup:
         self.metadata_bytes = 0
         # Assigned ids (KIP-394) that have not joined yet.
         self.pending_joins: set[str] = set()
-        # Members of this generation without a SyncGroup yet.
+        # Members that have sent no SyncGroup yet.
         self.pending_syncs: set[str] = set()
-        # A member joined during the initial delay, which may be extended.
+        # A member joined during the initial delay.
         self.has_new_member = False
         self._awaiting_join_count = 0
 
@@ -122,7 +122,7 @@ class ClassicGroup:
 
     @property
     def state(self) -> GroupState:
-        """The state; changed by `transition`."""
+        """The state."""
         return self._state
 
     @property
@@ -151,17 +151,17 @@ class ClassicGroup:
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def is_in(self, *states: GroupState) -> bool:
-        """Return whether the group is in one of the states."""
+        """Return whether the state is one of these."""
         return self._state in states
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Return whether members read a topic, or may."""
+        """Return whether members may read a topic."""
         if self.subscribed_topics is None:
             return self.is_consumer_group
         return topic in self.subscribed_topics
 
     def supports(self, protocol_type: str, protocols: Protocols) -> bool:
-        """Return whether a member with these protocols can be in the group."""
+        """Return whether a member with these protocols may join."""
         if self._state is GroupState.EMPTY:
             return bool(protocol_type) and bool(protocols)
         if self.protocol_type != protocol_type:
@@ -199,27 +199,27 @@ class ClassicGroup:
 
     @property
     def group_type(self) -> GroupType:
-        """Classic."""
+        """See Group."""
         return GroupType.CLASSIC
 
     @property
     def listed_protocol_type(self) -> str:
-        """Protocol type for ListGroups; empty before the first member."""
+        """See Group."""
         return self.protocol_type or ""
 
     @property
     def state_name(self) -> str:
-        """The state's name."""
+        """See Group."""
         return self._state
 
     @property
     def is_empty(self) -> bool:
-        """Whether it is Empty."""
+        """See Group."""
         return self._state is GroupState.EMPTY
 
     @property
     def offset_expiry(self) -> OffsetExpiry | None:
-        """Expiry of offsets that no member reads (KIP-211), see expiry.py."""
+        """See Group and expiry.py."""
         if self.protocol_type is None:
             return OffsetExpiry()
         if self.is_empty:
@@ -229,7 +229,7 @@ class ClassicGroup:
         return OffsetExpiry() if is_known and self._state is GroupState.STABLE else None
 
     def admit_commit(self, body: Any, timers: Timers, now: Moment) -> None:
-        """Refuse a commit by a client that does not own the partitions; else extend its session.
+        """See Group.
 
         Raises:
             KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION or
@@ -252,7 +252,7 @@ class ClassicGroup:
             expect_heartbeat(timers, self.group_id, self.members[body.member_id], now)
 
     def check_transactional_commit(self, body: Any) -> None:
-        """Refuse a transactional commit by a client that does not own the partitions.
+        """See Group.
 
         Raises:
             KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID or ILLEGAL_GENERATION.
@@ -283,15 +283,19 @@ class ClassicGroup:
         if not self.is_empty:
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
 
+    def tombstones(self) -> list[CoordinatorRecord]:
+        """See Group."""
+        return [group_tombstone(self.group_id)]
+
     def cancel_timers(self, timers: Timers) -> None:
-        """Cancel all timers of the removed group."""
+        """See Group."""
         timers.cancel(sync_key(self.group_id))
         timers.cancel(join_key(self.group_id))
         for member_id in (*self.members, *self.pending_joins):
             timers.cancel(SessionExpiry(self.group_id, member_id))
 
     def answer_unloaded(self, outcome: Outcome) -> None:
-        """Add NOT_COORDINATOR responses for all waiters."""
+        """See Group."""
         response = {"error_code": ErrorCode.NOT_COORDINATOR}
         for member in self.members.values():
             if member.awaiting_join is not None:
@@ -333,7 +337,7 @@ class ClassicGroup:
         self.pending_syncs.discard(member_id)
 
     def replace_static_member(self, group_instance_id: str, new_member_id: str) -> Member:
-        """Replace a static member by a new incarnation, which is not waiting yet."""
+        """Replace a static member by a new incarnation."""
         old = self.members.pop(self.static_members[group_instance_id])
         self.await_join(old, None)
         new = Member(
@@ -371,12 +375,12 @@ class ClassicGroup:
         self.await_join(member, awaiting_join)
 
     def await_join(self, member: Member, token: Token | None) -> None:
-        """Set a member's waiter for the end of the join phase, or remove it."""
+        """Set or remove a member's waiter for the end of the join phase."""
         self._awaiting_join_count += (token is not None) - (member.awaiting_join is not None)
         member.awaiting_join = token
 
     def elect_joined_leader(self) -> bool:
-        """Make a member that has joined the leader; return False if there is none."""
+        """Make a joined member the leader; return False if there is none."""
         if self.leader is None:
             return False
         if self.members[self.leader].awaiting_join is not None:
@@ -408,7 +412,7 @@ class ClassicGroup:
             self.is_unrecorded = False
 
     def begin_generation(self, *, timestamp_ms: int) -> None:
-        """End the join phase with the members that have joined (soft until the leader syncs)."""
+        """End the join phase with the joined members (soft until the leader syncs)."""
         assert self.members, "an empty group's generation begins with its record"
         self.generation = next_generation(self.generation)
         self.protocol = self.select_protocol()
@@ -543,7 +547,7 @@ class ClassicGroup:
 
 
 def _rebalance_timeout_ms(recorded: Any) -> int:
-    """Return a recorded member's timeout; old versions had no such field (-1)."""
+    """Return a recorded member's timeout; old versions have no such field (-1)."""
     timeout_ms: int = recorded.rebalance_timeout
     if timeout_ms == -1:
         timeout_ms = recorded.session_timeout

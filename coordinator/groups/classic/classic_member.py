@@ -1,8 +1,5 @@
 """A member of a classic group: its last JoinGroup request, and its waiters.
 
-Durable are the fields in the group's record (classic_group.py); waiters and protocols other than
-the chosen one are soft.
-
 Source: Kafka's ClassicGroupMember.
 """
 
@@ -15,7 +12,7 @@ if TYPE_CHECKING:
 
     from wirebroker.coordinator.outcome import Token
 
-# Name and metadata of a member's protocols, in its order of preference.
+# Name and metadata, in the member's order of preference.
 Protocols = tuple[tuple[str, bytes], ...]
 
 
@@ -54,7 +51,6 @@ class Member:
         self.client_host = client_host
         self.rebalance_timeout_ms = rebalance_timeout_ms
         self.session_timeout_ms = session_timeout_ms
-        # The record keeps only the chosen one.
         self.protocols = protocols
         self.assignment = assignment
         self.awaiting_join: Token | None = None
@@ -63,7 +59,7 @@ class Member:
         self.is_new = False
 
     def metadata(self, protocol: str) -> bytes:
-        """Return the member's metadata for a protocol that it supports."""
+        """Return the metadata for a supported protocol."""
         return next(metadata for name, metadata in self.protocols if name == protocol)
 
     def vote(self, candidates: set[str]) -> str:
@@ -78,10 +74,10 @@ class Member:
 
 
 def protocols_of(requested: Iterable[Any]) -> Protocols:
-    """Return the protocols of a JoinGroup request; the last metadata of a name counts."""
+    """Return the protocols of a request; the last metadata of a name counts."""
     return tuple({protocol.name: protocol.metadata for protocol in requested}.items())
 
 
 def assigned(assignments: Sequence[Any]) -> dict[str, bytes]:
-    """Return the assignments of a SyncGroup request, by member id."""
+    """Return the assignments of a request, by member id."""
     return {assignment.member_id: assignment.assignment for assignment in assignments}

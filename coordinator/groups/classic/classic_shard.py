@@ -1,7 +1,4 @@
-"""The interface of a shard that the operations of classic groups use.
-
-The shard itself (shard/shard.py) imports this folder, so it cannot be named here.
-"""
+"""The interface of a shard for classic groups; the shard itself imports this folder."""
 
 from __future__ import annotations
 
@@ -15,15 +12,15 @@ if TYPE_CHECKING:
 
 
 class ClassicShard(Protocol):
-    """The groups of one partition, their settings and their timers."""
+    """A shard with groups of any kind."""
 
     groups: dict[str, Group]
     settings: GroupSettings
     timers: Timers
 
     def new_uuid(self) -> str:
-        """Return a new id of a member."""
+        """See GroupShard."""
         ...
 
     def classic(self, group_id: str) -> ClassicGroup | None:
-        """Return a classic group; None if there is none, or one of another kind."""
+        """See GroupShard."""

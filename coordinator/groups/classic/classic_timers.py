@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 class SessionExpiry(NamedTuple):
-    """The end of a member's session, or of a pending one's; its own key."""
+    """The end of a member's session; its own key."""
 
     group_id: str
     member_id: str
 
 
 class InitialDelay(NamedTuple):
-    """The end of a new group's delay, which may be extended by `remaining_ms`."""
+    """The end of a new group's delay, extendable by `remaining_ms`."""
 
     group_id: str
     delay_ms: int
@@ -45,7 +45,7 @@ class SyncTimeout(NamedTuple):
     generation: int
 
 
-# Three parts, so that no session has an equal key.
+# Three parts, unlike the key of a session.
 PhaseKey = tuple[str, str, None]
 
 
@@ -62,7 +62,7 @@ def sync_key(group_id: str) -> PhaseKey:
 def expect_heartbeat(
     timers: Timers, group_id: str, member: Member, now: Moment, timeout_ms: int | None = None
 ) -> None:
-    """Restart a member's session, with its session timeout by default."""
+    """Restart a member's session, with its own timeout by default."""
     wait_ms = member.session_timeout_ms if timeout_ms is None else timeout_ms
     event = SessionExpiry(group_id, member.member_id)
     timers.set(event, now.monotonic_ms + wait_ms, event)

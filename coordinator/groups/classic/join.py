@@ -13,14 +13,12 @@
 
 Most responses wait for the end of the join phase.
 
-When a static member returns in Stable and the chosen protocol stays the same, there is no
-rebalance. The group is recorded with the new member id and keeps its generation. Requests of the
-previous incarnation that still wait are fenced. From v9 on, a returning leader learns that it leads
-and that its assignment is valid (skip_assignment, KIP-814). Before v9 the response names its former
-id as the leader, so that it assigns nothing.
+A static leader that returns without a rebalance learns from v9 on that its assignment is valid
+(skip_assignment, KIP-814). Before v9 the response names its former id as the leader, so that it
+assigns nothing.
 
-Source: Kafka's GroupMetadataManager.classicGroupJoin and the methods that it calls,
-updateStaticMemberThenRebalanceOrCompleteJoin among them; JoinGroupRequest.
+Source: Kafka's GroupMetadataManager.classicGroupJoin,
+updateStaticMemberThenRebalanceOrCompleteJoin; JoinGroupRequest.
 """
 
 from __future__ import annotations
@@ -42,9 +40,9 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.groups.classic.classic_shard import ClassicShard
     from wirebroker.coordinator.groups.group import Group
 
-# First version in which a new member needs an id to join.
+# First version in which a new member needs an id.
 FIRST_MEMBER_ID_VERSION = 4
-# First version whose response has skip_assignment (KIP-814).
+# First version with skip_assignment.
 FIRST_SKIP_ASSIGNMENT_VERSION = 9
 # Kept part of a client id. With the uuid of a member id, a longer one could exceed a string.
 _LONGEST_CLIENT_ID_BYTES: Final = 255
@@ -71,7 +69,7 @@ class Join(NamedTuple):
 
 
 def join(shard: ClassicShard, request: Join, token: Token, now: Moment) -> Outcome:
-    """Handle a JoinGroup request whose group id and session timeout are valid."""
+    """Handle a request whose group id and session timeout are valid."""
     request = request._replace(token=token)
     body = request.body
     existing = shard.groups.get(body.group_id)
@@ -104,7 +102,7 @@ def _create(shard: ClassicShard, group: ClassicGroup, request: Join, now: Moment
 
 
 def _may_become_classic(group: Group) -> bool:
-    """Return whether a classic group may replace one of another type (KIP-848)."""
+    """Return whether a classic group may replace this one: an empty consumer group (KIP-848)."""
     return group.group_type is GroupType.CONSUMER and group.is_empty
 
 
@@ -120,7 +118,7 @@ def _join_group(shard: ClassicShard, group: ClassicGroup, request: Join, now: Mo
         return _join_without_id(shard, group, request, now)
     if member_id in group.pending_joins:
         if request.body.group_instance_id is not None:
-            # Kafka fails an assertion: it assigns such ids to dynamic members only.
+            # Kafka fails an assertion.
             return _refuse(request.token, "", ErrorCode.UNKNOWN_SERVER_ERROR)
         return _add(shard, group, request, member_id, now)
     return _rejoin(shard, group, request, now)
@@ -129,8 +127,7 @@ def _join_group(shard: ClassicShard, group: ClassicGroup, request: Join, now: Mo
 def _has_room(shard: ClassicShard, group: ClassicGroup, member_id: str) -> bool:
     """Return whether group.max.size allows this member.
 
-    During a rebalance the members that have rejoined count, so that the last ones are refused, also
-    after the limit was lowered.
+    During a rebalance the members that have rejoined count, also after the limit was lowered.
     """
     limit = shard.settings.max_size
     member = group.members.get(member_id)
@@ -143,7 +140,7 @@ def _has_room(shard: ClassicShard, group: ClassicGroup, member_id: str) -> bool:
 
 
 def shortened(client_id: str) -> str:
-    """Return the kept part of a client id or instance id."""
+    """Return the kept part of a client or instance id."""
     return client_id.encode()[:_LONGEST_CLIENT_ID_BYTES].decode(errors="ignore")
 
 
@@ -229,7 +226,6 @@ def _replace_static_member(
     new_id: str,
     now: Moment,
 ) -> Outcome:
-    """Handle the JoinGroup of a static member's new incarnation (KIP-345)."""
     body = request.body
     former = group.members[group.static_members[body.group_instance_id]]
     former_leader = group.leader
@@ -245,7 +241,7 @@ def _replace_static_member(
         awaiting_join=request.token,
     )
     if group.is_in(GroupState.COMPLETING_REBALANCE):
-        # The leader may already be assigning to the former id.
+        # The leader may be assigning to the former id.
         return outcome.then(rebalance.prepare(shard, group, now))
     if not group.is_in(GroupState.STABLE):
         return outcome.then(rebalance.complete_join_if_all_joined(shard, group, now))

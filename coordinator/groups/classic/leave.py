@@ -1,7 +1,6 @@
 """LeaveGroup: remove members, several at once from v3 on.
 
-An administrator removes static members by `group.instance.id` with an empty member id. Unknown
-members get an error each; the others are removed, followed by at most one rebalance.
+An administrator removes static members by `group.instance.id` with an empty member id.
 
 Source: Kafka's GroupMetadataManager.classicGroupLeave; KIP-345.
 """

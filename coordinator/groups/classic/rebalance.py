@@ -1,4 +1,4 @@
-"""Rebalances of classic groups, from their beginning to the new generation, with their timers.
+"""Rebalances of classic groups, and their timers.
 
     prepare          all members must rejoin; a new group waits for more of them
     complete_join    the others are removed; members get generation and leader
@@ -110,7 +110,7 @@ def complete_join(shard: ClassicShard, group: ClassicGroup, now: Moment) -> Outc
     if not group.members:
         return _become_empty(group, now)
     if not group.elect_joined_leader():
-        # No member has rejoined: wait for expiry or a join.
+        # No member has rejoined.
         _await_joins(shard, group, now)
         return Outcome()
     group.begin_generation(timestamp_ms=now.wall_ms)
@@ -222,7 +222,6 @@ def on_session_expiry(shard: ClassicShard, event: SessionExpiry, now: Moment) ->
 def _continue_rebalance(
     shard: ClassicShard, group: ClassicGroup, now: Moment, *, was_member: bool
 ) -> Outcome:
-    """Rebalance after a removal, or end the join phase that waited for the member."""
     if was_member and group.is_in(GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
         return prepare(shard, group, now)
     if group.is_in(GroupState.PREPARING_REBALANCE) and group.have_all_joined:
@@ -257,7 +256,7 @@ def on_initial_delay(shard: ClassicShard, event: InitialDelay, now: Moment) -> O
 
 
 def on_sync_timeout(shard: ClassicShard, event: SyncTimeout, now: Moment) -> Outcome:
-    """Remove the members of this generation that sent no SyncGroup."""
+    """Remove the members that sent no SyncGroup."""
     group = shard.classic(event.group_id)
     if group is None or group.generation != event.generation or not group.pending_syncs:
         return Outcome()
@@ -270,7 +269,7 @@ def on_sync_timeout(shard: ClassicShard, event: SyncTimeout, now: Moment) -> Out
 
 
 def on_loaded(shard: ClassicShard, now: Moment) -> Outcome:
-    """Begin to serve loaded classic groups, with new sessions."""
+    """Start new sessions of loaded members."""
     outcome = Outcome()
     for group in tuple(shard.groups.values()):
         if not isinstance(group, ClassicGroup):

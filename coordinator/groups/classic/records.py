@@ -20,10 +20,9 @@ def group_record(
     timestamp_ms: int | None = None,
     assignments: Mapping[str, bytes] | None = None,
 ) -> CoordinatorRecord:
-    """Return the record of a group.
+    """Return a group's record; arguments other than None replace its values.
 
-    Arguments other than None replace the group's own values; `protocol` may be None only without
-    members.
+    `protocol` may be None only without members.
     """
     assert protocol is not None or not group.members, "members have a protocol"
     members = [

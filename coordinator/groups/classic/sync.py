@@ -1,8 +1,5 @@
 """SyncGroup: the leader sends the assignment, each member gets its part.
 
-The leader's request creates the group's record, whose replay makes the group Stable; waiting
-members get responses once it is committed, later ones immediately.
-
 Source: Kafka's GroupMetadataManager.classicGroupSync.
 """
 

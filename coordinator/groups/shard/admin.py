@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from wirebroker.codecs.coordinator_records import group_tombstone
 from wirebroker.codecs.errors import ErrorCode, KafkaError, shortened
 from wirebroker.coordinator.groups.classic.classic_group import GroupState
 from wirebroker.coordinator.outcome import Outcome, Token
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
 
     from wirebroker.base.clock import Steps
     from wirebroker.coordinator.groups.classic.classic_group import ClassicGroup
+    from wirebroker.coordinator.groups.group import Group
     from wirebroker.coordinator.groups.shard.shard import GroupShard
 
 # First version of DescribeGroups with an error for an unknown group.
@@ -25,7 +25,7 @@ FIRST_NOT_FOUND_VERSION: Final = 6
 
 
 def filter_words(requested: Iterable[str]) -> Steps[frozenset[str]]:
-    """Return the words of a ListGroups filter in lower case, in steps."""
+    """Return a ListGroups filter in lower case, in steps."""
     words: set[str] = set()
     for word in requested:
         words.add(word.lower().strip())
@@ -38,7 +38,7 @@ def list_groups(
 ) -> list[dict[str, Any]]:
     """Return the groups of a ListGroups response.
 
-    `states` and `types` are results of `filter_words`; empty ones match all.
+    `states` and `types` come from `filter_words`; empty ones match all.
     """
     return [
         {
@@ -90,15 +90,16 @@ def _members(group: ClassicGroup, protocol: str | None) -> list[dict[str, Any]]:
 
 def delete_groups(shard: GroupShard, group_ids: Sequence[str], token: Token) -> Outcome:
     """Delete groups without members, with all their offsets."""
-    # A group's tombstone follows its offsets', so that deletion can be repeated after a crash.
+    # A group's tombstone is last, so that deletion can be repeated after a crash.
     outcome = Outcome(is_atomic=False)
     results: list[dict[str, Any]] = []
     for group_id in group_ids:
         result: dict[str, Any] = {"group_id": group_id}
         try:
-            _check_deletable(shard, group_id)
+            group = _existing(shard, group_id)
+            group.check_delete()
             outcome.records += shard.offsets.tombstones(group_id)
-            outcome.records.append(group_tombstone(group_id))
+            outcome.records += group.tombstones()
         except KafkaError as error:
             result["error_code"] = error.code
         results.append(result)
@@ -106,8 +107,8 @@ def delete_groups(shard: GroupShard, group_ids: Sequence[str], token: Token) -> 
     return outcome
 
 
-def _check_deletable(shard: GroupShard, group_id: str) -> None:
+def _existing(shard: GroupShard, group_id: str) -> Group:
     group = shard.groups.get(group_id)
     if group is None:
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
-    group.check_delete()
+    return group

@@ -7,9 +7,7 @@
     any other, any other kind      never
 
 ... is offsets.retention.minutes, unless the commit had an expiry time (Kafka before 2.1). An Empty
-group without offsets is removed too, and the offsets of a deleted topic immediately.
-
-Sweeps yield an outcome after each step, to let other clients be served.
+group without offsets is removed too. Sweeps yield an outcome after each step.
 
 Source: Kafka's OffsetMetadataManager.cleanupExpiredOffsets, GroupCoordinatorShard.
 """
@@ -24,7 +22,6 @@ from wirebroker.codecs.coordinator_records import (
     CoordinatorRecord,
     decode_committed_offset,
     group_prefix,
-    group_tombstone,
     read_partition_suffix,
 )
 from wirebroker.codecs.primitives import ZERO_UUID
@@ -33,6 +30,8 @@ from wirebroker.coordinator.outcome import Outcome
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
+    from wirebroker.coordinator.controller.image.image_change import ImageChange
     from wirebroker.coordinator.groups.group import OffsetExpiry
     from wirebroker.coordinator.groups.shard.shard import GroupShard
 
@@ -44,6 +43,15 @@ def sweep_expired(shard: GroupShard, wall_ms: int) -> Iterator[Outcome]:
     """Delete expired entries, in steps."""
     for group_id in list(shard.groups):
         yield from _sweep_group(shard, group_id, wall_ms)
+
+
+def follow_metadata(
+    shard: GroupShard, change: ImageChange, image: ClusterImage
+) -> Iterator[Outcome]:
+    """Show a shard the new metadata; the steps delete the offsets of deleted topics."""
+    shard.image = image
+    deleted = {topic.name: topic.topic_id for topic in change.deleted}
+    return sweep_deleted_topics(shard, deleted) if deleted else iter(())
 
 
 def sweep_deleted_topics(shard: GroupShard, deleted: Mapping[str, bytes]) -> Iterator[Outcome]:
@@ -74,7 +82,7 @@ def _deleted_topic_offsets(
 
 
 def _sweep_group(shard: GroupShard, group_id: str, wall_ms: int) -> Iterator[Outcome]:
-    # The group may change between steps, so it is looked up again.
+    # Looked up again, because the group may change between steps.
     for suffixes in _steps(shard, group_id):
         expiry = _expiry(shard, group_id)
         if expiry is None:
@@ -83,7 +91,7 @@ def _sweep_group(shard: GroupShard, group_id: str, wall_ms: int) -> Iterator[Out
     offsets = shard.offsets
     is_unused = group_id not in offsets.by_group and group_id not in offsets.pending.open
     if is_unused and _expiry(shard, group_id) is not None and shard.groups[group_id].is_empty:
-        yield Outcome([group_tombstone(group_id)])
+        yield Outcome(shard.groups[group_id].tombstones())
 
 
 def _expiry(shard: GroupShard, group_id: str) -> OffsetExpiry | None:

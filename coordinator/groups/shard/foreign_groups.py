@@ -1,15 +1,11 @@
 """Groups of unsupported kinds: consumer (KIP-848), share and streams groups.
 
-Apache Kafka may have left them in `__consumer_offsets`. Compaction keeps their records, no
-tombstones are written for them, and their offsets do not expire. Only their ids and members are
-read:
+Only their ids and members are read:
 
     kind of record          key's body                     meaning
     3, 11, 17               string group                   a consumer, share, streams group exists
     5, 10, 19               string group, string member    the group has this member
     all others from 3 on    string group, …                ignored
-
-No member can join or leave here, so members of a crashed broker stay.
 
 Source: Kafka's GroupMetadataManager.replay, CoordinatorRecordType; KIP-848, KIP-932, KIP-1071.
 """
@@ -25,6 +21,7 @@ from wirebroker.coordinator.groups.classic.classic_group import GroupState
 from wirebroker.coordinator.groups.group import GroupType, OffsetExpiry
 
 if TYPE_CHECKING:
+    from wirebroker.codecs.coordinator_records import CoordinatorRecord
     from wirebroker.coordinator.groups.group import Group
     from wirebroker.coordinator.outcome import Moment, Outcome, Timers
 
@@ -34,7 +31,7 @@ _LENGTH: Final = Struct(">h")
 
 
 class ForeignGroup:
-    """A group of an unsupported kind; a `Group`. All its state is durable."""
+    """A group of an unsupported kind, without soft state."""
 
     __slots__ = ("group_id", "group_type", "members")
 
@@ -46,17 +43,17 @@ class ForeignGroup:
 
     @property
     def listed_protocol_type(self) -> str:
-        """The name of the type, as in Kafka."""
+        """See Group."""
         return self.group_type
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has no members."""
+        """See Group."""
         return not self.members
 
     @property
     def state_name(self) -> str:
-        """State as far as known: Kafka has finer ones."""
+        """State as far as known; Kafka has more."""
         return GroupState.STABLE if self.members else GroupState.EMPTY
 
     @property
@@ -65,7 +62,7 @@ class ForeignGroup:
         return None
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Return False: with members, callers have already refused."""
+        """Return False: callers have refused if there are members."""
         del topic
         return False
 
@@ -92,7 +89,7 @@ class ForeignGroup:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
 
     def check_offset_delete(self) -> None:
-        """Refuse while there are members, whose topics are unknown.
+        """Refuse while there are members.
 
         Raises:
             KafkaError: GROUP_ID_NOT_FOUND for a share group, NON_EMPTY_GROUP.
@@ -102,22 +99,26 @@ class ForeignGroup:
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
 
     def check_delete(self) -> None:
-        """Refuse always.
+        """Refuse.
 
         Raises:
-            KafkaError: NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND without members.
+            KafkaError: NON_EMPTY_GROUP; GROUP_ID_NOT_FOUND without members.
         """
         used, unknown = ErrorCode.NON_EMPTY_GROUP, ErrorCode.GROUP_ID_NOT_FOUND
         raise KafkaError(used if self.members else unknown)
 
+    def tombstones(self) -> list[CoordinatorRecord]:
+        """Return nothing: `check_delete` has refused, and these groups do not expire."""
+        return []
+
     def cancel_timers(self, timers: Timers) -> None:
-        """Do nothing: there are none."""
+        """Do nothing."""
 
     def answer_unloaded(self, outcome: Outcome) -> None:
-        """Do nothing: there are no waiters."""
+        """Do nothing."""
 
     def check(self) -> None:
-        """Assert nothing."""
+        """Do nothing."""
 
     def _check_has_offsets(self) -> None:
         if self.group_type is GroupType.SHARE:
@@ -125,10 +126,7 @@ class ForeignGroup:
 
 
 def replay(groups: dict[str, Group], kind: int, key: bytes, value: bytes | None) -> Group | None:
-    """Apply a record of a kind from 3 on; kinds unknown to Kafka 4.4 are ignored, as there.
-
-    Returns:
-        The group of another kind that it replaces.
+    """Apply a record of a kind from 3 on; return the group of another kind that it replaces.
 
     Raises:
         MalformedFrameError: The key is malformed.

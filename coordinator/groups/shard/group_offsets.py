@@ -1,9 +1,6 @@
-"""Committed offsets, stored as in the log and decoded on demand.
+"""Committed offsets, stored as in the log and decoded on demand: most are never requested.
 
     group id -> topic and partition (the end of the record's key) -> value of the record
-
-A partition of `__consumer_offsets` holds a million of them, mostly never requested
-(coordinator/groups/README.md). The operations on them are in offsets.py and txn_offsets.py.
 
 Source: Kafka's OffsetMetadataManager.
 """
@@ -34,7 +31,6 @@ class GroupOffsets:
         # No empty inner dicts.
         self.by_group: dict[str, dict[bytes, bytes]] = {}
         self.count = 0
-        # Commits of open transactions.
         self.pending = PendingOffsets()
 
     def put(self, group_id: str, suffix: bytes, value: bytes) -> None:
@@ -43,7 +39,7 @@ class GroupOffsets:
         self._store(group_id, suffix, value)
 
     def end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
-        """Make the offsets of a producer's transaction effective, or drop them."""
+        """Make the offsets of a transaction effective, or drop them."""
         for group_id, suffix, value in self.pending.end(producer_id, is_commit=is_commit):
             self._store(group_id, suffix, value)
 
@@ -65,18 +61,18 @@ class GroupOffsets:
                 del self.by_group[group_id]
 
     def find(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
-        """Return a group's committed offset for a partition."""
+        """Return a committed offset."""
         value = self.by_group.get(group_id, {}).get(partition_suffix(topic, partition))
         return None if value is None else decode_committed_offset(value)
 
     def has(self, group_id: str, topic: str, partition: int) -> bool:
-        """Return whether a group has an effective or pending offset for a partition."""
+        """Return whether there is an effective or pending offset."""
         suffix = partition_suffix(topic, partition)
         is_committed = suffix in self.by_group.get(group_id, ())
         return is_committed or self.pending.is_open(group_id, suffix)
 
     def is_unstable(self, group_id: str, topic: str, partition: int) -> bool:
-        """Return whether an open transaction may change a partition's offset."""
+        """Return whether an open transaction may change an offset."""
         pending = self.pending
         return bool(pending.open) and pending.is_open(group_id, partition_suffix(topic, partition))
 
@@ -86,20 +82,20 @@ class GroupOffsets:
             yield *read_partition_suffix(suffix), decode_committed_offset(value)
 
     def tombstones(self, group_id: str) -> list[CoordinatorRecord]:
-        """Return the records that delete all offsets of a group."""
+        """Return the tombstones of a group's offsets."""
         prefix = group_prefix(group_id)
         suffixes = {**self.by_group.get(group_id, {}), **self.pending.open.get(group_id, {})}
         return [CoordinatorRecord(prefix + suffix, None) for suffix in suffixes]
 
 
-# Offsets committed in open transactions (KIP-98, KIP-447)
+# Open transactions (KIP-98, KIP-447)
 
 # Sequence number; the value, None if overtaken.
 _Pending = tuple[int, "bytes | None"]
 
 
 class PendingOffsets:
-    """The pending offsets of a shard. Partitions are key suffixes (GroupOffsets).
+    """The pending offsets of a shard, by key suffix.
 
     `open[group][partition]` are the producers with pending offsets.
     """
@@ -124,12 +120,12 @@ class PendingOffsets:
         return bool(self.open) and suffix in self.open.get(group_id, ())
 
     def overtake(self, group_id: str, suffix: bytes) -> None:
-        """Mark a partition's pending offsets as older than an effective commit."""
+        """Mark pending offsets as older than an effective commit."""
         if self.open:
             self._overtake(group_id, suffix, self._count)
 
     def remove(self, group_id: str, suffix: bytes) -> None:
-        """Remove the pending offsets of a deleted partition."""
+        """Remove the pending offsets of a partition."""
         producers = self.open.get(group_id, {}).get(suffix, ())
         for producer_id in tuple(producers):
             del self.by_producer[producer_id][group_id][suffix]

@@ -1,13 +1,6 @@
 """The state machine of one partition of `__consumer_offsets`: groups and committed offsets.
 
-Other modules have the operations, functions of (shard, request, token, now):
-
-    join  sync  heartbeat  leave       classic groups: membership
-    rebalance                          classic groups: shared parts
-    offsets  txn_offsets  expiry       commits: OffsetCommit, -Fetch, -Delete, TxnOffsetCommit
-    admin                              List-, Describe-, DeleteGroups
-
-Only `replay` changes durable state. coordinator/groups/README.md has tables of states.
+Other modules have the operations, functions of (shard, request, token, now).
 
 Source: Kafka's GroupCoordinatorShard.
 """
@@ -40,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from wirebroker.codecs.coordinator_records import CoordinatorRecord
+    from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
     from wirebroker.coordinator.groups.group import Group
     from wirebroker.coordinator.groups.settings import GroupSettings
 
@@ -49,18 +43,26 @@ _OFFSET_KINDS: Final = (b"\x00\x01", b"\x00\x00")
 
 
 class GroupShard:
-    """The groups whose ids hash to one partition."""
+    """The groups whose ids hash to one partition.
+
+    Attributes:
+        image: The metadata that this node has applied (`expiry.follow_metadata`).
+    """
 
     __slots__ = (
         "_new_uuid",
         "groups",
+        "image",
         "offsets",
         "settings",
         "timers",
     )
 
-    def __init__(self, settings: GroupSettings, *, new_uuid: Callable[[], str]) -> None:
+    def __init__(
+        self, settings: GroupSettings, image: ClusterImage, *, new_uuid: Callable[[], str]
+    ) -> None:
         self.settings = settings
+        self.image = image
         self._new_uuid = new_uuid
         self.groups: dict[str, Group] = {}
         self.offsets = GroupOffsets()
@@ -76,15 +78,13 @@ class GroupShard:
         )
 
     def new_uuid(self) -> str:
-        """Return a new id of a member."""
+        """Return a new member id."""
         return self._new_uuid()
 
     def classic(self, group_id: str) -> ClassicGroup | None:
-        """Return a classic group; None if there is none, or one of another kind."""
+        """Return a group if it is classic."""
         group = self.groups.get(group_id)
         return group if isinstance(group, ClassicGroup) else None
-
-    # -- records -----------------------------------------------------------------------------
 
     def apply(self, records: Sequence[CoordinatorRecord], producer_id: int) -> None:
         """Replay appended records."""
@@ -121,7 +121,7 @@ class GroupShard:
         value: bytes | None,
         producer_id: int = NO_PRODUCER_ID,
     ) -> None:
-        """Apply a commit or its tombstone (None); `suffix` is the end of the record's key."""
+        """Apply a commit or its tombstone; `suffix` is the end of the record's key."""
         if value is None:
             self.offsets.remove(group_id, suffix)
             return
@@ -133,10 +133,9 @@ class GroupShard:
             self.offsets.pending.put(producer_id, group_id, suffix, value)
 
     def make_simple(self, group_id: str) -> None:
-        """Add an empty group without a protocol, for commits without membership, if missing.
+        """Add an empty group without a protocol, if missing.
 
-        As in Kafka, a request whose commits are all refused (metadata too long) adds one too,
-        without a record; loading drops it.
+        As in Kafka, a request whose commits are all refused adds one too, without a record.
         """
         if group_id not in self.groups:
             self.groups[group_id] = ClassicGroup(group_id, timestamp_ms=NO_TIMESTAMP)
@@ -157,14 +156,12 @@ class GroupShard:
             self.groups[group_id] = classic
         classic.adopt(value)
 
-    # -- life --------------------------------------------------------------------------------
-
     def on_loaded(self, now: Moment) -> Outcome:
         """Begin to serve the loaded state."""
         return rebalance.on_loaded(self, now)
 
     def on_unloaded(self) -> Outcome:
-        """Return NOT_COORDINATOR responses for all waiters."""
+        """Return NOT_COORDINATOR responses."""
         outcome = Outcome()
         for group in self.groups.values():
             group.answer_unloaded(outcome)
@@ -175,7 +172,7 @@ class GroupShard:
         return _ON_TIMER[type(event)](self, event, now)
 
     def describe(self) -> str:
-        """Return a short description of the contents."""
+        """Describe the content for the log."""
         return f"{len(self.groups)} groups and {self.offsets.count} offsets"
 
     def check(self) -> None:
@@ -190,7 +187,7 @@ class GroupShard:
         self.offsets.pending.check()
 
 
-# Handlers of timers; each kind of group has its own.
+# Each kind of group has its own timers.
 _ON_TIMER: Final[Mapping[type[Any], _TimerHandler]] = {
     SessionExpiry: rebalance.on_session_expiry,
     InitialDelay: rebalance.on_initial_delay,

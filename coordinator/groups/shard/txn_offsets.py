@@ -1,7 +1,7 @@
 """TxnOffsetCommit: offsets that become effective when the transaction commits (KIP-447).
 
-The member is checked as for OffsetCommit, but clients before v3 do not name it, and a rebalance
-does not matter: the next owner of the partitions waits for the transaction's end.
+Clients before v3 do not name the member. A rebalance does not matter: the next owner of the
+partitions waits for the transaction's end.
 
 Source: Kafka's OffsetMetadataManager.commitTransactionalOffset, ClassicGroup.validateOffsetCommit.
 """

@@ -4,10 +4,7 @@
     TARGET/checkpoint/                                 the progress
     TARGET/lost/                                       ranges of lost offsets (loss_report.py)
 
-A run archives new records up to the last stable offset. The checkpoint defines the offsets of each
-micro-batch. Spark's file sink adds all files of a micro-batch to its log
-(`records/_spark_metadata`) in one step, so a run can repeat the micro-batch of a killed run. Other
-files must be ignored: read an archive with Spark, or by this log.
+Only files in the log of Spark's file sink (`records/_spark_metadata`) belong to the archive.
 """
 
 from __future__ import annotations
@@ -43,9 +40,7 @@ class NoArchiveError(Exception):
 class PartitionSummary(NamedTuple):
     """A summary of a partition's records.
 
-    Attributes:
-        first_offset: The smallest offset; -1 without records.
-        checksum: Of offset, timestamp, key, value and headers, independent of order.
+    The checksum is of offset, timestamp, key, value and headers, independent of order.
     """
 
     topic: str
@@ -78,17 +73,8 @@ def archive(
 ) -> int:
     """Add new records to an archive; return their number.
 
-    Args:
-        spark: The session.
-        path: Log directories, separated by commas.
-        topics: A pattern.
-        target: The archive's folder.
-        most_offsets: The limit of a micro-batch.
-        skips_lost: List lost records in the folder `lost`, instead of failing.
-        restarts_recreated: Archive recreated topics from their beginning, instead of failing.
-        stop: Requests an end after the current micro-batch.
-        tell: Called with Spark's progress report of each micro-batch.
-        look: Called every 0.25 s.
+    With `skips_lost`, lost records are listed in the folder `lost`; with `restarts_recreated`,
+    recreated topics are archived from their beginning. `tell` and `look` are those of QueryWatch.
 
     Raises:
         StreamingQueryException: Records are lost or a log is damaged; the next run continues.
@@ -137,7 +123,6 @@ def compare(
 
     Only offsets that both cover are compared, without records of deleted topics that were
     recreated.
-    Compaction of the log is a difference.
 
     Raises:
         NoArchiveError: There is no archive.

@@ -1,4 +1,4 @@
-"""The archive job: its settings, run, output and verification."""
+"""The archive job."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from wirebroker.pipelines.archive.archive import MOST_OFFSETS, PartitionSummary,
 from wirebroker.pipelines.job.errors import PatienceError, PipelineError, first_line
 from wirebroker.pipelines.job.job_file import RECREATED_TOPIC, setting
 from wirebroker.pipelines.run.job_run import PAUSE_S
-from wirebroker.pipelines.run.reporter import Reporter
-from wirebroker.pipelines.run.work_ticker import WorkTicker
+from wirebroker.pipelines.run.reporter import Reporter, WorkTicker
 from wirebroker.pipelines.source.reader_options import refusal_in
 from wirebroker.pipelines.spark.broken_start import clear_broken_start
 from wirebroker.pipelines.spark.java_start import OF_SPARK
@@ -35,7 +34,7 @@ _RECREATED: Final = re.compile(r"RecreatedTopicError: (.*? now has \S+\.)")
 
 @dataclass(frozen=True, kw_only=True)
 class ArchiveJob:
-    """Settings of an archive, from its file or flags."""
+    """Settings of an archive."""
 
     path: str = setting("paths", "log directories, separated by commas")
     topics: str = setting("text", "a Python regular expression for topic names")
@@ -62,7 +61,7 @@ class ArchiveJob:
 def run_archive(spark: SparkSession, job: ArchiveJob, stop: StopRequest) -> int:
     """Update an archive and verify it; return 1 if it differs from the log, else 0.
 
-    A requested stop ends the run after the current micro-batch, without verification.
+    A requested stop ends the run without verification.
 
     Raises:
         PipelineError: Records are lost, or the job made no progress for `patience` seconds.

@@ -1,14 +1,9 @@
 """Restore of an archive into a running broker, by producing its records.
 
-A broker assigns offsets from 0 without gaps. Partitions with other offsets (due to compaction,
-transaction markers or retention) are refused, unless a mapping file is requested, by which
-consumers' offsets can be translated. It has a JSON line for each run of consecutive records:
+The mapping file translates consumers' offsets. It has a JSON line for each run of consecutive
+records:
 
     {"topic": "orders", "partition": 0, "from": 300, "to": 0, "records": 51}
-
-Timestamps, keys, values and headers stay the same. Topics must be empty; missing ones are created
-with `retention.ms=-1`, because the records are old. After an interrupted restore, delete the topics
-and start again.
 """
 
 from __future__ import annotations
@@ -51,7 +46,7 @@ class OffsetRun(NamedTuple):
 
 
 class ArchivedSpan(NamedTuple):
-    """A partition's records in an archive; `first_timestamp` is the earliest, in ms since 1970."""
+    """A partition's records in an archive; `first_timestamp` is the earliest (ms since 1970)."""
 
     topic: str
     partition: int
@@ -69,8 +64,6 @@ def restore_to_broker(
     topic_ids: Collection[str] = (),
 ) -> Iterator[tuple[str, int]]:
     """Produce each partition of an archive; yield its name and number of records.
-
-    With a `mapping` file, offsets may change. `topic_ids` selects the ids of recreated topics.
 
     Raises:
         RecreatedTopicError: As `of_chosen_ids`.

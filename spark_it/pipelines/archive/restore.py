@@ -2,8 +2,7 @@
 
     INTO/<topic>-<partition>/   segments with their indexes, leader-epoch-checkpoint
 
-Offsets with gaps, timestamps, keys, values and headers stay the same; producers and transactions
-are not restored. The data source can read the folders.
+Offsets and timestamps stay the same.
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-# SQL expressions for the fields of a record.
 COLUMNS: Final = ("offset", "unix_millis(timestamp)", "key", "value", "headers")
 # Kafka's defaults: batch.size, segment.bytes and index.interval.bytes.
 _BATCH_BYTES: Final = 16 << 10

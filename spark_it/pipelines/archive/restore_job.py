@@ -1,4 +1,4 @@
-"""The restore job: its settings and output."""
+"""The restore job."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class RestoreJob:
-    """Settings of a restore, from its file or flags."""
+    """Settings of a restore."""
 
     target: str = setting("path", "the archive's folder")
     into: str | None = setting("path", "a folder for partitions' logs; existing ones stay", None)

@@ -1,4 +1,4 @@
-"""Commands that run jobs from files: `python -m wirebroker.pipelines NAME JOB.toml`."""
+"""Commands that run jobs from files."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from wirebroker.pipelines.job.job_folder import JobFolder
 from wirebroker.pipelines.job.noise_file import NOISE_FILE, noise_in
 from wirebroker.pipelines.replay.replay import Replay, ReplayJob
 from wirebroker.pipelines.run.job_run import JobRun, StopRequest
-from wirebroker.pipelines.run.reporter import Reporter
-from wirebroker.pipelines.run.work_ticker import WorkTicker
+from wirebroker.pipelines.run.reporter import Reporter, WorkTicker
 from wirebroker.pipelines.source.source_table import packages_for
 from wirebroker.pipelines.spark.spark_start import running_spark
 from wirebroker.pipelines.windows.windows import Windows, WindowsJob
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class JobKind(NamedTuple):
-    """A kind of job: its help text, and the classes of its settings and its work."""
+    """A kind of job."""
 
     sentence: str
     settings: type[Any]
@@ -70,16 +69,12 @@ def add_jobs(verbs: argparse._SubParsersAction[Any]) -> None:
 
 
 def run_job(kind: str, file: Path, *, stop: StopRequest, spark: SparkSession | None = None) -> Any:
-    """Run a job to its end; return its summary.
+    """Run a job's file, of a kind in JOBS, to its end; return its summary.
 
-    Args:
-        kind: A key of JOBS.
-        file: The job's file.
-        stop: Requests an early end.
-        spark: The session; None starts and stops one.
+    Without a session, Spark is started and stopped.
 
     Raises:
-        PipelineError: The job cannot continue; the message says what to change.
+        PipelineError: The job cannot continue.
     """
     clock: Clock = SystemClock()
     settings, pipeline = JOBS[kind].settings, JOBS[kind].pipeline

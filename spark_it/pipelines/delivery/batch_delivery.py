@@ -1,13 +1,4 @@
-"""Exactly-once delivery for queries other than the jobs', by `foreachBatch`.
-
-    from wirebroker.pipelines import exactly_once
-
-    send = exactly_once("sales", "sales-job", kafka={"bootstrap.servers": "localhost:9092"},
-                        checkpoint="checkpoint")
-    table.writeStream.foreachBatch(send).option("checkpointLocation", send.checkpoint).start()
-
-Your own function may also call `send`, once for each batch. Source: delivery.py.
-"""
+"""Exactly-once delivery for queries other than the jobs' (guide: spark_it/README.md)."""
 
 from __future__ import annotations
 
@@ -40,10 +31,8 @@ if TYPE_CHECKING:
 class BatchSent(NamedTuple):
     """The result of sending a batch.
 
-    Attributes:
-        records: Sent now.
-        sent_bytes: Keys and values.
-        slices_sent_before: Slices (one for each partition) that an earlier attempt sent.
+    `sent_bytes` are those of keys and values. `slices_sent_before` is the number of slices (one for
+    each partition) that an earlier attempt sent.
     """
 
     records: int
@@ -54,8 +43,7 @@ class BatchSent(NamedTuple):
 class ExactlyOnce:
     """Sender of a query's batches; created by `exactly_once`.
 
-    Attributes:
-        checkpoint: For the query's option `checkpointLocation`.
+    `checkpoint` is for the query's option `checkpointLocation`.
     """
 
     def __init__(self, target: Target, folder: JobFolder) -> None:
@@ -67,8 +55,8 @@ class ExactlyOnce:
         """Send the part of a batch that was not sent before.
 
         Args:
-            table: The columns of Spark's Kafka sink: `value`, optionally `key`, `headers`,
-                `partition` and `timestamp`. A repeated batch must have the same rows.
+            table: The column `value`, and optionally `key`, `headers`, `partition` and
+                `timestamp`. A repeated batch must have the same rows.
             batch: The number from `foreachBatch`.
 
         Raises:
@@ -93,7 +81,7 @@ class ExactlyOnce:
         )
 
     def close(self) -> None:
-        """Disconnect; a further batch connects again."""
+        """Disconnect until the next batch."""
         self._delivery.close()
 
 
@@ -130,10 +118,10 @@ def exactly_once(
     return ExactlyOnce(target, JobFolder(folder, name, topic))
 
 
-# Conversion of rows with the columns of Spark's Kafka sink to placed rows
+# Columns and rows of a batch
 
 _BYTES: Final = ("binary", "string")
-# Column -> its accepted Spark types, and the type that it is cast to.
+# Column -> its Spark types, and the type that it is cast to.
 _TYPES: Final = {
     "key": (_BYTES, "binary"),
     "value": (_BYTES, "binary"),
@@ -175,8 +163,6 @@ def _column(name: str, type_name: str | None) -> functions.Column:
 
 
 class _SinkPlacer:
-    """Placer for the rows of one task, in order."""
-
     def __init__(self, topic: str, plan: BatchPlan) -> None:
         self._topic = topic
         self._count = plan.partitions

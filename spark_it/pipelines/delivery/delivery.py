@@ -1,13 +1,6 @@
 """Exactly-once delivery of micro-batches to Kafka, in slices of one transaction each.
 
-    plan    new batch: check the positions, write missing ones, store the plan
-            begun batch: load its plan, and require all positions
-    place   the job converts its input to placed rows, by the plan
-    send    Spark tasks send the slices whose positions do not show that they were sent, after a
-            check that the source's topic was not recreated (source_identity.py)
-
-This fails if repeated input differs (a changed file, a function that is not deterministic). If the
-group's offsets are deleted during a batch, the job ends with PositionError.
+A job plans a batch, converts its input to placed rows by the plan, and sends them in Spark tasks.
 """
 
 from __future__ import annotations
@@ -55,10 +48,7 @@ if TYPE_CHECKING:
 class Target(NamedTuple):
     """The destination of a job's records.
 
-    Attributes:
-        kafka: Client settings.
-        dead_letters: The topic for invalid input, or "".
-        partitions: Used if the topic is created.
+    `dead_letters` is a topic or "". `partitions` is used if the topic is created.
     """
 
     kafka: dict[str, str]
@@ -81,9 +71,7 @@ class Delivery:
         self._positions.close()
 
     def plan(self, batch: int, extra_values: Callable[[], dict[str, Any]] = dict) -> BatchPlan:
-        """Return a batch's plan, which repeated attempts reuse.
-
-        `extra_values` returns additional values for a new plan.
+        """Return a batch's plan, which repeated attempts reuse, with `extra_values` if it is new.
 
         Raises:
             PositionError: Positions and checkpoint do not match.
@@ -112,12 +100,7 @@ class Delivery:
         return plan
 
     def skip_begun(self) -> None:
-        """Leave the last begun batch as it is, and move all positions past it.
-
-        Raises:
-            PositionError: Positions belong to another checkpoint.
-            KafkaException: A request failed.
-        """
+        """Move all positions past the last begun batch; raise as `plan`."""
         target, last = self._target, self._checkpoint.last_begun()
         if last < 0:
             return
@@ -132,9 +115,7 @@ class Delivery:
     def send(
         self, placed: DataFrame, plan: BatchPlan, read: ReadTopic | None = None
     ) -> list[SliceSent]:
-        """Send placed rows; return the result of each slice.
-
-        `read` is the topic that the rows come from, if it is at a broker.
+        """Send placed rows, which come from the topic `read`; return the result of each slice.
 
         Raises:
             PySparkException: A task failed; repeat the batch.
@@ -154,8 +135,8 @@ class Delivery:
         for number, position in slice_positions.items():
             if position == NOWHERE:
                 raise lost_position(job, topic, number)
-            # One ahead: the slice was sent before the interruption. None is behind, because Spark
-            # begins a batch after the previous one.
+            # One ahead: the slice was sent before. None is behind, because Spark begins a batch
+            # after the previous one.
             if not plan.batch <= position <= plan.batch + sent_before:
                 raise PositionError(
                     f"group {job} is at batch {position} of {topic} (slice {number}), the "
@@ -163,7 +144,7 @@ class Delivery:
                 )
 
 
-# One for each Spark worker, which sends one slice at a time.
+# One for each Spark worker.
 _positions: Final = CachedPositions()
 
 
@@ -204,7 +185,7 @@ def make_topics(target: Target, sources: Iterable[str] = ()) -> None:
         if missing:
             new = [NewTopic(name, partition_counts[name]) for name in missing]
             create_topics(target.kafka, new, may_be_there=True)
-            check_rights(target)  # of the created topics
+            check_rights(target)
     except KafkaException as error:
         message, address = error.args[0].str(), target.kafka["bootstrap.servers"]
         raise PipelineError(f"[kafka], bootstrap.servers {address}: {message}") from error

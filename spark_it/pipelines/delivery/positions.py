@@ -3,8 +3,7 @@
     group JOB, topic TARGET, partition S: offset N = slice S of all batches before N was sent;
     the commit's metadata is the identity of the job's checkpoint
 
-A slice's transaction contains its offset. Source: KIP-98; KIP-447 (a producer commits offsets for a
-group without members).
+Source: KIP-98; KIP-447 (a producer commits offsets for a group without members).
 """
 
 from __future__ import annotations
@@ -30,12 +29,7 @@ NOWHERE: Final = -1
 class Positions:
     """A client for a job's offsets.
 
-    Args:
-        kafka: Client settings.
-        job: The name of the job and its group.
-        topic: The records' destination.
-        identity: The checkpoint's identity.
-        stable: Whether reads wait for open transactions with offsets.
+    With `stable`, reads wait for open transactions with offsets.
     """
 
     def __init__(
@@ -47,7 +41,7 @@ class Positions:
         self._identity = identity
         isolation = "read_committed" if stable else "read_uncommitted"
         own = {"group.id": job, "enable.auto.commit": False, "isolation.level": isolation}
-        # By default librdkafka tries an unreachable address, and logs this, twenty times a second.
+        # By default librdkafka tries, and logs, an unreachable address twenty times a second.
         patience = {"socket.timeout.ms": REQUEST_MS, "reconnect.backoff.ms": _RECONNECT_MS}
         self._consumer = Consumer({**patience, **_for_consumers(kafka), **own})
 
@@ -127,10 +121,9 @@ class Positions:
 
 
 class CachedPositions:
-    """A client for positions that is reused until an error occurs or another job needs it.
+    """A client for positions, reused until an error occurs or another job needs it.
 
-    A new librdkafka client looks for its coordinator before it is connected, and retries after
-    0.5 to 1 s: most of a small batch's time.
+    A new librdkafka client needs 0.5 to 1 s to find its coordinator, most of a small batch's time.
     """
 
     def __init__(self) -> None:
@@ -141,7 +134,7 @@ class CachedPositions:
     def lend(
         self, kafka: Mapping[str, str], job: str, topic: str, identity: str
     ) -> Iterator[Positions]:
-        """Lend a job's positions; arguments as for `Positions`."""
+        """Lend a job's positions."""
         arguments = (kafka, job, topic, identity)
         if self._positions is None or self._arguments != arguments:
             self.close()
@@ -153,14 +146,14 @@ class CachedPositions:
             raise
 
     def close(self) -> None:
-        """Close the client, if any."""
+        """Disconnect."""
         positions, self._positions = self._positions, None
         if positions is not None:
             positions.close()
 
 
 def end_offsets(kafka: Mapping[str, str], topic: str) -> dict[str, int]:
-    """Return a topic's end offsets by partition number; raise PipelineError if it is missing."""
+    """Return a topic's end offset of each partition; raise PipelineError if it is missing."""
     with Positions(kafka, "none", topic, "") as positions:
         count = positions.partition_count(topic)
         if not count:
@@ -169,7 +162,7 @@ def end_offsets(kafka: Mapping[str, str], topic: str) -> dict[str, int]:
 
 
 def _for_consumers(kafka: Mapping[str, str]) -> dict[str, str]:
-    """Remove producers' settings, about which consumers log warnings."""
+    """Remove producers' settings, about which consumers warn."""
     producer_prefixes = (
         "linger.",
         "batch.",

@@ -1,13 +1,7 @@
-"""A job's rights at the broker (ACLs): their check, and messages about missing ones.
-
-    topic of the job                 Read (its positions are offsets in it), Write
-    topic of its dead letters        Write
-    group JOB                        Read
-    transactional ids JOB.TOPIC.…    Write
-    topics that are read             Describe by the login of [kafka], Read by that of [reader]
+"""A job's rights at the broker (table: spark_it/README.md), and errors for missing ones.
 
 Brokers report a login's operations on topics and groups (KIP-430), so a job checks these before it
-starts. Other missing rights show when a request is refused. Source: Kafka's KafkaApis.
+starts. Source: Kafka's KafkaApis.
 """
 
 from __future__ import annotations
@@ -69,13 +63,7 @@ class RightError(PipelineError):
 
 
 class Right(NamedTuple):
-    """An operation on a resource.
-
-    Attributes:
-        operation: A value of `wirebroker acl create --operation`.
-        resource: A flag of this command: topic, group or transactional-id.
-        is_prefixed: Whether `name` is a prefix.
-    """
+    """An operation on a resource, as `wirebroker acl create` names them."""
 
     operation: str
     resource: str
@@ -85,9 +73,7 @@ class Right(NamedTuple):
     def told(self, table: str, user: str) -> str:
         """Return the message that the right is missing, with the command that grants it.
 
-        Args:
-            table: The job file's table with the login.
-            user: The login's name, or "".
+        `table` is the job file's table with the login.
         """
         principal = f"User:{user or 'NAME'}"
         wildcard = "*" if self.is_prefixed else ""
@@ -101,7 +87,7 @@ class Right(NamedTuple):
 
 
 def error_of(rights: Iterable[Right], kafka: Mapping[str, str]) -> RightError:
-    """Return an error that the login of [kafka] lacks rights."""
+    """Return the error for missing rights of the login of [kafka]."""
     user = kafka.get("sasl.username", "")
     return RightError("\n".join(right.told("kafka", user) for right in rights))
 
@@ -130,7 +116,7 @@ def refusal_of(
 ) -> RightError | None:
     """Return an error for the missing right that caused a failure, or None.
 
-    `topics` are those of the reader: the stream, then the topic read for each batch.
+    `topics` are the reader's: the stream, then the topic read for each batch.
     """
     text = f"{error}\n{getattr(error, '_stackTrace', '')}"
     of_java = _OF_JAVA.search(text)
@@ -146,7 +132,7 @@ def refusal_of(
     if refused[1] == "TRANSACTIONAL_ID":
         prefix = Right("write", "transactional-id", f"{target.job}.{target.topic}.", True)
         return error_of([prefix], target.kafka)
-    # Without a missing right: it was granted meanwhile, or the broker does not report rights.
+    # The right was granted meanwhile, or the broker does not report rights.
     likely = {
         "TOPIC": Right("write", "topic", target.topic),
         "GROUP": Right("read", "group", target.job),

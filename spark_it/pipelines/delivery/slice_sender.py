@@ -1,11 +1,4 @@
-"""Exactly-once sending of a slice: one transaction with its records and its position.
-
-    init_transactions      fences an earlier attempt and aborts its open transaction
-    position > batch       an earlier attempt was complete: nothing is sent
-    records, position, commit
-
-All attempts use the transactional id `JOB.TOPIC.SLICE`.
-"""
+"""Exactly-once sending of a slice: one transaction with its records and its position."""
 
 from __future__ import annotations
 
@@ -29,13 +22,7 @@ _POLLED_EVERY: Final = 1_000
 
 
 class SliceOptions(NamedTuple):
-    """Parameters that the slices of a batch share.
-
-    Attributes:
-        kafka: Client settings.
-        topic: The topic of the positions and most records.
-        identity: The checkpoint's identity.
-    """
+    """Parameters that the slices of a batch share."""
 
     kafka: dict[str, str]
     job: str
@@ -47,12 +34,8 @@ class SliceOptions(NamedTuple):
 class SliceSent(NamedTuple):
     """The result of sending a slice.
 
-    Attributes:
-        slice: The slice's number.
-        records: Sent now, without dead letters.
-        dead_letters: Sent now.
-        sent_bytes: Keys and values of both.
-        was_sent: Whether an earlier attempt sent the slice.
+    `records` excludes dead letters; `sent_bytes` are keys and values of both. `was_sent` shows that
+    an earlier attempt sent the slice.
     """
 
     slice: int
@@ -97,7 +80,7 @@ def send_slice(
 
 
 def end_open_transaction(settings: SliceOptions, number: int) -> Producer:
-    """Return a slice's producer; fence an earlier attempt and abort its open transaction."""
+    """Return a slice's producer, which has ended an earlier attempt's transaction."""
     producer = Producer(
         {
             "transaction.timeout.ms": _TRANSACTION_MS,

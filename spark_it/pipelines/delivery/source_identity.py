@@ -1,7 +1,6 @@
 """Detection of a recreated source topic, by its topic id.
 
-The job's folder stores the id beside Spark's offsets, which mean nothing in a recreated topic.
-Folders from earlier versions get the current id.
+The job's folder stores the id; folders from earlier versions get the current one.
 """
 
 from __future__ import annotations
@@ -33,22 +32,17 @@ class SourceChangedError(OSError):
 
 
 class ReadTopic(NamedTuple):
-    """The topic at a broker that a batch reads.
-
-    Attributes:
-        kafka: Client settings.
-        topic_id: The id when the batch began.
-    """
+    """The topic at a broker that a batch reads, with its id when the batch began."""
 
     kafka: dict[str, str]
     topic: str
     topic_id: str
 
     def check(self) -> None:
-        """Check between reading and sending a batch that the topic was not recreated.
+        """Check, before a batch is sent, that the topic was not recreated.
 
         Raises:
-            SourceChangedError: The batch may contain records of the new topic at old offsets.
+            SourceChangedError: The batch may contain records of the new topic.
             KafkaException: A request failed.
         """
         now = ids_at_broker(_cached_admin(tuple(self.kafka.items())), [self.topic])
@@ -60,13 +54,9 @@ class ReadTopic(NamedTuple):
 
 
 class SourceIdentity:
-    """The id of the topic that a job reads.
+    """The id of the topic that a job reads, the first of `source`.
 
-    Args:
-        source: The job's source; its first topic counts.
-        kafka: Client settings.
-        folder: The job's folder.
-        restarts: Read recreated topics from their beginning, instead of failing.
+    With `restarts`, a recreated topic is read from its beginning.
     """
 
     def __init__(
@@ -96,7 +86,7 @@ class SourceIdentity:
         raise self._error(saved_id, current_id)
 
     def check(self) -> None:
-        """Check that the topic is still the one that the query reads.
+        """Check that the query reads the current topic.
 
         Raises:
             RecreatedTopicError, KafkaException: As `find_restart`.
@@ -113,7 +103,7 @@ class SourceIdentity:
         return ReadTopic(dict(self._kafka), self._topic, saved_id)
 
     def told(self, current_id: str) -> str:
-        """Return the message that the topic was recreated with this id."""
+        """Return the message that the topic was recreated."""
         saved_id = self._folder.source_id
         return f"topic {self._topic} was recreated: topic id {saved_id}, now {current_id}"
 
@@ -139,7 +129,6 @@ class SourceIdentity:
 
 @lru_cache(maxsize=1)
 def _cached_admin(settings: tuple[tuple[str, str], ...]) -> AdminClient:
-    """Return a worker's client."""
     return quiet_admin(dict(settings))
 
 

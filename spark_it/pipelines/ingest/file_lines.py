@@ -1,7 +1,6 @@
 """The lines of a file or a piece of it, decompressed in bounded memory.
 
-A line ends with LF, CRLF or CR, and belongs to the piece that contains its first byte. A byte order
-mark at the beginning of a file is removed.
+A line belongs to the piece that contains its first byte.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from io import BufferedIOBase
     from pathlib import Path
 
-# Larger than a broker accepts; the rest of such a line is skipped.
+# Larger than a broker accepts; the rest of the line is skipped.
 MOST_LINE_BYTES: Final = 64 << 20
 _CHUNK_BYTES: Final = 1 << 20
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
@@ -77,7 +76,6 @@ def lines_of(file: BufferedIOBase, start: int = 0, end: int | None = None) -> It
 
 
 def _sized_lines(file: BufferedIOBase) -> Iterator[tuple[TextLine, int]]:
-    """Return lines and their sizes in the file."""
     rest = b""
     cut: TextLine | None = None
     cut_bytes = 0

@@ -1,8 +1,4 @@
-"""Conversion of files to rows in a task, as streams.
-
-A damaged compressed file or Avro container gives the rows before the damage and a dead letter, or
-ends the job.
-"""
+"""Conversion of files, divided into pieces for tasks, to rows."""
 
 from __future__ import annotations
 
@@ -14,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 from wirebroker.pipelines.ingest.file_lines import (
     MOST_LINE_BYTES,
     DamagedFileError,
+    is_compressed,
     lines_of,
     open_file,
 )
@@ -30,9 +27,53 @@ if TYPE_CHECKING:
     from wirebroker.pipelines.job.job_folder import BatchPlan
     from wirebroker.pipelines.rows.placed_rows import PlacedRow
 
-# Input of `FileRows`: a piece of a file, or content read by Spark.
+# Input of `FileRows`: a FilePiece, or content read by Spark.
 PIECE_COLUMNS: Final = "task INT, source STRING, path STRING, start LONG, end LONG"
 CONTENT_COLUMNS: Final = ("source", "block", "content")
+# Spark's maxPartitionBytes, and openCostInBytes (the cost of opening a file).
+_MOST_PIECE_BYTES: Final = 128 << 20
+_OPEN_BYTES: Final = 4 << 20
+
+
+class SourceFile(NamedTuple):
+    """A file of a batch; `source` is its address, for dead letters."""
+
+    source: str
+    path: str
+    size: int
+
+
+class FilePiece(NamedTuple):
+    """A piece of a file, and the number of the task that reads it."""
+
+    task: int
+    source: str
+    path: str
+    start: int
+    end: int | None
+
+
+def pieces_of(files: Iterable[SourceFile], *, format_name: str, cores: int) -> list[FilePiece]:
+    """Return the pieces of files, for tasks from 0; `cores` tasks run at a time.
+
+    As in Spark, several tasks share a JSON file. One task reads any other file from its beginning,
+    because only the preceding records show where a record begins.
+    """
+    file_list = list(files)
+    total = sum(file.size + _OPEN_BYTES for file in file_list)
+    max_bytes = min(_MOST_PIECE_BYTES, max(_OPEN_BYTES, -(-total // cores)))
+    pieces: list[FilePiece] = []
+    task = task_bytes = 0
+    for file in file_list:
+        is_split = format_name == "json" and not is_compressed(file.path) and file.size > max_bytes
+        for start in range(0, file.size, max_bytes) if is_split else (0,):
+            end = start + max_bytes if is_split and start + max_bytes < file.size else None
+            size = (end or file.size) - start + _OPEN_BYTES
+            if task_bytes and task_bytes + size > max_bytes:
+                task, task_bytes = task + 1, 0
+            pieces.append(FilePiece(task, file.source, file.path, start, end))
+            task_bytes += size
+    return pieces
 
 
 class FileRows:

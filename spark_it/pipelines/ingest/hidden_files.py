@@ -1,9 +1,7 @@
 """Files that Spark's file source skips by name, and links through which it reads them.
 
 Spark skips files whose name, or a directory's name in their path, begins with `_` or `.` or ends in
-`._COPYING_`: rsync, Hadoop and Spark use such names for temporary files. It reads `_a=b`, and names
-that begin with `_metadata` or `_common_metadata`. Hadoop's checksum files (`.NAME.crc`) contain no
-data and are neither counted nor linked.
+`._COPYING_`. It reads `_a=b`, and names that begin with `_metadata` or `_common_metadata`.
 
 Source: Spark's HadoopFSUtils.shouldFilterOutPathName; Hadoop's GlobPattern.
 """

@@ -3,9 +3,7 @@
     lines ──► read by the schema ──► records, by key ──► the topic    ┐ one transaction for each
                      └─ invalid ──► dead letters, with the reason ────┘ slice, with its position
 
-The key chooses a row's partition as in Java's producer. Rows of a file stay in order within a
-partition. A file is read once, when it is first seen: it must then be complete (move it in) and
-must not change later.
+A file is read once: it must then be complete, and must not change later.
 """
 
 from __future__ import annotations
@@ -20,12 +18,13 @@ from urllib.parse import unquote
 from pyspark.sql import DataFrame, functions
 
 from wirebroker.pipelines.ingest.file_lines import is_for_spark
-from wirebroker.pipelines.ingest.file_pieces import SourceFile, pieces_of
 from wirebroker.pipelines.ingest.file_rows import (
     CONTENT_COLUMNS,
     PIECE_COLUMNS,
     FileRows,
+    SourceFile,
     local_path,
+    pieces_of,
 )
 from wirebroker.pipelines.ingest.hidden_files import HiddenLinks, folder_of, hidden_files
 from wirebroker.pipelines.ingest.line_rows import PlacingOptions
@@ -45,16 +44,15 @@ if TYPE_CHECKING:
     from wirebroker.pipelines.job.job_folder import BatchPlan
 
 _FORMATS: Final = ("json", "csv", "avro")
-# Schema of Spark's binaryFile source.
 _BINARY_FILE: Final = "path STRING, modificationTime TIMESTAMP, length LONG, content BINARY"
-# By default Spark silently skips files more than a week older than the newest. This age makes it
-# remember all paths, about 190 bytes each.
+# By default Spark silently skips files more than a week older than the newest. With this
+# age it remembers all paths.
 _ANY_AGE: Final = "36500d"
 
 
 @dataclass(frozen=True, kw_only=True)
 class IngestJob:
-    """Settings of an ingest, from its file."""
+    """Settings of an ingest."""
 
     name: str = setting("text", "the name of the job and of the group with its positions")
     source: str = setting("path", "a file, a directory or a pattern of them")
@@ -108,7 +106,7 @@ class Ingest(Pipeline[IngestJob]):
 
     @staticmethod
     def check(job: IngestJob, target: Target) -> None:
-        """Check the settings before the job starts.
+        """Check the settings.
 
         Raises:
             JobFileError: The schema is invalid, or a column or the source's folder is missing.
@@ -146,7 +144,6 @@ class Ingest(Pipeline[IngestJob]):
             self._looked = self._clock.monotonic()
 
     def handle(self, table: DataFrame, batch: int) -> None:
-        """Send the rows of a batch of files to Kafka, exactly once."""
         began = self._clock.monotonic()
         files = sorted((str(source), int(size)) for source, size in table.collect())
         self._reporter.found(batch, len(files), sum(size for _, size in files))
@@ -192,7 +189,6 @@ class Ingest(Pipeline[IngestJob]):
         return reduce(DataFrame.union, tables)
 
     def _read(self, sources: list[str]) -> DataFrame:
-        """Return the contents of files that only Spark can read."""
         reader = self._spark.read.option("recursiveFileLookup", "true")
         kind = "binaryFile" if self._job.format == "avro" else "text"
         content = "content" if self._job.format == "avro" else "CAST(value AS BINARY) AS content"

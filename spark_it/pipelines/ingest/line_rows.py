@@ -1,7 +1,4 @@
-"""Conversion of lines to placed rows, or to dead letters with reasons.
-
-A dead letter's value is the line, truncated to 64 KiB; its headers are `reason`, `file` and `job`.
-"""
+"""Conversion of lines to placed rows, or to dead letters with reasons."""
 
 from __future__ import annotations
 
@@ -21,15 +18,8 @@ _MOST_DEAD_BYTES: Final = 64 << 10
 class PlacingOptions(NamedTuple):
     """How lines become rows.
 
-    Attributes:
-        format: json, csv or avro.
-        columns: The schema.
-        drops_unknown: Whether to ignore fields that it lacks.
-        key: The column of the key, or "".
-        timestamp: The column of the timestamp, or "".
-        is_raw: Whether the value is the unchanged line.
-        most_bytes: The limit of key and value.
-        stops_at_damage: Whether a damaged file ends the job.
+    `key` and `timestamp` are columns or "". With `is_raw`, the value is the unchanged line.
+    `most_bytes` limits key and value. `stops_at_damage` ends the job at a damaged file.
     """
 
     format: str

@@ -22,9 +22,9 @@ _NOT_FLAGS: Final = ("pipeline", "file")
 def add_settings(
     verb: argparse.ArgumentParser, kind: type, names: Collection[str] | None = None
 ) -> None:
-    """Add an argument for a job's file, and a flag for each setting that is not a table.
+    """Add an argument for a job's file, and flags for its settings, limited to `names`.
 
-    `names` limits the flags.
+    Tables have no flag.
     """
     verb.formatter_class = argparse.RawDescriptionHelpFormatter
     settings = "\n".join(described(kind))
@@ -42,7 +42,7 @@ def add_settings(
 def settings_of(
     options: argparse.Namespace, kind: type[Settings], **tables: dict[str, Any]
 ) -> Settings:
-    """Return the settings from the arguments; `tables` come from other flags.
+    """Return the settings from a file or flags; `tables` come from other flags.
 
     Raises:
         JobFileError: The file is invalid, flags are given beside it, or a flag is missing.

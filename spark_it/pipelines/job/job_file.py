@@ -1,12 +1,6 @@
 """A job's file in TOML, checked against the settings that the job's class declares.
 
-    name = "orders"
-    topic = "orders"
-    [kafka]                        the user of a table checks its content
-    "bootstrap.servers" = "localhost:9092"
-
-A setting is a field of a frozen dataclass, created by `setting` with its kind. Paths are relative
-to the file's folder. An unknown setting is an error that suggests the most similar name.
+Paths are relative to the file's folder. The code that uses a table checks its content.
 """
 
 from __future__ import annotations
@@ -41,13 +35,9 @@ _KINDS: Final[dict[str, tuple[tuple[type, ...], str]]] = {
 def setting(
     kind: str, description: str, default: Any = dataclasses.MISSING, choices: tuple[str, ...] = ()
 ) -> Any:
-    """Return a field of a job.
+    """Return a field of a job, which is required unless it has a default.
 
-    Args:
-        kind: A key of _KINDS.
-        description: The description for `--help`.
-        default: The default; without one, the setting is required.
-        choices: The allowed texts; empty for any.
+    `kind` is a key of _KINDS; `choices` are the allowed texts, empty for any.
     """
     assert kind in _KINDS, kind
     metadata = {"kind": kind, "what": description, "choices": choices}
@@ -141,7 +131,7 @@ def kafka_settings(path: Path, table: dict[str, Any]) -> dict[str, str]:
 
 
 def kafka_settings_if_any(path: Path, table: dict[str, Any]) -> dict[str, str]:
-    """Return `kafka_settings` of a table; nothing for an empty one."""
+    """Return `kafka_settings` of a table, unless it is empty."""
     return kafka_settings(path, table) if table else {}
 
 

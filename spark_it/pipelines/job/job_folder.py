@@ -6,8 +6,7 @@
     CHECKPOINT/source.json    the id of the source topic; after a restart with a recreated topic
                               also the new folder of Spark's checkpoint and its first batch's number
 
-An interrupted batch is repeated with the same plan, because the topic may have more partitions by
-then.
+An interrupted batch is repeated with the same plan, even if the topic has more partitions by then.
 """
 
 from __future__ import annotations
@@ -30,10 +29,8 @@ _KEPT: Final = 2
 class BatchPlan(NamedTuple):
     """How a batch is divided.
 
-    Attributes:
-        partitions: Those of the topic, and so the slices.
-        dead_partitions: Those of the dead letters' topic, or 0.
-        more: Other values that the job reuses, by name.
+    `partitions` are those of the topic, with a slice each; `dead_partitions` those of the dead
+    letters' topic, or 0. `more` has other values that the job reuses.
     """
 
     batch: int
@@ -43,16 +40,13 @@ class BatchPlan(NamedTuple):
 
 
 class JobFolder:
-    """A job's folder.
+    """A job's folder, with a unique `identity`.
+
+    `spark` is the folder of Spark's checkpoint, whose batch 0 has the number `first_batch`.
+    `source_id` is the id of the source topic, or "".
 
     Raises:
         PositionError: It belongs to another job.
-
-    Attributes:
-        identity: Unique to this folder.
-        spark: The folder of Spark's checkpoint.
-        source_id: The id of the source topic, or "".
-        first_batch: The number of Spark's batch 0.
     """
 
     def __init__(self, folder: Path, job: str, topic: str) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class PartitionLag(NamedTuple):
-    """A group's lag in a partition, from its committed to the end offset."""
+    """A group's lag in a partition."""
 
     group: str
     topic: str
@@ -24,7 +24,7 @@ class PartitionLag(NamedTuple):
 
     @property
     def lag(self) -> int:
-        """The number of offsets that the group has not read."""
+        """The number of unread offsets."""
         return max(0, self.end - self.committed)
 
 
@@ -55,7 +55,7 @@ def lags_of(kafka: Mapping[str, str], topics: Collection[str]) -> list[Partition
 def check_visible(kafka: Mapping[str, str], topics: Iterable[str]) -> None:
     """Check that the login may describe the topics.
 
-    It cannot find groups that the login may not describe, because brokers omit them.
+    Groups that it may not describe cannot be found, because brokers omit them.
 
     Raises:
         RightError: The login may not describe a topic.

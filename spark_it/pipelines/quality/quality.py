@@ -1,11 +1,4 @@
-"""Counts, rates, gaps and duplicates of each partition.
-
-The data source reads them from log directories. Records of aborted transactions count as well.
-
-    resent      records with the same producer id, epoch and sequence as another; a broker refuses
-                these, so files were copied or are damaged
-    gaps        offsets between first and last without a record, due to compaction
-"""
+"""Counts, rates, gaps and duplicates of each partition."""
 
 from __future__ import annotations
 
@@ -30,17 +23,11 @@ _OF_KAFKA: Final = "__"  # prefix of internal topics; most of their partitions a
 
 
 class PartitionQuality(NamedTuple):
-    """The statistics of a partition.
+    """The statistics of a partition; its transaction markers are not records.
 
-    Attributes:
-        records: Without transaction markers.
-        value_bytes: Size of values and keys.
-        first_offset: Of the first record; -1 without records.
-        markers: Offsets of transaction markers between first and last.
-        seconds: Between the earliest and the latest timestamp.
-        resent: Records whose producer and sequence occurred before.
-        keys: Different keys.
-        keyed: Records with a key.
+    `value_bytes` includes keys. `first_offset` is -1 without records. `seconds` is the time between
+    the earliest and the latest timestamp. `keys` is the number of different keys, `keyed` that of
+    records with a key.
     """
 
     topic: str
@@ -57,7 +44,7 @@ class PartitionQuality(NamedTuple):
 
     @property
     def gaps(self) -> int:
-        """The number of offsets between first and last with neither record nor marker."""
+        """The number of offsets between first and last that compaction removed."""
         if self.first_offset < 0:
             return 0
         return self.last_offset - self.first_offset + 1 - self.records - self.markers
@@ -71,7 +58,7 @@ class PartitionQuality(NamedTuple):
 def look_at(spark: SparkSession, path: str, topics: str) -> list[PartitionQuality]:
     """Return the statistics of each partition, by topic and number.
 
-    Partitions without records are included, except those of internal topics.
+    Internal topics' partitions without records are left out.
 
     Raises:
         OptionError: A directory is missing, or the pattern is invalid.
@@ -99,7 +86,7 @@ def existing_topics(path: str, topics: str) -> list[str]:
 
 
 def existing_topic_ids(path: str, topics: str) -> dict[str, str]:
-    """Return these topics' ids, if the directories have them; raise OptionError as `look_at`."""
+    """Return these topics' known ids; raise OptionError as `look_at`."""
     ids = topic_ids(_partition_folders({"path": path, "subscribePattern": topics}))
     return {topic: topic_id for topic, topic_id in ids.items() if not topic.startswith(_OF_KAFKA)}
 

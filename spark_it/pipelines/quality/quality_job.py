@@ -1,7 +1,4 @@
-"""The quality job: its settings, table, picture and metrics.
-
-It stores nothing and writes only at its end, so it can be interrupted.
-"""
+"""The quality job."""
 
 from __future__ import annotations
 
@@ -28,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class QualityJob:
-    """Settings of a quality report, from its file or flags."""
+    """Settings of a quality report."""
 
     path: str = setting("paths", "log directories, separated by commas")
     topics: str = setting("text", "a Python regular expression for topic names")
@@ -45,7 +42,7 @@ class QualityJob:
 
 
 def run_quality(spark: SparkSession, job: QualityJob, kafka: dict[str, str]) -> int:
-    """Report on topics, with lag if `kafka` is not empty; return 1 if records were resent, else 0.
+    """Report on topics, with lag if `kafka` is given; return 1 if records were resent, else 0.
 
     Raises:
         OptionError: A directory is missing, or the pattern is invalid.

@@ -1,4 +1,4 @@
-"""An SVG of the quality report: records of each partition, and lag of groups."""
+"""The quality report as SVG."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _STYLE: Final = "font-family='sans-serif' font-size='12'"
 def picture_of_quality(
     partitions: Sequence[PartitionQuality], lags: Sequence[PartitionLag]
 ) -> Iterator[str]:
-    """Return an SVG's lines: a bar for each partition, red if it has resent records.
+    """Return an SVG's lines: a bar for each partition's records, red if some were resent.
 
     Gray bars show the lag of groups on the same scale.
     """

@@ -1,7 +1,6 @@
 """Conversion of records to placed rows by the user's function, or to dead letters.
 
-A dead letter has the record's key, value and headers, and the headers `reason`, `job`, `place`
-(TOPIC-PARTITION@OFFSET) and `timestamp`, because its own timestamp is the time of sending.
+A dead letter's header `place` is TOPIC-PARTITION@OFFSET.
 """
 
 from __future__ import annotations
@@ -24,11 +23,7 @@ if TYPE_CHECKING:
 class RecordOptions(NamedTuple):
     """How records become rows.
 
-    Attributes:
-        topic: For the function's results.
-        dead_letters: The topic for records that it rejects.
-        keeps_partition: Whether to keep the source's partition.
-        stops: Whether an error of the function ends the job.
+    `keeps_partition` keeps the source's partition; `stops` ends the job if the function raises.
     """
 
     topic: str
@@ -63,7 +58,6 @@ class RecordPlacer:
             returned = self._function(record._replace(headers=list(record.headers)))
             rows = _records_in(returned)
             return [self._placed(row, record, index) for index, row in enumerate(rows)]
-        # User code may raise anything.
         except Exception as error:
             location = f"{record.topic}-{record.partition}@{record.offset}"
             reason = str(error) if isinstance(error, BadRowError) else repr(error)

@@ -43,7 +43,7 @@ _INPUT = "key, value, headers, topic, partition, offset, unix_millis(timestamp) 
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayJob:
-    """Settings of a replay, from its file."""
+    """Settings of a replay."""
 
     name: str = setting("text", "the name of the job and of the group with its positions")
     source: str = setting("text", "the topic to read")
@@ -88,7 +88,7 @@ class Replay(Pipeline[ReplayJob]):
 
     @staticmethod
     def check(job: ReplayJob, target: Target) -> None:
-        """Check the settings before the job starts.
+        """Check the settings.
 
         Raises:
             JobFileError: A time, the function or the source is invalid.
@@ -103,12 +103,10 @@ class Replay(Pipeline[ReplayJob]):
 
     @staticmethod
     def source_of(job: ReplayJob, target: Target) -> SourceOptions:
-        """Return the records' source."""
         bootstrap = target.kafka["bootstrap.servers"]
         return SourceOptions(bootstrap, job.path, job.reader, (job.source,))
 
     def start(self, handle: Callable[[DataFrame, int], None]) -> StreamingQuery:
-        """Start the query."""
         job = self._job
         table = stream_of(
             self._spark,
@@ -124,7 +122,7 @@ class Replay(Pipeline[ReplayJob]):
         return self._stream(table, handle)
 
     def handle(self, table: DataFrame, batch: int) -> None:
-        """Send the function's results for a batch to Kafka, exactly once."""
+        """Send the function's results for a batch."""
         began = self._clock.monotonic()
         plan = self._delivery.plan(batch)
         settings = RecordOptions(

@@ -1,9 +1,6 @@
-"""The user's function, `FILE.py:NAME`, and the records that it receives and returns.
+"""The user's function, and the records that it receives and returns.
 
-def no_tests(record):
-    if record.key == b"test":
-        return None                                       # no record
-    return record._replace(value=record.value.upper())    # one; or a list of them
+When no function is given, workers receive this module by value (replay.py).
 """
 
 from __future__ import annotations
@@ -23,10 +20,7 @@ if TYPE_CHECKING:
 class InputRecord(NamedTuple):
     """A record of the source; its topic, partition and offset cannot be changed.
 
-    Attributes:
-        value: None for a tombstone.
-        headers: Pairs of name and content, in order.
-        timestamp: Milliseconds since 1970.
+    Tombstones have the value None. The timestamp is in ms since 1970.
     """
 
     key: bytes | None
@@ -44,7 +38,7 @@ def unchanged(record: InputRecord) -> InputRecord:
 
 
 def load_function(text: str) -> Callable[[InputRecord], Any]:
-    """Return a job's function; for "", the one that changes nothing.
+    """Return the function `FILE.py:NAME`; for "", the one that changes nothing.
 
     Raises:
         JobFileError: The file or function does not exist, or the file raises.

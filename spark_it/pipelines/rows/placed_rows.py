@@ -1,11 +1,5 @@
 """Rows with their destinations, which jobs create and `delivery` sends.
 
-    slice        the transaction of the batch, from 0
-    source       origin; source, block and line order a slice
-    topic, partition, key, value, timestamp (ms; null: now), headers
-    is_dead      whether it is a dead letter
-    is_damage    whether the dead letter is for the rest of a damaged file
-
 All fields depend only on the input, so a repeated batch has the same slices.
 """
 
@@ -26,7 +20,12 @@ SOURCE_ORDER: Final = ("source", "block", "line")
 
 
 class PlacedRow(NamedTuple):
-    """A row with its destination."""
+    """A row with its destination.
+
+    `slice` is the number of its transaction in the batch. `source`, `block` and `line` order the
+    rows of a slice. `timestamp` is in ms; None means now. `is_damage` marks the dead letter for the
+    rest of a damaged file.
+    """
 
     slice: int
     source: str
@@ -51,7 +50,7 @@ def check_time(time_ms: int) -> None:
 def partition_of(key: bytes | None, value: bytes | None, source: str, count: int) -> int:
     """Return a record's partition: by its key as in Java's producer, else by its content.
 
-    Without a key, Java's producer varies the partition; a repeated batch needs the same one.
+    A repeated batch needs the same one, which Java's producer varies without a key.
     """
     if key is not None:
         return partition_for(key, count)

@@ -1,15 +1,8 @@
-"""Parsing of lines as rows of a schema.
-
-A schema is an ordered table of columns, name = type; `?` after the type allows missing values.
-
-    string  boolean  int (32 bits)  long (64 bits)  double  decimal(P,S)
-    date (2026-01-31)  timestamp (ISO 8601, to the microsecond, UTC if without an offset; or ms
-    since 1970)
-
-Avro UUIDs are strings. A CSV line of the columns' names is skipped.
+"""Parsing of lines as rows of a schema, an ordered table of columns (spark_it/README.md).
 
 A row becomes JSON in schema order, with decimals as texts and times as ISO 8601 in UTC. No value is
-changed silently: a fraction is not an int, nor is a number that is too large.
+changed silently: a fraction is not an int, nor is a number that is too large. Avro UUIDs are
+strings.
 """
 
 from __future__ import annotations
@@ -45,13 +38,7 @@ _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
 class Column(NamedTuple):
-    """A column of a schema.
-
-    Attributes:
-        type_name: The type, without `?`.
-        is_optional: Whether a value may be missing.
-        digits: A decimal's precision and scale.
-    """
+    """A column of a schema; `digits` are a decimal's precision and scale."""
 
     name: str
     type_name: str
@@ -138,7 +125,7 @@ class RowReader:
 
 
 def json_of(row: Mapping[str, Any]) -> bytes:
-    """Return a row as JSON, in schema order."""
+    """Return a row as JSON."""
     return json.dumps(row, ensure_ascii=False, separators=(",", ":"), default=_told).encode()
 
 
@@ -152,12 +139,12 @@ def text_of(value: Any) -> str:
 
 
 def milliseconds_of(value: datetime.datetime) -> int:
-    """Return a timestamp as milliseconds since 1970."""
+    """Return a time as milliseconds since 1970."""
     return (value - _EPOCH) // datetime.timedelta(milliseconds=1)
 
 
 def is_text(value: Any) -> bool:
-    """Return whether a value is text that UTF-8 can encode; JSON may escape lone surrogates."""
+    """Return whether a value is text without lone surrogates, which JSON may escape."""
     return isinstance(value, str) and _HALVES.search(value) is None
 
 
@@ -192,7 +179,7 @@ def _fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _of_cell(column: Column, cell: str) -> Any:
-    """Convert a CSV cell, which is text, to the value that JSON would have."""
+    """Convert a CSV cell to the value that JSON would have."""
     if not cell and (column.is_optional or column.type_name != "string"):
         return None
     if column.type_name == "boolean":

@@ -1,9 +1,4 @@
-"""A job's run: a Spark query that stops between batches and restarts after faults.
-
-SIGTERM and SIGINT end the run after the current batch. A failed query (an unreachable broker, a
-killed worker) restarts from its checkpoint without repeating records (delivery.py), until the job
-has made no progress for its patience.
-"""
+"""A job's run: a Spark query that stops between batches and restarts after faults."""
 
 from __future__ import annotations
 
@@ -27,8 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
 
     from wirebroker.base.clock import Clock
-    from wirebroker.pipelines.run.reporter import Reporter
-    from wirebroker.pipelines.run.work_ticker import WorkTicker
+    from wirebroker.pipelines.run.reporter import Reporter, WorkTicker
 
 _LOOK_S: Final = 0.25
 PAUSE_S: Final = 2.0
@@ -37,13 +31,13 @@ _OURS: Final = re.compile(rf"{re.escape(PipelineError.__module__)}\.\w+: (.*)")
 
 
 class StopRequest:
-    """A request to end the run, from a signal or a caller."""
+    """A request to end the run."""
 
     def __init__(self) -> None:
         self._asked = threading.Event()
 
     def heed_signals(self) -> None:
-        """Handle SIGTERM and SIGINT from now on; a second one ends the process immediately."""
+        """Handle SIGTERM and SIGINT; a second one ends the process immediately."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._on_signal)
 
@@ -68,16 +62,9 @@ class StopRequest:
 class JobRun:
     """The run of one query.
 
-    Args:
-        handle: Processes a batch, given its table and number.
-        note: Called with Spark's progress report of each batch.
-        look: Called every 0.25 s.
-        ticker: Prints a batch's progress.
-        explain: Returns the error for a failure that retries cannot fix, else None.
-        patience_s: How long the query may fail without progress.
-        stop: Requests the end.
-        reporter: Reports faults.
-        clock: For the patience.
+    `handle` processes a batch. `note` receives Spark's progress report of each batch. `look` is
+    called every 0.25 s. `explain` returns the error for a failure that retries cannot fix, else
+    None.
     """
 
     def __init__(
@@ -113,8 +100,6 @@ class JobRun:
     def run(self, start: Callable[[Callable[[DataFrame, int], None]], StreamingQuery]) -> None:
         """Run until the source has no more records or the end is requested.
 
-        `start` starts the query, given the function that processes a batch.
-
         Raises:
             PipelineError: The job cannot continue.
             Py4JError, ConnectionError: Spark's process has ended.
@@ -129,7 +114,7 @@ class JobRun:
                 finally:
                     self._note_batches(query)
             except (AnalysisException, IllegalArgumentException) as error:
-                # Spark will reject it again, unless it accepted it before: a folder may be
+                # Spark will reject the query again, unless it accepted it before: a folder may be
                 # temporarily missing.
                 if query is None and not self._has_worked:
                     raise PipelineError(first_line(error)) from error
@@ -151,8 +136,7 @@ class JobRun:
             self._look()
             self._ticker.look()
             idle = 0 if query.status["isTriggerActive"] else idle + 1
-            # Twice, because the query also looks idle between batches. _on_batch refuses one that
-            # begins nevertheless.
+            # Twice, because the query also looks idle between batches.
             if self._stop.is_requested and idle > 1:
                 return
 

@@ -33,7 +33,7 @@ class PacedJob(Protocol):
 
     @property
     def every(self) -> float | None:
-        """Seconds between checks of the source; None reads it once, to its end."""
+        """Seconds between checks of the source; None reads it once."""
 
 
 J = TypeVar("J", bound=PacedJob)
@@ -71,11 +71,11 @@ class Pipeline(Generic[J]):
         return None
 
     def close(self) -> None:
-        """Disconnect from the broker."""
+        """Disconnect."""
         self._delivery.close()
 
     def note(self, _: dict[str, Any]) -> None:
-        """Count from Spark's progress report of a batch; most jobs count slices instead."""
+        """Count from Spark's progress report of a batch."""
 
     def look(self) -> None:
         """Prepare new input; called repeatedly while the query runs."""
@@ -89,11 +89,6 @@ class Pipeline(Generic[J]):
         return self._delivery.send(placed, plan, read)
 
     def _stream(self, table: DataFrame, handle: Callable[[DataFrame, int], None]) -> StreamingQuery:
-        """Start a table's query from the checkpoint.
-
-        Raises:
-            RecreatedTopicError: The source topic was recreated, and the job does not restart.
-        """
         job = self._job
         self._follow_source()
         self._reporter.cleared(clear_broken_start(Path(self._checkpoint.spark)))
@@ -109,7 +104,6 @@ class Pipeline(Generic[J]):
         handle(table, self._checkpoint.first_batch + batch)
 
     def _follow_source(self) -> None:
-        """Restart with a recreated source topic if the job allows it."""
         topic_id = self._identity.find_restart() if self._identity is not None else ""
         if self._identity is not None and topic_id:
             self._reporter.fault(self._identity.told(topic_id))

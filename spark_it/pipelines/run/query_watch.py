@@ -1,7 +1,4 @@
-"""Watch on a query that writes by itself, to count its rows and stop it on request.
-
-Spark keeps progress reports of only a hundred micro-batches, so they are read often.
-"""
+"""Watch on a query that writes by itself, to count its rows and stop it on request."""
 
 from __future__ import annotations
 
@@ -18,16 +15,10 @@ _LOOK_S: Final = 0.25
 
 
 class QueryWatch:
-    """Watch on a running query.
+    """Watch on a running query, whose rows it counts.
 
-    Args:
-        query: The query.
-        stop: Requests the end.
-        tell: Called with the progress report of each micro-batch with rows.
-        look: Called every 0.25 s.
-
-    Attributes:
-        rows: The number of rows so far.
+    `tell` receives the progress report of each micro-batch with rows. `look` is called every 0.25
+    s.
     """
 
     def __init__(
@@ -42,13 +33,11 @@ class QueryWatch:
         self._stop = stop
         self._report = tell
         self._look = look
-        # Idle reports have the number of the next batch, so the time is needed as well.
+        # Idle reports have the next batch's number, so the time is needed as well.
         self._noted = (-1, "")
 
     def follow(self) -> None:
         """Return when the query ends, or stop it after the current batch on request.
-
-        A batch that begins meanwhile is interrupted; the next run repeats it.
 
         Raises:
             StreamingQueryException: The query failed.

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
+    from pyspark import SparkContext
+
     from wirebroker.base.clock import Clock
     from wirebroker.pipelines.delivery.slice_sender import SliceSent
     from wirebroker.segments.loss_report import LostRange
@@ -17,16 +19,13 @@ if TYPE_CHECKING:
 _OF_DELIVERIES: Final = (
     *("batches", "records", "dead_letters", "bytes", "slices_sent_before", "faults"),
 )
+_EVERY_S: Final = 10.0
 
 
 class Reporter:
     """Reporter of one run.
 
-    Args:
-        job: The job's name.
-        metrics: A file to which JSON lines are appended.
-        clock: For times and rates.
-        totals: The counts in the summary.
+    JSON lines are appended to the file `metrics`. `totals` are the counts in the summary.
     """
 
     def __init__(
@@ -73,7 +72,7 @@ class Reporter:
         )
 
     def micro_batch(self, progress: Mapping[str, Any]) -> None:
-        """Report a batch that Spark wrote, from its progress report."""
+        """Report a batch from Spark's progress report."""
         batch, records = progress["batchId"], progress["numInputRows"]
         seconds = progress["durationMs"].get("triggerExecution", 0) / 1000
         self.count(batches=1, records=records)
@@ -87,7 +86,7 @@ class Reporter:
             self._totals[name] = self._totals.get(name, 0) + count
 
     def found(self, batch: int, files: int, size: int) -> None:
-        """Report how many files a batch contains."""
+        """Report a batch's files."""
         self._say(f"batch {batch}: {files} files found, {size:,} bytes")
 
     def work(self, activity: str, seconds: float, tasks: tuple[int, int]) -> None:
@@ -96,19 +95,19 @@ class Reporter:
         self._say(f"{activity}: running for {seconds:.0f} s, {done} of {count} tasks are done")
 
     def fault(self, why: str) -> None:
-        """Report that the query failed and restarts."""
+        """Report that the query restarts."""
         self._totals["faults"] += 1
         self._write("fault", why=why)
         self._say(f"failed, restarting: {why}")
 
     def cleared(self, files: int) -> None:
-        """Report the number of removed temporary files (broken_start.py)."""
+        """Report removed temporary files (broken_start.py)."""
         if files:
             self.count(cleared_files=files)
             self._say(f"removed {files} temporary files of a run that ended before its first batch")
 
     def lost(self, ranges: Sequence[LostRange]) -> None:
-        """Report and count lost offsets of the source."""
+        """Report and count lost offsets."""
         deleted = [
             lost_range for lost_range in ranges if lost_range.from_offset == lost_range.end_offset
         ]
@@ -147,3 +146,39 @@ class Reporter:
     def _say(self, text: str) -> None:
         sys.stdout.write(f"{self._job}: {text}\n")
         sys.stdout.flush()
+
+
+class WorkTicker:
+    """Printer of a batch's progress, every ten seconds."""
+
+    def __init__(self, context: SparkContext, reporter: Reporter, clock: Clock) -> None:
+        self._context = context
+        self._reporter = reporter
+        self._clock = clock
+        self._began: float | None = None
+        self._reported_at = 0.0
+        self._activity = ""
+
+    def begin(self, activity: str) -> None:
+        """Note that work begins."""
+        self._activity = activity
+        self._reported_at = self._began = self._clock.monotonic()
+
+    def end(self) -> None:
+        """Note that work has ended."""
+        self._began = None
+
+    def look(self) -> None:
+        """Print a line if it is due; called repeatedly."""
+        began, now = self._began, self._clock.monotonic()
+        if began is not None and now - self._reported_at >= _EVERY_S:
+            self._reported_at = now
+            self._reporter.work(self._activity, now - began, self._tasks())
+
+    def _tasks(self) -> tuple[int, int]:
+        tracker = self._context.statusTracker()
+        stages = [tracker.getStageInfo(stage_id) for stage_id in tracker.getActiveStageIds()]
+        available = [stage for stage in stages if stage is not None]
+        return sum(stage.numCompletedTasks for stage in available), sum(
+            stage.numTasks for stage in available
+        )

@@ -45,8 +45,8 @@ _OF_THE_JOB: Final = (
     "includeControlRecords",
     "kafka.bootstrap.servers",
 )
-# How Java and the data source report an invalid option. An address that cannot be resolved may be
-# temporary.
+# How Java and the data source report an invalid option, except an address that cannot be
+# resolved, which may be temporary.
 _REFUSAL: Final = re.compile(
     r"\b(?:IllegalArgumentException|NumberFormatException|ConfigException|OptionError"
     r"|AssertionError: assertion failed(?=: If )): (?!No resolvable)(.+)"
@@ -90,7 +90,7 @@ def of_a_client(options: Mapping[str, Any]) -> dict[str, str]:
 
 
 def refusal_in(error: Exception) -> str | None:
-    """Return why Spark rejects an option, or None for other errors."""
+    """Return why Spark rejects an option, or None."""
     # Java's exception classes appear only in the stack trace.
     match = _REFUSAL.search(f"{error}\n{getattr(error, '_stackTrace', '')}")
     return match[1].strip() if match else None

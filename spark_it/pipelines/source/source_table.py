@@ -1,7 +1,4 @@
-"""A topic as a Spark table or stream, from Spark's connector or from log directories.
-
-Spark downloads the connector (`spark.jars.packages`) unless the job's file names jars.
-"""
+"""A topic as a Spark table or stream, from Spark's connector or from log directories."""
 
 from __future__ import annotations
 
@@ -28,12 +25,7 @@ _CONNECTOR: Final = "org.apache.spark:spark-sql-kafka-0-10_2.13"
 
 
 class SourceOptions(NamedTuple):
-    """Where topics are read.
-
-    Attributes:
-        bootstrap: Brokers, for the connector.
-        path: Log directories, separated by commas; "" for the connector.
-    """
+    """Where topics are read: log directories, or with path "" the connector."""
 
     bootstrap: str
     path: str
@@ -47,7 +39,7 @@ class SourceOptions(NamedTuple):
 
 
 def check_source(source: SourceOptions) -> None:
-    """Check a path and options before Spark starts, for short messages.
+    """Check a path and options before Spark starts.
 
     Raises:
         JobFileError: A directory or topic is missing, or an option is invalid.
@@ -74,14 +66,9 @@ def stream_of(
     start_ms: int | None,
     max_offsets: int,
 ) -> DataFrame:
-    """Return a stream of a topic's committed records, with headers.
+    """Return a stream of a topic's committed records from `start_ms`, with headers.
 
-    Args:
-        spark: The session.
-        source: The source.
-        topic: A topic of it.
-        start_ms: The earliest timestamp, ms since 1970.
-        max_offsets: The limit of offsets in a batch.
+    Batches have at most `max_offsets` offsets.
     """
     reader = spark.readStream.format(_format(spark, source)).options(**_options(source, topic))
     if start_ms is None:
@@ -119,14 +106,14 @@ def check_topics(path: str, pattern: str) -> None:
 
 
 def packages_for(source: SourceOptions, settings: Mapping[str, Any]) -> dict[str, str]:
-    """Return the settings with which Spark downloads the connector, if needed."""
+    """Return the settings with which Spark downloads the connector, unless they name jars."""
     if source.path or "spark.jars" in settings or "spark.jars.packages" in settings:
         return {}
     return {"spark.jars.packages": f"{_CONNECTOR}:{pyspark.__version__}"}
 
 
 def milliseconds_at(name: str, text: str) -> int | None:
-    """Convert a time in a job's file to ms since 1970, or "" to None; raise JobFileError."""
+    """Convert a time to ms since 1970, or "" to None; raise JobFileError."""
     if not text:
         return None
     try:

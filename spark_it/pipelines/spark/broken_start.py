@@ -1,8 +1,7 @@
 """Cleanup of Spark's checkpoint after a run that ended before its first batch was planned.
 
-Spark writes a batch's plan to a temporary file in `offsets` and renames it. If the disk is full,
-the file stays. Spark then refuses to start, because without a batch the folder must be empty
-(STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY).
+If the disk is full, a plan's temporary file stays in `offsets`. Spark then refuses to start,
+because without a batch the folder must be empty (STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY).
 """
 
 from __future__ import annotations

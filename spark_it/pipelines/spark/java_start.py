@@ -1,4 +1,4 @@
-"""The start of Spark's Java process; its last lines of standard error explain failures."""
+"""The start of Spark's Java process."""
 
 from __future__ import annotations
 
@@ -50,11 +50,7 @@ def start_java(settings: Mapping[str, str]) -> None:
 
 
 class _ErrorLines:
-    """A process's standard error, passed on; the last lines are kept.
-
-    Attributes:
-        writer: The descriptor for the process.
-    """
+    """A process's standard error (`writer`), passed on; the last lines are kept."""
 
     def __init__(self) -> None:
         self.last: deque[str] = deque(maxlen=_KEPT_LINES)
@@ -63,11 +59,9 @@ class _ErrorLines:
         self._thread.start()
 
     def close_writer(self) -> None:
-        """Close this process's copy, so that reading ends with the other process."""
         os.close(self.writer)
 
     def await_end(self) -> None:
-        """Wait up to _END_S until the process has closed its standard error."""
         self._thread.join(_END_S)
 
     def _pass_on(self, reader: int) -> None:

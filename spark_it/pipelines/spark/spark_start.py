@@ -67,7 +67,7 @@ def start_spark(name: str, settings: Mapping[str, Any]) -> SparkSession:
 
 
 def _has_text(error: Exception) -> bool:
-    """Return whether the error still has a text: Spark's errors ask the Java process for it."""
+    """Return whether the Java process still gives the error's text."""
     try:
         str(error)
     except SPARK_ENDED:

@@ -1,7 +1,4 @@
-"""Why Spark's Java process did not start: Java is missing, or Ivy cannot download a jar.
-
-Ivy lists each address that it tried, with the reasons in between.
-"""
+"""Why Spark's Java process did not start: Java is missing, or Ivy cannot download a jar."""
 
 from __future__ import annotations
 

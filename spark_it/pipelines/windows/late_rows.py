@@ -1,10 +1,8 @@
 """Detection of each row that is too late for its earliest window.
 
-Spark counts late groups, after it has aggregated a batch. This module compares rows with the
-watermark before that.
-
-The watermark is known when a batch starts, but all batches share the query's plan. So the driver
-reads it from the checkpoint and passes it to tasks as a local property.
+Spark counts late groups, after it has aggregated a batch, so this module compares rows with the
+watermark before. All batches share the query's plan, so the driver reads a batch's watermark from
+the checkpoint and passes it to tasks as a local property.
 """
 
 from __future__ import annotations
@@ -26,13 +24,7 @@ _SEVERAL_OPERATORS: Final = "spark.sql.streaming.statefulOperator.allowMultiple"
 
 
 def set_late_watermark(spark: SparkSession, folder: Path, batch: int) -> None:
-    """Pass the watermark for late rows to tasks that this thread starts.
-
-    Args:
-        spark: The session.
-        folder: Spark's checkpoint.
-        batch: The current batch's number in it.
-    """
+    """Pass a batch's watermark, from Spark's checkpoint, to tasks that this thread starts."""
     # If several stateful operators are allowed, Spark uses the previous batch's watermark.
     allows_several = str(spark.conf.get(_SEVERAL_OPERATORS, "true")).lower() == "true"
     watermark = _watermark(folder / "offsets", batch - 1 if allows_several else batch)
@@ -40,7 +32,7 @@ def set_late_watermark(spark: SparkSession, folder: Path, batch: int) -> None:
 
 
 def task_late_watermark() -> int:
-    """Return the watermark for late rows in a task, in ms since 1970; 0 if none is set."""
+    """Return the watermark in a task, in ms since 1970; 0 if none is set."""
     context = TaskContext.get()
     text = context.getLocalProperty(_PROPERTY) if context is not None else None
     return int(text or 0)
@@ -65,7 +57,7 @@ def too_late(
 
 
 def _watermark(offsets: Path, batch: int) -> int:
-    """Return a batch's watermark, ms since 1970, from Spark's log of offsets."""
+    """Return a batch's watermark in Spark's log of offsets, in ms since 1970."""
     if batch < 0:
         return 0
     lines = (offsets / str(batch)).read_text(encoding="utf-8").splitlines()

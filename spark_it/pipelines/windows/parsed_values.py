@@ -13,10 +13,9 @@ from pyspark.sql import functions
 from wirebroker.pipelines.job.errors import BadRowError
 from wirebroker.pipelines.rows.typed_rows import RowReader
 from wirebroker.pipelines.windows.late_rows import task_late_watermark
-from wirebroker.pipelines.windows.sql_columns import sql_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pyspark.sql import DataFrame
 
@@ -30,6 +29,15 @@ _ARROW_TYPES = {
     "double": pyarrow.float64(),
     "date": pyarrow.date32(),
     "timestamp": pyarrow.timestamp("us", "UTC"),
+}
+_SQL_TYPES: Final = {
+    "string": "STRING",
+    "boolean": "BOOLEAN",
+    "int": "INT",
+    "long": "BIGINT",
+    "double": "DOUBLE",
+    "date": "DATE",
+    "timestamp": "TIMESTAMP",
 }
 _NAMES: Final = ["key", "time_ms", "late_watermark_ms", "row"]
 
@@ -76,3 +84,20 @@ def _arrow_type(column: Column) -> pyarrow.DataType:
     if column.type_name == "decimal":
         return pyarrow.decimal128(*column.digits)
     return _ARROW_TYPES[column.type_name]
+
+
+def quoted(name: str) -> str:
+    """Return a quoted column name; SQL would read a dot as access to a field."""
+    return f"`{name.replace('`', '``')}`"
+
+
+def sql_schema(columns: Iterable[Column]) -> str:
+    """Return columns as the DDL of a struct with nullable fields."""
+    return ", ".join(f"{quoted(column.name)}: {_sql_type(column)}" for column in columns)
+
+
+def _sql_type(column: Column) -> str:
+    if column.type_name == "decimal":
+        digits, scale = column.digits
+        return f"DECIMAL({digits},{scale})"
+    return _SQL_TYPES[column.type_name]

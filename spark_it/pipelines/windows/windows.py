@@ -4,7 +4,6 @@
                   └─ invalid or too late: dropped and counted
 
 A window is written once, when the watermark (the latest event time minus the delay) passes its end.
-A batch's plan stores the table's end offsets, so a repeated batch joins the same table.
 """
 
 from __future__ import annotations
@@ -30,8 +29,7 @@ from wirebroker.pipelines.source.source_table import (
     table_of,
 )
 from wirebroker.pipelines.windows.late_rows import set_late_watermark, too_late
-from wirebroker.pipelines.windows.parsed_values import with_row
-from wirebroker.pipelines.windows.sql_columns import quoted
+from wirebroker.pipelines.windows.parsed_values import quoted, with_row
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -54,7 +52,7 @@ _ROW: Final = "__row"
 
 @dataclass(frozen=True, kw_only=True)
 class WindowsJob:
-    """Settings of a windows job, from its file."""
+    """Settings of a windows job."""
 
     name: str = setting("text", "the name of the job and of the group with its positions")
     source: str = setting("text", "the topic to read; values are JSON")
@@ -94,7 +92,7 @@ class Windows(Pipeline[WindowsJob]):
 
     @staticmethod
     def check(job: WindowsJob, target: Target) -> None:
-        """Check the settings before the job starts.
+        """Check the settings.
 
         Raises:
             JobFileError: A column is missing or duplicate, or the source is invalid.
@@ -123,7 +121,6 @@ class Windows(Pipeline[WindowsJob]):
 
     @staticmethod
     def source_of(job: WindowsJob, target: Target) -> SourceOptions:
-        """Return the records' source."""
         topics = (job.source, job.table) if job.table else (job.source,)
         return SourceOptions(target.kafka["bootstrap.servers"], job.path, job.reader, topics)
 
@@ -144,7 +141,7 @@ class Windows(Pipeline[WindowsJob]):
         return self._stream(windows, handle)
 
     def handle(self, table: DataFrame, batch: int) -> None:
-        """Send a batch's closed windows to Kafka and Parquet, exactly once."""
+        """Send a batch's closed windows to Kafka and Parquet."""
         began = self._clock.monotonic()
         job = self._job
         plan = self._delivery.plan(batch, self._table_ends)
@@ -172,7 +169,6 @@ class Windows(Pipeline[WindowsJob]):
         self._reporter.batch(batch, sent, began)
 
     def note(self, progress: dict[str, Any]) -> None:
-        """Count all, bad and late rows."""
         counted = (progress.get("observedMetrics") or {}).get(_COUNTS)
         if counted is not None:
             late = counted["late"]
@@ -236,7 +232,7 @@ class Windows(Pipeline[WindowsJob]):
         return joined.select(*(windows[quoted(name)] for name in windows.columns), f"{_ROW}.*")
 
 
-# Conversion of closed windows to placed rows
+# Closed windows to placed rows
 
 
 class WindowPlacer:
@@ -247,7 +243,7 @@ class WindowPlacer:
         self._plan = plan
 
     def rows(self, batch: pyarrow.RecordBatch) -> Iterator[PlacedRow]:
-        """Return the rows of an Arrow batch with key, value and timestamp (a window's end)."""
+        """Return the rows of an Arrow batch; the timestamp is a window's end."""
         columns = (batch.column(name).to_pylist() for name in ("key", "value", "timestamp"))
         for key, value, timestamp in zip(*columns, strict=True):
             partition = partition_of(key, value, "", self._plan.partitions)

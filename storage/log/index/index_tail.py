@@ -1,8 +1,4 @@
-"""The rule for index entries, shared by appends and recovery.
-
-A batch gets an offset index entry when the batches since the last entry, without itself, exceed
-index.interval.bytes. With it comes a time index entry if the largest timestamp, including its own,
-has grown since the last one. The first batch never gets one.
+"""The rule for index entries (storage/README.md); segment_recovery.py repeats this code.
 
 Source: Kafka's LogSegment.append and recover.
 """
@@ -11,9 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from wirebroker.codecs.records.batch import NO_TIMESTAMP
 from wirebroker.codecs.records.layout import OVERHEAD_BYTES
 from wirebroker.storage.log.index.offset_index import OFFSET_ENTRY
-from wirebroker.storage.log.index.time_index import NO_TIMESTAMP, TIME_ENTRY
+from wirebroker.storage.log.index.time_index import TIME_ENTRY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -43,11 +40,10 @@ def index_batches(
     base_offset: int,
     index_interval_bytes: int,
 ) -> tuple[IndexTail, int, bytes, bytes]:
-    """Return the index entries of batches. Flat, because each append calls it.
+    """Index batches; flat, because each append calls it.
 
     Returns:
-        The tail after them, the position after the last batch, entries for the offset index,
-        entries for the time index.
+        The tail, the position after the last batch, and entries for the offset and the time index.
     """
     max_timestamp, offset_of_max_timestamp, indexed_timestamp, bytes_since_entry = tail
     offset_entries = time_entries = b""

@@ -1,6 +1,5 @@
 """The offset index of a segment (`<base offset>.index`): offsets to positions in the log.
 
-An entry is 8 bytes: int32 last offset of a batch minus base offset, int32 position of that batch.
 Position 0 never has an entry (index_tail.py), so zeros are not an entry.
 
 Source: Kafka's OffsetIndex and LogSegment.append; format in storage/README.md.
@@ -24,7 +23,7 @@ class OffsetEntry(NamedTuple):
 
 
 class OffsetIndex(SparseIndex):
-    """An index that finds where to scan batch headers for an offset."""
+    """The index from offsets to positions."""
 
     __slots__ = ()
 

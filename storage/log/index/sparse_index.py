@@ -5,9 +5,6 @@ entries end at the first zeros, which are truncated at the first change.
 
 A search reads single entries until few enough remain, then caches one page of them for the next
 search of a sequential reader.
-
-Writing has two steps, so that a failed write changes nothing: `write_entries` writes after the last
-entry, `commit_entries` counts the new ones.
 """
 
 from __future__ import annotations
@@ -19,8 +16,7 @@ if TYPE_CHECKING:
 
     from wirebroker.storage.files import DataFile
 
-# They cover at least 512 KiB of log (index.interval.bytes = 4096), in 1 to 1.5 KiB of memory per
-# segment.
+# They cover at least 512 KiB of log (index.interval.bytes = 4096).
 PAGE_ENTRIES = 128
 _CHECK_ENTRIES = 8192
 _FILLER = (0, 0)
@@ -43,7 +39,7 @@ class SparseIndex:
 
     @property
     def entry_count(self) -> int:
-        """The number of entries, without zeros at the end."""
+        """The number of entries."""
         if self._entry_count < 0:
             self._entry_count = self._count_entries()
         return self._entry_count
@@ -92,7 +88,7 @@ class SparseIndex:
             self.file.truncate(length)
 
     def trim(self) -> None:
-        """Truncate the file after the last entry; create it if missing."""
+        """Truncate the file after the last entry, or create it."""
         self.cut_uncounted()
         self.file.create()
 
@@ -100,8 +96,8 @@ class SparseIndex:
         """Count the valid entries of a possibly damaged file.
 
         Returns:
-            The number of entries at the beginning that ascend in both fields and have offsets below
-            `offset`, and both fields of the last one, with absolute offset.
+            The number of first entries that ascend in both fields below `offset`, and both fields
+            of the last one, with absolute offset.
         """
         raise NotImplementedError
 
@@ -160,10 +156,7 @@ class SparseIndex:
         return self._page
 
     def _floor(self, target: int, *, field: int) -> int:
-        """Return the slot of the last entry whose `field` is at most `target`, or -1.
-
-        The entry is then in the page.
-        """
+        """Return the slot, now in the page, of the last entry with `field` <= `target`, or -1."""
         low, high = 0, self.entry_count  # the result is in [low - 1, high - 1]
         page = self._page
         if page and page[0][field] <= target:
@@ -202,7 +195,7 @@ class SparseIndex:
         return self._read(slot)
 
     def _count_entries(self) -> int:
-        """Return the number of entries before the zeros (1 read, about 20 with zeros)."""
+        """Count the entries before the zeros."""
         count = self.file.size() // self.entry_bytes
         if count == 0 or self._read(count - 1) != (0, 0):
             return count

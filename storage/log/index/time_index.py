@@ -1,8 +1,6 @@
 """The time index of a segment (`.timeindex`): timestamps to offsets.
 
-An entry is 12 bytes: int64 largest timestamp so far, int32 last offset of the batch that has it
-minus base offset. No record before that batch has a later timestamp. An entry is written with an
-offset index entry if the timestamp has grown, and when the segment is rolled or closed.
+No record before the batch of an entry has a later timestamp.
 
 Source: Kafka's TimeIndex and LogSegment; format in storage/README.md.
 """
@@ -12,13 +10,13 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, NamedTuple
 
+from wirebroker.codecs.records.batch import NO_TIMESTAMP
 from wirebroker.storage.log.index.sparse_index import SparseIndex
 
 if TYPE_CHECKING:
     from wirebroker.storage.files import DataFile
 
 TIME_ENTRY = struct.Struct(">qi")
-NO_TIMESTAMP = -1
 
 
 class TimeEntry(NamedTuple):
@@ -29,7 +27,7 @@ class TimeEntry(NamedTuple):
 
 
 class TimeIndex(SparseIndex):
-    """An index that finds where to scan for a timestamp."""
+    """The index from timestamps to offsets."""
 
     __slots__ = ("_last_entry",)
 
@@ -66,7 +64,7 @@ class TimeIndex(SparseIndex):
         self._last_entry = None
 
     def append_if_later(self, timestamp: int, offset: int) -> bool:
-        """Append an entry if its timestamp is later than the last; return whether it was."""
+        """Append an entry if its timestamp is later; return whether it was."""
         if timestamp <= self.last_entry().timestamp:
             return False
         self.write_entries(TIME_ENTRY.pack(timestamp, offset - self.base_offset))

@@ -1,17 +1,9 @@
 """The aborted transactions of a segment, whose records read_committed readers skip (`.txnindex`).
 
-An entry is 34 bytes: int16 version (0), int64 producer id, int64 first offset of the transaction,
-int64 offset of its abort marker, int64 last stable offset after the marker. It is in the index of
-the marker's segment.
+A search ends when a last stable offset has reached its upper bound, because transactions aborted
+later began at or above that offset. An incomplete last entry is ignored and overwritten.
 
-Invariants: last offsets strictly ascend; last stable offsets never decrease and are at most one
-above the marker. So a search for [fetch offset, upper bound) begins at the first entry with a
-marker at or above the fetch offset. It ends when a last stable offset has reached the bound,
-because transactions aborted later began at or above that offset.
-
-Writing has two steps, as in sparse_index.py. An incomplete last entry is ignored and overwritten.
-
-Source: Kafka's TransactionIndex and AbortedTxn; format in storage/README.md.
+Source: Kafka's TransactionIndex and AbortedTxn; format and order in storage/README.md.
 """
 
 from __future__ import annotations
@@ -29,7 +21,7 @@ if TYPE_CHECKING:
 _VERSION: Final = 0
 _ENTRY: Final = struct.Struct(">hqqqq")
 ENTRY_BYTES: Final = _ENTRY.size
-# 8 KiB: enough for most searches.
+# Enough for most searches.
 _CHUNK_ENTRIES: Final = 240
 
 
@@ -38,8 +30,8 @@ class AbortedTransaction(NamedTuple):
 
     producer_id: int
     first_offset: int
-    last_offset: int
-    last_stable_offset: int
+    last_offset: int  # the abort marker
+    last_stable_offset: int  # after the marker
 
 
 class AbortedSearch(NamedTuple):
@@ -68,12 +60,6 @@ class TransactionIndex:
             self._entry_count = self.file.size() // ENTRY_BYTES
         return self._entry_count
 
-    def detached(self) -> TransactionIndex:
-        """Return a copy of the index for a thread."""
-        twin = TransactionIndex(self.file)
-        twin._entry_count = self.entry_count
-        return twin
-
     def collect(self, fetch_offset: int, up_to_offset: int) -> AbortedSearch:
         """Return the transactions that records in [fetch_offset, up_to_offset) may belong to.
 
@@ -91,17 +77,13 @@ class TransactionIndex:
         return AbortedSearch(transactions, is_complete=False)
 
     def write_entries(self, entries: Iterable[AbortedTransaction]) -> None:
-        """Write entries after the last one, without counting them.
-
-        Raises:
-            OSError: The index is unchanged.
-        """
+        """See SparseIndex."""
         packed = encode_entries(entries)
         if packed:
             self.file.write_at(self.entry_count * ENTRY_BYTES, packed)
 
     def commit_entries(self, count: int) -> None:
-        """Count entries written by `write_entries`."""
+        """See SparseIndex."""
         self._entry_count = self.entry_count + count
 
     def truncate_to_offset(self, offset: int) -> None:
@@ -157,7 +139,7 @@ class TransactionIndex:
 
 
 def encode_entries(entries: Iterable[AbortedTransaction]) -> bytes:
-    """Return the content of a file with these entries."""
+    """Return a file's content."""
     return b"".join(_ENTRY.pack(_VERSION, *entry) for entry in entries)
 
 

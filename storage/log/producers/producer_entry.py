@@ -1,4 +1,4 @@
-"""The state of one producer id, and its conversion to and from snapshots.
+"""The state of one producer id.
 
 Source: Kafka's ProducerStateEntry, BatchMetadata, CompletedTxn.
 """
@@ -9,13 +9,13 @@ from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.records.batch import NO_SEQUENCE
 from wirebroker.storage.log.producers.producer_snapshot import SnapshotRow
 
 if TYPE_CHECKING:
     from wirebroker.codecs.records.batch import BatchHeader
 
 NO_EPOCH: Final = -1
-NO_SEQUENCE: Final = -1
 MAX_SEQUENCE: Final = 2**31 - 1
 # An idempotent producer's max.in.flight.requests.per.connection.
 BATCHES_KEPT: Final = 5
@@ -31,12 +31,12 @@ class ProducedBatch(NamedTuple):
 
     @property
     def base_offset(self) -> int:
-        """Return the offset of its first record."""
+        """The offset of its first record."""
         return self.last_offset - self.offset_delta
 
     @property
     def base_sequence(self) -> int:
-        """Return the sequence of its first record."""
+        """The sequence of its first record."""
         sequence = self.last_sequence - self.offset_delta
         return sequence if sequence >= 0 else sequence + MAX_SEQUENCE + 1
 
@@ -62,11 +62,11 @@ class ProducerEntry:
 
     @property
     def last_sequence(self) -> int:
-        """Return the last record's sequence, -1 if no batch of this epoch is known."""
+        """The last record's sequence; -1 if no batch of this epoch is known."""
         return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
 
     def is_in_transaction(self, producer_epoch: int) -> bool:
-        """Return whether a transaction of exactly this epoch is open."""
+        """Return whether a transaction of this epoch is open."""
         return self.current_txn_first_offset >= 0 and self.producer_epoch == producer_epoch
 
     def find_duplicate(self, header: BatchHeader) -> ProducedBatch | None:
@@ -109,7 +109,7 @@ def to_row(producer_id: int, entry: ProducerEntry) -> SnapshotRow:
 
 
 def from_row(row: SnapshotRow) -> ProducerEntry:
-    """Return the producer of a snapshot row, which has only its last batch."""
+    """Return the producer of a snapshot row."""
     entry = ProducerEntry(row.producer_epoch)
     entry.coordinator_epoch = row.coordinator_epoch
     entry.last_timestamp_ms = row.timestamp_ms

@@ -47,15 +47,10 @@ _HOP_BYTES: Final = 4 * 1024
 def apply_batch(
     state: ProducerState, header: BatchHeader, batch: Buffer
 ) -> CompletedTransaction | None:
-    """Apply a batch to the state, without checking its sequences again.
-
-    Only a marker's records are read.
-
-    Returns:
-        The transaction that it ends, if any.
+    """Apply a stored batch to the state; return the transaction that it ends, if any.
 
     Raises:
-        KafkaError: INVALID_RECORD or CORRUPT_MESSAGE: the marker cannot be read.
+        KafkaError: INVALID_RECORD or CORRUPT_MESSAGE: a marker cannot be read.
     """
     completed = None
     if header.producer_id >= 0:
@@ -68,19 +63,13 @@ def apply_batch(
 
 
 class ProducerReplay:
-    """A bulk replay of a log's batches from the state's end offset on.
-
-    Attributes:
-        recent: Producer id -> its last unapplied batches, outside of transactions. Filled by the
-            code that scans the log.
-    """
+    """A bulk replay of a log's batches; the code that scans the log fills `recent`."""
 
     __slots__ = ("_from_offset", "_state", "recent")
 
     def __init__(self, state: ProducerState, *, from_offset: int = 0) -> None:
         self._state = state
-        # Records below it are deleted.
-        self._from_offset = from_offset
+        self._from_offset = from_offset  # records below it are deleted
         self.recent: Recent = {}
 
     def apply(self, header: BatchHeader, batch: Buffer) -> CompletedTransaction | None:
@@ -92,7 +81,7 @@ class ProducerReplay:
         return apply_batch(self._state, header, batch)
 
     def finish(self, end_offset: int) -> None:
-        """Apply the remaining batches; set the state's end offset."""
+        """Apply the remaining batches."""
         for recent_batches in self.recent.values():
             for fields in recent_batches:
                 self._append(fields)
@@ -104,7 +93,6 @@ class ProducerReplay:
 
         Raises:
             KafkaError: As read_batch_header and apply_batch.
-            OSError: The disk failed.
         """
         unpack = HEADER.unpack_from
         chunk, at, chunk_bytes = b"", 0, _WALK_BYTES

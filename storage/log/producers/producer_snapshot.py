@@ -1,11 +1,4 @@
-"""The format of `<offset>.snapshot`, the state of all producers when the log ended at that offset.
-
-    int16   version (1)
-    uint32  CRC-32C of everything after it
-    int32   count
-    count x int64 producer id, int16 epoch, int32 last sequence, int64 last offset,
-            int32 offset delta, int64 timestamp in ms, int32 coordinator epoch,
-            int64 first offset of the open transaction (-1: none)               46 bytes
+"""The format of `<offset>.snapshot` (storage/README.md): all producers when the log ended there.
 
 Only the last of a producer's five batches is stored, so retries of older ones are refused after a
 restart (as in Kafka). Source: Kafka's ProducerStateManager.
@@ -30,7 +23,7 @@ _ROW: Final = struct.Struct(">qhiqiqiq")
 
 
 class SnapshotRow(NamedTuple):
-    """One producer, in file order."""
+    """One producer; the fields are in file order."""
 
     producer_id: int
     producer_epoch: int
@@ -39,20 +32,20 @@ class SnapshotRow(NamedTuple):
     offset_delta: int
     timestamp_ms: int
     coordinator_epoch: int
-    current_txn_first_offset: int
+    current_txn_first_offset: int  # -1: no transaction is open
 
 
 class CorruptSnapshotError(Exception):
-    """The file is unusable; an older one and a longer replay replace it."""
+    """The file is unusable."""
 
 
 def snapshot_name(offset: int) -> str:
-    """Return the file name of the snapshot at `offset`."""
+    """Return a snapshot's file name."""
     return f"{offset:020d}{SUFFIX}"
 
 
 def snapshot_offset(name: str) -> int | None:
-    """Return the offset in a snapshot's file name, or None."""
+    """Return the offset in a file name, or None."""
     return offset_before(name, SUFFIX)
 
 

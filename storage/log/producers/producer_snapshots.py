@@ -1,8 +1,4 @@
-"""The producer snapshot files of one log.
-
-They shorten the replay of a log's producers, so a missing or damaged one only costs time. Format:
-producer_snapshot.py. Source: Kafka's ProducerStateManager.
-"""
+"""The producer snapshot files of one log; a missing or damaged one only costs time."""
 
 from __future__ import annotations
 
@@ -34,7 +30,7 @@ class ProducerSnapshots:
     Attributes:
         offsets: Of the existing files, ascending.
         last_offset: Of the last file written or read; older ones need not be written.
-        unsynced: Offsets of files written since the last flush.
+        unsynced: Offsets of the files written since the last flush.
     """
 
     __slots__ = ("_directory", "_files", "last_offset", "offsets", "unsynced")
@@ -56,11 +52,7 @@ class ProducerSnapshots:
         self.offsets = sorted(offsets)
 
     def write(self, offset: int, rows: Sequence[SnapshotRow]) -> None:
-        """Write a file, which stays unsynced until a flush.
-
-        Raises:
-            OSError: The disk failed.
-        """
+        """Write a file, which stays unsynced until a flush."""
         self._files.write_file(self.path(offset), encode_snapshot(rows), sync=False)
         if offset not in self.offsets:
             insort(self.offsets, offset)
@@ -68,11 +60,7 @@ class ProducerSnapshots:
         self.last_offset = offset
 
     def read(self, offset: int) -> list[SnapshotRow] | None:
-        """Return the rows of a file; None if it is unusable.
-
-        Raises:
-            OSError: The disk failed.
-        """
+        """Return the rows of a file; None if it is unusable."""
         try:
             return decode_snapshot(self._files.read_file(self.path(offset)))
         except (CorruptSnapshotError, FileNotFoundError) as error:
@@ -108,11 +96,7 @@ class ProducerSnapshots:
                 self.delete(offset)
 
     def set_aside(self, offset: int) -> None:
-        """Rename a file to `.deleted`; it is removed with its segment's files.
-
-        Raises:
-            OSError: The disk failed.
-        """
+        """Rename a file to `.deleted`; it is removed with its segment's files."""
         path = self.path(offset)
         if self._forget(offset):
             with suppress(FileNotFoundError):
@@ -124,13 +108,13 @@ class ProducerSnapshots:
         return [self.path(offset) for offset in self.unsynced]
 
     def take_unsynced_paths(self) -> list[str]:
-        """Return the paths for a flush to sync, and clear the list."""
+        """Return `unsynced_paths` and clear the list."""
         paths = self.unsynced_paths
         self.unsynced.clear()
         return paths
 
     def path(self, offset: int) -> str:
-        """Return the path of the file at `offset`."""
+        """Return a file's path."""
         return f"{self._directory}/{snapshot_name(offset)}"
 
     def check(self, end_offset: int) -> None:

@@ -1,21 +1,12 @@
 """The state of a partition's idempotent and transactional producers (KIP-98, KIP-360).
 
-Per producer id it holds the epoch, the last five batches (to respond to a retry with the original
-offsets) and the first offset of an open transaction. The log determines the state; snapshots
-(producer_snapshots.py) only shorten the replay.
-
-Invariants:
-- A batch is accepted if its sequence follows the last one (0 follows 2^31 - 1). An unknown
-  producer (new, expired, or with deleted records) may begin at any sequence; a new epoch begins
-  at 0; a lower epoch is fenced.
-- check_append() and check_marker() change nothing; append() and end_transaction() apply stored
-  batches, also in a replay.
-- The first batch of a transaction needs the guard of verification.py.
-- The state contains the log up to end_offset; no snapshot is above it.
+A batch is accepted if its sequence follows the last one (0 follows 2^31 - 1). An unknown producer
+(new, expired, or with deleted records) may begin at any sequence; a new epoch begins at 0; a lower
+epoch is fenced. The last five batches are known, to respond to a retry with the original offsets.
+The first batch of a transaction needs the guard of verification.py.
 
 The newest snapshot is read at first use, to restart quickly with 10,000 partitions. The owner of a
-log in service calls read() before, so that it runs on one thread, and replay() (if the snapshot is
-damaged) off the event loop.
+log in service calls read() before other calls, and replay() off the event loop.
 
 Source: Kafka's ProducerStateManager, ProducerAppendInfo, ProducerStateEntry.
 """
@@ -25,12 +16,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.records.batch import NO_SEQUENCE
 from wirebroker.codecs.records.layout import TRANSACTIONAL_FLAG
 from wirebroker.storage.log.index.transaction_index import AbortedTransaction
 from wirebroker.storage.log.producers.producer_entry import (
     MAX_SEQUENCE,
     NO_EPOCH,
-    NO_SEQUENCE,
     CompletedTransaction,
     ProducedBatch,
     ProducerEntry,
@@ -50,7 +41,6 @@ if TYPE_CHECKING:
     from wirebroker.storage.log.producers.producer_snapshot import SnapshotRow
     from wirebroker.storage.log.producers.verification import VerificationGuard
 
-NO_PRODUCER_ID: Final = -1
 _MAX_EPOCH: Final = 2**15 - 1
 # From this transaction.version on, each marker raises the producer's epoch.
 _EPOCH_BUMP_VERSION: Final = 2
@@ -61,7 +51,6 @@ class ProducerState:
 
     Attributes:
         end_offset: The state contains the log up to here.
-        expiration_ms: The idle time after which a producer is forgotten.
         is_read: Whether the newest snapshot was read or need not be.
         ongoing_txns: First offset -> producer id of each open transaction.
     """
@@ -103,7 +92,7 @@ class ProducerState:
 
     @property
     def producers(self) -> dict[int, ProducerEntry]:
-        """Return the producers by id; read-only."""
+        """The producers by id; read-only."""
         if self._unread_snapshot is not None:
             self._read_now()
         return self._producers
@@ -119,10 +108,7 @@ class ProducerState:
         supports_epoch_bump: bool,
         now_ms: int,
     ) -> VerificationGuard | None:
-        """Return the guard for the first batch of a transaction that the coordinator must confirm.
-
-        Returns:
-            None if the transaction is already open here.
+        """Return the guard for a transaction's first batch; None if the transaction is open here.
 
         Raises:
             KafkaError: INVALID_PRODUCER_EPOCH: a later epoch is known here.
@@ -144,11 +130,9 @@ class ProducerState:
     def check_append(
         self, header: BatchHeader, *, guard: VerificationGuard | None = None
     ) -> ProducedBatch | None:
-        """Validate a client's batch against its producer's earlier ones; changes nothing.
+        """Validate a client's batch with a producer id; changes nothing.
 
-        Args:
-            header: A batch with a producer id.
-            guard: From begin_verification, once the coordinator has agreed.
+        The guard is from begin_verification, once the coordinator has agreed.
 
         Returns:
             The stored batch with the same sequences if this is a retry.
@@ -284,7 +268,7 @@ class ProducerState:
         return CompletedTransaction(header.producer_id, first_offset, header.base_offset, is_abort)
 
     def aborted_entry(self, completed: CompletedTransaction) -> AbortedTransaction:
-        """Return the transaction index entry of an aborted transaction."""
+        """Return the transaction index entry."""
         stable = min(self.ongoing_txns, default=completed.last_offset + 1)
         return AbortedTransaction(
             completed.producer_id, completed.first_offset, completed.last_offset, stable
@@ -325,10 +309,7 @@ class ProducerState:
     # -- snapshots -------------------------------------------------------------------------
 
     def take_snapshot(self) -> bool:
-        """Write the state at end_offset to a file, unless the last snapshot is up to date.
-
-        Returns:
-            Whether a file was written.
+        """Write a snapshot; return False if the last one is up to date.
 
         Raises:
             OSError: The disk failed.
@@ -340,7 +321,7 @@ class ProducerState:
         return True
 
     def read(self) -> bool:
-        """Read the newest snapshot, a small file, if not done yet.
+        """Read the newest snapshot, if not done yet.
 
         Returns:
             False if it is damaged: call replay() before anything else.
@@ -370,12 +351,9 @@ class ProducerState:
         self.is_read = True
 
     def open_at(self, end_offset: int, rebuild: Callable[[], None], *, now_ms: int) -> None:
-        """Set the state to an existing snapshot without reading it yet.
+        """Set the state to an existing snapshot, at the log's end, without reading it yet.
 
-        Args:
-            end_offset: The snapshot's offset, and the log's end after a clean stop.
-            rebuild: Called by replay() if the file is unusable.
-            now_ms: Drops producers that have expired by now.
+        replay() calls `rebuild` if the file is unusable.
         """
         assert end_offset in self.snapshots.offsets, f"{end_offset} in {self.snapshots.offsets}"
         self.reset(end_offset)
@@ -391,8 +369,8 @@ class ProducerState:
         """Load the newest usable snapshot at or below `end_offset`, without expired producers.
 
         Unusable snapshots and those outside (log_start_offset, end_offset] are deleted, except
-        those up to `keep_up_to`, which the replay will pass. Afterwards `self.end_offset` is the
-        start of the replay: the snapshot's offset or the log's start.
+        those up to `keep_up_to`, which the replay will pass. Afterwards the replay starts at
+        `self.end_offset`.
         """
         snapshots = self.snapshots
         snapshots.delete_outside(log_start_offset, max(end_offset, keep_up_to))
@@ -406,7 +384,7 @@ class ProducerState:
         snapshots.last_offset = log_start_offset
 
     def reset(self, end_offset: int) -> None:
-        """Clear the state, as if the log began at `end_offset`; keep files."""
+        """Clear the state, as if the log began at `end_offset`."""
         self._producers.clear()
         self.ongoing_txns.clear()
         self._completed.clear()
@@ -417,12 +395,15 @@ class ProducerState:
         self.snapshots.last_offset = 0
 
     def as_rows(self) -> list[SnapshotRow]:
-        """Return the snapshot rows, by producer id; safe in a thread."""
+        """Return the snapshot rows; safe in a thread."""
         producers = list(self.producers.items())
         return sorted([to_row(producer_id, entry) for producer_id, entry in producers])
 
     def check(self) -> None:
-        """Assert the module's invariants."""
+        """Assert the order and bound of the offsets.
+
+        Each producer's batches ascend and end below `end_offset`; no snapshot is above it.
+        """
         self.snapshots.check(self.end_offset)
         for entry in self._producers.values():
             offsets = [batch.last_offset for batch in entry.batches]
@@ -448,7 +429,7 @@ class ProducerState:
             self.replay()
 
     def _read_snapshot(self, offset: int, now_ms: int) -> bool:
-        """Read a snapshot without expired producers, as in Kafka."""
+        # Without expired producers, as in Kafka.
         rows = self.snapshots.read(offset)
         if rows is None:
             return False

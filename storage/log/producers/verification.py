@@ -34,7 +34,7 @@ class VerificationGuard:
         self.timestamp_ms = timestamp_ms
 
     def note(self, sequence: int, producer_epoch: int) -> None:
-        """Add another batch that waits for the same response."""
+        """Add another waiting batch."""
         if producer_epoch > self.producer_epoch:
             self.producer_epoch = producer_epoch
             self.lowest_sequence = sequence
@@ -46,8 +46,8 @@ class Verifications:
     """The pending verifications of one partition.
 
     Attributes:
-        guards: By producer id, until the first batch is written or a marker arrives. Always the
-            same dict, so that appends can check cheaply that it is empty.
+        guards: By producer id. Always the same dict, so that appends can check cheaply that it is
+            empty.
     """
 
     __slots__ = ("guards",)
@@ -78,7 +78,7 @@ class Verifications:
         return guard
 
     def is_present(self, producer_id: int, guard: VerificationGuard | None) -> bool:
-        """Return whether a guard is the producer's current one."""
+        """Return whether the guard is the producer's current one."""
         return guard is not None and self.guards.get(producer_id) is guard
 
     def check_lowest_sequence(self, header: BatchHeader, entry: ProducerEntry | None) -> None:
@@ -100,9 +100,8 @@ class Verifications:
         self.guards.pop(producer_id, None)
 
     def end_by_marker(self, header: BatchHeader) -> None:
-        """Remove the guard, unless the marker ends the previous transaction."""
+        """Remove the guard, unless the marker ends the previous transaction (same epoch)."""
         guard = self.guards.get(header.producer_id)
-        # A marker with the guard's epoch is the previous transaction's.
         if guard and not (
             guard.supports_epoch_bump and guard.producer_epoch == header.producer_epoch
         ):

@@ -1,4 +1,4 @@
-"""Scans of the batches in a log file: headers in small reads, or whole batches in bulk."""
+"""Scans of the batches in a log file."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from wirebroker.codecs.records.batch import BatchHeader
     from wirebroker.storage.files import DataFile
 
-# 8 KiB: covers small batches between two index entries (index.interval.bytes = 4096).
+# Covers small batches between two index entries (index.interval.bytes = 4096).
 _HEADER_CHUNK_BYTES = 8 * 1024
-# 1 MiB: larger reads only cost memory.
+# Larger reads only cost memory.
 _BULK_CHUNK_BYTES = 1024 * 1024
 
 
@@ -53,11 +53,7 @@ def scan_headers(
 def scan_batches(
     file: DataFile, position: int, end: int
 ) -> Iterator[tuple[int, BatchHeader, memoryview]]:
-    """Yield (position, header, whole batch), without verifying checksums.
-
-    Raises:
-        KafkaError: As `scan_headers`.
-    """
+    """Yield (position, header, whole batch), without verifying checksums; see scan_headers."""
     chunk = memoryview(b"")
     chunk_position = position
     while position < end:

@@ -1,10 +1,7 @@
 """One segment of a log: a file of record batches and its indexes.
 
-An append has two steps, so that a large one can run in a thread and a failed one changes nothing:
-`write` only writes to files, after everything that `size` and the indexes count; `commit` makes it
-visible and cannot fail. No other write may happen between the two.
-
-A memo of (offset -> position) spares sequential readers a search. Files are read when needed.
+An append has two steps, so that a large one can run in a thread and a failed one changes nothing.
+No other write may happen between the two.
 
 Source: Kafka's LogSegment and FileRecords; format in storage/README.md.
 """
@@ -41,7 +38,7 @@ if TYPE_CHECKING:
     from wirebroker.storage.log.producers.producer_replay import Recent
     from wirebroker.storage.log.segment.segment_recovery import CheckStart, SegmentRecovery
 
-# Enough for a few concurrent consumers and the last appends.
+# Spares a few sequential consumers a search.
 _MEMO_ENTRIES = 32
 
 
@@ -78,10 +75,9 @@ class SegmentWrite:
 
 
 class Segment(SegmentFiles):
-    """One segment. `offset` is a record's number, `position` a byte in the log file.
+    """A segment and its indexes.
 
     Attributes:
-        base_offset: The lower bound of its offsets.
         is_searched: Whether a search by time found a record in it lately, so that its indexes are
             probably in the page cache.
         created_ms: The time that rolling counts from; the owner resets it when a truncation empties
@@ -138,7 +134,7 @@ class Segment(SegmentFiles):
 
     @property
     def known_max_timestamp(self) -> int | None:
-        """Return `max_timestamp` if that needs no file, or None; safe in a thread."""
+        """The largest timestamp if that needs no file, or None; safe in a thread."""
         tail = self._tail
         return self._max_timestamp if tail is None else tail.max_timestamp
 
@@ -148,7 +144,7 @@ class Segment(SegmentFiles):
 
     @property
     def offset_of_max_timestamp(self) -> int:
-        """The last offset of the first batch with it."""
+        """The last offset of the first batch with that timestamp."""
         return (self._tail or self._load_tail()).offset_of_max_timestamp
 
     @property
@@ -165,7 +161,7 @@ class Segment(SegmentFiles):
         return timestamp if timestamp >= 0 else self.modified_ms()
 
     def modified_ms(self) -> int:
-        """Return the log file's modification time, in milliseconds since 1970."""
+        """Return the log file's modification time."""
         return self._files.modified_ms(self.log.path)
 
     def append(
@@ -188,13 +184,8 @@ class Segment(SegmentFiles):
     ) -> SegmentWrite:
         """Write batches and their index entries to the files, invisible before `commit`.
 
-        May run in a thread.
-
-        Args:
-            buffer: Whole batches, with their final offsets; reusable afterwards.
-            batches: Their headers; at least one.
-            index_interval_bytes: See index_tail.py.
-            aborted: The transactions that abort markers among them end.
+        May run in a thread. `buffer` has whole batches, with their final offsets, `batches` their
+        headers; `aborted` are the transactions that abort markers among them end.
 
         Raises:
             OSError: Nothing was written; EIO if the files could not be truncated again.
@@ -244,10 +235,7 @@ class Segment(SegmentFiles):
     def position_for_offset(
         self, offset: int, *, may_block: bool = True
     ) -> tuple[int, BatchHeader] | None:
-        """Find the first batch whose last offset is at or after `offset`.
-
-        Returns:
-            Its position and header, or None.
+        """Return position and header of the first batch that ends at or after `offset`, or None.
 
         Raises:
             KafkaError: CORRUPT_MESSAGE: the file is damaged.
@@ -274,14 +262,9 @@ class Segment(SegmentFiles):
         min_one: bool,
         may_block: bool = True,
     ) -> FileSlice | None:
-        """Return the file range for a Fetch; reads no records.
+        """Return the file range for a Fetch; see ReadableLog.read.
 
-        Args:
-            offset: The first batch is the one that holds it, or the next.
-            max_bytes: The maximum length; the last batch may be incomplete, as in Kafka.
-            end_position: The end of visible batches.
-            min_one: Whether to return the first batch whole even if it exceeds `max_bytes`.
-            may_block: As in position_for_offset, which may raise ColdPagesError.
+        The last batch may be incomplete, as in Kafka. Visible batches end at `end_position`.
 
         Returns:
             The slice, of length 0 if nothing is visible or fits; None if the segment ends before
@@ -300,17 +283,17 @@ class Segment(SegmentFiles):
         return FileSlice(self.log, position, max(0, min(max_bytes, end_position - position)))
 
     def iterate_headers(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
-        """Yield (position, header) of the batches; see scan_headers."""
+        """See scan_headers."""
         return scan_headers(self.log, position, self.size)
 
     def iterate_batches(self, position: int = 0) -> Iterator[tuple[int, BatchHeader, memoryview]]:
-        """Yield (position, header, whole batch); see scan_batches."""
+        """See scan_batches."""
         return scan_batches(self.log, position, self.size)
 
     def detached(self) -> Segment:
         """Return a copy for searches in a thread, which shares only the files.
 
-        It sees only what is committed now. Files are read only if the segment was not in use.
+        It sees only what is committed now.
         """
         twin = Segment(self._files, self._directory, self.base_offset, created_ms=self.created_ms)
         twin.log = self.log
@@ -347,7 +330,7 @@ class Segment(SegmentFiles):
         self._tail = self._scan_tail()
 
     def check_start(self, recovery_point: int) -> CheckStart:
-        """Return where `recover` begins if everything below `recovery_point` was flushed."""
+        """See find_start."""
         if recovery_point <= self.base_offset:
             return from_the_first(self.base_offset)
         return find_start(self.log, self.offset_index, self.time_index, recovery_point)
@@ -368,18 +351,10 @@ class Segment(SegmentFiles):
     ) -> SegmentRecovery:
         """Truncate the file at the first bad batch and rebuild the offset and time indexes.
 
-        The caller rebuilds the transaction index, which needs the producer state.
-
-        Args:
-            on_batch: See check_log.
-            index_interval_bytes: See index_tail.py.
-            start: From check_start, after `trust`; None checks everything.
-            recent: See check_log.
-            is_active: Whether more will be appended. The indexes then need no last entry yet, so
-                only the log file is opened.
-
-        Raises:
-            KafkaError: UNSUPPORTED_FOR_MESSAGE_FORMAT: see segment_recovery.py.
+        The caller rebuilds the transaction index, which needs the producer state. `start` is from
+        check_start, after `trust`; None checks everything. For `on_batch`, `recent` and errors see
+        check_log. The indexes of an active segment need no last entry yet, so only the log file is
+        opened.
         """
         start = start or from_the_first(self.base_offset)
         checked = check_log(
@@ -397,9 +372,8 @@ class Segment(SegmentFiles):
         self._size = checked.recovery.valid_bytes
         self.offset_index.replace_entries(checked.offset_entries, keep=start.offset_entry_count)
         if is_active and not self.offset_index.entry_count:
-            # The time index has one entry from the last clean stop, which is truncated with the
-            # first offset index entry and not used before. Truncating it now would wait for the
-            # disk (0.3 ms).
+            # Truncating its one entry, from the last clean stop, now would wait for the disk. It is
+            # not used before the first offset index entry, with which it is truncated.
             self.time_index.disregard()
         else:
             self.time_index.replace_entries(checked.time_entries, keep=start.time_entry_count)

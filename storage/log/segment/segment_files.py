@@ -1,12 +1,4 @@
-"""The files of one segment: names, creation, renames and removal.
-
-    <base offset, 20 digits>.log         batches end to end, nothing between or after them
-                            .index       offsets -> positions     (offset_index.py)
-                            .timeindex   timestamps -> offsets    (time_index.py)
-                            .txnindex    aborted transactions     (transaction_index.py)
-
-Index objects are created at first use, because idle segments are many.
-"""
+"""The files of one segment; index objects are created at first use, as most segments are idle."""
 
 from __future__ import annotations
 
@@ -44,7 +36,7 @@ def segment_base_offsets(names: Iterable[str]) -> list[int]:
 
 
 class SegmentFiles:
-    """The file operations of a segment, independent of the content."""
+    """The file operations of a segment."""
 
     __slots__ = (
         "_directory",
@@ -70,7 +62,7 @@ class SegmentFiles:
 
     @property
     def offset_index(self) -> OffsetIndex:
-        """The index from offsets to positions."""
+        """The offset index."""
         if self._offset_index is None:
             path = segment_path(self._directory, self.base_offset, INDEX_SUFFIX)
             self._offset_index = OffsetIndex(self._files.data(path), self.base_offset)
@@ -78,7 +70,7 @@ class SegmentFiles:
 
     @property
     def time_index(self) -> TimeIndex:
-        """The index from timestamps to offsets."""
+        """The time index."""
         if self._time_index is None:
             path = segment_path(self._directory, self.base_offset, TIME_INDEX_SUFFIX)
             self._time_index = TimeIndex(self._files.data(path), self.base_offset)
@@ -96,9 +88,6 @@ class SegmentFiles:
         """Replace the aborted transactions, if they differ, and sync them.
 
         The file is replaced as a whole, because missing entries would go unnoticed.
-
-        Raises:
-            OSError: The disk failed.
         """
         file = self.transaction_index.file
         content = encode_entries(entries)
@@ -118,7 +107,7 @@ class SegmentFiles:
         )
 
     def sanity_check(self) -> str | None:
-        """Return why the indexes must be rebuilt (by `Segment.recover`), or None."""
+        """Return why the indexes must be rebuilt, or None."""
         log_length = self.log.size()
         for index in (self.offset_index, self.time_index):
             if log_length and not self._files.exists(index.file.path):
@@ -130,7 +119,7 @@ class SegmentFiles:
         return None
 
     def sync(self) -> None:
-        """Sync log and indexes. Blocks: run it in a thread."""
+        """Sync log and indexes. Blocks."""
         for file in self._known_files():
             # An unneeded fdatasync costs 40 us.
             if file.is_dirty and self._files.exists(file.path):
@@ -142,7 +131,7 @@ class SegmentFiles:
             file.close()
 
     def free_gradually(self) -> None:
-        """Release the files, whose directory is to be removed."""
+        """See DataFile.free_gradually."""
         for file in self._known_files():
             file.free_gradually()
 
@@ -158,7 +147,7 @@ class SegmentFiles:
             file.path += suffix
 
     def mark_deleted(self, suffix: str = DELETED_SUFFIX) -> None:
-        """Rename the files to `….deleted`, for removal now or at the next start."""
+        """Rename the files to `….deleted`."""
         for file in self.all_files():
             if self._files.exists(file.path):
                 file.rename(file.path + suffix)

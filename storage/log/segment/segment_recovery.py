@@ -4,9 +4,9 @@
       trusted    E        checked        cut
                           ^ recovery point
 
-Everything below the recovery point was on disk, indexes included. The check begins after the batch
-E of the last valid offset index entry, or at the first batch. An entry is valid if the entries up
-to it ascend, both indexes agree with it, and its batch exists.
+The check begins after the batch E of the last valid offset index entry below the recovery point, or
+at the first batch. An entry is valid if the entries up to it ascend, both indexes agree with it,
+and its batch exists.
 
 Source: Kafka's LogSegment.recover, which reads the whole segment.
 """
@@ -41,12 +41,12 @@ if TYPE_CHECKING:
     from wirebroker.storage.log.producers.producer_replay import Recent
 
 MAX_RELATIVE_OFFSET = 2**31 - 1
-# 1 MiB: larger reads only cost memory.
+# Larger reads only cost memory.
 _CHUNK_BYTES = 1024 * 1024
 
 
 class CheckStart(NamedTuple):
-    """Where the check begins, and the state before it."""
+    """The start of the check, and the state before it."""
 
     position: int
     next_offset: int  # after the last record before it
@@ -60,7 +60,7 @@ class SegmentRecovery(NamedTuple):
 
     valid_bytes: int
     cut_bytes: int
-    next_offset: int  # after the last record
+    next_offset: int
     reason: str | None  # of the truncation
 
 
@@ -81,7 +81,7 @@ def from_the_first(base_offset: int) -> CheckStart:
 def find_start(
     log: DataFile, offset_index: OffsetIndex, time_index: TimeIndex, recovery_point: int
 ) -> CheckStart:
-    """Return where the check begins if everything below `recovery_point` was flushed."""
+    """Return the start if everything below `recovery_point` was flushed."""
     base_offset = offset_index.base_offset
     beginning = from_the_first(base_offset)
     offset_count, last_offset, position = offset_index.ascending_below(recovery_point)
@@ -114,19 +114,12 @@ def check_log(
     index_interval_bytes: int,
     recent: Recent | None,
 ) -> CheckedLog:
-    """Read a log file from `start` up to the first bad batch; changes nothing.
+    """Check a log file up to the first bad batch; changes nothing.
 
-    Length, magic, CRC-32C and the order of offsets are checked; compaction leaves gaps.
-
-    Args:
-        log: The file.
-        on_batch: Called with the header and bytes of each good batch; a KafkaError makes it a bad
-            one.
-        start: Where to begin.
-        base_offset: The segment's.
-        index_interval_bytes: See index_tail.py, whose rule is repeated here.
-        recent: If given, on_batch is called only for transactional and control batches, and at each
-            change of the leader epoch; the latest others are collected here.
+    Length, magic, CRC-32C and the order of offsets are checked. The rule of index_tail.py is
+    repeated here. `on_batch` is called with the header and bytes of each good batch; a KafkaError
+    makes it a bad one. With `recent` it is called only for transactional and control batches and at
+    each change of the leader epoch; the latest others are collected there.
 
     Raises:
         KafkaError: UNSUPPORTED_FOR_MESSAGE_FORMAT: data that can neither be checked nor truncated.
@@ -196,7 +189,7 @@ def _good_batches(
             at = 0
         batch = chunk[at : at + size]
         if crc32c(batch[CRC_START:]) != fields[4]:
-            raise _corrupt("the CRC-32C differs")
+            raise _corrupt("the CRC-32C does not match")
         yield fields, batch
         position += size
         at += size

@@ -12,13 +12,12 @@ if TYPE_CHECKING:
 
 
 class Segments:
-    """A sorted list of segments; never empty once the log is loaded."""
+    """A list of segments; never empty once the log is loaded."""
 
     __slots__ = ("_base_offsets", "_segments")
 
     def __init__(self) -> None:
-        # Base offsets strictly ascend.
-        self._base_offsets: list[int] = []
+        self._base_offsets: list[int] = []  # strictly ascending
         self._segments: list[Segment] = []
 
     def __len__(self) -> int:
@@ -32,7 +31,7 @@ class Segments:
 
     @property
     def active(self) -> Segment:
-        """The segment that is appended to."""
+        """The last segment, to which batches are appended."""
         return self._segments[-1]
 
     @property
@@ -62,8 +61,8 @@ class Segments:
     def since_flush(self, recovery_point: int) -> list[Segment]:
         """Return the segments whose files may not be on disk.
 
-        A segment that ended exactly at the flush is included, because its indexes got their last
-        entries when it was rolled later.
+        One that ended exactly at the flush is included: its indexes got their last entries when it
+        was rolled later.
         """
         return self.since(max(0, recovery_point - 1))
 

@@ -1,7 +1,5 @@
 """The checks of a client's batch before its records: shape and header.
 
-The order is as observed from Apache Kafka 4.3.1.
-
 Source: Kafka's ProduceRequest.validateRecords, ByteBufferLogInputStream, LogValidator.
 """
 
@@ -24,7 +22,6 @@ from wirebroker.codecs.records.layout import (
 )
 from wirebroker.codecs.records.plain_batch import SMALLEST_RECORD_BYTES
 
-# The bytes that Kafka needs to read a magic.
 MAGIC_END: Final = MAGIC_AT + 1
 # The smallest of any message format.
 SMALLEST_LENGTH: Final = 14
@@ -36,7 +33,7 @@ ZSTD_VERSION: Final = 7
 
 
 class RecordError(NamedTuple):
-    """The error of one record of a refused batch."""
+    """The error of one record."""
 
     batch_index: int
     message: str
@@ -46,9 +43,8 @@ class RefusedBatchError(KafkaError):
     """The batch is refused.
 
     Attributes:
-        record_errors: The invalid records, if single ones were.
-        is_request_fault: The request is malformed; Kafka then responds without a log start offset,
-            because it has not looked up the partition yet.
+        record_errors: The individual invalid records; empty if the whole batch is refused.
+        is_request_fault: The request is malformed; Kafka then responds without a log start offset.
     """
 
     __slots__ = ("is_request_fault", "record_errors")
@@ -67,7 +63,7 @@ class RefusedBatchError(KafkaError):
 
 
 def check_start(records: memoryview) -> None:
-    """Refuse bytes that cannot be the start of a batch of any format.
+    """Refuse bytes that cannot start a batch of any format.
 
     Raises:
         RefusedBatchError: CORRUPT_MESSAGE; UNKNOWN_SERVER_ERROR above LARGEST_LENGTH.
@@ -111,7 +107,7 @@ def check_codec(header: BatchHeader, request_version: int) -> None:
 
 
 def check_fields(header: BatchHeader) -> None:
-    """Validate the header's fields; unknown attribute bits are accepted, as in Kafka."""
+    """Check the header's fields; unknown attribute bits are accepted, as in Kafka."""
     count = header.record_count
     reason = None
     if header.attributes & CODEC_MASK > Codec.ZSTD:
@@ -160,7 +156,7 @@ def _too_long(length: int) -> RefusedBatchError:
 
 
 def _refuse_shape(error: KafkaError, records: memoryview) -> RefusedBatchError:
-    """Return Kafka's error; an incomplete batch counts as none."""
+    """Return Kafka's error: INVALID_RECORD for an incomplete batch, otherwise CORRUPT_MESSAGE."""
     length = LENGTH.unpack_from(records, LENGTH_AT)[0]
     if length + OVERHEAD_BYTES > len(records):
         return RefusedBatchError(
@@ -170,11 +166,7 @@ def _refuse_shape(error: KafkaError, records: memoryview) -> RefusedBatchError:
 
 
 def _only_batch(records: memoryview, size: int) -> memoryview:
-    """Remove an incomplete batch after the first one.
-
-    Raises:
-        RefusedBatchError: The first batch is incomplete, or other data follows it.
-    """
+    """Remove an incomplete batch after the first one; refuse other data."""
     rest = records[size:]
     if size > len(records):
         refusal = (ErrorCode.INVALID_RECORD, "there is no complete record batch")

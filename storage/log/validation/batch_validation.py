@@ -13,7 +13,7 @@ The order is as observed from Apache Kafka 4.3.1:
 With `wirebroker.record.validation=header` step 4 is skipped unless keys, recompression or header
 timestamps out of bounds require it.
 
-Source: Kafka's ProduceRequest.validateRecords, UnifiedLog.analyzeAndValidateRecords, LogValidator.
+Source: Kafka's UnifiedLog.analyzeAndValidateRecords, and the sources of batch_shape.py.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class BatchValidator:
         is_brief: bool = False,
         walked: Walked | None = None,
     ) -> tuple[memoryview, BatchHeader]:
-        """Validate the single batch of a partition in a Produce request (hot path).
+        """Validate the batch of a partition in a Produce request (hot path).
 
         A wrong max_timestamp and LogAppendTime change `records` in place. `is_brief` limits the
         time; `walked` is the result of `walk`, if it was called.
@@ -103,7 +103,7 @@ class BatchValidator:
 
         Raises:
             RefusedBatchError: The batch is invalid.
-            TakesLongError: The validation was not completed.
+            TakesLongError: `is_brief`, but the validation takes long.
         """
         header = checked_header(records, self._is_walked_at_once and walked is None)
         if header is None:
@@ -124,11 +124,10 @@ class BatchValidator:
         return records, header
 
     def walk(self, records: memoryview, now_ms: int) -> Generator[None, None, Walked | None]:
-        """Validate the records of a batch in steps, before `validate`.
+        """Validate a batch's records in steps, for `validate`.
 
         Returns:
-            The input for `validate`; None if the records need no validation or the batch is
-            invalid.
+            None if the records need no validation or the batch is invalid.
         """
         try:
             records, header = only_header(records)
@@ -157,7 +156,7 @@ class BatchValidator:
     def _check_records(
         self, records: memoryview, request_version: int
     ) -> tuple[memoryview, BatchHeader]:
-        """Do steps 1 to 3 in order, to find the first fault."""
+        """Do steps 1 to 3 in order."""
         records, header = only_header(records)
         check_codec(header, request_version)
         if header.base_offset != 0:

@@ -1,8 +1,6 @@
 """Recompression of a producer's batch into the codec of the topic's `compression.type`.
 
-The header keeps its fields except length, codec, CRC and attributes; of those only the
-transactional bit is kept, as in Kafka. The validated records are converted in pieces, to limit the
-memory. All slow steps release the GIL.
+Of the attributes only the transactional bit is kept, as in Kafka. All slow steps release the GIL.
 
 Source: Kafka's LogValidator, BrokerCompressionType.
 """
@@ -67,7 +65,7 @@ def recompress(
     unpacked_bytes: int,
     max_bytes: int,
 ) -> memoryview:
-    """Return a validated batch in the target's codec, as new, writable bytes.
+    """Return a validated batch in the target's codec, as new bytes.
 
     Raises:
         RefusedBatchError: MESSAGE_TOO_LARGE; or UNKNOWN_SERVER_ERROR for a producer id without

@@ -1,7 +1,7 @@
 """The validation of the records in a client's batch, decompressed in pieces.
 
-The scan runs in steps, because a small batch may decompress to a large one. On the event loop it is
-limited (`briefly`); a longer one runs in a thread or, with the pure Python walker, in slices.
+The scan runs in steps, because a small batch may decompress to a large one. With the pure Python
+walker, a long one runs in slices instead of a thread.
 
 Kafka stores some batches that stop readers, or that have other offsets than the log. They are
 refused here: compressed records whose length differs from that of their parts, offset deltas other
@@ -33,35 +33,26 @@ if TYPE_CHECKING:
 
 # Covers a client's default batch (1 MiB); 5 ms with gzip.
 BRIEF_BYTES: Final = 5 << 18
-# The pure Python walker takes about a millisecond for 1,000.
+# Pure Python takes a millisecond for 1,000.
 BRIEF_RECORDS: Final = (1 << 31) - 1 if IS_QUICK else 3000
-# For the pure Python walker: a few records may have very many headers.
+# For pure Python: a few records may have very many headers.
 _BRIEF_EFFORT: Final = 4000
 # Very many pieces decompress slowly.
 _BRIEF_STEPS: Final = 512
-# Pure Python takes 4 ms for 4 KiB byte by byte, as in an incomplete record.
+# Pure Python takes 4 ms for 4 KiB in an incomplete record.
 _STEP_BYTES: Final = 1 << 20 if IS_QUICK else 1 << 12
 # Quoted in the message of a refused batch, as in Kafka.
 _MOST_SHOWN: Final = 3
 
 
 class Walked(NamedTuple):
-    """The result of a scan of a batch's records.
+    """The result of a scan of a batch's records."""
 
-    Attributes:
-        fault: The error of the whole batch, if any.
-        max_timestamp: The largest, or -1.
-        refused: The first invalid records.
-        refused_count: The number of all of them.
-        is_time_refused: Whether one of them has an invalid timestamp.
-        unpacked_bytes: The records' uncompressed size.
-    """
-
-    fault: KafkaError | None
+    fault: KafkaError | None  # of the whole batch
     max_timestamp: int
-    refused: list[Refused]
-    refused_count: int
-    is_time_refused: bool
+    refused: list[Refused]  # the first invalid records
+    refused_count: int  # of all invalid records
+    is_time_refused: bool  # one of them has an invalid timestamp
     unpacked_bytes: int
 
 
@@ -106,16 +97,12 @@ class RecordValidator:
     ) -> Generator[None, None, Walked]:
         """Scan the records of a batch with a valid header, in steps.
 
-        Args:
-            records: The whole batch.
-            header: Its header.
-            now_ms: The broker's time.
-            max_bytes: The maximum uncompressed size.
-            most_effort: The maximum effort of the pure Python walker (RecordWalker.effort).
+        `records` is the whole batch, `max_bytes` the maximum uncompressed size, `most_effort` the
+        maximum effort of the pure Python walker.
 
         Raises:
             TooLargeError: The records exceed a `max_bytes` below the general maximum.
-            TakesLongError: The scan exceeded most_effort.
+            TakesLongError: The scan exceeds `most_effort`.
         """
         is_stamped = bool(header.attributes & LOG_APPEND_TIME_FLAG)
         earliest, latest = self._bounds(header, now_ms)
@@ -161,11 +148,7 @@ class RecordValidator:
         )
 
     def briefly(self, records: memoryview, header: BatchHeader, *, now_ms: int) -> Walked:
-        """Scan a batch on the event loop.
-
-        Raises:
-            TakesLongError: It would block the event loop too long.
-        """
+        """Scan a batch on the event loop; raise TakesLongError instead of blocking it for long."""
         if header.record_count > BRIEF_RECORDS:
             raise TakesLongError
         steps = self.walk(
@@ -182,7 +165,7 @@ class RecordValidator:
         raise TakesLongError
 
     def at_length(self, records: memoryview, header: BatchHeader, *, now_ms: int) -> Walked:
-        """Validate in a thread, or inline where latency does not matter."""
+        """Scan a batch in a thread, or inline where latency does not matter."""
         steps = self.walk(records, header, now_ms=now_ms)
         while True:
             try:
@@ -192,11 +175,7 @@ class RecordValidator:
                 return walked
 
     def judge(self, header: BatchHeader, walked: Walked, *, now_ms: int) -> None:
-        """Refuse a batch with invalid records.
-
-        Raises:
-            RefusedBatchError: The batch, or some records, are invalid.
-        """
+        """Raise RefusedBatchError if the batch, or a record, is invalid."""
         if walked.fault is not None:
             raise walked.fault
         if header.attributes & LOG_APPEND_TIME_FLAG:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from wirebroker.codecs.coordinator_records import decode_group_metadata
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
 from wirebroker.coordinator.groups.classic.classic_group import ClassicGroup
 from wirebroker.coordinator.groups.classic.heartbeat import heartbeat
 from wirebroker.coordinator.groups.classic.join import Join, join
@@ -38,7 +39,7 @@ class Groups:
     def __init__(self, *, log: list[CoordinatorRecord] | None = None, **settings: int) -> None:
         self._uuids = 0
         settings = {"initial_rebalance_delay_ms": 0, **settings}
-        self.shard = GroupShard(GroupSettings(**settings), new_uuid=self._new_uuid)
+        self.shard = GroupShard(GroupSettings(**settings), ClusterImage(), new_uuid=self._new_uuid)
         self.log: list[CoordinatorRecord] = []
         self.answers: dict[Any, dict[str, Any]] = {}
         self.now_ms = 0

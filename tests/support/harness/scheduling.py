@@ -4,9 +4,8 @@ A unit runs on one worker: a file, whose tests share brokers and Java processes;
 in APART, whose tests have their own; or the files that are TOGETHER because they share an expensive
 resource. The longest units start first, so that no worker ends with a long one. There are more
 workers than cores, because tests that wait for brokers leave a core idle: one worker per core
-starts
-with the units under tests/, which use the CPU, the others with the rest. A worker without units of
-its kind takes others.
+starts with the units under tests/, which use the CPU, the others with the rest. A worker without
+units of its kind takes others.
 """
 
 from __future__ import annotations

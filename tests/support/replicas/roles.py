@@ -5,8 +5,9 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, cast
 
+from wirebroker.api.data.delayed_produce import Part
 from wirebroker.coordinator.controller.image.cluster_image import PartitionImage
-from wirebroker.request.deferred_response import QueuedResponse
+from wirebroker.replica.replica_state import ACKS_ALL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,24 +72,18 @@ def offline(directory: DataDirectory) -> Iterator[None]:
         lead(partition)
 
 
-class Answer(QueuedResponse):
-    """A deferred response that waits for an offset, and is sent to nobody.
+class WaitingRecords:
+    """Records that wait in a partition's queue until they are committed.
 
     Attributes:
-        looks: How often it was asked whether it can leave.
-        has_left: Whether it has left its queue.
+        part: Their entry in the queue.
+        has_left: Whether it has left the queue.
     """
 
-    def __init__(self, offset: int) -> None:
-        super().__init__(b"", offset, float("inf"))
-        self.looks = 0
+    def __init__(self, partition: Partition, end_offset: int, deadline_s: float = 1e9) -> None:
         self.has_left = False
+        self.part = Part(self, partition, ACKS_ALL, end_offset, deadline_s)
+        self.part.join_queue()
 
-    def look(self) -> bool:
-        """Leave, whatever the reason."""
-        self.looks += 1
-        return True
-
-    def leave(self) -> None:
-        """Note it."""
+    def settle_part(self) -> None:
         self.has_left = True

@@ -1,8 +1,8 @@
 """ApiVersions: the supported keys, their versions, and feature levels.
 
-v0 is the response to an unknown version (error 35, net/dispatch.py); v1 throttle time, v3 flexible,
-client name (KIP-511) and features (KIP-584), v4 features from level 0, v5 the cluster and node that
-the client means to reach (KIP-1242): if it reached another, it bootstraps again.
+v0 is the response to an unknown version (error 35, net/dispatch.py); v3 client name (KIP-511) and
+features (KIP-584), v4 features from level 0, v5 the cluster and node that the client means to reach
+(KIP-1242): if it reached another, it bootstraps again.
 
 Source: Kafka's ApiVersionsRequest and ApiVersionManager.
 """
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 FIRST_NAMED_CLIENT = 3
 
-# Valid client names (KIP-511).
+# KIP-511.
 _CLIENT_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 

@@ -1,6 +1,6 @@
 """DescribeCluster: the brokers, the controller's id and the cluster's id (KIP-700).
 
-v0 flexible, v1 endpoint types (KIP-919), v2 fenced brokers (KIP-1073).
+v1 endpoint types (KIP-919), v2 fenced brokers (KIP-1073).
 
 Source: Kafka's AuthHelper.computeDescribeClusterResponse.
 """

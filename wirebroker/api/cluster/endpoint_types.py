@@ -15,13 +15,10 @@ _NAMES: Final = {BROKERS: "BROKER", CONTROLLERS: "CONTROLLER"}
 
 
 def wrong_endpoint(requested: int, version: int, *, served: int) -> dict[str, Any]:
-    """Return the error response for an endpoint type (`requested`) other than `served`.
-
-    Version 0 has no endpoint types.
-    """
+    """Return the error response for another endpoint type than `served`; version 0 has no types."""
     if requested in _NAMES:
         error = ErrorCode.MISMATCHED_ENDPOINT_TYPE
-        # Kafka's text: its tools' tests compare it.
+        # Kafka's text; its tools' tests compare it.
         message = (
             f"The request was sent to an endpoint of type {_NAMES[served]}, but we wanted an"
             f" endpoint of type {_NAMES[requested]}"

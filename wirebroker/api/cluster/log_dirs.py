@@ -1,8 +1,8 @@
 """DescribeLogDirs and AlterReplicaLogDirs: the replicas in each of `log.dirs`, with sizes.
 
-DescribeLogDirs v1, v2 flexible, v3 a top-level error, v4 volume sizes (KIP-827), v5 cordoned
-directories. AlterReplicaLogDirs (v1, v2 flexible) responds when the moves have started
-(replication/replica_moves.py); until they end, a replica's copy is described as a future one.
+DescribeLogDirs v4 volume sizes (KIP-827), v5 cordoned directories. AlterReplicaLogDirs responds
+when the moves have started (replication/replica_moves.py); until they end, a replica's copy is
+described as a future one.
 
 Source: Kafka's ReplicaManager.describeLogDirs and alterReplicaLogDirs.
 """
@@ -19,8 +19,8 @@ from wirebroker.codecs.messages import encode_response
 from wirebroker.codecs.permissions import ALTER_CLUSTER, DESCRIBE_CLUSTER
 from wirebroker.codecs.primitives import uvarint
 from wirebroker.coordinator.controller.features.feature_control import has_cordoned_directories
+from wirebroker.request.body_decoding import decoded
 from wirebroker.request.handlers import Cost
-from wirebroker.request.long_requests import decoded
 from wirebroker.request.request import LargeResponse
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from wirebroker.disks.data_directory import DataDirectory
     from wirebroker.request.request import Reply, Request
 
-# DescribeLogDirsTopic.partitions by topic.
 _Topics: TypeAlias = dict[str, list[dict[str, Any]]]
 
 _HAS_ERROR_CODE: Final = 3
@@ -132,7 +131,7 @@ def _count(version: int, count: int) -> bytes:
 
 @handles(ApiKey.ALTER_REPLICA_LOG_DIRS, permissions=(ALTER_CLUSTER,), cost=Cost.SLICES)
 async def alter_replica_log_dirs(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
-    """Start the moves; return an error per partition."""
+    """Start the moves."""
     del request
     slices = Slices(broker.clock)
     results: dict[str, list[dict[str, Any]]] = {}

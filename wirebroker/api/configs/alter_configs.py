@@ -1,8 +1,6 @@
 """AlterConfigs and IncrementalAlterConfigs (KIP-133, KIP-339).
 
-AlterConfigs v0, v1, v2 flexible, replaces all configs of a resource. IncrementalAlterConfigs v0, v1
-flexible, sets and deletes configs, and edits lists. Rules:
-coordinator/controller/configs/config_control.py; for loggers, runtime_loggers.py.
+Rules: coordinator/controller/configs/config_control.py; for loggers, runtime_loggers.py.
 
 Source: Kafka's ConfigAdminManager and ControllerApis.handleIncrementalAlterConfigs.
 """
@@ -40,12 +38,11 @@ async def alter_configs(broker: Broker, request: Request, body: Any) -> Any:
 
 @forwards(ApiKey.INCREMENTAL_ALTER_CONFIGS)
 async def incremental_alter_configs(broker: Broker, request: Request, body: Any) -> Any:
-    """Change single configs."""
+    """Set and delete configs, and edit lists."""
     return await _altered(broker, request, body, is_incremental=True)
 
 
 async def _altered(broker: Broker, request: Request, body: Any, *, is_incremental: bool) -> Any:
-    """Refuse other brokers' configs and unusable keys; forward the rest."""
     refused = await refuse_unusable_keys(broker, request, body, is_incremental=is_incremental)
     slices = Slices(broker.clock)
     refused |= await slices.run(
@@ -70,16 +67,14 @@ async def _altered(broker: Broker, request: Request, body: Any, *, is_incrementa
     return await alter_remaining_resources(body, outcomes, alter, slices)
 
 
-# Validation of this broker's keys and certificates before a config change is forwarded
-
-# Part of names of key configs: ssl.…, listener.name.<listener>.ssl.….
+# Part of the names of key configs: ssl.…, listener.name.<listener>.ssl.….
 _KEY_STORE_PREFIX = "ssl."
 
 
 async def refuse_unusable_keys(
     broker: Broker, request: Request, body: Any, *, is_incremental: bool
 ) -> dict[int, KafkaError]:
-    """Return errors for unusable keys of this broker, by the resources' positions."""
+    """Return errors for unusable keys and certificates, by the resources' positions."""
     refused: dict[int, KafkaError] = {}
     slices = Slices(broker.clock)
     own_name = str(broker.node_id)

@@ -1,6 +1,6 @@
 """DescribeClientQuotas and AlterClientQuotas (KIP-546).
 
-Both v0, v1 flexible. Rules: coordinator/controller/configs/quota_control.py.
+Rules: coordinator/controller/configs/quota_control.py.
 
 Source: Kafka's ClientQuotasImage.describe.
 """
@@ -57,7 +57,6 @@ async def describe_client_quotas(broker: Broker, request: Request, body: Any) ->
 
 
 def _filter(components: Any) -> _Filter:
-    """Return the match type and name by entity type."""
     quota_filter: _Filter = {}
     for component in components:
         kind = component.entity_type

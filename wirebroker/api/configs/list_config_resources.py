@@ -1,6 +1,6 @@
 """ListConfigResources: the resources that DescribeConfigs can describe (KIP-1142).
 
-v0 client metrics only, v1 the requested types, by default all.
+v0 only client metrics, v1 the requested types, by default all.
 
 Source: Kafka's KafkaApis.handleListConfigResources.
 """
@@ -15,9 +15,9 @@ from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.messages import encode_response
 from wirebroker.codecs.permissions import DESCRIBE_CLUSTER_CONFIGS
 from wirebroker.coordinator.controller.image.cluster_image import ResourceType
+from wirebroker.request.body_decoding import decoded
 from wirebroker.request.chunked_response import encode_chunked
 from wirebroker.request.handlers import Cost
-from wirebroker.request.long_requests import decoded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -1,7 +1,7 @@
 """Log levels at run time: the configs of BROKER_LOGGER.
 
-Names are those of Python's loggers, levels those of Kafka. An unset level is inherited from the
-next logger above, up to the root. Changes last until the process ends.
+Names are those of Python's loggers, levels those of Kafka. An unset level is inherited. Changes
+last until the process ends.
 
 Source: Kafka's RuntimeLoggerManager and LoggingController (KIP-412).
 """

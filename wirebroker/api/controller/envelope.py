@@ -2,9 +2,9 @@
 
 The principal is trusted: with an authorizer, only brokers may send an Envelope, and its request is
 authorized for that principal. NOT_CONTROLLER is an error of the Envelope, so that the broker looks
-for the active controller (as in Kafka's RequestChannel.buildResponseSend).
+for the active controller.
 
-Source: Kafka's EnvelopeUtils and ControllerApis.handleEnvelope.
+Source: Kafka's EnvelopeUtils, ControllerApis.handleEnvelope, RequestChannel.buildResponseSend.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
-from wirebroker.api.controller.large_responses import elements_of
 from wirebroker.api.controller.registry import handles
+from wirebroker.api.controller.requests import elements_of
 from wirebroker.base.clock import Slices
 from wirebroker.base.threads import LONGEST_ON_LOOP_BYTES, coding, in_thread
 from wirebroker.codecs.api_keys import ApiKey
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 LOGGER = logging.getLogger(__name__)
 
-# Estimated size of a response element, to choose a thread for encoding.
+# Estimated size of a response element.
 _ELEMENT_BYTES: Final = 1024
 
 

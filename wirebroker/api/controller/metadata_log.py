@@ -1,10 +1,7 @@
 """Fetch and FetchSnapshot of the metadata log, for brokers and other observers.
 
-Fetch: v12 epochs and divergence (KIP-595), v13 topic ids, v15 replica_state (KIP-903), v16
-endpoints of leaders (KIP-951), v17 directories (KIP-853), v18 the follower's high watermark
-(KIP-1166). FetchSnapshot: v1 directories and endpoints (KIP-853).
-
-Source: Kafka's ControllerApis and KafkaRaftClient; rules: quorum/controller/metadata_fetch.py.
+Source: Kafka's ControllerApis and KafkaRaftClient; KIP-595, KIP-853, KIP-903, KIP-951, KIP-1166.
+Rules: quorum/controller/metadata_fetch.py.
 """
 
 from __future__ import annotations

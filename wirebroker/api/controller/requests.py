@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.api.configs.altered_configs import alter_remaining_resources
 from wirebroker.api.configs.runtime_loggers import change_loggers, names_loggers
-from wirebroker.api.controller.large_responses import as_response
 from wirebroker.api.controller.registry import handles
 from wirebroker.api.forwarding import requester_of
 from wirebroker.base.clock import Slices
@@ -21,9 +20,12 @@ from wirebroker.coordinator.controller.controller import DECLARED_OPERATIONS
 from wirebroker.coordinator.controller.requests.request import ControllerRequest
 from wirebroker.coordinator.controller.security.token_control import not_allowed
 from wirebroker.request.handlers import Cost
+from wirebroker.request.request import LargeResponse
 from wirebroker.request.session import ANONYMOUS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from wirebroker.quorum.controller.quorum_controller import QuorumController
     from wirebroker.request.request import Request
 
@@ -68,7 +70,14 @@ async def carry_out(controller: QuorumController, request: Request, body: Any) -
     controller_request = ControllerRequest(
         request.key, request.version, body, requester, is_direct=True
     )
-    return as_response(await controller.handle(controller_request))
+    answer = await controller.handle(controller_request)
+    return LargeResponse(answer) if elements_of(answer) > 1 else answer
+
+
+def elements_of(answer: Mapping[str, Any]) -> int:
+    """Return the number of elements in a response's arrays; a thread encodes several."""
+    arrays: list[list[Any]] = [value for value in answer.values() if isinstance(value, list)]
+    return sum(map(len, arrays))
 
 
 for _key, _declaration in sorted(DECLARED_OPERATIONS.items()):

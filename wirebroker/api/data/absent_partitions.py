@@ -17,17 +17,10 @@ if TYPE_CHECKING:
 def missing_partition_error(
     broker: Broker, missing: ErrorCode, index: int, *, name: str = "", topic_id: bytes = ZERO_UUID
 ) -> ErrorCode:
-    """Return the error for a partition without a replica here.
+    """Return the error for a partition without a replica here; `missing` is for an unknown topic.
 
     NOT_LEADER_OR_FOLLOWER makes clients look for the leader. After UNKNOWN_TOPIC_OR_PARTITION they
     assume outdated metadata here and retry.
-
-    Args:
-        broker: This broker.
-        missing: The error for an unknown topic.
-        index: The partition's index.
-        name: The topic's name, if no id is given.
-        topic_id: The topic's id.
     """
     image = broker.metadata.image
     topic = image.topics.get(name) if topic_id == ZERO_UUID else image.topics_by_id.get(topic_id)

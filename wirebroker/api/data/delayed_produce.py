@@ -4,10 +4,10 @@
     acks=all  until they are committed. If fewer than min.insync.replicas are left then, the error
               is NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
-Each partition has an entry in the partition's queue (response_queue.py), which leaves it when the
-records are stored or committed, when the partition is lost, or at the request's timeout. A request
-on the full path (DelayedProduce) is encoded afterwards; one on the fast path has been encoded
-before (deferred_produce.py).
+A request has an entry in the queue of each partition (response_queue.py). The entry leaves it when
+the records are stored or committed, when the partition is lost, or at the request's timeout. The
+response of a request on the full path (DelayedProduce) is encoded afterwards; on the fast path it
+has been encoded before (deferred_produce.py).
 
 Source: Kafka's DelayedProduce, Partition.checkEnoughReplicasReachOffset.
 """
@@ -111,7 +111,7 @@ class Part(WaitingRecords):
         self.fault: tuple[ErrorCode, bool] | None = None
 
     def leave(self) -> None:
-        """Tell the request, once."""
+        """Notify the request, once."""
         owner, self._owner = self._owner, None  # breaks a reference cycle
         if owner is not None:
             owner.settle_part()
@@ -126,6 +126,7 @@ class Appended(NamedTuple):
     partition: Partition
     result: PartitionResult
     end_offset: int  # after its last record
+    is_acknowledged: bool  # when it was appended
 
 
 class DelayedProduce:
@@ -150,9 +151,15 @@ class DelayedProduce:
         deadline_s = asyncio.get_running_loop().time() + _timeout_s(appended, acks, timeout_ms)
         self._parts = [
             Part(self, partition, acks, end_offset, deadline_s)
-            for partition, _, end_offset in appended
+            for partition, _, end_offset, _ in appended
         ]
-        waiting = [part for part in self._parts if not part.look()]
+        waiting = [
+            part
+            for part, append in zip(self._parts, appended, strict=True)
+            # For acks=1, stored records stay acknowledged under a new leader, too. For acks=all,
+            # enough replicas must be in sync until all parts are committed, as in Kafka.
+            if not (append.is_acknowledged and acks != ACKS_ALL) and not part.look()
+        ]
         self._unsettled = len(waiting)
         for part in waiting:
             part.join_queue()
@@ -171,7 +178,7 @@ class DelayedProduce:
             self._finish()
 
     def _finish(self) -> None:
-        for part, (_, result, _) in zip(self._parts, self._appended, strict=True):
+        for part, (_, result, _, _) in zip(self._parts, self._appended, strict=True):
             if part.fault is not None:
                 code, is_withdrawn = part.fault
                 if is_withdrawn:
@@ -185,7 +192,7 @@ class DelayedProduce:
 def _timeout_s(appended: Iterable[Appended], acks: int, timeout_ms: int) -> float:
     """Return the timeout, which is longer where only this node's disk is waited for."""
     if acks == ACKS_ALL:
-        for partition, _, end_offset in appended:
+        for partition, _, end_offset, _ in appended:
             leading = partition.leading
             is_alone = leading is None or leading.is_alone
             if not is_alone and partition.acknowledged_offset(acks) < end_offset:

@@ -2,10 +2,10 @@
 
 It only moves the log start offset; retention deletes the segments below. The offset is checkpointed
 before the response, so that deleted records do not return after a crash (Apache Kafka writes it
-within a minute). Offset -1 is the high watermark. v2 flexible.
+within a minute).
 
-The response waits for live followers, so that no later leader has the records. On a timeout it has
-the low watermark that all have reached.
+The response waits for live followers, so that no later leader has the records. After a timeout it
+has the low watermark that all have reached.
 
 Source: Kafka's KafkaApis.handleDeleteRecordsRequest, Partition.deleteRecordsOnLeader and
 DelayedDeleteRecords (KIP-107).
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 _HIGH_WATERMARK: Final = -1
 _NO_LOW_WATERMARK: Final = -1
-# Default timeout of Kafka clients; a longer wait only uses memory.
 _LONGEST_WAIT_S: Final = 120.0
 
 
@@ -83,12 +82,6 @@ async def delete_records(broker: Broker, request: Request, body: Any) -> dict[st
 
 
 def _delete(partition: Partition, offset: int) -> int:
-    """Move the log start to `offset` and return it: Kafka's low watermark.
-
-    Raises:
-        KafkaError: INVALID_TOPIC_EXCEPTION for an internal topic, POLICY_VIOLATION for one that is
-            only compacted, OFFSET_OUT_OF_RANGE above the high watermark.
-    """
     if is_internal(partition.topic):
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
     partition.check_leader()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @handles(ApiKey.DESCRIBE_PRODUCERS, permissions=(READ_TOPIC,), cost=Cost.BOUNDED)
 async def describe_producers(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
-    """List the producers in the state of partitions."""
+    """List the producers of partitions."""
     del request
     slices = Slices(broker.clock)
     topics: list[dict[str, Any]] = []

@@ -1,16 +1,16 @@
 """Fetch: returns records as slices of segment files (hot path; docs/design.md, "One Fetch").
 
-v4-12 name topics, v13 gives ids; v7 sessions (KIP-227); v9 leader epochs (KIP-320); v12 flexible
-and diverging epochs (KIP-595); v15 replica state (KIP-903); v16 leader endpoints (KIP-951); v17
-replica directory (KIP-853); v18 high watermark (KIP-1166).
+v4-12 name topics, v13 gives ids; v7 sessions (KIP-227); v12 diverging epochs (KIP-595); v16 leader
+endpoints (KIP-951).
 
     parse -> session -> find partitions -> read each -> enough? -> select results -> encode
                                                ^   | no
                                                +-- wait: fetch_wait.py
 
-Requests for thousands of partitions run these steps in slices, and parse and encode in a thread.
+Requests for thousands of partitions run in slices; a thread parses and encodes.
 
-Source: Kafka's KafkaApis.handleFetchRequest, ReplicaManager.readFromLog.
+Source: Kafka's KafkaApis.handleFetchRequest, ReplicaManager.readFromLog; KIP-320, KIP-853, KIP-903,
+KIP-1166.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from wirebroker.codecs.hot.produce_response import NodeEndpoint
     from wirebroker.request.request import Reply, Request
 
-# Bytes from a batch's start that a thread reads: as many as the sender's next probe covers.
+# Bytes that a thread reads from a batch's start: the range of the sender's next probe.
 _WARMED_BYTES = 256 << 10
 # After this many cold positions a Fetch blocks on the disk.
 _MOST_WARMED = 20
@@ -88,7 +88,7 @@ def fetch(broker: Broker, request: Request) -> Reply | Awaitable[Reply]:
         endpoints = _endpoints(broker, request, reads) if reads.has_failed else ()
         _count_errors(request, context, reads)
         return _encode(version, context, endpoints)
-    # Watching begins immediately: records appended before the task runs must not be missed.
+    # Watch now: records appended before the task runs must not be missed.
     wait = FetchWait(reads)
     finish(wait.begin())
     request.session.when_ended(wait.give_up)
@@ -153,7 +153,6 @@ def _parse(
 async def _fetch_many(
     broker: Broker, request: Request, context: FetchContext, reads: PartitionReads
 ) -> Reply:
-    """Run the first steps of `fetch` in slices."""
     await Slices(broker.clock).run(reads.find(context.partitions))
     return await _fetch_cold(broker, request, context, reads)
 
@@ -161,7 +160,6 @@ async def _fetch_many(
 async def _fetch_cold(
     broker: Broker, request: Request, context: FetchContext, reads: PartitionReads
 ) -> Reply:
-    """Run the next steps of `fetch` without blocking the loop."""
     slices = Slices(broker.clock)
     wait = FetchWait(reads)
     if reads.max_wait_ms > 0 and not request.session.has_ended:
@@ -174,7 +172,6 @@ async def _fetch_cold(
 async def _fetch_later(
     broker: Broker, request: Request, context: FetchContext, reads: PartitionReads, wait: FetchWait
 ) -> Reply:
-    """Wait if necessary, then respond."""
     version = request.version
     slices = Slices(broker.clock)
     try:
@@ -196,7 +193,6 @@ async def _fetch_later(
 
 
 async def _look(reads: PartitionReads, slices: Slices) -> None:
-    """Read all partitions; a thread reads cold batch headers first."""
     for _ in range(_MOST_WARMED):
         try:
             await slices.run(reads.look())

@@ -1,14 +1,14 @@
 """A Fetch that waits for more records.
 
-If any record is enough, it wakes at each advance of its partitions; a follower's only at appends,
-as in Kafka. A Fetch of many bytes wakes when they may be there, and checks only partitions that
-have grown. All are read again when enough has arrived, something has failed, or the time is over.
+If any record is enough, a consumer's wait ends at each advance of its partitions, a follower's only
+at appends, as in Kafka. Otherwise it wakes when enough bytes may be there, and checks only
+partitions that have grown. All are read again when enough has arrived, something has failed, or the
+time is over.
 
-For M missing bytes in N partitions, each partition calls back after M / 2N bytes. While the
-reported bytes are fewer than M / 2, so are the unreported ones, and only the caller's share is set
-again. After that all are counted, and shares are set for the rest. A single partition calls back
-after M bytes. Appended bytes may not be visible yet (open transactions, unsynced records);
-partitions with such bytes call back at each advance.
+For M missing bytes in N partitions, each partition calls back after M / 2N bytes (a single one
+after M). While less than M / 2 is reported, only the caller's share is set again. After that all
+are counted, and shares are set for the rest. Partitions with appended bytes that are not visible
+yet (open transactions, unsynced records) call back at each advance.
 
 Source: Kafka's DelayedFetch.
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from wirebroker.api.data.partition_reads import PartitionReads
     from wirebroker.base.clock import Steps
 
-# With more partitions shares are so small that every advance calls back.
+# With more partitions, shares are so small that every advance calls back.
 _MOST_SHARES = 100
 
 
@@ -54,14 +54,13 @@ class FetchWait:
         self._loop = asyncio.get_running_loop()
         self._deadline = self._loop.time() + reads.max_wait_ms / 1000
         self._is_over = False
-        # By partition number: callbacks, and appended bytes at the last look or call.
+        # By partition number; _noted has the appended bytes at the last look.
         self._callbacks: list[Callable[[], None]] = []
         self._noted: list[int] = []
         # Partitions with appended bytes that are not visible.
         self._hidden: set[int] = set()
-        # Partitions that have called back.
         self._notified: set[int] = set()
-        # Bytes until the next look; 0 looks at any news.
+        # Bytes until the next look; 0 looks at any change.
         self._missing = 0
         # The missing bytes when shares were set, and the share; 0: each advance calls back.
         self._round = 0
@@ -84,7 +83,7 @@ class FetchWait:
         for (_, partition), callback in zip(self._reads.found, self._callbacks, strict=False):
             partition.unwatch(callback)
             yield
-        # Callbacks refer to this object: a follower of thousands would create much cyclic garbage.
+        # Callbacks refer to this object: break the cycles.
         self._callbacks.clear()
 
     def give_up(self) -> None:
@@ -93,11 +92,7 @@ class FetchWait:
         self._wake()
 
     async def until_ready(self) -> bool:
-        """Wait until a response is useful or due.
-
-        Returns:
-            Whether anything has changed since the last read, so that another is needed.
-        """
+        """Wait until a response is useful or due; return whether another read is needed."""
         reads = self._reads
         sizes: dict[int, int] = {}
         total = reads.size
@@ -131,8 +126,6 @@ class FetchWait:
                     await self._wakeup
         finally:
             timer.cancel()
-
-    # -- callbacks ---------------------------------------------------------------------------
 
     def _watch_again(self, numbers: Collection[int]) -> None:
         if self._reads.notifies_once:

@@ -1,4 +1,4 @@
-"""Reads of a follower's Fetch: up to the log end, with the follower's progress recorded.
+"""Reads of a follower's Fetch: up to the log end.
 
 Source: Kafka's ReplicaManager.readFromLog, Partition.fetchRecords and updateFollowerFetchState.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class FollowerReads(PartitionReads):
-    """The reads of one follower's Fetch."""
+    """The reads of one follower's Fetch; records its progress."""
 
     __slots__ = ("_broker_epoch", "_ends", "_quota", "_replica_id")
 
@@ -49,8 +49,8 @@ class FollowerReads(PartitionReads):
     def appended_bytes(self) -> Sequence[int]:
         """Return the partitions that have grown since the first read.
 
-        Recording progress may commit records, whose waiting requests append in turn (transaction
-        markers), also to partitions that were read before.
+        Recorded progress may commit records, and the waiting requests then append in turn
+        (transaction markers), also to partitions that were read before.
         """
         ends = self._ends
         return [
@@ -116,7 +116,6 @@ class FollowerReads(PartitionReads):
         return not is_in_sync and self._is_throttled(partition) and self._quota.delay_s() > 0
 
     def _note(self, partition: Partition, requested: SessionPartition) -> None:
-        """Record the follower's progress, which may let it join the ISR."""
         fetch_partition = requested.wanted
         self._ends[partition] = partition.log.log_end_offset
         may_join = partition.update_follower(

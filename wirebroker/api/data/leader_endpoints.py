@@ -20,5 +20,5 @@ if TYPE_CHECKING:
 def leader_endpoints(
     broker: Broker, session: Session, leaders: Collection[int]
 ) -> list[NodeEndpoint]:
-    """Return the addresses of live leaders, by node ids, on the session's listener."""
+    """Return the addresses of live leaders on the session's listener."""
     return [endpoint for endpoint in advertised(broker, session) if endpoint[0] in leaders]

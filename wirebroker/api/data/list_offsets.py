@@ -1,13 +1,13 @@
 """ListOffsets: the first, the last, or the first offset at or after a timestamp.
 
-v2 isolation level (KIP-98), v4 leader epochs (KIP-320), v6 flexible, v7 max timestamp (KIP-734),
-v8 earliest local (KIP-405), v9 latest tiered (KIP-1005), v10 timeout (KIP-1075), v11 earliest
-pending upload (KIP-1023).
+v2 isolation level (KIP-98), v7 max timestamp (KIP-734), v8 earliest local (KIP-405), v9 latest
+tiered (KIP-1005), v11 earliest pending upload (KIP-1023).
 
 A search by timestamp reads indexes, headers and one batch. Short searches in warm pages run
-immediately; others run in a thread, 2 ms at a time, with other work in between.
+immediately; others run in a thread.
 
-Source: Kafka's ListOffsetsHandler, Partition.fetchOffsetForTimestamp, UnifiedLog.
+Source: Kafka's ListOffsetsHandler, Partition.fetchOffsetForTimestamp, UnifiedLog; KIP-320,
+KIP-1075.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from wirebroker.request.request import Request
     from wirebroker.storage.log.time_search import TimestampedOffset
 
-# The first version that supports each special timestamp.
+# First version of each special timestamp.
 _FIRST_VERSION = {
     LATEST: 1,
     EARLIEST: 1,
@@ -56,7 +56,7 @@ _FIRST_VERSION = {
 
 _LEADER_EPOCH_VERSION = 4
 _CONSUMER_REPLICA_ID = -1
-# Of tools that compare replicas (kafka-replica-verification).
+# Tools that compare replicas (kafka-replica-verification).
 _DEBUGGING_REPLICA_ID = -2
 _READ_COMMITTED = 1
 
@@ -65,7 +65,7 @@ _AT_ONCE = 100
 
 _KNOWS_OFFSET_NOT_AVAILABLE = 5
 
-# A searching thread holds the GIL, so this is the longest delay of the loop.
+# A searching thread holds the GIL: the longest delay of the loop.
 _PIECE_S = 0.002
 
 
@@ -100,7 +100,7 @@ def list_offsets(
 
 
 class _Answer:
-    """The response to one request: immediate results, then searches."""
+    """One request's immediate results, then its searches."""
 
     __slots__ = ("_body", "_broker", "_version", "response", "searches")
 
@@ -112,18 +112,15 @@ class _Answer:
         self.searches: list[_Search] = []
 
     async def answer_in_slices(self) -> Mapping[str, Any]:
-        """Look up many partitions in slices."""
         await Slices(self._broker.clock).run(self.steps())
         return await self.searched()
 
     async def searched(self) -> Mapping[str, Any]:
-        """Run the remaining searches in threads."""
         for search in self.searches:
             await _search(self._broker, search, self._version)
         return self.response
 
     def steps(self) -> Steps[None]:
-        """Find all immediate results."""
         counts: dict[tuple[str, int], int] = {}
         for topic in self._body.topics:
             for partition in topic.partitions:
@@ -164,7 +161,6 @@ class _Answer:
     def _look_up(
         self, partition: Partition, requested: Any, answer: dict[str, Any]
     ) -> _ListedOffset:
-        """Return an immediate result, or note a search and return nothing."""
         result = _look_up(partition, requested, self._body, self._version)
         if not isinstance(result, int):
             return result
@@ -188,7 +184,7 @@ def _check_timestamp(timestamp: int, version: int) -> None:
 def _check_end(partition: Partition, replica_id: int, version: int) -> None:
     """Refuse to return an end offset that may be below records that consumers have read.
 
-    A new leader does not know yet how much of its log is committed (KIP-207).
+    A new leader does not know yet what is committed (KIP-207).
     """
     if replica_id == _CONSUMER_REPLICA_ID and partition.is_catching_up:
         late = version < _KNOWS_OFFSET_NOT_AVAILABLE
@@ -196,7 +192,6 @@ def _check_end(partition: Partition, replica_id: int, version: int) -> None:
 
 
 def _check_serves(partition: Partition, replica_id: int, epoch: int = UNKNOWN_EPOCH) -> None:
-    """Require the leader, except for tools that compare replicas."""
     if replica_id == _DEBUGGING_REPLICA_ID:
         partition.check_readable(epoch)
     else:
@@ -233,7 +228,7 @@ async def _search(broker: Broker, search: _Search, version: int) -> None:
         except FileNotFoundError:
             if partition.is_retired:
                 raise
-            # Retention or compaction has removed segments meanwhile: search the current ones.
+            # Segments were removed meanwhile: search the current ones.
             match = await _find_in_thread(search, broker.clock)
         # A new leader may have other records.
         _check_serves(partition, search.replica_id)
@@ -243,7 +238,7 @@ async def _search(broker: Broker, search: _Search, version: int) -> None:
         search.answer["error_code"] = error.code
     except OSError as fault:
         try:
-            # A deletion may have moved the files away.
+            # The files may have been moved for deletion.
             _check_serves(partition, search.replica_id)
         except KafkaError as error:
             search.answer["error_code"] = error.code

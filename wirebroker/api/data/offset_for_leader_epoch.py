@@ -1,6 +1,6 @@
 """OffsetForLeaderEpoch: the end offset of an epoch, by which a fetcher finds a divergence.
 
-v2 current leader epoch (KIP-320), v3 replica id, v4 flexible.
+v2 has the current leader epoch (KIP-320).
 
 Source: Kafka's ReplicaManager.lastOffsetForLeaderEpoch and KIP-101.
 """

@@ -1,15 +1,13 @@
 """Lookup and reads of the partitions of one Fetch.
 
-Each read returns a slice of a segment file. max_bytes limits the whole response and each partition;
-but the first partition with records returns at least one batch, so that a consumer never gets
-stuck.
+max_bytes limits the whole response and each partition; but the first partition with records returns
+at least one batch, so that a consumer never gets stuck.
 
 As in Kafka, unknown partitions come last, those of unknown ids first among them, and do not end the
 wait; a partition that fails during a read does.
 
     consumer up to v10    up to the high watermark or last stable offset, from the leader only
     consumer from v11     the same, from any replica (KIP-392); a leader may name a nearer one
-    follower              the whole log, from the leader (follower_reads.py)
 
 Source: Kafka's KafkaApis.handleFetchRequest, ReplicaManager.readFromLog, Partition.readRecords.
 """
@@ -44,13 +42,13 @@ if TYPE_CHECKING:
     from wirebroker.storage.log.log import Log
 
 READ_COMMITTED = 1
-# The first version with KAFKA_STORAGE_ERROR (KIP-112).
+# First version with KAFKA_STORAGE_ERROR (KIP-112).
 _STORAGE_ERROR_VERSION = 6
-# The first version that may read from any replica (KIP-392).
+# First version that may read from any replica (KIP-392).
 _ANY_REPLICA_VERSION = 11
-# The first version that names new leaders (KIP-951), with the errors _MOVED.
+# First version that names new leaders (KIP-951), with the errors _MOVED.
 _LEADER_VERSION = 16
-# Not counted as failed reads: faults of the client, or of a disk, which is counted elsewhere.
+# Faults of the client, or of a disk, which is counted elsewhere.
 _UNCOUNTED_ERRORS = frozenset(
     {
         ErrorCode.FENCED_LEADER_EPOCH,
@@ -67,12 +65,10 @@ class PartitionReads:
     """The reads of one consumer's Fetch.
 
     Attributes:
-        found: Existing partitions, in the order of service; positions are their numbers.
+        found: Existing partitions in the order of service; positions are their numbers.
         results: After `look`, the results of those, then of the others.
         size: Bytes of records in the results.
         has_failed: Whether an error ends the wait.
-        min_bytes: Bytes that end the wait.
-        max_wait_ms: The longest wait.
         may_block: Whether `look` blocks on the disk; otherwise it raises ColdPagesError.
     """
 
@@ -102,7 +98,7 @@ class PartitionReads:
         version: int,
         access: RequestAccess | None = None,
     ) -> None:
-        """Prepare the reads; without `asking` the client may read all topics."""
+        """Prepare the reads; without `access` the client may read all topics."""
         self._access = access
         self._broker = broker
         self._version = version
@@ -115,7 +111,6 @@ class PartitionReads:
         self.max_wait_ms = request.max_wait_ms
         self.may_block = False
         self.found: list[tuple[SessionPartition, Partition]] = []
-        # Results of partitions that are not here.
         self._absent: Results = []
         self.results: Results = []
         self.size = 0
@@ -128,7 +123,7 @@ class PartitionReads:
 
     def appended_bytes(self) -> Sequence[int]:
         """Return the numbers of partitions that may have grown between the read and the watch."""
-        return ()  # nothing runs in between, and a consumer's read changes nothing
+        return ()  # a consumer's read changes nothing
 
     def find(self, partitions: list[SessionPartition]) -> Steps[None]:
         """Look up the requested partitions."""
@@ -144,7 +139,7 @@ class PartitionReads:
                 continue
             partition = by_index.get(requested.wanted.index)
             if by_id and by_index and not requested.topic:
-                # Sessions keep the name, which all partitions have.
+                # Sessions keep the name.
                 name = next(iter(by_index.values())).topic
                 requested = SessionPartition(name, requested.topic_id, requested.wanted)  # noqa: PLW2901 - the same, with its name
             if (
@@ -153,8 +148,7 @@ class PartitionReads:
                 and missing == ErrorCode.UNKNOWN_TOPIC_ID
                 and requested.topic
             ):
-                # The session has seen the topic; it was deleted meanwhile and perhaps created
-                # again.
+                # The topic was deleted after the session saw it, and perhaps created again.
                 partition = find(requested.topic, b"", by_id=False)[0].get(requested.wanted.index)
                 missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             if partition is None:
@@ -194,7 +188,6 @@ class PartitionReads:
         for requested, partition in self.found:
             partition.traffic.fetch_requests += 1
             try:
-                # After the first records the limits are strict.
                 result = self._read(
                     requested,
                     partition,
@@ -241,13 +234,13 @@ class PartitionReads:
         )
 
     def leaders(self) -> set[int]:
-        """Return the node ids of leaders that the results name."""
+        """Return the leaders that the results name."""
         current_leaders = [result.current_leader for _, result in self.results]
         return {leader[0] for leader in current_leaders if leader is not None}
 
     @property
     def must_respond_now(self) -> bool:
-        """Whether the broker shuts down, so that no request may wait."""
+        """Whether the broker shuts down."""
         return self._broker.is_stopping
 
     def available(self, number: int) -> int | None:
@@ -267,7 +260,7 @@ class PartitionReads:
 
     @property
     def wakes_on_any_change(self) -> bool:
-        """Whether any news completes the wait, so that nothing is counted."""
+        """Whether any change completes the wait, so that nothing is counted."""
         return False
 
     @property
@@ -284,7 +277,6 @@ class PartitionReads:
         return self._end(log) == log.log_end_offset
 
     def _end(self, log: Log) -> int:
-        """Return the end of the visible log."""
         return log.last_stable_offset if self._is_read_committed else log.high_watermark
 
     def _ends_early(self, number: int) -> bool:
@@ -292,7 +284,7 @@ class PartitionReads:
         return self._is_of_old_segment(self.found[number][1], self.results[number][1])
 
     def _is_of_old_segment(self, partition: Partition, result: FetchPartitionResult) -> bool:
-        """Return whether records are from a segment before the visible log's last one."""
+        """Return whether records are not from the visible log's last segment."""
         records = result.records
         if not isinstance(records, FileSlice):
             return False
@@ -358,7 +350,6 @@ class PartitionReads:
     def _redirect(
         self, requested: SessionPartition, partition: Partition, result: FetchPartitionResult
     ) -> None:
-        """Set a nearer replica or a diverging epoch in the result."""
         fetch_partition = requested.wanted
         if self._client_rack and partition.is_leader:
             result.preferred_read_replica = self._nearer_replica(
@@ -398,7 +389,6 @@ def _failure(requested: SessionPartition, code: ErrorCode) -> FetchPartitionResu
 
 
 def _divergence(partition: Partition, requested: SessionPartition) -> tuple[int, int] | None:
-    """Return (epoch, end offset) where the fetcher's log diverges, or None."""
     fetch_partition = requested.wanted
     epoch, end_offset = partition.end_offset_for_epoch(fetch_partition.last_fetched_epoch)
     if epoch < 0 or end_offset < 0 or fetch_partition.fetch_offset < partition.log.log_start_offset:

@@ -206,7 +206,7 @@ class PreparedProduce(Prepared):
         if partition.log.high_watermark > done.last_offset or self._acks != ACKS_ALL:
             return answer
         deferred = DeferredProduce(self._kind, partition, done, correlation_id, answer)
-        deferred.join_queue()
+        partition.deferred_responses(ACKS_ALL).add(deferred)
         return deferred
 
     def _serve_several(

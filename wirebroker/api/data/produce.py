@@ -33,7 +33,7 @@ from wirebroker.api.data.transaction_guards import Refusal, guards_for
 from wirebroker.api.registry import handles_raw
 from wirebroker.base.clock import Slices, next_turn
 from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.errors import ErrorCode, KafkaError, without_frames
 from wirebroker.codecs.hot.produce import ProduceTopic, parse_produce
 from wirebroker.codecs.hot.produce_response import PartitionResult, encode_produce
 from wirebroker.codecs.permissions import WRITE_TOPIC, WRITE_TRANSACTIONAL_ID
@@ -131,7 +131,7 @@ class _Produce:
         # Appends that wait for their turn.
         self._delayed: list[tuple[Partition, memoryview, PartitionResult]] = []
         # Fields of Appended, for a wait.
-        self._appended: list[tuple[Partition, PartitionResult, int]] = []
+        self._appended: list[tuple[Partition, PartitionResult, int, bool]] = []
         # Node ids of leaders in the response (KIP-951).
         self._leaders: set[int] = set()
         self._now_ms = 0  # set before the first append
@@ -301,7 +301,7 @@ class _Produce:
             or len(body.topics[0].partitions) != len(appended)
         ):
             return []
-        return [partition for partition, _, _ in appended]
+        return [partition for partition, _, _, _ in appended]
 
     def _append_one(self, topic: ProduceTopic) -> None:
         answers, partitions, missing = self._begin(topic)
@@ -397,11 +397,15 @@ class _Produce:
         reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
 
         def answer() -> None:
-            self._withdraw_lost()
-            for partition, result, _ in self._appended:
-                self._name_leader(result, partition)  # it may have moved
-            if not reply.done():  # not if the client has disconnected
+            if reply.done():  # the client has disconnected
+                return
+            try:
+                self._withdraw_lost()
+                for partition, result, _, _ in self._appended:
+                    self._name_leader(result, partition)  # it may have moved
                 reply.set_result(self._reply())
+            except Exception as error:  # noqa: BLE001 - the connection logs it and closes
+                reply.set_exception(without_frames(error))
 
         appended = [Appended(*fields) for fields in self._appended]
         delayed = DelayedProduce(
@@ -415,7 +419,7 @@ class _Produce:
 
     def _withdraw_lost(self) -> None:
         """Acknowledge nothing on a disk that failed during the wait."""
-        for partition, result, _ in self._appended:
+        for partition, result, _, _ in self._appended:
             if not partition.directory.is_online:
                 withdraw(result, ErrorCode.KAFKA_STORAGE_ERROR)
 
@@ -424,9 +428,10 @@ class _Produce:
         result.log_append_time_ms = done.log_append_time_ms
         result.log_start_offset = done.log_start_offset
         end_offset = done.last_offset + 1
-        self._appended.append((partition, result, end_offset))
         acks = self._body.acks
-        if acks != 0 and partition.acknowledged_offset(acks) < end_offset:
+        is_stored = acks == 0 or partition.acknowledged_offset(acks) >= end_offset
+        self._appended.append((partition, result, end_offset, is_stored))
+        if not is_stored:
             self._must_wait = True
 
     def _note_error(self, result: PartitionResult, error: KafkaError, partition: Partition) -> None:

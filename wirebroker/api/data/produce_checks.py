@@ -48,10 +48,10 @@ _ADMIN_CLIENT_ID = "__admin_client"
 def check_first_batches(body: ProduceRequest, access: RequestAccess | None = None) -> None:
     """Check the first batch of each partition, up to the first transactional one, as Kafka does.
 
-    Without `asking` any transactional id is allowed.
+    Without `access` any transactional id is allowed.
 
     Raises:
-        KafkaError: The request is refused as a whole.
+        KafkaError: For the whole request.
     """
     for topic in body.topics:
         for _, records in topic.partitions:
@@ -80,7 +80,7 @@ def refuse_unknown_codecs(body: ProduceRequest) -> None:
     """Refuse unknown codecs, as Kafka does when it looks for zstd.
 
     Raises:
-        KafkaError: UNKNOWN_SERVER_ERROR for the request as a whole.
+        KafkaError: UNKNOWN_SERVER_ERROR for the whole request.
     """
     for topic in body.topics:
         for _, records in topic.partitions:
@@ -98,7 +98,7 @@ def refuse_unknown_codecs(body: ProduceRequest) -> None:
 def has_duplicate_partitions(topics: list[ProduceTopic]) -> bool:
     """Return whether a request repeats a partition."""
     if len(topics) == 1 and len(topics[0].partitions) == 1:
-        return False  # nearly always
+        return False
     if len({(topic.name, topic.topic_id) for topic in topics}) < len(topics):
         return True
     return any(
@@ -127,7 +127,7 @@ def check_partition(
     body: ProduceRequest,
     guard: VerificationGuard | Refusal | None,
 ) -> memoryview:
-    """Check what needs no log; in Kafka ProduceRequest.validateRecords comes first.
+    """Check what needs no log.
 
     The log checks whether the records are one batch, unless another error would come first.
 

@@ -1,8 +1,7 @@
 """Transaction verification of a Produce: the coordinator confirms a transaction's start (KIP-890).
 
-Up to v10 clients know INVALID_TXN_STATE, v11 TRANSACTION_ABORTABLE; both have added the partition
-before. From v12 on Produce adds it. An open transaction needs no verification. If the coordinator
-is unavailable, a retriable error is returned.
+Clients up to v10 know INVALID_TXN_STATE, v11 TRANSACTION_ABORTABLE; from v12 on Produce adds the
+partition to the transaction. An open transaction needs no verification.
 
 Source: Kafka's ReplicaManager.handleProduceAppend.
 """
@@ -39,7 +38,7 @@ FIRST_TOPIC_ID_VERSION = 13
 _FIRST_GENERIC_ERROR_VERSION = 11
 _FIRST_ADDING_VERSION = 12
 
-# The coordinator is unavailable. NOT_ENOUGH_REPLICAS makes clients retry without any lookup.
+# If the coordinator is unavailable, NOT_ENOUGH_REPLICAS makes clients retry without a lookup.
 _RETRIABLE_ERRORS = frozenset(
     {
         ErrorCode.NETWORK_EXCEPTION,
@@ -57,7 +56,6 @@ class Refusal(NamedTuple):
     message: str | None = None
 
 
-# A guard that the log requires at a transaction's start, or the error.
 Guards = Mapping["TopicPartition", VerificationGuard | Refusal]
 
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 _AT_ONCE: Final = 250
 
 
-# Existing topics: name, id and existing partitions.
 Valid = list[tuple[str, bytes, "Sequence[Any]"]]
 Topics = list[dict[str, Any]]
 
@@ -54,7 +53,7 @@ def chunked_commits(topics: Iterable[tuple[Any, ...]]) -> Iterator[list[tuple[An
 def split_existing(
     partitions: Iterable[Any], existing: Container[int]
 ) -> Steps[tuple[list[Any], list[Any]]]:
-    """Return the partitions that exist, and the others, in steps."""
+    """Return the partitions that exist, and the others."""
     present: list[Any] = []
     missing: list[Any] = []
     for partition in partitions:
@@ -66,7 +65,7 @@ def split_existing(
 def sort_topics(
     image: ClusterImage, topics: Iterable[Any], *, by_id: bool
 ) -> Steps[tuple[Valid, Topics]]:
-    """Return what can be committed, and the response for partitions that do not exist, in steps."""
+    """Return what can be committed, and the response for partitions that do not exist."""
     valid: Valid = []
     refused: Topics = []
     for requested in topics:
@@ -94,7 +93,7 @@ def sort_topics(
 def with_error(
     topics: Iterable[tuple[str, bytes, Sequence[Any]]], error: ErrorCode
 ) -> Steps[Topics]:
-    """Return the response for topics that all fail with one error, in steps."""
+    """Return the response for topics that all fail with one error."""
     responses: Topics = []
     for name, topic_id, partitions in topics:
         failed = yield from failures(partitions, error)
@@ -103,7 +102,7 @@ def with_error(
 
 
 def failures(partitions: Iterable[Any], error: ErrorCode) -> Steps[list[dict[str, Any]]]:
-    """Return the response for partitions that all fail with one error, in steps."""
+    """Return the response for partitions that all fail with one error."""
     yield
     return (
         yield from collected(

@@ -1,7 +1,5 @@
 """DeleteGroups: deletes groups without members, with their offsets (KIP-229).
 
-v2 flexible.
-
 Source: Kafka's KafkaApis.handleDeleteGroupsRequest, GroupCoordinatorService.deleteGroups.
 """
 

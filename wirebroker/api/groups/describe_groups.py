@@ -1,7 +1,6 @@
 """DescribeGroups: state and members of classic groups.
 
-v3 authorized operations (KIP-430), v4 instance ids (KIP-345), v5 flexible, v6 GROUP_ID_NOT_FOUND
-(KIP-1043).
+v3 authorized operations (KIP-430), v6 GROUP_ID_NOT_FOUND (KIP-1043).
 
 Source: Kafka's KafkaApis.handleDescribeGroupsRequest, GroupCoordinatorService.describeGroups.
 """

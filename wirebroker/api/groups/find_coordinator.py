@@ -1,7 +1,7 @@
 """FindCoordinator: the coordinator of a group or a transactional id.
 
-v1 key type and error message, v3 flexible, v4 several keys (KIP-699), v6 share groups (KIP-932).
-The first request creates `__consumer_offsets` or `__transaction_state`.
+v4 several keys (KIP-699), v6 share groups (KIP-932), which are not supported. The first request
+creates `__consumer_offsets` or `__transaction_state`.
 
 Source: Kafka's KafkaApis.handleFindCoordinatorRequest.
 """
@@ -70,7 +70,6 @@ def find_coordinator(
 
 
 async def _find_several(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
-    """Look up each key once, and repeat the result for repeated keys."""
     slices = Slices(broker.clock)
     is_known = body.key_type in {GROUP, TRANSACTION, SHARE}
     nodes = _nodes(broker, request)
@@ -107,7 +106,6 @@ def _find(
     if not _is_valid(request.version, key_type, key):
         return _Coordinator(ErrorCode.INVALID_REQUEST)
     if key_type == SHARE:
-        # Share groups are not supported.
         return _Coordinator(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     is_group = key_type == GROUP
     coordinator = broker.groups if is_group else broker.transactions
@@ -133,8 +131,8 @@ def _is_valid(version: int, key_type: int, key: str) -> bool:
 
 
 def _is_share_key(key: str) -> bool:
-    """Return whether a key is a share group's partition: group, topic id, partition."""
-    match key.rstrip(":").split(":"):  # Java's split ignores colons at the end
+    """Return whether a key is a share group's: group, topic id, partition."""
+    match key.rstrip(":").split(":"):  # as in Java's split
         case [group_id, topic_id, partition]:
             try:
                 uuid_from_text(topic_id)

@@ -1,4 +1,4 @@
-"""Helpers of the group handlers: error responses, results, the client's address."""
+"""Helpers of the group handlers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _Result = TypeVar("_Result")
 
-# Kafka's bits for a group: READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS.
+# Kafka's bits: READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS.
 _GROUP_OPERATIONS = (3, 6, 8, 10, 11)
 ALL_ON_GROUP = sum(1 << operation for operation in _GROUP_OPERATIONS)
 
@@ -29,7 +29,7 @@ def error_only(error: ErrorCode) -> dict[str, Any]:
 async def response_of(
     result: Mapping[str, Any] | Awaitable[Mapping[str, Any]],
 ) -> Mapping[str, Any]:
-    """Return the response of a handler or of `GroupCoordinator.submit`, awaited if necessary."""
+    """Return the response of a handler or of `GroupCoordinator.submit`."""
     return result if isinstance(result, Mapping) else await result
 
 

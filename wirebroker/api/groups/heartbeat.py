@@ -1,6 +1,6 @@
 """Heartbeat: keeps a member alive, and makes it rejoin if necessary.
 
-v3 static members (KIP-345), v4 flexible. Succeeds while groups are being loaded.
+v3 static members (KIP-345). Succeeds while groups are being loaded.
 
 Source: Kafka's KafkaApis.handleHeartbeatRequest, GroupCoordinatorService.heartbeat.
 """

@@ -1,9 +1,7 @@
-"""JoinGroup: joins or rejoins a classic group.
+"""JoinGroup: joins or rejoins a classic group; from v4 on members get an id first (KIP-394).
 
-v1 rebalance timeout, v4 members get an id first (KIP-394), v5 static members (KIP-345), v6
-flexible, v7 protocol type (KIP-559), v8 reason (KIP-800), v9 skip_assignment (KIP-814).
-
-Source: Kafka's KafkaApis.handleJoinGroupRequest, GroupCoordinatorService.joinGroup.
+Source: Kafka's KafkaApis.handleJoinGroupRequest, GroupCoordinatorService.joinGroup; KIP-345,
+KIP-559, KIP-800, KIP-814.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.groups.shard.shard import GroupShard
     from wirebroker.request.request import Request
 
-# The protocol's name is null instead of empty from this version on.
+# From this version on the protocol's name is null instead of empty.
 FIRST_NULL_PROTOCOL_VERSION = 7
 
 # Metadata of a member for all its protocols: not counted up to the first limit; the second is the
@@ -72,8 +70,8 @@ def join_group(
 def _memory_error(broker: Broker, body: Any) -> ErrorCode:
     """Return the error if a member's metadata exceeds the limits.
 
-    Kafka enforces the member's limit when the group's record does not fit into a batch, and limits
-    no sum. The sum is computed only for large metadata.
+    Kafka enforces the member's limit when the group's record does not fit into a batch, and does
+    not limit the sum of all members.
     """
     size = sum(len(protocol.name) + len(protocol.metadata) for protocol in body.protocols)
     if size <= FEW_METADATA_BYTES:
@@ -81,7 +79,6 @@ def _memory_error(broker: Broker, body: Any) -> ErrorCode:
     if size > MOST_METADATA_BYTES:
         return ErrorCode.UNKNOWN_SERVER_ERROR
     shards = tuple(broker.groups.shards())
-    # A member that rejoins replaces its metadata.
     added = size - max((_own_bytes(shard, body) for shard in shards), default=0)
     stored_bytes = sum(shard.metadata_bytes for shard in shards)
     too_much = added > 0 and stored_bytes + added > MOST_METADATA_BYTES_OF_ALL

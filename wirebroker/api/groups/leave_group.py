@@ -1,8 +1,6 @@
-"""LeaveGroup: removes members.
+"""LeaveGroup: removes members; from v3 on several (KIP-345).
 
-v3 several, by member id or instance id (KIP-345), v4 flexible, v5 reason (KIP-800).
-
-Source: Kafka's KafkaApis.handleLeaveGroupRequest, GroupCoordinatorService.leaveGroup.
+Source: Kafka's KafkaApis.handleLeaveGroupRequest, GroupCoordinatorService.leaveGroup; KIP-800.
 """
 
 from __future__ import annotations
@@ -50,7 +48,6 @@ def leave_group(
 async def _leave_in_parts(
     broker: Broker, version: int, group_id: str, identities: Sequence[Any]
 ) -> Mapping[str, Any]:
-    """Remove many members in parts, with other work in between."""
     members: list[Any] = []
     for start in range(0, len(identities), _AT_ONCE):
         part = identities[start : start + _AT_ONCE]
@@ -79,7 +76,6 @@ def _leave(
 def _failed(identities: Sequence[Any], error: ErrorCode) -> dict[str, Any]:
     if error is not ErrorCode.UNKNOWN_MEMBER_ID:
         return error_only(error)
-    # The group does not exist, so it has no members.
     members = [
         {
             "member_id": identity.member_id,

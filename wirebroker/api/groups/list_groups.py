@@ -1,6 +1,6 @@
 """ListGroups: all groups of this node.
 
-v3 flexible, v4 states with a filter (KIP-518), v5 types with a filter (KIP-848).
+v4 filter by state (KIP-518), v5 by type (KIP-848).
 
 Source: Kafka's KafkaApis.handleListGroupsRequest, GroupCoordinatorService.listGroups.
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @handles(ApiKey.LIST_GROUPS, permissions=(DESCRIBE_CLUSTER, DESCRIBE_GROUP), cost=Cost.READS)
 async def list_groups(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
-    """List the groups of all partitions; one that is being loaded fails the request."""
+    """List the groups; a partition that is being loaded fails the request."""
     del request
 
     slices = Slices(broker.clock)

@@ -1,9 +1,9 @@
 """OffsetCommit: stores a group's offsets.
 
-v5 without retention time (KIP-211), v6 leader epoch (KIP-320), v7 static members (KIP-345), v8
-flexible, v9 GROUP_ID_NOT_FOUND (KIP-848), v10 topic ids instead of names (KIP-516).
+v9 GROUP_ID_NOT_FOUND (KIP-848), v10 topic ids instead of names (KIP-516).
 
-Source: Kafka's KafkaApis.handleOffsetCommitRequest, GroupCoordinatorService.commitOffsets.
+Source: Kafka's KafkaApis.handleOffsetCommitRequest, GroupCoordinatorService.commitOffsets; KIP-211,
+KIP-320, KIP-345.
 """
 
 from __future__ import annotations
@@ -68,10 +68,7 @@ def offset_commit(
 async def _commit_in_parts(
     broker: Broker, version: int, body: Any, *, by_id: bool
 ) -> Mapping[str, Any]:
-    """Store many offsets in parts, with other work in between.
-
-    A rebalance meanwhile refuses only the later partitions.
-    """
+    """Store many offsets; a rebalance meanwhile refuses only the later partitions."""
     slices = Slices(broker.clock)
     valid, refused = await slices.run(sort_topics(broker.metadata.image, body.topics, by_id=by_id))
     topics: Topics = []
@@ -92,7 +89,6 @@ def _refused(part: Valid, error: ErrorCode) -> dict[str, Any]:
 
 
 def _merge(refused: Topics, stored: Topics, *, by_id: bool) -> Steps[dict[str, Any]]:
-    """Merge topics, refused partitions first."""
     if not refused and len(stored) == 1:
         return {"topics": stored}
     return {"topics": (yield from merged(refused, stored, "topic_id" if by_id else "name"))}

@@ -1,8 +1,7 @@
 """OffsetFetch: returns groups' committed offsets.
 
-v2 all topics by null, an error for the group, v5 leader epochs (KIP-320), v6 flexible, v7 require
-stable (KIP-447), v8 several groups (KIP-709), v9 member id and epoch (KIP-848), v10 topic ids
-instead of names (KIP-516).
+v2 all topics by null, an error for the group, v7 require stable (KIP-447), v8 several groups
+(KIP-709), v9 member id and epoch (KIP-848), v10 topic ids instead of names (KIP-516).
 
 Source: Kafka's KafkaApis.handleOffsetFetchRequest, OffsetFetchRequest, OffsetFetchResponse.
 """
@@ -44,11 +43,11 @@ FIRST_TOPIC_ID_VERSION = 10
 FIRST_GROUP_ERROR_VERSION = 2
 
 # Offsets to look up on the loop, 13 us each. Otherwise the group's result has the key _LOOK_UP: a
-# function for a thread that returns the topics from a copy of the offsets.
+# function for a thread that returns the topics.
 _AT_ONCE = 250
 _LOOK_UP = "look_up"
 
-# Limit of a response, some 150 MB while it is built; groups that start beyond it are refused.
+# A response of 150 MB; groups that start beyond this number are refused.
 MOST_PARTITIONS = 500_000
 
 Topics = list[dict[str, Any]]
@@ -88,7 +87,6 @@ async def _fetch_once(broker: Broker, version: int, body: Any) -> Response:
 
 
 async def _fetch_groups(broker: Broker, version: int, body: Any) -> Response:
-    """Look up many groups or partitions, up to MOST_PARTITIONS."""
     slices = Slices(broker.clock)
     groups: list[Response] = []
     room = MOST_PARTITIONS
@@ -121,7 +119,6 @@ def _is_open(result: Result) -> bool:
 
 
 async def _resolve(result: Result, respond: Callable[[dict[str, Any]], Response]) -> Response:
-    """Wait for a group's result; do a long lookup in a thread."""
     group = await response_of(result)
     look_up = group.get(_LOOK_UP)
     if look_up is None:
@@ -140,12 +137,7 @@ def _fetch(
 ) -> Result:
     """Return the result of `respond` for a group; see _LOOK_UP.
 
-    Args:
-        broker: The broker.
-        version: The request's version.
-        requested: The group with its topics: an element of the request, or the whole.
-        respond: Turns a group's offsets into its response.
-        is_stable: Omit offsets that an open transaction may change.
+    `is_stable` omits offsets that an open transaction may change.
     """
     group_id, topics = requested.group_id, requested.topics
     image = broker.metadata.image
@@ -210,7 +202,6 @@ def _unknown(topic: Any) -> dict[str, Any]:
 
 
 def _named_by_id(image: ClusterImage, topics: Topics, *, by_id: bool) -> Topics:
-    """Add topic ids; omit deleted topics."""
     if not by_id:
         return topics
     return [

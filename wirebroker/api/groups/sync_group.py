@@ -1,6 +1,6 @@
 """SyncGroup: distributes the group leader's assignment to the members.
 
-v3 static members (KIP-345), v4 flexible, v5 protocol type and name, then required (KIP-559).
+v3 static members (KIP-345), v5 protocol type and name, then required (KIP-559).
 
 Source: Kafka's KafkaApis.handleSyncGroupRequest, GroupCoordinatorService.syncGroup.
 """
@@ -30,7 +30,7 @@ FIRST_PROTOCOL_VERSION = 5
 def sync_group(
     broker: Broker, request: Request, body: Any
 ) -> Mapping[str, Any] | Awaitable[Mapping[str, Any]]:
-    """Respond when the leader has assigned, or immediately with an error."""
+    """Respond when the leader has assigned."""
     lacks_protocol = body.protocol_type is None or body.protocol_name is None
     if request.version >= FIRST_PROTOCOL_VERSION and lacks_protocol:
         return error_only(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)

@@ -1,6 +1,6 @@
 """DescribeAcls, CreateAcls and DeleteAcls (KIP-140).
 
-All three: v1 prefixed patterns (KIP-290), v2 flexible, v3 users as resources (KIP-373). Rules:
+v1 prefixed patterns (KIP-290), v3 users as resources (KIP-373). Rules:
 coordinator/controller/security/acl_control.py. Without an authorizer all are refused. An unknown
 code closes the connection, as in Kafka.
 
@@ -42,6 +42,6 @@ async def delete_acls(broker: Broker, request: Request, body: Any) -> Any:
 
 @handles(ApiKey.DESCRIBE_ACLS, permissions=(DESCRIBE_CLUSTER,), cost=Cost.READS)
 async def describe_acls(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
-    """Describe the ACLs of the committed image, by resource pattern."""
+    """Describe the ACLs of the committed image."""
     del request
     return await describe_rules(body, broker.metadata.image, broker.config, broker.clock)

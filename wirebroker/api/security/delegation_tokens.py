@@ -1,6 +1,6 @@
 """Create-, Renew-, Expire- and DescribeDelegationToken (KIP-48).
 
-All four: v2 flexible; Create and Describe v3 a requester besides the owner (KIP-373). Rules:
+Create and Describe v3 a requester besides the owner (KIP-373). Rules:
 coordinator/controller/security/token_control.py. The client must have authenticated, not by a
 token. As in Kafka, descriptions contain the HMAC, which is the password.
 
@@ -41,7 +41,7 @@ _NOT_ALLOWED: Final = {"error_code": int(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_
 
 @forwards(ApiKey.CREATE_DELEGATION_TOKEN)
 async def create_token(broker: Broker, request: Request, body: Any) -> Any:
-    """Create a token for the client, or for another user if permitted."""
+    """Create a token."""
     return await _forward(broker, request, body)
 
 
@@ -53,7 +53,7 @@ async def renew_token(broker: Broker, request: Request, body: Any) -> Any:
 
 @forwards(ApiKey.EXPIRE_DELEGATION_TOKEN)
 async def expire_token(broker: Broker, request: Request, body: Any) -> Any:
-    """Expire a token; its logins remain until the expiry that they were given."""
+    """Expire a token; its logins keep the expiry that they were given."""
     return await _forward(broker, request, body)
 
 
@@ -94,7 +94,6 @@ async def _forward(broker: Broker, request: Request, body: Any) -> Any:
 
 
 def _may_ask(request: Request) -> bool:
-    """Return whether the client has authenticated, not by a token."""
     principal = request.session.principal
     return principal is not ANONYMOUS and not principal.is_by_token
 

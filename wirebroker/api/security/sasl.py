@@ -15,21 +15,20 @@ from wirebroker.codecs.errors import ErrorCode
 from wirebroker.request.handlers import Cost
 
 if TYPE_CHECKING:
-    from wirebroker.api.broker import Broker
     from wirebroker.request.request import Request
 
 
 @handles(ApiKey.SASL_HANDSHAKE, permissions=(), cost=Cost.BOUNDED)
-def sasl_handshake(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
-    """Refuse the request in the current state."""
-    del broker, request, body
+def sasl_handshake(node: Any, request: Request, body: Any) -> dict[str, Any]:
+    """Refuse the request."""
+    del node, request, body
     return {"error_code": ErrorCode.ILLEGAL_SASL_STATE, "mechanisms": []}
 
 
 @handles(ApiKey.SASL_AUTHENTICATE, permissions=(), cost=Cost.BOUNDED)
-def sasl_authenticate(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
-    """Refuse the request in the current state."""
-    del broker, request, body
+def sasl_authenticate(node: Any, request: Request, body: Any) -> dict[str, Any]:
+    """Refuse the request."""
+    del node, request, body
     return {
         "error_code": ErrorCode.ILLEGAL_SASL_STATE,
         "error_message": "SaslAuthenticate request received after successful authentication",

@@ -1,7 +1,6 @@
 """DescribeUserScramCredentials and AlterUserScramCredentials (KIP-554).
 
-Both v0. Only mechanisms and iterations are described, never keys. Rules:
-coordinator/controller/security/scram_control.py.
+Keys are never described. Rules: coordinator/controller/security/scram_control.py.
 
 Source: Kafka's ScramImage.describe.
 """

@@ -1,7 +1,7 @@
 """CreateTopics: creates topics with partitions, replicas and configs.
 
-v2-3 the first supported, v4 defaults by -1 (KIP-464), v5 flexible, configs in responses (KIP-525),
-v6 quota errors, v7 topic ids. Rules: coordinator/controller/topics/topic_control.py.
+v4 defaults by -1 (KIP-464), v5 configs in responses (KIP-525). Rules:
+coordinator/controller/topics/topic_control.py.
 
 Source: Kafka's ControllerApis.createTopics.
 """
@@ -14,8 +14,8 @@ from wirebroker.api.forwarding import forward
 from wirebroker.api.registry import forwards
 from wirebroker.api.topics.topic_log import log_topics
 from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.request.body_decoding import decoded
 from wirebroker.request.chunked_response import encode_chunked
-from wirebroker.request.long_requests import decoded
 
 if TYPE_CHECKING:
     from wirebroker.api.broker import Broker

@@ -1,7 +1,7 @@
 """DeleteTopics: deletes topics by name or id.
 
-v1 throttle time, v3 TOPIC_DELETION_DISABLED, v4 flexible, v5 error messages (KIP-599), v6 topics
-by id (KIP-516). Rules: coordinator/controller/topics/topic_deletion.py.
+v5 error messages (KIP-599), v6 topics by id (KIP-516). Rules:
+coordinator/controller/topics/topic_deletion.py.
 
 Source: Kafka's ControllerApis.deleteTopics.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @forwards(ApiKey.DELETE_TOPICS)
 async def delete_topics(broker: Broker, request: Request, body: Any) -> Any:
-    """Delete topics; each has its own result."""
+    """Delete topics."""
     answer = await forward(broker, request, body)
     log_topics("deleted", answer["responses"], request.session)
     return answer

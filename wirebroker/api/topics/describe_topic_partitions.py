@@ -1,7 +1,7 @@
 """DescribeTopicPartitions: pages of topics, with eligible leader replicas (KIP-966).
 
-v0, flexible. Topics are sorted by name; a page is limited in partitions, and `next_cursor` is the
-start of the next one.
+Topics are sorted by name; a page is limited in partitions, and `next_cursor` is the start of the
+next one.
 
 Source: Kafka's DescribeTopicPartitionsRequestHandler and KRaftMetadataCache.
 """
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 # Names per step, and names sorted at a time: 1 ms.
 _STEP: Final = 64
 _RUN: Final = 2048
-# More topics are described in slices.
 _AT_ONCE: Final = 500
 
 
@@ -97,7 +96,7 @@ def _answer(broker: Broker, request: Request, body: Any) -> Steps[dict[str, Any]
 def _split_visible(
     access: RequestAccess | None, names: Iterable[str], *, are_named: bool
 ) -> Steps[tuple[list[str], list[str]]]:
-    """Return visible names and denied ones; denied ones only if the request named them."""
+    """Return visible names, and denied ones that the request named."""
     if access is None:
         return list(names), []
     visible: list[str] = []
@@ -122,7 +121,7 @@ def _distinct_names(topics: Iterable[Any]) -> Steps[dict[str, None]]:
 
 
 def _in_order(names: list[str], first: str) -> Steps[Iterator[str]]:
-    """Return names from `first` on, sorted in runs that are merged lazily."""
+    """Return names from `first` on, in runs that are merged lazily."""
     runs: list[list[str]] = []
     for start in range(0, len(names), _RUN):
         runs.append(sorted(name for name in names[start : start + _RUN] if name >= first))

@@ -1,13 +1,12 @@
 """Metadata: brokers, topics and the leaders of partitions.
 
-v0 all topics by an empty list, v1 by null; v2 cluster id, v4 auto creation, v5 offline replicas
-(KIP-112), v7 leader epochs (KIP-320), v8 authorized operations (KIP-430), v9 flexible, v10 topic
-ids, v11 without cluster operations (KIP-700), v12 topics by id (KIP-516), v13 error (KIP-1102).
+v0 all topics by an empty list, v1 by null; v8 authorized operations (KIP-430), v11 without cluster
+operations (KIP-700), v12 topics by id (KIP-516), v13 error (KIP-1102).
 
 With advertised.listeners=auto a client gets the address to which it connected, so that one broker
 serves loopback, containers and the network without configured names.
 
-Source: Kafka's KafkaApis.handleTopicMetadataRequest.
+Source: Kafka's KafkaApis.handleTopicMetadataRequest; KIP-112, KIP-320.
 """
 
 from __future__ import annotations
@@ -48,13 +47,12 @@ if TYPE_CHECKING:
     from wirebroker.request.request import Reply, Request
     from wirebroker.request.session import Session
 
-# Requests name topics by id from this version on.
 BY_ID_VERSION = 12
 
-# Topics or partitions without slices: 500 uncached topics take 3 ms.
+# More are described in slices: 500 uncached topics take 3 ms.
 _AT_ONCE = 500
 
-# Topics with more partitions are encoded in a thread, 3 us per partition.
+# Topics with more are encoded in a thread, 3 us per partition.
 _MANY_PARTITIONS = 1_000
 
 # An existing topic, or the error of another.
@@ -136,14 +134,13 @@ class _Answer:
 
     @property
     def topic_count(self) -> int:
-        """Upper bound of the number of topics."""
         requested = self._body.topics
         return len(self._image.topics) if requested is None else len(requested)
 
     def elements(self) -> Iterator[_Element | None]:
         """Yield each requested topic once; start to create missing ones.
 
-        None is a hidden topic: it gives the caller a step in a long search.
+        None is a hidden topic: a step in a long search.
         """
         requested = self._body.topics
         if requested is None:
@@ -172,7 +169,6 @@ class _Answer:
             self._broker.auto_creation.create(missing, self._broker.config, self._request.session)
 
     def _fault(self, *, by_id: bool, is_nameless: bool) -> ErrorCode:
-        """Return the error of a request whose topics are not identified as required."""
         if self._request.version < BY_ID_VERSION:
             return ErrorCode.INVALID_REQUEST if by_id or is_nameless else ErrorCode.NONE
         # Kafka's handler fails on a topic without name and id.
@@ -186,7 +182,6 @@ class _Answer:
         return topic if self._is_shown(topic.name) else _denied(None, topic_id)
 
     def _is_shown(self, name: str, *, is_named: bool = True) -> bool:
-        """Return whether the client may see a topic; a denial is logged if the client named it."""
         access = self._asking
         return access is None or access.may(DESCRIBE_TOPIC, name, logs_denied=is_named)
 
@@ -205,7 +200,6 @@ class _Answer:
         return self._variant._replace(authorized_operations=operations)
 
     def _missing(self, name: str, missing: list[str]) -> TopicView:
-        """Return the error of a topic that does not exist; add it to `missing` to create it."""
         error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         try:
             check_topic_name(name)
@@ -230,7 +224,6 @@ class _Answer:
         )
 
     def encode(self, element: _Element) -> bytes:
-        """Encode one topic, or return it from the cache."""
         if isinstance(element, TopicView):
             self._request.count_error(element.error_code)
             return encode_topic(self._request.version, element)
@@ -243,7 +236,6 @@ class _Answer:
         return encoded
 
     async def answer_in_slices(self) -> Reply:
-        """Build the response in slices."""
         slices = Slices(self._broker.clock)
         cache = self._broker.metadata_cache
         topics: list[bytes] = []
@@ -264,7 +256,6 @@ class _Answer:
         return self.reply(topics)
 
     def reply(self, topics: list[bytes]) -> Reply:
-        """Assemble the response."""
         request, broker = self._request, self._broker
         if self._error != ErrorCode.NONE:
             request.count_error(self._error)

@@ -21,13 +21,7 @@ _MOST_NAMES: Final = 10
 
 
 def log_topics(action: str, results: Iterable[Any], connection: Session) -> None:
-    """Log the topics that a request has changed.
-
-    Args:
-        action: "created" or "deleted".
-        results: The response's elements.
-        connection: The client's session.
-    """
+    """Log the topics that a request has created or deleted."""
     names = [str(result["name"]) for result in results if not result.get("error_code")]
     if names:
         noun = "topic" if len(names) == 1 else f"{len(names)} topics:"

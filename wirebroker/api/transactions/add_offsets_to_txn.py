@@ -1,7 +1,7 @@
 """AddOffsetsToTxn: adds a group whose offsets a transaction will commit.
 
-v2 PRODUCER_FENCED (KIP-588), v3 flexible, v4 TRANSACTION_ABORTABLE (KIP-890). With
-transaction.version 2, TxnOffsetCommit adds the group instead.
+v2 PRODUCER_FENCED (KIP-588), v4 TRANSACTION_ABORTABLE (KIP-890). With transaction.version 2,
+TxnOffsetCommit adds the group instead.
 
 Source: Kafka's KafkaApis.handleAddOffsetsToTxnRequest.
 """

@@ -1,7 +1,7 @@
 """AddPartitionsToTxn: adds partitions to which a transaction will write.
 
-v2 PRODUCER_FENCED (KIP-588), v3 flexible, v4 from brokers: several transactions, and verification
-(KIP-890), v5 TRANSACTION_ABORTABLE.
+v2 PRODUCER_FENCED (KIP-588), v4 from brokers: several transactions, and verification (KIP-890), v5
+TRANSACTION_ABORTABLE.
 
 All partitions are added, or none: if one does not exist or is internal, the others get
 OPERATION_NOT_ATTEMPTED.
@@ -66,7 +66,6 @@ def add_partitions_to_txn(
 
 
 async def _serve_many(broker: Broker, version: int, body: Any) -> Response:
-    """Add many partitions in one operation; check them and build the response in slices."""
     slices = Slices(broker.clock)
     outcome = await slices.run(_begin(broker, body))
     if not isinstance(outcome, Claim):
@@ -90,7 +89,6 @@ def _begin(broker: Broker, body: Any) -> Steps[Claim | Response]:
 
 
 def _failed(version: int, topics: Any, error: ErrorCode) -> Steps[Response]:
-    """Return the response with one error, or none, for all partitions."""
     error_code = error_for_version(error, version=version, fenced_from=_FIRST_FENCED_VERSION)
     return {"results_by_topic_v3_and_below": (yield from _same(topics, error_code))}
 
@@ -145,7 +143,6 @@ def _verified(broker: Broker, claim: Claim, topics: Iterable[Any]) -> Steps[Topi
 def _wrong(
     broker: Broker, claim: Claim, requested: Iterable[Any], *, is_client: bool
 ) -> Steps[Topics]:
-    """Return the error response if some partitions cannot be added, else nothing."""
     topics = broker.metadata.image.topics
     wrong: dict[tuple[str, int], ErrorCode] = {}
     for name, index in claim.partitions:
@@ -171,7 +168,6 @@ def _partitions(topics: Iterable[Any]) -> Steps[frozenset[tuple[str, int]]]:
 
 
 def _same(topics: Iterable[Any], error: ErrorCode) -> Steps[Topics]:
-    """Return one error for all partitions, as in the request."""
     topic_results: Topics = []
     for topic in topics:
         results = yield from collected(
@@ -185,7 +181,6 @@ def _same(topics: Iterable[Any], error: ErrorCode) -> Steps[Topics]:
 def _topics(
     topics: Iterable[Any], error_of: Callable[[tuple[str, int]], ErrorCode]
 ) -> Steps[Topics]:
-    """Return an error for each partition, once, in the request's order."""
     by_topic: dict[str, dict[int, ErrorCode]] = {}
     for topic in topics:
         for index in topic.partitions:

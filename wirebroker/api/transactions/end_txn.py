@@ -1,7 +1,7 @@
 """EndTxn: commits or aborts a transaction; the markers are written after the response.
 
-v2 PRODUCER_FENCED (KIP-588), v3 flexible, v4 TRANSACTION_ABORTABLE, v5 a new epoch or producer id
-with each transaction (KIP-890).
+v2 PRODUCER_FENCED (KIP-588), v4 TRANSACTION_ABORTABLE, v5 a new epoch or producer id with each
+transaction (KIP-890).
 
 Source: Kafka's KafkaApis.handleEndTxnRequest and TransactionCoordinator.
 """

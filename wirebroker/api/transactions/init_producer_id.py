@@ -1,7 +1,6 @@
 """InitProducerId: returns a producer id, or a new epoch of a transactional id.
 
-v0, v2 flexible, v3 current id and epoch (KIP-360), v4 PRODUCER_FENCED (KIP-588), v5
-TRANSACTION_ABORTABLE (KIP-890).
+v3 current id and epoch (KIP-360), v4 PRODUCER_FENCED (KIP-588), v5 TRANSACTION_ABORTABLE (KIP-890).
 
 Source: Kafka's KafkaApis.handleInitProducerIdRequest and TransactionCoordinator.
 """

@@ -1,8 +1,8 @@
 """TxnOffsetCommit: stores a group's offsets as part of a transaction.
 
-v2 leader epoch, COORDINATOR_LOAD_IN_PROGRESS (KAFKA-7296), v3 flexible, the producer's member
-(KIP-447), v4 TRANSACTION_ABORTABLE, v5 without AddOffsetsToTxn (KIP-890), v6 topic ids instead of
-names, GROUP_ID_NOT_FOUND (KIP-1319).
+v2 COORDINATOR_LOAD_IN_PROGRESS (KAFKA-7296), v3 the producer's member (KIP-447), v4
+TRANSACTION_ABORTABLE, v5 without AddOffsetsToTxn (KIP-890), v6 topic ids instead of names,
+GROUP_ID_NOT_FOUND (KIP-1319).
 
 Source: Kafka's KafkaApis.handleTxnOffsetCommitRequest, GroupCoordinatorService.
 commitTransactionalOffsets.
@@ -53,13 +53,13 @@ _FIRST_ADDING_VERSION = 5
 _FIRST_TOPIC_ID_VERSION = 6
 _NO_SEQUENCE = -1
 
-# For clients these mean a coordinator that is not ready.
+# The coordinator is not ready.
 _AS_COORDINATOR_ERROR = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
     ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
 }
-# The only error after which older clients retry without a new coordinator lookup.
+# Older clients retry only after this without a new coordinator lookup.
 _AS_LOADING = {ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
 
 
@@ -91,18 +91,15 @@ class _TxnOffsetCommit:
         self._refused: Topics = []
 
     async def serve_later(self) -> Response:
-        """Serve a long request in slices."""
         await Slices(self._broker.clock).run(self.sort())
         return await response_of(self.serve())
 
     def sort(self) -> Steps[None]:
-        """Separate the partitions that exist from the others."""
         self._valid, self._refused = yield from sort_topics(
             self._broker.metadata.image, self._body.topics, by_id=self._by_id
         )
 
     def serve(self) -> Response | Awaitable[Response]:
-        """Verify the transaction if necessary, then commit to the group."""
         if not self._valid:
             return {"topics": self._refused}
         if not self._body.group_id:
@@ -127,7 +124,7 @@ class _TxnOffsetCommit:
         return await response_of(self._commit(guard))
 
     def _begin(self) -> VerificationGuard | None:
-        """Return a guard for the transaction's start here; None if it is already open."""
+        """Return a guard for the transaction's start here."""
         partition = self._partition()
         partition.check_leader()
         body = self._body
@@ -169,10 +166,7 @@ class _TxnOffsetCommit:
         )
 
     async def _commit_in_parts(self, guard: VerificationGuard | None) -> Response:
-        """Store many offsets in parts.
-
-        An error of one part is returned for all, so that the client aborts or repeats the whole.
-        """
+        """Store many offsets; an error in one part is for all, so that the client aborts."""
         topics: Topics = []
         for part in chunked_commits(self._valid):
             answer = self._broker.groups.submit(
@@ -190,7 +184,6 @@ class _TxnOffsetCommit:
         return await Slices(self._broker.clock).run(self._merged(topics))
 
     def _refuse(self, error: ErrorCode) -> Response | Awaitable[Response]:
-        """Refuse the whole request, in slices if it is long."""
         return begun(self._failed(error), self._broker.clock)
 
     def _failed(self, error: ErrorCode) -> Steps[Response]:

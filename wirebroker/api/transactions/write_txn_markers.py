@@ -1,6 +1,6 @@
 """WriteTxnMarkers: other brokers' coordinators, or an administrator, end transactions here.
 
-v1 flexible, v2 the transaction.version (KIP-1228).
+v2 has the transaction.version (KIP-1228).
 
 Source: Kafka's KafkaApis.handleWriteTxnMarkersRequest.
 """

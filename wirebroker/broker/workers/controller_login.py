@@ -1,8 +1,7 @@
 """Generated login with which workers reach their controller.
 
 If clients have to authenticate, or an authorizer is configured, the controller's local port must
-not bypass that: it accepts only this login. The supervisor generates it for one run and passes it
-to the workers.
+not bypass that: it accepts only this login, which is valid for one run.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ if TYPE_CHECKING:
 
 _AUTHORIZER: Final = "authorizer.class.name"
 _SUPER_USERS: Final = "super.users"
-# Random bytes in the name, which tools display, and in the password.
+# Random bytes; tools display the name.
 _NAME_BYTES: Final = 8
 _PASSWORD_BYTES: Final = 32
 
 
 def is_protected(config: Config) -> bool:
-    """Return whether these settings restrict or encrypt clients' access.
+    """Return whether clients' access is restricted or encrypted.
 
     Raises:
         ConfigError: A listener cannot be used.
@@ -34,12 +33,7 @@ def is_protected(config: Config) -> bool:
 
 
 def controller_login(config: Config, listener_name: str) -> dict[str, str]:
-    """Return settings by which only the workers can use a controller listener.
-
-    Args:
-        config: The common settings.
-        listener_name: A local SASL_PLAINTEXT listener.
-    """
+    """Return settings by which only the workers can use a local SASL_PLAINTEXT listener."""
     name = f"worker-{os.urandom(_NAME_BYTES).hex()}"
     password = os.urandom(_PASSWORD_BYTES).hex()
     prefix = f"listener.name.{listener_name.lower()}."

@@ -4,8 +4,7 @@
     worker 2    node n+1     --port + 1    a member
     worker N    node n+N-1   --port + N-1  a member
 
-Ports in use are skipped; for 0 the system chooses. All are chosen before anything starts, so that a
-restarted worker keeps its ports.
+Ports in use are skipped; for 0 the system chooses. A restarted worker keeps its ports.
 """
 
 from __future__ import annotations
@@ -27,14 +26,13 @@ if TYPE_CHECKING:
 
 _CONTROLLER_NAMES: Final = "controller.listener.names"
 _PROTOCOLS: Final = "listener.security.protocol.map"
-# Field of an encoded order: names of secret flags.
+# Field of an encoded order: the names of secret flags.
 _HIDDEN: Final = "hidden_flags"
 _LOOPBACK: Final = "127.0.0.1"
 _GREATEST_PORT: Final = 65535
 _MOST_TRIED: Final = 1000
-# Matches addresses that end in host:port.
 _ADDRESS: Final = re.compile(r"(?:[^:/]+://)?(?P<host>\[[^\]]*\]|[^:/\[\]]*):(?P<port>\d+)")
-# Replication factors of the internal topics, with their min.isr.
+# Internal topics' replication factors, with their min.isr.
 _INTERNAL_TOPIC_CONFIGS: Final = {
     "offsets.topic.replication.factor": None,
     "transaction.state.log.replication.factor": "transaction.state.log.min.isr",
@@ -47,7 +45,7 @@ class Ports(Protocol):
     """The ports of this machine."""
 
     def is_free(self, host: str, port: int) -> bool:
-        """Return whether a port can be bound on a host; an empty host means all interfaces."""
+        """Return whether a port can be bound; an empty host means all interfaces."""
         ...
 
     def any_free(self, host: str) -> int:
@@ -60,10 +58,7 @@ class WorkerConfig(NamedTuple):
 
     Attributes:
         worker: Its number, from 1.
-        node_id: Its broker id.
         flags: Settings that override file and environment.
-        file: The properties file.
-        data_directory: Its directory, if --data-dir was given.
         first_users: Values of --add-scram.
     """
 
@@ -91,11 +86,7 @@ class WorkerConfig(NamedTuple):
 class WorkerConfigs:
     """Creates the orders of `count` workers.
 
-    Args:
-        config: The common settings.
-        user_config: The same without the single-node profile.
-        flags: Settings of the command line.
-        data_directory: Value of --data-dir.
+    `user_config` is `config` without the single-node profile.
 
     Raises:
         StartError: The workers cannot have their own controller.
@@ -219,7 +210,7 @@ class WorkerConfigs:
         is_open = protocols.get(controller_name, "PLAINTEXT").upper() == "PLAINTEXT"
         has_login = is_open and not self._names_controller and is_protected(self._config)
         if not has_login and not user_config.is_set(_PROTOCOLS):
-            return {}  # PLAINTEXT is the default
+            return {}
         for name in sorted(self._controllers):
             protocols.setdefault(name, "PLAINTEXT")
         if has_login:
@@ -245,7 +236,7 @@ class WorkerConfigs:
         return _with(item, self._free_port(host, port + worker_offset)) if worker_offset else item
 
     def _free_port(self, host: str, port: int) -> int:
-        """Return the first port from `port` on that is free and not another worker's."""
+        """Return the first free port from `port` on that is not another worker's."""
         for candidate in range(port, min(port + _MOST_TRIED, _GREATEST_PORT + 1)):
             if candidate not in self._used_ports and self._ports.is_free(host, candidate):
                 self._used_ports.add(candidate)
@@ -256,7 +247,7 @@ class WorkerConfigs:
 def _reached_at(listener: str) -> str:
     """Return host:port of a listener for clients on this machine."""
     host = _host_of(listener)
-    if host in {"", "0.0.0.0", "::"}:  # noqa: S104 - compared
+    if host in {"", "0.0.0.0", "::"}:  # noqa: S104
         host = _LOOPBACK
     return shown_address(host, _port_of(listener))
 

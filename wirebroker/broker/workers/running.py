@@ -5,7 +5,7 @@
       controller CONTROLLER: 127.0.0.1:9094
       data: /home/me/data/worker1, /home/me/data/worker2
 
-The first and last line have the format of one broker's, for programs that read them.
+Programs can read the first and last line as one broker's.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _DATA: Final = "  data: "
 
 
 class Asked(NamedTuple):
-    """Arguments of the command line; `first_users` are the values of --add-scram."""
+    """The command line; `first_users` are the values of --add-scram."""
 
     workers: int
     flags: Mapping[str, str]
@@ -50,12 +50,12 @@ class Asked(NamedTuple):
 
 
 class MachinePorts:
-    """The ports of this machine; see orders.Ports."""
+    """See orders.Ports."""
 
     __slots__ = ()
 
     def is_free(self, host: str, port: int) -> bool:
-        """Return whether a port can be bound."""
+        """See Ports."""
         return _try(host, port) is not None
 
     def any_free(self, host: str) -> int:
@@ -66,10 +66,7 @@ class MachinePorts:
 def run(config: Config, user_config: Config, arguments: Asked) -> int:
     """Serve until stopped; return the exit status.
 
-    Args:
-        config: The common settings.
-        user_config: The same without the single-node profile.
-        arguments: The command line.
+    `user_config` is `config` without the single-node profile.
 
     Raises:
         StartError: The workers cannot start.
@@ -139,7 +136,7 @@ async def _supervise(supervisor: Supervisor, port_file: PortFile) -> int:
 
 
 def joined_lines(ready_lines: Mapping[int, Sequence[str]]) -> list[str]:
-    """Combine the ready lines of all workers into those of one broker."""
+    """Combine the ready lines of all workers."""
     first, *further_lines = ready_lines[1]
     lines = [first]
     for number in sorted(ready_lines)[1:]:
@@ -151,7 +148,7 @@ def joined_lines(ready_lines: Mapping[int, Sequence[str]]) -> list[str]:
 
 
 def _try(host: str, port: int) -> int | None:
-    """Bind a port for a moment and return it; None if that fails."""
+    """Bind a port for a moment and return it, or None."""
     is_dual = host in {"", "::"} and socket.has_dualstack_ipv6()
     family = socket.AF_INET6 if is_dual or ":" in host else socket.AF_INET
     try:

@@ -1,8 +1,8 @@
 """Starts the workers, restarts those that end, and stops them in order.
 
-Worker 1, which runs the controller, starts first; then all others at once. A worker that ends is
-restarted after half a second; the delay doubles up to 30 s, and a run of a minute resets it. At
-shutdown worker 1 is last, because the controller moves the others' leaderships.
+A worker that ends is restarted after half a second; the delay doubles up to 30 s, and a run of a
+minute resets it. Worker 1, which runs the controller, starts first. It stops last, because the
+controller moves the others' leaderships.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ class RunningWorker(Protocol):
     """See worker_process.WorkerProcess."""
 
     async def ready_lines(self) -> list[str]:
-        """Wait until it serves."""
+        """See WorkerProcess."""
         ...
 
     async def ended(self) -> int:
-        """Wait until it has ended."""
+        """See WorkerProcess."""
         ...
 
     def stop(self) -> None:
-        """Make it shut down."""
+        """See WorkerProcess."""
         ...
 
 
@@ -52,14 +52,7 @@ class NotStartedError(Exception):
 
 
 class Supervisor:
-    """The workers of one command.
-
-    Args:
-        first: The order of worker 1.
-        others: Other orders.
-        start: Starts a worker.
-        clock: Measures how long a worker has run.
-    """
+    """The workers of one command."""
 
     __slots__ = ("_clock", "_first", "_others", "_restart_tasks", "_running", "_start")
 
@@ -98,7 +91,7 @@ class Supervisor:
         return lines
 
     async def stop(self) -> None:
-        """Stop all, worker 1 last, and wait for their end."""
+        """Stop all, worker 1 last."""
         for keeper in self._restart_tasks:
             keeper.cancel()
         if self._restart_tasks:

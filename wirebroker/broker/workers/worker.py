@@ -1,4 +1,4 @@
-"""One worker as a process: `python -m wirebroker.broker.workers.worker`, started by the supervisor.
+"""One worker as a process, started by the supervisor.
 
     in    its order, a line (orders.py)
     out   the ready lines
@@ -37,12 +37,12 @@ def main() -> int:
         )
         with uncollected():
             from wirebroker.broker.serve_process import run  # noqa: PLC0415
-            from wirebroker.broker.server import Server  # noqa: PLC0415 - settings come first
+            from wirebroker.broker.server import Server  # noqa: PLC0415
 
         serve = partial(run, config, process=f"worker {order.worker}")
         if not order.first_users:
             return serve()
-        from wirebroker.security.sasl.first_users import first_users  # noqa: PLC0415 - few want it
+        from wirebroker.security.sasl.first_users import first_users  # noqa: PLC0415
 
         return serve(build=partial(Server, first_users=first_users(order.first_users)))
     except (ConfigError, StartError) as error:

@@ -26,7 +26,7 @@ class WorkerProcess:
 
     @classmethod
     async def start(cls, order: WorkerConfig) -> WorkerProcess:
-        """Start a process and send it its order.
+        """Start a process with its order.
 
         Raises:
             OSError: The process cannot be started.

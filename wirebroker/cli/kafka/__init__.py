@@ -1,5 +1,5 @@
 """Kafka's command-line tools with their names and flags: `wirebroker kafka-topics --list …`.
 
-Standard output is the same as Apache Kafka's, for scripts that parse it; transcripts check this
+Standard output is the same as Apache Kafka's; transcripts check this
 (tests/unit/wirebroker/cli/kafka/transcripts).
 """

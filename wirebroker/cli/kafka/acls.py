@@ -155,7 +155,6 @@ def _check(flags: _AclFlags, *, adds: bool) -> None:
 
 
 def _operation(text: str) -> str:
-    """Return the table's word for `DescribeConfigs` or `describe_configs`."""
     lower = text.lower().replace("_", "")
     return next(
         (operation for operation in OPERATIONS if operation.replace("_", "") == lower), lower

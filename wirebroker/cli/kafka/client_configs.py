@@ -3,8 +3,7 @@
     --user alice --add-config SCRAM-SHA-512=[iterations=8192,password=…]
     --entity-type users --entity-name alice --entity-type clients --entity-default …
 
-Both have their own requests (KIP-546, KIP-554), with names of entities instead of resources: a user
-and a client may be named together.
+Both have their own requests (KIP-546, KIP-554).
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
+from wirebroker.cli.kafka.config_entities import CLIENT_KINDS, DEFAULT
 from wirebroker.client.configs.quotas import alter_quotas, list_quotas
 from wirebroker.client.errors import ClientError
 from wirebroker.client.security.users import NewPassword, alter_user, list_users
@@ -22,17 +22,11 @@ from wirebroker.codecs.scram import LEAST_ITERATIONS, MOST_ITERATIONS, SCRAM_NUM
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from wirebroker.cli.kafka.named_entity import NamedEntity
+    from wirebroker.cli.kafka.config_entities import NamedEntity
     from wirebroker.cli.plumbing.output import Output
     from wirebroker.client.configs.quotas import Entity
     from wirebroker.client.kafka_client import KafkaClient
 
-# By --entity-type: the protocol's name of the type, and the name in the output.
-CLIENT_KINDS: Final = {
-    "users": ("user", "user-principal"),
-    "clients": ("client-id", "client-id"),
-    "ips": ("ip", "ip"),
-}
 _OF_USERS: Final = (
     "producer_byte_rate",
     "consumer_byte_rate",
@@ -40,37 +34,23 @@ _OF_USERS: Final = (
     "controller_mutation_rate",
 )
 _OF_IPS: Final = ("connection_creation_rate",)
-_DEFAULT: Final = ""
 _PASSWORD: Final = re.compile(r"(?:iterations=(-?[0-9]+)?,)?password=(.*)", re.DOTALL)
 
 
 class ClientChanges(NamedTuple):
-    """Changes of quotas or logins; None removes one."""
+    """Changed quotas and logins; None removes one."""
 
     quotas: dict[str, float | None]
     logins: dict[int, NewPassword | None]  # by the mechanism's number
 
 
-def check_entities(entities: Sequence[NamedEntity], *, is_changed: bool) -> None:
-    """Check that the entities are users, clients, both, or ips.
-
-    Raises:
-        click.UsageError: They are not, or an entity to change has no name.
-    """
-    kinds = [entity.kind for entity in entities]
-    if len(kinds) > 1 and set(kinds) != {"users", "clients"}:
-        raise click.UsageError("only users and clients can be named together")
-    if is_changed and any(entity.name is None for entity in entities):
-        raise click.UsageError("an entity name must be specified for every entity type")
-
-
 def check_changes(
     entities: Sequence[NamedEntity], changes: Mapping[str, str | None]
 ) -> ClientChanges:
-    """Parse the changes of entities; a value of None removes.
+    """Parse changes; a value of None removes.
 
     Raises:
-        click.UsageError: The changes are invalid for these entities, or not possible together.
+        click.UsageError: The changes are invalid for these entities, or contradict each other.
     """
     kinds = [entity.kind for entity in entities]
     logins = {name: text for name, text in changes.items() if name in SCRAM_NUMBERS}
@@ -84,7 +64,7 @@ def check_changes(
         return ClientChanges({name: _number(name, text) for name, text in changes.items()}, {})
     if len(logins) < len(changes):
         raise click.UsageError("quotas and logins cannot be changed in one go")
-    if entities[0].name == _DEFAULT:
+    if entities[0].name == DEFAULT:
         raise click.UsageError("there are no logins of --user-defaults")
     passwords = {SCRAM_NUMBERS[name]: _password(name, text) for name, text in logins.items()}
     return ClientChanges({}, passwords)
@@ -94,7 +74,7 @@ def _number(name: str, text: str | None) -> float | None:
     if text is None:
         return None
     try:
-        # Only Python accepts 1_000 as a number.
+        # Python also accepts 1_000.
         return float(text.replace("_", "?"))
     except ValueError:
         raise click.UsageError(f"{name}={text} cannot be used: it must be a number") from None
@@ -109,7 +89,7 @@ def _password(mechanism: str, text: str | None) -> NewPassword | None:
     if not match[2]:
         raise click.UsageError(f"the password of {mechanism} is empty")
     iterations_text = match[1] or "-1"
-    # Limited before it is parsed: this process computes that many hashes.
+    # Limited because this process computes that many hashes.
     iterations = int(iterations_text) if len(iterations_text) < 9 else MOST_ITERATIONS + 1
     if iterations == -1:
         iterations = LEAST_ITERATIONS
@@ -126,12 +106,12 @@ async def alter_client_configs(
     entities: Sequence[NamedEntity],
     changes: ClientChanges,
 ) -> None:
-    """Make changes from `check_changes`, all or none.
+    """Make all changes or none.
 
     Raises:
         ClientError: They are refused, or a value to remove does not exist.
     """
-    entity_name = entities[0].name or _DEFAULT
+    entity_name = entities[0].name or DEFAULT
     if changes.quotas:
         entity = _entity(entities)
         existing = {
@@ -146,7 +126,7 @@ async def alter_client_configs(
     else:
         await alter_user(client, entity_name, changes.logins)
     kind = entities[0].kind
-    if entity_name == _DEFAULT:
+    if entity_name == DEFAULT:
         out.line(f"Completed updating default config for {kind} in the cluster.")
     else:
         out.line(f"Completed updating config for {kind[:-1]} {entity_name}.")
@@ -155,11 +135,7 @@ async def alter_client_configs(
 async def describe_client_configs(
     client: KafkaClient, out: Output, entities: Sequence[NamedEntity]
 ) -> None:
-    """Print quotas, and logins of users without clients.
-
-    Raises:
-        ClientError: The user is not authorized.
-    """
+    """Print quotas, and logins of users without clients."""
     from wirebroker.config.rows.texts import text_of  # noqa: PLC0415 - numbers as Java writes them
 
     any_of = [
@@ -176,7 +152,7 @@ async def describe_client_configs(
         quotas = ", ".join(f"{key}={text_of(value)}" for key, value in values.items())
         out.line(f"Quota configs for {subject} are {quotas}")
     kinds = [named_entity.kind for named_entity in entities]
-    if kinds == ["users"] and entities[0].name != _DEFAULT:
+    if kinds == ["users"] and entities[0].name != DEFAULT:
         await _describe_logins(client, out, entities[0].name)
 
 

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
-from wirebroker.cli.kafka.client_configs import CLIENT_KINDS, check_entities
-from wirebroker.cli.kafka.named_entity import BROKERS, DEFAULT, NamedEntity
 from wirebroker.client.configs.configs import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
 from wirebroker.client.errors import ClientError
 from wirebroker.client.groups.groups import list_groups
@@ -18,11 +16,31 @@ if TYPE_CHECKING:
 
     from wirebroker.client.kafka_client import KafkaClient
 
+# Name of the default of a type.
+DEFAULT: Final = ""
+BROKERS: Final = "brokers"
 BROKER_LOGGERS: Final = "broker-loggers"
 
 
+class NamedEntity(NamedTuple):
+    """An entity; a name of None means all of its type."""
+
+    kind: str
+    name: str | None
+
+    @property
+    def is_default(self) -> bool:
+        """Whether it is the default of brokers."""
+        return self.kind == BROKERS and self.name == DEFAULT
+
+    @property
+    def resource_name(self) -> str:
+        """Its name in requests."""
+        return self.name or ""
+
+
 class EntityKind(NamedTuple):
-    """A type of entity; its values have `source`, those of all entities `default_source`."""
+    """A type of entity; values of one have `source`, those of all `default_source`."""
 
     resource: int
     source: str
@@ -38,6 +56,14 @@ KINDS: Final = {
 }
 
 
+# By --entity-type: the names in the protocol and in the output.
+CLIENT_KINDS: Final = {
+    "users": ("user", "user-principal"),
+    "clients": ("client-id", "client-id"),
+    "ips": ("ip", "ip"),
+}
+
+
 def entities_of(
     kinds: Sequence[str],
     names: Sequence[str],
@@ -47,11 +73,8 @@ def entities_of(
 ) -> list[NamedEntity]:
     """Return the named entities: one, or a user and a client.
 
-    Args:
-        kinds: --entity-type.
-        names: --entity-name, and DEFAULT for each --entity-default, in their order.
-        named: Names from the types' own flags.
-        is_changed: Whether names are required.
+    `names` has DEFAULT for each --entity-default, in order; `named` is from the types' own flags.
+    With `is_changed`, names are required.
 
     Raises:
         click.UsageError: No entities, or an invalid combination.
@@ -72,10 +95,18 @@ def entities_of(
         NamedEntity(kind, name) for kind, name in zip_longest(kinds, names) if kind is not None
     ]
     if any(entity.kind in CLIENT_KINDS for entity in entities):
-        check_entities(entities, is_changed=is_changed)
+        _check_clients(entities, is_changed=is_changed)
     else:
         _check_resource(entities, is_changed=is_changed)
     return entities
+
+
+def _check_clients(entities: Sequence[NamedEntity], *, is_changed: bool) -> None:
+    kinds = [entity.kind for entity in entities]
+    if len(kinds) > 1 and set(kinds) != {"users", "clients"}:
+        raise click.UsageError("only users and clients can be named together")
+    if is_changed and any(entity.name is None for entity in entities):
+        raise click.UsageError("an entity name must be specified for every entity type")
 
 
 def _check_resource(entities: Sequence[NamedEntity], *, is_changed: bool) -> None:
@@ -95,11 +126,7 @@ def _check_resource(entities: Sequence[NamedEntity], *, is_changed: bool) -> Non
 async def described_entities(
     client: KafkaClient, entities: Sequence[NamedEntity]
 ) -> list[NamedEntity]:
-    """Return the entities to describe: one, or all of a type.
-
-    Raises:
-        ClientError: They cannot be listed.
-    """
+    """Return the entities to describe: one, or all of a type."""
     (entity,) = entities
     if entity.name is not None:
         return [entity]

@@ -7,18 +7,20 @@ from typing import TYPE_CHECKING
 import click
 
 from wirebroker.cli.kafka.client_configs import (
-    CLIENT_KINDS,
     alter_client_configs,
     check_changes,
     describe_client_configs,
 )
 from wirebroker.cli.kafka.config_entities import (
     BROKER_LOGGERS,
+    BROKERS,
+    CLIENT_KINDS,
+    DEFAULT,
     KINDS,
+    NamedEntity,
     described_entities,
     entities_of,
 )
-from wirebroker.cli.kafka.named_entity import BROKERS, DEFAULT, NamedEntity
 from wirebroker.cli.kafka.plumbing.connection import ConnectionFlags, connection_flags, run_tool
 from wirebroker.cli.kafka.plumbing.properties import properties_in
 from wirebroker.cli.kafka.plumbing.script import ScriptCommand, version_flag
@@ -62,7 +64,7 @@ class _ConfigFlags(ConnectionFlags):
 
 class _ConfigsCommand(ScriptCommand):
     def whole(self, argument: str) -> str:
-        """Treat --entity-default as a name, which keeps its position among the others."""
+        """Treat --entity-default as a name, which keeps its position."""
         full_name = super().whole(argument)
         return f"--entity-name={DEFAULT}" if full_name == "--entity-default" else full_name
 
@@ -107,7 +109,7 @@ class _ConfigsCommand(ScriptCommand):
     "deleted",
     multiple=True,
     metavar="K,K",
-    help="With --alter: configs to delete; may be repeated.",
+    help="With --alter: configs to delete (repeatable).",
 )
 @click.option("--force", is_flag=True, help="Has no effect.")
 @connection_flags()
@@ -138,7 +140,7 @@ def kafka_configs(
 
 
 def _named(flags: _ConfigFlags) -> list[tuple[str, str | None]]:
-    """Return the entities of the types' own flags: names, then defaults, as in Kafka."""
+    """Return entities of the types' own flags: names, then defaults, as in Kafka."""
     return [
         ("topics", flags["topic"]),
         ("clients", flags["client"]),

@@ -317,7 +317,7 @@ class _Session:
 
 
 async def _timestamp_type(client: KafkaClient, topic: str) -> str:
-    """Return the timestamp type of a topic; CreateTime if it is not known."""
+    """Return a topic's timestamp type, CreateTime if unknown."""
     try:
         configs = await configs_of(client, TOPIC, topic, names=[_TIMESTAMP_TYPE])
     except ClientError as error:

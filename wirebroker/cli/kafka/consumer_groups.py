@@ -10,7 +10,6 @@ import click
 from wirebroker.base.clock import SystemClock
 from wirebroker.cli.kafka.group_descriptions import members_of, offsets_of, state_of
 from wirebroker.cli.kafka.offset_resets import goals_of, places_of, scenario_of
-from wirebroker.cli.kafka.plumbing.columns import columns
 from wirebroker.cli.kafka.plumbing.java_words import meaning, thrown, thrown_for
 from wirebroker.cli.kafka.plumbing.script import (
     ScriptCommand,
@@ -19,6 +18,7 @@ from wirebroker.cli.kafka.plumbing.script import (
     run_script,
     script_flags,
 )
+from wirebroker.cli.kafka.plumbing.tables import columns
 from wirebroker.cli.plumbing.completed_names import GROUP_NAME, TOPIC_NAME
 from wirebroker.cli.plumbing.file_path import FilePath
 from wirebroker.client.errors import ClientError
@@ -70,7 +70,7 @@ class _GroupFlags(ScriptFlags):
     export: bool
 
 
-# Kafka's tool uses the first value of these.
+# Kafka's tool uses the first value.
 _first_option = partial(click.option, multiple=True, callback=first_value)
 
 
@@ -161,7 +161,7 @@ def kafka_consumer_groups(
     timeout: int | None,
     **flags: Unpack[_GroupFlags],
 ) -> int:
-    """List, describe, move and delete consumer groups, as kafka-consumer-groups.sh."""
+    """List, describe and delete consumer groups, reset offsets, as kafka-consumer-groups.sh."""
     del timeout  # all requests wait longer than Kafka's default
     actions = [list_, describe, delete, reset_offsets, deletes_offsets]
     if actions.count(True) != 1:
@@ -219,7 +219,7 @@ def _check(
         raise click.UsageError("give one of --members, --offsets and --state")
 
 
-# --- list, describe, delete ---
+# --- list, describe, delete
 
 
 async def _list(client: KafkaClient, out: Output, flags: _GroupFlags) -> None:
@@ -277,7 +277,7 @@ async def _describe(client: KafkaClient, out: Output, flags: _GroupFlags) -> Non
         except ClientError as error:
             if error.code != ErrorCode.GROUP_ID_NOT_FOUND:
                 raise
-            # Kafka's tool continues as if there were no error.
+            # Kafka's tool continues.
             message = thrown_for(error.code, f"Group {name} not found.")
             out.line(f"\nError: Executing consumer group command failed due to {message}")
             return
@@ -307,7 +307,7 @@ async def _delete(client: KafkaClient, out: Output, flags: _GroupFlags) -> None:
         out.line(f"\nThese consumer groups were deleted successfully: {names}")
 
 
-# --- offsets ---
+# --- offsets
 
 
 async def _reset(client: KafkaClient, out: Output, flags: _GroupFlags, scenario: Scenario) -> None:

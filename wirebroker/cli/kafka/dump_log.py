@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from wirebroker.inspect.rows.rows import Row
 
-# Kinds of files by their name's ending, as in Kafka's tool.
+# By suffix, as in Kafka's tool.
 _LOGS: Final = frozenset({".log", ".checkpoint"})
 _INDEXES: Final = frozenset({".index", ".timeindex"})
 _DECODERS: Final = "org.apache.kafka.tools.api."
@@ -119,7 +119,7 @@ def _rows(path: str, *, is_deep: bool, most_bytes: int | None) -> Iterator[Row]:
         has_entries = has_entries or row["type"] != "file"
         yield row
     if not has_entries and path.endswith(".index"):
-        # Kafka's tool prints this for the first of the zeros at the start of an index.
+        # Kafka's tool prints this for the first zeros of an index.
         yield {"type": "offset_index_entry", "offset": int(Path(path).stem), "position": 0}
 
 
@@ -221,7 +221,7 @@ def _control(decoded: dict[str, Any]) -> str:
 
 
 def _text(data: bytes, decoder: str = _STRING) -> str:
-    """Return a key or value as Kafka's decoder prints it; raise UsageError if it is too short."""
+    """Return bytes as Kafka's decoder prints them; raise UsageError if they are too few."""
     size = _NUMBERS.get(decoder)
     if size is None:
         return data.decode(errors="replace")

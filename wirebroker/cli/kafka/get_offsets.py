@@ -121,7 +121,7 @@ def _by_rules(text: str) -> Callable[[TopicPartition], bool]:
 
 
 def _rule(text: str) -> Callable[[TopicPartition], bool]:
-    """Parse a rule; a range excludes its second number."""
+    """Parse a rule; ranges exclude their end."""
     match = _RULE.fullmatch(text)
     if match is None:
         raise click.UsageError(f"Invalid rule specification: {text}")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wirebroker.cli.kafka.plumbing.columns import columns
+from wirebroker.cli.kafka.plumbing.tables import columns
 from wirebroker.client.groups.groups import committed_with_epochs, describe_group, progress_of
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 async def offsets_of(client: KafkaClient, name: str, *, verbose: bool) -> list[str]:
-    """Return the lines with a group's offsets."""
+    """Return lines with offsets."""
     description = await _described(client, name)
     owners = {
         topic_partition: member
@@ -51,7 +51,7 @@ async def offsets_of(client: KafkaClient, name: str, *, verbose: bool) -> list[s
 
 
 async def members_of(client: KafkaClient, name: str, *, verbose: bool) -> list[str]:
-    """Return the lines with a group's members."""
+    """Return lines with members."""
     description = await _described(client, name)
     has_instances = any(member.instance_id is not None for member in description.members)
     titles = ["GROUP", "CONSUMER-ID", "HOST", "CLIENT-ID", "#PARTITIONS"]
@@ -78,7 +78,7 @@ async def members_of(client: KafkaClient, name: str, *, verbose: bool) -> list[s
 
 
 async def state_of(client: KafkaClient, name: str, *, verbose: bool) -> list[str]:
-    """Return the lines with a group's state."""
+    """Return lines with the state."""
     description = await describe_group(client, name)
     broker_id, address = await client.coordinator_of(name)
     titles = ["GROUP", "COORDINATOR (ID)", "ASSIGNMENT-STRATEGY", "STATE", "#MEMBERS"]

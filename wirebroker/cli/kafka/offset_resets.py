@@ -30,8 +30,6 @@ class Scenario(NamedTuple):
         timestamp: ms since 1970, EARLIEST or LATEST.
         offset: This offset, or the nearest existing one.
         shift_by: Number of records forward, or back.
-        to_current: The current offsets.
-        file: Offsets from this file.
     """
 
     timestamp: int | None = None
@@ -42,7 +40,7 @@ class Scenario(NamedTuple):
 
 
 def moment_ms(text: str) -> int:
-    """Parse a date with a time, by default in UTC; raise click.UsageError if it is invalid."""
+    """Parse a date with a time, by default UTC, or raise click.UsageError."""
     try:
         parsed = datetime.fromisoformat(text)
     except ValueError:
@@ -53,7 +51,7 @@ def moment_ms(text: str) -> int:
 
 
 def duration_ms(text: str) -> int:
-    """Parse an ISO 8601 duration; raise click.UsageError if it is invalid."""
+    """Parse an ISO 8601 duration, or raise click.UsageError."""
     match = _DURATION.fullmatch(text)
     if match is None or text in {"P", "PT"}:
         raise click.UsageError(f"{text} is no duration: write P1DT2H3M4S")
@@ -65,7 +63,7 @@ def duration_ms(text: str) -> int:
 async def places_of(
     client: KafkaClient, group: str, topics: Sequence[str], *, all_topics: bool
 ) -> list[TopicPartition]:
-    """Return the partitions of topics, of `topic:0,1`, or of a group's committed offsets."""
+    """Return partitions: of topics, of `topic:0,1`, or with committed offsets."""
     if all_topics:
         return sorted(await committed_of(client, group))
     topic_partitions: list[TopicPartition] = []
@@ -91,7 +89,7 @@ async def goals_of(
     """Return the new offset of each partition.
 
     Raises:
-        ClientError: No offset can be shifted, or the file names a missing partition.
+        ClientError: Nothing can be shifted, or the file names a missing partition.
     """
     if scenario.timestamp is not None:
         return await offsets_at(client, dict.fromkeys(topic_partitions, scenario.timestamp))
@@ -151,7 +149,7 @@ def scenario_of(
     from_file: Path | None,
     now_ms: int,
 ) -> Scenario:
-    """Return the requested scenario; raise click.UsageError if there is not exactly one."""
+    """Return the requested scenario, or raise click.UsageError unless there is exactly one."""
     scenarios = [
         *([Scenario(offset=to_offset)] if to_offset is not None else []),
         *([Scenario(timestamp=moment_ms(to_datetime))] if to_datetime is not None else []),

@@ -38,12 +38,12 @@ _LISTS: Final = ("--producer-props", "--command-property")
 
 
 class _ListsCommand(ScriptCommand):
-    """A command whose flags take several values, as in Kafka's parser."""
+    """A command whose flags take several values."""
 
     takes_repeats = True
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Repeat the flag before each of its values."""
+        """Repeat a flag before each of its values."""
         full_args: list[str] = []
         flag: str | None = None
         for argument in args:

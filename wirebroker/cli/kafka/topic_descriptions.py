@@ -24,7 +24,7 @@ _MIN_ISR: Final = "min.insync.replicas"
 
 
 class TopicSelection(NamedTuple):
-    """Filters of what is shown; without any, everything is."""
+    """Filters; without any, everything is shown."""
 
     overrides: bool
     under_replicated: bool
@@ -36,7 +36,7 @@ class TopicSelection(NamedTuple):
 async def description_lines(
     client: KafkaClient, names: Sequence[str], selection: TopicSelection
 ) -> list[str]:
-    """Return the lines that describe topics."""
+    """Return the description of topics."""
     moves = (
         {reassignment.place: reassignment for reassignment in await list_reassignments(client)}
         if names

@@ -103,7 +103,7 @@ def kafka_topics(
     **flags: Unpack[_TopicFlags],
 ) -> int:
     """List, create, change and delete topics, as kafka-topics.sh."""
-    del partition_size_limit_per_response  # the broker determines the size of a response
+    del partition_size_limit_per_response  # the broker limits responses
     actions = [list_, create, delete, describe, alter]
     if actions.count(True) != 1:
         raise click.UsageError("give one of --list, --create, --delete, --describe and --alter")

@@ -1,1 +1,1 @@
-"""Shared parts of verbs: flags, output, profiles, completion, the connection to a cluster."""
+"""Shared parts of verbs."""

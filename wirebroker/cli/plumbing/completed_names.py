@@ -1,8 +1,4 @@
-"""Argument types with shell completion: topics, groups and configs.
-
-Topics and groups come from the cluster of the preceding flags, the environment or the profile. If
-it does not respond within two seconds, nothing is completed.
-"""
+"""Argument types with shell completion: topics, groups and configs."""
 
 from __future__ import annotations
 
@@ -31,15 +27,15 @@ class CompletedName(StringParamType):
     """Text with completions."""
 
     def __init__(self, names: Callable[[click.Context], list[str]], *, end: str = "") -> None:
-        """Take a function that returns the names, and the text after each name."""
+        """Take a function that returns the names, and the text after them."""
         self._names = names
         self._end = end
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """Return the names with this prefix."""
-        from click.shell_completion import CompletionItem  # noqa: PLC0415 - only for completion
+        """Return matching names."""
+        from click.shell_completion import CompletionItem  # noqa: PLC0415
 
         del param
         completions = [f"{name}{self._end}" for name in self._names(ctx)]
@@ -51,7 +47,7 @@ class CompletedName(StringParamType):
 
 
 def _queried_names(ctx: click.Context, names: Names) -> list[str]:
-    from wirebroker.cli.plumbing.running import query_quietly  # noqa: PLC0415 - only for completion
+    from wirebroker.cli.plumbing.running import query_quietly  # noqa: PLC0415
 
     parameters: dict[str, Any] = {}
     for context in (ctx.parent, ctx):  # flags of scripts may come before the subcommand
@@ -78,7 +74,7 @@ async def _topics(client: KafkaClient) -> list[str]:
 
 
 async def _groups(client: KafkaClient) -> list[str]:
-    from wirebroker.client.groups.groups import list_groups  # noqa: PLC0415 - only for completion
+    from wirebroker.client.groups.groups import list_groups  # noqa: PLC0415
 
     return [group.name for group in await list_groups(client)]
 
@@ -88,8 +84,8 @@ async def _brokers(client: KafkaClient) -> list[str]:
 
 
 def _configs(ctx: click.Context) -> list[str]:
-    from wirebroker.config.rows.topic import TOPIC_ROWS  # noqa: PLC0415 - likewise
-    from wirebroker.config.table import ROWS  # noqa: PLC0415 - only for completion
+    from wirebroker.config.rows.topic import TOPIC_ROWS  # noqa: PLC0415
+    from wirebroker.config.table import ROWS  # noqa: PLC0415
 
     return sorted(ROWS if ctx.params.get("kind") == "broker" else TOPIC_ROWS)
 

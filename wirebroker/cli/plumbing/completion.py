@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from click.shell_completion import ShellComplete
 
 _SHELLS: Final = ("bash", "zsh", "fish")
-# Variable of click's scripts: derived from the program's name.
+# Derived from the program's name.
 _VARIABLE: Final = "_WIREBROKER_COMPLETE"
 
 
@@ -26,7 +26,7 @@ def completion(context: click.Context, *, shell: str) -> int:
     For bash, put `eval "$(wirebroker completion bash)"` into ~/.bashrc; for zsh the same with zsh
     into ~/.zshrc; for fish, `wirebroker completion fish` into a file of its completions folder.
     """
-    from click.shell_completion import get_completion_class  # noqa: PLC0415 - only for this verb
+    from click.shell_completion import get_completion_class  # noqa: PLC0415
 
     kind: type[ShellComplete] | None = get_completion_class(shell)
     assert kind is not None, shell

@@ -12,10 +12,7 @@ if TYPE_CHECKING:
 
 
 class FilePath(click.Path):
-    """Like click.Path with a path_type, but imports pathlib on first use.
-
-    The import takes a tenth of a short verb's time.
-    """
+    """Like click.Path, but imports pathlib on first use: a tenth of a short verb's time."""
 
     def convert(
         self,
@@ -23,7 +20,7 @@ class FilePath(click.Path):
         param: click.Parameter | None,
         ctx: click.Context | None,
     ) -> Path:
-        """Return the path; raise click.BadParameter if it does not meet the requirements."""
-        from pathlib import Path  # noqa: PLC0415 - see above
+        """Return the path; raise click.BadParameter if it is unsuitable."""
+        from pathlib import Path  # noqa: PLC0415
 
         return Path(os.fsdecode(super().convert(value, param, ctx)))

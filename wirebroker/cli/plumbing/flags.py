@@ -1,4 +1,4 @@
-"""Flags of several verbs: partitions, times, `--yes`."""
+"""Flags of several verbs; callbacks of click parse their values."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ _DURATION: Final = re.compile(r"(0{0,8}[1-9][0-9]{0,8})([smhdw])")
 
 
 def yes_flag(command: _Command) -> _Command:
-    """Add `--yes` to a command whose effect cannot be undone."""
+    """Add `--yes`, without which nothing is changed."""
     return click.option(
         "--yes", is_flag=True, help=("Make the change instead of only showing it.")
     )(command)
 
 
 def dry_run_hint(effect: str) -> str:
-    """Return the line after the output of a dry run."""
+    """Return the line after a dry run."""
     return f"nothing is changed: this {effect}; add --yes to do it"
 
 
 def partition_list(
     _context: click.Context, _option: click.Parameter, text: str | None, /
 ) -> list[int] | None:
-    """Parse comma-separated partitions (a click callback)."""
+    """Parse comma-separated partitions."""
     if text is None:
         return None
     texts = text.split(",")
@@ -50,7 +50,7 @@ def partition_list(
 def escaped_text(
     _context: click.Context, _option: click.Parameter, text: str | None, /
 ) -> bytes | None:
-    r"""Parse text with escapes such as `\t` (a click callback)."""
+    r"""Parse text with escapes such as `\t`."""
     if text is None:
         return None
     from wirebroker.cli.plumbing.record_format import text_of  # noqa: PLC0415 - for few verbs
@@ -62,7 +62,7 @@ def escaped_text(
 
 
 def time_ms(_context: click.Context, _option: click.Parameter, text: str | None, /) -> int | None:
-    """Parse a time (a click callback): how long ago, ms since 1970, or ISO 8601 (local time)."""
+    """Parse a time: how long ago, ms since 1970, or ISO 8601 (local time)."""
     if text is None:
         return None
     ago = _AGO.fullmatch(text)
@@ -82,7 +82,7 @@ def time_ms(_context: click.Context, _option: click.Parameter, text: str | None,
 def duration_ms(
     _context: click.Context, _option: click.Parameter, text: str | None, /
 ) -> int | None:
-    """Parse a duration such as 30s, 15m, 12h, 7d or 2w (a click callback)."""
+    """Parse a duration such as 30s, 15m, 12h, 7d or 2w."""
     if text is None:
         return None
     match = _DURATION.fullmatch(text)

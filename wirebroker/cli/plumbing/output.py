@@ -1,7 +1,6 @@
 """Output of verbs: lines, aligned tables, JSON.
 
-A closed output (`| head`) ends a verb without an error. Colors are used on terminals, unless
-NO_COLOR is set.
+Colors are used on terminals, unless NO_COLOR is set.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ class Printer:
         self._out.write(text + "\n")
 
     def write(self, data: bytes) -> None:
-        """Print bytes unchanged, and flush them for the reader of a pipe."""
+        """Write and flush bytes."""
         self._out.buffer.write(data)
         self._out.buffer.flush()
 
@@ -45,7 +44,7 @@ class Printer:
         except BrokenPipeError as broken:
             error = error or broken
         if isinstance(error, BrokenPipeError):
-            # Otherwise the interpreter would report an error when it flushes the rest.
+            # Otherwise the interpreter would report an error at its exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), self._out.fileno())
             return True
         if isinstance(error, OSError):
@@ -55,7 +54,7 @@ class Printer:
 
 
 class Output(Printer):
-    """Standard output of a verb: lines, or one JSON document if `is_json`."""
+    """A verb's output: lines, or one JSON document if `is_json`."""
 
     def __init__(self, *, is_json: bool) -> None:
         super().__init__()
@@ -63,7 +62,7 @@ class Output(Printer):
         self._has_colours = self._out.isatty() and not os.environ.get("NO_COLOR")
 
     def show(self, data: Any, lines: Iterable[str]) -> None:
-        """Print a result as JSON or as lines."""
+        """Print a result in either form."""
         if self.is_json:
             import json  # noqa: PLC0415 - only for JSON
 
@@ -73,7 +72,7 @@ class Output(Printer):
             self.line(line)
 
     def table(self, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> list[str]:
-        """Return rows as aligned lines below the columns' titles; numbers are right-aligned."""
+        """Return rows as aligned lines below titles; numbers are right-aligned."""
         titles = [column.upper().replace("_", "-") for column in columns]
         cells = [[cell(row[column]) for column in columns] for row in rows]
         widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
@@ -88,7 +87,7 @@ class Output(Printer):
         return [self.title(lines[0]), *lines[1:]]
 
     def title(self, text: str) -> str:
-        """Return a title, in bold on a terminal."""
+        """Return a title, bold on a terminal."""
         return f"{_BOLD}{text}{_PLAIN}" if self._has_colours else text
 
 
@@ -98,7 +97,7 @@ def _is_numbers(values: Sequence[Any]) -> bool:
 
 
 def cell(value: Any) -> str:
-    """Return a value as text for a table."""
+    """Return the text of a value in a table."""
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -109,5 +108,5 @@ def cell(value: Any) -> str:
 
 
 def tell(text: str) -> None:
-    """Print a line to standard error, separate from piped output."""
+    """Print a line to standard error."""
     click.echo(text, err=True)

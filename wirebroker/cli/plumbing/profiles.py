@@ -27,7 +27,7 @@ def current_profile() -> str | None:
     """Return the name of the profile in use, or None.
 
     Raises:
-        click.ClickException: It cannot be read: a verb must not use another cluster instead.
+        click.ClickException: It is unreadable: a verb must not use another cluster instead.
     """
     profile_name = os.environ.get(_VARIABLE)
     if profile_name:
@@ -43,12 +43,12 @@ def current_profile() -> str | None:
 
 
 def profile_names() -> list[str]:
-    """Return the names of all profiles, sorted."""
+    """Return all names, sorted."""
     return sorted(file.stem for file in _profiles().glob(f"*{_SUFFIX}"))
 
 
 def profile_file(name: str) -> Path:
-    """Return the file of an existing profile; raise click.UsageError if there is none."""
+    """Return an existing profile's file, or raise click.UsageError."""
     file = _file(name)
     if not file.is_file():
         existing = ", ".join(profile_names()) or "none"
@@ -57,7 +57,7 @@ def profile_file(name: str) -> Path:
 
 
 def write_profile(name: str, settings: Mapping[str, str]) -> Path:
-    """Write or replace a profile, readable only by its owner."""
+    """Write a profile, readable only by its owner."""
     file = _file(name)
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     new = file.with_suffix(".new")
@@ -70,7 +70,7 @@ def write_profile(name: str, settings: Mapping[str, str]) -> Path:
 
 
 def use_profile(name: str | None) -> None:
-    """Select an existing profile; None selects none."""
+    """Select an existing profile, or none."""
     file = _folder() / "current"
     if name is None:
         file.unlink(missing_ok=True)
@@ -80,7 +80,7 @@ def use_profile(name: str | None) -> None:
 
 
 def delete_profile(name: str) -> None:
-    """Delete an existing profile."""
+    """Delete a profile."""
     profile_file(name).unlink()
     current = _folder() / "current"
     if current.is_file() and current.read_text(encoding="utf-8").strip() == name:

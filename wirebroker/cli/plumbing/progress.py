@@ -1,4 +1,4 @@
-"""Progress of long work: one line on standard error that is overwritten."""
+"""Progress of long work on standard error."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ERASE_LINE = "\r\x1b[K"
 
 
 class Progress:
-    """Counts bytes and shows progress, at most five times a second; without a stream, nothing."""
+    """Counts bytes and shows them in a line, at most five times a second, if there is a stream."""
 
     __slots__ = ("_clock", "_done", "_is_shown", "_next", "_started", "_stream", "_total")
 
@@ -35,7 +35,7 @@ class Progress:
                 self._show(now)
 
     def clear(self) -> None:
-        """Erase the line before other output, or at the end."""
+        """Erase the line."""
         if self._is_shown and self._stream is not None:
             self._stream.write(_ERASE_LINE)
             self._stream.flush()

@@ -41,7 +41,7 @@ _FIELDS: Final[dict[str, Writer]] = {
 
 
 def writer_of(text: str) -> Writer:
-    """Return a function that formats records; raise ValueError for an unknown field or escape."""
+    """Return a function that formats records; raise ValueError for unknown fields or escapes."""
     pieces: list[Writer] = []
     for field, escape, plain, lone_sign in _PIECE.findall(text):
         if field:
@@ -60,7 +60,7 @@ def writer_of(text: str) -> Writer:
 
 
 def text_of(text: str) -> bytes:
-    """Return text with a format's escapes as bytes; raise ValueError for an unknown one."""
+    """Return text with escapes as bytes; raise ValueError for unknown ones."""
     pieces: list[bytes] = []
     for plain, escape in re.findall(r"([^\\]+)|\\(.?)", text, re.DOTALL):
         if not plain and escape not in _ESCAPES:
@@ -70,7 +70,7 @@ def text_of(text: str) -> bytes:
 
 
 def json_line_of(topic_partition: TopicPartition, record: Record) -> bytes:
-    """Return a record as a line of JSON; bytes that are not UTF-8 become `{"base64": "…"}`."""
+    """Return a record as JSON; bytes that are not UTF-8 become `{"base64": "…"}`."""
     row = {
         "topic": topic_partition.topic,
         "partition": topic_partition.partition,
@@ -80,7 +80,7 @@ def json_line_of(topic_partition: TopicPartition, record: Record) -> bytes:
         "value": _plain(record.value),
         "headers": [{"key": name, "value": _plain(value)} for name, value in record.headers],
     }
-    # A header key that is not UTF-8 has surrogates, which only escapes can represent.
+    # A header key that is not UTF-8 has surrogates, which need escapes.
     is_text = all(name.isprintable() for name, _ in record.headers)
     return json.dumps(row, ensure_ascii=not is_text).encode() + b"\n"
 

@@ -1,7 +1,7 @@
-"""Execution of verbs that use a cluster: flags, event loop, exit status.
+"""Execution of verbs that use a cluster.
 
-Exit status: 0 done, 1 the cluster cannot be reached or refuses, 2 an error in the arguments; 130
-and 143 after SIGINT and SIGTERM, which end a verb without a message.
+The exit status is 0 on success, 1 if the cluster is unreachable or refuses, 2 if arguments are
+invalid, and 130 or 143 after SIGINT or SIGTERM, which end a verb without a message.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _Answer = TypeVar("_Answer")
 
 
 class ClusterFlags(SecurityFlags):
-    """Flags of every verb that uses a cluster."""
+    """Flags for a cluster."""
 
     bootstrap: str | None
     timeout_s: float
@@ -50,7 +50,7 @@ class ClusterFlags(SecurityFlags):
 
 
 def cluster_flags(command: _Command) -> _Command:
-    """Add the flags for a cluster to a command, which passes them to `run_verb`."""
+    """Add the flags to a command for `run_verb`."""
     return _with_flags(security_flags(command, has_config=False))
 
 
@@ -95,7 +95,7 @@ def run_verb(
     *,
     flag_names: FlagNames = FLAG_NAMES,
 ) -> int:
-    """Connect to the cluster, do the work, and return the exit status.
+    """Connect, do the work, and return the exit status.
 
     Raises:
         click.UsageError: An address or setting is invalid.
@@ -160,7 +160,7 @@ def _client(flags: ClusterFlags, flag_names: FlagNames) -> KafkaClient:
 
 
 def _profile(flags: ClusterFlags) -> Path | None:
-    """Return the file of the profile in use, unless another file is given."""
+    """Return the profile in use, unless another file is given."""
     if flags["client_config"] or os.environ.get("WIREBROKER_CLIENT_CONFIG"):
         return None
     name = current_profile()
@@ -168,7 +168,7 @@ def _profile(flags: ClusterFlags) -> Path | None:
 
 
 async def _until_terminated(work: Awaitable[None]) -> int:
-    """Do the work; SIGTERM cancels it like SIGINT."""
+    """Do the work; SIGTERM cancels it."""
     task = asyncio.ensure_future(work)
     is_terminated = False
 
@@ -188,7 +188,7 @@ async def _until_terminated(work: Awaitable[None]) -> int:
 
 
 def pairs(texts: tuple[str, ...], flag: str) -> dict[str, str]:
-    """Parse `key=value` flags; raise click.UsageError if one has no key or equals sign."""
+    """Parse `key=value` flags, or raise click.UsageError."""
     parsed: dict[str, str] = {}
     for text in texts:
         key, equals, value = text.partition("=")

@@ -1,10 +1,6 @@
-"""Flags for TLS and logins, of all verbs that use a cluster.
+"""Flags for TLS and logins; they override the file (--config).
 
-    wirebroker topic list -b kafka:9094 --tls-ca ca.pem --sasl-user alice
-    wirebroker topic list --config client.properties
-
-Passwords come from the environment or a file, because other users can see the command line. Flags
-override the file.
+Passwords come from the environment or a file, because other users can see the command line.
 """
 
 from __future__ import annotations
@@ -28,12 +24,12 @@ _Command = TypeVar("_Command", bound="Callable[..., int]")
 PASSWORD_VARIABLE: Final = "WIREBROKER_SASL_PASSWORD"  # noqa: S105 - a name
 _FILE_VARIABLE: Final = "WIREBROKER_CLIENT_CONFIG"
 _DEFAULT_MECHANISM: Final = "SCRAM-SHA-512"
-# With no other settings and PLAINTEXT there is nothing to check.
+# With these alone there is nothing to check.
 _OF_PLAIN_TEXT: Final = frozenset({"bootstrap.servers", "security.protocol"})
 
 
 class SecurityFlags(TypedDict):
-    """The values of the flags."""
+    """Values of the flags."""
 
     client_config: Path | None
     tls: bool
@@ -47,7 +43,7 @@ SECURITY_FLAG_NAMES: Final = frozenset(SecurityFlags.__annotations__)
 
 
 def security_flags(command: _Command, *, has_config: bool) -> _Command:
-    """Add the flags to a command; `has_config` is whether it has another --config."""
+    """Add the flags; `has_config` is whether the command has another --config."""
     for option in (
         click.option(
             "--sasl-mechanism",
@@ -131,9 +127,9 @@ def _of_file(path: Path | str | None) -> dict[str, str]:
         return {}
     from pathlib import Path  # noqa: PLC0415 - there is a file
 
-    from wirebroker.config.java.properties import parse_properties  # noqa: PLC0415 - likewise
-    from wirebroker.config.rows.row import ConfigError  # noqa: PLC0415 - likewise
-    from wirebroker.config.sources.sources import without_placeholders  # noqa: PLC0415 - likewise
+    from wirebroker.config.java.properties import parse_properties  # noqa: PLC0415
+    from wirebroker.config.rows.row import ConfigError  # noqa: PLC0415
+    from wirebroker.config.sources.sources import without_placeholders  # noqa: PLC0415
 
     try:
         properties = parse_properties(Path(path).read_text("latin-1"))

@@ -1,4 +1,4 @@
-"""Lines of standard input as they arrive, without a thread, which could not be interrupted."""
+"""Lines of standard input, without a thread, which could not be interrupted."""
 
 from __future__ import annotations
 
@@ -15,18 +15,14 @@ if TYPE_CHECKING:
     from wirebroker.codecs.records.batch import BareRecord
 
 _PIECE_BYTES: Final = 1 << 20
-# Longer lines cannot be records: brokers accept 1 MiB by default.
+# Longer ones are no records: brokers accept 1 MiB by default.
 _MOST_LINE_BYTES: Final = 100 << 20
 
 
 class LineSplitter:
-    """Splits arriving bytes into lines.
+    """Splits arriving bytes into lines; `rest` has the bytes after the last one.
 
-    Args:
-        as_java: Whether a carriage return also ends a line, alone or before a line feed.
-
-    Attributes:
-        rest: The bytes after the last line end.
+    With `as_java`, a carriage return also ends a line, alone or before a line feed.
     """
 
     def __init__(self, *, as_java: bool) -> None:
@@ -35,7 +31,7 @@ class LineSplitter:
         self._has_returned = False
 
     def lines_in(self, piece: bytes) -> list[bytes]:
-        """Return the lines that end in a piece, without their line ends."""
+        """Return the lines that end in a piece, without line ends."""
         if self._as_java:
             chunk = piece.removeprefix(b"\n") if self._has_returned else piece
             self._has_returned = piece.endswith(b"\r")
@@ -47,7 +43,7 @@ class LineSplitter:
 def records_of(
     lines: Iterable[bytes], record_of: Callable[[bytes], BareRecord]
 ) -> tuple[list[BareRecord], ClientError | None]:
-    """Return the records before the first invalid line, and that line's error."""
+    """Return the records before the first invalid line, and its error."""
     records: list[BareRecord] = []
     try:
         records.extend(map(record_of, lines))
@@ -57,7 +53,7 @@ def records_of(
 
 
 async def lines_of(descriptor: int, *, as_java: bool = False) -> AsyncIterator[list[bytes]]:
-    """Yield the lines that have arrived, without their line ends.
+    """Yield the lines that have arrived, without line ends.
 
     Raises:
         ClientError: A line is longer than 100 MiB.

@@ -1,4 +1,4 @@
-"""`wirebroker acl …`: ACLs."""
+"""`wirebroker acl …`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`wirebroker bench`: throughput of a cluster, measured with wirebroker's codecs."""
+"""`wirebroker bench`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _CODECS: Final = {codec.name.lower(): codec for codec in Codec}
 _WINDOW_S: Final = 0.5
 _BARS: Final = "▁▂▃▄▅▆▇█"
 _PLOT_WIDTH: Final = 60
-# Number of distinct values: generating more would slow the measurement.
+# Generating more would slow the measurement.
 _DIFFERENT_VALUES: Final = 64
 
 
@@ -165,7 +165,7 @@ class _Run:
         self._tells = sys.stderr.isatty()
 
     async def watch(self) -> None:
-        """Record the rate at intervals, and show progress on a terminal."""
+        """Record rates, and show progress on a terminal."""
         while True:
             await pause(_WINDOW_S)
             self.note()
@@ -237,7 +237,7 @@ def _show(out: Output, topic: str, rows: list[dict[str, Any]]) -> None:
 
 
 def _plot(rates: list[int]) -> str:
-    """Draw rates as bars from 0 to the highest; adjacent rates are merged if there are many."""
+    """Draw rates as bars from 0 to the highest; adjacent ones are merged if there are many."""
     step = -(-len(rates) // _PLOT_WIDTH)
     averages = [sum(rates[at : at + step]) / step for at in range(0, len(rates), step)]
     highest = max(averages) or 1

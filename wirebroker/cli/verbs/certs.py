@@ -1,4 +1,4 @@
-"""`wirebroker certs DIR`: a CA and certificates for development."""
+"""`wirebroker certs DIR`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`wirebroker cluster`: brokers, data directories, and removal of stopped nodes."""
+"""`wirebroker cluster`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`wirebroker config …`: configs of topics and brokers."""
+"""`wirebroker config …`."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ async def _alter(client: KafkaClient, kind: int, name: str, changes: dict[str, s
     await _check_exists(client, kind, name)
     config_names = {config.name for config in await configs_of(client, kind, name)}
     for key in changes:
-        # Brokers accept unknown names for their plugins; topics have no plugins.
+        # Brokers accept unknown names, for plugins; topics have none.
         if kind == TOPIC and key not in config_names:
             raise ClientError(f"topics have no config {key}{did_you_mean(key, config_names)}")
     await alter_configs(client, kind, name, changes)

@@ -1,4 +1,4 @@
-"""`wirebroker consume TOPIC...`: records as lines."""
+"""`wirebroker consume TOPIC...`."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ class _Sink:
         self._remaining = max_records
 
     def take(self, topic_partition: TopicPartition, records: list[Record]) -> bool:
-        """Print records; return whether more are wanted."""
+        """Print records; return whether to continue."""
         if self._remaining is not None:
             del records[self._remaining :]
             self._remaining -= len(records)

@@ -1,4 +1,4 @@
-"""`wirebroker doctor`: health checks of a cluster."""
+"""`wirebroker doctor`."""
 
 from __future__ import annotations
 
@@ -79,12 +79,10 @@ def doctor(
     """Check a cluster's health and suggest a fix for each problem.
 
     The checks cover unreachable advertised addresses, partitions without leaders or in-sync
-    replicas,
-    groups that hang or lag, disks, controllers, clocks, open transactions, leftover throttles, and
-    with
-    --metrics slow requests.
+    replicas, groups that hang or lag, disks, controllers, clocks, open transactions, leftover
+    throttles, and with --metrics slow requests.
 
-    Exit status 1 if there is a problem, 0 if there is none or only checks that could not be made.
+    The exit status is 1 if there is a problem. Checks that could not be made do not count.
     """
     is_sick = False
 

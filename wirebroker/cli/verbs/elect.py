@@ -1,4 +1,4 @@
-"""`wirebroker elect …`: leader elections."""
+"""`wirebroker elect …`."""
 
 from __future__ import annotations
 

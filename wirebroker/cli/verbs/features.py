@@ -1,4 +1,4 @@
-"""`wirebroker features …`: feature levels of a cluster."""
+"""`wirebroker features …`."""
 
 from __future__ import annotations
 

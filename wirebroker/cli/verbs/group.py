@@ -1,4 +1,4 @@
-"""`wirebroker group …`: list, describe, reset and delete consumer groups."""
+"""`wirebroker group …`."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _WITHOUT_OFFSETS: Final = "share"
 
 @click.group()
 def group() -> None:
-    """Show consumer groups and their lag, move their offsets, delete them."""
+    """Show consumer groups and their lag, reset their committed offsets, delete groups."""
 
 
 @group.command("list")

@@ -1,7 +1,4 @@
-"""`wirebroker pipeline NAME JOB.toml`: replace this process by a Spark job.
-
-This module imports nothing of it: a broker needs no Spark (spark_it/README.md).
-"""
+"""`wirebroker pipeline NAME JOB.toml`, which imports nothing of Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`wirebroker produce TOPIC < lines`: lines as records."""
+"""`wirebroker produce TOPIC < lines`."""
 
 from __future__ import annotations
 

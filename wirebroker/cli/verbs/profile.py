@@ -1,4 +1,4 @@
-"""`wirebroker profile …`: named clusters."""
+"""`wirebroker profile …`."""
 
 from __future__ import annotations
 

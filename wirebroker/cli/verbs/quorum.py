@@ -1,4 +1,4 @@
-"""`wirebroker quorum`: controllers and their progress."""
+"""`wirebroker quorum`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`wirebroker quota …`: client quotas."""
+"""`wirebroker quota …`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`wirebroker reassign …`: moves of replicas to other brokers."""
+"""`wirebroker reassign …`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`wirebroker shadow BOOTSTRAP`: verified copies of a cluster's partitions."""
+"""`wirebroker shadow BOOTSTRAP`."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def shadow(
     """Copy partitions of a cluster byte for byte, and verify them.
 
     BOOTSTRAP is one of its brokers, host:port. The copy is a data directory for `wirebroker serve`
-    or Apache Kafka. A stopped copy continues where it was. Exit status 1: the copy has a problem,
-    or with --once there was nothing to copy.
+    or Apache Kafka. A stopped copy continues where it was. The exit status is 1 if the copy has a
+    problem, or with --once if no topic matches --topics.
     """
     if flags["bootstrap"] is not None:
         raise click.UsageError("give the brokers once: as BOOTSTRAP, not with -b")

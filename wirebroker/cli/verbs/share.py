@@ -1,4 +1,4 @@
-"""`wirebroker share …`: share groups."""
+"""`wirebroker share …`."""
 
 from __future__ import annotations
 

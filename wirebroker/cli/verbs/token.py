@@ -1,4 +1,4 @@
-"""`wirebroker token …`: delegation tokens."""
+"""`wirebroker token …`."""
 
 from __future__ import annotations
 

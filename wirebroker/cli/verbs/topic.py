@@ -1,4 +1,4 @@
-"""`wirebroker topic …`: list, describe, create, change, trim and delete topics."""
+"""`wirebroker topic …`."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def topic() -> None:
     """List, create, change and delete topics."""
 
 
-# --- list ---
+# --- list
 
 
 @topic.command("list")
@@ -81,7 +81,7 @@ def list_(*, pattern: str | None, internal: bool, **flags: Unpack[ClusterFlags])
     return run_verb(flags, work)
 
 
-# --- describe ---
+# --- describe
 
 
 @topic.command()
@@ -140,7 +140,7 @@ def _description(out: Output, described: dict[str, Any]) -> list[str]:
     return [*lines, *out.table(described["partitions"], columns)]
 
 
-# --- create, alter, delete ---
+# --- create, alter, delete
 
 
 @topic.command()
@@ -271,7 +271,7 @@ def delete(*, names: tuple[str, ...], yes: bool, **flags: Unpack[ClusterFlags]) 
     return run_verb(flags, work)
 
 
-# --- trim ---
+# --- trim
 
 
 @topic.command()

@@ -1,4 +1,4 @@
-"""`wirebroker transaction …`: state of transactional producers."""
+"""`wirebroker transaction …`."""
 
 from __future__ import annotations
 

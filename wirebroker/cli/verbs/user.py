@@ -1,4 +1,4 @@
-"""`wirebroker user …`: users of SCRAM."""
+"""`wirebroker user …`."""
 
 from __future__ import annotations
 

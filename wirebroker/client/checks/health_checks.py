@@ -1,7 +1,6 @@
-"""Checks of a cluster's health, each with the next step for every symptom.
+"""Checks of a cluster's health.
 
-A check is reported as open, not as trouble, if the cluster does not respond or if this user may not
-see everything.
+A check is open, not failed, if the cluster does not respond or this user may not see everything.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ _GIB: Final = 1 << 30
 _USE_ANOTHER_LOGIN: Final = "run the check as a user with the permission, or against a newer broker"
 _PARTITIONS: Final = "partitions"
 _REQUESTS: Final = "requests"
-# Checks whose responses silently omit what the user may not describe.
+# Checks whose responses omit what the user may not describe.
 _FILTERED_NOUNS: Final = {
     _PARTITIONS: "partitions",
     "groups": "groups",
@@ -51,7 +50,7 @@ _FEW: Final = 3
 
 
 class Weight(Enum):
-    """The severity of a symptom."""
+    """Severity of a symptom."""
 
     TROUBLE = "trouble"
     WARNING = "warning"
@@ -59,13 +58,7 @@ class Weight(Enum):
 
 
 class Symptom(NamedTuple):
-    """A problem of the cluster.
-
-    Attributes:
-        weight: Its severity.
-        what: The observation.
-        next_step: How to fix it.
-    """
+    """An observed problem of the cluster, and how to fix it."""
 
     weight: Weight
     what: str
@@ -78,10 +71,9 @@ class HealthLimits(NamedTuple):
     Attributes:
         lag: Records that a group is behind.
         free_share: Free share of a disk, 0 to 1.
-        skew_ms: Difference of clocks.
         patience_s: Duration of a rebalance.
         is_local: Whether the bootstrap address is of this machine.
-        metrics_urls: Brokers' metrics pages, for request times; empty to skip that check.
+        metrics_urls: Brokers' metrics pages; empty to skip their check.
         slow_ms: Time that 99 of 100 requests of an API may take.
     """
 
@@ -95,7 +87,7 @@ class HealthLimits(NamedTuple):
 
 
 async def run_checks(client: KafkaClient, limits: HealthLimits) -> dict[str, list[Symptom]]:
-    """Run all checks one after the other; return the symptoms by check."""
+    """Run all checks in turn; return the symptoms by check."""
     visibility = await visibility_of(client)
     symptoms: dict[str, list[Symptom]] = {}
     for name, question in QUESTIONS.items():
@@ -115,7 +107,6 @@ def _next_step(error: ClientError) -> str:
 
 
 def _unseen(question: str, visibility: Visibility) -> list[Symptom]:
-    """Return a symptom for what this user may not see."""
     noun = _FILTERED_NOUNS.get(question)
     if noun is None:
         return []
@@ -131,7 +122,7 @@ def _unseen(question: str, visibility: Visibility) -> list[Symptom]:
 
 
 async def _addresses(client: KafkaClient, limits: HealthLimits) -> list[Symptom]:
-    """Check that each broker responds at its advertised address."""
+    """Check that brokers respond at their advertised addresses."""
     symptoms: list[Symptom] = []
     for broker in (await client.metadata()).brokers:
         try:
@@ -228,7 +219,6 @@ async def _groups(client: KafkaClient, limits: HealthLimits) -> list[Symptom]:
 
 
 async def _disks(client: KafkaClient, limits: HealthLimits) -> list[Symptom]:
-    """Check each broker's log directories."""
     symptoms: list[Symptom] = []
     for broker in await client.broker_ids():
         answer = await client.request_of(broker, ApiKey.DESCRIBE_LOG_DIRS, {"topics": None})
@@ -287,7 +277,6 @@ async def _quorum(client: KafkaClient, limits: HealthLimits) -> list[Symptom]:
 
 
 async def _transactions(client: KafkaClient, limits: HealthLimits) -> list[Symptom]:
-    """Find transactions that stay open."""
     symptoms: list[Symptom] = []
     for transaction in await list_transactions(client, states=["Ongoing"]):
         described = await describe_transaction(client, transaction.transactional_id)
@@ -305,7 +294,7 @@ async def _transactions(client: KafkaClient, limits: HealthLimits) -> list[Sympt
 
 
 async def _moves(client: KafkaClient, limits: HealthLimits) -> list[Symptom]:
-    """Find throttles that are no longer needed."""
+    """Find unneeded throttles."""
     del limits
     if await list_reassignments(client):
         return []
@@ -321,7 +310,6 @@ async def _moves(client: KafkaClient, limits: HealthLimits) -> list[Symptom]:
 
 
 async def _requests(client: KafkaClient, limits: HealthLimits) -> list[Symptom]:
-    """Find APIs with slow requests."""
     del client
     symptoms: list[Symptom] = []
     for url in limits.metrics_urls:

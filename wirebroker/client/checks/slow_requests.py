@@ -51,9 +51,8 @@ class SlowRequests(NamedTuple):
 
     Attributes:
         name: Kafka's name of the API.
-        ms: The 99th percentile, in ms.
+        ms: The 99th percentile.
         where: The phase that takes most of it.
-        next_step: How to fix it.
     """
 
     name: str
@@ -63,10 +62,10 @@ class SlowRequests(NamedTuple):
 
 
 def read_metrics(url: str) -> str:
-    """Return a broker's metrics page; blocks.
+    """Return a metrics page; blocks.
 
     Raises:
-        OSError: The page cannot be read.
+        OSError: It cannot be read.
         ValueError: The URL is not an HTTP URL.
     """
     if not url.startswith(("http://", "https://")):
@@ -76,10 +75,7 @@ def read_metrics(url: str) -> str:
 
 
 def slow_requests(page: str, slow_ms: float) -> list[SlowRequests]:
-    """Return the APIs whose 99th percentile is over `slow_ms`.
-
-    Waiting for records and for group members does not count.
-    """
+    """Return the APIs whose 99th percentile is over `slow_ms`, unless they wait by design."""
     slow_apis: list[SlowRequests] = []
     for name, phases in sorted(_by_request(page).items()):
         if name in _WAITING:

@@ -1,7 +1,7 @@
 """Detection of what a user may not see of a cluster.
 
-Metadata, ListGroups and ListTransactions silently omit what the user may not describe.
-DescribeLogDirs only requires Describe on the cluster, and names all topics of a broker.
+Metadata, ListGroups and ListTransactions silently omit it. DescribeLogDirs only requires Describe
+on the cluster, and names all topics of a broker.
 
 Source: Kafka's KafkaApis, KIP-113.
 """
@@ -23,7 +23,7 @@ class Visibility(NamedTuple):
 
     Attributes:
         is_whole: Whether the user may describe the cluster, so that lists of groups are complete.
-        hidden_topics: Existing topics that the user may not describe, sorted.
+        hidden_topics: Topics that the user may not describe, sorted.
     """
 
     is_whole: bool

@@ -1,4 +1,4 @@
-"""The API versions that nodes serve, as Kafka's tools print them."""
+"""API versions of nodes, as Kafka's tools print them."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ async def _answers(client: KafkaClient, broker_id: int) -> bool:
 
 
 async def log_dirs_of(client: KafkaClient, broker_ids: Sequence[int] = ()) -> list[LogDir]:
-    """Return the log directories of brokers; without ids, of all running ones."""
+    """Return the log directories of brokers, by default all running ones."""
     results_by_broker = await described_log_dirs(client, broker_ids or await client.broker_ids())
     return [
         _log_dir(broker_id, result)
@@ -65,7 +65,7 @@ async def log_dirs_of(client: KafkaClient, broker_ids: Sequence[int] = ()) -> li
 async def described_log_dirs(
     client: KafkaClient, broker_ids: Sequence[int]
 ) -> dict[int, list[Any]]:
-    """Return the results of DescribeLogDirsResponses, with all partitions, by broker."""
+    """Return results of DescribeLogDirsResponses with all partitions, by broker."""
     answers = await client.together(
         *(
             client.request_of(broker_id, ApiKey.DESCRIBE_LOG_DIRS, {"topics": None})
@@ -97,21 +97,13 @@ def _log_dir(broker_id: int, result: Any) -> LogDir:
 
 
 async def unregister_broker(client: KafkaClient, broker_id: int) -> None:
-    """Unregister a broker that is stopped permanently.
-
-    Raises:
-        ClientError: It is not registered.
-    """
+    """Unregister a permanently stopped broker."""
     answer = await client.request_of_controller(ApiKey.UNREGISTER_BROKER, {"broker_id": broker_id})
     check(answer.error_code, f"broker {broker_id} cannot be unregistered", answer.error_message)
 
 
 async def unregister_controller(client: KafkaClient, controller_id: int) -> None:
-    """Unregister a controller that is stopped permanently.
-
-    Raises:
-        ClientError: It is not registered.
-    """
+    """Unregister a permanently stopped controller."""
     request = {"controller_id": controller_id}
     answer = await client.request_of_controller(ApiKey.UNREGISTER_CONTROLLER, request)
     failed = f"controller {controller_id} cannot be unregistered"

@@ -20,14 +20,7 @@ UNSAFE_DOWNGRADE: Final = 3
 
 
 class Feature(NamedTuple):
-    """One feature.
-
-    Attributes:
-        name: Kafka's name.
-        lowest: Lowest level that the requested broker supports.
-        highest: Highest level that it supports.
-        level: The cluster's finalized level; 0 for none.
-    """
+    """One feature: the levels that a broker supports, and the finalized one (0 for none)."""
 
     name: str
     lowest: int
@@ -36,12 +29,12 @@ class Feature(NamedTuple):
 
 
 async def features_of(client: KafkaClient) -> list[Feature]:
-    """Return the supported and finalized features, by name."""
+    """Return the features, by name."""
     return (await features_and_epoch(client))[0]
 
 
 async def features_and_epoch(client: KafkaClient) -> tuple[list[Feature], int]:
-    """Return the features, and the metadata offset that they are from; -1 if unknown."""
+    """Return the features and their metadata offset; -1 if unknown."""
     answer = await client.request(ApiKey.API_VERSIONS, OUR_SOFTWARE)
     check(answer.error_code, "the features cannot be read")
     supported = {feature.name: feature for feature in answer.supported_features}
@@ -57,13 +50,9 @@ async def features_and_epoch(client: KafkaClient) -> tuple[list[Feature], int]:
 async def update_features(
     client: KafkaClient, levels: Mapping[str, int], kind: int, *, is_trial: bool
 ) -> dict[str, str | None]:
-    """Change the levels of features, all or none.
+    """Change the levels of features, all or none; 0 disables one.
 
-    Args:
-        client: The cluster.
-        levels: By name; 0 disables a feature.
-        kind: UPGRADE, SAFE_DOWNGRADE, or UNSAFE_DOWNGRADE, which may lose metadata.
-        is_trial: Whether only to validate.
+    `kind` is UPGRADE, SAFE_DOWNGRADE, or UNSAFE_DOWNGRADE, which may lose metadata.
 
     Returns:
         By name, why a feature was refused; None if it was not.

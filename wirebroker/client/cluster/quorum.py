@@ -1,4 +1,4 @@
-"""The quorum of controllers (DescribeQuorum, KIP-642, KIP-836)."""
+"""The quorum of controllers (KIP-642, KIP-836), and changes of its voters (KIP-853)."""
 
 from __future__ import annotations
 
@@ -9,25 +9,27 @@ from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from wirebroker.client.kafka_client import KafkaClient
+    from wirebroker.config.listeners.listeners import Address
 
 _METADATA_TOPIC: Final = "__cluster_metadata"
 _UNKNOWN_TIME: Final = -1
 # Timeout for a controller's response, before the rest is shown without it.
 _PATIENCE_S: Final = 5.0
+# First version of AddRaftVoter with ack_when_committed.
+_FIRST_WITH_ACK: Final = 1
 
 
 class QuorumReplica(NamedTuple):
     """A node that has the metadata log; times are by the leader's clock, None if unknown.
 
     Attributes:
-        is_voter: Whether it is a voter; else an observer.
-        end_offset: Its log end offset.
         lag: Records behind the leader.
         lag_ms: Time since it was caught up.
         directory_id: Its log directory; zeros if unknown.
         fetched_ms: Time of its last fetch.
-        caught_up_ms: Time when it was last caught up.
     """
 
     node_id: int
@@ -44,7 +46,6 @@ class DescribedQuorum(NamedTuple):
     """The leader, and the progress of the others.
 
     Attributes:
-        high_watermark: Of the metadata log.
         replicas: Voters, then observers.
         now_ms: The leader's clock; None if unknown.
         endpoints: By node, such as `CONTROLLER://host:9093`.
@@ -93,17 +94,14 @@ async def quorum_of(client: KafkaClient) -> DescribedQuorum:
 
 
 async def quorum_with_short_timeout(client: KafkaClient) -> DescribedQuorum:
-    """Return the quorum within 5 s, since other output does not depend on it."""
+    """Return the quorum within 5 s."""
     return await quorum_of(client.within(min(client.timeout_s, _PATIENCE_S)))
 
 
 class ActiveNode(NamedTuple):
-    """The active controller, or why it is unknown.
+    """The active controller (-1 if unknown), or the problem.
 
-    Attributes:
-        node_id: Its id; -1 if unknown.
-        problem: Why it is unknown, or None.
-        is_silent: Whether no controller responds.
+    `is_silent` means that no controller responds.
     """
 
     node_id: int
@@ -114,9 +112,7 @@ class ActiveNode(NamedTuple):
 async def controller_of(client: KafkaClient, controller_id: int) -> ActiveNode:
     """Return the active controller; with KRaft, Metadata names an arbitrary broker instead.
 
-    Args:
-        client: The cluster.
-        controller_id: The one of Metadata, for clusters before KRaft.
+    Before KRaft it is `controller_id`, from Metadata.
     """
     try:
         quorum = await quorum_with_short_timeout(client)
@@ -130,7 +126,7 @@ async def controller_of(client: KafkaClient, controller_id: int) -> ActiveNode:
 
 
 def is_silence(error: ClientError) -> bool:
-    """Return whether a request failed because no controller responds."""
+    """Return whether no controller responded."""
     is_refused = error.code not in {0, ErrorCode.REQUEST_TIMED_OUT}
     return not is_refused and not isinstance(error, UnservedError)
 
@@ -160,3 +156,39 @@ def _described_replica(replica: Any, leader: Any, *, is_voter: bool) -> QuorumRe
 
 def _time_or_none(time_ms: int) -> int | None:
     return None if time_ms == _UNKNOWN_TIME else time_ms
+
+
+class AddedVoter(NamedTuple):
+    """A controller with its metadata directory and its listeners by name."""
+
+    node_id: int
+    directory_id: bytes
+    endpoints: Mapping[str, Address]
+
+
+async def add_voter(client: KafkaClient, voter: AddedVoter) -> None:
+    """Make a controller a voter; return when that is committed."""
+    listeners = [
+        {"name": name, "host": endpoint.host, "port": endpoint.port}
+        for name, endpoint in voter.endpoints.items()
+    ]
+
+    def body(version: int) -> dict[str, Any]:
+        request = {
+            "cluster_id": None,
+            "timeout_ms": int(client.timeout_s * 1000),
+            "voter_id": voter.node_id,
+            "voter_directory_id": voter.directory_id,
+            "listeners": listeners,
+        }
+        return request | ({"ack_when_committed": True} if version >= _FIRST_WITH_ACK else {})
+
+    answer = await client.request_of_controller(ApiKey.ADD_RAFT_VOTER, body)
+    check(answer.error_code, f"controller {voter.node_id} cannot be added", answer.error_message)
+
+
+async def remove_voter(client: KafkaClient, node_id: int, directory_id: bytes) -> None:
+    """Remove a controller from the voters."""
+    body = {"cluster_id": None, "voter_id": node_id, "voter_directory_id": directory_id}
+    answer = await client.request_of_controller(ApiKey.REMOVE_RAFT_VOTER, body)
+    check(answer.error_code, f"controller {node_id} cannot be removed", answer.error_message)

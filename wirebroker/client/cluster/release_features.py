@@ -18,7 +18,6 @@ class ReleasedFeature(NamedTuple):
     """A feature whose levels depend on metadata.version.
 
     Attributes:
-        name: The feature.
         since: By level, from 1: the metadata.version whose release sets it.
         needs: By level: the metadata.version that it requires.
     """
@@ -48,7 +47,7 @@ def release_level(release: str) -> int:
     """Return the metadata.version level of a release such as 4.0 or 4.0-IV2.
 
     Raises:
-        ValueError: The release is unknown; the message lists the known ones.
+        ValueError: The release is unknown.
     """
     if release in METADATA_VERSIONS:
         return METADATA_VERSIONS[release]
@@ -71,7 +70,7 @@ def release_name(level: int) -> str | None:
 
 
 def levels_of_release(metadata_level: int) -> dict[str, int]:
-    """Return the level of each feature that a release sets, in the order of Kafka tools."""
+    """Return the feature levels that a release sets, in the order of Kafka tools."""
     return {
         feature.name: sum(since <= metadata_level for since in feature.since)
         for feature in RELEASED

@@ -44,14 +44,13 @@ _NAMES: Final = {
     7: "DYNAMIC_CLIENT_METRICS_CONFIG",
     8: "DYNAMIC_GROUP_CONFIG",
 }
-# Set by AlterConfigs for the resource itself. A topic also has values of all brokers, such as
-# min.insync.replicas in a new cluster.
+# Set for the resource itself. A topic also has values of all brokers, such as min.insync.replicas.
 _SET_SOURCES: Final = frozenset({1, 2, 3, 6, 7, 8})
 _SET_SOURCES_OF_TOPIC: Final = frozenset({1})
 
 
 class ConfigSynonym(NamedTuple):
-    """One of the sources of a config's value, the one in effect first."""
+    """A source of a config's value, the one in effect first."""
 
     source: str  # name in Kafka's tools
     name: str
@@ -78,17 +77,10 @@ async def configs_of(
     names: Sequence[str] | None = None,
     synonyms: bool = False,
 ) -> list[ConfigEntry]:
-    """Return the configs of a resource, by name.
+    """Return the configs of a resource, by name; `names` limits them.
 
-    Args:
-        client: The cluster.
-        kind: The resource type, such as TOPIC.
-        name: The resource's name; a broker's id, or "" for the defaults of all brokers.
-        names: Only these configs; None for all.
-        synonyms: Whether to include the values of other sources.
-
-    Raises:
-        ClientError: The resource does not exist.
+    The name of a broker is its id, or "" for the defaults of all. `synonyms` adds the values of
+    other sources.
     """
     keys = None if names is None else list(names)
     resource = {"resource_type": kind, "resource_name": name, "configuration_keys": keys}
@@ -122,7 +114,7 @@ async def configs_of(
 async def alter_configs(
     client: KafkaClient, kind: int, name: str, changes: Mapping[str, str | None]
 ) -> None:
-    """Set configs of a resource, all or none; None restores a default."""
+    """Set configs, all or none; None restores a default."""
     rows = [
         {"name": key, "config_operation": _DELETE if value is None else _SET, "value": value}
         for key, value in changes.items()
@@ -155,7 +147,7 @@ async def _request(
     client: KafkaClient, key: ApiKey, kind: int, name: str, body: Mapping[str, Any]
 ) -> Any:
     is_change = key is ApiKey.INCREMENTAL_ALTER_CONFIGS
-    # The active controller alters configs of any node; everything else only the node itself knows.
+    # The active controller alters configs of any node; the rest only the node itself knows.
     of_node = {BROKER_LOGGER} if client.uses_controllers and is_change else {BROKER, BROKER_LOGGER}
     if kind in of_node and name:
         return await client.request_of(int(name), key, body)

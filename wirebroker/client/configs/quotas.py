@@ -21,7 +21,7 @@ Entity = dict[str, str | None]
 
 
 class EntityQuotas(NamedTuple):
-    """The quotas of one entity, by key."""
+    """The quotas of an entity, by key."""
 
     entity: Entity
     values: dict[str, float]
@@ -34,13 +34,10 @@ async def list_quotas(
     any_of: Iterable[str] = (),
     is_strict: bool = False,
 ) -> list[EntityQuotas]:
-    """Return the quotas of all entities that contain the wanted parts.
+    """Return the quotas of all entities that contain the wanted parts; without parts, of all.
 
-    Args:
-        client: The cluster.
-        entity_parts: Parts of the entity; empty for all.
-        any_of: Kinds that match any name, and the default.
-        is_strict: Whether to exclude entities with further parts.
+    `any_of` are kinds that match any name and the default. `is_strict` excludes entities with
+    further parts.
     """
     components = [
         {

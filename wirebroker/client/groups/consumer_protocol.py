@@ -1,4 +1,4 @@
-"""Subscriptions and assignments of consumers, as their groups transport them.
+"""Encoding of consumers' subscriptions and assignments.
 
     subscription := int16 version, []string topic, bytes user data
     assignment   := int16 version, [](string topic, []int32 partition), bytes user data
@@ -27,7 +27,7 @@ _NO_USER_DATA: Final = _INT32.pack(-1)
 
 
 def assignment_of(data: bytes) -> list[TopicPartition]:
-    """Return the partitions of an assignment; empty if it is malformed."""
+    """Return an assignment's partitions; none if it is malformed."""
     try:
         return _read(data)
     except (struct_error, UnicodeDecodeError, ValueError):
@@ -49,7 +49,7 @@ def assignment_bytes(assignment: Iterable[TopicPartition]) -> bytes:
 
 
 def subscription_of(data: bytes) -> list[str]:
-    """Return the topics of a subscription; empty if it is malformed."""
+    """Return a subscription's topics; none if it is malformed."""
     try:
         _, count = _VERSION_AND_COUNT.unpack_from(data)
         position = _VERSION_AND_COUNT.size

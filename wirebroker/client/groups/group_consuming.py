@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     # Returns an offset for each partition.
     OffsetLookup: TypeAlias = Callable[[list[TopicPartition]], Awaitable[dict[TopicPartition, int]]]
 
-# Also the delay until a rebalance is noticed. Java's default is 3 s.
+# Delay until a rebalance is noticed; Java's default is 3 s.
 _HEARTBEAT_S: Final = 1.0
 # Heartbeats between commits (auto.commit.interval.ms is 5 s).
 _COMMIT_EVERY: Final = 5
@@ -45,7 +45,7 @@ class GroupReader:
         membership: GroupMembership,
         take: Callable[[TopicPartition, list[Record]], bool],
     ) -> None:
-        """Use a membership; `take` receives records as in PartitionsReader."""
+        """Use a membership; `take` is as in PartitionsReader."""
         self._client = client
         self._membership = membership
         self._take = take
@@ -56,13 +56,8 @@ class GroupReader:
     ) -> None:
         """Read until `take` returns False or the end, then leave the group.
 
-        Args:
-            begin: Returns the first offsets of partitions without committed ones.
-            end: Returns the end offsets; None to read forever.
-            read_committed: See PartitionsReader.
-
-        Raises:
-            ClientError: The coordinator or leaders do not respond, or return an error.
+        `begin` returns the first offsets of partitions without committed ones, `end` the end
+        offsets; None reads forever.
         """
         try:
             while not await self._read_share(begin, end, read_committed=read_committed):
@@ -73,7 +68,7 @@ class GroupReader:
     async def _read_share(
         self, begin: OffsetLookup, end: OffsetLookup | None, *, read_committed: bool
     ) -> bool:
-        """Read until the next rebalance; return whether everything is read."""
+        """Read until a rebalance; return whether everything is read."""
         partitions = await self._membership.join()
         self._committed = {
             partition: offset
@@ -110,7 +105,7 @@ class GroupReader:
         return is_read
 
     async def _read(self, reader: PartitionsReader, *, is_bounded: bool) -> None:
-        """Read; without partitions, wait for a rebalance unless the reading is bounded."""
+        """Read, or wait for a rebalance if there are no partitions."""
         if reader.positions or is_bounded:
             await reader.run()
             return
@@ -126,7 +121,7 @@ class GroupReader:
             await pause(_HEARTBEAT_S)
 
     async def _commit(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Commit changed positions; other members read again what the group refuses."""
+        """Commit changed positions; refused ones are read again by other members."""
         changed = {
             partition: offset
             for partition, offset in positions.items()
@@ -150,7 +145,6 @@ class GroupReader:
 
 
 async def _ended(tasks: tuple[asyncio.Task[None], ...]) -> list[BaseException | None]:
-    """Cancel tasks and return their outcomes."""
     for task in tasks:
         task.cancel()
     return await asyncio.gather(*tasks, return_exceptions=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final
 
-from wirebroker.client.errors import ClientError, check, explained
+from wirebroker.client.errors import ClientError, check, explained, first_partition_error
 from wirebroker.client.groups.consumer_protocol import (
     assignment_bytes,
     assignment_of,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _PROTOCOL_TYPE: Final = "consumer"
 _RANGE: Final = "range"
-# Java's defaults for session.timeout.ms, and for the wait for other members.
+# Java's defaults for session.timeout.ms and the wait for other members.
 _SESSION_MS: Final = 45_000
 _REBALANCE_MS: Final = 60_000
 # Last version with topic names.
@@ -47,20 +47,15 @@ _JOIN_AGAIN: Final = frozenset(
 
 
 class GroupMembership:
-    """A member of a group.
-
-    Attributes:
-        group: The group's id.
-        is_member: Whether it has joined and not left since.
-    """
+    """A member of a group."""
 
     __slots__ = ("_client", "_generation", "_member_id", "_topics", "group", "is_member")
 
     def __init__(self, client: KafkaClient, group: str, topics: Sequence[str]) -> None:
-        """Store the group and the topics; nothing is sent yet."""
+        """Store the topics; nothing is sent yet."""
         self.group = group
         self.is_member = False
-        # Separate connections: a coordinator's other responses wait while the group forms.
+        # Separate connections: a coordinator delays other responses while the group forms.
         self._client = client.apart().within(max(client.timeout_s, _REBALANCE_MS / 1000 + 10))
         self._topics = list(dict.fromkeys(topics))
         self._generation = -1
@@ -74,7 +69,7 @@ class GroupMembership:
         """Join or rejoin, and return the assigned partitions.
 
         Raises:
-            ClientError: The group is not a consumer group, or does not support range assignment.
+            ClientError: The group does not support range assignment, or is no consumer group.
         """
         async for _ in self._client.tries():
             joined = await self._request(ApiKey.JOIN_GROUP, self._join_body)
@@ -109,10 +104,7 @@ class GroupMembership:
         return True
 
     async def commit(self, offsets: Mapping[TopicPartition, int]) -> str | None:
-        """Commit offsets.
-
-        Returns:
-            An error if the group continued without this member, else None.
+        """Commit offsets; return an error if the group continued without this member.
 
         Raises:
             ClientError: The coordinator returns another error.
@@ -131,17 +123,17 @@ class GroupMembership:
             self.group,
             ApiKey.OFFSET_COMMIT,
             body,
-            error_of=_first_error,
+            error_of=first_partition_error,
             at_most=_COMMIT_BY_NAME,
         )
-        code = _first_error(answer)
+        code = first_partition_error(answer)
         if code in _JOIN_AGAIN:
             return explained(code)
         check(code, f"offsets of group {self.group} cannot be committed")
         return None
 
     async def leave(self) -> None:
-        """Leave the group, so that the other members continue immediately."""
+        """Leave, so that the other members continue immediately."""
         self.is_member = False
         body = {"group_id": self.group, "member_id": self._member_id}
         await self._request(ApiKey.LEAVE_GROUP, body, at_most=_LEAVE_OF_ONE)
@@ -204,26 +196,13 @@ def _error_of(answer: Any) -> int:
     return int(answer.error_code)
 
 
-def _first_error(answer: Any) -> int:
-    codes = [partition.error_code for topic in answer.topics for partition in topic.partitions]
-    return next((int(code) for code in codes if code), 0)
-
-
-# Assignment by range, for a group that this client leads
+# Assignment by range, by the leader
 
 
 def assigned_by_range(
     subscriptions: Mapping[str, Sequence[str]], partition_counts: Mapping[str, int]
 ) -> dict[str, list[TopicPartition]]:
-    """Assign partitions.
-
-    Args:
-        subscriptions: Topics by member id.
-        partition_counts: By topic; a missing topic has none.
-
-    Returns:
-        Each member's partitions, possibly none.
-    """
+    """Assign partitions of topics (missing topics have none), and return them by member id."""
     shares: dict[str, list[TopicPartition]] = {member: [] for member in subscriptions}
     for topic in sorted({topic for topics in subscriptions.values() for topic in topics}):
         members = sorted(member for member, topics in subscriptions.items() if topic in topics)

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from wirebroker.client.errors import ClientError, UnservedError, check, did_you_mean
+from wirebroker.client.errors import (
+    ClientError,
+    UnservedError,
+    check,
+    did_you_mean,
+    first_partition_error,
+)
 from wirebroker.client.groups.consumer_protocol import assignment_of
 from wirebroker.client.topics.leaders import TopicPartition, offsets_at
 from wirebroker.codecs.api_keys import ApiKey
@@ -89,11 +95,7 @@ async def list_groups(client: KafkaClient) -> list[ListedGroup]:
 
 
 async def describe_group(client: KafkaClient, name: str) -> DescribedConsumers:
-    """Return a group of either protocol with its members.
-
-    Raises:
-        ClientError: The group does not exist.
-    """
+    """Return a group of either protocol with its members."""
     answer = await client.request_of_coordinator(
         name,
         ApiKey.DESCRIBE_GROUPS,
@@ -126,7 +128,6 @@ async def describe_group(client: KafkaClient, name: str) -> DescribedConsumers:
 
 
 async def _describe_new(client: KafkaClient, name: str) -> DescribedConsumers | None:
-    """Return a group of the consumer protocol (KIP-848), or None."""
     try:
         answer = await client.request_of_coordinator(
             name,
@@ -174,7 +175,7 @@ async def committed_of(client: KafkaClient, name: str) -> dict[TopicPartition, i
 async def committed_with_epochs(
     client: KafkaClient, name: str
 ) -> dict[TopicPartition, tuple[int, int | None]]:
-    """Return a group's committed offsets with leader epochs, None if unknown."""
+    """Return committed offsets with leader epochs, None if unknown."""
     answer = await client.request_of_coordinator(
         name,
         ApiKey.OFFSET_FETCH,
@@ -201,7 +202,7 @@ async def committed_with_epochs(
 async def progress_of(
     client: KafkaClient, name: str, assigned: Iterable[TopicPartition] = ()
 ) -> list[GroupProgress]:
-    """Return a group's progress in partitions that are committed or in `assigned`."""
+    """Return a group's progress in committed and assigned partitions."""
     committed = await committed_of(client, name)
     partitions = sorted({*committed, *assigned})
     existing = await _existing(client, partitions)
@@ -215,7 +216,6 @@ async def progress_of(
 async def _existing(
     client: KafkaClient, partitions: Iterable[TopicPartition]
 ) -> list[TopicPartition]:
-    """Return the partitions that were not deleted."""
     partitions = list(partitions)
     answer = await client.metadata(sorted({partition.topic for partition in partitions}))
     existing = {
@@ -243,21 +243,16 @@ async def commit(client: KafkaClient, name: str, offsets: Mapping[TopicPartition
         "topics": [{"name": topic, "partitions": rows} for topic, rows in topics.items()],
     }
     answer = await client.request_of_coordinator(
-        name, ApiKey.OFFSET_COMMIT, body, error_of=_first_error, at_most=_COMMIT_BY_NAME
+        name, ApiKey.OFFSET_COMMIT, body, error_of=first_partition_error, at_most=_COMMIT_BY_NAME
     )
-    check(_first_error(answer), f"offsets of group {name} cannot be committed")
-
-
-def _first_error(answer: Any) -> int:
-    codes = [partition.error_code for topic in answer.topics for partition in topic.partitions]
-    return next((int(code) for code in codes if code), 0)
+    check(first_partition_error(answer), f"offsets of group {name} cannot be committed")
 
 
 async def delete_group(client: KafkaClient, name: str) -> None:
-    """Delete a group without members, and its offsets.
+    """Delete a group and its offsets.
 
     Raises:
-        ClientError: The group has members, or does not exist.
+        ClientError: It has members, or does not exist.
     """
     answer = await client.request_of_coordinator(
         name,
@@ -271,11 +266,7 @@ async def delete_group(client: KafkaClient, name: str) -> None:
 async def delete_offsets(
     client: KafkaClient, name: str, partitions: Iterable[TopicPartition]
 ) -> tuple[int, dict[TopicPartition, int]]:
-    """Delete a group's committed offsets of partitions.
-
-    Returns:
-        The group's error code; if it is 0, also each partition's.
-    """
+    """Delete committed offsets; return the group's error code and each partition's."""
     topics: dict[str, list[dict[str, int]]] = defaultdict(list)
     for partition in partitions:
         topics[partition.topic].append({"partition_index": partition.partition})

@@ -28,7 +28,7 @@ class ShareMember(NamedTuple):
 
 
 class DescribedShareGroup(NamedTuple):
-    """A share group with its members."""
+    """A share group."""
 
     name: str
     state: str
@@ -41,7 +41,6 @@ class SharedProgress(NamedTuple):
     """A share group's progress in one partition; None if unknown.
 
     Attributes:
-        place: The partition.
         start: Offset below which all records are finished.
         lag: Number of unfinished records.
     """
@@ -60,7 +59,7 @@ async def describe_share_group(client: KafkaClient, name: str) -> DescribedShare
     """Return a share group with its members.
 
     Raises:
-        ClientError: The group does not exist, or the cluster has no share groups.
+        ClientError: It does not exist, or the cluster has no share groups.
     """
     answer = await client.request_of_coordinator(
         name, ApiKey.SHARE_GROUP_DESCRIBE, {"group_ids": [name]}, error_of=_first_error
@@ -89,7 +88,7 @@ async def describe_share_group(client: KafkaClient, name: str) -> DescribedShare
 
 
 async def shared_progress_of(client: KafkaClient, name: str) -> list[SharedProgress]:
-    """Return a share group's progress in each partition that it has begun."""
+    """Return a share group's progress in partitions that it has begun."""
     failure = f"the offsets of share group {name} cannot be read"
     answer = await client.request_of_coordinator(
         name,

@@ -1,7 +1,6 @@
 """Reading of partitions, from all their leaders concurrently.
 
-Moved leaders and restarted brokers are followed; reading ends only if no request succeeds within
-the client's timeout.
+Moved leaders are followed; reading fails if no request succeeds within the client's timeout.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
 # Last version with topic names.
 _BY_NAME: Final = 12
-# How long a leader waits for new records.
+# How long leaders wait for records.
 _WAIT_MS: Final = 500
 _ANSWER_BYTES: Final = 8 << 20
 _PARTITION_BYTES: Final = 1 << 20
@@ -40,11 +39,7 @@ _REFUSED: Final = {ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHO
 
 
 class PartitionsReader:
-    """A reader of partitions.
-
-    Attributes:
-        positions: The next offset of each.
-    """
+    """A reader of partitions; `positions` are the next offsets."""
 
     __slots__ = (
         "_client",
@@ -65,15 +60,10 @@ class PartitionsReader:
         until: Mapping[TopicPartition, int] | None = None,
         read_committed: bool = False,
     ) -> None:
-        """Store what to read.
+        """Store what to read, from `positions` (or the nearest valid offsets) to `until`.
 
-        Args:
-            client: The cluster.
-            positions: First offsets; one that is out of range becomes the nearest valid one.
-            take: Called with each non-empty list of records, in order for each partition; returns
-                whether to continue.
-            until: End offsets, exclusive; None to read forever.
-            read_committed: Whether to skip records of open and aborted transactions.
+        `take` is called with each non-empty list of records, in order for each partition, and
+        returns whether to continue. `read_committed` skips open and aborted transactions.
         """
         self.positions = dict(positions)
         self._client = client
@@ -114,14 +104,13 @@ class PartitionsReader:
         ]
 
     def _may_retry(self) -> bool:
-        """Return whether to retry after a failure."""
         now = self._client.clock.monotonic()
         if self._failing_since is None:
             self._failing_since = now
         return now - self._failing_since < self._client.timeout_s
 
     async def _read_from(self, by_leader: Mapping[int, list[TopicPartition]]) -> None:
-        """Read from several leaders until one is finished or has lost a partition."""
+        """Read until a leader is finished or has lost a partition."""
         tasks = [
             asyncio.create_task(self._follow(leader, partitions))
             for leader, partitions in by_leader.items()
@@ -175,7 +164,7 @@ class PartitionsReader:
         return {"replica_id": -1, **limits, **isolation, "topics": rows}
 
     async def _accept(self, partition: TopicPartition, row: Any) -> bool:
-        """Pass on a partition's records; return False if its leader moved."""
+        """Pass on records; return False if the leader moved."""
         if row.error_code in _MOVED:
             return False
         if row.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
@@ -216,11 +205,11 @@ class PartitionsReader:
         return self._until is None or offset < self._until[partition]
 
 
-# A filter of aborted transactions for read_committed consumers
+# Aborted transactions, for read_committed consumers
 
 
 class AbortedFilter:
-    """A filter for one partition, whose batches must come in order."""
+    """A filter for one partition."""
 
     __slots__ = ("_aborting", "_waiting")
 
@@ -234,7 +223,7 @@ class AbortedFilter:
         self._waiting = sorted(aborted, key=lambda transaction: transaction.first_offset)
 
     def lets_through(self, header: BatchHeader, batch: memoryview) -> bool:
-        """Return whether a batch has committed records; call it for each batch in order."""
+        """Return whether a batch has committed records; takes all batches in order."""
         while self._waiting and self._waiting[0].first_offset <= header.last_offset:
             self._aborting.add(self._waiting.pop(0).producer_id)
         if header.is_control:

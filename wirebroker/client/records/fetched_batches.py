@@ -1,4 +1,4 @@
-"""The batches in a Fetch response of one partition."""
+"""The batches in a Fetch response."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def fetched_batches(data: memoryview) -> Iterator[tuple[BatchHeader, memoryview]
     """Yield whole batches, also control batches; skip a truncated last one.
 
     Raises:
-        KafkaError: See read_batch_header; CORRUPT_MESSAGE for a wrong checksum.
+        KafkaError: As `read_batch_header`; CORRUPT_MESSAGE for a wrong checksum.
     """
     position = 0
     while len(data) - position >= HEADER_BYTES:

@@ -29,11 +29,8 @@ class LoadPlan(NamedTuple):
     """A load to write.
 
     Attributes:
-        records: Number of records.
-        batch_records: Records per batch, at least 1.
-        in_flight: Batches in flight.
         acks: 1, or -1 for all in-sync replicas.
-        records_per_s: The rate; None for full speed.
+        records_per_s: None for full speed.
     """
 
     topic: str
@@ -64,11 +61,8 @@ class LoadWriter:
     ) -> None:
         """Store the plan.
 
-        Args:
-            client: The cluster.
-            plan: What to write.
-            on_stored: Called for each batch with its records, the bytes of their values, and the
-                latency in seconds.
+        `on_stored` is called for each batch with its records, the bytes of their values, and the
+        latency in seconds.
         """
         self._client = client
         self._plan = plan
@@ -80,7 +74,7 @@ class LoadWriter:
         self._leaders: list[tuple[TopicPartition, int]] = []
 
     async def run(self, values: Iterator[bytes]) -> None:
-        """Write as many of these values as planned."""
+        """Write these values, as many as planned."""
         leaders = await partitions_of(self._client, [self._plan.topic], may_create=True)
         self._leaders = list(leaders.items())
         self._start = self._client.clock.monotonic()

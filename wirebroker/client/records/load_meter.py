@@ -30,12 +30,11 @@ class LoadFigures(NamedTuple):
 
 
 class LoadMeter:
-    """A meter of completed batches; the caller passes the time in seconds."""
+    """A meter of completed batches; times are in seconds."""
 
     __slots__ = ("_batches", "_start", "_window", "_window_start")
 
     def __init__(self, now: float) -> None:
-        """Start measuring."""
         self._start = now
         self._window_start = now
         # Records, bytes and seconds of each batch; index of the window's first batch.
@@ -52,7 +51,7 @@ class LoadMeter:
         self._batches.append((records, size, seconds))
 
     def window(self, now: float) -> LoadFigures:
-        """Return the figures since the last window, and start a new one."""
+        """Return the figures since the last window, and start another."""
         figures = _figures(self._batches[self._window :], now - self._window_start)
         self._window_start = now
         self._window = len(self._batches)
@@ -63,7 +62,7 @@ class LoadMeter:
         return _figures(self._batches, now - self._start)
 
     def percentiles_ms(self, *shares: float) -> list[float]:
-        """Return latency percentiles, weighted by records; each share is 0 to 1."""
+        """Return latency percentiles, weighted by records; shares are 0 to 1."""
         ordered = sorted((seconds, records) for records, _, seconds in self._batches)
         if not ordered:
             return [0.0] * len(shares)

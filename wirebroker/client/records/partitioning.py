@@ -30,7 +30,7 @@ def murmur2(data: bytes) -> int:
 
 
 def partition_for(key: bytes, count: int) -> int:
-    """Return the partition of a key, out of `count`."""
+    """Return a key's partition, out of `count`."""
     return (murmur2(key) & 0x7FFFFFFF) % count
 
 
@@ -45,13 +45,13 @@ class Partitioner:
         self._sticky = random.randrange(count)
 
     def partition_of(self, key: bytes | None) -> int:
-        """Return the partition of a record."""
+        """Return a record's partition."""
         if key is None:
             return self._sticky
         return partition_for(key, self._count)
 
     def turn(self) -> None:
-        """Begin a new batch, with another partition for records without a key."""
+        """Begin a batch, with another partition for records without a key."""
         if self._count > 1:
             step = self._random.randrange(1, self._count)
             self._sticky = (self._sticky + step) % self._count

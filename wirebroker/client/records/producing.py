@@ -1,7 +1,7 @@
 """Records written to a topic in batches with acks=all, in order.
 
-Each partition has one batch in flight, so order is kept without idempotence. Retriable errors are
-retried. If a connection is lost, it is unknown whether its records were stored, and writing ends.
+Each partition has one batch in flight, so order is kept without idempotence. If a connection is
+lost, it is unknown whether its records were stored, and writing ends.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _BY_NAME: Final = 12
 _ALL_IN_SYNC: Final = -1
 # Half of the default max.message.bytes; a single record may be larger.
 _BATCH_BYTES: Final = 512 << 10
-# Maximum overhead of a record, beyond key and value.
+# Maximum overhead of a record.
 _RECORD_OVERHEAD_BYTES: Final = 21
-# A leader may learn of a new topic later than the broker that returned metadata.
+# A leader may learn of a new topic later than other brokers.
 _AGAIN: Final = PASSING | {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
 
@@ -45,11 +45,7 @@ class Stored(NamedTuple):
 
 
 class TopicWriter:
-    """A writer to the partitions of one topic.
-
-    Attributes:
-        partition_count: The topic's number of partitions.
-    """
+    """A writer to the partitions of one topic."""
 
     __slots__ = ("_client", "_codec", "_leaders", "_stored", "_topic", "partition_count")
 
@@ -63,15 +59,11 @@ class TopicWriter:
 
     @property
     def stored(self) -> list[Stored]:
-        """Acknowledged records, by partition."""
+        """Acknowledged records."""
         return [self._stored[partition] for partition in sorted(self._stored)]
 
     async def open(self) -> None:
-        """Find the topic, which the cluster may create now, and its leaders.
-
-        Raises:
-            ClientError: The topic does not exist.
-        """
+        """Find the topic, which the cluster may create, and its leaders."""
         leaders = await partitions_of(self._client, [self._topic], may_create=True)
         self._leaders = {partition.partition: leader for partition, leader in leaders.items()}
         self.partition_count = len(leaders)
@@ -79,11 +71,9 @@ class TopicWriter:
     async def write(
         self, records: Sequence[tuple[int, BareRecord]], *, timestamp_ms: int | None = None
     ) -> None:
-        """Write records, and return when all are acknowledged.
+        """Write records by partition, and return when all are acknowledged.
 
-        Args:
-            records: Each with its partition.
-            timestamp_ms: Creation time, ms since 1970; None for now.
+        The timestamp is ms since 1970; None for now.
 
         Raises:
             ClientError: Records are refused, or it is unknown whether they are stored. If a
@@ -163,7 +153,6 @@ class TopicWriter:
 
 
 def _batches(records: Sequence[tuple[int, BareRecord]]) -> dict[int, deque[list[BareRecord]]]:
-    """Group records into batches by partition, in order."""
     batches: dict[int, deque[list[BareRecord]]] = defaultdict(deque)
     sizes: dict[int, int] = {}
     for partition, record in records:

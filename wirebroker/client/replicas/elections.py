@@ -23,11 +23,7 @@ _FIRST_WITH_KINDS: Final = 1
 class Elected(NamedTuple):
     """The result of one partition's election.
 
-    Attributes:
-        place: The partition.
-        code: 0 for a new leader; ELECTION_NOT_NEEDED if the right one leads already.
-        message: The error in words, or None.
-        told: The response's message, or None.
+    `code` is 0 for a new leader, ELECTION_NOT_NEEDED if the right one leads already.
     """
 
     place: TopicPartition
@@ -44,13 +40,10 @@ class Elected(NamedTuple):
 async def elect_leaders(
     client: KafkaClient, kind: int, partitions: Iterable[TopicPartition] | None
 ) -> list[Elected]:
-    """Elect leaders.
+    """Elect leaders of partitions; None for all.
 
-    Args:
-        client: The cluster.
-        kind: PREFERRED for the first replica if it is in sync. UNCLEAN for any live replica of a
-            partition without a leader, which may lose records.
-        partitions: The partitions; None for all.
+    PREFERRED elects the first replica if it is in sync. UNCLEAN elects any live replica of a
+    partition without a leader, which may lose records.
 
     Returns:
         A result for each partition; with None, only for changed leaders and failures.

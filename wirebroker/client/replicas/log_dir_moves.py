@@ -28,7 +28,7 @@ class PlacedReplica(NamedTuple):
 
 
 class ReplicaDirectories(NamedTuple):
-    """A replica's directory, and the one it is moving to; None for none."""
+    """A replica's directory, and the one it is moving to, or None."""
 
     current: str | None
     future: str | None
@@ -57,10 +57,9 @@ async def directories_of(
 async def move_directories(
     client: KafkaClient, targets: Mapping[PlacedReplica, str]
 ) -> list[PlacedReplica]:
-    """Start moving replicas to other directories.
+    """Start moving replicas to other directories; return those that move.
 
-    Returns:
-        The replicas that move; the others are not on their brokers yet.
+    The others are not on their brokers yet.
     """
     started: list[PlacedReplica] = []
     for broker_id in sorted({replica.broker_id for replica in targets}):

@@ -3,9 +3,7 @@
     {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1, 2]}]}
 
 A generated plan moves few replicas: those on allowed brokers stay, the others go to the brokers
-with the fewest. Leaders are spread over all brokers.
-
-Source: the format of kafka-reassign-partitions.
+with the fewest. Leaders are spread over all brokers. Source: kafka-reassign-partitions.
 """
 
 from __future__ import annotations
@@ -32,12 +30,7 @@ def planned_replicas(
     *,
     count: int | None = None,
 ) -> dict[TopicPartition, list[int]]:
-    """Return a plan that puts all replicas on the given brokers.
-
-    Args:
-        current: Replicas by partition, the preferred leader first.
-        brokers: The allowed brokers.
-        count: Replicas of each partition; None for as many as now.
+    """Return a plan that puts all replicas on the given brokers, `count` or as many as now.
 
     Raises:
         ValueError: A partition would have more replicas than there are brokers.
@@ -80,7 +73,7 @@ def planned_replicas(
 
 
 def plan_text(plan: Mapping[TopicPartition, Sequence[int]]) -> str:
-    """Return a plan in the file format."""
+    """Return a plan as text."""
     rows = [
         {**partition._asdict(), "replicas": list(replicas)} for partition, replicas in plan.items()
     ]
@@ -91,7 +84,7 @@ def plan_directories(text: str) -> dict[tuple[TopicPartition, int], str]:
     """Return a plan's log directories, by partition and broker.
 
     Raises:
-        ValueError: A partition has a different number of directories and replicas.
+        ValueError: A partition has another number of directories than replicas.
     """
     planned: dict[tuple[TopicPartition, int], str] = {}
     for row in parse_json(text)["partitions"]:
@@ -109,10 +102,10 @@ def plan_directories(text: str) -> dict[tuple[TopicPartition, int], str]:
 
 
 def read_plan(text: str) -> dict[TopicPartition, list[int]]:
-    """Parse a plan's file.
+    """Parse a plan.
 
     Raises:
-        ValueError: The plan is invalid; the message explains it.
+        ValueError: It is invalid.
     """
     try:
         document: Any = parse_json(text)

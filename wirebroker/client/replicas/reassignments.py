@@ -50,10 +50,7 @@ async def list_reassignments(client: KafkaClient) -> list[Reassignment]:
 async def move_replicas(
     client: KafkaClient, replicas: Mapping[TopicPartition, Sequence[int] | None]
 ) -> list[TopicPartition]:
-    """Start moves; None cancels one.
-
-    Returns:
-        Partitions that had no move to cancel.
+    """Start moves; None cancels one. Return the partitions without a move to cancel.
 
     Raises:
         ClientError: A move is refused; others may have started.
@@ -73,12 +70,9 @@ async def alter_reassignments(
     *,
     keeps_factor: bool = False,
 ) -> dict[TopicPartition, Any]:
-    """Start or cancel moves, and return the result of each partition.
+    """Start moves, or cancel them (None), and return the result of each partition.
 
-    Args:
-        client: The cluster.
-        replicas: New replicas by partition; None cancels a move.
-        keeps_factor: Whether to refuse changes of the replication factor (KIP-860).
+    `keeps_factor` refuses changes of the replication factor (KIP-860).
     """
     topics: dict[str, list[dict[str, Any]]] = {}
     for partition, new_replicas in replicas.items():
@@ -105,11 +99,7 @@ async def alter_reassignments(
 async def replicas_of(
     client: KafkaClient, topics: Iterable[str]
 ) -> dict[TopicPartition, list[int]]:
-    """Return the replicas of all partitions of topics, the preferred leader first.
-
-    Raises:
-        ClientError: A topic does not exist.
-    """
+    """Return all replicas of topics by partition, the preferred leader first."""
     return {
         TopicPartition(topic.name, partition.partition_index): list(partition.replica_nodes)
         for topic in await find_topics(client, list(dict.fromkeys(topics)))

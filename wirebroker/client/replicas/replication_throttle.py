@@ -32,7 +32,7 @@ async def throttle(
     goal: Mapping[TopicPartition, Sequence[int]],
     bytes_per_s: int,
 ) -> None:
-    """Throttle the moves from the current to the new replicas."""
+    """Throttle moves from the current to the new replicas."""
     for topic in _topics(goal):
         moved = [partition for partition in goal if partition.topic == topic]
         sources = [
@@ -55,11 +55,7 @@ async def throttle(
 async def unthrottle(
     client: KafkaClient, topics: Sequence[str], brokers: Sequence[int]
 ) -> list[int]:
-    """Remove the throttles.
-
-    Returns:
-        Brokers that do not respond, and keep theirs.
-    """
+    """Remove throttles; return the brokers that do not respond, and keep theirs."""
     for topic in topics:
         await alter_configs(client, TOPIC, topic, dict.fromkeys((_LEADERS, _FOLLOWERS)))
     silent: list[int] = []

@@ -52,7 +52,7 @@ CLUSTER_NAME: Final = "kafka-cluster"
 
 
 class AccessRule(NamedTuple):
-    """One ACL, with words of the tables above."""
+    """One ACL, in words of the tables above."""
 
     resource_type: str
     resource_name: str
@@ -76,18 +76,14 @@ class RuleFilter(NamedTuple):
 
 
 async def list_acls(client: KafkaClient, rule_filter: RuleFilter) -> list[AccessRule]:
-    """Return the matching ACLs.
-
-    Raises:
-        ClientError: The cluster has no authorizer.
-    """
+    """Return the matching ACLs."""
     answer = await client.request(ApiKey.DESCRIBE_ACLS, _filter_row(rule_filter))
     _check(answer.error_code, "ACLs cannot be listed", answer.error_message)
     return sorted(_rule(acl, resource) for resource in answer.resources for acl in resource.acls)
 
 
 async def create_acls(client: KafkaClient, rules: Sequence[AccessRule]) -> None:
-    """Create ACLs; existing ones stay.
+    """Create ACLs that do not exist.
 
     Raises:
         ClientError: One is refused; others may have been created.
@@ -157,5 +153,4 @@ def _rule(row: Any, resource: Any) -> AccessRule:
 
 
 def _word(table: Mapping[str, int], number: int) -> str:
-    """Return a number's word; newer brokers may have unknown ones."""
     return next((word for word, code in table.items() if code == number), f"unknown({number})")

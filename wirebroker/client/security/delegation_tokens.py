@@ -23,11 +23,7 @@ UNSET_MS: Final = -1
 
 
 class ListedToken(NamedTuple):
-    """A token; times are ms since 1970.
-
-    Attributes:
-        hmac: Secret, in base64; the password for SCRAM.
-    """
+    """A token; times are ms since 1970, the HMAC is secret, in base64, a password for SCRAM."""
 
     token_id: str
     owner: str
@@ -46,13 +42,9 @@ async def create_token(
     renewers: Sequence[str] = (),
     lifetime_ms: int = UNSET_MS,
 ) -> ListedToken:
-    """Create a token.
+    """Create a token, for the requester or another owner, such as `User:alice`.
 
-    Args:
-        client: The cluster.
-        owner: Another user than the requester, such as `User:alice`.
-        renewers: Further users who may renew and expire it.
-        lifetime_ms: Maximum lifetime; the cluster limits it.
+    Renewers may also renew and expire it. The cluster limits the maximum lifetime.
     """
     fields: dict[str, Any] = {
         "renewers": [_principal(renewer) for renewer in renewers],
@@ -83,7 +75,7 @@ async def create_token(
 
 
 async def list_tokens(client: KafkaClient, owners: Sequence[str] = ()) -> list[ListedToken]:
-    """Return the tokens that the user may see, of all or of some owners."""
+    """Return the visible tokens, of all or of some owners."""
     body = {"owners": [_principal(owner) for owner in owners] or None}
     answer = await client.request(ApiKey.DESCRIBE_DELEGATION_TOKEN, body)
     check(answer.error_code, "tokens cannot be listed")
@@ -103,21 +95,13 @@ async def list_tokens(client: KafkaClient, owners: Sequence[str] = ()) -> list[L
 
 
 async def renew_token(client: KafkaClient, token_id: str, period_ms: int = UNSET_MS) -> int:
-    """Extend a token; return its new expiry, in ms since 1970.
-
-    Raises:
-        ClientError: The token does not exist.
-    """
+    """Extend a token; return its new expiry, in ms since 1970."""
     period = {"renew_period_ms": period_ms}
     return await _move_end(client, ApiKey.RENEW_DELEGATION_TOKEN, token_id, period, "renewed")
 
 
 async def expire_token(client: KafkaClient, token_id: str, period_ms: int = UNSET_MS) -> int:
-    """Expire a token, now or after a period; return when, in ms since 1970.
-
-    Raises:
-        ClientError: The token does not exist.
-    """
+    """Expire a token, now or after a period; return when, in ms since 1970."""
     period = {"expiry_time_period_ms": period_ms}
     return await _move_end(client, ApiKey.EXPIRE_DELEGATION_TOKEN, token_id, period, "ended")
 

@@ -7,10 +7,8 @@ r"""A client's security settings, by Kafka's names.
     ssl.truststore.type=PEM
     ssl.truststore.location=ca.pem
 
-Files for `--command-config` of Kafka tools contain them. Other settings in them are ignored, but
-Java classes for TLS or a login are refused.
-
-Source: Kafka's CommonClientConfigs, SaslConfigs, SslConfigs.
+Other settings are ignored, but Java classes for TLS or a login are refused. Source: Kafka's
+CommonClientConfigs, SaslConfigs, SslConfigs.
 """
 
 from __future__ import annotations
@@ -30,18 +28,16 @@ if TYPE_CHECKING:
 
 _JAAS: Final = "sasl.jaas.config"
 _SECTION: Final = "KafkaClient"
-# Example options of mechanisms without name and password.
+# Options of mechanisms without name and password.
 _EXAMPLES: Final = {"OAUTHBEARER": "", "GSSAPI": " useTicketCache=true"}
 
 
 def client_security(
     settings: Mapping[str, str], java: JavaOptions = NO_JAVA_OPTIONS
 ) -> OutgoingSecurity:
-    """Return the TLS and login for connections.
+    """Return the TLS and login for connections, from settings by name.
 
-    Args:
-        settings: By name.
-        java: May name a JAAS file, whose section KafkaClient replaces a missing sasl.jaas.config.
+    `java` may name a JAAS file, whose section KafkaClient replaces a missing sasl.jaas.config.
 
     Raises:
         ConfigError: A setting is invalid.
@@ -69,7 +65,7 @@ def client_security(
 def _login_options(
     settings: Mapping[str, str], java: JavaOptions, mechanism: str
 ) -> tuple[str, Mapping[str, str]]:
-    """Return the source of the login module's configuration, and its options."""
+    """Return the source of the login module's options, and the options."""
     line = settings.get(_JAAS, "")
     if line.strip():
         try:

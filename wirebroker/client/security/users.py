@@ -25,7 +25,7 @@ class ScramUser(NamedTuple):
 
 
 async def list_users(client: KafkaClient, names: Sequence[str] = ()) -> list[ScramUser]:
-    """Return the named users, or all, without those that have no credentials."""
+    """Return the named users, or all, that have credentials."""
     body = {"users": [{"name": name} for name in dict.fromkeys(names)] or None}
     answer = await client.request(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, body)
     check(answer.error_code, "users cannot be listed", answer.error_message)
@@ -45,30 +45,19 @@ async def list_users(client: KafkaClient, names: Sequence[str] = ()) -> list[Scr
 
 
 class NewPassword(NamedTuple):
-    """A new password, which is not sent."""
+    """A new password, which is never sent."""
 
     password: str
     iterations: int  # of the hash
 
 
 async def set_user(client: KafkaClient, name: str, mechanism: int, new: NewPassword) -> None:
-    """Create a user, or change a password.
-
-    Args:
-        client: The cluster.
-        name: The user's name.
-        mechanism: A key of SCRAM_MECHANISMS.
-        new: The new password.
-    """
+    """Create a user, or change a password, for a mechanism of SCRAM_MECHANISMS."""
     await alter_user(client, name, {mechanism: new})
 
 
 async def delete_user(client: KafkaClient, name: str, mechanisms: Iterable[int]) -> None:
-    """Remove a user's credentials, one request for each mechanism.
-
-    Raises:
-        ClientError: There are none.
-    """
+    """Remove a user's credentials, one request for each mechanism."""
     for mechanism in mechanisms:
         await alter_user(client, name, {mechanism: None})
 
@@ -76,11 +65,7 @@ async def delete_user(client: KafkaClient, name: str, mechanisms: Iterable[int])
 async def alter_user(
     client: KafkaClient, name: str, changes: Mapping[int, NewPassword | None]
 ) -> None:
-    """Change a user's credentials, all or none; None removes a mechanism's.
-
-    Raises:
-        ClientError: One to remove does not exist.
-    """
+    """Change a user's credentials, all or none; None removes a mechanism's, which must exist."""
     deletions: list[dict[str, Any]] = []
     upsertions: list[dict[str, Any]] = []
     for mechanism, new in changes.items():

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from wirebroker.client.kafka_client import KafkaClient
 
 _NO_OFFSET: Final = -1
-# A leader may learn of a new topic later than the broker that returned metadata.
+# A leader may learn of a new topic later than other brokers.
 _AGAIN: Final = PASSING | {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
 
@@ -57,13 +57,8 @@ async def offsets_at(
 ) -> dict[TopicPartition, int]:
     """Return each partition's first offset at or after a time, or its end.
 
-    Args:
-        client: The cluster.
-        timestamps: In ms since 1970, or EARLIEST or LATEST.
-        read_committed: Whether LATEST is the last stable offset.
-
-    Raises:
-        ClientError: A topic does not exist.
+    Times are ms since 1970, EARLIEST or LATEST, which is the last stable offset with
+    `read_committed`.
     """
     offsets = await offsets_for_times(client, timestamps, read_committed=read_committed)
     later = [partition for partition in timestamps if partition not in offsets]
@@ -90,7 +85,7 @@ async def offsets_for_times(
 async def delete_records(
     client: KafkaClient, before: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int]:
-    """Delete records before an offset in each partition; return the new start offsets.
+    """Delete records before offsets; return the new start offsets.
 
     Raises:
         ClientError: OFFSET_OUT_OF_RANGE, POLICY_VIOLATION for a compacted topic.
@@ -104,7 +99,7 @@ async def delete_records(
 async def clamped(
     client: KafkaClient, positions: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int]:
-    """Return the nearest valid offset for each position."""
+    """Return the nearest valid offsets."""
     starts = await offsets_at(client, dict.fromkeys(positions, EARLIEST))
     ends = await offsets_at(client, dict.fromkeys(positions, LATEST))
     return {

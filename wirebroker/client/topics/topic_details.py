@@ -18,7 +18,7 @@ _MOST_IN_ONE: Final = 2000
 
 
 class PartitionDetails(NamedTuple):
-    """One partition; `leader` is -1 for none, the last two are None if unknown."""
+    """One partition; `leader` may be -1, the last two are None if unknown."""
 
     partition: int
     leader: int
@@ -29,7 +29,7 @@ class PartitionDetails(NamedTuple):
 
 
 class TopicDetails(NamedTuple):
-    """One topic with its partitions, in order."""
+    """One topic."""
 
     name: str
     topic_id: bytes
@@ -37,11 +37,7 @@ class TopicDetails(NamedTuple):
 
 
 async def topic_details(client: KafkaClient, names: Sequence[str]) -> list[TopicDetails]:
-    """Return the details of topics, in this order.
-
-    Raises:
-        ClientError: A topic does not exist.
-    """
+    """Return the details of topics, in this order."""
     if not names:
         return []
     brokers = await client.broker_ids()

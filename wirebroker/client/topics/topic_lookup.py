@@ -25,10 +25,7 @@ async def find_topics(
 ) -> list[Any]:
     """Return the metadata of existing topics with leaders, in this order.
 
-    Args:
-        client: The cluster.
-        names: The topics.
-        may_create: Whether the cluster may create missing topics.
+    `may_create` lets the cluster create missing topics.
 
     Raises:
         ClientError: A topic does not exist (UNKNOWN_TOPIC_OR_PARTITION), or has no leader after the
@@ -58,7 +55,7 @@ async def find_topics(
 
 
 async def _makes_topics(client: KafkaClient, brokers: Sequence[Any]) -> bool | None:
-    """Return whether the cluster creates topics on first use; None if unknown."""
+    """Return whether the cluster creates topics on first use, or None."""
     if not brokers:
         return None
     broker = str(brokers[0].node_id)
@@ -74,7 +71,7 @@ async def _makes_topics(client: KafkaClient, brokers: Sequence[Any]) -> bool | N
 
 
 async def _no_such_topic(client: KafkaClient, name: str, *, is_wanted: bool) -> ClientError:
-    """Return the error; if the topic is wanted, with the command that creates it."""
+    """Return the error, with the command that creates a wanted topic."""
     topic_names = [topic.name for topic in (await client.metadata()).topics]
     hint = did_you_mean(name, topic_names)
     if not hint and is_wanted:

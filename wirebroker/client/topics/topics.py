@@ -28,19 +28,11 @@ async def create_topics(
     assignment: Sequence[Sequence[int]] = (),
     may_exist: bool = False,
 ) -> list[str]:
-    """Create topics, and return when they have leaders.
+    """Create topics, with configs, and return their names when they have leaders.
 
-    Args:
-        client: The cluster.
-        partitions: Number by topic; -1 for the brokers' num.partitions.
-        replication_factor: -1 for the brokers' default.replication.factor.
-        configs: Configs of each topic.
-        assignment: Brokers of each partition, the preferred leader first; both numbers above must
-            then be -1.
-        may_exist: Whether to skip existing topics.
-
-    Returns:
-        The names of the created topics.
+    The numbers of partitions and the replication factor are -1 for the brokers' defaults, and must
+    be -1 with an assignment: the brokers of each partition, the preferred leader first. With
+    `may_exist`, existing topics are skipped.
 
     Raises:
         ClientError: A topic cannot be created; earlier ones are.
@@ -75,7 +67,7 @@ async def create_topics(
 
 
 async def list_topics(client: KafkaClient) -> dict[str, int]:
-    """Return the number of partitions of each topic, without internal topics, by name."""
+    """Return each topic's number of partitions, by name, without internal topics."""
     topics = [topic for topic in (await client.metadata()).topics if not topic.is_internal]
     return {
         topic.name: len(topic.partitions) for topic in sorted(topics, key=lambda topic: topic.name)
@@ -85,13 +77,9 @@ async def list_topics(client: KafkaClient) -> dict[str, int]:
 async def add_partitions(
     client: KafkaClient, topic: str, count: int, *, assignment: Sequence[Sequence[int]] = ()
 ) -> None:
-    """Increase a topic's number of partitions.
+    """Increase a topic's number of partitions to `count`.
 
-    Args:
-        client: The cluster.
-        topic: The topic.
-        count: The new number.
-        assignment: Brokers of each new partition; empty to let the cluster choose.
+    `assignment` has the brokers of each new partition; if it is empty, the cluster chooses.
     """
     rows = [{"broker_ids": list(brokers)} for brokers in assignment]
     answer = await client.request_of_controller(
@@ -130,10 +118,7 @@ async def delete_topics(client: KafkaClient, names: Sequence[str]) -> None:
 async def _await_metadata(client: KafkaClient, names: Sequence[str], at_least: int) -> None:
     """Wait until brokers know of a change, which with KRaft is later than the response.
 
-    Args:
-        client: The cluster.
-        names: The topics.
-        at_least: Partitions with leaders that each must have; 0 if it must be deleted.
+    Topics must have `at_least` partitions with leaders, or with 0 be deleted.
     """
     async for _ in client.tries():
         answer = await client.metadata(names)

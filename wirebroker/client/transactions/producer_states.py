@@ -23,8 +23,6 @@ class PartitionProducer(NamedTuple):
 
     Attributes:
         coordinator_epoch: That of the last marker.
-        last_sequence: Sequence number of its last record.
-        last_timestamp_ms: Time of its last record.
         start_offset: Start of its open transaction; None for none.
     """
 
@@ -40,11 +38,7 @@ class PartitionProducer(NamedTuple):
 async def producers_of(
     client: KafkaClient, partitions: Sequence[TopicPartition], *, broker_id: int | None = None
 ) -> list[PartitionProducer]:
-    """Return the active producers of partitions, as their leaders or one broker know them.
-
-    Raises:
-        ClientError: A partition does not exist.
-    """
+    """Return the active producers of partitions, as their leaders or one broker know them."""
     producers: list[PartitionProducer] = []
     for first in range(0, len(partitions), _BATCH):
         batch = partitions[first : first + _BATCH]
@@ -78,7 +72,7 @@ def _state(partition: TopicPartition, producer: Any) -> PartitionProducer:
 async def _nodes(
     client: KafkaClient, partitions: Iterable[TopicPartition], broker_id: int | None
 ) -> dict[int, dict[str, list[int]]]:
-    """Return partitions by topic, by the node to send the request to."""
+    """Return partitions by topic, by the node that gets the request."""
     requested = list(partitions)
     leaders = await partitions_of(client, sorted({partition.topic for partition in requested}))
     nodes: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
@@ -98,11 +92,9 @@ async def write_abort_marker(
 ) -> None:
     """Abort a transaction in one partition that its coordinator does not know.
 
-    Args:
-        client: The cluster.
-        partition: The partition.
-        producer: The producer's id and epoch.
-        coordinator_epoch: The marker's epoch.
+    `producer` has the producer's id and epoch.
+
+    `coordinator_epoch` is the marker's.
     """
     producer_id, producer_epoch = producer
     body = {

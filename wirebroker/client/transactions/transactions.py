@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from wirebroker.client.kafka_client import KafkaClient
 
 
-# Later versions have fields for two-phase commit.
+# Later versions are for two-phase commit.
 _LAST_INIT_VERSION: Final = 4
 # FindCoordinator's key_type, and its last version for one key.
 _TRANSACTION: Final = 1
@@ -37,10 +37,9 @@ class DescribedTransaction(NamedTuple):
     """A coordinator's state of a transactional id.
 
     Attributes:
-        state: Kafka's name.
-        timeout_ms: Timeout after which the coordinator aborts it.
-        started_ms: Start time; None if no transaction is open.
-        partitions: Partitions in it, such as `topic-0`.
+        timeout_ms: After which the coordinator aborts it.
+        started_ms: None if no transaction is open.
+        partitions: Such as `topic-0`.
     """
 
     transactional_id: str
@@ -63,12 +62,7 @@ async def list_transactions(
 ) -> list[ListedTransaction]:
     """Return the transactions of all coordinators, by id.
 
-    Args:
-        client: The cluster.
-        states: Only these states; empty for all.
-        producer_ids: Only these producers; empty for all.
-        longer_than_ms: Only those open for longer; negative for all.
-        pattern: Regular expression of ids; None for all.
+    Filters are states, producers, a duration (negative for all), and a regular expression of ids.
 
     Raises:
         ClientError: A broker does not know a state, or is too old for a filter.
@@ -110,11 +104,7 @@ async def list_transactions(
 
 
 async def describe_transaction(client: KafkaClient, transactional_id: str) -> DescribedTransaction:
-    """Return the coordinator's state of a transactional id.
-
-    Raises:
-        ClientError: The id does not exist.
-    """
+    """Return the coordinator's state of a transactional id."""
     body = {"transactional_ids": [transactional_id]}
     failure = f"transaction {transactional_id} cannot be described"
     answer: Any = None
@@ -139,12 +129,9 @@ async def describe_transaction(client: KafkaClient, transactional_id: str) -> De
 
 
 async def abort_transaction(client: KafkaClient, transactional_id: str) -> None:
-    """Abort the open transaction of a transactional id, and fence its producer.
+    """Abort an id's open transaction, and fence its producer.
 
     It sends InitProducerId, like a new producer with the same id.
-
-    Raises:
-        ClientError: The id does not exist.
     """
     failure = f"transaction {transactional_id} cannot be aborted"
     transaction = await describe_transaction(client, transactional_id)

@@ -1,6 +1,6 @@
 """Character sets of Java's regular expressions, and their form in Python's.
 
-A set is an ascending list of disjoint, inclusive ranges of code points.
+Sets are ascending lists of disjoint, inclusive ranges of code points.
 
 Source: java.util.regex.Pattern of Java 17.
 """
@@ -22,7 +22,7 @@ def _of(text: str) -> Ranges:
 
 
 def united(ranges: Iterable[tuple[int, int]]) -> Ranges:
-    """Return ranges in order; adjacent ones are merged."""
+    """Sort ranges and merge adjacent ones."""
     merged: Ranges = []
     for first, last in sorted(ranges):
         if merged and first <= merged[-1][1] + 1:
@@ -46,12 +46,12 @@ def complement(ranges: Ranges) -> Ranges:
 
 
 def intersection(one: Ranges, other: Ranges) -> Ranges:
-    """Return the characters that are in both."""
+    """Return the common characters."""
     return complement(united([*complement(one), *complement(other)]))
 
 
 def caseless(ranges: Ranges) -> Ranges:
-    """Return the characters and, for ASCII letters, those of the other case."""
+    """Return the characters with the other case of ASCII letters."""
     letters = intersection(ranges, _ALPHA)
     return united([*ranges, *((first ^ 32, last ^ 32) for first, last in _split(letters))])
 
@@ -69,7 +69,7 @@ _ALNUM: Final = united([*_ALPHA, *_DIGIT])
 _PUNCT: Final = intersection([(0x21, 0x7E)], complement(_ALNUM))
 _SPACE: Final = _of(" \t\n\x0b\f\r")
 
-# \d and similar escapes; a capital letter means the complement.
+# A capital letter means the complement.
 BY_LETTER: Final = {
     "d": _DIGIT,
     "w": united([*_ALNUM, *_of("_")]),
@@ -96,7 +96,7 @@ BY_NAME: Final = {
 
 
 def written(ranges: Ranges) -> str:
-    """Return a set in the syntax of Python's regular expressions."""
+    """Return a set in Python's syntax."""
     if not ranges:
         return r"[^\x00-\U0010ffff]"
     return "[" + "".join(f"{_escaped(first)}-{_escaped(last)}" for first, last in ranges) + "]"

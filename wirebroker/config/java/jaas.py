@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from wirebroker.config.rows.row import ConfigValue
 
 _SECURITY: Final = "org.apache.kafka.common.security."
-# The class that selects each mechanism's built-in implementation.
 LOGIN_MODULES: Final = {
     "PLAIN": f"{_SECURITY}plain.PlainLoginModule",
     "OAUTHBEARER": f"{_SECURITY}oauthbearer.OAuthBearerLoginModule",
@@ -29,7 +28,7 @@ PASSWORD_MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
 def login_options(text: str, mechanism: str) -> dict[str, str]:
-    """Return the options of a mechanism's login module, which must be the only one of a JAAS line.
+    """Return the options of a JAAS line, whose only login module must be the mechanism's.
 
     Raises:
         ValueError: The text is the end of a sentence, without secrets.
@@ -50,9 +49,9 @@ def login_options(text: str, mechanism: str) -> dict[str, str]:
 
 
 def section_options(modules: Sequence[LoginModule], mechanism: str) -> dict[str, str] | None:
-    """Return the options of a mechanism's login modules in a section, or None if it has none.
+    """Return the options of a mechanism's login modules, or None if the section has none.
 
-    If several modules have an option, the first one counts.
+    The first module with an option counts.
     """
     option_sets = [module.options for module in modules if module.name == LOGIN_MODULES[mechanism]]
     if not option_sets:
@@ -61,7 +60,7 @@ def section_options(modules: Sequence[LoginModule], mechanism: str) -> dict[str,
 
 
 def unknown_mechanism(value: ConfigValue) -> str | None:
-    """Return the allowed SASL mechanisms if a config names an unknown one, or None."""
+    """Return the allowed SASL mechanisms if a config names another one."""
     names = value if isinstance(value, tuple) else (value,)
     if any(name and name not in LOGIN_MODULES for name in names):
         return f"it must be one of {', '.join(LOGIN_MODULES)}"

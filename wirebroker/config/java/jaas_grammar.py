@@ -1,7 +1,5 @@
 r"""Grammar of JAAS: login modules with options, in a config's value and in a file of sections.
 
-    org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="secret";
-
     KafkaServer {
         org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="secret";
     };
@@ -68,10 +66,10 @@ def modules_of_line(text: str) -> list[LoginModule]:
 def sections_of_file(
     text: str, expanded: Callable[[str], str]
 ) -> dict[str, tuple[LoginModule, ...]]:
-    """Return the sections of a JAAS file by name; `expanded` replaces system properties in a value.
+    """Return the sections of a JAAS file; `expanded` replaces system properties in a value.
 
     Raises:
-        ValueError: The text is the end of a sentence with the line number, without values.
+        ValueError: As modules_of_line, with the line number.
     """
     tokens = _Tokens(text, _OF_FILE)
     sections: dict[str, tuple[LoginModule, ...]] = {}

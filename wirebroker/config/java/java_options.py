@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from wirebroker.config.java.jaas_grammar import LoginModule
 
-# In the order of java's command line: the last value counts.
+# As on java's command line, the last value counts.
 VARIABLES: Final = (
     "KAFKA_HEAP_OPTS",
     "KAFKA_JVM_PERFORMANCE_OPTS",
@@ -35,7 +35,7 @@ LOGIN_CONFIG: Final = "java.security.auth.login.config"
 # Also a broker config in wirebroker.
 ALLOWED_URLS: Final = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
 _INSTEAD: Final = {"java.security.krb5.conf": "set the variable KRB5_CONFIG to that file"}
-# Not compiled, because few files have properties.
+# Not compiled: few files have properties.
 _PROPERTY: Final = r"(?s)\$\{\{.*?(?:\}\}|\Z)|\$\{([^}]*)\}"
 
 
@@ -52,10 +52,8 @@ class JavaOptions:
     """The Java system properties of an environment.
 
     Attributes:
-        login_file: The JAAS file; empty without one.
-        problem: Why the file is invalid; it fails only a login that needs the file.
-        allowed_urls: The value of ALLOWED_URLS.
-        without_effect: Names of properties without effect, some with a hint.
+        problem: Why the file is invalid; only a login that needs it fails.
+        without_effect: Names of properties, some with a hint.
     """
 
     login_file: str = ""
@@ -86,7 +84,7 @@ NO_JAVA_OPTIONS: Final = JavaOptions()
 def java_options(environment: Mapping[str, str], read: Callable[[str], str]) -> JavaOptions:
     """Return the Java system properties of an environment.
 
-    `read` returns the text of a file; it raises OSError or ValueError.
+    `read` returns a file's text, or raises OSError or ValueError.
     """
     properties = {
         name: value
@@ -110,7 +108,7 @@ def java_options(environment: Mapping[str, str], read: Callable[[str], str]) -> 
 
 
 def _login_options(properties: Mapping[str, str], read: Callable[[str], str]) -> JavaOptions:
-    from wirebroker.config.java.jaas_grammar import sections_of_file  # noqa: PLC0415 - few have a file
+    from wirebroker.config.java.jaas_grammar import sections_of_file  # noqa: PLC0415
 
     file = properties[LOGIN_CONFIG].removeprefix("=")
     try:

@@ -3,8 +3,7 @@ r"""Regular expressions in Java's dialect, translated for Python's engine.
     java_pattern(r"CN=(?<name>\w+),OU=[a-z&&[^x]]+$")
 
 In Java, `\d`, `\w` and `\s` are ASCII, `.` excludes all line ends, `$` also matches before a final
-one, and character classes have unions and intersections. Expressions without a translation are
-refused, so that a certificate never maps to the wrong user.
+one, and character classes have unions and intersections.
 
 Source: java.util.regex.Pattern of Java 17.
 """
@@ -67,9 +66,9 @@ class _Translation:
         self._text = text
         self._position = 0
         self._groups = 0
-        # Whether `.` matches any character (?s).
+        # The flag (?s).
         self._is_dot_all = False
-        # Whether ASCII letters match in both cases (?i).
+        # The flag (?i), for ASCII letters.
         self._is_caseless = False
 
     def whole(self) -> str:
@@ -77,8 +76,6 @@ class _Translation:
         if self._position < len(self._text):
             raise self._refused("a ) has no (")
         return translated
-
-    # --- texts ---
 
     def _refused(self, reason: str) -> ValueError:
         return ValueError(f"{self._text} is not a supported pattern: {reason}")
@@ -104,8 +101,6 @@ class _Translation:
         if match is not None:
             self._position = match.end()
         return match
-
-    # --- sequences and groups ---
 
     def _alternatives(self) -> str:
         pieces: list[str] = []
@@ -191,8 +186,6 @@ class _Translation:
             return f"[{character.lower()}{character.upper()}]"
         return re.escape(character)
 
-    # --- escapes ---
-
     def _escape(self) -> str:
         letter = self._take()
         if letter in _AS_IN_PYTHON:
@@ -213,7 +206,7 @@ class _Translation:
         stop = len(self._text) if end < 0 else end
         quoted = "".join(map(self._literal, self._text[self._position : stop]))
         self._position = stop if end < 0 else end + 2
-        # A quantifier here applies to the last character only, but Java applies it to the whole.
+        # A quantifier would apply to the last character only, in Java to the whole.
         if self._match(_QUANTIFIER):
             raise self._refused(r"a quantifier follows \E")
         return f"(?:{quoted})"
@@ -270,8 +263,6 @@ class _Translation:
         if code > 0x10FFFF:
             raise self._refused(f"there is no character {code:x}")
         return code
-
-    # --- classes of characters ---
 
     def _class(self) -> Ranges:
         is_negated = self._takes("^")

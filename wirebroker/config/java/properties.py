@@ -16,13 +16,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
-# The key ends at the first =, : or blank without a backslash before it.
+# A key ends at the first =, : or blank without a backslash.
 _KEY = re.compile(r"(?:\\.|[^\\=: \t\f])*")
 _SEPARATOR = re.compile(r"[ \t\f]*[=:]?[ \t\f]*")
 _BYTE_ORDER_MARK = "\xef\xbb\xbf"  # UTF-8, read as Latin-1
-# Control characters of binary files or UTF-16.
 _BINARY = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f]")
-# JSON, XML, INI sections, YAML lists or marks; no config name begins with these.
+# JSON, XML, INI, YAML; no config name begins with these.
 _FOREIGN_BEGIN = re.compile(r"""[{}\[\]<>"',`*&|]|-(?:--)?(?=\s|$)|%YAML""")
 _FOREIGN_KINDS: Final = {
     "{": "a JSON file",
@@ -31,7 +30,7 @@ _FOREIGN_KINDS: Final = {
     "-": "a YAML file",
     "%": "a YAML file",
 }
-# `kafka:` followed by an indented `node.id: 1`: Java would read `node.id` and ignore the nesting.
+# `kafka:` and an indented `node.id: 1`: Java would ignore the nesting.
 _NESTED = re.compile(
     r"^([ \t]*)[\w.\-]+[ \t]*:[ \t]*\r?\n(?:[ \t]*\r?\n)*\1[ \t]+[^\s#!]", re.MULTILINE
 )
@@ -55,7 +54,7 @@ def foreign_kind(text: str) -> str | None:
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    r"""Parse the text of a properties file; for a repeated key the last value counts.
+    r"""Parse a properties file; for a repeated key the last value counts.
 
     Raises:
         ValueError: A \u escape lacks four hexadecimal digits.
@@ -71,10 +70,10 @@ def parse_properties(text: str) -> dict[str, str]:
 
 
 def parse_value(text: str) -> str:
-    r"""Parse the text of one value; unescaped line ends are part of it.
+    r"""Parse one value, which includes unescaped line ends.
 
     Raises:
-        ValueError: A \u escape lacks four hexadecimal digits.
+        ValueError: As parse_properties.
     """
     return _unescape(text.lstrip(" \t\f"))
 

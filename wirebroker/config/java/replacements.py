@@ -12,7 +12,7 @@ _REFERENCE: Final = re.compile(r"(?s)\\(.)|\$(?:([0-9]+)|\{([a-zA-Z][a-zA-Z0-9]*
 
 
 class JavaReplacement:
-    """A parsed replacement for the matches of a pattern."""
+    """A parsed replacement for a pattern's matches."""
 
     __slots__ = ("_pattern", "_pieces")
 
@@ -38,9 +38,9 @@ class JavaReplacement:
         self._pieces = tuple(piece for piece in (*pieces, text[position:]) if piece != "")
 
     def replace(self, text: str, *, only_first: bool = False) -> str:
-        """Replace the pattern's matches, from left to right.
+        """Replace the pattern's matches.
 
-        After an empty match, Java continues at the next character; Python's `sub` would look for a
+        After an empty match, Java continues at the next character, but Python's `sub` looks for a
         longer match at the same position.
         """
         pieces: list[str] = []
@@ -60,7 +60,7 @@ class JavaReplacement:
 
 
 def _group(digits: str, pattern: re.Pattern[str]) -> tuple[int, str]:
-    """Return the group of the longest number prefix that is a group, and the remaining digits."""
+    """Return the longest number prefix that is a group, and the remaining digits."""
     length = 1
     while length < len(digits) and int(digits[: length + 1]) <= pattern.groups:
         length += 1

@@ -1,1 +1,1 @@
-"""Listeners of the broker and of HTTP, from the settings."""
+"""Listeners of the broker and its controller, from the settings."""

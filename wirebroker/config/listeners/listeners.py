@@ -4,8 +4,8 @@
     advertised.listeners=INSIDE://broker1:9092,OUTSIDE://kafka.example.org:443
     listener.security.protocol.map=INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT
 
-Names in controller.listener.names are the controller's, for other nodes; a broker that joins others
-must not open any. The modules for SASL and TLS are imported only if needed.
+Listeners in controller.listener.names are the controller's; a broker that joins others must not
+open any.
 
 Source: Kafka's KafkaConfig and SocketServerConfigs (rules), EndPoint (format).
 """
@@ -30,7 +30,7 @@ _LISTENER = re.compile(
     r"([^:/\n\r\x85\u2028\u2029]+)://"
     r"(?:\[([0-9a-zA-Z\-%._:]*)\]|([0-9a-zA-Z\-%._]*)):(-?[0-9]{1,6})"
 )
-_EVERYWHERE: Final = ("", "0.0.0.0", "::")  # noqa: S104 - compared with, never bound by default
+_EVERYWHERE: Final = ("", "0.0.0.0", "::")  # noqa: S104
 
 
 class Address(NamedTuple):
@@ -41,12 +41,10 @@ class Address(NamedTuple):
 
 
 class ListenerConfig(NamedTuple):
-    """One listener.
+    """One listener; host and port as in Address, IPv6 without brackets.
 
     Attributes:
         name: In capitals, as in Kafka.
-        host: Host to bind to; empty for every interface, IPv6 without brackets.
-        port: Port to bind to; 0 for a free one.
         advertised: The address for clients; None for the address at which their connection arrived.
             Port 0 means the bound port.
         sasl: None without SASL.
@@ -69,12 +67,12 @@ class ListenerConfig(NamedTuple):
 
     @property
     def protocol_number(self) -> int:
-        """Return the number of the security protocol in registrations."""
+        """The security protocol's number in registrations."""
         return PROTOCOLS.index(self.protocol)
 
 
 def listeners_of(config: Config) -> tuple[ListenerConfig, ...]:
-    """Return the broker's listeners, in their configured order.
+    """Return the broker's listeners in their configured order.
 
     Raises:
         ConfigError: A listener is invalid.
@@ -99,7 +97,7 @@ def listeners_of(config: Config) -> tuple[ListenerConfig, ...]:
 
 
 def controller_listeners_of(config: Config) -> tuple[ListenerConfig, ...]:
-    """Return the listeners of this node's controller, in their configured order.
+    """Return the listeners of this node's controller.
 
     Raises:
         ConfigError: A listener is invalid.
@@ -134,11 +132,11 @@ def _all_listeners(config: Config) -> tuple[ListenerConfig, ...]:
         protocol = _protocol(name, protocols)
         sasl = tls = None
         if protocol.startswith("SASL_"):
-            from wirebroker.config.security.sasl import sasl_settings  # noqa: PLC0415 - see above
+            from wirebroker.config.security.sasl import sasl_settings  # noqa: PLC0415
 
             sasl = sasl_settings(config, name)
         if protocol.endswith("SSL"):
-            from wirebroker.config.security.tls import tls_settings  # noqa: PLC0415 - see above
+            from wirebroker.config.security.tls import tls_settings  # noqa: PLC0415
 
             tls = tls_settings(config, name, protocol)
         listeners.append(ListenerConfig(name, *address, protocol, advertised.get(name), sasl, tls))
@@ -169,7 +167,7 @@ def parse_addresses(config_name: str, items: tuple[str, ...]) -> dict[str, Addre
 
 
 def is_wildcard(host: str) -> bool:
-    """Return whether the host of a listener means every interface."""
+    """Return whether a host means every interface."""
     return host in _EVERYWHERE
 
 
@@ -222,7 +220,7 @@ def _check_controller(
                 "other nodes open it, remove it here"
             )
         for name in sorted(controller & protocols.keys()):
-            _protocol(name, protocols)  # it connects to the controllers
+            _protocol(name, protocols)
         return
     if controller and not controller & addresses.keys():
         raise ConfigError("listeners contains none of controller.listener.names: add one")
@@ -252,7 +250,7 @@ def _check_ports(addresses: dict[str, Address]) -> None:
 
 
 def inter_broker_listener(config: Config) -> str:
-    """Return the name of the listener for other brokers, which may not exist."""
+    """Return the name of the listener for other brokers; it may not exist."""
     by_protocol = config.str("security.inter.broker.protocol")
     return (config.optional_str("inter.broker.listener.name") or by_protocol).upper()
 
@@ -263,7 +261,7 @@ def between_brokers(config: Config) -> OutgoingSecurity:
     Raises:
         ConfigError: A setting is missing or not supported.
     """
-    from wirebroker.config.security.outgoing import outgoing_security  # noqa: PLC0415 - see above
+    from wirebroker.config.security.outgoing import outgoing_security  # noqa: PLC0415
 
     name = inter_broker_listener(config)
     mechanism = config.str("sasl.mechanism.inter.broker.protocol")
@@ -277,7 +275,7 @@ def to_controllers(config: Config) -> OutgoingSecurity:
     Raises:
         ConfigError: A setting is missing or not supported.
     """
-    from wirebroker.config.security.outgoing import outgoing_security  # noqa: PLC0415 - see above
+    from wirebroker.config.security.outgoing import outgoing_security  # noqa: PLC0415
 
     names = config.list("controller.listener.names")
     name = names[0].upper() if names else "CONTROLLER"
@@ -287,12 +285,12 @@ def to_controllers(config: Config) -> OutgoingSecurity:
 
 
 def has_peers(config: Config) -> bool:
-    """Return whether the settings connect this node to others."""
+    """Return whether this node connects to others."""
     return is_member(config) or bool(controller_listeners_of(config))
 
 
 def opens_tls(config: Config) -> bool:
-    """Return whether this node's connections to others would use TLS."""
+    """Return whether connections to other nodes would use TLS."""
     names = {inter_broker_listener(config), *_controller_names(config)}
     protocols = _protocol_map(config, _controller_names(config))
     return any(protocols.get(name, "").endswith("SSL") for name in names)
@@ -310,6 +308,6 @@ def _check_inter_broker(config: Config, listeners: list[ListenerConfig]) -> None
         value = config.str(by_name) if is_named else listener_name
         raise ConfigError(f"{name}: {value} is not an advertised listener")
     if listener is not None and listener.sasl is not None:
-        from wirebroker.config.security.sasl import check_between_brokers  # noqa: PLC0415 - see above
+        from wirebroker.config.security.sasl import check_between_brokers  # noqa: PLC0415
 
         check_between_brokers(config, listener.name, listener.sasl.mechanisms)

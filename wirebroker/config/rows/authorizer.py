@@ -20,7 +20,7 @@ _OWN: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 
 
 def wrong_authorizer(value: ConfigValue) -> str | None:
-    """Return the allowed values of authorizer.class.name, or None if the value is valid."""
+    """Return the allowed values of authorizer.class.name if the value is invalid."""
     if not value or value == STANDARD or (isinstance(value, str) and _OWN.fullmatch(value)):
         return None
     return (

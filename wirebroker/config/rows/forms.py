@@ -2,7 +2,7 @@
 
     integer("num.partitions", 1, "Partitions of a topic that is created without their number.", 1)
 
-Kafka's configs without effect are listed in blocks, one line each, with the reason.
+Kafka's configs without effect are listed in blocks with the reason.
 
     kept("the event loop does this work.", '''
         num.io.threads int 8 1.. cluster-wide doubles
@@ -34,7 +34,7 @@ INT_MAX: Final = (1 << 31) - 1
 
 
 class Options(TypedDict, total=False):
-    """Rarely used fields of ConfigRow; see its attributes."""
+    """Rarely used fields of ConfigRow."""
 
     at_most: float
     also: int
@@ -55,7 +55,7 @@ def integer(
     at_least: int | None = None,
     **options: Unpack[Options],
 ) -> ConfigRow:
-    """Return the row of a 32-bit integer."""
+    """Return a row of a 32-bit integer."""
     return _row(ConfigType.INT, name, default, doc, at_least, **options)
 
 
@@ -66,69 +66,68 @@ def long(
     at_least: int | None = None,
     **options: Unpack[Options],
 ) -> ConfigRow:
-    """Return the row of a 64-bit integer."""
+    """Return a row of a 64-bit integer."""
     return _row(ConfigType.LONG, name, default, doc, at_least, **options)
 
 
 def short(
     name: str, default: int, doc: str, at_least: int | None = None, **options: Unpack[Options]
 ) -> ConfigRow:
-    """Return the row of a 16-bit integer."""
+    """Return a row of a 16-bit integer."""
     return _row(ConfigType.SHORT, name, default, doc, at_least, **options)
 
 
 def double(
     name: str, default: float, doc: str, at_least: float | None = None, **options: Unpack[Options]
 ) -> ConfigRow:
-    """Return the row of a decimal number."""
+    """Return a decimal row."""
     return _row(ConfigType.DOUBLE, name, default, doc, at_least, **options)
 
 
 def boolean(name: str, default: bool, doc: str, **options: Unpack[Options]) -> ConfigRow:
-    """Return the row of a boolean."""
+    """Return a boolean row."""
     return _row(ConfigType.BOOLEAN, name, default, doc, **options)
 
 
 def text(name: str, default: str | None, doc: str, **options: Unpack[Options]) -> ConfigRow:
-    """Return the row of a text."""
+    """Return a text row."""
     return _row(ConfigType.STRING, name, default, doc, **options)
 
 
 def class_name(name: str, default: str | None, doc: str, **options: Unpack[Options]) -> ConfigRow:
-    """Return the row of a class name."""
+    """Return a row of a class name."""
     return _row(ConfigType.CLASS, name, default, doc, **options)
 
 
 def password(name: str, default: str | None, doc: str, **options: Unpack[Options]) -> ConfigRow:
-    """Return the row of a text that is always hidden."""
+    """Return a row of a hidden text."""
     return _row(ConfigType.PASSWORD, name, default, doc, **options)
 
 
 def items(name: str, default: str | None, doc: str, **options: Unpack[Options]) -> ConfigRow:
-    """Return the row of a list; its default is comma-separated."""
+    """Return a list row; its default is comma-separated."""
     return _row(ConfigType.LIST, name, default, doc, **options)
 
 
 def kept(why: str, lines: str) -> tuple[ConfigRow, ...]:
     """Return rows without effect: they are described, and can be changed as in Kafka.
 
-    Args:
-        why: Reason, as the end of a sentence.
-        lines: One row per line: name, type, default (`-` unset, `""` empty), range or choices (`-`
-            none), level, and marks:
-            doubles: a change may at most double or halve the value;
-            each: a listener's own value may be set for all brokers;
-            only-each: only listeners' own values exist;
-            class: AlterConfigs accepts only the default class;
-            asks: a value other than the default requires protection;
-            internal: DescribeConfigs shows it only if it is set.
+    `why` is the end of a sentence. Each line is a row: name, type, default (`-` unset, `""` empty),
+    range or choices (`-` none), level, and marks:
+
+        doubles     a change may at most double or halve the value
+        each        a listener's own value may be set for all brokers
+        only-each   only listeners' own values exist
+        class       AlterConfigs accepts only the default class
+        asks        a value other than the default requires protection
+        internal    DescribeConfigs shows it only if it is set
     """
     doc = f"Has no effect in wirebroker: {why}"
     return tuple(_row_without_effect(line, doc) for line in lines.splitlines() if line.strip())
 
 
 def _row(
-    type: ConfigType,  # noqa: A002 - the row's own word
+    type: ConfigType,  # noqa: A002
     name: str,
     default: ConfigValue,
     doc: str,
@@ -159,7 +158,6 @@ def _row_without_effect(line: str, doc: str) -> ConfigRow:
         effect=Effect.KEPT,
         of_listener=OfListener.ONLY if "only-each" in marks else own,
         at_most_doubles="doubles" in marks,
-        # A list may also be empty: then it names no classes.
         classes=(*defaults, *([""] if type_ is ConfigType.LIST else []))
         if "class" in marks
         else None,

@@ -1,8 +1,8 @@
-"""The releases of Apache Kafka whose features a new cluster can start with.
+"""Releases of Apache Kafka whose features a new cluster can start with.
 
-Apache Kafka 4.3 reads metadata.version levels up to 30: a cluster that it has to read starts with
-"4.3" and stays there, because levels 32 and 33 cannot be lowered. Records are never written in the
-formats of earlier releases.
+A cluster for Apache Kafka 4.3, which reads metadata.version levels up to 30, starts with "4.3" and
+stays there, because levels 32 and 33 cannot be lowered. Records are never written in earlier
+releases' formats.
 
 Source: Kafka's MetadataVersion, KIP-584.
 """
@@ -29,6 +29,6 @@ NEWEST_LEVEL: Final = RELEASES[NEWEST_RELEASE]
 
 
 def release_of(metadata_level: int) -> str:
-    """Return the newest release of at most this level, or the oldest release."""
+    """Return the newest release of at most this level, or the oldest one."""
     fitting = {level: name for name, level in RELEASES.items() if level <= metadata_level}
     return fitting[max(fitting)] if fitting else min(RELEASES)

@@ -1,7 +1,7 @@
-"""Row of the config table: a config's name, type and range, and how its value is parsed.
+"""Row of the config table, and how its value is parsed.
 
-Parsing follows Java: surrounding blanks are ignored, `+5` is a number and `1_0` is not, a list is
-split at commas. DescribeConfigs returns the parsed value in Java's format: `1e-4` as `1.0E-4`.
+As in Java, surrounding blanks are ignored, `+5` is a number and `1_0` is not, and a list is split
+at commas. DescribeConfigs returns the parsed value in Java's format: `1e-4` as `1.0E-4`.
 
 Source: Kafka's ConfigDef (types, ranges), KIP-226 (mutability).
 """
@@ -31,8 +31,8 @@ class StartError(Exception):
     """A cause outside the configuration that prevents the broker's start.
 
     Attributes:
-        what: What failed ("port 9092 is in use").
-        mend: How to fix it ("stop the other process or give --port").
+        what: The failure ("port 9092 is in use").
+        mend: The remedy ("stop the other process or give --port").
     """
 
     def __init__(self, what: str, mend: str) -> None:
@@ -54,14 +54,14 @@ class SecretText(str):
 
     @classmethod
     def of(cls, text: str, values: tuple[str, ...]) -> SecretText:
-        """Return a text that contains these secret values."""
+        """Return a text with these secret values."""
         secret = cls(text)
         secret.values = values
         return secret
 
 
 def with_secrets(settings: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
-    """Return settings in which those with these names are secret."""
+    """Return the settings, those with these names as secrets."""
     return {
         **settings,
         **{name: SecretText.of(settings[name], (settings[name],)) for name in names},
@@ -69,7 +69,7 @@ def with_secrets(settings: Mapping[str, str], names: Iterable[str]) -> dict[str,
 
 
 class ConfigType(Enum):
-    """The type of a config, numbered as in DescribeConfigs responses."""
+    """A config's type, as numbered by DescribeConfigs."""
 
     BOOLEAN = 1
     STRING = 2
@@ -83,7 +83,7 @@ class ConfigType(Enum):
 
 
 class ConfigSource(IntEnum):
-    """The source of a value, numbered as in DescribeConfigs responses."""
+    """A value's source, as numbered by DescribeConfigs."""
 
     DYNAMIC_TOPIC_CONFIG = 1
     DYNAMIC_BROKER_CONFIG = 2
@@ -102,20 +102,20 @@ class Mutability(Enum):
 
 
 class Effect(Enum):
-    """The effect of a config; the values appear in docs/configs.md in the column *read*."""
+    """The effect of a config, as in the column *read* of docs/configs.md."""
 
     READ = "yes"
-    # Accepted and shown like READ, because every Kafka broker has it, but not read.
+    # Shown because every Kafka broker has it, but not read.
     SHOWN = "no"
-    # Not read; DescribeConfigs shows it, AlterConfigs changes it if its level allows, and a warning
-    # says that a value in a file has no effect.
+    # Not read; DescribeConfigs shows it, AlterConfigs may change it, and in a file it causes a
+    # warning.
     KEPT = "kept"
 
 
 class OfListener(Enum):
     """How AlterConfigs may set one listener's own value (listener.name.<listener>.…)."""
 
-    # For single brokers, as for most configs.
+    # For single brokers.
     PER_BROKER = "per-broker"
     # Also for all brokers; if the effect is READ, each listener's own value is read.
     CLUSTER_WIDE = "cluster-wide"
@@ -128,23 +128,18 @@ class ConfigRow:
     """One config.
 
     Attributes:
-        type: Determines how the text is parsed.
-        default: The text of the default; None if unset.
-        doc: Text for DescribeConfigs and docs/configs.md.
+        default: Its text; None if unset.
         also: A number allowed outside the range.
-        choices: The allowed strings (for a list: of each item).
-        check: Returns what a parsed value must be, or None if it is valid.
-        mutability: For broker configs; every topic config can be changed.
-        of_listener: How AlterConfigs may set a listener's own value.
-        at_most_doubles: For thread counts: a change may at most double or halve the value.
-        classes: Java class names that AlterConfigs accepts; None if the config names no classes.
+        check: Returns what a value must be, or None if it is valid.
+        mutability: Of broker configs; every topic config can be changed.
+        at_most_doubles: Whether a change may at most double or halve it.
+        classes: Java classes that AlterConfigs accepts, if the config names classes.
         asks: Whether a value other than the default or "" requires protection (protection.py).
-        profile: The value without a configuration file, if it is not the default.
+        profile: The value without a configuration file.
         topic_name: The topic config whose default this broker config is.
-        synonyms: The broker configs for the same setting, highest precedence first, unless this is
-            the only one. For a topic row: those that give its default.
+        synonyms: Broker configs for the same setting, highest precedence first. For a topic row:
+            those that give its default.
         internal: Shown by DescribeConfigs only if it is set.
-        has_secret: Whether the value in force is a SecretText.
     """
 
     name: str
@@ -172,7 +167,7 @@ class ConfigRow:
         """Parse the text of a value.
 
         Raises:
-            ConfigError: It has the wrong type or is out of range.
+            ConfigError: The value has the wrong type or is out of range.
         """
         if isinstance(text, SecretText):
             return self._parse_secret(text)
@@ -200,7 +195,7 @@ class ConfigRow:
 
     @property
     def is_sensitive(self) -> bool:
-        """Return whether the value is hidden."""
+        """Whether the value is hidden."""
         return self.type is ConfigType.PASSWORD or self.has_secret
 
     def _shown(self, text: str) -> str:
@@ -229,7 +224,7 @@ class ConfigRow:
 
     def _read_whole_number(self, text: str) -> int:
         bits = INT_RANGES[self.type.name.lower()]
-        # 20 digits hold every 64-bit number; longer texts are rejected before the conversion.
+        # 20 digits hold every 64-bit number; int() of a long text is slow.
         if _WHOLE_NUMBER.fullmatch(text) and len(text) <= 20:
             value = int(text)
             if -(1 << bits) <= value < 1 << bits:

@@ -1,4 +1,4 @@
-"""Settings as checks read them; `Config` (values.py) has them."""
+"""The part of `Config` (values.py) that checks use."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ if TYPE_CHECKING:
 
     from wirebroker.config.rows.topic import TopicSettings
 
-    # The names below hide the types.
+    # The methods have the types' names.
     _Bool = bool
     _Int = int
     _Str = str
 
 
 class Settings(Protocol):
-    """Typed values by config name, and the ones that several checks need."""
+    """See Config."""
 
     @property
     def node_id(self) -> _Int:
-        """The node's id."""
+        """See Config."""
         ...
 
     @property
     def log_directories(self) -> Sequence[_Str]:
-        """Paths of the log directories."""
+        """See Config."""
         ...
 
     @property
@@ -34,29 +34,29 @@ class Settings(Protocol):
         ...
 
     def bool(self, name: _Str) -> _Bool:
-        """Return the value of a boolean config."""
+        """See Config."""
         ...
 
     def int(self, name: _Str) -> _Int:
-        """Return the value of an integer config."""
+        """See Config."""
         ...
 
     def str(self, name: _Str) -> _Str:
-        """Return the value of a text config."""
+        """See Config."""
         ...
 
     def optional_str(self, name: _Str) -> _Str | None:
-        """Return the value of a text config, or None if it is unset or empty."""
+        """See Config."""
         ...
 
     def list(self, name: _Str) -> Sequence[_Str]:
-        """Return the items of a list config."""
+        """See Config."""
         ...
 
     def is_set(self, name: _Str) -> _Bool:
-        """Return whether a layer sets the config."""
+        """See Config."""
         ...
 
     def topic_settings(self, overrides: Mapping[_Str, _Str]) -> TopicSettings:
-        """Return a topic's settings."""
+        """See Config."""
         ...

@@ -1,4 +1,4 @@
-"""Values as texts in Java's format, and parsers of texts with their own format."""
+"""Values as texts in Java's format, and parsers of other texts."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ if TYPE_CHECKING:
     from wirebroker.config.rows.row import ConfigValue
 
 LONGEST_STRING_BYTES: Final = (1 << 15) - 1
-# Java's Integer.parseInt accepts the digits of all scripts, as Python's int does.
+# As Java's Integer.parseInt, int() accepts the digits of all scripts.
 _WHOLE_NUMBER = re.compile(r"[+-]?\d+")
 _HOST = re.compile(r"[0-9a-zA-Z\-%._:]*")
-# What Java's String.trim removes: the blank and the control characters below it.
+# Java's String.trim removes these.
 _JAVA_BLANKS = "".join(map(chr, range(0x21)))
 
 
 def text_of(value: ConfigValue) -> str | None:
-    """Return a value's text in Java's format, as DescribeConfigs shows it."""
+    """Return a value's text in Java's format, as in DescribeConfigs."""
     if value is None:
         return None
     if isinstance(value, bool):
@@ -31,7 +31,7 @@ def text_of(value: ConfigValue) -> str | None:
 
 
 def path_wish(value: ConfigValue) -> str | None:
-    """Return why a path, or a list of paths, is invalid, or None if it is valid."""
+    """Return why a path or a list of paths is invalid, or None."""
     paths = value if isinstance(value, tuple) else (str(value),)
     return (
         ("a path must not contain a NUL character") if any("\0" in path for path in paths) else None
@@ -39,7 +39,7 @@ def path_wish(value: ConfigValue) -> str | None:
 
 
 def short_wish(value: ConfigValue) -> str | None:
-    """Return why a text is too long for a record, or None if it fits."""
+    """Return why a text is too long for a record, or None."""
     if len(str(value).encode()) <= LONGEST_STRING_BYTES:
         return None
     return f"it must not be longer than {LONGEST_STRING_BYTES} bytes"
@@ -73,9 +73,9 @@ def _java_double(value: float) -> str:
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)
     mantissa, e, exponent = repr(value).partition("e")
-    if e:  # the default of log.cleaner.io.max.bytes.per.second, at every start
+    if e:  # the default of log.cleaner.io.max.bytes.per.second
         return f"{mantissa}{'' if '.' in mantissa else '.0'}E{int(exponent)}"
-    from decimal import Decimal  # noqa: PLC0415 - only DescribeConfigs shows such values
+    from decimal import Decimal  # noqa: PLC0415 - for DescribeConfigs
 
     shortest = Decimal(repr(abs(value))).normalize()
     digits = "".join(str(digit) for digit in shortest.as_tuple().digits)

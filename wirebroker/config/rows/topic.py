@@ -1,7 +1,7 @@
 """TopicSettings: the configs of a topic, one field each, named with `_`.
 
 All of Kafka 4.4's topic configs are fields, including those without effect (tiered storage), so
-that the metadata log keeps all overrides. A field also defines the config's row (topic_field.py).
+that the metadata log keeps all overrides.
 
 Source: Kafka's LogConfig and ServerTopicConfigSynonyms.
 """
@@ -293,17 +293,17 @@ class TopicSettings:
 
     @property
     def is_compacted(self) -> bool:
-        """Return whether compaction keeps the last value of each key."""
+        """Whether compaction keeps the last value of each key."""
         return "compact" in self.cleanup_policy
 
     @property
     def is_deleted_by_retention(self) -> bool:
-        """Return whether retention.ms and retention.bytes delete segments."""
+        """Whether retention.ms and retention.bytes delete segments."""
         return "delete" in self.cleanup_policy
 
     @property
     def max_segment_ms(self) -> int:
-        """Return the age at which the active segment rolls, limited by the compaction lag."""
+        """The age at which the active segment rolls, limited by the compaction lag."""
         if self.is_compacted and self.max_compaction_lag_ms > 0:
             return min(self.max_compaction_lag_ms, self.segment_ms)
         return self.segment_ms
@@ -311,5 +311,4 @@ class TopicSettings:
 
 TOPIC_ROWS: Final = topic_rows(TopicSettings)
 GIVING_ROWS: Final = broker_default_rows(TopicSettings)
-# Broker configs in another unit than the topic config they give a default to.
 UNIT_FACTORS: Final = unit_factors(TopicSettings)

@@ -30,9 +30,9 @@ class TopicDefault(NamedTuple):
     """A broker config for a topic config's default that differs from the topic's row.
 
     Attributes:
-        default: Its default; of several givers only the last has one.
+        default: Of several givers only the last has one.
         mutability: Only the giver in the topic's unit can be changed.
-        factor: Factor from its unit to the topic's.
+        factor: From its unit to the topic's.
     """
 
     name: str
@@ -49,11 +49,11 @@ def hours(name: str, default: int, at_least: int | None = None) -> TopicDefault:
 
 
 def minutes(name: str) -> TopicDefault:
-    """Return a broker config in minutes that is unset by default."""
+    """Return a broker config in minutes, unset by default."""
     return TopicDefault(name, ConfigType.INT, None, None, Mutability.READ_ONLY, MINUTE_MS)
 
 
-def _maker(type: ConfigType) -> Callable[..., Any]:  # noqa: A002 - the row's own word
+def _maker(type: ConfigType) -> Callable[..., Any]:  # noqa: A002
 
     def make(
         default: ConfigValue,
@@ -85,7 +85,7 @@ items = _maker(ConfigType.LIST)
 
 
 def topic_rows(settings: type) -> dict[str, ConfigRow]:
-    """Return the rows of the topic configs by name."""
+    """Return the topic configs' rows by name."""
     return {
         name: replace(setting.metadata["row"], name=name)
         for setting in fields(settings)
@@ -103,7 +103,7 @@ def unit_factors(settings: type) -> dict[str, int]:
 
 
 def broker_default_rows(settings: type) -> list[ConfigRow]:
-    """Return the rows of the broker configs for topics' defaults."""
+    """Return the rows of topics' defaults."""
     converted_givers = _converted_defaults(settings)
     rows: list[ConfigRow] = []
     for topic_row in topic_rows(settings).values():

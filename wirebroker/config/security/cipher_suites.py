@@ -52,7 +52,6 @@ def _of_openssl(name: str) -> str:
     if match is None:
         raise ValueError(f"the suite {name} is not supported")
     exchange, signature, aes, bits, mode, digest, *chacha = match.groups()
-    # With RSA for both, OpenSSL's name contains neither.
     parts = [exchange.rstrip("_"), signature] if exchange else []
     if aes:
         parts += [f"{aes}{bits}", *(["GCM"] if mode == "GCM" else []), digest]

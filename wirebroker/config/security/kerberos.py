@@ -4,8 +4,7 @@ r"""Settings of GSSAPI: own principal, keytab or tickets, rules for clients' pri
     listener.name.sasl_ssl.gssapi.sasl.jaas.config=com.sun.security.auth.module.Krb5LoginModule \
         required useKeyTab=true storeKey=true keyTab="/etc/kafka.keytab" principal="kafka/h@REALM";
 
-A listener needs a keytab; outgoing logins can use a ticket cache instead (`kinit`). Realms and
-their servers are in krb5.conf, which the Kerberos library reads.
+A listener needs a keytab; outgoing logins can use a ticket cache instead (`kinit`).
 
 Source: Kafka's KerberosLogin, SaslChannelBuilder; the JDK's Krb5LoginModule.
 """
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 SERVICE_NAME: Final = "sasl.kerberos.service.name"
 _RULES: Final = "sasl.kerberos.principal.to.local.rules"
-# Options without effect here: keys are always kept, and there are no prompts.
+# Without effect: keys are always kept, and there are no prompts.
 _OF_NO_USE: Final = frozenset(
     {"storeKey", "doNotPrompt", "debug", "refreshKrb5Config", "renewTGT", "clearPass"}
     | {"useFirstPass", "tryFirstPass", "storePass", "isInitiator"}
@@ -40,10 +39,10 @@ class KerberosKeys:
     """Own principal and its keys or tickets.
 
     Attributes:
-        principal: Own principal; "" for the owner of the tickets.
-        keytab: A file of keys; None if tickets are used.
-        ticket_cache: Path of the tickets; None for Kerberos' default.
-        service_name: Service name of the remote brokers.
+        principal: "" for the owner of the tickets.
+        keytab: None if tickets are used.
+        ticket_cache: None for Kerberos' default.
+        service_name: That of the remote brokers.
     """
 
     principal: str = ""
@@ -63,7 +62,7 @@ class KerberosSettings:
 def kerberos_settings(
     config: Config, listener: str, options: Mapping[str, str], name: str
 ) -> KerberosSettings:
-    """Return the GSSAPI settings of a listener from its JAAS line, which setting `name` contains.
+    """Return a listener's GSSAPI settings from its JAAS line, which setting `name` contains.
 
     Raises:
         ConfigError: They are invalid.

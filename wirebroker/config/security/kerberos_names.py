@@ -5,8 +5,8 @@ r"""sasl.kerberos.principal.to.local.rules: map a Kerberos principal to a user n
     DEFAULT                                   the first part, for principals of the default realm
     RULE:[1:$1@$0](.*@OTHER\.ORG)s/@.*//L     [parts:form](pattern of the form)s/from/to/g L U
 
-`$0` is the realm, `$1` and `$2` are the parts. The first matching rule gives the name. The client
-is refused if no rule matches, or if the result contains `/` or `@`.
+`$0` is the realm, `$1` and `$2` are the parts. The first matching rule applies. The client is
+refused if there is none, or if the name contains `/` or `@`.
 
 Source: Kafka's KerberosShortNamer, KerberosRule, KerberosName.
 """
@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 from wirebroker.config.java.patterns import java_pattern
 from wirebroker.config.java.replacements import JavaReplacement
 
-# Not compiled, because most brokers have no rules.
+# Not compiled: most brokers have no rules.
 _NAME: Final = r"([^/@]*)(?:/([^/@]*))?@([^/@]*)"
 _RULE: Final = (
     r"(?P<default>DEFAULT)|RULE:\[(?P<parts>[0-9]+):(?P<form>[^\]]*)\](?:\((?P<fits>[^)]*)\))?"
@@ -30,7 +30,7 @@ _MOST_PARTS: Final = 1 << 31
 
 
 class NoUserError(Exception):
-    """A principal that no rule maps to a user; the text says why."""
+    """No rule maps a principal to a user; the text says why."""
 
 
 class KerberosRule(NamedTuple):
@@ -38,10 +38,8 @@ class KerberosRule(NamedTuple):
 
     Attributes:
         parts: Number of a principal's parts, without the realm.
-        form: Format of the text that is made from the parts.
+        form: Format of the text that is made from them.
         fits: Pattern that the whole text must match.
-        replacement: Replacement for a pattern's matches in it.
-        replaces_all: Whether all matches are replaced, or the first.
         letters: "L" (lower case), "U" (upper case), or "".
     """
 

@@ -25,9 +25,9 @@ _SECTION: Final = "KafkaServer"
 def listener_login(
     config: Config, listener: str, mechanism: str
 ) -> tuple[str, dict[str, str] | None]:
-    """Return where a listener's login module is configured, for messages, and its options.
+    """Return where a listener's login module is configured, and its options.
 
-    Without options, the first text is the beginning of a sentence that says what is missing.
+    Without options, the text is the beginning of a sentence that says what is missing.
 
     Raises:
         ConfigError: The text contains no secret.

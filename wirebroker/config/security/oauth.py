@@ -3,8 +3,7 @@
     sasl.oauthbearer.jwks.endpoint.url=file:///etc/wirebroker/jwks.json      keys of the signatures
     sasl.oauthbearer.expected.issuer, .expected.audience, .clock.skew.seconds, .sub.claim.name
 
-Keys come only from this setting; nothing that a token names is fetched. A web server's URL must be
-in org.apache.kafka.sasl.oauthbearer.allowed.urls.
+The URL of a web server must be in org.apache.kafka.sasl.oauthbearer.allowed.urls.
 
 Without keys, only the JAAS line applies, as in Kafka: tokens are unsigned, clients may claim any
 user, and a warning at the start says so.
@@ -46,18 +45,11 @@ class OAuthSettings:
     """Required properties of tokens.
 
     Attributes:
-        keys_file: File of JSON Web Keys (RFC 7517), one of which signed the token.
-        keys_url: Web server with the keys; with neither file nor URL, tokens are unsigned.
-        keys_tls: For https.
-        refresh_ms: Interval at which keys are read again.
-        retry_ms: First delay of retries; it doubles.
-        most_retry_ms: Longest delay of retries.
-        issuer: Required issuer; None: any.
-        audiences: Tokens must name one of these, if there are any.
-        takes_any_audience: Whether any audience is accepted if `audiences` is empty.
-        skew_ms: Allowed difference of clocks.
-        required_scopes: Scopes that a token must have.
-        most_bytes: Largest token.
+        keys_file: JSON Web Keys (RFC 7517), one of which signed the token.
+        keys_url: Web server with the keys; with neither, tokens are unsigned.
+        issuer: None for any.
+        takes_any_audience: Whether any is accepted if `audiences` is empty.
+        most_bytes: Of a token.
     """
 
     keys_file: Path | None = None
@@ -82,7 +74,7 @@ class OAuthSettings:
 
 
 def oauth_settings(config: Config, listener: str, options: Mapping[str, str]) -> OAuthSettings:
-    """Return the OAUTHBEARER settings of a listener with these options of its JAAS line.
+    """Return a listener's OAUTHBEARER settings; `options` are those of its JAAS line.
 
     Raises:
         ConfigError: They are invalid.
@@ -133,7 +125,7 @@ def _check_allowed(config: Config, listener: str, claim: str, switch: str) -> No
 
 
 def check_web_address(name: str, url: str, allowed: tuple[str, ...] | None) -> None:
-    """Check the URL in a setting; `allowed` are the URLs that may be used, None for any.
+    """Check the URL in a setting; `allowed` is None if any may be used.
 
     Raises:
         ConfigError: It is invalid.

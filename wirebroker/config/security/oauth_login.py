@@ -4,8 +4,8 @@
     sasl.oauthbearer.token.endpoint.url=https://identity/token       an identity provider (RFC 6749)
     … required unsecuredLoginStringClaim_sub="broker";               unsigned, for tests
 
-The JAAS line can contain the client id, secret and scope (clientId, clientSecret, scope), `ssl.…`
-for the provider, and `extension_NAME` for the remote listener.
+The JAAS line can contain clientId, clientSecret and scope, `ssl.…` for the provider, and
+`extension_NAME` for the remote listener.
 
 Source: Kafka's OAuthBearerLoginCallbackHandler, DefaultJwtRetriever,
 OAuthBearerUnsecuredLoginCallbackHandler.
@@ -34,7 +34,7 @@ URL: Final = "sasl.oauthbearer.token.endpoint.url"
 HANDLER: Final = "sasl.login.callback.handler.class"
 RETRIEVER: Final = "sasl.oauthbearer.jwt.retriever.class"
 _CLIENT_ID: Final = "sasl.oauthbearer.client.credentials.client.id"
-_CLIENT_SECRET: Final = "sasl.oauthbearer.client.credentials.client.secret"  # noqa: S105 - a name
+_CLIENT_SECRET: Final = "sasl.oauthbearer.client.credentials.client.secret"  # noqa: S105
 _SCOPE: Final = "sasl.oauthbearer.scope"
 _KAFKAS: Final = "org.apache.kafka.common.security.oauthbearer."
 _CLASSES: Final = {
@@ -43,7 +43,7 @@ _CLASSES: Final = {
         f"{_KAFKAS}{each}JwtRetriever" for each in ("Default", "File", "ClientCredentials")
     ),
 }
-# Not compiled, because most brokers have no tokens.
+# Not compiled: most brokers have no tokens.
 _CLAIM: Final = r"unsecuredLogin(String|Number|List)Claim_(.+)"
 _EXTENSION: Final = r"[A-Za-z]+"
 _EXTENSION_VALUE: Final = r"[\x21-\x7e \t\r\n]+"
@@ -55,16 +55,10 @@ class OAuthLogin:
     """Source of tokens: a file, an identity provider, or unsigned claims.
 
     Attributes:
-        token_file: File with a token.
-        token_url: URL of the identity provider.
-        tls: For https.
-        scope: Requested scope; None for the provider's default.
-        connect_s: Timeout for connecting.
-        answer_s: Timeout for a response.
+        scope: None for the provider's default.
         retry_ms: First delay of retries; it doubles.
         most_retry_ms: Time limit for all retries.
         claims: Claims of an unsigned token, as JSON.
-        lifetime_s: Lifetime of an unsigned token.
         extensions: SASL extensions sent with the token.
     """
 
@@ -92,11 +86,8 @@ def oauth_login(
 ) -> OAuthLogin:
     """Return the source of tokens.
 
-    Args:
-        options: Options of the JAAS line.
-        setting: Returns a setting, None if it is unset.
-        name: Setting with the line, for errors.
-        allowed: URLs that may be used; None for any.
+    `options` are those of the JAAS line, which the setting `name` contains. `setting` returns None
+    for an unset one. `allowed` are URLs that may be used; None for any.
 
     Raises:
         ConfigError: The text contains no secret.

@@ -1,4 +1,4 @@
-"""Credentials of outgoing connections: to brokers, to controllers, and from the command line.
+"""Credentials of outgoing connections.
 
     security.inter.broker.protocol=SASL_SSL
     sasl.mechanism.inter.broker.protocol=SCRAM-SHA-512
@@ -36,9 +36,6 @@ class Login:
     """Credentials of an outgoing connection.
 
     Attributes:
-        mechanism: SASL mechanism.
-        kerberos: For GSSAPI.
-        oauth: For OAUTHBEARER.
         by_token: Whether user and password are a delegation token's id and HMAC.
     """
 
@@ -52,12 +49,7 @@ class Login:
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class OutgoingSecurity:
-    """Protection of an outgoing connection; none by default.
-
-    Attributes:
-        tls: None for plain text.
-        login: None without authentication.
-    """
+    """Protection of an outgoing connection."""
 
     tls: TlsSettings | None = None
     login: Login | None = None
@@ -73,7 +65,7 @@ def outgoing_security(
     """
     tls = None
     if protocol.endswith("SSL"):
-        from wirebroker.config.security.tls import outgoing_tls_settings  # noqa: PLC0415 - see above
+        from wirebroker.config.security.tls import outgoing_tls_settings  # noqa: PLC0415
 
         tls = outgoing_tls_settings(config, listener)
     login = _login(config, listener, mechanism) if protocol.startswith("SASL_") else None
@@ -86,7 +78,7 @@ def _login(config: Config, listener: str, mechanism: str) -> Login:
         raise ConfigError(
             f"{listener}: {mechanism!r} is not supported for outgoing connections; use {served}"
         )
-    from wirebroker.config.security.listener_login import listener_login  # noqa: PLC0415 - see above
+    from wirebroker.config.security.listener_login import listener_login  # noqa: PLC0415
 
     source, options = listener_login(config, listener, mechanism)
     if options is None:
@@ -110,17 +102,10 @@ def login_of(
     setting: Callable[[str], ConfigValue],
     allowed: tuple[str, ...] | None = None,
 ) -> Login:
-    """Return the credentials in the options of a login module.
-
-    Args:
-        options: Errors contain none of their values.
-        mechanism: One of LOGIN_MECHANISMS.
-        name: Where the options are configured, for errors.
-        setting: Returns another setting, None if it is unset.
-        allowed: URLs from which tokens may be requested; None for any.
+    """Return the credentials in a login module's options; see oauth_login.
 
     Raises:
-        ConfigError: An option is missing or invalid.
+        ConfigError: An option is missing or invalid; the text contains no values.
     """
     if mechanism == "GSSAPI":
         from wirebroker.config.security.kerberos import SERVICE_NAME, kerberos_keys  # noqa: PLC0415
@@ -131,7 +116,7 @@ def login_of(
             raise ConfigError(f"{SERVICE_NAME} is missing: set it to the brokers' service name")
         return Login(mechanism=mechanism, user=keys.principal, kerberos=keys)
     if mechanism == "OAUTHBEARER":
-        from wirebroker.config.security.oauth_login import oauth_login  # noqa: PLC0415 - see above
+        from wirebroker.config.security.oauth_login import oauth_login  # noqa: PLC0415
 
         own = oauth_login(options, setting, name, allowed=allowed)
         return Login(mechanism=mechanism, user=own.client_id or "us", oauth=own)

@@ -2,9 +2,9 @@
 
     RULE:^CN=(.*?),OU=ServiceUsers.*$/$1/L,DEFAULT
 
-The first rule whose pattern matches the whole subject applies: each match of the pattern in it is
-replaced. A lazy pattern such as `CN=(.*?)/$1/` can match less than the subject, and the rest
-remains. If no rule matches, the client is refused.
+The first rule whose pattern matches the whole subject applies: each match in it is replaced. A lazy
+pattern such as `CN=(.*?)/$1/` can match less than the subject, and the rest remains. If no rule
+matches, the client is refused.
 
 Source: Kafka's SslPrincipalMapper.
 """
@@ -29,7 +29,6 @@ class PrincipalRule(NamedTuple):
     """One rule; without a pattern it is DEFAULT.
 
     Attributes:
-        pattern: Must match the whole subject.
         letters: "L" (lower case), "U" (upper case), or "".
     """
 
@@ -83,7 +82,6 @@ def principal_name(rules: tuple[PrincipalRule, ...], subject: str) -> str | None
 
 
 def _with_literal_groups(replacement: str, groups: int) -> str:
-    """Return a replacement in which references to missing groups are text."""
 
     def escaped(match: re.Match[str]) -> str:
         number = int(match[1])

@@ -4,7 +4,7 @@
     listener.name.inside.sasl.enabled.mechanisms=PLAIN                of one listener
     listener.name.inside.plain.sasl.jaas.config=… user_alice="…";     of one of its mechanisms
 
-SCRAM needs no JAAS line, because its users are in the cluster's metadata.
+SCRAM's users are in the cluster's metadata.
 
 Source: Kafka's BrokerSecurityConfigs, JaasContext, SaslChannelBuilder.
 """
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 _USER: Final = "user_"
 _OAUTH: Final = "OAUTHBEARER"
 _KERBEROS: Final = "GSSAPI"
-# What the required JAAS line of a mechanism contains.
 _OF_THE_LINE: Final = {
     "PLAIN": "the users of PLAIN",
     _OAUTH: "the login module of OAUTHBEARER",
@@ -41,11 +40,9 @@ class SaslSettings:
     """How clients of one listener authenticate.
 
     Attributes:
-        mechanisms: The offered mechanisms, in their configured order.
-        passwords: Passwords of PLAIN's users.
+        mechanisms: In their configured order.
         reauthentication_ms: Time after which clients reauthenticate, by mechanism; 0 is never.
         most_bytes: Largest request before authentication.
-        failure_delay_ms: Delay of the response to a failed authentication.
     """
 
     mechanisms: tuple[str, ...]
@@ -80,11 +77,11 @@ def sasl_settings(config: Config, listener: str) -> SaslSettings:
                 if option.startswith(_USER)
             }
         elif mechanism == _OAUTH:
-            from wirebroker.config.security.oauth import oauth_settings  # noqa: PLC0415 - few listeners'
+            from wirebroker.config.security.oauth import oauth_settings  # noqa: PLC0415
 
             oauth = oauth_settings(config, listener, options)
         elif mechanism == _KERBEROS:
-            from wirebroker.config.security.kerberos import kerberos_settings  # noqa: PLC0415 - likewise
+            from wirebroker.config.security.kerberos import kerberos_settings  # noqa: PLC0415
 
             kerberos = kerberos_settings(config, listener, options, source)
     return SaslSettings(
@@ -119,10 +116,10 @@ def _set_name(config: Config, listener: str, name: str) -> str:
 
 
 def check_between_brokers(config: Config, listener: str, mechanisms: tuple[str, ...]) -> None:
-    """Check the mechanism for other brokers if their listener has SASL.
+    """Check that a listener offers the mechanism for other brokers.
 
     Raises:
-        ConfigError: The listener does not offer it.
+        ConfigError: It does not.
     """
     mechanism = config.str("sasl.mechanism.inter.broker.protocol")
     if config.is_set("sasl.mechanism.inter.broker.protocol") and mechanism not in mechanisms:

@@ -6,8 +6,7 @@
     ssl.keystore.certificate.chain=-----BEGIN CERTIFICATE----- …
     listener.name.outside.ssl.keystore.location=…               of one listener
 
-security/tls/key_stores.py reads the files. With SASL_SSL, only a listener's own ssl.client.auth
-requests client certificates (KIP-684).
+With SASL_SSL, only a listener's own ssl.client.auth requests client certificates (KIP-684).
 
 Source: Kafka's SslConfigs, BrokerSecurityConfigs, DefaultSslEngineFactory.
 """
@@ -38,12 +37,12 @@ class StoreSettings:
     """Location of keys or certificates.
 
     Attributes:
-        type: One of STORE_TYPES; a store of type JKS may contain PKCS12, as in Java.
-        location: A file; empty without one.
-        password: Password of the file, and of the key unless it has its own.
+        type: One of STORE_TYPES; as in Java, a JKS store may contain PKCS12.
+        location: A file, or empty.
+        password: For the file, and for the key unless it has its own.
         certificates: PEM instead of a file: a keystore's chain, or the trusted certificates.
         key: PEM instead of a file.
-        name: Prefix of the store's settings, for messages.
+        name: Prefix of the store's settings.
     """
 
     type: str = "PEM"
@@ -65,13 +64,12 @@ class TlsSettings:
     """One side of TLS.
 
     Attributes:
-        truststore: Trusted certificates; the system's without one.
+        truststore: Without one, the system's certificates are trusted.
         client_auth: "none", "requested" or "required".
         cipher_suites: OpenSSL's names of TLS 1.2 suites; None if OpenSSL chooses.
         checks_host: Whether a server's certificate must contain its host name.
-        rules: Rules that map certificates to users.
-        may_change_subject: Whether a certificate replaced at run time may have another subject.
-        may_change_names: Whether it may lack host names of the previous one.
+        may_change_subject: Whether a certificate may be replaced by one with another subject.
+        may_change_names: Whether the new one may lack host names of the old one.
     """
 
     keystore: StoreSettings = StoreSettings()
@@ -86,7 +84,7 @@ class TlsSettings:
 
 
 def tls_settings(config: Config, listener: str, protocol: str) -> TlsSettings:
-    """Return the TLS settings of a listener: its own values, else the broker's.
+    """Return the TLS settings of a listener.
 
     Raises:
         ConfigError: They are invalid.
@@ -108,7 +106,7 @@ def tls_settings(config: Config, listener: str, protocol: str) -> TlsSettings:
 
 
 def outgoing_tls_settings(config: Config, listener: str) -> TlsSettings:
-    """Return the TLS settings for connections to other nodes' listeners.
+    """Return the TLS settings for other nodes' listeners.
 
     Raises:
         ConfigError: They are invalid.

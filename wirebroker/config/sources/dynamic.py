@@ -1,9 +1,7 @@
 """Validation of dynamic broker configs, before they are written and when they are applied.
 
-A change is validated as the resulting state, in Kafka's order: names that cannot be changed, types,
-names that only single brokers may set, the values together, and the step from the old values
-(threads at most double or halve; listeners can be added and removed but not changed). When configs
-are applied, invalid ones are ignored with a message, as in Kafka.
+The resulting state is validated in Kafka's order: names that cannot be changed, types, names that
+only single brokers may set, the values together, and the step from the old values.
 
 Source: Kafka's DynamicBrokerConfig, LogCleaner, ConnectionQuotas; compared with Kafka 4.3.1.
 """
@@ -32,10 +30,9 @@ if TYPE_CHECKING:
     from wirebroker.config.listeners.listeners import ListenerConfig
     from wirebroker.config.values import Config
 
-# Sources of the keys that sign tokens: clients may not set them.
+# Clients may not set the sources of the keys that sign tokens.
 _WHOSE_TOKENS: Final = "sasl.oauthbearer."
 _ALL_THREADS: Final = sorted(row.name for row in ROWS.values() if row.at_most_doubles)
-# Each listener can have its own.
 _THREADS_OF_LISTENERS: Final = tuple(
     name for name in _ALL_THREADS if ROWS[name].of_listener is OfListener.CLUSTER_WIDE
 )
@@ -70,7 +67,7 @@ def check_change(
 def with_usable(
     config: Config, *, cluster_wide: Mapping[str, str], this_broker: Mapping[str, str]
 ) -> tuple[Config, list[str]]:
-    """Return the configuration with the valid configs, and why others are invalid."""
+    """Return the configuration with the valid configs, and why others are ignored, as in Kafka."""
     problems = [
         *_refusals(cluster_wide, config, is_default=True).values(),
         *_refusals(this_broker, config, is_default=False).values(),
@@ -100,7 +97,7 @@ def usable(configs: Mapping[str, str], config: Config, *, is_default: bool) -> d
 
 
 def placeholder_refusal(name: str, value: str, config: Config) -> str | None:
-    """Return why a request cannot set a value with a config provider's placeholder, or None."""
+    """Return why a request cannot set a value with a placeholder, or None."""
     placeholder = config.placeholder_in(value)
     return placeholder and (
         f"{name}={placeholder} cannot be set by a request: placeholders of config providers are "
@@ -207,8 +204,8 @@ def _check_local_retention(new: Config) -> None:
 def _check_listeners(old: Config, new: Config) -> tuple[ListenerConfig, ...]:
     """Return the new listeners.
 
-    The broker's registration cannot change at run time, so advertised listeners keep their address:
-    with `advertised.listeners=auto` all of the configuration file.
+    The broker's registration cannot change at run time, so advertised listeners keep their address,
+    with `advertised.listeners=auto` all of them.
     """
     before = {listener.name: listener for listener in listeners_of(old)}
     after = listeners_of(new)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 PREFIX: Final = "KAFKA_"
 
-# Variables of Kafka scripts and images; java_options.py reads some.
+# Variables of Kafka scripts and images.
 _NOT_CONFIGS: Final = frozenset(
     {
         "KAFKA_CLUSTER_ID",
@@ -46,7 +46,7 @@ _NOT_CONFIGS: Final = frozenset(
 def settings_from_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the configs that a process environment sets.
 
-    CLUSTER_ID is the cluster id of a new data directory.
+    CLUSTER_ID is that of a new data directory.
 
     Raises:
         ConfigError: A value has an invalid escape.
@@ -66,7 +66,7 @@ def settings_from_environment(environment: Mapping[str, str]) -> dict[str, str]:
 def _value(variable: str, text: str) -> str:
     if "\\" not in text:
         return text.lstrip(" \t\f")
-    from wirebroker.config.java.properties import parse_value  # noqa: PLC0415 - few values need it
+    from wirebroker.config.java.properties import parse_value  # noqa: PLC0415
 
     try:
         return parse_value(text)

@@ -1,7 +1,4 @@
-"""Reading of files that settings name: only regular files, up to a maximum size.
-
-Opening a FIFO waits for a writer, and a device may return bytes endlessly.
-"""
+"""Reading of regular files up to a maximum size."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Loading of settings: flags override the environment, the environment a file, a file the defaults.
-
-Without a file, the one-node profile (table.ONE_NODE_PROFILE) replaces some defaults.
-"""
+"""Loading of settings: flags override the environment, this the file, the file the defaults."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-# Kafka's longest file, with all settings, has 30 KB; an endless file is not a settings file.
+# Kafka's longest file has 30 KB.
 _MOST_BYTES: Final = 1 << 20
 
 
@@ -38,14 +35,9 @@ def load_config(
 ) -> Config:
     """Combine all settings and check them.
 
-    Args:
-        file: A properties file; None for the one-node profile.
-        environment: The process environment.
-        flags: Settings from the command line; all must be known.
-        data_directory: Replaces log.dirs; a comma is part of the name.
-        host: Replaces the host of the first listener.
-        port: Replaces the port of the first listener.
-        is_one_node: Whether the one-node profile applies without a file.
+    All names in `flags` must be known. `data_directory` replaces log.dirs (a comma is part of the
+    name), `host` and `port` those of the first listener. Without a file, the one-node profile
+    (table.ONE_NODE_PROFILE) applies if `is_one_node`.
 
     Raises:
         ConfigError: The file cannot be read or a setting is invalid.
@@ -70,7 +62,7 @@ def load_config(
     except ConfigError as error:
         if not settings.get(CONFIG_PROVIDERS):
             raise
-        from wirebroker.config.providers import redacted  # noqa: PLC0415 - rarely used
+        from wirebroker.config.providers import redacted  # noqa: PLC0415
 
         raise ConfigError(redacted(str(error), settings)) from None
 
@@ -113,19 +105,19 @@ def _checked(
 
 
 class LocalFiles:
-    """The files of this machine, for config providers."""
+    """See providers.ProviderFiles."""
 
     def real_path(self, path: str) -> str:
-        """Return the absolute path without links; raise OSError if the file does not exist."""
+        """See ProviderFiles."""
         return os.path.realpath(path, strict=True)
 
     def text(self, path: str) -> str:
-        """Return the text of a regular UTF-8 file; raise OSError or ValueError if there is none."""
+        """See ProviderFiles."""
         return _bytes_of(path).decode()
 
 
 def _bytes_of(path: str) -> bytes:
-    from wirebroker.config.sources.regular_file import read_regular  # noqa: PLC0415 - most starts read none
+    from wirebroker.config.sources.regular_file import read_regular  # noqa: PLC0415
 
     return read_regular(path, _MOST_BYTES)
 

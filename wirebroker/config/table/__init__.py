@@ -1,8 +1,6 @@
 """The table of configs: a row for each of Kafka's broker configs and each of wirebroker's, by area.
 
-The rows of broker configs that give topics their defaults come from rows/topic.py.
-
-Source: Apache Kafka 4.4.0 (names, types, defaults, ranges, levels); a row's doc names deviations.
+Source: Apache Kafka 4.4.0; a row's doc names deviations.
 """
 
 from __future__ import annotations

@@ -156,8 +156,8 @@ ROWS: Final = (
         "config.providers",
         "",
         "Names of config providers; their classes can be FileConfigProvider, "
-        "DirectoryConfigProvider and EnvVarConfigProvider. Only the configuration file and the "
-        "environment can set it.",
+        "DirectoryConfigProvider and EnvVarConfigProvider. It is used from the configuration "
+        "file and the environment; a change by a request has no effect.",
         mutability=CLUSTER_WIDE,
         effect=Effect.KEPT,
     ),

@@ -71,9 +71,9 @@ ROWS: Final = (
     boolean(
         "wirebroker.unprotected",
         False,
-        "Run although the configuration or the metadata requires protection that is not "
-        "available: unsupported settings of TLS or SASL, ACLs without an authorizer. Anyone who "
-        "can connect may then do everything.",
+        "Start even if the configuration or the metadata asks for security that this broker would "
+        "not enforce: unsupported settings of TLS or SASL, or ACLs without an authorizer. Every "
+        "client that can connect may then do everything.",
     ),
     items(
         "org.apache.kafka.sasl.oauthbearer.allowed.urls",

@@ -5,7 +5,7 @@
     another node leads     sent there (WriteTxnMarkers)
     no leader              waits for one
 
-Only the metadata decides, because an existing partition may not be loaded here yet.
+An existing partition may not be loaded here yet, so only the metadata decides.
 
 Source: Kafka's TransactionMarkerChannelManager.addTxnMarkersToBrokerQueue.
 """
@@ -51,7 +51,7 @@ class NoOtherNodes:
 
 
 class MarkerRoutes:
-    """Looks up the partitions of transactions in the metadata."""
+    """The routes in the current metadata."""
 
     __slots__ = ("_replicas", "sender")
 
@@ -60,7 +60,7 @@ class MarkerRoutes:
         self.sender: MarkerSender = sender or NoOtherNodes()
 
     def is_deleted(self, topic: str, index: int) -> bool:
-        """Return whether the metadata has no such partition."""
+        """Return whether the metadata lacks a partition."""
         return self._replicas.image.partition(topic, index) is None
 
     def local_partition(self, topic: str, index: int) -> Partition | None:

@@ -1,7 +1,5 @@
 """Sends the markers of transactions to other nodes (WriteTxnMarkers).
 
-After a failed request the marker is sent again; writing it twice does no harm.
-
 Source: Kafka's TransactionMarkerChannelManager, TransactionMarkerRequestCompletionHandler.
 """
 
@@ -12,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
+from wirebroker.coordinator.transactions.metadata import TopicPartition, indexes_by_topic
 from wirebroker.net.client.errors import PeerError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from wirebroker.coordinator.outcome import Marker
-    from wirebroker.coordinator.transactions.metadata import TopicPartition
     from wirebroker.net.client.node import Node
 
 logger = logging.getLogger(__name__)
@@ -33,7 +31,7 @@ class RemoteMarkers:
     __slots__ = ("_find_node",)
 
     def __init__(self, find_node: Callable[[int], Node | None]) -> None:
-        """Use the nodes that `find_node` returns; None if a node is unknown."""
+        """Use the nodes that `find_node` returns."""
         self._find_node = find_node
 
     async def send(
@@ -59,12 +57,9 @@ class RemoteMarkers:
 
 
 def _request(marker: Marker, partitions: Sequence[TopicPartition]) -> dict[str, Any]:
-    indexes: dict[str, list[int]] = {}
-    for topic, index in partitions:
-        indexes.setdefault(topic, []).append(index)
     topics = [
-        {"name": name, "partition_indexes": partition_indexes}
-        for name, partition_indexes in indexes.items()
+        {"name": name, "partition_indexes": indexes}
+        for name, indexes in indexes_by_topic(partitions).items()
     ]
     return {
         "markers": [

@@ -14,12 +14,12 @@ from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.coordinator.controller.image.cluster_image import NO_LEADER
 from wirebroker.coordinator.groups.partitions import TRANSACTION_STATE, partition_for
+from wirebroker.coordinator.transactions.metadata import TopicPartition, indexes_by_topic
 from wirebroker.net.client.errors import PeerError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from wirebroker.coordinator.transactions.metadata import TopicPartition
     from wirebroker.coordinator.transactions.partitions import Claim
     from wirebroker.net.client.node import Node
     from wirebroker.quorum.image.metadata_follower import MetadataFollower
@@ -38,13 +38,13 @@ class RemoteVerification:
     def __init__(
         self, node_id: int, metadata: MetadataFollower, find_node: Callable[[int], Node | None]
     ) -> None:
-        """Use the nodes that `find_node` returns; None if a node is unknown."""
+        """Use the nodes that `find_node` returns."""
         self._node_id = node_id
         self._metadata = metadata
         self._find_node = find_node
 
     def coordinator(self, transactional_id: str) -> int | None:
-        """Return the coordinator of an id, or None if it is this node or unknown."""
+        """Return the coordinator of an id if it is another node."""
         image = self._metadata.image
         topic = image.topics.get(TRANSACTION_STATE)
         if topic is None:
@@ -57,7 +57,7 @@ class RemoteVerification:
     async def ask(
         self, node_id: int, claim: Claim, *, verify_only: bool
     ) -> Mapping[TopicPartition, ErrorCode]:
-        """Have a node verify or add the partitions of a claim; return the error of each."""
+        """Have a node verify or add the partitions of a claim; return their errors."""
         node = self._find_node(node_id)
         if node is None:
             return dict.fromkeys(claim.partitions, ErrorCode.NETWORK_EXCEPTION)
@@ -79,9 +79,7 @@ class RemoteVerification:
 
 
 def _request(claim: Claim, *, verify_only: bool) -> dict[str, Any]:
-    indexes: dict[str, list[int]] = {}
-    for topic, index in sorted(claim.partitions):
-        indexes.setdefault(topic, []).append(index)
+    indexes = indexes_by_topic(sorted(claim.partitions))
     return {
         "transactions": [
             {
@@ -114,6 +112,6 @@ def _errors(claim: Claim, answer: Any) -> dict[TopicPartition, ErrorCode]:
 
 def _client_error(code: int) -> ErrorCode:
     error = ErrorCode(code)
-    # As in Kafka, the client does not learn that the broker is not authorized.
+    # The client does not learn that the broker is not authorized.
     is_denied = error is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     return ErrorCode.INVALID_TXN_STATE if is_denied else error

@@ -1,4 +1,4 @@
-"""The transaction coordinator of this node, for the ids whose partitions it leads.
+"""The transaction coordinator of this node.
 
 Source: Kafka's TransactionCoordinator and TransactionStateManager.
 """
@@ -21,8 +21,6 @@ from wirebroker.coordinator.transactions import expiry as transaction_expiry
 from wirebroker.coordinator.transactions.shard import TransactionShard
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from wirebroker.base.clock import Clock
     from wirebroker.coordination.transactions.transaction_markers import MarkerWriter
     from wirebroker.coordinator.outcome import Moment, Outcome, Token
@@ -33,18 +31,11 @@ if TYPE_CHECKING:
     from wirebroker.quorum.image.metadata_follower import MetadataFollower
     from wirebroker.replica.replica_manager import ReplicaManager
 
-    TransactionOperation = Callable[[TransactionShard, Token, Moment], Outcome]
-
 logger = logging.getLogger(__name__)
 
 
 class TransactionCoordinator(CoordinatorService[TransactionShard]):
-    """All transactional ids whose partitions this node leads.
-
-    Attributes:
-        settings: The current configs.
-        markers: Writes transaction markers.
-    """
+    """All transactional ids whose partitions this node leads."""
 
     __slots__ = ("_metadata", "_producer_ids", "markers", "settings")
 
@@ -87,8 +78,6 @@ class TransactionCoordinator(CoordinatorService[TransactionShard]):
         )
         super().__init__(topic, partitions, replicas.leaderships, clock)
 
-    # -- start and stop ----------------------------------------------------------------------
-
     def start(self) -> None:
         """Start to load partitions, abort timed-out transactions and expire ids."""
         super().start()
@@ -97,20 +86,18 @@ class TransactionCoordinator(CoordinatorService[TransactionShard]):
         self.repeat("transactional id expiry", settings.id_expiration_interval_ms, self.expire)
 
     async def catch_up(self) -> None:
-        """Run everything that is due, after the clock was moved; wait for the markers."""
+        """Run everything that is due, and wait for the markers."""
         await super().catch_up()
         await self.markers.until_written()
 
     async def stop(self) -> None:
         """Stop accepting requests and writing markers. Call it before connections close."""
         await super().stop()
-        # Decisions that were committed meanwhile may have started some.
+        # Decisions committed meanwhile may have started some.
         await self.markers.stop()
 
-    # -- requests ----------------------------------------------------------------------------
-
     def _engine_of(self, target: str | int) -> Engine[TransactionShard]:
-        """Return the engine; a transactional id must not be empty."""
+        """Return the engine of a partition or of a transactional id, which must not be empty."""
         if target == "":
             raise KafkaError(ErrorCode.INVALID_REQUEST)
         return super()._engine_of(target)
@@ -119,8 +106,7 @@ class TransactionCoordinator(CoordinatorService[TransactionShard]):
         """Return the shard of a transactional id, for reading.
 
         Raises:
-            KafkaError: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE;
-                INVALID_REQUEST for an empty id.
+            KafkaError: As CoordinatorPartitions.at; INVALID_REQUEST for an empty id.
         """
         return self._engine_of(transactional_id).machine
 
@@ -133,8 +119,6 @@ class TransactionCoordinator(CoordinatorService[TransactionShard]):
         if self._partitions.is_loading:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         return [engine.machine for engine in self._partitions.active()]
-
-    # -- duties ------------------------------------------------------------------------------
 
     async def abort_timed_out(self) -> None:
         """Abort timed-out transactions."""
@@ -166,7 +150,10 @@ class TransactionCoordinator(CoordinatorService[TransactionShard]):
             logger.info("aborted the transaction of %s: it timed out", transactional_id)
 
     async def expire(self) -> None:
-        """Delete unused transactional ids, judged by all clocks."""
+        """Delete transactional ids that are unused for transactional.id.expiration.ms.
+
+        The earliest of the current and the recent wall clocks applies.
+        """
         now_ms = self._clocks_now().earliest_ms(kept_ms=self.settings.id_expiration_ms)
         for engine in self._partitions.active():
             outcomes = transaction_expiry.sweep_expired(engine.machine, now_ms)

@@ -3,9 +3,6 @@
     WriteMarkers --> a marker to every partition leader --> all committed --> Complete*
                        '-- failed: retry later, at the leader of that time
 
-A few markers are written without a task, mostly before the client receives the response. Those for
-`__consumer_offsets` go through the group coordinator, which applies the offsets.
-
 All markers must be committed before Complete*: after a crash nothing would write them again.
 
 Source: Kafka's TransactionMarkerChannelManager, TransactionMarkerRequestCompletionHandler.
@@ -40,7 +37,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-# Written immediately, in 30 us each.
+# Written without a task, in 30 us each.
 _FEW = 50
 _FIRST_BACKOFF_S = 0.02
 _LAST_BACKOFF_S = 1.0
@@ -53,8 +50,7 @@ _NOT_READY = frozenset(
         ErrorCode.NOT_COORDINATOR,
     }
 )
-# Another coordinator or epoch ends the transaction there. The other partitions still get their
-# markers; as in Kafka the id stays locked.
+# Another coordinator or epoch ends the transaction there; as in Kafka the id stays locked.
 _FINAL = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
 
 
@@ -67,7 +63,7 @@ class _AppendedMarker(NamedTuple):
 
 
 class MarkerWriter:
-    """Writes markers into this node's partitions."""
+    """The writer of markers."""
 
     __slots__ = ("_clock", "_due", "_groups", "_replicas", "_routes", "_slice_end", "_tasks")
 
@@ -79,19 +75,18 @@ class MarkerWriter:
         groups: GroupCoordinator,
         sender: MarkerSender | None = None,
     ) -> None:
-        """Write markers here, and send those for other nodes by `sender`."""
         self._clock = clock
         self._routes = MarkerRoutes(replicas, sender)
         self._replicas = replicas
         self._groups = groups
         self._tasks: set[asyncio.Task[None]] = set()
-        # Transactions to begin; one sync or load may decide many at once.
+        # Decided transactions to begin; one sync or load may decide many.
         self._due: deque[tuple[Engine[TransactionShard], WriteMarkers]] = deque()
-        # The end of this turn's slice; None if none has begun.
+        # The end of this turn's slice, if it has begun.
         self._slice_end: float | None = None
 
     def begin(self, engine: Engine[TransactionShard], effect: WriteMarkers) -> None:
-        """Write the markers of a decided transaction, now or later, and record their completion."""
+        """Write the markers of a decided transaction, now or later, then complete it."""
         if self._slice_end is None:
             self._slice_end = self._clock.monotonic() + Slices.SECONDS
             asyncio.get_running_loop().call_soon(self._on_turn)
@@ -125,7 +120,7 @@ class MarkerWriter:
         task.add_done_callback(self._tasks.discard)
 
     async def until_written(self) -> None:
-        """Wait until the markers of all decided transactions are written."""
+        """Wait until all markers are written."""
         while self._due or self._tasks:
             if self._tasks:
                 await asyncio.wait(self._tasks)
@@ -142,7 +137,7 @@ class MarkerWriter:
     async def write(self, marker: Marker, partitions: Sequence[TopicPartition]) -> list[ErrorCode]:
         """Write a marker into partitions here and wait until it is committed (WriteTxnMarkers).
 
-        Partitions that are not online here are unknown, as in Kafka's handleWriteTxnMarkersRequest.
+        Partitions that are not online here get UNKNOWN_TOPIC_OR_PARTITION, as in Kafka.
         """
         slices = Slices(self._clock)
         placed: dict[TopicPartition, _AppendedMarker | ErrorCode] = {}
@@ -185,7 +180,7 @@ class MarkerWriter:
             try:
                 errors = await self._write_round(effect.marker, waiting)
             except Exception:
-                # The root of a task; nothing else would end the transaction.
+                # Retry: nothing else would end the transaction.
                 logger.exception("cannot end the transaction of %s", effect.transactional_id)
             else:
                 refused |= _FINAL.intersection(errors.values())

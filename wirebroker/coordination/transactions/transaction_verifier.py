@@ -1,11 +1,13 @@
 """Verifies with the transaction coordinator that a batch may begin a transaction (KIP-890).
 
     Support.DEFAULT_ERROR     Produce v3-10, TxnOffsetCommit v0-3    verify the partition
-    Support.GENERIC_ERROR     Produce v11, TxnOffsetCommit v4        likewise, TRANSACTION_ABORTABLE
+    Support.GENERIC_ERROR     Produce v11, TxnOffsetCommit v4        likewise
     Support.ADD_PARTITION     Produce v12-, TxnOffsetCommit v5-      add it; begin if necessary
 
-Adding waits for the coordinator's record to be committed. While the previous transaction is ending
-it is retried for a moment, because the client's own retry would take much longer.
+Clients of DEFAULT_ERROR receive INVALID_TXN_STATE instead of TRANSACTION_ABORTABLE.
+
+While the previous transaction is ending (CONCURRENT_TRANSACTIONS), adding is retried for at most
+add.partitions.to.txn.retry.backoff.max.ms, because the client's own retry would take much longer.
 
 Source: Kafka's AddPartitionsToTxnManager, ReplicaManager.handleProduceAppend.
 """
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.transactions.metadata import TopicPartition
     from wirebroker.coordinator.transactions.partitions import Claim
 
-    # The error of each partition of a claim; NONE if it is allowed.
+    # The error of each partition of a claim, or NONE.
     Verdict = Mapping[TopicPartition, ErrorCode]
 
 
@@ -82,7 +84,10 @@ class TransactionVerifier:
         self._is_verifying = config.bool("transaction.partition.verification.enable")
 
     def ask(self, claim: Claim, support: Support) -> Verdict | Awaitable[Verdict]:
-        """Return which partitions may be appended to in a transaction."""
+        """Return each partition's error, NONE if it may be appended to.
+
+        Return an awaitable of them if the coordinator must be waited for.
+        """
         is_adding = support is Support.ADD_PARTITION
         if not is_adding and not self._is_verifying:
             return dict.fromkeys(claim.partitions, ErrorCode.NONE)

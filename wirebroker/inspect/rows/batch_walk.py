@@ -1,6 +1,6 @@
 """Walk over the batches of a possibly damaged file, which yields damage instead of raising.
 
-After an invalid header, it continues at the next batch with a valid checksum. Memory: a chunk of
+After an invalid header, it continues at the next batch with a valid checksum. It holds a chunk of
 1 MiB, or one larger batch whose checksum is valid.
 """
 
@@ -78,7 +78,7 @@ class BatchWalk:
         return header
 
     def _bytes(self, position: int, length: int) -> memoryview:
-        """Return up to `length` bytes, fewer only at the end; reads at most one chunk."""
+        """Return up to `length` bytes, fewer at the end; reads at most one chunk."""
         start = position - self._chunk_position
         if start < 0 or start + length > len(self._chunk):
             read_length = min(max(length, _CHUNK_BYTES), self._end - position)
@@ -104,7 +104,6 @@ class BatchWalk:
         return checksum == header.crc
 
     def _next_good(self, position: int) -> int:
-        """Return the position of the next batch with a valid checksum, or the end."""
         while position + HEADER_BYTES <= self._end:
             chunk = bytes(self._bytes(position, min(_CHUNK_BYTES, self._end - position)))
             index = chunk.find(_MAGIC_BYTE, MAGIC_AT)

@@ -35,7 +35,7 @@ HIDDEN: Final = "(hidden)"
 
 
 def decoder_for(topic: str | None) -> Decoder | None:
-    """Return the decoder for an internal topic's records; None for other topics."""
+    """Return the decoder for an internal topic; None for other topics."""
     return _DECODERS.get(topic or "")
 
 

@@ -1,7 +1,4 @@
-"""`wirebroker dump`: the files of a data directory as rows.
-
-It writes nothing and takes no lock, so that it can read a running broker's files.
-"""
+"""`wirebroker dump`: the files of a data directory as rows."""
 
 from __future__ import annotations
 
@@ -45,12 +42,7 @@ class UnknownFileError(Exception):
 
 
 class DumpOptions(NamedTuple):
-    """What to show.
-
-    Attributes:
-        opens_compressed: Whether to show records of compressed batches too.
-        most: Maximum number of rows per file; None shows all.
-    """
+    """What to show; `most` limits the rows of a file."""
 
     shows_records: bool = False
     opens_compressed: bool = False
@@ -179,7 +171,6 @@ def _log_rows(
 
 
 def _start(files: ReadOnlyFiles, path: str, offset: int) -> int:
-    """Return the start position for an offset, from the index if it is valid."""
     base = base_offset_of(path.rpartition("/")[2])
     index_path = path.removesuffix(LOG_SUFFIX) + INDEX_SUFFIX
     if base is None or offset <= base or not files.exists(index_path):

@@ -73,7 +73,7 @@ LEFTOVERS = (".deleted", ".cleaned", ".swap", ".tmp", ".part")
 
 
 def kind_of(name: str) -> FileKind | None:
-    """Return the kind of a file by its name, ignoring leftover suffixes; None if it is unknown."""
+    """Return the kind of a file by its name without leftover suffixes, or None."""
     for leftover in LEFTOVERS:
         name = name.removesuffix(leftover)
     match = _SEGMENT_FILE.fullmatch(name)

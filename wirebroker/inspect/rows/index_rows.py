@@ -30,7 +30,7 @@ class Entry(NamedTuple):
 
 
 def entries(file: DataFile, layout: struct.Struct) -> Iterator[Entry]:
-    """Yield the complete entries of an index file, including Kafka's preallocated zeros."""
+    """Yield complete entries, including Kafka's preallocated zeros."""
     size = file.size() // layout.size * layout.size
     page_bytes = layout.size * _PAGE_ENTRIES
     for start in range(0, size, page_bytes):
@@ -40,7 +40,7 @@ def entries(file: DataFile, layout: struct.Struct) -> Iterator[Entry]:
 
 
 def filled_entries(file: DataFile, layout: struct.Struct) -> Iterator[Entry]:
-    """Yield the entries before Kafka's preallocated zeros."""
+    """Yield the entries before preallocated zeros."""
     zeros = (0,) * len(layout.unpack(bytes(layout.size)))
     for entry in entries(file, layout):
         if entry.values == zeros:
@@ -49,7 +49,7 @@ def filled_entries(file: DataFile, layout: struct.Struct) -> Iterator[Entry]:
 
 
 def filler(file: DataFile, layout: struct.Struct, end: int) -> Iterator[Row]:
-    """Check that there are only zeros from `end` on, and that entries are complete."""
+    """Check for zeros only from `end` on, and for complete entries."""
     size = file.size()
     complete_size = size - size % layout.size
     for start in range(end, complete_size, 1 << 20):
@@ -63,7 +63,7 @@ def filler(file: DataFile, layout: struct.Struct, end: int) -> Iterator[Row]:
 
 
 def offset_index_rows(file: DataFile, base_offset: int, offset_range: OffsetRange) -> Iterator[Row]:
-    """Yield the entries of a `.index`."""
+    """Yield `.index` entries."""
     end = 0
     for position, (relative, log_position) in filled_entries(file, OFFSET_ENTRY):
         end = position + OFFSET_ENTRY.size
@@ -77,7 +77,7 @@ def offset_index_rows(file: DataFile, base_offset: int, offset_range: OffsetRang
 
 
 def time_index_rows(file: DataFile, base_offset: int, offset_range: OffsetRange) -> Iterator[Row]:
-    """Yield the entries of a `.timeindex`."""
+    """Yield `.timeindex` entries."""
     end = 0
     for position, (timestamp, relative) in filled_entries(file, TIME_ENTRY):
         end = position + TIME_ENTRY.size
@@ -91,7 +91,7 @@ def time_index_rows(file: DataFile, base_offset: int, offset_range: OffsetRange)
 
 
 def transaction_index_rows(file: DataFile, offset_range: OffsetRange) -> Iterator[Row]:
-    """Yield the entries of a `.txnindex`."""
+    """Yield `.txnindex` entries."""
     for _, (version, producer_id, first, last, stable) in entries(file, ABORTED_ENTRY):
         if offset_range.has(last):
             yield {
@@ -109,7 +109,7 @@ def transaction_index_rows(file: DataFile, offset_range: OffsetRange) -> Iterato
 
 
 def producer_snapshot_rows(content: bytes) -> Iterator[Row]:
-    """Yield the producers of a `.snapshot`."""
+    """Yield `.snapshot` producers."""
     try:
         for row in decode_snapshot(content):
             yield {"type": "producer", **row._asdict()}

@@ -1,6 +1,6 @@
 """Files as rows: dicts with `type` first, then fields with the protocol's names.
 
-Values are numbers, text, bytes, lists and dicts. A row of type `damage` describes unreadable bytes.
+A row of type `damage` describes unreadable bytes.
 """
 
 from __future__ import annotations
@@ -38,13 +38,9 @@ class OffsetRange(NamedTuple):
 
 
 class LogRows:
-    """The rows of a file of batches.
+    """The rows of a file of batches, without batches outside of `offset_range`.
 
-    Args:
-        wanted: Batches without these offsets are skipped.
-        shows_records: Whether to add a row for each record.
-        opens_compressed: Whether to add those of compressed batches.
-        decoder: Decodes the records of an internal topic.
+    `shows_records` adds a row for each record, of compressed batches only with `opens_compressed`.
     """
 
     __slots__ = ("_decoder", "_offset_range", "_opens_compressed", "_shows_records")
@@ -75,7 +71,9 @@ class LogRows:
                 continue
             yield batch_row(walked)
             if not walked.is_valid_crc:
-                yield damage("the CRC-32C differs", walked.position, offset=header.base_offset)
+                yield damage(
+                    "the CRC-32C does not match", walked.position, offset=header.base_offset
+                )
             elif self._shows_records and self._opens(header):
                 yield from self._records(walked)
 
@@ -110,7 +108,7 @@ class LogRows:
 def record_row(record: Record, header: BatchHeader) -> Row:
     """Return the row of a record, without headers and decoded contents.
 
-    As in Kafka's tool, a size of null is -1, as is the sequence without idempotence.
+    As in Kafka's tool, the size of null and the sequence without idempotence are -1.
     """
     sequence = header.base_sequence
     if sequence != NO_SEQUENCE:

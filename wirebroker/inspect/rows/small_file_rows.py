@@ -1,4 +1,4 @@
-"""The text files of a data directory as rows: checkpoints, identities, clean shutdown."""
+"""The text files of a data directory as rows; invalid contents raise ValueError."""
 
 from __future__ import annotations
 
@@ -22,11 +22,7 @@ _PARTITION_METADATA = re.compile(r"version: *(\d+)\s+topic_id: *(\S+)\s*")
 
 
 def small_file_rows(files: Files, path: str, kind: FileKind) -> Iterator[Row]:
-    """Yield the rows of a text file.
-
-    Raises:
-        OSError: It cannot be read.
-    """
+    """Yield the rows of a text file."""
     try:
         match kind:
             case FileKind.OFFSET_CHECKPOINT:
@@ -53,7 +49,6 @@ def offset_checkpoint_rows(files: Files, path: str) -> Iterator[Row]:
 
     Raises:
         CheckpointError: It is damaged.
-        ValueError: A number is invalid.
     """
     for topic, partition, offset in read_rows(files, path, columns=3):
         yield {
@@ -65,13 +60,13 @@ def offset_checkpoint_rows(files: Files, path: str) -> Iterator[Row]:
 
 
 def leader_epoch_rows(files: Files, path: str) -> Iterator[Row]:
-    """Yield the rows of a leader-epoch-checkpoint; raises as for offsets."""
+    """Yield the rows of a leader-epoch-checkpoint; raises like `offset_checkpoint_rows`."""
     for epoch, start_offset in read_rows(files, path, columns=2):
         yield {"type": "leader_epoch", "epoch": int(epoch), "start_offset": int(start_offset)}
 
 
 def partition_metadata_row(content: bytes) -> Row:
-    """Return the row of partition.metadata; raises ValueError if it is invalid."""
+    """Return the row of partition.metadata."""
     match = _PARTITION_METADATA.fullmatch(content.decode())
     if match is None or match[1] != "0":
         raise ValueError("it is not `version: 0` and a topic_id")
@@ -81,7 +76,7 @@ def partition_metadata_row(content: bytes) -> Row:
 
 
 def meta_properties_row(content: bytes) -> Row:
-    """Return the row of meta.properties; raises ValueError if it is invalid."""
+    """Return the row of meta.properties."""
     properties = parse_meta_properties(content.decode())
     return {
         "type": "meta_properties",
@@ -92,7 +87,7 @@ def meta_properties_row(content: bytes) -> Row:
 
 
 def clean_shutdown_row(content: bytes) -> Row:
-    """Return the row of .kafka_cleanshutdown; raises ValueError if it is invalid."""
+    """Return the row of .kafka_cleanshutdown."""
     row: Row = {"type": "clean_shutdown", "version": 0, "broker_epoch": -1}
     if content:  # empty before Kafka 3.7
         fields = _json_object(content)
@@ -103,7 +98,7 @@ def clean_shutdown_row(content: bytes) -> Row:
 
 
 def quorum_state_row(content: bytes) -> Row:
-    """Return the row of quorum-state, with its field names; raises ValueError if it is invalid."""
+    """Return the row of quorum-state."""
     fields = _json_object(content)
     json_integer(fields["leaderEpoch"], 0, MAX_INT32)
     json_integer(fields["data_version"], 0, 1)
@@ -118,7 +113,5 @@ def _json_object(content: bytes) -> dict[str, Any]:
 
 
 class _Fields(dict[str, Any]):
-    """A JSON object whose missing fields are damage."""
-
     def __missing__(self, name: str) -> Any:
         raise ValueError(f"it has no {name}")

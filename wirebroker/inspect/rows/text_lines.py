@@ -56,7 +56,7 @@ class TextLines:
         self._table = ""
 
     def lines(self, row: Row) -> list[str]:
-        """Return the lines of one row."""
+        """Return a row's lines."""
         kind = row["type"]
         if kind == "file":
             self._table = ""
@@ -76,7 +76,7 @@ class TextLines:
 
 
 def timestamp_text(timestamp_ms: int) -> str:
-    """Return a timestamp in UTC with milliseconds, `-` for none, the number if it is not a date."""
+    """Return a timestamp in UTC, `-` for none, the number if it is not a date."""
     if timestamp_ms == -1:
         return "-"
     try:

@@ -19,7 +19,7 @@ _KNOWN_ATTRIBUTES = 0x7F
 
 
 def check_batch(walked: WalkedBatch, report: FileReport, decoder: Decoder | None) -> None:
-    """Check a batch whose checksum is valid; `decoder` decodes each record, if there is one."""
+    """Check a batch with a valid checksum; `decoder` decodes each record."""
     header = walked.header
     position, offset = walked.position, header.base_offset
     if header.attributes & ~_KNOWN_ATTRIBUTES:

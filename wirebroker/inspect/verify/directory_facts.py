@@ -50,11 +50,7 @@ class DirectoryFacts(NamedTuple):
 
 
 def read_facts(files: ReadOnlyFiles, path: str, emit: Callable[[Finding], None]) -> DirectoryFacts:
-    """Read a directory's own files, and report their problems.
-
-    Raises:
-        OSError: It cannot be read.
-    """
+    """Read a directory's own files, and report their problems."""
     is_running = lock_holder(path) is not None
     reader = _Reader(files, path, emit)
     checkpoints = {name: reader.offsets(name) for name in OFFSET_CHECKPOINTS}

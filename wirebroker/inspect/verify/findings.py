@@ -32,7 +32,7 @@ class Severity(Enum):
 
 
 class Finding(NamedTuple):
-    """One finding; `position` is a byte of the file, `offset` a record's number."""
+    """One finding; `position` is a byte of the file."""
 
     severity: Severity
     path: str
@@ -41,11 +41,11 @@ class Finding(NamedTuple):
     offset: int | None = None
 
     def as_row(self) -> Row:
-        """Return it as a row."""
+        """Return its row."""
         return {"type": "finding", **self._asdict(), "severity": self.severity.value}
 
     def as_text(self) -> str:
-        """Return it as a line."""
+        """Return its line."""
         coordinates = (("offset", self.offset), ("byte", self.position))
         location = ", ".join(
             f"{name} {number}" for name, number in coordinates if number is not None
@@ -86,10 +86,7 @@ class Tally:
 class FileReport:
     """Takes the findings of one file.
 
-    Args:
-        path: Path of the file.
-        emit: Takes each finding.
-        mended_from: From this offset on, the next start fixes errors, so they become warnings.
+    The next start fixes errors from offset `mended_from` on, so they become warnings.
     """
 
     __slots__ = ("_emit", "_left", "_mended_from", "path")

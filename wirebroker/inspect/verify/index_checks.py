@@ -1,7 +1,7 @@
 """Comparison of a segment's offset and time index with its batches, in one pass.
 
-Each check takes every batch in order (`on_batch`), unreadable bytes (`on_damage`), and the end
-(`finish`). Rules: storage/README.md. Entries of zeros at the end are preallocated by Kafka.
+Each check takes every batch in order, unreadable bytes, and the end. Rules: storage/README.md.
+Entries of zeros at the end are preallocated by Kafka.
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 
 class _IndexCheck:
-    """Shared part of both checks: entries are read one by one, and must ascend."""
-
     def __init__(
         self, file: DataFile, layout: struct.Struct, report: FileReport, base_offset: int
     ) -> None:
@@ -91,7 +89,7 @@ class OffsetIndexCheck(_IndexCheck):
             self._next()
 
     def on_damage(self, position: int, end: int) -> None:
-        """Skip entries for positions in damaged bytes."""
+        """Skip entries for damaged bytes."""
         self._later = None
         while self._entry is not None and position <= self._entry.values[1] < end:
             self._next()
@@ -154,7 +152,7 @@ class TimeIndexCheck(_IndexCheck):
             self._next()
 
     def on_damage(self) -> None:
-        """Stop comparing timestamps, which are unknown now."""
+        """Stop comparing timestamps."""
         self._is_log_whole = False
 
     def finish(self, *, is_closed: bool) -> None:

@@ -1,8 +1,7 @@
 """Checks of a partition's segments: batches, offsets, epochs, indexes, producers.
 
 With a running broker, findings of a segment are dropped if its files were replaced or removed
-during the check, and offsets above the stable offset are not checked, because they may be
-incomplete.
+during the check, and offsets above the stable offset are skipped: they may be incomplete.
 """
 
 from __future__ import annotations
@@ -39,13 +38,10 @@ class LogFacts(NamedTuple):
     """Facts about a log from other files.
 
     Attributes:
-        folder: Its folder.
         log_start_offset: From the checkpoint; lower offsets may be older than all known epochs.
-        epochs: (epoch, start offset) from the checkpoint; None if it is missing or damaged.
+        epochs: (epoch, start offset); None if the checkpoint is missing or damaged.
         stable_offset: Where a running broker may be writing; None without one.
-        mended_from: The recovery point after an unclean stop; None after a clean one.
-        is_compacted: Whether the topic is compacted; None if unknown.
-        decoder: Decodes records that must be readable.
+        mended_from: The recovery point after an unclean stop, or None.
     """
 
     folder: str
@@ -63,7 +59,6 @@ class LogCheck:
     Attributes:
         end_offset: Offset after the last batch; None if unknown (damage, removal).
         highest_end: Offset after the last valid batch.
-        last_epoch: The last batch's leader epoch.
     """
 
     def __init__(
@@ -74,29 +69,29 @@ class LogCheck:
         emit: Callable[[Finding], None],
         on_bytes: Callable[[int], None],
     ) -> None:
-        self._files = files
-        self._facts = facts
-        self._producers = producers
+        self.files = files
+        self.facts = facts
+        self.producers = producers
         self._emit = emit
-        self._on_bytes = on_bytes
+        self.on_bytes = on_bytes
         self.end_offset: int | None = None
         self.highest_end = 0
         self.last_epoch = -1
 
     def check_segment(self, base_offset: int, next_base: int | None) -> None:
-        """Check one segment; `next_base` is the base offset of the following one, if any."""
-        is_running = self._facts.stable_offset is not None
+        """Check one segment; `next_base` is the following one's base offset."""
+        is_running = self.facts.stable_offset is not None
         if not is_running:
             _SegmentCheck(self, base_offset, next_base, self._emit).run()
             return
         paths = [
-            segment_path(self._facts.folder, base_offset, suffix) for suffix in _SEGMENT_SUFFIXES
+            segment_path(self.facts.folder, base_offset, suffix) for suffix in _SEGMENT_SUFFIXES
         ]
         findings: list[Finding] = []
-        before = [self._files.identity(path) for path in paths]
+        before = [self.files.identity(path) for path in paths]
         try:
             _SegmentCheck(self, base_offset, next_base, findings.append).run()
-            after = [self._files.identity(path) for path in paths]
+            after = [self.files.identity(path) for path in paths]
         except FileNotFoundError:
             after = []
         if next_base is None:  # appends change a file, but not its identity
@@ -106,30 +101,10 @@ class LogCheck:
             is_same = before == after and before[0] is not None
         if not is_same:  # replaced by retention or compaction
             self.end_offset = None
-            self._producers.lose()
+            self.producers.lose()
             return
         for finding in findings:
             self._emit(finding)
-
-    @property
-    def files(self) -> ReadOnlyFiles:
-        """The file system."""
-        return self._files
-
-    @property
-    def facts(self) -> LogFacts:
-        """Facts from other files."""
-        return self._facts
-
-    @property
-    def producers(self) -> ProducerCheck:
-        """The replay of producers."""
-        return self._producers
-
-    @property
-    def on_bytes(self) -> Callable[[int], None]:
-        """For progress."""
-        return self._on_bytes
 
 
 class _SegmentCheck:
@@ -214,7 +189,7 @@ class _SegmentCheck:
         header, position = walked.header, walked.position
         log, report = self._log, self._reports[LOG_SUFFIX]
         if not walked.is_valid_crc:
-            report.error("the CRC-32C differs", position=position, offset=log.end_offset)
+            report.error("the CRC-32C does not match", position=position, offset=log.end_offset)
             self._offset_index.on_damage(position, position + header.size)
             self._time_index.on_damage()
             log.producers.lose()

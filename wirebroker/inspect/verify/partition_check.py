@@ -1,4 +1,4 @@
-"""Checks of one partition's folder: its names, its small files, its log."""
+"""Checks of one partition's folder."""
 
 from __future__ import annotations
 
@@ -30,13 +30,10 @@ if TYPE_CHECKING:
 
 
 class PartitionFacts(NamedTuple):
-    """Facts about a partition from its directory and the metadata.
+    """Facts about a partition from checkpoints and metadata, None if unknown.
 
     Attributes:
-        recovery_point: From the checkpoint, like the next two; None without one.
         is_running: Whether a broker uses the directory.
-        topic_id: From the metadata; None if unknown.
-        is_compacted: From the metadata; None if unknown.
     """
 
     folder: str
@@ -51,7 +48,7 @@ class PartitionFacts(NamedTuple):
 
 
 class PartitionCheck:
-    """The checks of one partition's folder."""
+    """The checks of a folder."""
 
     def __init__(
         self,
@@ -86,7 +83,7 @@ class PartitionCheck:
             log.check_segment(base, following)
         if bases and not facts.is_running:
             log.producers.finish(log.highest_end)
-        # If segments were removed during the check, the batches are incomplete.
+        # If segments were removed meanwhile, the batches are incomplete.
         if not facts.is_running or log.producers.knows_all:
             for finding in self._of_snapshots:
                 self._emit(finding)

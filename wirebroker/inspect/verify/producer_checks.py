@@ -1,8 +1,7 @@
 """Comparison of producer snapshots and the transaction index with a replay of the batches.
 
-Only if the replay is complete: from the log's beginning, or a valid snapshot at it, without batches
-lost to damage or compaction. A snapshot may lack expired producers; its others must agree with the
-batches.
+Only if the replay is complete: from the log's beginning or a valid snapshot, without batches lost
+to damage or compaction. A snapshot may lack expired producers; its others must agree.
 """
 
 from __future__ import annotations
@@ -32,13 +31,9 @@ _FOREVER_MS = 1 << 62
 
 
 class ProducerCheck:
-    """The producers of one partition.
+    """The producers of one partition from the first segment (`start`) on.
 
-    Args:
-        files: Files with the snapshots.
-        folder: The partition's folder.
-        reports: Takes the findings of each snapshot, by offset.
-        start: The base offset of the first segment.
+    `reports` take the findings of each snapshot, by offset.
     """
 
     def __init__(
@@ -89,7 +84,7 @@ class ProducerCheck:
             self.aborted.add(self._state.aborted_entry(completed))
 
     def up_to(self, offset: int) -> None:
-        """Compare the snapshots up to an offset, below which all batches were replayed."""
+        """Compare the snapshots up to an offset, to which all batches were replayed."""
         while self._due and self._due[0] <= offset:
             self._compare(self._due.pop(0))
 
@@ -126,9 +121,9 @@ class ProducerCheck:
 def check_transaction_index(
     file: DataFile, report: FileReport, producers: ProducerCheck, base_offset: int, end_offset: int
 ) -> None:
-    """Compare the aborted transactions of a `.txnindex` with those of the segment's batches.
+    """Compare a `.txnindex` with the aborted transactions of the segment's batches.
 
-    A missing index counts as empty; `producers` is the state after the segment's last batch.
+    A missing index counts as empty; `producers` is the state after the last batch.
     """
     missing = set(producers.aborted)
     previous = -1

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def check_metadata_snapshot(
     files: Files, report: FileReport, on_bytes: Callable[[int], None]
 ) -> None:
-    """Check a snapshot, unless it was removed meanwhile."""
+    """Check a snapshot, unless it was removed."""
     controls: list[ControlRecord | None] = []
     end = -1
     epoch: int | None = None
@@ -40,7 +40,7 @@ def check_metadata_snapshot(
                 continue
             header = walked.header
             if not walked.is_valid_crc:
-                report.error("the CRC-32C differs", position=walked.position)
+                report.error("the CRC-32C does not match", position=walked.position)
                 continue
             if header.base_offset != end and end >= 0:
                 report.error(

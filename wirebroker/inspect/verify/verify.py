@@ -1,4 +1,4 @@
-"""`wirebroker verify`: checks of log directories, in use or not, without writes.
+"""`wirebroker verify`: checks of log directories.
 
 With a running broker, only immutable data is checked, and partitions removed meanwhile are ignored.
 """
@@ -30,11 +30,7 @@ _METADATA_TOPIC_ID = bytes(15) + b"\x01"
 
 
 class Verification:
-    """One run over the log directories of a broker.
-
-    Attributes:
-        partition_count: Number of checked partitions.
-    """
+    """One run over the log directories of a broker."""
 
     def __init__(
         self,
@@ -168,7 +164,7 @@ class Verification:
 
 
 def size_of(files: ReadOnlyFiles, directories: list[str]) -> int:
-    """Return the size of the segments to check, in bytes."""
+    """Return the segments' size in bytes."""
     total = 0
     for directory in directories:
         for folder in files.list_subdirectories(directory):

@@ -1,1 +1,1 @@
-"""Views of a data directory that do not change it: read-only files, and changes in memory."""
+"""Views of a data directory that do not change it."""

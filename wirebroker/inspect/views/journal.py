@@ -1,6 +1,6 @@
 """Changes that storage code made, found by comparing each touched file with its earlier state.
 
-Of a segment's log only the length is compared (it is only truncated), of other files the contents.
+Segments' logs are only truncated, so only their lengths are compared; of other files the contents.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Journal:
     """The earlier states of the files touched since the last `take`.
 
     Attributes:
-        on_read: Takes the number of bytes read from a segment's log.
+        on_read: Takes counts of bytes read from segments' logs.
     """
 
     __slots__ = ("_before", "on_read")
@@ -49,17 +49,17 @@ class Journal:
         self.on_read: Callable[[int], None] = _ignore
 
     def note_read(self, path: str, count: int) -> None:
-        """Count bytes that were read."""
+        """Count read bytes."""
         if path.endswith(LOG_SUFFIX):
             self.on_read(count)
 
     def note(self, files: Files, path: str) -> None:
-        """Record the state of a file before its first change."""
+        """Record a file's state before its first change."""
         if path not in self._before:
             self._before[path] = _state(files, path)
 
     def take(self, files: Files) -> list[Change]:
-        """Return the changes, by path, and start again."""
+        """Return the changes by path, and start again."""
         before, self._before = self._before, {}
         changes = [Change(path, was, _state(files, path)) for path, was in sorted(before.items())]
         return [change for change in changes if change.before != change.after]
@@ -75,24 +75,24 @@ class JournaledFiles(Files):
         self._journal = journal
 
     def data(self, path: str) -> DataFile:
-        """Return the file at `path`."""
+        """Return a file."""
         return _JournaledFile(self, self._cache, path)
 
     def changing(self, path: str) -> None:
-        """Record the state of a path before a change."""
+        """Record a state before a change."""
         self._journal.note(self, path)
 
     def was_read(self, path: str, count: int) -> None:
-        """Count bytes that were read."""
+        """Count read bytes."""
         self._journal.note_read(path, count)
 
     def write_file(self, path: str, content: Buffer, *, sync: bool = True) -> None:
-        """Replace a small file."""
+        """Replace a file."""
         self.changing(path)
         super().write_file(path, content, sync=sync)
 
     def rename(self, old_path: str, new_path: str) -> None:
-        """Rename a file or a directory."""
+        """Rename a path."""
         self.changing(old_path)
         self.changing(new_path)
         super().rename(old_path, new_path)

@@ -33,7 +33,7 @@ def read_image(directory: str, clock: Clock) -> ClusterImage | None:
     """Return the cluster image of a log directory; None without a metadata log.
 
     Raises:
-        UnreadableMetadataError: It cannot be read.
+        UnreadableMetadataError: Reading failed.
     """
     if not OverlayFiles().exists(f"{directory}/{DIRECTORY_NAME}"):
         return None
@@ -52,12 +52,11 @@ def read_image(directory: str, clock: Clock) -> ClusterImage | None:
 
 
 def recover_image(store: MetadataStore) -> ClusterImage:
-    """Recover an opened store and return the image of its records.
+    """Recover an opened store and return its image.
 
     Raises:
         KafkaError, MalformedFrameError: A record or snapshot is unreadable or from a newer version.
         StartError: Records are missing.
-        OSError: From the disk.
     """
     builder = ImageBuilder(ClusterImage())
     offset = epoch = 0
@@ -76,7 +75,7 @@ def recover_image(store: MetadataStore) -> ClusterImage:
 
 
 def image_of(directories: list[str], clock: Clock) -> ClusterImage | None:
-    """Return the image of the first directory with metadata; raises as read_image."""
+    """Return the first image of the directories; raises like `read_image`."""
     for directory in directories:
         image = read_image(directory, clock)
         if image is not None:

@@ -54,7 +54,7 @@ class _Contents:
 
 
 class OverlayFiles(ReadOnlyFiles):
-    """A directory tree with changes in memory; `journal` records each path before a change."""
+    """Files with changes in memory; `journal` records each path before a change."""
 
     __slots__ = ("_changed", "_created_directories", "_journal", "_names", "_originals")
 
@@ -76,17 +76,17 @@ class OverlayFiles(ReadOnlyFiles):
         return contents
 
     def changing(self, path: str) -> None:
-        """Record the state of a path before a change."""
+        """Record a state before a change."""
         if self._journal is not None:
             self._journal.note(self, path)
 
     def was_read(self, path: str, count: int) -> None:
-        """Count bytes that were read."""
+        """Count read bytes."""
         if self._journal is not None:
             self._journal.note_read(path, count)
 
     def own(self, path: str) -> _Contents:
-        """Return changeable contents, created if necessary."""
+        """Return changeable contents, which may be new."""
         self.changing(path)
         contents = self.contents(path) or _Contents()
         self._put(path, contents)
@@ -98,11 +98,11 @@ class OverlayFiles(ReadOnlyFiles):
         self._names.setdefault(folder, set()).add(name)
 
     def data(self, path: str) -> DataFile:
-        """Return the file at `path`."""
+        """Return a file."""
         return _OverlayFile(self, self._cache, path)
 
     def exists(self, path: str) -> bool:
-        """Return whether a file or directory exists."""
+        """Return whether a path exists."""
         if path in self._changed:
             return self._changed[path] is not None
         return path in self._created_directories or super().exists(path)
@@ -121,7 +121,7 @@ class OverlayFiles(ReadOnlyFiles):
         return list(names)
 
     def list_by_kind(self, path: str) -> tuple[list[str], list[str]]:
-        """Return the names of a directory's regular files, and its other names."""
+        """Return the names of regular files, and the others."""
         regular, others = super().list_by_kind(path) if super().exists(path) else ([], [])
         changed = {name: self._changed[f"{path}/{name}"] for name in self._names.get(path, ())}
         existing = {name for name, contents in changed.items() if contents is not None}
@@ -134,14 +134,14 @@ class OverlayFiles(ReadOnlyFiles):
             self._created_directories.add(path)
 
     def read_file(self, path: str) -> bytes:
-        """Return the contents of a small file."""
+        """Return a file's contents."""
         contents = self.contents(path)
         if contents is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         return contents.read(0, contents.size())
 
     def write_file(self, path: str, content: Buffer, *, sync: bool = True) -> None:
-        """Replace a small file."""
+        """Replace a file."""
         del sync
         self.changing(path)
         contents = _Contents()
@@ -172,7 +172,7 @@ class OverlayFiles(ReadOnlyFiles):
         return _NoLock()
 
     def modified_ms(self, path: str) -> int:
-        """Return the time of a file's last write on disk; 0 for a file in memory."""
+        """Return the time of the last write on disk; 0 for a file in memory."""
         try:
             return super().modified_ms(path)
         except FileNotFoundError:

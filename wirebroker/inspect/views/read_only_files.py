@@ -29,7 +29,7 @@ class ReadOnlyFile(DataFile):
         return descriptor
 
     def size(self) -> int:
-        """Return the size in bytes, of the open file even if it was replaced."""
+        """Return the open file's size, even if it was replaced."""
         if self._size < 0 and self.descriptor is not None:
             self._size = os.fstat(self.descriptor.number).st_size
         return super().size()
@@ -61,7 +61,7 @@ class ReadOnlyFiles(Files):
     __slots__ = ()
 
     def data(self, path: str) -> DataFile:
-        """Return the file at `path`, which is opened on first use."""
+        """Return a file, opened on first use."""
         return ReadOnlyFile(self._cache, path)
 
     def make_directory(self, path: str) -> None:
@@ -101,7 +101,7 @@ class ReadOnlyFiles(Files):
         return Path(path).is_file()
 
     def identity(self, path: str) -> tuple[int, int, int, int] | None:
-        """Return a value that changes when a file is replaced or written; None without a file."""
+        """Return a value that changes when a file is replaced or written, or None."""
         try:
             status = Path(path).stat()
         except FileNotFoundError:
@@ -110,10 +110,9 @@ class ReadOnlyFiles(Files):
 
 
 def lock_holder(path: str) -> int | None:
-    """Return the process that holds a log directory's lock; None if it is free.
+    """Return the process that holds a log directory's lock, or None.
 
-    Nothing is created. If this process holds the lock, the file is not opened, because closing any
-    of its descriptors would release the lock.
+    If this process holds it, the file is not opened: closing a descriptor would release the lock.
     """
     lock = os.path.realpath(f"{path}/.lock")
     if lock in DirectoryLock.held():

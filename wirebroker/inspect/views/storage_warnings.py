@@ -21,7 +21,7 @@ class _Collector(logging.Handler):
 
 @contextmanager
 def storage_warnings() -> Generator[list[str]]:
-    """Collect warnings instead of logging them."""
+    """Collect warnings instead of logging."""
     collector = _Collector()
     logger = logging.getLogger("wirebroker")
     before = logger.propagate, logger.handlers

@@ -28,7 +28,7 @@ class FairQueue(Generic[_Item]):
         self._count += 1
 
     def take(self) -> _Item:
-        """Return the next item, of the address whose turn it is."""
+        """Return the next item."""
         address = next(iter(self._by_address))
         items = self._by_address.pop(address)
         item = items.popleft()

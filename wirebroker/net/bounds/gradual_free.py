@@ -1,7 +1,7 @@
 """Deallocation of large decoded messages in slices.
 
-Freeing 500,000 elements in one go would hold the loop for a tenth of a second. Objects that are
-used elsewhere are left alone. Reference counts show that, so this module must not be compiled.
+Freeing 500,000 elements at a time would hold the loop for a tenth of a second. Reference counts
+show which objects are used elsewhere, so this module must not be compiled.
 """
 
 from __future__ import annotations
@@ -18,18 +18,14 @@ if TYPE_CHECKING:
 
 # Elements that are freed per step: 0.2 ms.
 _ELEMENTS: Final = 256
-# Reference count of an object that only a local variable has, including getrefcount's own.
+# Reference count of an object that only a variable has, including getrefcount's own.
 _OF_A_VARIABLE: Final = 2
-# Likewise for an object that only a list, struct or mapping has.
+# The same for an object in a list, struct or mapping.
 _OF_A_PART: Final = 3
 
 
 async def free_gradually(messages: list[Any]) -> None:
-    """Free messages that only this list refers to.
-
-    Args:
-        messages: Structs and mappings; the list is emptied.
-    """
+    """Free structs and mappings that only this list refers to, and empty the list."""
     slices = Slices(SystemClock())
     while messages:
         message = messages.pop()

@@ -2,9 +2,8 @@
 
 Counts the bytes in connections' own buffers: frames still arriving, requests that wait for another,
 and large frames until their response. Beyond the limit, connections that receive a large frame stop
-reading (TCP holds the peer back); small frames are served from the shared receive area. The
-connection that has held a large frame for longest may always continue, so that they do not all wait
-for each other.
+reading; small frames are served from the shared receive area. The connection that has held a large
+frame for longest may always continue, so that they do not all wait for each other.
 
 Invariant: used_bytes <= limit_bytes + one largest frame + connections x the longest single read.
 Source: Kafka's `queued.max.request.bytes` (KIP-72), which reserves declared sizes instead.
@@ -24,17 +23,12 @@ class Holder(Protocol):
     """A connection; hashed by identity."""
 
     def memory_is_free(self) -> None:
-        """Continue reading if `may_receive` allows it, otherwise wait again."""
+        """Continue reading if `may_receive`, otherwise wait again."""
         ...
 
 
 class MemoryBudget:
-    """Counts the bytes and decides which connections wait.
-
-    Attributes:
-        used_bytes: Bytes held now.
-        is_exceeded: Whether used_bytes >= limit_bytes.
-    """
+    """Counts the bytes and decides which connections wait."""
 
     __slots__ = ("_large", "_schedule", "_waiting", "is_exceeded", "limit_bytes", "used_bytes")
 
@@ -44,7 +38,7 @@ class MemoryBudget:
         *,
         schedule: Callable[[Callable[[], None]], Any],
     ) -> None:
-        """Create an empty budget; `schedule` is loop.call_soon, for waking holders."""
+        """`schedule` is loop.call_soon, for waking holders."""
         self.limit_bytes = limit_bytes
         self.used_bytes = 0
         self.is_exceeded = limit_bytes <= 0
@@ -55,7 +49,7 @@ class MemoryBudget:
         self._waiting: dict[Holder, None] = {}
 
     def add(self, change_bytes: int) -> None:
-        """Count bytes that a holder has taken, or released if negative."""
+        """Count bytes that a holder has taken, or (negative) released."""
         self.used_bytes += change_bytes
         assert self.used_bytes >= 0
         self.is_exceeded = self.used_bytes >= self.limit_bytes
@@ -65,11 +59,11 @@ class MemoryBudget:
                 self._schedule(holder.memory_is_free)
 
     def began_large(self, holder: Holder) -> None:
-        """Register a holder of a large frame, which may have to wait."""
+        """Register a holder of a large frame."""
         self._large.setdefault(holder)
 
     def ended_large(self, holder: Holder) -> None:
-        """Remove a holder whose large frame is served or dropped."""
+        """Remove a holder of a large frame."""
         self._large.pop(holder, None)
         self._waiting.pop(holder, None)
         oldest = next(iter(self._large), None)
@@ -78,11 +72,11 @@ class MemoryBudget:
             self._schedule(oldest.memory_is_free)
 
     def may_receive(self, holder: Holder) -> bool:
-        """Return whether the holder of a large frame may continue reading."""
+        """Return whether a holder of a large frame may read."""
         return not self.is_exceeded or next(iter(self._large), holder) is holder
 
     def wait(self, holder: Holder) -> None:
-        """Queue a holder that may not receive until `memory_is_free` is called."""
+        """Queue a holder until `memory_is_free` is called."""
         assert not self.may_receive(holder)
         self._waiting.setdefault(holder)
 

@@ -1,1 +1,1 @@
-"""Connections that this node opens; README.md shows how to use them."""
+"""Connections that this process opens; README.md shows how to use them."""

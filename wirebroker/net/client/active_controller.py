@@ -1,8 +1,5 @@
 """Requests to the active controller of a quorum, which is looked up and followed.
 
-    controller = ActiveController(bootstrap, dialer=…, settings=…, clock=…, random=…)
-    answer = await controller.request(ApiKey.BROKER_HEARTBEAT, {...}, timeout_s=4.5)
-
 DescribeCluster version 1 (KIP-919) returns all controllers and the active one. All known
 controllers are asked at the same time, so that an unresponsive one causes no delay. One that lags
 may name the last active controller, which is used only if no other is named.
@@ -40,7 +37,7 @@ if TYPE_CHECKING:
     from wirebroker.net.client.settings import ClientSettings
     from wirebroker.net.client.transport import Dialer
 
-# DescribeCluster's endpoint_type for controllers.
+# DescribeCluster's endpoint_type.
 _CONTROLLERS: Final = 2
 _PROBE_S: Final = 2.0
 # Limits the addresses that a peer can name.
@@ -62,12 +59,7 @@ class ControllerLookup(NamedTuple):
 
 
 class ActiveController:
-    """Client of the currently active controller.
-
-    Attributes:
-        controller_id: The presumed active controller, or None.
-        cluster_id: The quorum's cluster; None before the first lookup.
-    """
+    """Client of the active controller; `controller_id` and `cluster_id` are None while unknown."""
 
     __slots__ = (
         "_bootstrap",
@@ -96,7 +88,7 @@ class ActiveController:
         handshake: Handshake | None = None,
         more: Callable[[], Sequence[PeerAddress]] | None = None,
     ) -> None:
-        """Store at least one address; `more` returns addresses of new voters (KIP-853)."""
+        """`bootstrap` is not empty; `more` returns addresses of new voters (KIP-853)."""
         assert bootstrap
         self._more_addresses = more
 
@@ -119,7 +111,7 @@ class ActiveController:
         self._random = random
         self._nodes: dict[PeerAddress, Node] = {}
         self._current: Node | None = None
-        # The last one that turned out to be inactive.
+        # The last inactive one.
         self._failed: PeerAddress | None = None
         self._looking = asyncio.Lock()
         self.controller_id: int | None = None
@@ -136,12 +128,9 @@ class ActiveController:
     ) -> Any:
         """Send a request to the active controller and return the decoded response.
 
-        Args:
-            key: The API.
-            body: See PeerConnection.request.
-            timeout_s: Total; each try takes at most `settings.request_timeout_s`.
-            at_most: Highest version to use.
-            is_repeatable: Whether to retry a request that may have been executed.
+        See PeerConnection.request. The timeout is the total; each try takes at most
+        `settings.request_timeout_s`. Only if `is_repeatable`, a request that may have been
+        executed is retried.
 
         Raises:
             RequestTimedOutError: No controller has responded in time.
@@ -201,7 +190,7 @@ class ActiveController:
         self._current = self._node(address)
 
     def forget(self, address: PeerAddress) -> None:
-        """Look up the controller before the next request, if this one is still current."""
+        """Look up the controller again if this one is still current."""
         if self._current is not None and self._current.address == address:
             self._failed = address
             self._current = None
@@ -229,7 +218,7 @@ class ActiveController:
         return node
 
     async def _look(self) -> Node:
-        """Ask all known controllers; return the first that is named, see `find`."""
+        """Ask all known controllers; see `find`."""
         addresses = dict.fromkeys((*self._controllers, *self._bootstrap, *self._known_elsewhere()))
         pending = {asyncio.create_task(_query(self._node(address))) for address in addresses}
         failed_before: ControllerLookup | None = None
@@ -278,7 +267,6 @@ class _Problem(NamedTuple):
 
 
 async def _query(node: Node) -> ControllerLookup | _Problem:
-    """Ask one peer for the active controller."""
     try:
         answer = await node.request(ApiKey.DESCRIBE_CLUSTER, _question, timeout_s=_PROBE_S)
     except PeerError as error:

@@ -4,14 +4,11 @@
     answer = await connection.request(ApiKey.FETCH, {...}, timeout_s=1.0)
     await connection.close()
 
-Rules:
+A request needs no task: its caller awaits a future, and one timer watches the earliest deadline.
 
-- A request needs no task: its caller awaits a future, and one timer watches the earliest deadline.
-- A peer responds in the order of requests. So an unexpected correlation id or an expired deadline
-  closes the connection, because all later responses would be wrong or late.
-- A canceled request stays in flight until its response is dropped.
-- When the connection ends, each pending request fails with the reason and whether it may have been
-  executed.
+A peer responds in the order of requests. So an unexpected correlation id or an expired deadline
+closes the connection, because all later responses would be wrong or late. A canceled request stays
+in flight until its response is dropped.
 """
 
 from __future__ import annotations
@@ -54,7 +51,7 @@ class Handshake(Protocol):
     """SASL authentication, between ApiVersions and other requests."""
 
     async def __call__(self, connection: PeerConnection) -> None:
-        """Authenticate by requests of the connection (SaslHandshake, SaslAuthenticate).
+        """Authenticate by SaslHandshake and SaslAuthenticate.
 
         Raises:
             AuthenticationFailedError: The peer refuses.
@@ -67,7 +64,6 @@ class PeerConnection:
     """A connection that this node has opened.
 
     Attributes:
-        address: The peer's.
         last_used: When the last request was sent, in monotonic seconds.
         login_ends: When to replace it, before the peer requires a new login.
     """
@@ -109,7 +105,7 @@ class PeerConnection:
         self._is_closing = False
         self._is_set_up = False
         self._end: PeerError | None = None
-        # `close` waits for it: the last response or the end.
+        # Done after the last response or at the end; `close` waits for it.
         self._quiet: asyncio.Future[None] | None = None
         self.last_used = clock.monotonic()
         self.login_ends = float("inf")
@@ -124,7 +120,7 @@ class PeerConnection:
         clock: Clock,
         handshake: Handshake | None = None,
     ) -> PeerConnection:
-        """Connect to a peer, request its versions, and authenticate if there is a handshake.
+        """Connect to a peer, request its versions, and authenticate.
 
         Raises:
             CannotConnectError: It failed or timed out.
@@ -160,13 +156,13 @@ class PeerConnection:
 
     @property
     def local_host(self) -> str:
-        """This node's address on the connection."""
+        """This node's address."""
         assert self._transport is not None
         return self._transport.local_host
 
     @property
     def in_flight(self) -> int:
-        """Number of requests without a response, including canceled ones."""
+        """Number of requests without a response, also canceled ones."""
         return len(self._requests)
 
     def ends_after(self, lifetime_s: float) -> None:
@@ -176,7 +172,7 @@ class PeerConnection:
     # --- requests ---
 
     def version_of(self, key: ApiKey, at_most: int | None = None) -> int:
-        """Return the highest common version of a request, not above `at_most`.
+        """Return the highest common version, not above `at_most`.
 
         Raises:
             UnsupportedVersionError: There is none.
@@ -198,15 +194,9 @@ class PeerConnection:
     ) -> Any:
         """Send a request in the highest common version and return its decoded response.
 
-        Args:
-            key: The API.
-            body: Its fields, which default as in the schema, or a function of the version.
-            timeout_s: Includes the wait for a place in flight.
-            at_most: Highest version to use.
-
-        Returns:
-            A struct (codecs/values.py), whose error codes the caller checks. Record batches are
-            memoryviews, which stay valid.
+        The timeout includes the wait for a place in flight. Fields missing in `body` default as in
+        the schema. The caller checks the response's error codes. Record batches in it are
+        memoryviews, which stay valid.
 
         Raises:
             PeerError: There is no response.
@@ -225,7 +215,7 @@ class PeerConnection:
     async def exchange(
         self, key: ApiKey, version: int, body: bytes, *, timeout_s: float | None = None
     ) -> memoryview:
-        """Send an encoded request body and return the response's, which is never overwritten.
+        """Send a request body and return the response's, which is never overwritten.
 
         Raises:
             PeerError: There is no response.
@@ -267,7 +257,7 @@ class PeerConnection:
         return self._frames.get_buffer()
 
     def buffer_updated(self, count: int) -> None:
-        """Deliver the responses that `count` more bytes complete."""
+        """Deliver the completed responses."""
         self._frames.buffer_updated(count)
         try:
             while self._end is None and (frame := self._frames.next_frame()) is not None:
@@ -283,7 +273,7 @@ class PeerConnection:
     # --- deadlines ---
 
     def _watch(self) -> None:
-        """Set the timer to the earliest deadline, or keep it if it is earlier."""
+        """Set the timer to the earliest deadline unless it ends earlier."""
         earliest = self._requests.earliest_deadline()
         if earliest is None:
             return
@@ -310,7 +300,7 @@ class PeerConnection:
         try:
             self._transport = await dialer.dial(host, port, self)
         except (ValueError, OverflowError) as fault:
-            # A name that IDNA cannot encode, an empty or overlong label, or an invalid port.
+            # IDNA cannot encode the name (an empty or overlong label), or the port is invalid.
             reason = "invalid host name or port"
             raise CannotConnectError(str(self.address), reason) from fault
         if self._end is not None:
@@ -324,7 +314,7 @@ class PeerConnection:
     # --- the end ---
 
     async def close(self, timeout_s: float = _CLOSING_S) -> None:
-        """Send nothing more, wait for pending responses up to `timeout_s`, then close."""
+        """Close after pending responses or the timeout; send nothing more."""
         self._is_closing = True
         self._places.close()
         if self._requests:
@@ -337,12 +327,11 @@ class PeerConnection:
         self._finish(ConnectionLostError(str(self.address), reason, may_have_arrived=True))
 
     def lost(self, error: Exception | None) -> None:
-        """Handle the transport's end (called by the transport)."""
+        """Handle the transport's end."""
         reason = f"the connection was lost: {error}" if error else "the peer closed the connection"
         self._finish(ConnectionLostError(str(self.address), reason, may_have_arrived=True))
 
     def _break_off(self, reason: str) -> BrokenProtocolError:
-        """Close because of a protocol violation, and return the error."""
         error = BrokenProtocolError(str(self.address), reason, may_have_arrived=True)
         self._finish(error)
         return error

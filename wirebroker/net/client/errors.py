@@ -1,12 +1,4 @@
-"""Errors of connections that this node opens.
-
-    PeerError                    base class: retry, or use another node
-      CannotConnectError         refused, unreachable, no such host, timeout
-        AuthenticationFailedError    the handshake was refused: retrying does not help
-      ConnectionLostError        closed by either side while the request was pending
-        BrokenProtocolError      protocol violation; the connection is closed
-      RequestTimedOutError       no response by the deadline; the connection is closed
-      UnsupportedVersionError    no common version of this request
+"""Errors of connections that this process opens.
 
 Error codes in responses are not PeerErrors.
 """
@@ -17,11 +9,9 @@ from wirebroker.codecs.errors import ErrorCode
 
 
 class PeerError(Exception):
-    """A request without a response.
+    """A request without a response: retry, or use another node.
 
-    Attributes:
-        peer: `host:port`.
-        may_have_arrived: Whether the peer may have executed the request.
+    With `may_have_arrived`, the peer may have executed the request; `peer` is its `host:port`.
     """
 
     def __init__(self, peer: str, what: str, *, may_have_arrived: bool = False) -> None:
@@ -36,7 +26,7 @@ class CannotConnectError(PeerError):
 
 
 class AuthenticationFailedError(CannotConnectError):
-    """The peer rejects this node's credentials (raised by a Handshake)."""
+    """The peer rejects this node's credentials (raised by a Handshake): do not retry."""
 
 
 class ConnectionLostError(PeerError):
@@ -59,5 +49,5 @@ _NAMES = {int(code): code.name for code in ErrorCode}
 
 
 def error_name(code: int) -> str:
-    """Return an error code's name; the code itself if a newer Kafka defines it."""
+    """Return an error code's name, or the number of an unknown one."""
     return _NAMES.get(code, f"error {code}")

@@ -7,11 +7,7 @@ from collections import deque
 
 
 class FairSemaphore:
-    """Places for requests in flight.
-
-    Attributes:
-        taken: Places in use, including those of waiters that have not run since.
-    """
+    """Places for requests in flight."""
 
     __slots__ = ("_is_closed", "_limit", "_waiting", "taken")
 
@@ -25,7 +21,7 @@ class FairSemaphore:
         self.taken = 0
 
     async def take(self, timeout_s: float) -> None:
-        """Take a place, which must be given back; wait for it if necessary.
+        """Wait for a place, which must be given back.
 
         Raises:
             TimeoutError: None was free in time.

@@ -1,14 +1,10 @@
 """A peer that is connected on demand, with delays between failed attempts.
 
-    node = Node(address, dialer=TcpDialer(), settings=…, clock=…, random=…)
-    answer = await node.request(ApiKey.FETCH, {...}, timeout_s=1.0)
+There is one connection and one attempt at a time. Requests wait for the attempt; canceling them
+does not cancel it.
 
-Rules:
-
-- There is one connection and one attempt at a time. Requests wait for the attempt; canceling them
-  does not cancel it.
-- A request is sent once; the caller decides about retries (`PeerError.may_have_arrived`). After
-  failed attempts a request waits for the end of the delay, so that callers may retry immediately.
+A request is sent once; the caller decides about retries (`PeerError.may_have_arrived`). After
+failed attempts a request waits for the end of the delay, so that callers may retry immediately.
 """
 
 from __future__ import annotations
@@ -32,12 +28,7 @@ if TYPE_CHECKING:
 
 
 class Node:
-    """A peer, connected or not.
-
-    Attributes:
-        address: Where it listens.
-        failures: Failed attempts to connect since the last success.
-    """
+    """A peer, connected or not; `failures` counts failed attempts since the last success."""
 
     __slots__ = (
         "_attempt",
@@ -75,7 +66,7 @@ class Node:
         self._handshake = handshake
         self._connection: PeerConnection | None = None
         self._attempt: asyncio.Task[PeerConnection | PeerError] | None = None
-        # Start and last error of the current delay.
+        # End and cause of the current delay.
         self._not_before = 0.0
         self._last_error: PeerError | None = None
         self._is_closed = False
@@ -93,9 +84,7 @@ class Node:
         timeout_s: float | None = None,
         at_most: int | None = None,
     ) -> Any:
-        """Send a request, connecting if necessary, and return its decoded response.
-
-        See PeerConnection.request; `timeout_s` includes the connecting.
+        """Send a request as PeerConnection does; the timeout includes the connecting.
 
         Raises:
             PeerError: There is no response.
@@ -142,7 +131,7 @@ class Node:
         return outcome
 
     async def close(self) -> None:
-        """Close the connection after pending responses, and do not connect again."""
+        """Close after pending responses, and do not connect again."""
         self._is_closed = True
         if self._attempt is not None:
             self._attempt.cancel()
@@ -168,7 +157,6 @@ class Node:
         return connection.in_flight > 0 or idle_s < self._settings.idle_s
 
     async def _connect(self) -> PeerConnection | PeerError:
-        """Make one attempt after the current delay."""
         try:
             delay_s = self._not_before - self._clock.monotonic()
             if delay_s > 0:

@@ -1,6 +1,6 @@
 """TCP on the broker's own event loop, read directly from its poller.
 
-asyncio's transports cost another turn of the loop and some 20 us per piece.
+asyncio's transports cost another turn of the loop.
 """
 
 from __future__ import annotations
@@ -22,11 +22,7 @@ _MOST_RECEIVES: Final = 2
 
 
 class PolledTransport:
-    """A connected socket.
-
-    Attributes:
-        local_host: This node's address.
-    """
+    """A connected socket."""
 
     __slots__ = (
         "_descriptor",
@@ -54,7 +50,7 @@ class PolledTransport:
         sockets.add_reader(self._descriptor, self._on_readable)
 
     def write(self, data: Buffer) -> None:
-        """Send bytes as soon as the peer accepts them; ignored after the end."""
+        """See Transport."""
         if self._has_ended:
             return
         if self._unsent:
@@ -66,7 +62,7 @@ class PolledTransport:
             self._sockets.add_writer(self._descriptor, self._on_writable)
 
     def close(self) -> None:
-        """Close now and drop unsent bytes; ignored after the end."""
+        """See Transport."""
         self._end_soon(None)
 
     def _on_readable(self) -> None:
@@ -144,7 +140,7 @@ async def connect(host: str, port: int) -> socket.socket:
 async def _addresses(
     loop: asyncio.AbstractEventLoop, host: str, port: int
 ) -> list[tuple[Any, ...]]:
-    """Look up a host, in a thread unless it is a numeric address."""
+    """Look up a host; only names need a thread."""
     try:
         numbers = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
         return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=numbers)

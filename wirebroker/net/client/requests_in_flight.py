@@ -60,9 +60,9 @@ class RequestsInFlight:
         deadline: float,
         waiter: asyncio.Future[memoryview | PeerError],
     ) -> int:
-        """Register a request that is being sent; return its correlation id.
+        """Register a request; return its correlation id.
 
-        `deadline` is monotonic; `waiter` receives the response's body or an error.
+        `waiter` receives the response's body or an error.
         """
         self._last_correlation_id = (self._last_correlation_id + 1) & _MAX_CORRELATION_ID
         request = _Request(key, version, self._last_correlation_id, deadline, waiter)
@@ -89,11 +89,11 @@ class RequestsInFlight:
             request.waiter.set_result(frame[position:])
 
     def earliest_deadline(self) -> float | None:
-        """Return the earliest deadline, or None."""
+        """Return the earliest deadline."""
         return min((request.deadline for request in self._requests), default=None)
 
     def time_out(self, now: float, peer: str) -> str | None:
-        """Fail one request whose deadline has passed; return a description, or None."""
+        """Fail one request whose deadline has passed; return a description."""
         expired = next((request for request in self._requests if request.deadline <= now), None)
         if expired is None:
             return None

@@ -1,9 +1,5 @@
 """Splits received bytes into responses, without I/O.
 
-    buffer = frames.get_buffer()              # receive into it, n bytes
-    frames.buffer_updated(n)
-    while (frame := frames.next_frame()) is not None: ...
-
 Small responses are copied out of a reused buffer. The first one that does not fit is received into
 its own memory (net/frames/frame_buffer.py). From then on the buffer is a block of such memory: long
 responses are returned without a copy, and later ones use another block. Views into a response stay
@@ -22,7 +18,7 @@ if TYPE_CHECKING:
     import mmap
 
 _BUFFER_BYTES: Final = 64 << 10
-# Copying this much takes as long as finding another block: 2 us.
+# Copying this much takes as long as finding another block.
 _COPIED_BYTES: Final = 32 << 10
 _LENGTH: Final = Struct(">i")
 
@@ -52,7 +48,7 @@ class ResponseFrames:
         self._end = 0
         self._large: FrameBuffer | None = None
         self._block: mmap.mmap | None = None
-        # Whether a response was too long for the buffer, but not for a block.
+        # A response was too long for the buffer, but not for a block.
         self._has_long = False
 
     def get_buffer(self) -> memoryview:
@@ -71,7 +67,7 @@ class ResponseFrames:
         return self._buffer[self._end :]
 
     def buffer_updated(self, count: int) -> None:
-        """Process `count` bytes that were received into the memory of `get_buffer()`."""
+        """Process `count` bytes received into `get_buffer()`."""
         if self._large is not None:
             self._large.received(count)
         else:
@@ -110,7 +106,6 @@ class ResponseFrames:
         return None
 
     def _length_error(self, length: int) -> str:
-        """Explain an invalid length, perhaps another protocol's first bytes."""
         start = bytes(self._buffer[self._start : self._start + 4])
         if start == b"HTTP":
             return "an HTTP server responded, not a Kafka broker"

@@ -19,17 +19,11 @@ class PeerAddress(NamedTuple):
 
 
 class Backoff(NamedTuple):
-    """Delays after successive failures: exponential, with jitter (KIP-580).
+    """Delays after successive failures: exponential, with jitter (KIP-580)."""
 
-    Attributes:
-        first_s: After the first failure; doubles with each (reconnect.backoff.ms).
-        most_s: Maximum before jitter (reconnect.backoff.max.ms).
-        jitter: Relative random change, 0 to 1.
-    """
-
-    first_s: float = 0.05
-    most_s: float = 1.0
-    jitter: float = 0.2
+    first_s: float = 0.05  # reconnect.backoff.ms
+    most_s: float = 1.0  # before jitter: reconnect.backoff.max.ms
+    jitter: float = 0.2  # relative
 
     def delay_s(self, failures: int, random: Random) -> float:
         """Return the delay after a number of successive failures."""
@@ -44,16 +38,13 @@ class ClientSettings(NamedTuple):
     """Settings of a connection.
 
     Attributes:
-        client_id: Sent in each request.
         connect_timeout_s: For lookup, connection, ApiVersions and handshake together
             (socket.connection.setup.timeout.ms).
         request_timeout_s: Default of a request (request.timeout.ms).
-        max_in_flight: Pending requests; further ones wait
-            (max.in.flight.requests.per.connection).
+        max_in_flight: Further requests wait (max.in.flight.requests.per.connection).
         max_response_bytes: Longer responses close the connection.
         idle_s: Connections that were idle for longer are replaced, before the peer closes them
             (connections.max.idle.ms).
-        reconnect: Delays between attempts to connect.
     """
 
     client_id: str = "wirebroker"

@@ -1,9 +1,5 @@
 """Interfaces of outgoing connections: TCP and TLS (tcp_dialer.py), memory in tests.
 
-    dialer.dial(host, port, receiver) -> transport
-        transport.write(...)                            receiver.get_buffer(), buffer_updated(n)
-        transport.close()                               receiver.lost(error), exactly once
-
 `dial` returns after TLS's handshake. For SASL see Handshake (connection.py).
 """
 
@@ -23,22 +19,18 @@ class Receiver(Protocol):
         ...
 
     def buffer_updated(self, count: int) -> None:
-        """Process `count` bytes that were received into the memory of `get_buffer()`."""
+        """Process `count` bytes received into `get_buffer()`."""
         ...
 
     def lost(self, error: Exception | None) -> None:
-        """Handle the end of the transport, by either side or by an error. Called once."""
+        """Handle the transport's end, by either side or an error. Called once."""
         ...
 
 
 class Transport(Protocol):
-    """A connection to one peer.
+    """A connection to one peer."""
 
-    Attributes:
-        local_host: This node's address on the connection.
-    """
-
-    local_host: str
+    local_host: str  # this node's address
 
     def write(self, data: Buffer) -> None:
         """Send bytes as soon as the peer accepts them; ignored after the end."""

@@ -47,10 +47,7 @@ class PeerVersions:
 async def request_versions(
     exchange: Callable[[ApiKey, int, bytes], Awaitable[memoryview]],
 ) -> PeerVersions:
-    """Request a peer's versions.
-
-    Args:
-        exchange: Sends an encoded request; returns the response's body.
+    """Request a peer's versions; `exchange` sends a body and returns the response's.
 
     Raises:
         KafkaError: The peer returns an error.

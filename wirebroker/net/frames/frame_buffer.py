@@ -1,10 +1,8 @@
 """Memory of frames that are too long for the shared area.
 
 Sockets are read directly into it. A page of its address space uses memory only when bytes arrive in
-it: to use 100 MiB a peer must send 100 MiB.
-
-Page faults are expensive: 250 per MiB take as long as writing the MiB to a log. So frames of up to
-1 MiB (the default limit of most producers) use blocks that are reused.
+it: to use 100 MiB a peer must send 100 MiB. Page faults are as expensive as writing the bytes to a
+log, so frames of up to 1 MiB use blocks that are reused.
 """
 
 from __future__ import annotations
@@ -12,8 +10,8 @@ from __future__ import annotations
 import mmap
 from typing import Final
 
-# Limit of frames in reusable blocks: max.request.size of the Java producer is 1 MiB, batch.size of
-# librdkafka 1 MB, without the rest of the request.
+# max.request.size of the Java producer is 1 MiB, batch.size of librdkafka 1 MB without the rest of
+# the request.
 BLOCK_BYTES: Final = (1 << 20) + (64 << 10)
 _MOST_BLOCKS: Final = 4
 # So that no socket holds the loop for longer than about 0.5 ms.
@@ -57,7 +55,7 @@ class FrameBuffer:
     # received_bytes never exceeds frame_bytes, the length of _view.
 
     def __init__(self, frame_bytes: int, blocks: FrameBlocks) -> None:
-        """Allocate memory for a frame.
+        """Allocate memory.
 
         Raises:
             OSError: There is no address space.
@@ -71,7 +69,7 @@ class FrameBuffer:
 
     @property
     def missing_bytes(self) -> int:
-        """Number of bytes that have not arrived."""
+        """Bytes that have not arrived."""
         return self.frame_bytes - self.received_bytes
 
     def room(self) -> memoryview:
@@ -89,7 +87,7 @@ class FrameBuffer:
         self.received(len(piece))
 
     def take(self) -> memoryview:
-        """Return the whole frame, writable; do not use the buffer afterwards."""
+        """Return the whole, writable frame; do not use the buffer afterwards."""
         assert self.received_bytes == self.frame_bytes
         if self.frame_bytes <= BLOCK_BYTES:
             self._blocks.give_back(self._memory)
@@ -97,7 +95,7 @@ class FrameBuffer:
 
 
 def _is_free(block: mmap.mmap) -> bool:
-    """Return whether the block can be resized, that is, has no views."""
+    """Return whether the block has no views: only then it can be resized."""
     try:
         block.resize(BLOCK_BYTES)
     except (BufferError, SystemError):  # SystemError: the platform cannot resize

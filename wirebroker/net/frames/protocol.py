@@ -1,18 +1,18 @@
 """Kafka's framing without I/O: bytes in, frames out; responses in, [bytes | FileSlice] out.
 
-A frame is an int32 length and that many bytes. A transport's owner calls:
+A transport's owner calls:
 
     buffer = protocol.get_buffer()            # receive into it, n bytes
     protocol.buffer_updated(n)
     while (frame := protocol.next_frame()) is not None: ...       # stop early at will
     protocol.hold()                           # always
 
-Complete frames are parsed in the shared area (receive_area.py). A small partial frame, or complete
-frames that have to wait, are held as bytes, which the next receive puts before its own. A partial
-frame over 64 KiB has its own memory (frame_buffer.py).
+Complete frames are parsed in the shared area (receive_area.py). Small partial frames, and complete
+ones that have to wait, are held as bytes, which the next receive puts before its own. Larger
+partial frames have their own memory (frame_buffer.py).
 
 A frame has at most `deadline_s` + size / 64 KiB/s from its first byte, and a silent peer has
-`deadline_s`. `pause` and `resume` stop that clock while the broker does not read.
+`deadline_s`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from wirebroker.net.frames.receive_area import ReceiveArea
     from wirebroker.request.request import Piece
 
-# Larger partial frames get their own buffer: except for Produce, less than one in a thousand.
+# Larger partial frames get their own buffer: rare except for Produce.
 SMALL_FRAME_BYTES: Final = 64 << 10
 SLOWEST_BYTES_PER_S: Final = 64 << 10
 
@@ -40,7 +40,7 @@ _NOTHING: Final = memoryview(b"")
 _ANSWER_HEAD: Final = Struct(">ii")
 _FLEXIBLE_ANSWER_HEAD: Final = Struct(">iix")
 
-# The first bytes of TLS (0x16 0x03) read as a length; those of HTTP are larger.
+# The first bytes of TLS, read as a length; those of HTTP are larger.
 _LEAST_FOREIGN_LENGTH: Final = 0x16030000
 _HTTP_STARTS: Final = frozenset(
     {b"GET ", b"POST", b"PUT ", b"HEAD", b"DELE", b"OPTI", b"PATC", b"CONN", b"TRAC", b"PRI "}
@@ -51,10 +51,9 @@ class Protocol:
     """One connection's framing.
 
     Attributes:
-        position: Start of the unparsed bytes.
-        end: End of the unparsed bytes.
+        position, end: The unparsed bytes.
         held_bytes: Bytes outside the shared area, including a large partial frame.
-        deadline: When the arriving frame must be complete, or None.
+        deadline: When the arriving frame must be complete.
         is_large: Whether the arriving frame has its own buffer.
     """
 
@@ -91,7 +90,7 @@ class Protocol:
         self.is_large = False
 
     def limit(self, request_max_bytes: int, limit_name: str) -> None:
-        """Set the size limit of later frames, and the config that errors name for it."""
+        """Set the size limit of later frames, and the config that errors name."""
         self._request_max_bytes = request_max_bytes
         self._limit_name = limit_name
 
@@ -105,7 +104,7 @@ class Protocol:
         return self._area.view[unparsed_bytes:] if unparsed_bytes else self._area.view
 
     def buffer_updated(self, count: int) -> None:
-        """Process `count` bytes that were received into the memory of `get_buffer()`."""
+        """Process `count` bytes received into `get_buffer()`."""
         large = self._large
         if large is not None:
             large.received(count)
@@ -126,8 +125,7 @@ class Protocol:
     def next_frame(self) -> memoryview | None:
         """Return the next complete frame without its length, or None.
 
-        The view is writable, and valid until the next receive on any connection unless it is kept
-        (receive_area.py).
+        It is writable, and valid until the next receive on any connection unless it is kept.
 
         Raises:
             MalformedFrameError: The length is invalid, or above the limit.
@@ -148,7 +146,7 @@ class Protocol:
         start = position + 4
         stop = start + length
         if stop > end:
-            # A length alone is held like small frames, so that its deadline is watched.
+            # A length alone is held like a small frame, so that its deadline is watched.
             if length > SMALL_FRAME_BYTES and end > start:
                 self._begin_large(length)
             return None
@@ -172,7 +170,7 @@ class Protocol:
     # --- time ---
 
     def progressed(self, count: int, now: float) -> None:
-        """Update the deadline: a frame began, or `count` bytes of it arrived."""
+        """Update the deadline after a frame began, or `count` bytes arrived."""
         full = now + self._deadline_s
         if self.deadline is None:
             self.deadline = full
@@ -192,11 +190,11 @@ class Protocol:
             self._paused_at = None
 
     def is_late(self, now: float) -> bool:
-        """Return whether the arriving frame has missed its deadline."""
+        """Return whether the frame has missed its deadline."""
         return self.deadline is not None and self._paused_at is None and now > self.deadline
 
     def describe_partial(self) -> str:
-        """Describe how much of the current frame has arrived."""
+        """Describe how much of the frame has arrived."""
         if self._large is not None:
             return f"{self._large.received_bytes} of {self._large.frame_bytes} bytes"
         unparsed_bytes = self.end - self.position
@@ -216,7 +214,6 @@ class Protocol:
         self.held_bytes = large.received_bytes
 
     def _check_length(self, length: int) -> None:
-        """Raise unless the configuration allows a suspicious length."""
         first = bytes(self._view[self.position : self.position + 4])
         if first in _HTTP_STARTS:
             raise MalformedFrameError("an HTTP client is talking to the Kafka port")
@@ -234,8 +231,7 @@ class Protocol:
 def frame_answer(correlation_id: int, body: list[Piece], *, is_flexible: bool) -> list[Piece]:
     """Prepend length and header to a response's body and join its small pieces.
 
-    Returns:
-        Not empty, beginning with bytes.
+    The result begins with bytes.
     """
     head = _FLEXIBLE_ANSWER_HEAD if is_flexible else _ANSWER_HEAD
     header_bytes = 5 if is_flexible else 4
@@ -268,7 +264,6 @@ def frame_answer(correlation_id: int, body: list[Piece], *, is_flexible: bool) -
 
 
 def _joined(pieces: list[bytes | bytearray | memoryview]) -> list[bytes | bytearray | memoryview]:
-    """Return the pieces as one, or none if they are empty."""
     if len(pieces) == 1:
         return pieces if pieces[0] else []
     joined = b"".join(pieces)

@@ -1,8 +1,8 @@
 """The receive area that all connections of a loop share.
 
-Sockets are read into the area and frames are parsed there; nothing is copied if a request is served
-before the next receive. Bytes that must live longer are copied out, or kept (shared_block.py): the
-area then continues after them, or in a new block. A block lives while views into it exist.
+Nothing is copied if a request is served before the next receive. Bytes that must live longer are
+copied out, or kept (shared_block.py): the area then continues after them, or in a new block. A
+block lives while views into it exist.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class ReceiveArea:
 
     Attributes:
         view: Memory for the next receive; keeping moves it, so read it each time.
-        filled_bytes: How much of `view` the last receive has filled; set by the receiver.
-        blocks: Memory for frames that get their own.
+        filled_bytes: How much of it the last receive has filled; set by the receiver.
+        blocks: Memory for large frames.
     """
 
     __slots__ = ("blocks", "filled_bytes", "view")
@@ -39,7 +39,7 @@ class ReceiveArea:
         self._begin_block()
 
     def _leave(self) -> None:
-        """Continue after the last received bytes, because views into them are kept."""
+        """Continue after the last received bytes, which are kept."""
         self.view = self.view[self.filled_bytes :]
         self.filled_bytes = 0
         if len(self.view) < _SMALLEST_VIEW_BYTES:

@@ -24,11 +24,7 @@ PATIENCE_S: Final = 0.5
 
 
 class HostLookup:
-    """Cache of the names' first addresses.
-
-    Attributes:
-        addresses: By name, in the format of accepted sockets; without unknown names.
-    """
+    """Cache of the names' first addresses, in the format of accepted sockets."""
 
     __slots__ = ("_task", "addresses")
 
@@ -37,11 +33,9 @@ class HostLookup:
         self._task: asyncio.Task[None] | None = None
 
     async def look_up(self, hosts: Iterable[str], on_change: Callable[[], None]) -> None:
-        """Look up names, replacing an earlier lookup; return after it or a short wait.
+        """Look up names among `hosts`; return after that or a short wait.
 
-        Args:
-            hosts: Names or addresses.
-            on_change: Called when addresses change.
+        A new lookup replaces an earlier one.
         """
         self.close()
         names = [host for host in hosts if normal_address(host) is None]

@@ -1,7 +1,6 @@
 """Listening sockets: binding, accepting in batches, handling a shortage of file descriptors.
 
-Accepted sockets inherit the options of the listening socket (buffer sizes, TCP_NODELAY,
-keep-alive), which saves system calls.
+Accepted sockets inherit the listening socket's options, which saves system calls.
 """
 
 from __future__ import annotations
@@ -24,11 +23,10 @@ except ImportError:  # Windows
 
 logger = logging.getLogger("wirebroker.net")
 
-# 64 accepts take about 2 ms; then other connections are served.
+# After so many accepts other connections are served.
 _ACCEPT_BATCH: Final = 64
 _PAUSE_S: Final = 0.1
-# Connections that wait to be closed; more are closed immediately. They use descriptors
-# (`_OTHER_FILES`).
+# Connections that wait to be closed; more are closed immediately. They count in `_OTHER_FILES`.
 _MOST_LATE: Final = 32
 _OUT_OF_RESOURCES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
@@ -39,7 +37,7 @@ _C_LIBRARY_FILES: Final = 8192
 
 
 def raise_open_file_limit() -> int:
-    """Raise this process's limit of open files to the hard limit, and return it."""
+    """Raise the limit of open files to the hard limit, and return it."""
     if resource is None:
         return _C_LIBRARY_FILES
     soft_limit, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -60,7 +58,7 @@ def data_files_within(open_file_limit: int, *, wanted: int) -> int:
 def sockets_within(open_file_limit: int, *, data_files: int) -> int:
     """Return the limit of connections that leaves descriptors for `data_files` log files.
 
-    A log that cannot be opened takes its directory offline, so connections wait first; but at
+    Connections wait first, because a log that cannot be opened takes its directory offline; but at
     least half of the limit is theirs.
     """
     return max(open_file_limit // 2, open_file_limit - data_files - _OTHER_FILES)
@@ -69,10 +67,7 @@ def sockets_within(open_file_limit: int, *, data_files: int) -> int:
 def bind(host: str, port: int, settings: NetworkSettings) -> socket.socket:
     """Return a listening, non-blocking socket.
 
-    Args:
-        host: Name or address; empty for all addresses.
-        port: 0 for a free one.
-        settings: Buffer sizes and backlog.
+    An empty `host` means all addresses; port 0 a free one.
 
     Raises:
         OSError: The name is unknown (socket.gaierror) or the address cannot be bound.
@@ -83,7 +78,7 @@ def bind(host: str, port: int, settings: NetworkSettings) -> socket.socket:
     # As bytes if possible: encoding a str loads tables of 0.5 MB.
     name = (host.encode() if host.isascii() else host) or None
     candidates = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    # Prefers IPv4 for names such as localhost, as most clients do.
+    # Like most clients, prefer IPv4 for names such as localhost.
     candidates.sort(key=lambda entry: entry[0] != socket.AF_INET)
     family, _, _, _, address = candidates[0]
     sock = socket.socket(family, socket.SOCK_STREAM)
@@ -109,10 +104,7 @@ def bind(host: str, port: int, settings: NetworkSettings) -> socket.socket:
 class Listener:
     """A named listener, which accepts connections into the table.
 
-    Attributes:
-        name: As in `listeners`.
-        host: Bound address.
-        port: Bound port.
+    `host` and `port` are bound, `name` is from the config.
     """
 
     __slots__ = (
@@ -136,9 +128,8 @@ class Listener:
         self._retry: asyncio.TimerHandle | None = None
         # An accepted connection that waits because of max.connection.creation.rate.
         self._delayed: tuple[socket.socket, Any] | None = None
-        # Whether accepting has stopped; logged once until no connection waits.
+        # Accepting has stopped; logged once until no connection waits.
         self._is_short = False
-        # Connections that wait to be closed.
         self._late: set[socket.socket] = set()
         self.name = name
         address = sock.getsockname()
@@ -182,7 +173,7 @@ class Listener:
                     self._pause(str(error))
                     self._retry = self._loop.call_later(_PAUSE_S, self._go_on)
                     return
-                # The peer disconnected before (ECONNABORTED and similar errors).
+                # The peer has disconnected (ECONNABORTED and similar errors).
                 continue
             sock.setblocking(False)
             late_s = table.late_close_s(address[0])
@@ -198,7 +189,6 @@ class Listener:
             table.open(sock, address=address, listener_name=self.name)
 
     def _close_late(self, sock: socket.socket, seconds: float) -> None:
-        """Close a connection that exceeds its address's rate after the throttle time."""
         if len(self._late) >= _MOST_LATE:
             sock.close()
             return

@@ -1,7 +1,5 @@
 """The open listeners: those of the start, and changes by dynamic configs.
 
-A listener that cannot be opened is logged and skipped; the configuration stays, as in Kafka.
-
 Source: Kafka's DynamicListenerConfig.reconfigure.
 """
 
@@ -29,11 +27,7 @@ logger = logging.getLogger("wirebroker.net")
 
 
 class OpenListeners:
-    """The listeners of one broker, in the order of opening.
-
-    Attributes:
-        first: The listener of the ready line.
-    """
+    """The listeners of one broker, in the order of opening; `first` is in the ready line."""
 
     __slots__ = ("_by_name", "_hosts", "_is_closed", "_table", "first")
 

@@ -5,8 +5,8 @@
       http://127.0.0.1:9404: /metrics, /ready, /live
       data: /home/me/data
 
-Programs read the first line (the Makefile, tests); it has the first listener's bound address. A
-listener has its own line unless it is the only one and clients connect to its bound address.
+Programs read the first line; it has the first listener's bound address. A listener has its own line
+unless it is the only one and clients connect to its bound address.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, NamedTuple
 
 from wirebroker.base.addresses import is_loopback
+from wirebroker.net.client.settings import PeerAddress
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -26,9 +27,7 @@ class BoundListener(NamedTuple):
     """An open listener.
 
     Attributes:
-        name: As in `listeners`.
         host: Its bound, numeric address.
-        port: Its bound port.
         advertised: The address for clients; None for the one they connected to.
         is_open: Whether clients need not authenticate.
     """
@@ -50,17 +49,7 @@ def ready_lines(
     controllers: Iterable[BoundListener] = (),
     http: Iterable[tuple[str, int]] = (),
 ) -> list[str]:
-    """Return the lines for standard output.
-
-    Args:
-        bound: At least one listener.
-        node_id: The broker's.
-        cluster_id: The cluster's.
-        directories: Absolute paths.
-        machine: Name of this machine for other ones.
-        controllers: Listeners of this process's controller.
-        http: Addresses and ports of HTTP.
-    """
+    """Return the lines for standard output; `machine` is this machine's name for other ones."""
     first = bound[0]
     address = shown_address(first.host, first.port)
     lines = [f"wirebroker ready on {address} (node {node_id}, cluster {cluster_id})"]
@@ -93,12 +82,12 @@ def open_warning(bound: Iterable[BoundListener]) -> str | None:
 
 
 def shown_address(host: str, port: int) -> str:
-    """Return host:port as written in addresses."""
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    """Return host:port."""
+    return str(PeerAddress(host, port))
 
 
 def is_everywhere(host: str) -> bool:
-    """Return whether a numeric address means all interfaces."""
+    """Return whether an address means all interfaces."""
     return ip_address(host).is_unspecified
 
 

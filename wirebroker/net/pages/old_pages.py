@@ -1,12 +1,9 @@
 """Release of old pages that readers have passed, so that new data stays in the page cache.
 
-Data is old if it is more than 64 MiB before the end of its log (`storage.files.FAR_BYTES`). Files
-are tracked in chunks of 1 MiB:
-
-    a reader passes its end ──▶ one of the 32 newest passed chunks ──▶ released
-
-So a second reader within 32 MiB uses the first one's pages; a later one reads from disk, each range
-in a thread. The kernel keeps pages that are not on disk yet.
+Data is old if it is at least 64 MiB (`storage.files.FAR_BYTES`) before the end of its log. Files
+are tracked in chunks of 1 MiB. The 32 chunks that a first reader passed last are kept; the pages of
+earlier ones are released. So a second reader within 32 MiB uses the first one's pages; a later one
+reads from disk, each range in a thread. The kernel keeps pages that are not on disk yet.
 
 Source: posix_fadvise(2), POSIX_FADV_DONTNEED; Kafka has no counterpart.
 """
@@ -26,24 +23,18 @@ if TYPE_CHECKING:
     Key = tuple[weakref.ref[DataFile], int]
 
 CHUNK_BYTES: Final = 1 << 20
-# Passed chunks that stay for following readers.
 KEPT_CHUNKS: Final = 32
-# The kernel does not release folios that are only partly in a range, and reads ahead in folios of
-# up to 2 MiB: so ranges overlap.
+# The kernel reads ahead in folios of up to 2 MiB, and releases no partial ones: so ranges overlap.
 _OVERLAP_BYTES: Final = 4 << 20
 
 
 def is_old(file: DataFile, position: int) -> bool:
-    """Return whether a position is too old for readers of new data."""
+    """Return whether a position is old."""
     return file.is_old or position + FAR_BYTES <= file.size()
 
 
 class OldPages:
-    """Chunks of old data that readers brought into memory.
-
-    Attributes:
-        work: Loads and releases pages.
-    """
+    """Chunks of old data that readers brought into memory."""
 
     __slots__ = ("_passed", "work")
 
@@ -53,7 +44,7 @@ class OldPages:
         self._passed: OrderedDict[Key, None] = OrderedDict()
 
     def sent(self, file: DataFile, position: int, length: int) -> None:
-        """Register a range that a reader has passed; release the oldest chunks."""
+        """Register a range that a reader has passed."""
         end = position + length
         last = end // CHUNK_BYTES
         first = position // CHUNK_BYTES

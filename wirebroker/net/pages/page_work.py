@@ -1,15 +1,10 @@
 """Threads that load pages of files for readers, and release pages.
 
-    work.bring(reader, file, position, length, then)      # then(None), or then(error)
-    work.give_back(file, position, length)
-
 A compiled build has threads without the interpreter (_page_threads.c, Linux). With the
 interpreter's (threads.py), each switch delays the loop by 0.1 ms for the GIL.
 
-Each reader has its own descriptor, by which the kernel sees sequential reading and reads further
-ahead. On the shared descriptor, from which the loop sends, it would not.
-
-Only recent readers and started jobs have descriptors; further jobs wait without one.
+Each recent reader has its own descriptor, by which the kernel sees sequential reading and reads
+further ahead. On the shared descriptor, from which the loop sends, it would not.
 """
 
 from __future__ import annotations
@@ -40,7 +35,7 @@ logger = logging.getLogger("wirebroker.net")
 
 # Readers beyond this number lose their readahead.
 _MOST_READERS: Final = 64
-# Started jobs of a kind: enough for the threads until the loop's next turn.
+# Started jobs of a kind: enough until the loop's next turn.
 _MAX_RUNNING: Final = 16
 # One thread releases pages: in order, and in one place at a time.
 _MOST_THREADS: Final = {Work.WARMING: Work.WARMING.most_threads, Work.UPKEEP: 1}
@@ -74,15 +69,15 @@ class PageWork:
     # _waiting => _callbacks[WARMING] is full: each job that ends starts the next.
 
     def __init__(self, sockets: Sockets | None = None) -> None:
-        """Begin without jobs; without `sockets` only the interpreter's threads are used."""
+        """Without `sockets` only the interpreter's threads are used."""
         self._sockets = sockets if _new_threads is not None else None
         self._threads: dict[Work, PageThreads] = {}
         self._next_number = 0
-        # Callbacks of started jobs, by number.
+        # Of started jobs, by number.
         self._callbacks: dict[Work, dict[int, OnDone]] = {work: {} for work in _MOST_THREADS}
         # Each reader waits for one range at a time.
         self._waiting: OrderedDict[object, BuildChoice] = OrderedDict()
-        # Descriptors, last used last. The weak reference does not hold deleted files open.
+        # Last used last. The weak reference does not hold deleted files open.
         self._descriptors: OrderedDict[object, tuple[weakref.ref[DataFile], Descriptor]] = (
             OrderedDict()
         )
@@ -93,9 +88,9 @@ class PageWork:
     def bring(
         self, reader: object, file: DataFile, position: int, length: int, on_done: OnDone
     ) -> None:
-        """Load a range for a reader that will continue after it until `leave`.
+        """Load a range for a reader, which continues after it until `leave`.
 
-        `on_done` is called in a later turn, with the error if any, unless the reader leaves before
+        `on_done` is called in a later turn, with the error or None, unless the reader leaves before
         the job starts.
         """
         request = (file, position, length, on_done)
@@ -105,7 +100,7 @@ class PageWork:
             self._bring(reader, request)
 
     def give_back(self, file: DataFile, position: int, length: int) -> None:
-        """Release a range from memory. This is advice: errors are logged."""
+        """Release a range from memory; errors are logged."""
         if self._sockets is not None:
             try:
                 descriptor = file.held()
@@ -167,7 +162,6 @@ class PageWork:
             self._bring(*self._waiting.popitem(last=False))
 
     def _descriptor_of(self, reader: object, file: DataFile) -> Descriptor | None:
-        """Return the descriptor of a reader for a file, or None."""
         entry = self._descriptors.pop(reader, None)
         own = file.ahead(entry[1] if entry is not None and entry[0]() is file else None)
         if own is not None:
@@ -241,7 +235,6 @@ def _give_back(ranges: list[tuple[DataFile, int, int]]) -> None:
 
 
 def _log_fault(path: str, error: BaseException | None) -> None:
-    """Log why pages stay; the next access to the file reports it as well."""
     if isinstance(error, FileNotFoundError):
         logger.debug("%s was deleted", path)  # deleted by retention
     elif error is not None:

@@ -1,17 +1,13 @@
 """Readiness of sockets, with direct callbacks: no handle, context or key per event.
 
-    poller.add_reader(descriptor, callback)      # as on an event loop
-    events = poller.wait(timeout_s)
-    poller.serve(events)
-
 The loop's thread waits in the poller's epoll (loop_watch.py), which contains the loop's own
 selector as a guest. It is level-triggered, with at most `MOST_EVENTS` a turn; the kernel queues
 served descriptors behind the others.
 
-Small responses to a batch of requests are sent together at its end, or after a millisecond: each
-wake-up of a peer costs 2 us (`hold`).
+Small responses to a batch of requests are sent together at its end, or after a millisecond, because
+each wake-up of a peer takes time (`hold`).
 
-Within a batch a callback may close any connection, and an accept may reuse its descriptor: removed
+A callback may close any connection of the batch, and an accept may reuse its descriptor. So removed
 descriptors are not called, and new ones wait for the next batch.
 """
 
@@ -29,10 +25,10 @@ MOST_EVENTS: Final = 64
 # Linux's values, also in simulations on other systems.
 _IN: Final = 0x001
 _OUT: Final = 0x004
-# The peer has shut down its sending half, perhaps after unread bytes.
+# EPOLLRDHUP: the peer sends no more, but there may be unread bytes.
 _HANG_UP: Final = 0x2000
 _ENDS: Final = _HANG_UP | 0x010 | 0x008  # EPOLLHUP, EPOLLERR
-# Errors and hang-ups are reported to readers and writers, as in event loops.
+# Errors and hang-ups are reported to readers and writers.
 _NOT_IN: Final = ~(_IN | _HANG_UP)
 # Readers learn of the end together with the bytes before it.
 _READS: Final = _IN | _HANG_UP
@@ -46,7 +42,7 @@ _NONE: Final = -1
 
 
 class Held(Protocol):
-    """An object with output to send."""
+    """An object with held output."""
 
     def release(self) -> None:
         """Send it; handle errors."""
@@ -74,38 +70,35 @@ class Sockets(Protocol):
 
 
 class Readiness(Protocol):
-    """Source of a poller's events: an epoll, or a simulation."""
+    """Source of a poller's events, with epoll's methods: an epoll, or a simulation."""
 
     def register(self, fd: int, eventmask: int, /) -> None:
-        """Watch a descriptor."""
+        """See epoll."""
         ...
 
     def modify(self, fd: int, eventmask: int, /) -> None:
-        """Watch it for other events."""
+        """See epoll."""
         ...
 
     def unregister(self, fd: int, /) -> None:
-        """Stop watching it."""
+        """See epoll."""
         ...
 
     def poll(self, timeout: float | None, maxevents: int, /) -> list[tuple[int, int]]:
-        """Wait for events, `timeout` seconds at most; return descriptors and masks."""
+        """See epoll."""
         ...
 
     def close(self) -> None:
-        """Stop watching."""
+        """See epoll."""
         ...
 
 
 class _Watched:
-    """A descriptor."""
+    """A descriptor with at least one callback; `batch` has added it."""
 
     __slots__ = ("batch", "ender", "reader", "writer")
 
-    # In the poller's table at least one callback is set.
-
     def __init__(self, batch: int) -> None:
-        # Number of the batch that added it.
         self.batch = batch
         self.reader: Callable[[], None] | None = None
         self.writer: Callable[[], None] | None = None
@@ -127,7 +120,7 @@ class Poller:
     Attributes:
         is_batch: Whether several are being served, so that small responses should be held.
         is_ending: Whether the peer of the descriptor being served has disconnected.
-        woken_s: End of the last wait, on the stopwatch of request_meters.py; 0.0: unknown.
+        woken_s: End of the last wait (request_meters.py's stopwatch); 0.0: unknown.
     """
 
     __slots__ = (
@@ -157,11 +150,8 @@ class Poller:
     ) -> None:
         """Begin without descriptors.
 
-        Args:
-            report: Receives exceptions of callbacks (loop.call_exception_handler).
-            monotonic: Returns monotonic seconds.
-            guest: A descriptor whose readiness `serve` returns.
-            readiness: Source of events; by default an epoll.
+        `report` receives exceptions of callbacks (loop.call_exception_handler). `guest` is a
+        descriptor whose readiness `serve` returns.
         """
         self._epoll: Readiness = select.epoll() if readiness is None else readiness
         self._report = report
@@ -173,7 +163,7 @@ class Poller:
         self._releasables: list[Held] = []
         self._held_until = 0.0
         self._batch = 0
-        # Others are in the batch, were found ready since, or may be left out of a full batch.
+        # Other descriptors are ready, or may be: a full batch leaves some out.
         self._is_crowded = False
         self._watched: dict[int, _Watched] = {}
         if guest != _NONE:
@@ -209,7 +199,7 @@ class Poller:
         watched.writer = callback
 
     def add_ender(self, fd: int, callback: Callable[[], None], /) -> None:
-        """Call back once when the peer of `fd` disconnects, even after unread bytes."""
+        """Call back once when the peer disconnects, even after unread bytes."""
         watched = self._watched.get(fd)
         if watched is None:
             self._epoll.register(fd, _HANG_UP)
@@ -219,21 +209,21 @@ class Poller:
         watched.ender = callback
 
     def remove_reader(self, fd: int, /) -> None:
-        """Stop calling back, if registered."""
+        """Stop calling back."""
         watched = self._watched.get(fd)
         if watched is not None and watched.reader is not None:
             watched.reader = None
             self._remaining_mask(fd, watched)
 
     def remove_writer(self, fd: int, /) -> None:
-        """Stop calling back, if registered."""
+        """Stop calling back."""
         watched = self._watched.get(fd)
         if watched is not None and watched.writer is not None:
             watched.writer = None
             self._remaining_mask(fd, watched)
 
     def remove_ender(self, fd: int, /) -> None:
-        """Stop calling back, if registered."""
+        """Stop calling back."""
         watched = self._watched.get(fd)
         if watched is not None and watched.ender is not None:
             watched.ender = None
@@ -254,7 +244,7 @@ class Poller:
         return self._epoll.poll(timeout_s, MOST_EVENTS)
 
     def is_another_ready(self, fd: int) -> bool:
-        """Return whether a descriptor other than `fd` waits for a turn (about 1 us).
+        """Return whether a descriptor other than `fd` waits for a turn.
 
         A few that are only writable do not count: large responses are sent faster one after
         another. The kernel moves reported descriptors to the end of its queue, so this polls only
@@ -297,7 +287,7 @@ class Poller:
         return is_guest_ready
 
     def hold(self, releasable: Held) -> None:
-        """Release an object at the end of this batch; only while `is_batch`."""
+        """Call `release` at the end of this batch; only while `is_batch`."""
         if not self._releasables:
             self._held_until = self._monotonic() + _LONGEST_HELD_S
         self._releasables.append(releasable)

@@ -15,20 +15,12 @@ except ImportError:  # not compiled
 
 
 def receive(descriptor: int, buffer: memoryview, /) -> int:
-    """Receive into a writable buffer and return the number of bytes; 0 at the end.
-
-    Raises:
-        OSError: BlockingIOError if there is nothing yet; InterruptedError.
-    """
+    """See ConnectionTransport."""
     return os.readv(descriptor, (buffer,))
 
 
 def send(descriptor: int, data: bytes, /) -> int:
-    """Send what the socket takes and return the number of bytes.
-
-    Raises:
-        OSError: BlockingIOError if it takes nothing; InterruptedError.
-    """
+    """See ConnectionTransport."""
     return os.write(descriptor, data)
 
 

@@ -21,12 +21,7 @@ _PIECE_BYTES: Final = 256 * 1024
 
 
 class ConnectionTransport:
-    """One side of a byte stream.
-
-    Attributes:
-        sockets: Reports readiness.
-        descriptor: Its number there; -1 once closed.
-    """
+    """One side of a byte stream; `sockets` knows it as `descriptor` (-1 once closed)."""
 
     __slots__ = ("descriptor", "sockets")
 
@@ -43,7 +38,7 @@ class ConnectionTransport:
         raise NotImplementedError
 
     def send(self, data: bytes) -> int:
-        """Send what fits of a complete response and return the number of bytes.
+        """Send what fits and return the number of bytes.
 
         Raises:
             OSError: BlockingIOError if nothing fits; InterruptedError.
@@ -63,7 +58,7 @@ class ConnectionTransport:
         raise NotImplementedError
 
     def is_at_end(self) -> bool:
-        """Return whether the peer has disconnected and nothing before that is unread.
+        """Return whether only the end is unread.
 
         Raises:
             OSError: The transport has failed.
@@ -71,7 +66,7 @@ class ConnectionTransport:
         raise NotImplementedError
 
     def use_budget(self, budget: MemoryBudget) -> None:
-        """Count the transport's own memory, if any; called once, at first."""
+        """Count the transport's own memory; called first."""
 
     def fault(self) -> OSError | None:
         """Return the error of the transport, if any."""
@@ -92,30 +87,30 @@ class SocketTransport(ConnectionTransport):
         self._socket = sock
 
     def receive(self, buffer: memoryview) -> int:
-        """Receive available bytes."""
+        """See ConnectionTransport."""
         return receive(self.descriptor, buffer)
 
     def send(self, data: bytes) -> int:
-        """Send what fits."""
+        """See ConnectionTransport."""
         return send(self.descriptor, data)
 
     def send_piece(self, data: bytes | bytearray | memoryview, *, has_more: bool) -> int:
-        """Send what fits."""
+        """See ConnectionTransport."""
         return self._socket.send(data, socket.MSG_MORE if has_more else 0)
 
     def send_file(self, file: DataFile, position: int, count: int) -> int:
-        """Send what fits of a file."""
+        """See ConnectionTransport."""
         return file.send_to(self.descriptor, position, count)
 
     def is_at_end(self) -> bool:
-        """Return whether only the end is unread."""
+        """See ConnectionTransport."""
         try:
             return not self._socket.recv(1, socket.MSG_PEEK)
         except (BlockingIOError, InterruptedError):
             return False
 
     def fault(self) -> OSError | None:
-        """Return the socket's error, if any."""
+        """See ConnectionTransport."""
         code = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         return OSError(code, os.strerror(code)) if code else None
 
@@ -131,20 +126,20 @@ class PortableTransport(SocketTransport):
     __slots__ = ()
 
     def receive(self, buffer: memoryview) -> int:
-        """Receive available bytes."""
+        """See ConnectionTransport."""
         return self._socket.recv_into(buffer)
 
     def send(self, data: bytes) -> int:
-        """Send what fits."""
+        """See ConnectionTransport."""
         return self._socket.send(data)
 
     def send_piece(self, data: bytes | bytearray | memoryview, *, has_more: bool) -> int:
-        """Send what fits."""
+        """See ConnectionTransport."""
         del has_more
         return self._socket.send(data)
 
     def send_file(self, file: DataFile, position: int, count: int) -> int:
-        """Send what fits of a file, at most 256 KiB."""
+        """See ConnectionTransport."""
         return self._socket.send(file.read_at(position, min(count, _PIECE_BYTES)))
 
 

@@ -1,10 +1,8 @@
 """TLS without I/O: records in, plain bytes out, and vice versa.
 
-Python's ssl does the cryptography, over two memory BIOs. Record boundaries are parsed here as well
-(RFC 8446, 5.1), so that ssl is only called when there are plain bytes.
-
-A BIO never shrinks, so each is given one record at a time: an idle connection has 42 KiB for both,
-instead of 140.
+Python's ssl does the cryptography, over two memory BIOs. Record boundaries are parsed here as well,
+so that ssl is only called when there are plain bytes. A BIO never shrinks, so each is given one
+record at a time: an idle connection has 42 KiB for both, instead of 140.
 
 A peer is limited in records, not only in bytes: one of 27 bytes with new keys costs as much time as
 16 KiB of data.
@@ -23,16 +21,16 @@ from wirebroker.net.tls.tls_error import TlsFailedError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Longest record (RFC 8446, 5.2), rounded up, and its content (5.1).
+# The longest record (RFC 8446, 5.2), rounded up, and content (5.1).
 RECORD_BYTES: Final = 17 << 10
 PLAIN_BYTES: Final = 16 << 10
 _HEADER_BYTES: Final = 5
 # Limit of records per call: 64 small ones take 0.4 ms.
 MOST_RECORDS: Final = 64
-# Per handshake; certificate chains rarely need 10.
+# Certificate chains rarely need 10.
 MOST_HANDSHAKE_RECORDS: Final = 256
-# Limit of records without data (new keys, alerts: 75 us each), and bytes of data that allow one
-# more. Go refuses the 17th in a row, BoringSSL the 33rd.
+# Limit of records without data (new keys, alerts), and bytes of data that allow one more. Go
+# refuses the 17th in a row, BoringSSL the 33rd.
 MOST_IDLE_RECORDS: Final = 32
 BYTES_FOR_IDLE_RECORD: Final = 4 << 10
 _NOTHING: Final = memoryview(b"")
@@ -53,8 +51,7 @@ _CAUSES: Final = {
 class TlsEngine:
     """The server's side of one connection, set up when the first bytes arrive.
 
-    Attributes:
-        is_at_end: Whether the peer has announced its end, or its carrier (set by the owner).
+    `is_at_end` is set when the peer announces its end; the owner sets it when the carrier ends.
     """
 
     __slots__ = (
@@ -97,12 +94,12 @@ class TlsEngine:
 
     @property
     def is_drained(self) -> bool:
-        """Whether it needs more input to return anything."""
+        """Whether it needs more input."""
         return not self._is_fed and not self._waiting
 
     @property
     def held_bytes(self) -> int:
-        """Bytes that wait to be decrypted, or to be sent."""
+        """Bytes that wait to be decrypted or sent."""
         return len(self._waiting) + self._incoming.pending + self._outgoing.pending
 
     @property
@@ -131,14 +128,13 @@ class TlsEngine:
             if self._handshake_records > MOST_HANDSHAKE_RECORDS:
                 raise TlsFailedError(f"it sends more than {MOST_HANDSHAKE_RECORDS} records")
             is_done = self._step()
-        # The first request may have arrived with the end of the handshake.
+        # The first request may have arrived, too.
         self._keep()
         return is_done
 
     def _set_up(self) -> None:
         self._is_set_up = True
         self._engine = self._context.wrap_bio(self._incoming, self._outgoing, server_side=True)
-        # It accepts any buffer, and returns the number of bytes.
         self._read = cast("Callable[[int, memoryview], int]", self._engine.read)
 
     def _step(self) -> bool:
@@ -158,7 +154,7 @@ class TlsEngine:
     # --- decryption ---
 
     def receive(self, area: memoryview, buffer: memoryview) -> int:
-        """Take received bytes, and fill a buffer with plain bytes; return their number.
+        """Take received bytes, and `decrypt`.
 
         Raises:
             TlsFailedError: The peer has violated TLS.
@@ -167,7 +163,7 @@ class TlsEngine:
         return self.decrypt(buffer)
 
     def decrypt(self, buffer: memoryview) -> int:
-        """Fill a buffer from at most MOST_RECORDS records; return the number of bytes.
+        """Fill a buffer with the plain bytes of at most MOST_RECORDS records; return their number.
 
         Raises:
             TlsFailedError: The peer has violated TLS.
@@ -198,7 +194,6 @@ class TlsEngine:
         return count
 
     def _count_idle_record(self) -> None:
-        """Limit records without data in relation to the received data."""
         earned, self._data_bytes = divmod(self._data_bytes, BYTES_FOR_IDLE_RECORD)
         self._idle_records = max(0, self._idle_records - earned) + 1
         if self._idle_records > MOST_IDLE_RECORDS:
@@ -210,13 +205,13 @@ class TlsEngine:
         self._waiting = memoryview(bytes(self._waiting) + area) if self._waiting else area
 
     def _keep(self) -> None:
-        """Copy waiting bytes out of the shared memory; feed an incomplete record."""
+        """Feed an incomplete record; copy waiting bytes out of the shared memory."""
         if self._waiting and self._lacking_bytes() > len(self._waiting):
             self._feed()
         self._waiting = memoryview(bytes(self._waiting)) if self._waiting else _NOTHING
 
     def _lacking_bytes(self) -> int:
-        """Return how many bytes complete the current record, or at least its header."""
+        """Return how many bytes complete the current record, or its header."""
         if self._missing_bytes:
             return self._missing_bytes
         lacking = _HEADER_BYTES - len(self._head)
@@ -226,8 +221,7 @@ class TlsEngine:
     def _feed(self) -> bool:
         """Pass the next record, or the available part, to ssl.
 
-        Returns:
-            Whether it is complete, or too long: reading it then raises the error.
+        Return whether it is complete, or too long: reading it then raises the error.
         """
         waiting = self._waiting
         if not waiting:
@@ -253,7 +247,7 @@ class TlsEngine:
     # --- encryption ---
 
     def encrypt(self, data: memoryview) -> bytes:
-        """Return the records for some bytes.
+        """Return the records of some bytes.
 
         Raises:
             TlsFailedError: The peer has violated TLS.
@@ -269,8 +263,7 @@ class TlsEngine:
         return records[0] if len(records) == 1 else b"".join(records)
 
     def send_close_notify(self) -> None:
-        """Create a close_notify record."""
-        # It wants the peer's close_notify, which is not awaited.
+        """Create a close_notify record; the peer's is not awaited."""
         with contextlib.suppress(ssl.SSLError):
             self._engine.unwrap()
 

@@ -1,7 +1,5 @@
 """A TLS handshake on a listener, limited in time, bytes and steps.
 
-A step may take some milliseconds, so one is done per turn of the loop (tls_turns.py).
-
 Source: RFC 8446, 4; Kafka's SslTransportLayer.
 """
 
@@ -27,12 +25,7 @@ _HTTP_STARTS: Final = (b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI")
 
 
 class TlsHandshake:
-    """The handshake of one connection.
-
-    Attributes:
-        received_bytes: From the peer, so far.
-        has_said: Whether anything was sent to the peer.
-    """
+    """The handshake of one connection; `has_said` if something was sent to the peer."""
 
     __slots__ = ("_deadline", "_engine", "_on_secured", "_steps", "has_said", "received_bytes")
 
@@ -42,13 +35,7 @@ class TlsHandshake:
         on_secured: Callable[[bytes | None], None],
         deadline: asyncio.TimerHandle,
     ) -> None:
-        """Begin.
-
-        Args:
-            engine: Does the work.
-            on_secured: See TlsTransport.
-            deadline: Ends the handshake; canceled with it.
-        """
+        """Begin; the end cancels `deadline`. For `on_secured` see TlsTransport."""
         self._engine = engine
         self._on_secured = on_secured
         self._deadline = deadline
@@ -57,11 +44,9 @@ class TlsHandshake:
         self.received_bytes = 0
 
     def take(self, area: memoryview, *, has_left: bool = False) -> bool:
-        """Continue with the received bytes; return whether the handshake is done.
+        """Continue with the received bytes (none at the end); return whether it is done.
 
-        Args:
-            area: Received bytes; empty at the end.
-            has_left: Whether the peer disconnected after them: then nothing is computed.
+        If the peer has disconnected after them (`has_left`), nothing is computed.
 
         Raises:
             TlsFailedError: It failed.
@@ -103,7 +88,6 @@ class TlsHandshake:
 
 
 def _check_start(start: bytes) -> None:
-    """Refuse other protocols with a description."""
     if start[0] == _HANDSHAKE:
         return
     if start in _HTTP_STARTS:

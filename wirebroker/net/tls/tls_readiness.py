@@ -50,29 +50,29 @@ class TlsReadiness(ConnectionTransport):
         raise NotImplementedError
 
     def add_reader(self, _fd: int, callback: Callable[[], None], /) -> None:
-        """Call back while there are plain bytes, or the end."""
+        """See Sockets."""
         self._reader = callback
         self._carrier.sockets.add_reader(self._carrier.descriptor, self._on_carrier_readable)
         self._look()
 
     def remove_reader(self, _fd: int, /) -> None:
-        """Stop calling back."""
+        """See Sockets."""
         self._reader = None
         self._carrier.sockets.remove_reader(self._carrier.descriptor)
 
     def add_writer(self, _fd: int, callback: Callable[[], None], /) -> None:
-        """Call back while plain bytes are accepted."""
+        """See Sockets."""
         self._writer = callback
         self._carrier.sockets.add_writer(self._carrier.descriptor, self._on_carrier_writable)
 
     def remove_writer(self, _fd: int, /) -> None:
-        """Stop calling back."""
+        """See Sockets."""
         self._writer = None
         if not self._sending.has_unsent:
             self._carrier.sockets.remove_writer(self._carrier.descriptor)
 
     def _look(self) -> None:
-        """Call back in the next turn if there is something that the carrier does not report."""
+        """Call back in the next turn for what the carrier does not report."""
         is_readable = self._fault is not None or self._receiving.is_readable
         if is_readable and self._reader is not None and not self._is_told:
             self._is_told = True

@@ -1,7 +1,6 @@
 """Receiving over TLS: bytes of the carrier are decrypted on demand.
 
-At most one piece waits to be decrypted, a limited number of records per call. A record that a check
-for the peer's end has found is kept as plain bytes.
+At most one piece waits to be decrypted, a limited number of records per call.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class TlsReceiving:
         sending: TlsSending,
         area: memoryview,
     ) -> None:
-        """Begin; `area` is for records within a call, shared by all connections."""
+        """`area` is for records within a call, shared by all connections."""
         self._engine = engine
         self._carrier = carrier
         self._sending = sending
@@ -44,7 +43,7 @@ class TlsReceiving:
 
     @property
     def held_bytes(self) -> int:
-        """Memory of bytes that were found in advance."""
+        """Plain bytes that wait."""
         return len(self._ahead)
 
     @property
@@ -66,7 +65,7 @@ class TlsReceiving:
         return area[:count]
 
     def receive(self, buffer: memoryview) -> int:
-        """Fill a buffer with available bytes and the carrier's; return their number.
+        """Fill a buffer with decrypted bytes; return their number.
 
         Raises:
             OSError: From the carrier, or TlsFailedError.
@@ -80,7 +79,6 @@ class TlsReceiving:
         total = 0 if engine.is_drained else engine.decrypt(buffer)
         for _ in range(_MOST_PIECES):
             room = len(buffer) - total
-            # If one call cannot decrypt all records, the carrier's bytes have to wait.
             if not room or engine.is_at_end or not engine.is_drained:
                 break
             most_bytes = min(PIECE_BYTES, max(RECORD_BYTES, room))
@@ -91,16 +89,12 @@ class TlsReceiving:
             total += engine.receive(area, buffer[total:])
             if engine.outgoing_bytes:
                 self._send_unasked()
-            if len(area) < most_bytes:  # there was no more
+            if len(area) < most_bytes:
                 break
         return total
 
     def _send_unasked(self) -> None:
-        """Send the engine's own records, such as a refusal of new keys.
-
-        Raises:
-            OSError: The peer leaves too many unread.
-        """
+        """Send the engine's own records, such as a refusal of new keys."""
         if not self._sending.flush() and self._engine.outgoing_bytes > RECORD_BYTES:
             raise TlsFailedError("it requests TLS replies but does not read them")
 

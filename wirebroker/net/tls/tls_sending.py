@@ -30,12 +30,12 @@ class TlsSending:
 
     @property
     def held_bytes(self) -> int:
-        """Memory of what the carrier has not taken."""
+        """Memory of unsent bytes."""
         return len(cast("bytes", self._unsent.obj))  # a view of the rest holds all of it
 
     @property
     def has_unsent(self) -> bool:
-        """Whether bytes wait for the carrier."""
+        """Whether bytes wait."""
         return len(self._unsent) > 0
 
     @property
@@ -69,7 +69,7 @@ class TlsSending:
         return 0
 
     def flush(self) -> bool:
-        """Send encrypted bytes; return whether the carrier has taken all of them.
+        """Send encrypted bytes; return whether the carrier has taken all.
 
         Raises:
             OSError: From the carrier.

@@ -3,17 +3,9 @@
     carrier readable ──► TlsEngine ──► Connection
     carrier          ◄── TlsEngine ◄── SendQueue
 
-Limits:
-
-- a handshake may take `deadline_s`, including its alert, and 128 KiB; its steps take turns
-  (tls_handshake.py);
-- at most 64 KiB of received bytes wait to be decrypted;
-- at most 64 KiB are encrypted before the carrier takes them. They count as unsent until then, so
-  that an empty queue means that the carrier has everything. File slices are read and encrypted in
-  such pieces;
-- TLS's own responses (RFC 5246: no new keys) to one piece may stay unread;
-- all waiting bytes count in the memory budget (memory_budget.py). When it is exceeded, one record
-  is encrypted at a time instead of four.
+README.md lists the limits. Further ones: a handshake's deadline includes its alert; TLS's own
+responses (RFC 5246: no new keys) to one piece may stay unread; when the memory budget is exceeded,
+one record is encrypted at a time instead of four.
 
 Source: RFC 8446; Kafka's SslTransportLayer.
 """
@@ -72,17 +64,10 @@ class TlsTransport(TlsReadiness):
         deadline_s: float,
         on_secured: Callable[[bytes | None], None],
     ) -> None:
-        """Begin when a reader is added.
+        """Own the carrier; begin when a reader is added.
 
-        Args:
-            carrier: Owned by this transport from now on.
-            context: A server's.
-            turns: The loop's.
-            peer: Its address and port.
-            listener_name: For log lines.
-            deadline_s: Limit of the handshake.
-            on_secured: Receives the peer's certificate (DER), if any, before anything is read;
-                may raise TlsFailedError or MalformedFrameError.
+        `on_secured` receives the peer's certificate (DER), if any, before anything is read; it may
+        raise TlsFailedError or MalformedFrameError.
         """
         engine = TlsEngine(context)
         super().__init__(engine, carrier, turns)
@@ -97,7 +82,7 @@ class TlsTransport(TlsReadiness):
         self._held_bytes = 0
 
     def use_budget(self, budget: MemoryBudget) -> None:
-        """Count bytes that wait to be decrypted, or sent to the peer."""
+        """Count waiting bytes."""
         self._budget = budget
         self._count()
 
@@ -121,7 +106,6 @@ class TlsTransport(TlsReadiness):
                 self._reader()
                 self._look()
             return
-        # Reads nothing more until the step is done.
         self._carrier.sockets.remove_reader(self._carrier.descriptor)
         is_first = not self._handshake.has_said
         self._turns.wait(self._shake_hands, address=self._address, is_first=is_first)
@@ -132,8 +116,7 @@ class TlsTransport(TlsReadiness):
                 return
         except OSError as error:
             self._break(error)
-        # A writer learns of errors here. Without one, the carrier must not report its end each
-        # turn.
+        # A writer learns of errors here. Without one the carrier must not report its end each turn.
         if self._writer is not None:
             self._writer()
         else:
@@ -144,7 +127,7 @@ class TlsTransport(TlsReadiness):
     # --- the handshake ---
 
     def _shake_hands(self) -> bool:
-        """Continue with the received bytes; return whether something was computed."""
+        """Continue; return whether something was computed."""
         handshake = self._handshake
         if self._is_closed or handshake is None:
             return False
@@ -165,7 +148,6 @@ class TlsTransport(TlsReadiness):
         return is_costly
 
     def _after_step(self, handshake: TlsHandshake, *, is_done: bool) -> None:
-        """Send the handshake's records, and continue reading."""
         try:
             if not self._flush():
                 self._carrier.sockets.add_writer(
@@ -203,7 +185,7 @@ class TlsTransport(TlsReadiness):
     # --- receiving ---
 
     def receive(self, buffer: memoryview) -> int:
-        """Receive decrypted bytes."""
+        """See ConnectionTransport."""
         if self._fault is not None:
             raise self._fault
         if self._handshake is not None:
@@ -216,18 +198,17 @@ class TlsTransport(TlsReadiness):
         self._see_to_unsent()
         self._count()
         if not self._engine.is_drained:
-            self._look()  # the carrier does not report these bytes
+            self._look()
         if not count and not self._engine.is_at_end:
             raise BlockingIOError
         return count
 
     def _see_to_unsent(self) -> None:
-        """Send TLS's own records even if the connection has nothing to send."""
+        """Send TLS's own records if the connection sends nothing."""
         if self._sending.has_unsent and self._writer is None:
             self._carrier.sockets.add_writer(self._carrier.descriptor, self._on_carrier_writable)
 
     def _broken(self, error: TlsFailedError) -> None:
-        """End because the peer violated TLS; log it once."""
         self._fault = error
         self._say("closing %s on %s: %s", error)
 
@@ -238,11 +219,11 @@ class TlsTransport(TlsReadiness):
     # --- sending ---
 
     def send(self, data: bytes) -> int:
-        """Send what fits."""
+        """See ConnectionTransport."""
         return self.send_piece(data, has_more=False)
 
     def send_piece(self, data: bytes | bytearray | memoryview, *, has_more: bool) -> int:
-        """Send at most a piece; or return the size of an earlier one that was sent."""
+        """Send at most a piece, or return the size of an earlier one that was sent."""
         del has_more
         if self._fault is not None:
             raise self._fault
@@ -266,7 +247,7 @@ class TlsTransport(TlsReadiness):
         return sent
 
     def send_file(self, file: DataFile, position: int, count: int) -> int:
-        """Send at most a piece of a file."""
+        """Send at most one piece."""
         if self._sending.has_waiting_piece:
             return self.send_piece(b"", has_more=True)
         data = file.read_at(position, min(count, PIECE_BYTES))
@@ -281,7 +262,7 @@ class TlsTransport(TlsReadiness):
     # --- the end ---
 
     def is_at_end(self) -> bool:
-        """Return whether only the end is unread, decrypting a record if necessary."""
+        """See ConnectionTransport; may decrypt a record."""
         if self._fault is not None:
             raise self._fault
         if self._handshake is not None:
@@ -298,7 +279,7 @@ class TlsTransport(TlsReadiness):
         return is_at_end
 
     def fault(self) -> OSError | None:
-        """Return the error of the connection, if any."""
+        """See ConnectionTransport."""
         return self._fault or self._carrier.fault()
 
     def close(self) -> None:

@@ -1,8 +1,7 @@
-"""Scheduling of TLS handshakes: one expensive step per turn of the loop.
+"""Scheduling of TLS handshakes: one expensive step, of some milliseconds, per turn of the loop.
 
 Addresses take turns, and so do first and later steps: a client that has responded once finishes
-soon. While many wait for their first step the listeners stop accepting (`is_full`), as Kafka's
-acceptor does. Disconnected peers are cheap; a turn handles several.
+soon. While many wait for their first step the listeners stop accepting, as Kafka's acceptor does.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 # Received and sent at a time: four records.
 PIECE_BYTES: Final = 64 << 10
-# First steps that wait, some milliseconds each, when listeners stop and when they continue.
+# First steps that wait, when listeners stop and when they continue.
 MOST_WAITING: Final = 256
 _FEW_WAITING: Final = 128
 # Steps of disconnected peers per turn.
@@ -76,7 +75,6 @@ class TlsTurns:
                     self.loop.call_soon(callback)
 
     def _take(self) -> Step:
-        """Return the next step, alternating between both queues."""
         is_first = bool(self._first) and (self._is_first_next or not self._later)
         self._is_first_next = not is_first
         return (self._first if is_first else self._later).take()

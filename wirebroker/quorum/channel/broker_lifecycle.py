@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 # As in Kafka.
 _RETRY_S = 0.05
-# As in Kafka for the controlled shutdown.
+# As in Kafka.
 _SHUTDOWN_S = 300.0
 
 
@@ -39,7 +39,6 @@ class BrokerLifecycle:
     """One incarnation of this broker.
 
     Attributes:
-        node_id: The broker's id.
         broker_epoch: Of this incarnation; -1 before it is registered.
     """
 
@@ -67,7 +66,7 @@ class BrokerLifecycle:
         self._metadata = metadata
         self._directories: Sequence[DataDirectory] = ()
         self._incarnation_id = new_uuid()
-        # The fields of `register`, for `register_again`.
+        # For `register_again`.
         self._registration: dict[str, Any] = {}
 
     async def register(
@@ -81,12 +80,7 @@ class BrokerLifecycle:
     ) -> None:
         """Register as fenced.
 
-        Args:
-            cluster_id: The cluster of this broker's directories.
-            endpoints: The addresses for clients and brokers.
-            log_directories: The ids of all log directories.
-            rack: For replica placement.
-            previous_broker_epoch: Of the last incarnation if it stopped cleanly, or -1.
+        `previous_broker_epoch` is that of the last incarnation if it stopped cleanly.
 
         Raises:
             KafkaError: The controller refuses; see register_broker.
@@ -103,7 +97,7 @@ class BrokerLifecycle:
         """Register this incarnation again after it was unregistered.
 
         Raises:
-            KafkaError: The controller refuses; see register_broker.
+            KafkaError: As from `register`.
         """
         await self._send_registration(-1)
 
@@ -161,7 +155,6 @@ class BrokerLifecycle:
             ) from None
 
     def _features(self) -> dict[str, tuple[int, int]]:
-        """Return the served features, and finalized ones that are only readable."""
         finalized = self._metadata.image.features
         readable = {
             name: READABLE_FEATURES[name] for name in finalized if name in READABLE_FEATURES
@@ -169,7 +162,6 @@ class BrokerLifecycle:
         return {**SERVED_FEATURES, **readable}
 
     def _cordoned(self) -> dict[str, list[bytes]]:
-        """Return the field of cordoned directories, if the cluster supports it."""
         if not self._directories or not has_cordoned_directories(self._metadata.image.features):
             return {}
         return {"cordoned_log_dirs": cordoned_ids(self._directories)}

@@ -1,12 +1,4 @@
-"""The broker's way to the active controller.
-
-    response = await channel.ask(ApiKey.ALLOCATE_PRODUCER_IDS, {...})    for this broker
-    response = await channel.forward(key, version, body, requester)     for a client
-
-    LocalChannel     in this process (quorum_controller.py)
-    RemoteChannel    over a connection (remote_channel.py), with the same messages
-
-A client's response has the version of its request, the broker's own the newest common one.
+"""The broker's way to the active controller, in this process or elsewhere.
 
 Source: Kafka's NodeToControllerChannelManager and ForwardingManager (KIP-590).
 """
@@ -34,7 +26,7 @@ class ControllerChannel(Protocol):
     """Sends requests to the controller."""
 
     async def ask(self, key: ApiKey, body: RequestFields) -> Any:
-        """Send a request of this broker; return the decoded response.
+        """Send a request of this broker, in the newest common version; return the decoded response.
 
         Missing fields in `body` have Kafka's defaults.
 
@@ -68,7 +60,7 @@ class LocalChannel:
         self._controller = controller
 
     async def ask(self, key: ApiKey, body: RequestFields) -> Any:
-        """Carry out a request of this broker; see ControllerChannel."""
+        """Carry out a request of this broker."""
         message = request_message(key)
         version = message.versions[-1]
         fields = body(version) if callable(body) else body
@@ -78,7 +70,7 @@ class LocalChannel:
     async def forward(
         self, key: ApiKey, version: int, body: Any, requester: Requester
     ) -> dict[str, Any]:
-        """Carry out a client's request; see ControllerChannel."""
+        """Carry out a client's request."""
         request = ControllerRequest(key, version, body, requester)
         return await self._controller.handle(request)
 

@@ -1,9 +1,5 @@
 """Sends pending items to the controller, one request at a time, until all are accepted.
 
-    _wake() --> a batch of pending items --> the controller --> the next batch
-                     ^                           |
-                     '----- after a backoff -----'  it failed, or accepted only a part
-
 New items wait for the backoff of a failed request, but not for that of refused items.
 
 Source: Kafka's AssignmentsManager and DefaultAlterPartitionManager.
@@ -32,10 +28,7 @@ _BatchT = TypeVar("_BatchT", bound=dict[Any, Any])
 class ControllerSender(abc.ABC, Generic[_BatchT]):
     """The pending items and the task that sends them.
 
-    Args:
-        name: The request's name, for the task and the log.
-        backoff: The pauses between retries.
-        seed: For the jitter of the pauses.
+    `name` is the request's, for the task and the log; `seed` is for the jitter of the pauses.
     """
 
     __slots__ = ("_backoff", "_has_more", "_is_stopped", "_lines", "_name", "_pauses", "_sending")
@@ -60,13 +53,11 @@ class ControllerSender(abc.ABC, Generic[_BatchT]):
             await asyncio.gather(self._sending, return_exceptions=True)
 
     def _wake(self) -> None:
-        """Send the pending items."""
         self._has_more.set()
         if self._sending is None and not self._is_stopped:
             self._sending = asyncio.create_task(self._send_all(), name=self._name)
 
     async def _send_all(self) -> None:
-        """Send until nothing is pending; the root of a task."""
         try:
             while batch := self._next_batch():
                 self._has_more.clear()
@@ -91,7 +82,7 @@ class ControllerSender(abc.ABC, Generic[_BatchT]):
                 self._note_failure("refusal", "the controller refused a part")
         except KafkaError as error:
             self._note_failure(error.code.name, error.message or error.code.name)
-        except Exception:  # the root of a task: other items must still be sent
+        except Exception:  # other items must still be sent
             logger.exception("%s failed", self._name)
             self._note_failure("mistake", "see above")
         return remaining
@@ -113,7 +104,7 @@ class ControllerSender(abc.ABC, Generic[_BatchT]):
 
     @abc.abstractmethod
     def _next_batch(self) -> _BatchT:
-        """Return the next batch; empty if nothing is pending."""
+        """Return the next batch, perhaps empty."""
 
     @abc.abstractmethod
     async def _send(self, batch: _BatchT) -> int:

@@ -27,7 +27,7 @@ class ProducerIdSupply:
         self._controller = controller
         self._lifecycle = lifecycle
         self._ids = ProducerIds()
-        # The allocation in progress, shared by all waiters.
+        # Shared by all waiters.
         self._refill: asyncio.Task[None] | None = None
 
     @property
@@ -55,7 +55,7 @@ class ProducerIdSupply:
         while not self._ids.is_ready:
             if self._refill is None:
                 self._refill = asyncio.create_task(self._allocate(), name="producer ids")
-            # The allocation continues if one waiter is canceled.
+            # It continues if one waiter is canceled.
             await asyncio.shield(self._refill)
 
     async def _allocate(self) -> None:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from wirebroker.net.client.active_controller import ActiveController
     from wirebroker.quorum.channel.controller_channel import RequestFields
 
-# Kafka's request.timeout.ms; an election takes less.
+# Kafka's request.timeout.ms.
 TIMEOUT_S: Final = 30.0
 # Fields by name take twice the time of decoding.
 _LONGEST_ON_LOOP_BYTES: Final = LONGEST_ON_LOOP_BYTES // 4
@@ -40,7 +40,7 @@ _CORRELATION_ID: Final = 0
 
 
 class RemoteChannel:
-    """The channel to the active controller of a quorum; see controller_channel.ControllerChannel.
+    """The channel to the active controller of a quorum.
 
     Attributes:
         silence: Returns a message if no controller responds, or None. DescribeQuorum immediately
@@ -52,7 +52,6 @@ class RemoteChannel:
     def __init__(
         self, controllers: ActiveController, clock: Clock, *, timeout_s: float = TIMEOUT_S
     ) -> None:
-        """Send requests by `controllers`, which this object closes."""
         self._controllers = controllers
         self._clock = clock
         self._timeout_s = timeout_s
@@ -73,7 +72,7 @@ class RemoteChannel:
     async def forward(
         self, key: ApiKey, version: int, body: Any, requester: Requester
     ) -> dict[str, Any]:
-        """Send a client's request; see ControllerChannel."""
+        """Send a client's request."""
         client_id = (requester.client_id or "").encode()
         head = request_header(key, version, _CORRELATION_ID, client_id)
         envelope = {

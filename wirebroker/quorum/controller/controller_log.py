@@ -4,12 +4,11 @@
     flusher      syncs all appended changes at once (group commit, in a thread)
     follower     publishes each change in order; then `committed_offset` rises and responses leave
 
-Laws:
-- `committed_offset` is the offset of the follower's image, so a client that learns of a topic finds
-  its partitions. It is never above what is on disk.
-- After a failed write or sync nothing is appended until a restart, but changes on disk are still
-  published. A write to a full disk is undone and fails only its own change.
-- A snapshot begins only while everything is committed.
+Invariant: `committed_offset` is the offset of the follower's image, so a client that learns of a
+topic finds its partitions.
+
+After a failed write or sync nothing is appended until a restart, but changes on disk are still
+published. A write to a full disk is undone and fails only its own change.
 
 Source: Kafka's KafkaRaftClient and QuorumController.handleCommit, for a quorum of one voter
 (KIP-500, KIP-595).
@@ -46,8 +45,6 @@ class ControllerLog:
     """The log of a controller that is its quorum's only voter.
 
     Attributes:
-        stored: Files, epochs, snapshots.
-        follower: Has the committed state.
         on_disk_failure: Called with the log's path when its disk fails.
     """
 
@@ -73,7 +70,7 @@ class ControllerLog:
         self._synced: deque[ClusterChange] = deque()
         self._flusher: asyncio.Task[None] | None = None
         self._watchers: list[Callable[[], None]] = []
-        self._failure: KafkaError | None = None  # raised by all later appends
+        self._failure: KafkaError | None = None  # for later appends
         self._may_condense = True
 
     # The engine's interface
@@ -182,7 +179,6 @@ class ControllerLog:
             self._flusher = asyncio.create_task(self._flush(), name="metadata flusher")
 
     async def _flush(self) -> None:
-        """Sync and publish until nothing is pending; the root of a task."""
         while self._appended:
             covered = len(self._appended)
             try:
@@ -190,7 +186,7 @@ class ControllerLog:
             except OSError as error:
                 self.disk_failed(error)
                 break
-            # A write may have failed and cleared _appended meanwhile.
+            # A failed write may have cleared _appended meanwhile.
             count = min(covered, len(self._appended))
             self._synced.extend(self._appended.popleft() for _ in range(count))
             await self._publish()

@@ -1,8 +1,7 @@
 """Serves the metadata log to its followers: Fetch and FetchSnapshot of `__cluster_metadata-0`.
 
 A Fetch returns committed batches, waiting up to max_wait_ms; or the diverging epoch; or the
-snapshot to fetch if the fetch offset is below the log's start. Responses have at most 1 MiB, read
-in a thread.
+snapshot to fetch if the fetch offset is below the log's start. Responses have at most 1 MiB.
 
 Source: Kafka's KafkaRaftClient (handleFetchRequest, handleFetchSnapshotRequest; KIP-595, KIP-630),
 KafkaMetadataLog.validateOffsetAndEpoch.
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 Body = dict[str, Any]
 
 _MAX_BYTES: Final = 1 << 20
-# Kafka's followers do not wait longer.
+# Kafka's followers wait no longer.
 _LONGEST_WAIT_MS: Final = 30_000
 # First Fetch versions with topic ids, replica state and endpoints.
 _FIRST_WITH_IDS: Final = 13
@@ -43,11 +42,7 @@ _FIRST_SNAPSHOT_WITH_ENDPOINTS: Final = 1
 
 
 class MetadataFetches:
-    """Serves followers of this node's metadata log.
-
-    Attributes:
-        observers: The nodes that have fetched recently.
-    """
+    """Serves followers of the metadata log."""
 
     __slots__ = (
         "_clock",
@@ -69,7 +64,7 @@ class MetadataFetches:
         cluster_id: str,
         endpoints: Sequence[Endpoint],
     ) -> None:
-        """Serve `log`; the first of this node's `endpoints` is returned."""
+        """Serve `log`; responses contain the first of this node's `endpoints`."""
         self._log = log
         self._clock = clock
         self._node_id = node_id
@@ -164,7 +159,6 @@ class MetadataFetches:
             )
 
     async def _until_longer(self, offset: int, wait_ms: int) -> None:
-        """Wait until more than `offset` is committed, at most `wait_ms`."""
         if self._is_stopping:
             return
         is_over = asyncio.Event()
@@ -179,7 +173,7 @@ class MetadataFetches:
             async with asyncio.timeout(wait_ms / 1000):
                 await is_over.wait()
         except TimeoutError:
-            pass  # the response has no records
+            pass
         finally:
             self._log.unwatch(on_advance)
             self._waiting.discard(is_over)
@@ -233,7 +227,7 @@ class MetadataFetches:
             size, piece = await in_thread(
                 Work.WARMING, store.read_snapshot_part, snapshot_id, requested.position, byte_limit
             )
-        except FileNotFoundError:  # replaced by a newer one meanwhile
+        except FileNotFoundError:  # replaced meanwhile
             return {"error_code": int(ErrorCode.SNAPSHOT_NOT_FOUND)}
         if requested.position >= size:
             return {"error_code": int(ErrorCode.POSITION_OUT_OF_RANGE)}
@@ -257,7 +251,6 @@ class MetadataFetches:
 
 
 def _is_of_metadata(topics: Any, version: int) -> bool:
-    """Return whether a Fetch is for partition 0 of the metadata topic alone."""
     if len(topics) != 1 or [partition.partition for partition in topics[0].partitions] != [0]:
         return False
     if version >= _FIRST_WITH_IDS:
@@ -266,6 +259,5 @@ def _is_of_metadata(topics: Any, version: int) -> bool:
 
 
 def _read_whole(piece: FileSlice) -> memoryview:
-    """Read a slice without the partial batch at its end."""
     content = memoryview(piece.read())
     return content[: whole_batches(content)]

@@ -1,6 +1,6 @@
 """The observers of the metadata log and their progress.
 
-Soft state of the quorum's leader; silent observers are forgotten after five minutes.
+Silent observers are forgotten after five minutes.
 
 Source: Kafka's LeaderState (observers; KIP-642, KIP-836 for the times).
 """
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _FORGOTTEN_AFTER_MS: Final = 300_000
-# Enough for hundreds of brokers; then the longest silent one is dropped.
+# Beyond this, the longest silent one is dropped.
 _MAX_OBSERVERS: Final = 1_000
 
 
@@ -27,11 +27,9 @@ class ObserverId(NamedTuple):
 
 @dataclass(slots=True)
 class Observer:
-    """The progress of one observer.
+    """The progress of one observer; times are in milliseconds since 1970.
 
     Attributes:
-        end_offset: The end of its log.
-        last_fetch_ms: Its last fetch, in milliseconds since 1970.
         last_caught_up_ms: When it last had everything, or -1.
         leader_end_offset: The end of the leader's log at its last fetch.
     """
@@ -52,7 +50,7 @@ class Observers:
         self._observers: dict[ObserverId, Observer] = {}
 
     def note(self, observer: ObserverId, offset: int, leader_end_offset: int, now_ms: int) -> None:
-        """Record a fetch from `offset`, which is the end of the observer's log."""
+        """Record a fetch from `offset`, the end of the observer's log."""
         before = self._observers.pop(observer, None)
         caught_up_ms = -1 if before is None else before.last_caught_up_ms
         if offset >= leader_end_offset:

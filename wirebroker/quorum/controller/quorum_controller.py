@@ -1,7 +1,6 @@
 """The active controller of a one-voter quorum: its log, state machine and engine.
 
-Operations see what is appended; everything else sees what is committed and published. A response
-waits until its records are on disk and published (engine.py, controller_log.py).
+A response waits until its records are on disk and published (engine.py, controller_log.py).
 
 Source: Kafka's QuorumController, for a quorum of one voter (KIP-500).
 """
@@ -79,12 +78,8 @@ class QuorumController:
     """The only controller, created by `open` and used on one event loop.
 
     Attributes:
-        rules: Implements its requests.
-        log: Stores and commits the records.
-        follower: Has the committed state.
         authorization: The ACLs, or None if all is allowed.
         endpoints: Its addresses for other nodes.
-        fetches: Serves followers of the log.
     """
 
     __slots__ = (
@@ -108,7 +103,6 @@ class QuorumController:
         rules: Controller,
         endpoints: Sequence[Endpoint],
     ) -> None:
-        """Begin the next epoch in a log that was loaded."""
         self.rules = rules
         self.endpoints = endpoints
         self.follower = MetadataFollower(clock, image)
@@ -153,13 +147,8 @@ class QuorumController:
     ) -> QuorumController:
         """Read or create the log of a log directory and become its leader.
 
-        Args:
-            log_directory: The parent of `__cluster_metadata-0`; locked and formatted.
-            files: The file system.
-            clock: For records and slices.
-            rules: With the configuration of this node, the only voter.
-            endpoints: Its addresses; followers learn the first.
-            first_users: Records for a new cluster.
+        `log_directory` is locked and formatted. `rules` have the configuration of this node.
+        Followers learn the first of its `endpoints`. `first_users` are records for a new cluster.
 
         Raises:
             StartError: The log belongs to another cluster, was written by a newer version, or lacks
@@ -207,7 +196,6 @@ class QuorumController:
         return controller
 
     async def _activate(self, bootstrap: list[MetadataRecord]) -> None:
-        """Write the first records of an empty log and the controller's registration."""
         rules = self.rules
         self._engine.begin()
         first = partial(_first_records, bootstrap, rules.config)
@@ -219,7 +207,7 @@ class QuorumController:
         )
 
     async def close(self) -> None:
-        """Finish what was submitted and close the files; a second call does nothing."""
+        """Finish what was submitted and close the files; may be repeated."""
         if self._engine.is_closed:
             return
         await self._engine.drain()
@@ -230,7 +218,7 @@ class QuorumController:
     # Requests
 
     async def handle(self, request: ControllerRequest) -> dict[str, Any]:
-        """Carry out a request; return the body of its response, also of an error."""
+        """Carry out a request; return its response, also of an error."""
         try:
             return await self.carry_out(request)
         except KafkaError as error:
@@ -299,7 +287,6 @@ class QuorumController:
         task.add_done_callback(self._fencing.discard)
 
     async def _fence(self, silent: SilentBroker) -> None:
-        """Fence a broker; the root of a task. A failure is retried by the state machine."""
         node_id, broker_epoch = silent
         try:
             is_fenced = await self.submit(partial(self.rules.fence, node_id, broker_epoch))
@@ -311,7 +298,6 @@ class QuorumController:
 
 
 def _protecting_configs(image: ClusterImage, node_id: int) -> tuple[str, ...]:
-    """Return the dynamic configs of this broker that require protection."""
     cluster_wide = image.config(ResourceType.BROKER, "")
     return asking_names({**cluster_wide, **image.config(ResourceType.BROKER, str(node_id))})
 
@@ -319,7 +305,6 @@ def _protecting_configs(image: ClusterImage, node_id: int) -> tuple[str, ...]:
 def _warn_of_ignored(
     image: ClusterImage, config: Config, first_users: Sequence[MetadataRecord]
 ) -> None:
-    """Log the settings for new clusters that have no effect on this one."""
     if first_users:
         LOGGER.warning("the cluster is not new: ignoring the initial users")
     level, release = image.features[METADATA_VERSION], config.str(RELEASE_VERSION)

@@ -1,7 +1,6 @@
 """DescribeQuorum: the voter and the observers of the metadata log, with their progress (KIP-642).
 
-v1 adds times (KIP-836), v2 messages, directories and nodes (KIP-853). The only voter, the active
-controller, is always caught up.
+v1 adds times (KIP-836), v2 messages, directories and nodes (KIP-853).
 
 Source: Kafka's KafkaRaftClient.handleDescribeQuorumRequest.
 """
@@ -28,15 +27,9 @@ _FIRST_WITH_NODES = 2
 
 
 class QuorumView(NamedTuple):
-    """The quorum as its only voter sees it.
+    """The quorum as its only voter, which is always caught up, sees it.
 
-    Attributes:
-        voter_id: The node.
-        epoch: Its leader epoch.
-        end_offset: The committed end.
-        now_ms: Since 1970.
-        endpoints: The voter's listeners.
-        observers: Its observers.
+    `end_offset` is the committed end; `now_ms` is since 1970.
     """
 
     voter_id: int

@@ -1,16 +1,8 @@
 """Applies committed metadata records and notifies subscribers of image changes.
 
-    follow(records) --> image and change --> subscribers, in order, each awaited --> `image`
-
-A controller in the same process has already applied the records and calls `publish` with the same
-image and change.
-
-Laws:
-- `image` shows only what every subscriber has applied, so a client that learns of a topic finds its
-  partitions.
-- Records are applied in the order of commits; the image's offset never falls.
-- The failure of a subscriber is logged; the change counts nevertheless.
-- A subscriber must not wait for a later change than the one it is applying.
+Subscribers are awaited in order; then `image` shows the change, so a client that learns of a topic
+finds its partitions. The failure of a subscriber is logged; the change counts nevertheless. A
+controller in the same process calls `publish` with the image that it has already built.
 
 Source: Kafka's MetadataLoader and MetadataPublisher.
 """
@@ -43,12 +35,11 @@ class _Subscriber(NamedTuple):
 
 
 class MetadataFollower:
-    """The newest image that this node has applied, and its subscribers."""
+    """The newest applied image, and its subscribers."""
 
     __slots__ = ("_clock", "_subscribers", "image")
 
     def __init__(self, clock: Clock, image: ClusterImage | None = None) -> None:
-        """Start with an image, without notifications."""
         self.image = image or ClusterImage()
         self._clock = clock
         self._subscribers: list[_Subscriber] = []
@@ -56,14 +47,12 @@ class MetadataFollower:
     def subscribe(self, name: str, follow: Follow) -> None:
         """Call `follow` for every later change, with the change and the image after it.
 
-        It is awaited before the next call. `name` is for log lines.
+        It is awaited before the next call, so it must not wait for a later change.
         """
         self._subscribers.append(_Subscriber(name, follow))
 
     async def follow(self, records: Iterable[MetadataRecord], *, offset: int, epoch: int) -> None:
-        """Apply the next committed records.
-
-        `offset` is after the last record, `epoch` is its leader epoch.
+        """Apply the next committed records, which end before `offset`.
 
         Raises:
             KafkaError: UNSUPPORTED_VERSION: a record is unknown, so later ones cannot be applied.
@@ -84,7 +73,7 @@ class MetadataFollower:
     async def publish(self, change: ImageChange, image: ClusterImage) -> None:
         """Notify all subscribers of the next image."""
         assert image.offset >= self.image.offset, "metadata offsets never decrease"
-        slices = Slices(self._clock)  # subscribers slice their own work only
+        slices = Slices(self._clock)  # subscribers slice only their own work
         for name, follow in self._subscribers:
             try:
                 await follow(change, image)

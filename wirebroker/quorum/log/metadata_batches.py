@@ -1,7 +1,7 @@
 """Encodes and decodes the record batches of the metadata log and of snapshots.
 
 A large change is split into batches within a metadata transaction (KIP-868): it counts as a whole
-or not at all, and no batch blocks the event loop for long.
+or not at all.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from wirebroker.codecs.primitives import Buffer
     from wirebroker.codecs.records.control import ControlRecord
 
-# Building such a batch takes 2 ms.
+# Built in 2 ms.
 BATCH_RECORDS = 512
 
 

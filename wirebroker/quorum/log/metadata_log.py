@@ -1,7 +1,5 @@
 """The log that a one-voter controller writes: offsets, epochs, voters and files.
 
-controller_log.py decides when records are committed.
-
 Source: Kafka's KafkaRaftClient and SnapshotGenerator, for a quorum of one voter (KIP-595, KIP-630).
 """
 
@@ -51,10 +49,8 @@ class MetadataLog:
 
     Attributes:
         epoch: The epoch that this node leads, from lead() on.
-        is_unused: Whether load() found no data record outside the snapshot of Apache Kafka's
-            storage tool: no controller has initialized the cluster yet.
-        snapshots: Writes the snapshots.
-        store: The files.
+        is_unused: Whether load() found no data record outside the first snapshot, by Apache
+            Kafka's storage tool: no controller has initialized the cluster yet.
     """
 
     __slots__ = (
@@ -71,7 +67,6 @@ class MetadataLog:
     def __init__(
         self, log_directory: str, *, files: Files, clock: Clock, config: Config, node_id: int
     ) -> None:
-        """Use the log of a locked and formatted log directory."""
         self.store = MetadataStore(files, log_directory, clock)
         self._files = files
         self._clock = clock
@@ -83,12 +78,12 @@ class MetadataLog:
 
     @property
     def directory(self) -> str:
-        """Return the path of the log's directory."""
+        """The path of the log's directory."""
         return self.store.directory
 
     @property
     def end_offset(self) -> int:
-        """Return the offset after the last record, on disk or not."""
+        """The offset after the last record, on disk or not."""
         return self.store.end_offset
 
     async def close(self) -> None:
@@ -154,8 +149,7 @@ class MetadataLog:
     def lead(self, image: ClusterImage) -> ClusterImage:
         """Begin the next epoch, whose number is synced before its first record.
 
-        Returns:
-            The image after the first records of the epoch, which are not synced yet.
+        Return the image after the epoch's first records, which are not synced yet.
         """
         self.store.remove_leftovers()
         directory = self.store.directory
@@ -183,7 +177,7 @@ class MetadataLog:
     def encode(self, records: list[MetadataRecord]) -> Steps[EncodedBatches]:
         """Encode the next records in steps; they count together or not at all.
 
-        Nothing may be appended between this and `append`.
+        Nothing may be appended before their `append`.
         """
         self._last_timestamp_ms = self._clock.now_ms()
         batches = self._builder(self.store.end_offset)
@@ -194,7 +188,7 @@ class MetadataLog:
         return batches.batches
 
     def append(self, batches: EncodedBatches) -> None:
-        """Append encoded batches; they are on disk after the next sync.
+        """Append encoded batches, for the next sync.
 
         Raises:
             OSError: Nothing was appended.
@@ -232,7 +226,6 @@ class MetadataLog:
             if is_disk_failure(error):
                 on_failure(error)
             else:
-                # The log continues in its current segment.
                 LOGGER.warning("cannot start a metadata snapshot: %s", error)
             return
         self.snapshots.begin(image, timestamp_ms=self._last_timestamp_ms)

@@ -56,7 +56,7 @@ class SnapshotId(NamedTuple):
 
     @property
     def file_name(self) -> str:
-        """Return the file's name."""
+        """The file's name."""
         return f"{self.end_offset:020d}-{self.epoch:010d}{SUFFIX}"
 
 
@@ -79,11 +79,8 @@ async def encode_snapshot(
 ) -> list[bytearray]:
     """Return a snapshot's contents, encoded in slices.
 
-    Args:
-        image: The cluster image.
-        voters: KRaftVersion and KRaftVoters from the log; none with static voters.
-        timestamp_ms: Of the last record.
-        clock: For the slices.
+    `voters` are the log's KRaftVersion and KRaftVoters, none with static voters; `timestamp_ms` is
+    that of the last record.
     """
     slices = Slices(clock)
     builder = BatchBuilder(base_offset=0, leader_epoch=image.epoch, timestamp_ms=timestamp_ms)
@@ -147,7 +144,7 @@ def read_snapshot(content: bytes) -> SnapshotContents:
     controls: list[ControlRecord] = []
     for position, header in iterate_batches(view):
         if batch_crc(view, position, header.size) != header.crc:
-            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"the CRC-32C differs at {position}")
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"the CRC-32C does not match at {position}")
         batch = view[position : position + header.size]
         if header.is_control:
             controls += control_records(batch, header)

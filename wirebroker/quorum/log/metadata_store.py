@@ -1,8 +1,7 @@
 """The metadata log's files: segments, snapshots and epochs of `__cluster_metadata-0`.
 
 The directory has Kafka's format (storage/README.md). A segment ends only at a snapshot's end
-offset, so a start need not read the whole history. `sync` and `write_snapshot` block and run in
-threads.
+offset, so a start need not read the whole history.
 """
 
 from __future__ import annotations
@@ -28,9 +27,8 @@ TOPIC = "__cluster_metadata"
 DIRECTORY_NAME = f"{TOPIC}-0"
 # The same in every cluster.
 TOPIC_ID = bytes(15) + b"\x01"
-# The default of index.interval.bytes.
 _INDEX_INTERVAL_BYTES = 4096
-# Files that a crash may leave, and Apache Kafka's producer snapshots.
+# Files left by a crash, and Apache Kafka's producer snapshots.
 _LEFTOVERS = (".tmp", ".part", ".deleted", ".cleaned", ".swap", ".snapshot")
 
 LOGGER = logging.getLogger(__name__)
@@ -64,7 +62,7 @@ class MetadataStore:
         self._files = files
         self._clock = clock
         self._directory = f"{log_directory}/{DIRECTORY_NAME}"
-        # By base offset; never empty once open. The last one is active.
+        # By base offset; never empty once open.
         self._segments: list[Segment] = []
         self._epochs = LeaderEpochs(files, self._directory)
         self.snapshots: list[SnapshotId] = []  # oldest first
@@ -74,17 +72,17 @@ class MetadataStore:
 
     @property
     def directory(self) -> str:
-        """Return the path of the log's directory."""
+        """The path of the log's directory."""
         return self._directory
 
     @property
     def start_offset(self) -> int:
-        """Return the first offset of the log."""
+        """The first offset of the log."""
         return self._segments[0].base_offset
 
     @property
     def latest_epoch(self) -> int:
-        """Return the epoch of the last record or snapshot, or 0."""
+        """The epoch of the last record or snapshot, or 0."""
         snapshot_epoch = self.snapshots[-1].epoch if self.snapshots else 0
         return max(self._epochs.latest_epoch, snapshot_epoch)
 
@@ -133,7 +131,7 @@ class MetadataStore:
             self._check_gap(next_offset, segment.base_offset)
             next_offset = self._recover_segment(segment, batches, start)
         if next_offset is None or next_offset < start:
-            # An empty log, or one that ends before the snapshot, as in Kafka.
+            # The log is empty or ends before the snapshot, as in Kafka.
             for segment in self._segments:
                 segment.delete()
             self._segments = [self._new_segment(start)]
@@ -255,16 +253,10 @@ class MetadataStore:
     # Reading, for followers
 
     def judge(self, offset: int, epoch: int, end_offset: int) -> SnapshotId | EpochEnd | None:
-        """Check a follower's position in the log.
+        """Check a follower's fetch offset and the epoch of its last record (or 0).
 
-        Args:
-            offset: Its fetch offset.
-            epoch: Of its last record, or 0.
-            end_offset: The committed end.
-
-        Returns:
-            The snapshot to load first, the end of the last common epoch if the logs diverge, or
-            None.
+        Return the snapshot to load first, the end of the last common epoch if the logs diverge, or
+        None. `end_offset` is the committed end.
         """
         start = self.start_offset
         if start == 0 and offset == 0:
@@ -282,12 +274,9 @@ class MetadataStore:
         return epoch_end if epoch_end.epoch != epoch or epoch_end.end_offset < offset else None
 
     def slice_from(self, offset: int, end_offset: int, max_bytes: int) -> FileSlice | None:
-        """Return whole batches of one segment, if there are any.
+        """Return whole batches of one segment, if any, from a batch's offset to `end_offset`.
 
-        Args:
-            offset: Where a batch begins.
-            end_offset: Where the last batch ends.
-            max_bytes: A limit, except for the first batch.
+        The first batch may exceed `max_bytes`.
         """
         if offset >= end_offset:
             return None

@@ -1,7 +1,6 @@
 """This broker's copy of a metadata log that controllers elsewhere write.
 
-Only committed batches are applied. Records lost in a power failure are fetched again, so only
-snapshots are synced.
+Records lost in a power failure are fetched again, so only snapshots are synced.
 
 Source: Kafka's KafkaRaftClient (as observer) and SnapshotGenerator (KIP-595, KIP-630).
 """
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 
 LOGGER = logging.getLogger(__name__)
 
-# Where a batch's length field ends.
 _LENGTH_END: Final = 12
 
 
@@ -62,7 +60,8 @@ def whole_batches(records: memoryview) -> list[FetchedBatch]:
         header = read_batch_header(records, position)
         if batch_crc(records, position, header.size) != header.crc:
             raise KafkaError(
-                ErrorCode.CORRUPT_MESSAGE, f"the CRC-32C differs at offset {header.base_offset}"
+                ErrorCode.CORRUPT_MESSAGE,
+                f"the CRC-32C does not match at offset {header.base_offset}",
             )
         batches.append(FetchedBatch(header, records[position : position + size]))
         position += size
@@ -103,7 +102,6 @@ class ObservedLog:
     # _uncommitted: the batches from the applied offset to the end, in order.
 
     def __init__(self, log_directory: str, *, files: Files, clock: Clock, config: Config) -> None:
-        """Use the log of a locked and formatted log directory."""
         self._store = MetadataStore(files, log_directory, clock)
         self._clock = clock
         self._snapshots = SnapshotWriter(self._store, clock=clock, config=config)
@@ -112,17 +110,17 @@ class ObservedLog:
 
     @property
     def directory(self) -> str:
-        """Return the path of the log's directory."""
+        """The path of the log's directory."""
         return self._store.directory
 
     @property
     def end_offset(self) -> int:
-        """Return the next offset to fetch."""
+        """The next offset to fetch."""
         return self._store.end_offset
 
     @property
     def last_epoch(self) -> int:
-        """Return the leader epoch of the last record, or 0."""
+        """The leader epoch of the last record, or 0."""
         return max(0, self._store.latest_epoch)
 
     async def load(self) -> ClusterImage:

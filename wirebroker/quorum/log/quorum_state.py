@@ -5,8 +5,6 @@
     {"leaderId":1,"leaderEpoch":4,"votedId":-1,
      "votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}  kraft.version 1
 
-It is synced before the first record of a new epoch, so that no epoch is led twice.
-
 Source: KIP-595, KIP-853; Kafka's FileQuorumStateStore.
 """
 

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 LOGGER = logging.getLogger(__name__)
 
 # A snapshot is also due when the later log is as large as the last one, so that a start reads at
-# most twice the cluster's size; each start or stop of a broker changes every partition. The minimum
-# is 28,000 such changes, replayed in 0.15 s.
+# most twice the cluster's size. This minimum is replayed in 0.15 s.
 _LEAST_INTERVAL_BYTES: Final = 1 << 20
 
 
@@ -100,7 +99,7 @@ class SnapshotWriter:
             await in_thread(Work.UPKEEP, self._store.write_snapshot, snapshot, content)
             self._store.advance_start(snapshot)
         except OSError as error:
-            # The log is complete without it; the next snapshot retries.
+            # The next snapshot retries.
             LOGGER.warning("cannot write a metadata snapshot: %s", error)
         else:
             LOGGER.info("wrote metadata snapshot %s (%d bytes)", snapshot.file_name, len(content))

@@ -1,8 +1,5 @@
 """Heartbeats in a separate thread, so that a busy event loop does not cost leaderships.
 
-`question` is called in the thread and only reads; `on_answer` is called on the loop that called
-`start`. After a failure the next heartbeat is sent sooner, then with growing pauses up to `most_s`.
-
 Source: Kafka's BrokerLifecycleManager, whose event queue is also a thread (KIP-631).
 """
 
@@ -28,10 +25,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# How long `stop` waits for the thread.
 _STOP_S: Final = 5.0
-# The first retry, as in Kafka. Kafka's pauses grow up to a session, so that the broker may be
-# fenced when a controller comes back; these have a lower limit.
+# The first retry, as in Kafka. Kafka's pauses grow up to a session, which may get the broker fenced
+# when a controller comes back; these have a lower limit.
 _RETRY_S: Final = 0.1
 
 
@@ -39,9 +35,9 @@ class Heartbeats:
     """Sends BrokerHeartbeat repeatedly.
 
     Args:
-        make_controllers: Creates the thread's own connections to the controllers.
-        question: Returns the request's body.
-        on_answer: Receives each response or error.
+        make_controllers: Creates the thread's own connections.
+        question: Returns the request's body; called in the thread, and only reads.
+        on_answer: Receives each response or error, on the loop that called `start`.
         interval_s: Returns the pause after a response; called in the thread.
         most_s: The longest pause after failures.
         timeout_s: For one heartbeat, including the search for a controller.
@@ -134,11 +130,10 @@ class Heartbeats:
             await controllers.close()
 
     async def _is_taken(self, controllers: ActiveController) -> bool:
-        """Send a heartbeat and report the response; return whether it was accepted."""
         try:
             answer = await self._ask(controllers)
             self._tell(answer)
-        except Exception:  # the root of a thread: without heartbeats the broker is fenced
+        except Exception:  # without heartbeats the broker is fenced
             logger.exception("a heartbeat failed; retrying")
             return False
         return not isinstance(answer, PeerError) and not answer.error_code

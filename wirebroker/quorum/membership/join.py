@@ -1,7 +1,7 @@
 """`wirebroker join`: settings of a new member, from the cluster, a directory and a file.
 
-The node id is that of a used directory, or of the file. Otherwise it is the lowest free id; if
-several members join at once, one gets it and the others choose again (broker/join_process.py).
+The node id is that of a used directory or of the file. Otherwise it is the lowest free id, which
+several members may choose at once (broker/join_process.py).
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 _META_PROPERTIES: Final = "meta.properties"
 _DATA_DIRECTORY: Final = "./data"
-# Defaults of a member.
 _DEFAULTS: Final = {
     "controller.listener.names": "CONTROLLER",
     "listeners": "PLAINTEXT://127.0.0.1:9092",
@@ -45,14 +44,8 @@ def config_of_member(
 ) -> Config:
     """Return the configuration of a broker that joins a cluster.
 
-    Args:
-        controller: host:port of a controller.
-        flags: Other settings, by name.
-        node_id: The broker's id.
-        file: Properties for settings that are not in flags.
-        data_directory: The data directory.
-        host: The listener's host.
-        port: The listener's port; 0 for a free one.
+    `controller` is host:port; `flags` are settings by name, which override those in `file`; port 0
+    means a free one.
 
     Raises:
         ConfigError: A setting is invalid.
@@ -83,8 +76,6 @@ def configured_node_id(
 ) -> int | None:
     """Return the node id of the directory or the file, or None.
 
-    See config_of_member.
-
     Raises:
         ConfigError: The file is unreadable, or its node.id is invalid.
     """
@@ -99,13 +90,10 @@ def configured_node_id(
 
 
 def free_node_id(controller: str, config: Config, *, timeout_s: float, above: int = 0) -> int:
-    """Return the lowest free node id above another in the cluster of a controller.
+    """Return the lowest free node id greater than `above` in the controller's cluster.
 
-    Args:
-        controller: host:port of a controller.
-        config: For the connection to it.
-        timeout_s: For finding controllers, and again for their responses.
-        above: An id that was too low.
+    `controller` is host:port; `timeout_s` is for finding controllers, and again for their
+    responses.
 
     Raises:
         ConfigError: The address or a connection setting is invalid.
@@ -131,12 +119,10 @@ def _settings_of(file: Path | None) -> Mapping[str, str]:
 
 
 def _listed_in(settings: Mapping[str, str]) -> str:
-    """Return the data directories in settings, separated by commas."""
     return settings.get("log.dirs") or settings.get("log.dir") or ""
 
 
 def _node_id_of(directory: str) -> int | None:
-    """Return the node id of a directory, if it has one."""
     try:
         text = (Path(directory) / _META_PROPERTIES).read_text()
         return int(parse_properties(text)["node.id"])

@@ -58,7 +58,7 @@ LOGGER = logging.getLogger("wirebroker")
 _RETRY_S: Final = 0.25
 _FIND_S: Final = 2.0
 _LOG_AGAIN_S: Final = 5.0
-# How long one controller may take before another is tried.
+# After this time another controller is tried.
 _REQUEST_S: Final = 5.0
 
 
@@ -160,15 +160,10 @@ def check_joinable(image: ClusterImage, config: Config) -> None:
 
 
 class JoinedQuorum:
-    """This broker's side of a remote quorum; see quorum.Quorum.
+    """This broker's side of a remote quorum.
 
-    Args:
-        config: Names the controllers.
-        files: The file system.
-        clock: For waits.
-        on_failure: Called with a line that explains why this broker must end.
-        has_chosen_id: Whether the id was chosen automatically; if it is taken, by another broker,
-            there is no waiting.
+    `on_failure` is called with a line that explains why this broker must end. If `has_chosen_id`,
+    the id was chosen automatically, and a taken one fails immediately.
     """
 
     __slots__ = (
@@ -238,7 +233,7 @@ class JoinedQuorum:
         """Do nothing: there is no controller here."""
 
     async def find_cluster_id(self) -> str | None:
-        """Query the controllers; see Quorum."""
+        """Query the controllers."""
         names = ", ".join(map(str, self._addresses))
         LOGGER.info("looking up the cluster at controllers %s", names)
         cluster_id, self._local_host = await find_cluster(
@@ -248,7 +243,7 @@ class JoinedQuorum:
         return cluster_id
 
     async def open(self, metadata_home: str, *, cluster_id: str, directory_id: bytes) -> None:
-        """Fetch and apply the metadata; see Quorum."""
+        """Fetch and apply the metadata."""
         log = self._log = ObservedLog(
             metadata_home, files=self._files, clock=self._clock, config=self._config
         )
@@ -286,7 +281,6 @@ class JoinedQuorum:
         )
 
     def _new_controllers(self, *, request_timeout_s: float = _REQUEST_S) -> ActiveController:
-        """Return connections to the configured and the registered controllers."""
         (listener, *_) = self._config.list("controller.listener.names") or ("CONTROLLER",)
         return controllers_at(
             self._addresses,
@@ -319,12 +313,12 @@ class JoinedQuorum:
             )
 
     async def endpoints(self, endpoints: Sequence[Endpoint]) -> Sequence[Endpoint]:
-        """Replace wildcard hosts by the local address towards the controller; see Quorum."""
+        """Replace wildcard hosts by the local address towards the controller."""
         advertised = [
             endpoint._replace(host=self._local_host) if is_wildcard(endpoint.host) else endpoint
             for endpoint in endpoints
         ]
-        # Others may be for clients on this machine only, as a container's published port.
+        # Other listeners may be for this machine only, as a container's published port.
         needed = (
             {endpoint.name for endpoint in advertised}
             if is_auto(self._config)
@@ -368,7 +362,7 @@ class JoinedQuorum:
     # The end
 
     async def retire(self) -> None:
-        """Request a controlled shutdown; see Quorum."""
+        """Request a controlled shutdown."""
         assert self._lifecycle is not None, "the quorum is not open"
         if self._failure is not None:
             return
@@ -378,7 +372,7 @@ class JoinedQuorum:
             LOGGER.warning("stopping anyway: %s", error.message or error.code.name)
 
     async def leave(self) -> int:
-        """Stop following; see Quorum."""
+        """Stop following."""
         await self.abandon()
         return self.lifecycle.broker_epoch
 
@@ -387,7 +381,7 @@ class JoinedQuorum:
         await self.abandon()
 
     async def abandon(self) -> None:
-        """Close all connections and the log; a second call does nothing."""
+        """Close all connections and the log; may be repeated."""
         if self._lifecycle is not None:
             await self._lifecycle.close()
         if self._fetching is not None:

@@ -37,7 +37,7 @@ LOGGER = logging.getLogger(__name__)
 # The interval while unfencing or shutting down.
 _WHILE_AWAITED_S: Final = 0.1
 _REGISTER_AGAIN_S: Final = 0.5
-# As in Kafka for the controlled shutdown.
+# As in Kafka.
 _SHUTDOWN_S: Final = 300.0
 
 # Retriable errors of a registration.
@@ -130,7 +130,7 @@ class MemberLifecycle(BrokerLifecycle):
         rack: str | None = None,
         previous_broker_epoch: int = -1,
     ) -> None:
-        """Register as fenced and start heartbeats; see BrokerLifecycle.register.
+        """Register as fenced and start heartbeats.
 
         Raises:
             StartError: The controllers refuse or do not respond in time; NodeIdTakenError.
@@ -242,7 +242,6 @@ class MemberLifecycle(BrokerLifecycle):
         )
 
     def _take(self, answer: Any) -> None:
-        """Handle the response to a heartbeat."""
         if isinstance(answer, PeerError):
             line = f"a heartbeat failed, retrying: {answer}"
             self._lines.add(type(answer).__name__, line)
@@ -270,7 +269,6 @@ class MemberLifecycle(BrokerLifecycle):
             self._registering = asyncio.create_task(self._return(), name="register again")
 
     async def _return(self) -> None:
-        """Register this incarnation again; the root of a task."""
         try:
             await self.register_again()
             LOGGER.warning("broker %d was unregistered: registered it again", self.node_id)
@@ -280,7 +278,7 @@ class MemberLifecycle(BrokerLifecycle):
                     f"another process has registered as broker {self.node_id}: this one stops"
                 )
             else:
-                # The next heartbeat is refused as well and retries this.
+                # The next heartbeat retries this.
                 LOGGER.warning("cannot register again: %s", error.message or error.code.name)
         finally:
             self._registering = None

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 LOGGER = logging.getLogger(__name__)
 
-# Checking and writing that much blocks the loop for 5 ms.
+# This much blocks the loop for 5 ms.
 _MAX_BYTES: Final = 1 << 20
 _MAX_SNAPSHOT_BYTES: Final = 1 << 30
 _WAIT_MS: Final = 500
@@ -147,15 +147,8 @@ class MetadataFetcher:
     ) -> None:
         """Create an observer.
 
-        Args:
-            controllers: Own connections, because a Fetch waits in them; closed at the end.
-            log: The log as fetched so far.
-            follower: Receives the committed records.
-            clock: Measures the time since the last response.
-            cluster_id: The expected cluster.
-            node_id: This broker's; -1 for a mere reader.
-            directory_id: Of the log directory.
-            on_failure: Called with the reason when following ends.
+        `controllers` are its own connections, because a Fetch waits in them. A mere reader has the
+        `node_id` -1. `on_failure` is called with the reason when following ends.
         """
         self._controllers = controllers
         self._log = log
@@ -167,7 +160,6 @@ class MetadataFetcher:
         self._high_watermark = -1
         self._attempts = 0
         self._clock = clock
-        # On the monotonic clock.
         self._answered_s = clock.monotonic()
         self.leader_epoch = log.last_epoch
         self.caught_up = asyncio.Event()
@@ -185,11 +177,10 @@ class MetadataFetcher:
             LOGGER.exception("following the cluster's metadata failed")
             self._on_failure("the cluster's metadata cannot be followed: see the line above")
         finally:
-            # The last Fetch may wait for half a second.
+            # The last Fetch may still wait.
             self._controllers.abort()
 
     async def _turn(self) -> None:
-        """Fetch once; after a failure pause and search for another controller."""
         node: Node | None = None
         try:
             node = await self._controllers.find(_TIMEOUT_S)
@@ -207,7 +198,7 @@ class MetadataFetcher:
         await pause(_RETRY_S)
 
     def silence(self) -> str | None:
-        """Return a message if no controller has responded recently, else None."""
+        """Return a message if no controller has responded recently."""
         silent_s = self._clock.monotonic() - self._answered_s
         if silent_s < _SILENT_S:
             return None
@@ -304,11 +295,7 @@ class MetadataFetcher:
     # Snapshots
 
     async def _load_snapshot(self, node: Node, snapshot: SnapshotId) -> str | None:
-        """Fetch and install a whole snapshot; return the problem, or None.
-
-        Raises:
-            PeerError: The controller does not respond.
-        """
+        """Fetch and install a snapshot; return the problem, or None."""
         content = bytearray()
         while True:
             answer = await node.request(
@@ -357,7 +344,6 @@ class MetadataFetcher:
 
 
 def _partition_of(answer: Any, field: str = "responses") -> Any:
-    """Return the partition in a response, if any."""
     topics = getattr(answer, field)
     return topics[0].partitions[0] if topics and topics[0].partitions else None
 

@@ -1,7 +1,7 @@
 """This broker's membership in a cluster whose controller is in this process.
 
 If it is unregistered, it registers again and continues to serve. Heartbeats only report changes
-(offline and cordoned directories); there are no periodic ones.
+(offline and cordoned directories).
 
 Source: Kafka's BrokerLifecycleManager (KIP-631; KIP-858 for the directories).
 """
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 LOGGER = logging.getLogger("wirebroker")
 
-# How often to check whether a metadata change is applied.
+# Between checks whether a metadata change is applied.
 _SOON_S = 0.02
 
 
 class OwnLifecycle(BrokerLifecycle):
-    """One incarnation of the broker, with a controller in the same process."""
+    """One incarnation of the broker."""
 
     __slots__ = ("_cordoning", "_is_serving", "_reporting", "_returning")
 
@@ -41,7 +41,7 @@ class OwnLifecycle(BrokerLifecycle):
         self, channel: ControllerChannel, metadata: MetadataFollower, *, node_id: int
     ) -> None:
         super().__init__(channel, metadata, node_id=node_id)
-        # True from unfencing until the stop.
+        # From unfencing until the stop.
         self._is_serving = False
         self._reporting: asyncio.Task[None] | None = None
         self._cordoning: asyncio.Task[None] | None = None
@@ -49,15 +49,15 @@ class OwnLifecycle(BrokerLifecycle):
         metadata.subscribe("the membership", self._look)
 
     async def unfence(self) -> None:
-        """Wait until this broker may serve; see BrokerLifecycle.unfence."""
+        """Wait until this broker may serve."""
         if self.has_others and (offline := offline_ids(self._directories)):
-            await self.disks_failed(offline)  # failed since the registration: nothing is led there
+            await self.disks_failed(offline)  # those that have failed since the registration
         await super().unfence()
         self._is_serving = True
         self.disk_failed()
 
     async def shut_down(self) -> None:
-        """Wait until this broker leads nothing; see BrokerLifecycle.shut_down."""
+        """Wait until this broker leads nothing."""
         await self.end()
         await super().shut_down()
 
@@ -79,9 +79,8 @@ class OwnLifecycle(BrokerLifecycle):
     def disk_failed(self) -> None:
         """Report offline directories so that other brokers lead their partitions.
 
-        Without other brokers the partitions stay led here, out of service until a restart. Nothing
-        is reported before this broker may serve or once it stops, because a heartbeat requests to
-        serve.
+        Without other brokers the partitions stay led here. Only a serving broker reports, because a
+        heartbeat requests to serve.
         """
         own_broker = self._metadata.image.brokers.get(self.node_id)
         is_active = own_broker is not None and own_broker.is_active
@@ -91,7 +90,6 @@ class OwnLifecycle(BrokerLifecycle):
             )
 
     async def _report_failed_disks(self) -> None:
-        """Report until no further directory fails; the root of a task."""
         reported: list[bytes] = []
         try:
             while reported != (offline := offline_ids(self._directories)):
@@ -122,7 +120,7 @@ class OwnLifecycle(BrokerLifecycle):
         )
 
     async def _tell_cordoned(self, offset: int) -> None:
-        """Report until the metadata, from `offset` on, agrees; the root of a task."""
+        """Report until the metadata, from `offset` on, agrees."""
         try:
             while self._metadata.image.offset < offset:
                 await pause(_SOON_S)
@@ -142,7 +140,6 @@ class OwnLifecycle(BrokerLifecycle):
             self._begin_cordoning(image.offset)
 
     async def _return(self) -> None:
-        """Register this incarnation again and unfence it; the root of a task."""
         try:
             while not await self._has_returned():
                 await pause(_SOON_S)
@@ -154,10 +151,10 @@ class OwnLifecycle(BrokerLifecycle):
             )
         else:
             LOGGER.warning("broker %d was unregistered: registered it again", self.node_id)
-            self.disk_failed()  # it has registered all of its directories as online
+            self.disk_failed()  # all were registered as online
 
     async def _has_returned(self) -> bool:
-        """Register and unfence; return whether it is still registered afterwards."""
+        """Register and unfence; return whether it is still registered."""
         await self.register_again()
         try:
             await super().unfence()
@@ -170,7 +167,6 @@ class OwnLifecycle(BrokerLifecycle):
     def _begin(
         self, task: asyncio.Task[None] | None, work: Coroutine[Any, Any, None], name: str
     ) -> asyncio.Task[None]:
-        """Start a task, unless the same work is running."""
         if task is not None and not task.done():
             work.close()
             return task

@@ -1,8 +1,4 @@
-"""The source of this node's metadata and its controller, for broker/server.py.
-
-OwnQuorum has a one-voter controller in this process (broker/own_quorum.py), JoinedQuorum has
-controllers in other processes (joined_quorum.py).
-"""
+"""The source of this node's metadata and its controller."""
 
 from __future__ import annotations
 
@@ -21,21 +17,21 @@ if TYPE_CHECKING:
 
 
 class Quorum(Protocol):
-    """This node's side of the metadata quorum."""
+    """This node's side of the metadata quorum; its parts exist from `open` on."""
 
     @property
     def metadata(self) -> MetadataFollower:
-        """The applied cluster image; from `open` on."""
+        """The applied cluster image."""
         ...
 
     @property
     def channel(self) -> ControllerChannel:
-        """The channel to the active controller; from `open` on."""
+        """The channel to the active controller."""
         ...
 
     @property
     def lifecycle(self) -> BrokerLifecycle:
-        """This broker's membership; from `open` on."""
+        """This broker's membership."""
         ...
 
     @property
@@ -62,10 +58,7 @@ class Quorum(Protocol):
     async def open(self, metadata_home: str, *, cluster_id: str, directory_id: bytes) -> None:
         """Load the metadata up to the current committed end.
 
-        Args:
-            metadata_home: The log directory with the metadata log, locked.
-            cluster_id: Of that directory.
-            directory_id: Of that directory.
+        `metadata_home` is the locked directory of the metadata log; both ids belong to it.
 
         Raises:
             StartError: The metadata is unavailable or unusable.
@@ -75,8 +68,6 @@ class Quorum(Protocol):
 
     async def endpoints(self, endpoints: Sequence[Endpoint]) -> Sequence[Endpoint]:
         """Return the listeners to register, with hosts that other nodes can reach.
-
-        The configured hosts may be wildcards.
 
         Raises:
             StartError: Other nodes cannot reach them.

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class MemoryLog:
-    """A log that drops batches once they are applied; see metadata_fetcher.FetchedLog."""
+    """A log that drops batches once they are applied."""
 
     __slots__ = ("_clock", "_uncommitted", "end_offset", "last_epoch")
 
@@ -70,7 +70,7 @@ class MemoryLog:
         return await image_of_snapshot(contents, snapshot, self._clock)
 
     def condense(self, image: ClusterImage) -> None:
-        """Do nothing: nothing is stored."""
+        """Do nothing."""
 
 
 async def read_image(
@@ -114,7 +114,7 @@ async def read_image(
 
 
 def lowest_free_id(image: ClusterImage, *, above: int = 0) -> int:
-    """Return the lowest node id above another that no broker or controller has."""
+    """Return the lowest node id greater than `above` that no broker or controller has."""
     node_id = above + 1
     while node_id in image.brokers or node_id in image.controllers:
         node_id += 1

@@ -3,8 +3,7 @@
 The leader of a quorum with static voters (kraft.version 0) would count this broker's fetches as the
 voter's.
 
-Source: Kafka's KafkaConfig, which checks controller.quorum.voters; KIP-595. If only addresses are
-configured, Kafka's broker with the leader's id ends at the first response.
+Source: Kafka's KafkaConfig, which checks controller.quorum.voters; KIP-595.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ async def check_is_no_voter(
 
 
 async def _ask(controllers: ActiveController, timeout_s: float) -> tuple[int, set[int]]:
-    """Return an error code, or 0 and the voters' ids; only the quorum's leader knows them."""
+    """Return an error code, or 0 and the voters' ids; only the leader knows them."""
     while True:
         answer: Any = await controllers.request(
             ApiKey.DESCRIBE_QUORUM, _QUESTION, timeout_s=timeout_s

@@ -1,1 +1,1 @@
-"""Logins on connections that the broker opens."""
+"""Logins on connections that this process opens."""

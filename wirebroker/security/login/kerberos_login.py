@@ -1,4 +1,4 @@
-"""GSSAPI logins of the broker: the client side of sasl/gssapi_mechanism.py.
+"""GSSAPI logins of the broker.
 
 Source: Kafka's SaslClientAuthenticator; RFC 4752.
 """
@@ -19,26 +19,21 @@ if TYPE_CHECKING:
 
 
 class KerberosLogin:
-    """Logs in with a Kerberos ticket."""
+    """Logs in with a Kerberos ticket.
+
+    Raises:
+        ConfigError: The library is missing.
+    """
 
     __slots__ = ("_initiator",)
 
     def __init__(self, keys: KerberosKeys) -> None:
-        """Load the library.
-
-        Raises:
-            ConfigError: The library is missing.
-        """
         self._initiator = Initiator(keys)
 
     async def log_in(
         self, connection: PeerConnection, send: Callable[[bytes], Awaitable[Any]]
     ) -> Any:
         """Authenticate; return the peer's last response.
-
-        Args:
-            connection: The connection to the peer.
-            send: Sends a message, returns the response.
 
         Raises:
             AuthenticationFailedError: The peer or the realm refuses.

@@ -1,9 +1,4 @@
-"""SASL logins on connections that the broker opens, before any other request.
-
-    PLAIN                      one message: user and password
-    SCRAM-SHA-256, -512        two; the server proves that it knows the password, too
-    OAUTHBEARER                one: a token (tokens/own_tokens.py)
-    GSSAPI                     a ticket (kerberos_login.py)
+"""SASL logins on connections that this process opens, before any other request.
 
 Connections are replaced before their logins expire (connections.max.reauth.ms; net/client/node.py).
 
@@ -36,21 +31,20 @@ if TYPE_CHECKING:
     from wirebroker.security.login.kerberos_login import KerberosLogin
     from wirebroker.security.tokens.own_tokens import ClientTokens
 
-# Kafka's clients authenticate again after 85 to 95 % of the lifetime.
+# Kafka's clients use 85 to 95 %.
 _USED_OF_LIFETIME: Final = 0.85
 
 
 class SaslLogin:
-    """A handshake of net/client that authenticates this node."""
+    """A handshake of net/client that authenticates this process.
+
+    Raises:
+        ConfigError: A required library is missing.
+    """
 
     __slots__ = ("_kerberos", "_login", "_tokens")
 
     def __init__(self, login: Login, clock: Clock) -> None:
-        """Prepare logins.
-
-        Raises:
-            ConfigError: A required library is missing.
-        """
         self._login = login
         self._tokens: ClientTokens | None = None
         if login.oauth is not None:

@@ -14,12 +14,7 @@ if TYPE_CHECKING:
 
 
 class ConnectionMethod(NamedTuple):
-    """How peers are reached.
-
-    Attributes:
-        dialer: Opens connections.
-        handshake: Runs on each new connection, or None.
-    """
+    """How peers are reached; the handshake runs on each new connection."""
 
     dialer: Dialer
     handshake: Handshake | None

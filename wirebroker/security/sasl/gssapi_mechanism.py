@@ -1,14 +1,6 @@
 """GSSAPI (RFC 4752), the server's side: Kerberos messages, then the choice of protection.
 
-    client                    server
-    Kerberos message    ->
-                        <-    Kerberos message      until both are authenticated
-    empty               ->
-                        <-    offer: authentication only
-    its choice          ->
-                        <-    empty
-
-The ticket names the user; an authorization id is ignored, as in Kafka. Steps may block on files.
+The ticket names the user; an authorization id is ignored, as in Kafka.
 
 Source: Kafka's SaslServerAuthenticator, SaslServerCallbackHandler; the JDK's GssKrb5Server.
 """
@@ -25,7 +17,7 @@ if TYPE_CHECKING:
     from wirebroker.config.security.kerberos_names import KerberosRule
     from wirebroker.security.sasl.kerberos import AcceptedContext, Acceptor
 
-# Flag: no protection of further messages (that is left to TLS). Then the size that Java sends.
+# No protection of further messages (that is left to TLS). Then the size that Java sends.
 _OFFER: Final = b"\x01\x01\x00\x00"
 
 

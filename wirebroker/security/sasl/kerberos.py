@@ -19,23 +19,18 @@ from wirebroker.config.sources.regular_file import check_regular
 if TYPE_CHECKING:
     from wirebroker.config.security.kerberos import KerberosKeys
 
-# Tickets with all of Windows's data are shorter.
 _LONGEST_TOKEN_BYTES: Final = 64 << 10
 # krb5 errors: a client or a ticket that is not valid yet.
 _FIRST_ERROR: Final = -1_765_328_384
 _PASSING: Final = frozenset(_FIRST_ERROR + number for number in (21, 33))
-# A string: re compiles and caches it at the first use.
+# A string, which re compiles at the first use.
 _MINOR: Final = r"(?s).*Minor \(-?\d+\): "
-# In-memory caches: each login has its own.
+# Each login has its own in-memory cache.
 _cache_numbers: Final = itertools.count(1)
 
 
 class KerberosError(Exception):
-    """A Kerberos failure.
-
-    Attributes:
-        passes: Whether the same client may succeed later.
-    """
+    """A Kerberos failure; `passes` if the same client may succeed later."""
 
     def __init__(self, reason: str, *, passes: bool = False) -> None:
         super().__init__(reason)
@@ -43,12 +38,7 @@ class KerberosError(Exception):
 
 
 class KerberosPeer(NamedTuple):
-    """The authenticated peer.
-
-    Attributes:
-        name: Its principal, `alice@REALM`.
-        answer: The last message to it, maybe empty.
-    """
+    """The authenticated peer: its principal, `alice@REALM`, and the last message to it."""
 
     name: str
     answer: bytes
@@ -64,7 +54,7 @@ class Acceptor:
         self._keys = keys
         self._gssapi: Any = None
         self._credentials: Any = None
-        # For names without a realm; known after `load`.
+        # Known after `load`.
         self.default_realm = ""
 
     def load(self) -> None:
@@ -123,7 +113,7 @@ class AcceptedContext:
         """
         _check_size(token)
         try:
-            # The raw call: the wrapper defers an error to the next call.
+            # The wrapper would defer an error to the next call.
             done = self._gssapi.raw.accept_sec_context(token, self._credentials, self._context)
             self._context = done.context
             answer = done.token or b""
@@ -161,16 +151,15 @@ class AcceptedContext:
 
 
 class Initiator:
-    """This node's identity for logins elsewhere."""
+    """This node's identity for logins elsewhere.
+
+    Raises:
+        ConfigError: The library is missing.
+    """
 
     __slots__ = ("_cache", "_gssapi", "_keys")
 
     def __init__(self, keys: KerberosKeys) -> None:
-        """Create it without tickets.
-
-        Raises:
-            ConfigError: The library is missing.
-        """
         self._gssapi = _library()
         self._keys = keys
         self._cache = f"MEMORY:wirebroker-{next(_cache_numbers)}"
@@ -208,7 +197,7 @@ class Initiator:
 
 
 class InitiatedContext:
-    """The authentication to one server."""
+    """The authentication to one server; `is_known` once both sides are authenticated."""
 
     __slots__ = ("_context", "_credentials", "_gssapi", "_target", "is_known")
 
@@ -217,7 +206,6 @@ class InitiatedContext:
         self._credentials = credentials
         self._target = target
         self._context: Any = None
-        # Whether both sides are authenticated.
         self.is_known = False
 
     def take(self, token: bytes | None) -> bytes:
@@ -283,7 +271,7 @@ def _refused(error: Any) -> KerberosError:
 
 
 def _check_keytab(keytab: str | None) -> None:
-    """Refuse other than regular files: the library would open them and block."""
+    """Refuse other than regular files: opening them would block the library."""
     if keytab is None:
         return
     try:

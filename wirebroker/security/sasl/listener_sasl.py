@@ -18,24 +18,23 @@ if TYPE_CHECKING:
 
 
 class ListenerSasl:
-    """Authentication of clients; see sasl_doors.SaslState."""
+    """Authentication of clients; see SaslState."""
 
     __slots__ = ("_checks", "_clock", "_doors", "_served", "_token_secret")
 
     def __init__(self, clock: Clock, *, token_secret: str | None) -> None:
-        """Create it without listeners; no `token_secret` disables delegation tokens."""
+        """Create it; no `token_secret` disables delegation tokens."""
         self._clock = clock
         self._token_secret = token_secret
         self._checks: dict[OAuthSettings, TokenChecks] = {}
         self._doors: SaslState | None = None
-        # The arguments of `serve`.
         self._served: tuple[Dispatcher, Callable[[], ClusterImage], str] | None = None
 
     async def read_keys(self, listeners: Sequence[ListenerConfig]) -> None:
-        """Read keys of tokens and of Kerberos, to report errors at start.
+        """See sasl_state.read_keys.
 
         Raises:
-            ConfigError: They cannot be read, or a library is missing.
+            ConfigError: Keys cannot be read, or a library is missing.
         """
         if _have_sasl(listeners):
             from wirebroker.security.sasl.sasl_state import read_keys  # noqa: PLC0415 - see above
@@ -61,7 +60,7 @@ class ListenerSasl:
             self._doors.use_listeners(listeners)
 
     def guard(self, listener_name: str) -> SaslGuard | None:
-        """Return the guard of a new connection; None if its listener needs no authentication."""
+        """Return the guard of a new connection; None if it needs no authentication."""
         return None if self._doors is None else self._doors.guard(listener_name)
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
 """A queue of login steps that may block on files, for a few threads.
 
 Addresses take turns (net/bounds/fair_queue.py), so many logins from one do not delay others. A
-connection queues at most one step, which never starts after it has ended.
+connection queues at most one step.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class _Step:
-    """One step; it releases its mechanism and message once it is done or canceled."""
+    """Releases its mechanism and message once it is done or canceled."""
 
     __slots__ = ("answer", "call", "on_failure")
 
@@ -39,8 +39,6 @@ class LoginQueue:
 
     __slots__ = ("_running", "_waiting")
 
-    # Fewer than Work.LOGINS.most_threads steps run only if none waits.
-
     def __init__(self) -> None:
         self._waiting: FairQueue[_Step] = FairQueue()
         self._running = 0
@@ -53,8 +51,8 @@ class LoginQueue:
     ) -> asyncio.Future[bytes]:
         """Run `call` in a thread when it is the address's turn; return its result.
 
-        If the result is canceled before, the call is not made; if it is canceled later,
-        `on_failure` receives an error.
+        If the result is canceled before, the call is not made; if later, `on_failure` receives an
+        error.
         """
         step = _Step(call, on_failure)
         self._waiting.add(address, step)
@@ -77,7 +75,7 @@ class LoginQueue:
     ) -> None:
         self._running -= 1
         self._begin()
-        if work.cancelled():  # the process shuts down
+        if work.cancelled():  # shutdown
             answer.cancel()
         elif (error := work.exception()) is not None:
             if answer.done():

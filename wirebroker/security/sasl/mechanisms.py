@@ -1,11 +1,8 @@
 """SASL mechanisms, the server's side: a client's messages in, a user's name out; no I/O.
 
-    PLAIN                  one message: authorization id (or nothing), user, password
-    SCRAM-SHA-256, -512    two: codecs/scram.py
-
-Neither responses nor times reveal which users exist. Unknown SCRAM users get constant salts and
-iterations, in the forms and frequencies of real users (sasl_state.py, codecs/scram_forms.py). They
-fail where a wrong password fails (Apache Kafka: one message earlier).
+Unknown SCRAM users get constant salts and iterations, in the forms and frequencies of real users
+(sasl_state.py, codecs/scram_forms.py). They fail where a wrong password fails (Apache Kafka: one
+message earlier).
 
 Source: Kafka's PlainSaslServer and ScramSaslServer.
 """
@@ -62,7 +59,7 @@ class Mechanism(Protocol):
 
     @property
     def user(self) -> str | None:
-        """The authenticated user, or None."""
+        """The authenticated user."""
         ...
 
     @property
@@ -127,11 +124,8 @@ class PlainMechanism:
 class ScramMechanism:
     """SCRAM (RFC 5802): both sides prove that they know the password or its keys.
 
-    With `tokenauth=true` the name is a delegation token's id, and the user its owner.
-
-    Attributes:
-        is_by_token: Whether that is so.
-        expires_ms: Wall time at which the token expires, or None.
+    With `tokenauth=true` (`is_by_token`) the name is a delegation token's id, and the user its
+    owner; `expires_ms` is then the wall time at which the token expires.
     """
 
     __slots__ = (
@@ -162,16 +156,7 @@ class ScramMechanism:
         nonce: str,
         salt_key: bytes,
     ) -> None:
-        """Create it.
-
-        Args:
-            number: From codecs.scram.SCRAM_MECHANISMS.
-            keys_of: Returns a user's keys.
-            token_of: Returns a delegation token's login.
-            forms: Returns the forms of users' credentials.
-            nonce: An unpredictable server nonce.
-            salt_key: The secret for salts of unknown users.
-        """
+        """Create it; `nonce` is unpredictable, `salt_key` a secret for salts of unknown users."""
         self._number = number
         self._keys_of = keys_of
         self._token_of = token_of
@@ -213,7 +198,7 @@ class ScramMechanism:
 
     def _other_nonce(self, nonce: str) -> str:
         prefix = f"user {self._claimed[:64]!r}: "
-        if nonce.endswith(self._nonce):  # after the client's own, at the start
+        if nonce.endswith(self._nonce):  # starts with the client's own
             return prefix + (
                 "the client sent its nonce twice, as librdkafka before 2.6.1 does; Apache Kafka"
                 " refuses it too: update the client's librdkafka, or use PLAIN over TLS"
@@ -221,7 +206,6 @@ class ScramMechanism:
         return prefix + "the client returned another nonce"
 
     def _find(self, first_message: ClientFirst) -> ScramKeys | None:
-        """Return the keys of the claimed user or token, and note its user."""
         if not first_message.is_by_token:
             return self._keys_of(first_message.user)
         token = self._token_of(first_message.user)
@@ -246,9 +230,9 @@ class ScramMechanism:
         return server_final(server_signature(self._number, keys, exchanged)).encode()
 
     def _keys_of_nobody(self, user: str) -> ScramKeys:
-        """Return keys that no proof fits, with a constant salt for each unknown user."""
+        """Return keys that no proof fits, with a constant salt for each user."""
         secret = keyed_digest("sha512", self._salt_key, f"{self._number}{user}".encode())
-        # Tokens have the form of users that Kafka's tools create.
+        # Tokens look like users that Kafka's tools create.
         forms: ScramForms = {} if self.is_by_token else self._forms()
         form = form_at(forms, int.from_bytes(secret[:8], "big"))
         salt = salt_of(int.from_bytes(secret[32:], "big") >> (256 - SALT_BITS))

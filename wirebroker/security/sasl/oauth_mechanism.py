@@ -18,14 +18,14 @@ from wirebroker.security.tokens.tokens import BadTokenError
 if TYPE_CHECKING:
     from wirebroker.security.tokens.tokens import TokenChecks
 
-# Strings: re compiles and caches them at the first use; most brokers have no tokens.
+# Strings: re compiles them at the first use; most brokers have no tokens.
 _FIRST: Final = (
     r"n,(?:a=(?P<authzid>(?:[^\x00,=\x80-\U0010ffff]++|=2C|=3D)++))?,\x01"
     r"(?P<pairs>(?:[A-Za-z]++=[\x21-\x7e \t\r\n]++\x01)*+)\x01"
 )
 _BEARER: Final = r"(?P<scheme>\w+) +(?P<token>[-_~+/.a-zA-Z0-9]+=*)"
 _GIVE_UP: Final = b"\x01"
-# Pairs in a message: 100,000 would take 40 ms.
+# 100,000 would take 40 ms.
 _MOST_PAIRS: Final = 1_000
 
 
@@ -38,7 +38,7 @@ class OAuthMechanism:
         self._checks = checks
         self._refusal: NotProvedError | None = None
         self.user: str | None = None
-        # Wall time at which the token expires, once there is a user.
+        # The token's, in wall time, once there is a user.
         self.expires_ms: int | None = None
 
     @property
@@ -70,11 +70,6 @@ class OAuthMechanism:
 
 
 def _parsed(message: bytes) -> tuple[str, str]:
-    """Return the authorization id, maybe empty, and the token.
-
-    Raises:
-        NotProvedError: The message is invalid.
-    """
     if message.count(b"\x01") > _MOST_PAIRS:
         raise NotProvedError("a message with too many pairs")
     try:

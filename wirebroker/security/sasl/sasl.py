@@ -5,8 +5,8 @@
     everything   ->  SaslHandshake, if logins end (connections.max.reauth.ms)  ->  as above
 
 A client that fails gets an error after connection.failed.authentication.delay.ms, and is
-disconnected, like one that sends other or too many requests. Re-authentication must be for the same
-user and mechanism; once a login has expired, any other request closes the connection.
+disconnected, like one that sends other or too many requests. Once a login has expired, any request
+besides re-authentication closes the connection.
 
 Source: Kafka's SaslServerAuthenticator, KafkaChannel; KIP-43, KIP-152, KIP-368.
 """
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("wirebroker.security")
 
-# A stock client sends five at most: ApiVersions, the handshake, three messages.
+# A stock client sends at most five.
 _MOST_REQUESTS: Final = 16
 _FIRST_FRAMED_HANDSHAKE: Final = 1
 _FIRST_LIFETIME: Final = 1
@@ -53,7 +53,7 @@ _SOONEST_AGAIN_S: Final = 1.0
 
 
 class SharedSaslState(Protocol):
-    """What the logins of all connections share (SaslState)."""
+    """What the logins of all connections share."""
 
     @property
     def dispatcher(self) -> Dispatcher:
@@ -62,12 +62,12 @@ class SharedSaslState(Protocol):
 
     @property
     def clock(self) -> Clock:
-        """Time, for the end of sessions."""
+        """For the end of sessions."""
         ...
 
     @property
     def logins(self) -> LoginQueue:
-        """Steps of logins that may block."""
+        """Steps that may block."""
         ...
 
     def mechanism(self, name: str, settings: SaslSettings, /) -> Mechanism:
@@ -76,7 +76,7 @@ class SharedSaslState(Protocol):
 
 
 class SaslGuard:
-    """Authenticates the client of one connection before its requests reach the handlers."""
+    """Authenticates the client of one connection."""
 
     __slots__ = (
         "_began_again_s",
@@ -144,8 +144,6 @@ class SaslGuard:
             return self._doors.dispatcher(frame, session)
         return self._handshake(request)
 
-    # --- authenticated ---
-
     def _serve_known(self, frame: memoryview, session: Session, ends_s: float) -> Served:
         now = self._doors.clock.monotonic()
         if (
@@ -160,8 +158,6 @@ class SaslGuard:
         if now >= ends_s:
             raise CloseConnectionError("its login has expired (connections.max.reauth.ms)")
         return self._doors.dispatcher(frame, session)
-
-    # --- login ---
 
     def _handshake(self, request: Request) -> Served:
         if request.key is not ApiKey.SASL_HANDSHAKE:
@@ -228,7 +224,7 @@ class SaslGuard:
         return {"error_code": code, "error_message": message, "auth_bytes": b""}
 
     def _take_bare_message(self, frame: memoryview, session: Session) -> Served:
-        """Serve a message without a header, from clients before KIP-152."""
+        """Serve a message of clients before KIP-152."""
         request = Request(ApiKey.SASL_AUTHENTICATE, 0, 0, None, frame, 0, session)
         if self._mechanism is not None and self._mechanism.is_for_thread:
             slow = self._take_bare_in_thread(self._mechanism, bytes(frame), session)
@@ -291,7 +287,6 @@ class SaslGuard:
         return answer
 
     def _lifetime_ms(self, mechanism: Mechanism) -> int | None:
-        """Return the lifetime of a login, at most that of its token; None if it does not expire."""
         longest_ms = self._settings.reauthentication_ms[self._mechanism_name] or None
         expires_ms: int | None = None
         if isinstance(mechanism, OAuthMechanism | ScramMechanism):
@@ -300,8 +295,6 @@ class SaslGuard:
             return longest_ms
         left_ms = max(0, expires_ms - self._doors.clock.now_ms())
         return left_ms if longest_ms is None else min(left_ms, longest_ms)
-
-    # --- failure ---
 
     def _fail(self, request: Request, body: dict[str, Any], reason: str) -> Pending:
         self._log_failure(request.session, reason)
@@ -326,7 +319,7 @@ class SaslGuard:
         return [encode_response(request.key, request.version, body)]
 
     async def _close_later(self, session: Session, reason: str) -> None:
-        """Close without a response; log it first, since the client may disconnect before."""
+        """Close without a response; log it first, since the client may disconnect."""
         self._log_failure(session, reason)
         await pause(self._settings.failure_delay_ms / 1000)
         session.pauses |= ENDING

@@ -41,8 +41,6 @@ class SaslState:
     Attributes:
         dispatcher: Serves authenticated clients.
         image: Returns the cluster image, with SCRAM users and delegation tokens.
-        clock: For the expiry of logins.
-        logins: Steps that wait for a thread.
     """
 
     __slots__ = (
@@ -69,7 +67,6 @@ class SaslState:
         token_secret: str | None = None,
         checks: dict[OAuthSettings, TokenChecks] | None = None,
     ) -> None:
-        """Create it without listeners; `checks` are from `read_keys`."""
         self.dispatcher = dispatcher
         self.image = image
         self.clock = clock
@@ -89,7 +86,7 @@ class SaslState:
             listener.name: listener.sasl for listener in listeners if listener.sasl is not None
         }
         oauth_settings = {sasl.oauth for sasl in self._doors.values() if sasl.oauth is not None}
-        # Unchanged settings keep the keys that were read.
+        # Keep the keys of unchanged settings.
         self._checks = {
             settings: self._checks.get(settings) or _checks(settings, self.clock)
             for settings in oauth_settings
@@ -109,7 +106,7 @@ class SaslState:
             self._refreshes[settings] = KeyRefresh(self._checks[settings], settings)
 
     def guard(self, listener_name: str) -> SaslGuard | None:
-        """Return the guard of a new connection; None if its listener needs no authentication."""
+        """Return the guard of a new connection; None if it needs no authentication."""
         settings = self._doors.get(listener_name)
         return None if settings is None else SaslGuard(self, settings)
 
@@ -144,7 +141,7 @@ async def read_keys(
     """Read keys of tokens and of Kerberos, to report errors at start; return the checks of tokens.
 
     Raises:
-        ConfigError: They cannot be read, or a library is missing.
+        ConfigError: Keys cannot be read, or a library is missing.
     """
     checks: dict[OAuthSettings, TokenChecks] = {}
     for sasl in (listener.sasl for listener in listeners if listener.sasl is not None):
@@ -165,11 +162,8 @@ def _checks(settings: OAuthSettings, clock: Clock) -> TokenChecks:
     return TokenChecks(settings, clock)
 
 
-# The secret for salts of unknown users: constant, and the same on all nodes of a cluster
-
-
 class SaltKey:
-    """Finds the key."""
+    """The secret for salts of unknown users: constant, the same on all nodes of a cluster."""
 
     __slots__ = ("_brokers", "_image", "_key", "_of_cluster")
 

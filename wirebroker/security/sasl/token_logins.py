@@ -1,7 +1,7 @@
 """Logins by delegation token: the token's owner, and SCRAM keys of its HMAC (KIP-48).
 
-Keys are derived at a token's first login with a mechanism, in 1 to 2 ms. Token ids cannot be
-guessed, so a slower first login reveals nothing.
+Keys are derived at a token's first login. Token ids cannot be guessed, so a slower first login
+reveals nothing.
 
 Source: Kafka's DelegationTokenManager.prepareScramCredentials, ScramServerCallbackHandler.
 """
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from wirebroker.base.clock import Clock
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
 
-# Cached keys, 250 bytes each; the oldest are dropped.
+# 250 bytes each; the oldest are dropped.
 _MOST_KEPT: Final = 10_000
 _USER: Final = "User:"
 
 
 class TokenLogin(NamedTuple):
-    """A login by token; its keys are of the token's HMAC as a password, its expiry is wall time."""
+    """A login by token; its keys are of the HMAC as a password, its expiry is wall time."""
 
     owner: str
     keys: ScramKeys
@@ -53,7 +53,7 @@ class TokenLogins:
         *,
         salt_key: Callable[[], bytes],
     ) -> None:
-        """Create it; without the `secret` (delegation.token.secret.key) tokens are disabled."""
+        """Create it; without `secret` (delegation.token.secret.key) tokens are disabled."""
         self._secret = secret
         self._image = image
         self._clock = clock
@@ -65,7 +65,7 @@ class TokenLogins:
         token = self._image().delegation_token(token_id)
         if self._secret is None or token is None or token.has_expired(self._clock.now_ms()):
             return None
-        if not token.owner.startswith(_USER):  # the name alone could be another principal's
+        if not token.owner.startswith(_USER):  # another type's principal
             return None
         keys = self._keys(self._secret, token_id, mechanism)
         return TokenLogin(token.owner.removeprefix(_USER), keys, token.expiry_ms)

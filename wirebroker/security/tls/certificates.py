@@ -28,17 +28,13 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 DAYS: Final = 365
-# For clocks that differ between machines.
+# Clocks differ between machines.
 _BEFORE: Final = timedelta(hours=1)
 _USES: Final = (ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH)
 
 
 class Authority:
-    """Signs certificates.
-
-    Attributes:
-        certificate: Its own, as PEM, for the truststores of clients and brokers.
-    """
+    """Signs certificates; its own `certificate`, as PEM, is for truststores."""
 
     __slots__ = ("_key", "_name", "certificate")
 
@@ -71,7 +67,7 @@ class Authority:
 
     @classmethod
     def load(cls, certificate: str, key: str) -> Authority:
-        """Load an authority from its certificate and key, as PEM.
+        """Load an authority from PEM.
 
         Raises:
             ValueError: They are invalid.
@@ -95,8 +91,8 @@ class Authority:
         Args:
             common_name: The subject; brokers see `User:CN=<name>`.
             now: Start of the validity, less an hour.
-            hosts: Host names and addresses; none for a client.
-            days: The validity; negative if expired.
+            hosts: Host names and addresses; empty for a client.
+            days: Negative if expired.
         """
         key = ec.generate_private_key(ec.SECP256R1())
         builder = _builder(_name(common_name), self._name, key, now, days)

@@ -41,8 +41,8 @@ def pem_of_jks(data: bytes, password: str, key_password: str | None) -> JksEntri
 
     Args:
         data: The file.
-        password: The file's; empty to skip the integrity check.
-        key_password: The key's; None for a truststore.
+        password: Empty to skip the integrity check.
+        key_password: None for a truststore.
 
     Raises:
         ValueError: The file is damaged, or a password is wrong.

@@ -1,8 +1,7 @@
 """Keystores and truststores, converted to PEM for Python's ssl.
 
 As in Kafka, PEM entries may be on one line, with other text between them. As in Java, the contents
-of a file decide whether it is PKCS12 (needs `cryptography`) or JKS (needs `purejks`). Errors and
-logs contain no keys and no passwords.
+of a file decide whether it is PKCS12 (needs `cryptography`) or JKS (needs `purejks`).
 
 Source: Kafka's DefaultSslEngineFactory (KIP-651).
 """
@@ -25,7 +24,7 @@ _PLAIN_KEY: Final = "-----BEGIN PRIVATE KEY-----"
 _LINE: Final = 64
 _JKS_START: Final = b"\xfe\xed\xfe\xed"
 _JCEKS_START: Final = b"\xce\xce\xce\xce"
-# System-wide lists of authorities have a tenth of it.
+# Ten times a system-wide list of authorities.
 _MOST_BYTES: Final = 4 << 20
 _EXTRA: Final = "reading PKCS12 needs the library cryptography: pip install 'wirebroker[tls]'"
 
@@ -34,7 +33,6 @@ class KeyMaterial(NamedTuple):
     """The contents of a store, as PEM; its repr reveals nothing.
 
     Attributes:
-        key: The private key, or empty.
         certificates: The key's first; those of a truststore.
         password: The key's, if it is encrypted.
     """
@@ -48,7 +46,7 @@ class KeyMaterial(NamedTuple):
 
 
 def read_store(store: StoreSettings) -> KeyMaterial:
-    """Read a configured keystore or truststore.
+    """Read a store.
 
     Raises:
         ConfigError: It cannot be read, or has another format.
@@ -97,7 +95,6 @@ def _of_jks(data: bytes, store: StoreSettings) -> KeyMaterial:
 
 
 def _conversion(store: StoreSettings) -> str:
-    """Return how to convert one of Java's stores, as the end of a sentence."""
     return (
         f"convert it and set {store.name}.type=PKCS12: keytool -importkeystore -srckeystore "
         f"{store.location} -destkeystore {store.location}.p12 -deststoretype pkcs12"

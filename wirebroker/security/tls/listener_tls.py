@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ListenerTls:
-    """Transports of connections; see tls_doors.ListenersTls."""
+    """Transports of connections; see ListenersTls."""
 
     __slots__ = ("_deadline_s", "_doors")
 
@@ -59,7 +59,7 @@ class ListenerTls:
         return transport if self._doors is None else self._doors.secure(transport, session)
 
     def has_to_wait(self, listener_name: str, go_on: Callable[[], None]) -> bool:
-        """Return whether a listener must not accept now; if so, call back when it may."""
+        """See ListenersTls."""
         return self._doors is not None and self._doors.has_to_wait(listener_name, go_on)
 
     def _doors_of(self, listeners: Sequence[ListenerConfig]) -> ListenersTls | None:

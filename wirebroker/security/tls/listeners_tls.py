@@ -1,9 +1,5 @@
 """TLS on all listeners of a loop: a context for each, and the users of clients' certificates.
 
-    doors = ListenersTls(loop, deadline_s=30)
-    await doors.use_listeners(listeners)  # reads keys and certificates, in a thread
-    transport = doors.secure(transport, session)
-
 Changed settings and files apply to new connections; unusable ones are logged, not applied.
 
 Source: Kafka's SslFactory, DefaultKafkaPrincipalBuilder.
@@ -50,7 +46,7 @@ class ListenersTls:
         """Create it without listeners; a handshake may take `deadline_s`."""
         self._deadline_s = deadline_s
         self._turns = TlsTurns(loop)
-        # The side is None if its keys cannot be used.
+        # None if the keys cannot be used.
         self._sides: dict[str, tuple[ListenerConfig, ServerSide | None]] = {}
 
     async def open(self, listeners: Iterable[ListenerConfig]) -> None:
@@ -88,7 +84,7 @@ class ListenersTls:
                 logger.error("%s %s: %s", listener.name, effect, error)  # noqa: TRY400 - no trace
 
     async def try_listeners(self, listeners: Iterable[ListenerConfig]) -> None:
-        """Read the files like `use_listeners`, but change nothing.
+        """Read the files without using them.
 
         Raises:
             ConfigError: Some cannot be used.
@@ -133,7 +129,6 @@ class ListenersTls:
             peer=session.peer,
             listener_name=session.listener_name,
             deadline_s=self._deadline_s,
-            # With SASL the certificate does not name the user.
             on_secured=_check if listener.sasl else partial(_know, listener.tls, session),
         )
 
@@ -161,7 +156,6 @@ def _check(certificate: bytes | None) -> None:
 
 
 def _know(settings: TlsSettings, session: Session, certificate: bytes | None) -> None:
-    """Set the session's user from a client's certificate, if there is one."""
     _check(certificate)
     if certificate is None:
         return

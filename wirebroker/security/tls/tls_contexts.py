@@ -1,7 +1,7 @@
 """SSL contexts from settings, for listeners and for outgoing connections.
 
-Python reads keys only from files: they are passed in a memory file (memfd), or else in a temporary
-file.
+Python reads keys only from files: they are passed in a memory file (memfd), or else a temporary
+one.
 
 Source: Kafka's DefaultSslEngineFactory.
 """
@@ -36,12 +36,7 @@ _CLIENT_AUTH: Final = {
 
 
 class ServerSide(NamedTuple):
-    """A listener's TLS.
-
-    Attributes:
-        context: For its connections.
-        certificate: Its certificate, DER.
-    """
+    """A listener's context and its certificate, DER."""
 
     context: ssl.SSLContext
     certificate: bytes
@@ -55,7 +50,6 @@ def server_side(settings: TlsSettings) -> ServerSide:
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     _use_versions(context, settings)
-    # Clients must not make the broker renegotiate keys repeatedly.
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
     certificate = _use_key(context, settings.keystore)
     context.verify_mode = _CLIENT_AUTH[settings.client_auth]
@@ -89,7 +83,6 @@ def _use_versions(context: ssl.SSLContext, settings: TlsSettings) -> None:
 
 
 def _use_key(context: ssl.SSLContext, store: StoreSettings) -> bytes:
-    """Load a key into a context; return its certificate, DER."""
     material = read_store(store)
     if not material.key:
         raise ConfigError(f"{store.name}: it has no private key")
@@ -123,7 +116,6 @@ def _trust(context: ssl.SSLContext, store: StoreSettings, purpose: ssl.Purpose) 
 
 @contextlib.contextmanager
 def _as_file(text: str) -> Generator[str]:
-    """Provide a path from which a text can be read."""
     data = text.encode("ascii")
     if hasattr(os, "memfd_create") and Path("/proc/self/fd").exists():
         descriptor = os.memfd_create("key")

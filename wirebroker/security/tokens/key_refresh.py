@@ -30,7 +30,7 @@ _SOONEST_AGAIN_S: Final = 10.0
 
 
 class KeyRefresh:
-    """The task that refreshes the keys of one TokenChecks until `close`."""
+    """The task that refreshes the keys of one TokenChecks."""
 
     __slots__ = ("_checks", "_settings", "_task", "_wanted")
 
@@ -74,7 +74,7 @@ class KeyRefresh:
                 "cannot read the token signing keys; keeping the previous ones, if any: %s", error
             )
             return False
-        except Exception:  # the root of a task: it retries
+        except Exception:  # it retries
             logger.exception("cannot read the token signing keys")
             return False
         return True

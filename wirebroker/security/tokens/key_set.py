@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("wirebroker.security")
 
-# Key type and curve of each supported algorithm.
+# Key type and curve.
 ALGORITHMS: Final = {
     **dict.fromkeys(("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"), ("RSA", None)),
     "ES256": ("EC", "P-256"),
@@ -25,21 +25,12 @@ ALGORITHMS: Final = {
     "EdDSA": ("OKP", None),
 }
 _TYPES: Final = frozenset(kind for kind, _ in ALGORITHMS.values())
-# Shorter RSA keys are refused: RFC 7518, section 3.3.
+# RFC 7518, section 3.3.
 _LEAST_RSA_BITS: Final = 2048
 
 
 class PublicKey(NamedTuple):
-    """A key of a set.
-
-    Attributes:
-        key_id: Its `kid`, or None.
-        kind: Its `kty`.
-        algorithm: Its `alg`; None for any that fits.
-        curve: Its `crv`; None for RSA.
-        key: Verifies signatures.
-        is_long_enough: Whether it may be used.
-    """
+    """A key of a set: its `kid`, `kty`, `alg` (None for any that fits) and `crv` (None for RSA)."""
 
     key_id: str | None
     kind: str
@@ -62,7 +53,7 @@ def usable_keys(rows: Iterable[object], path: str, jwt: Any) -> tuple[PublicKey,
 
 
 def select(keys: Iterable[PublicKey], algorithm: str, key_id: str | None) -> PublicKey | None:
-    """Return the key of a token with this header, or None."""
+    """Return the key of a token with this header."""
     kind, curve = ALGORITHMS[algorithm]
     fitting = [key for key in keys if key.kind == kind and (key_id is None or key.key_id == key_id)]
     if len(fitting) > 1:
@@ -92,7 +83,6 @@ def _key(row: object, jwt: Any) -> PublicKey | None:
 
 
 def _parsed(row: dict[str, Any], jwt: Any) -> Any:
-    """Return the public part of a JSON Web Key, or None."""
     invalid_key_errors = (
         TypeError,
         ValueError,

@@ -2,7 +2,8 @@
 
 A server's token is shared for four fifths of its lifetime; a file is read each time. Temporary
 failures of a server are retried. One thread requests a token for all waiting logins, in any event
-loop. So a slow server delays nothing else, and no loop that closes (base/threads.py: until_idle).
+loop, so a slow server delays neither other work nor a loop that closes (base/threads.py:
+until_idle).
 
 Source: Kafka's HttpJwtRetriever, FileJwtRetriever, ExpiringCredentialRefreshingLogin.
 """
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from wirebroker.base.clock import Clock
     from wirebroker.config.security.oauth_login import OAuthLogin
 
-# Kafka's default of sasl.login.refresh.window.factor.
+# Default of sasl.login.refresh.window.factor.
 _USED_OF_LIFETIME: Final = 0.8
 _LONGEST_BYTES: Final = 64 << 10
 
@@ -54,7 +55,6 @@ class _TokenRequest:
         return self._is_over.wait(seconds)
 
     def end(self) -> None:
-        """Fail this request and all retries."""
         self._is_over.set()
         self.ending.end()
 
@@ -105,7 +105,6 @@ class ClientTokens:
             asking.end()
 
     def _answer_all(self, url: str, asking: _TokenRequest) -> None:
-        """Request a token for all waiting logins."""
         token, until_ms = "", 0.0
         fault: Exception | None = None
         try:
@@ -168,7 +167,7 @@ class ClientTokens:
         token = fields.get("access_token") or fields.get("id_token")
         if not isinstance(token, str):
             raise NoTokenError(f"the response of {url} has no token")
-        return _sound(token.encode(errors="surrogatepass"), url)  # JSON can contain lone surrogates
+        return _sound(token.encode(errors="surrogatepass"), url)  # JSON allows lone surrogates
 
     def _use_until_ms(self, token: str) -> float:
         """Return the wall time until which a token is shared; 0 if its expiry is unknown."""

@@ -35,13 +35,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("wirebroker.security")
 
-# A file's modification time, size and inode.
+# Modification time, size and inode.
 _Fingerprint: TypeAlias = tuple[int, int, int]
-# Blanks at either end in Java (String.trim).
+# As Java's String.trim.
 _BLANKS: Final = "".join(map(chr, range(0x21)))
-# Content types of nested tokens.
 _NESTED: Final = frozenset({"jwt", "application/jwt"})
-# The supported critical header parameters (RFC 7515, section 4.1.11).
+# RFC 7515, section 4.1.11.
 _UNDERSTOOD: Final = frozenset({"b64"})
 # Kafka's session lifetimes are in nanoseconds; one that overflows has expired.
 _LONGEST_LIFE_MS: Final = ((1 << 63) - 1) // 1_000_000
@@ -68,8 +67,7 @@ class TokenOwner(NamedTuple):
 class TokenChecks:
     """Validates the tokens of one listener's clients.
 
-    Attributes:
-        request_refresh: Requests the keys of a web server again, soon (key_refresh.py).
+    `request_refresh` requests the keys of a web server again, soon (key_refresh.py).
     """
 
     __slots__ = (
@@ -84,14 +82,13 @@ class TokenChecks:
     )
 
     def __init__(self, settings: OAuthSettings, clock: Clock) -> None:
-        """Create it without keys, which `load` or the first token reads."""
         self.request_refresh: Callable[[], None] | None = None
         self._settings = settings
         self._clock = clock
         self._ending = Ending()
         self._jwt: Any = None
         self._keys: tuple[PublicKey, ...] = ()
-        # The file's fingerprint before the last read, and the read's monotonic time.
+        # The fingerprint before the last read, and the read's monotonic time.
         self._file_state: tuple[_Fingerprint | None, float] = (None, float("-inf"))
         self._reading = threading.Lock()
 
@@ -123,7 +120,7 @@ class TokenChecks:
         if self._settings.are_signed:
             self._jwt = _library()
             path = self._settings.keys_file
-            # Taken before reading, so that later writes are noticed.
+            # Before reading, so that later writes are noticed.
             file_state = None if path is None else _fingerprint(path), self._clock.monotonic()
             try:
                 self._keys = self._read()
@@ -132,7 +129,7 @@ class TokenChecks:
                 self._file_state = file_state
 
     def owner(self, token: str) -> TokenOwner:
-        """Validate a token and return its owner; if `must_read`, first reads keys.
+        """Return a token's owner; if `must_read`, first reads keys.
 
         Raises:
             BadTokenError: The token is refused.
@@ -147,8 +144,6 @@ class TokenChecks:
         elif self.must_read:
             self._load_now()
         return self._checked(self._signed_claims(token))
-
-    # --- claims ---
 
     def _checked(self, claims: Mapping[str, Any]) -> TokenOwner:
         settings = self._settings
@@ -170,8 +165,8 @@ class TokenChecks:
     def _check_addressees(self, claims: Mapping[str, Any]) -> None:
         """Check the issuer and the audience of a signed token.
 
-        By default, tokens with an audience are refused if none is configured: an identity provider
-        issues tokens for many services.
+        If no audience is configured, tokens with one are refused by default: identity providers
+        issue tokens for many services.
         """
         settings, issuer, audience = self._settings, claims.get("iss"), claims.get("aud")
         if not isinstance(issuer, str | None) or not isinstance(claims.get("jti"), str | None):
@@ -190,7 +185,6 @@ class TokenChecks:
             raise BadTokenError(f"the token is for another audience{hint}")
 
     def _end_of(self, claims: Mapping[str, Any]) -> int:
-        """Check a token's times; return its expiry."""
         now_ms, skew_ms = self._clock.now_ms(), self._settings.skew_ms
         are_signed = self._settings.are_signed
         expires_ms = _milliseconds(claims, "exp", cut=are_signed)
@@ -205,7 +199,7 @@ class TokenChecks:
         if begins_ms is not None and now_ms + skew_ms < begins_ms:
             raise BadTokenError("the token's nbf is in the future")
         if issued_ms is None:
-            if are_signed:  # Kafka requires it of signed tokens
+            if are_signed:  # as in Kafka
                 raise BadTokenError("the token has no iat")
         elif not are_signed and now_ms + skew_ms < issued_ms:
             raise BadTokenError("the token's iat is in the future")
@@ -214,8 +208,6 @@ class TokenChecks:
         if expires_ms < max(issued_ms or expires_ms, begins_ms or expires_ms):
             raise BadTokenError("the token ends before it begins")
         return expires_ms
-
-    # --- signatures ---
 
     def _signed_claims(self, token: str) -> Mapping[str, Any]:
         jwt = self._jwt
@@ -241,7 +233,6 @@ class TokenChecks:
         return public_key.key
 
     def _load_now(self) -> None:
-        """Read the keys; the earlier ones stay in force if it fails."""
         with self._reading:
             try:
                 if self.must_read:  # unless another thread has just read them
@@ -271,7 +262,6 @@ class TokenChecks:
 
 
 def _fingerprint(path: Path) -> _Fingerprint | None:
-    """Return a fingerprint of a file; None if it cannot be read."""
     try:
         status = path.stat()
     except (OSError, ValueError):  # ValueError: a NUL in its name
@@ -321,7 +311,6 @@ def _decoded(text: str) -> bytes:
 
 
 def _signer(header: Mapping[str, Any]) -> tuple[str, str | None]:
-    """Return the algorithm and the key id of a header, if its kind is supported."""
     algorithm, key_id, nested = header.get("alg"), header.get("kid"), header.get("cty")
     must_know = header.get("crit", [])
     if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
@@ -341,7 +330,7 @@ def _signer(header: Mapping[str, Any]) -> tuple[str, str | None]:
 
 
 def _milliseconds(claims: Mapping[str, Any], name: str, *, cut: bool) -> int | None:
-    """Return a claim's time, given in seconds; `cut` drops the fraction, as jose4j does."""
+    """Return a time that is given in seconds; `cut` drops the fraction, as jose4j does."""
     value = claims.get(name)
     if value is None:
         return None

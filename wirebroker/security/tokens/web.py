@@ -24,11 +24,7 @@ _MOST_BYTES: Final = 1 << 20
 
 
 class WebError(Exception):
-    """A failed request.
-
-    Attributes:
-        passes: Whether a retry may succeed.
-    """
+    """A failed request; `passes` if a retry may succeed."""
 
     def __init__(self, reason: str, *, passes: bool = True) -> None:
         super().__init__(reason)
@@ -39,8 +35,6 @@ class WebAddress(NamedTuple):
     """An address with its timeouts.
 
     Attributes:
-        url: http or https.
-        context: For https, else None.
         connect_s: For connecting, per address of the host.
         answer_s: For everything after.
     """
@@ -52,7 +46,7 @@ class WebAddress(NamedTuple):
 
 
 class Ending:
-    """Ends a request of another thread immediately, and all later ones."""
+    """Ends a request of another thread, and all later ones."""
 
     __slots__ = ("_lock", "_sock", "is_over")
 
@@ -62,7 +56,7 @@ class Ending:
         self.is_over = False
 
     def watch(self, sock: socket.socket | None) -> None:
-        """Set the socket in use, or None.
+        """Set the socket in use.
 
         Raises:
             OSError: `end` was called.
@@ -90,11 +84,7 @@ def ask(
 ) -> bytes:
     """Send a request and return the response's body.
 
-    Args:
-        address: The address.
-        headers: Request headers.
-        body: For POST; None for GET.
-        ending: Lets another thread end it.
+    A `body` makes it a POST; `ending` lets another thread end it.
 
     Raises:
         WebError: The request failed.
@@ -123,7 +113,6 @@ def ask(
 
 
 def _connected(address: WebAddress, host: str, port: int, ending: Ending) -> socket.socket:
-    """Connect to the first address of the host that responds, with TLS if configured."""
     last_error: OSError = OSError("its name has no address")
     for family, kind, protocol, _, socket_address in socket.getaddrinfo(
         host, port, type=socket.SOCK_STREAM
@@ -177,7 +166,7 @@ def _exchange(
     finally:
         watch.cancel()
     if response.status != HTTPStatus.OK:
-        # As in Kafka's HttpJwtRetriever: these may succeed later.
+        # As in Kafka's HttpJwtRetriever.
         passes = response.status >= 500 or response.status in {408, 425, 429}
         raise WebError(
             f"{connection.host} returned {response.status} {response.reason[:80]}", passes=passes

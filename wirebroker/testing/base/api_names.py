@@ -1,4 +1,4 @@
-"""APIs and errors by name, as tests write them: "produce", "PRODUCE", or an enum member."""
+"""APIs and errors by name: "produce", "PRODUCE", or an enum member."""
 
 from __future__ import annotations
 
@@ -10,11 +10,7 @@ from wirebroker.codecs.errors import ErrorCode
 
 
 def api_named(name: str | Enum) -> ApiKey:
-    """Return the API key with a name.
-
-    Raises:
-        ValueError: It is unknown.
-    """
+    """Return an API key by name; raise ValueError if it is unknown."""
     text = _text(name)
     if text not in ApiKey.__members__:
         hint = did_you_mean(text, ApiKey.__members__)
@@ -23,11 +19,7 @@ def api_named(name: str | Enum) -> ApiKey:
 
 
 def error_named(name: str | Enum) -> ErrorCode:
-    """Return the error code with a name.
-
-    Raises:
-        ValueError: It is unknown.
-    """
+    """Return an error code by name; raise ValueError if it is unknown."""
     text = _text(name)
     if text not in ErrorCode.__members__:
         hint = did_you_mean(text, ErrorCode.__members__)

@@ -1,11 +1,10 @@
-"""Type checks for the arguments of public functions, one per parameter name.
+"""Type checks for the arguments of public functions, by parameter name.
 
     @checked
     def produce(self, topic: str, value: Content, ...): ...
 
     produce("orders", {"a": 1})
-    TypeError: produce(): value must be text, bytes or None, not the dict {'a': 1}; encode it first,
-    such as json.dumps(value)
+    TypeError: produce(): value must be text, bytes or None, not the dict {'a': 1}; encode it first
 
 None is allowed where it is the default.
 """
@@ -29,21 +28,13 @@ _SHOWN: Final = 60
 
 
 class _Kind(NamedTuple):
-    """A kind of argument.
-
-    Attributes:
-        text: Completes "must be …".
-        fits: Returns whether a value is of this kind.
-        hint: How to correct a value that is not.
-    """
-
-    text: str
+    text: str  # completes "must be …"
     fits: Callable[[Any], bool]
-    hint: str = ""
+    hint: str = ""  # how to correct a value that does not fit
 
 
 def checked(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
-    """Wrap a function so that it raises TypeError for a wrong argument; pytest hides the frame."""
+    """Wrap a function to raise TypeError for a wrong argument; pytest hides the frame."""
     signature = inspect.signature(function)
     owner, _, name = function.__qualname__.rpartition(".")
     label = owner if name in {"__init__", "__call__"} else name
@@ -69,7 +60,7 @@ def checked(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _
 
 
 def check_argument(function: str, name: str, value: Any) -> None:
-    """Raise TypeError, which names function and parameter, for a wrong argument."""
+    """Raise TypeError for a wrong argument."""
     __tracebackhide__ = True
     kind = _KINDS.get(f"{function}.{name}") or _KINDS[name]
     if not kind.fits(value):
@@ -81,7 +72,7 @@ def check_argument(function: str, name: str, value: Any) -> None:
 
 
 class NodeMarker:
-    """Base class of `ClusterNode`, by which arguments are checked."""
+    """Base class of `ClusterNode`, for the checks."""
 
     __slots__ = ()
 
@@ -137,7 +128,7 @@ def _are_headers(value: Any) -> bool:
         return all(map(_is_header, cast("Mapping[object, object]", value).items()))
     if isinstance(value, list | tuple):
         return all(map(_is_header, cast("list[Any]", value)))
-    # The function that consumes an iterator checks its elements.
+    # `produce` checks an iterator's elements.
     return isinstance(value, Iterable) and not isinstance(value, str | bytes)
 
 

@@ -1,4 +1,4 @@
-"""Protocol of objects that run test commands."""
+"""The protocol of objects that run test commands."""
 
 from __future__ import annotations
 
@@ -18,5 +18,5 @@ class Instructed(Protocol):
     clock_state: dict[str, Any] | None
 
     def instruct(self, command: str, arguments: Mapping[str, Any]) -> Any:
-        """Run a test command (controls.py) and return its result."""
+        """Run a test command (controls.py)."""
         ...

@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
 
 class Lifetime:
-    """An object that runs from `start` or `with` until `close` or the block's end."""
+    """An object that runs from `start` to `close`, or in a block."""
 
     def start(self) -> None:
         """Start it."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """End it permanently, even if it was never started."""
+        """End it, even if it was never started."""
         raise NotImplementedError
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""A thread with an event loop that other threads run coroutines on."""
+"""An event loop in a thread."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _Result = TypeVar("_Result")
 
 
 class LoopThread:
-    """A running event loop in a thread, which must not call these methods itself."""
+    """A running event loop in a thread, which must not call these methods."""
 
     def __init__(self, name: str) -> None:
         self._runner = asyncio.Runner(loop_factory=LoopWatch().new_event_loop)
         self._loop = self._runner.get_loop()
-        # A daemon, so that interrupted tests do not keep the process alive.
+        # Interrupted tests must not keep the process alive.
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     def call(self, coroutine: Coroutine[Any, Any, _Result]) -> _Result:
-        """Run a coroutine and return its result; an interrupt (KeyboardInterrupt) cancels it."""
+        """Run a coroutine; KeyboardInterrupt cancels it."""
         future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         try:
             return future.result()
@@ -33,7 +33,7 @@ class LoopThread:
             future.cancel()  # no effect once it is done
 
     def stop(self) -> None:
-        """Stop the loop, cancel its tasks, and wait for the thread."""
+        """Cancel all tasks, and wait for the thread."""
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
 

@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 class BrokerClock:
-    """The clock of one broker, at first and after a reset the machine's.
+    """A broker's clock, at first and after a reset the machine's.
 
     >>> broker.clock.advance(days=7, hours=1)
 
-    Clients keep the machine's time, so a broker whose clock is ahead may delete their records
-    immediately. Records of `broker.produce`, and of topics with
-    `message.timestamp.type=LogAppendTime`, have the broker's time.
+    Clients keep the machine's time, so a broker that is ahead may delete their records immediately.
+    Records of `broker.produce`, and of topics with `message.timestamp.type=LogAppendTime`, have the
+    broker's time.
     """
 
     def __init__(self, life: Instructed) -> None:
@@ -27,7 +27,7 @@ class BrokerClock:
 
     @property
     def now(self) -> datetime.datetime:
-        """The broker's time, in UTC.
+        """The time in UTC.
 
         >>> before = broker.clock.now
         >>> broker.clock.advance(days=1)
@@ -37,7 +37,7 @@ class BrokerClock:
         return datetime.datetime.fromtimestamp(self.now_ms() / 1000, datetime.UTC)
 
     def now_ms(self) -> int:
-        """Return the broker's time in milliseconds since 1970.
+        """Return the time in milliseconds since 1970.
 
         >>> broker.clock.set(4_000_000_000_000)
         >>> broker.clock.now_ms() >= 4_000_000_000_000
@@ -60,7 +60,7 @@ class BrokerClock:
     ) -> None:
         """Advance the time by the sum of the arguments, and wait for everything due by then.
 
-        This includes retention, compaction, timeouts, expiries, and removal of deleted files.
+        This includes retention, compaction, timeouts, and removal of deleted files.
 
         >>> broker.create_topic("orders", config={"retention.ms": 3_600_000})
         >>> _ = broker.produce("orders", "old")
@@ -78,7 +78,7 @@ class BrokerClock:
 
     @checked
     def set(self, moment: datetime.datetime | int) -> None:
-        """Advance the time to a moment; a past one sets back the wall clock only, not the timers.
+        """Set the time. A moment in the past changes only timestamps; timeouts do not go back.
 
         >>> import datetime
         >>> broker.clock.set(datetime.datetime(2100, 1, 1, tzinfo=datetime.UTC))
@@ -89,7 +89,7 @@ class BrokerClock:
             moment: Milliseconds since 1970, or a datetime.
 
         Raises:
-            ValueError: The moment is before 1970, or over a hundred years ahead.
+            ValueError: It is before 1970, or over a hundred years ahead.
         """
         if not isinstance(moment, int):
             moment = round(moment.timestamp() * 1000)
@@ -97,7 +97,7 @@ class BrokerClock:
 
     @checked
     def freeze(self) -> None:
-        """Stop the time: nothing times out, and the broker's timestamps are equal.
+        """Stop the time: nothing times out, and timestamps are equal.
 
         >>> broker.clock.freeze()
         >>> broker.clock.now == broker.clock.now
@@ -115,7 +115,7 @@ class BrokerClock:
 
     @checked
     def reset(self) -> None:
-        """Return to the machine's time, as the fixtures do; past timeouts remain in effect.
+        """Return to the machine's time; timeouts that have already fired are not undone.
 
         >>> import datetime
         >>> broker.clock.advance(days=1)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class SetFault:
-    """A fault that acts until it is removed or, as a context manager, until the block's end.
+    """A fault, which acts until it is removed or a `with` block ends.
 
     >>> fault = broker.faults.error("PRODUCE", "NOT_LEADER_OR_FOLLOWER").times(2)
     >>> fault.acted
@@ -30,7 +30,7 @@ class SetFault:
 
     @checked
     def times(self, count: int) -> Self:
-        """Let the fault act only `count` more times.
+        """Let it act only `count` more times.
 
         >>> fault = broker.faults.disconnect("FETCH").times(1)
         """
@@ -68,11 +68,11 @@ class SetFault:
 
 
 class BrokerFaults:
-    """Faults for clients' requests; the broker's own methods are not disturbed.
+    """Faults for clients' requests; the kit's own are not disturbed.
 
     `api` is Kafka's name of an API ("PRODUCE") or an enum member, None for all. `topic` and
-    `client_id` restrict a fault to requests that name the topic or have the client id. If several
-    faults match, the first one acts.
+    `client_id` restrict a fault to requests that name the topic and have the id. If several faults
+    match, the first one acts.
     """
 
     def __init__(self, life: Instructed) -> None:
@@ -87,7 +87,7 @@ class BrokerFaults:
         topic: str | None = None,
         client_id: str | None = None,
     ) -> SetFault:
-        """Return an error, by Kafka's name or enum member, instead of handling the request.
+        """Return an error, by Kafka's name or enum member, instead of a result.
 
         >>> fault = broker.faults.error("PRODUCE", "NOT_LEADER_OR_FOLLOWER", topic="orders")
 
@@ -121,7 +121,7 @@ class BrokerFaults:
         topic: str | None = None,
         client_id: str | None = None,
     ) -> SetFault:
-        """Handle requests `seconds` later, 0.001 to 86,400 by the machine's clock.
+        """Handle requests 0.001 to 86,400 seconds later, by the machine's clock.
 
         >>> fault = broker.faults.delay("FETCH", seconds=0.5)
         """
@@ -138,7 +138,7 @@ class BrokerFaults:
         topic: str | None = None,
         client_id: str | None = None,
     ) -> SetFault:
-        """Set `throttle_time_ms` in responses, to 0.001 to 86,400 seconds.
+        """Set `throttle_time_ms` in responses; 0.001 to 86,400 seconds.
 
         >>> fault = broker.faults.throttle("PRODUCE", seconds=2)
         """
@@ -154,7 +154,7 @@ class BrokerFaults:
         topic: str | None = None,
         client_id: str | None = None,
     ) -> SetFault:
-        """Neither handle requests nor respond; connections stay open until its removal.
+        """Ignore requests; their connections stay open until the fault is removed.
 
         >>> fault = broker.faults.blackhole(client_id="shop")
         """
@@ -162,7 +162,7 @@ class BrokerFaults:
 
     @checked
     def fail_fsync(self) -> SetFault:
-        """Fail syncs: the broker takes its log directory offline until it is restarted.
+        """Fail syncs: the broker takes its log directory offline until a restart.
 
         >>> broker.faults.fail_fsync().remove()
         """

@@ -1,7 +1,6 @@
-"""Ports of earlier brokers, reserved so that old clients are refused.
+"""Ports of earlier brokers, held by sockets that do not listen.
 
-A client that a test left behind keeps connecting. The system could give the port to a later
-broker, so sockets that do not listen hold the last ports.
+Otherwise a client that a test left behind could connect to a later broker with the same port.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ _MOST: Final = 200
 
 
 class ReservedPorts:
-    """The last ports that one broker used before."""
+    """The last ports of one broker."""
 
     def __init__(self) -> None:
         self._sockets: deque[socket.socket] = deque()
 
     def hold(self, address: PeerAddress) -> None:
-        """Reserve a port that the broker just left; do nothing if it is already in use."""
+        """Reserve a port that the broker just left, unless it is in use."""
         if len(self._sockets) == _MOST:
             self._sockets.popleft().close()
         family = socket.AF_INET6 if ":" in address.host else socket.AF_INET

@@ -1,4 +1,4 @@
-"""The life cycle of a test broker, and its folder."""
+"""The life cycle of a test broker."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wirebroker.testing.broker.held_ports import ReservedPorts
 from wirebroker.testing.clients.internal_client import as_kafka_error, internal_client
 from wirebroker.testing.clients.protection import Protection
 from wirebroker.testing.data.data_copies import check_data, copy_data, put_data
-from wirebroker.testing.data.folders import new_folder
+from wirebroker.testing.data.folders import empty_directory, new_folder
 from wirebroker.testing.data.snapshots import Snapshot
 from wirebroker.testing.hosts.child_process import ChildProcess
 from wirebroker.testing.hosts.same_process import SameProcess
@@ -44,8 +44,9 @@ class BrokerLife:
 
     Attributes:
         address: Current or last address; None before the first start.
-        clock_state: State of the moved clock; None if it was not moved.
-        is_paused: Whether the broker is paused, and cannot run commands.
+        clock_state: See Instructed.
+        is_paused: Whether it is paused, and cannot run commands.
+        start_count: Number of starts; a started child process has no faults of an earlier one.
         protection: Its TLS and SASL, if any.
     """
 
@@ -70,7 +71,7 @@ class BrokerLife:
         self.is_paused = False
         self._config = dict(config)
         self._user_directory = directory
-        # Directories in a container's configs are inside the container.
+        # Configs of a container name directories inside it.
         self._is_on_this_machine = host is None
         self._origin = origin
         # None if the configs set the listeners.
@@ -80,8 +81,8 @@ class BrokerLife:
         if host is None:
             host = ChildProcess(self._folder / "broker.log") if is_child else SameProcess()
         self.host: Host = host
+        self.start_count = 0
         self._number = 0
-        self._snapshot_count = 0
         self._thread: LoopThread | None = None
         self._client: KafkaClient | None = None
         self._old_ports = ReservedPorts()
@@ -94,28 +95,25 @@ class BrokerLife:
         return self._user_directory or self._folder / f"data-{self._number}"
 
     def start(self) -> None:
-        """Start the broker, on its earlier port if it had one; see Broker."""
-        if not self._clean.alive:
-            raise RuntimeError("this broker was closed: create another")
+        """Start the broker; see OneBroker."""
         if not self.host.is_running:
-            self._thread = self._thread or LoopThread("wirebroker-testing")
             try:
-                self._thread.call(self._start())
+                self._started_thread().call(self._start())
             except StartError as error:
                 raise StartError(with_kit_names(error.what), with_kit_names(error.mend)) from error
 
     def stop(self) -> None:
-        """Stop the broker cleanly if it is running."""
+        """Stop the broker if it is running."""
         if self._thread is not None and self.host.is_running:
             self._thread.call(self._end(self.host.stop))
 
     def kill(self) -> None:
-        """Stop the broker immediately if it is running."""
+        """Kill the broker if it is running."""
         if self._thread is not None and self.host.is_running:
             self._thread.call(self._end(self.host.kill))
 
     def pause(self) -> None:
-        """Freeze the broker until `resume`.
+        """Freeze the broker.
 
         Raises:
             RuntimeError: It is not running, or its host cannot pause it.
@@ -136,16 +134,12 @@ class BrokerLife:
         names_directory = self._is_on_this_machine and _OF_METADATA in {**self._config, **config}
         if self._user_directory is not None or names_directory:
             raise RuntimeError("a directory that you gave is not reset: its data may be needed")
-        self._thread = self._thread or LoopThread("wirebroker-testing")
-        self._thread.call(self._replace(config))
+        self._started_thread().call(self._replace(config))
 
     def take_snapshot(self, target: Path | None) -> Snapshot:
-        """Copy the data of the running or stopped broker; see Broker.snapshot."""
-        if target is None:
-            self._snapshot_count += 1
-            target = self._folder / f"snapshot-{self._snapshot_count}"
-        elif target.exists() and any(target.iterdir()):
-            raise ValueError(f"{target} is not empty")
+        """Copy the data; see Broker.snapshot."""
+        self._check_open()
+        target = empty_directory(target, self._folder)
         if self._thread is not None and self.host.is_running:
             self._thread.call(self.host.take_snapshot(target))
         else:
@@ -153,7 +147,8 @@ class BrokerLife:
         return Snapshot(target)
 
     def restore(self, snapshot: Path) -> None:
-        """Replace the data with a snapshot; a running broker is restarted. See Broker."""
+        """Replace the data; see Broker."""
+        self._check_open()
         check_data(snapshot)
         replace = partial(put_data, snapshot, self.directory)
         if self._thread is not None and self.host.is_running:
@@ -168,31 +163,40 @@ class BrokerLife:
         else:
             self.kill()
         if self._thread is not None:
-            self._thread.call(until_idle())  # threads may still be deleting folders
+            self._thread.call(until_idle())  # threads may be deleting folders
             self._thread.stop()
             self._thread = None
         self._old_ports.release()
         self._clean()
 
     def ask(self, question: Callable[[KafkaClient], Coroutine[Any, Any, _Result]]) -> _Result:
-        """Run a coroutine with the kit's client and return its result; see Broker."""
+        """Run a coroutine with the kit's client."""
         if self._thread is None:
             raise RuntimeError(_NOT_RUNNING)
         return self._thread.call(self._run_request(question))
 
     def instruct(self, command: str, arguments: Mapping[str, Any]) -> Any:
-        """Run a test command (controls.py) and return its result.
+        """Run a test command (controls.py).
 
         Raises:
             RuntimeError: The broker was never started, or is paused.
             ValueError: An argument is invalid.
-            ConnectionError: The broker's separate process is not running.
+            ConnectionError: Its separate process is not running.
         """
         if self._thread is None:
             raise RuntimeError(_NOT_RUNNING)
         if self.is_paused:
             raise RuntimeError(_PAUSED)
         return self._thread.call(self.host.carry_out(command, arguments))
+
+    def _check_open(self) -> None:
+        if not self._clean.alive:
+            raise RuntimeError("this broker was closed: create another")
+
+    def _started_thread(self) -> LoopThread:
+        self._check_open()
+        self._thread = self._thread or LoopThread("wirebroker-testing")
+        return self._thread
 
     # -- on the loop -------------------------------------------------------------------------
 
@@ -201,6 +205,7 @@ class BrokerLife:
             await in_thread(Work.UPKEEP, copy_data, self._origin, self.directory)
         port = self._requested_port if self.address is None else self.address.port
         self.address = await self.host.start(self.directory, self._settings(config or {}), port)
+        self.start_count += 1
         if self.clock_state is not None:
             await self.host.carry_out("restore-clock", self.clock_state)
         await self._connect(self.address)
@@ -255,7 +260,7 @@ class BrokerLife:
         old_address, self.address, self.clock_state = self.address, None, None
         if self.host.is_running:
             await self._end(partial(self._renew, self._settings(config)))
-        # Clients of the last test may still use the old address. A container keeps its address.
+        # Clients of the last test may still use the old address.
         if old_address is not None and old_address != self.address:
             self._old_ports.hold(old_address)
         if self.address is not None:

@@ -1,4 +1,4 @@
-"""Settings with which each client library connects to a test broker."""
+"""Settings of client libraries."""
 
 from __future__ import annotations
 
@@ -23,11 +23,7 @@ _ADDRESS: Final[dict[str, str]] = {
 def client_config(
     client: str, bootstrap_servers: str, protection: Protection | None = None
 ) -> dict[str, Any]:
-    """Return the settings with which a client connects and logs in.
-
-    Raises:
-        ValueError: The client is unknown.
-    """
+    """Return a client's settings; raise ValueError if it is unknown."""
     if client not in _ADDRESS:
         clients = ", ".join(_ADDRESS)
         raise ValueError(f"no client is called {client!r}; there are {clients}")
@@ -71,7 +67,7 @@ def _of_java(protection: Protection) -> dict[str, Any]:
 def _of_python(client: str, protection: Protection) -> dict[str, Any]:
     config: dict[str, Any] = {"security_protocol": protection.protocol}
     if protection.authority is not None and client == "aiokafka":
-        import ssl  # noqa: PLC0415 - where it is used
+        import ssl  # noqa: PLC0415 - lazy
 
         config["ssl_context"] = ssl.create_default_context(cafile=str(protection.authority))
     elif protection.authority is not None:

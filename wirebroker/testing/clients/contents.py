@@ -1,4 +1,4 @@
-"""The methods of `Broker` and `Cluster` for topics, records and committed offsets."""
+"""The methods of `Broker` and `Cluster` for topics, records and offsets."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, cast
 from wirebroker.client.groups.groups import committed_of
 from wirebroker.client.topics.topics import create_topics, list_topics
 from wirebroker.testing.base.arguments import check_argument, checked
-from wirebroker.testing.clients.consumption import consumed_until
 from wirebroker.testing.clients.differences import as_fields, difference
-from wirebroker.testing.clients.reading import read_all, read_until
+from wirebroker.testing.clients.reading import consumed_until, read_all, read_until
 from wirebroker.testing.clients.sending import OutgoingRecord, Sender
 from wirebroker.testing.settings.settings import as_texts
 
@@ -36,15 +35,14 @@ class Answering(Protocol):
     """A broker or cluster with a client."""
 
     def ask(self, question: Callable[[KafkaClient], Coroutine[Any, Any, _Result]]) -> _Result:
-        """Run a coroutine with the client and return its result."""
+        """Run a coroutine with the client."""
         ...
 
 
 class Contents:
-    """The methods that read and write a broker's or a cluster's topics."""
+    """A broker or cluster with topics."""
 
     def __init__(self, backend: Answering, now_ms: Callable[[], int]) -> None:
-        """Use a broker or cluster, and the clock that stamps records."""
         self._backend = backend
         self._now_ms = now_ms
         self._sender = Sender()
@@ -58,7 +56,7 @@ class Contents:
         >>> broker.create_topic("prices", partitions=3, config={"cleanup.policy": "compact"})
 
         Raises:
-            KafkaError: The topic cannot be created, such as TOPIC_ALREADY_EXISTS.
+            KafkaError: It cannot be created, such as TOPIC_ALREADY_EXISTS.
         """
         self.create_topics({name: partitions}, config)
 
@@ -68,13 +66,13 @@ class Contents:
         partitions: Mapping[str, int] | Iterable[str],
         config: Mapping[str, Setting] | None = None,
     ) -> None:
-        """Create several topics together, which is faster than one by one.
+        """Create several topics together, which is faster.
 
         >>> broker.create_topics({"orders": 3, "payments": 1})
 
         Args:
             partitions: Number by topic, or names of topics with one partition.
-            config: Topic configs for all.
+            config: Configs of all topics.
 
         Raises:
             KafkaError: A topic cannot be created.
@@ -85,7 +83,7 @@ class Contents:
 
     @checked
     def topics(self) -> dict[str, int]:
-        """Return the number of partitions of each topic, without internal topics.
+        """Return the number of partitions of each topic that is not internal.
 
         >>> broker.create_topic("orders", partitions=3)
         >>> broker.topics()
@@ -104,7 +102,7 @@ class Contents:
         partition: int | None = None,
         timestamp: int | datetime.datetime | None = None,
     ) -> TopicRecord:
-        """Append one record with acks=all, and return it as stored.
+        """Append one record with acks=all; return it as stored.
 
         A missing topic is created if `auto.create.topics.enable` allows it.
 
@@ -115,14 +113,14 @@ class Contents:
         Args:
             topic: The topic's name.
             value: Text (sent as UTF-8), bytes, or None for a tombstone.
-            key: Like value. Without `partition`, it selects the partition as Java's producer does;
-                records without a key go to the partitions in turn.
+            key: Like `value`.
             headers: A mapping or pairs: names, and values like `value`.
-            partition: The partition's number, from 0.
+            partition: The partition; None to select it by key as Java's producer does, and in turn
+                without a key.
             timestamp: Milliseconds since 1970, or a datetime; None for the broker's time.
 
         Raises:
-            KafkaError: The broker returns an error, such as UNKNOWN_TOPIC_OR_PARTITION.
+            KafkaError: For example UNKNOWN_TOPIC_OR_PARTITION.
         """
         pairs = list(_pairs(headers))
         check_argument("produce", "headers", pairs)
@@ -138,16 +136,14 @@ class Contents:
 
     @checked
     def records(self, topic: str, *, read_committed: bool = False) -> list[TopicRecord]:
-        """Return all records of a topic, by partition and offset.
+        """Return a topic's records by partition and offset.
+
+        `read_committed` skips records of open and aborted transactions.
 
         >>> for number in range(3):
         ...     _ = broker.produce("orders", str(number))
         >>> [record.value for record in broker.records("orders")]
         [b'0', b'1', b'2']
-
-        Args:
-            topic: The topic's name.
-            read_committed: Whether to skip records of open and aborted transactions.
 
         Raises:
             KafkaError: UNKNOWN_TOPIC_OR_PARTITION.
@@ -165,17 +161,13 @@ class Contents:
         *,
         read_committed: bool = False,
     ) -> list[TopicRecord]:
-        """Wait until a topic, which may be missing yet, has at least `count` records; return all.
+        """Wait until a topic has at least `count` records; return all, like `records`.
+
+        The topic may be missing at first; `timeout` is in seconds.
 
         >>> _ = broker.produce("orders", "one")
         >>> broker.wait_for("orders", 1)[0].value
         b'one'
-
-        Args:
-            topic: The topic's name.
-            count: Number of records.
-            timeout: Seconds.
-            read_committed: See `records`.
 
         Raises:
             TimeoutError: There are fewer.
@@ -188,13 +180,13 @@ class Contents:
 
     @checked
     def committed(self, group: str) -> dict[tuple[str, int], int]:
-        """Return a consumer group's committed offsets by topic and partition; {} if unknown.
+        """Return a group's committed offsets by topic and partition; {} if it is unknown.
 
         >>> broker.committed("billing")
         {}
 
         Raises:
-            KafkaError: The group's coordinator is not available.
+            KafkaError: The coordinator is not available.
         """
         offsets = self._backend.ask(lambda client: committed_of(client, group))
         return {
@@ -212,7 +204,7 @@ class Contents:
         timeout: float = _PATIENCE_S,
         read_committed: bool = False,
     ) -> list[TopicRecord]:
-        """Wait until a topic holds exactly the expected records, and return them.
+        """Wait until a topic holds exactly the expected records; return them.
 
         >>> _ = broker.produce("orders", "a book", key="customer-7")
         >>> _ = broker.produce("orders", "a pen")
@@ -220,14 +212,14 @@ class Contents:
 
         Args:
             topic: The topic's name.
-            expected: A value per record, or a dict of the fields to compare: value, key, headers,
-                partition, offset, timestamp. Ordered by partition and offset.
+            expected: By partition and offset, a value per record, or a dict of the fields to
+                compare: value, key, headers, partition, offset, timestamp.
             any_order: Whether to ignore the order.
             timeout: Seconds to wait for missing records.
             read_committed: See `records`.
 
         Raises:
-            AssertionError: The records differ; the text lists missing and surplus ones.
+            AssertionError: The records differ.
             ValueError: A dict has an unknown field.
         """
         expected_fields = [as_fields(record) for record in expected]
@@ -253,19 +245,15 @@ class Contents:
         *,
         read_committed: bool = False,
     ) -> None:
-        """Wait until a consumer group has committed all records of a topic.
+        """Wait until a group has committed all records of a topic.
+
+        Use `read_committed` if the group does; `timeout` is in seconds.
 
         >>> broker.create_topic("orders")
         >>> broker.assert_consumed("orders", "billing")
 
-        Args:
-            topic: The topic's name.
-            group: The group's id.
-            timeout: Seconds.
-            read_committed: Whether the group reads only committed records.
-
         Raises:
-            AssertionError: Records are left; the text counts them by partition.
+            AssertionError: Records are left.
             KafkaError: UNKNOWN_TOPIC_OR_PARTITION.
         """
         missing = self._backend.ask(
@@ -279,7 +267,7 @@ class Contents:
 
 
 def with_counts(topics: Mapping[str, int] | Iterable[str]) -> Mapping[str, int]:
-    """Return partition counts by topic; a list of names means one partition each."""
+    """Return partition counts by topic; listed names mean one each."""
     if isinstance(topics, Mapping):
         return cast("Mapping[str, int]", topics)
     return dict.fromkeys(topics, 1)

@@ -1,4 +1,4 @@
-"""Differences between expected and stored records, as lines of text. No I/O."""
+"""Differences between expected and stored records, as text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FIELDS: Final = ("partition", "offset", "timestamp", "key", "value", "headers")
 
 
 def as_fields(expected: Expected) -> dict[str, Any]:
-    """Return the fields of a record to compare, text as bytes.
+    """Return the fields to compare, text as bytes.
 
     Raises:
         ValueError: A record has no such field.
@@ -40,7 +40,7 @@ def as_fields(expected: Expected) -> dict[str, Any]:
 def difference(
     expected: Sequence[dict[str, Any]], records: Sequence[TopicRecord], *, any_order: bool
 ) -> str | None:
-    """Return the differences from results of `as_fields` line by line; None if there are none."""
+    """Return the differences from results of `as_fields`; None if there are none."""
     if any_order:
         missing, surplus = _unmatched(expected, records)
         if not missing and not surplus:
@@ -50,7 +50,7 @@ def difference(
         return "\n".join(lines)
     if len(expected) == len(records) and all(map(_fits, expected, records)):
         return None
-    # Represent each record by the index of a fitting expectation, so that lines can be paired.
+    # Pair lines by the index of an expectation that fits.
     numbers = [_number(expected, record) for record in records]
     expected_numbers = [expected.index(fields) for fields in expected]
     lines = []

@@ -1,4 +1,4 @@
-"""The client with which the kit itself connects to brokers."""
+"""The kit's own client."""
 
 from __future__ import annotations
 
@@ -17,21 +17,16 @@ if TYPE_CHECKING:
     from wirebroker.net.client.transport import Dialer, Receiver, Transport
     from wirebroker.security.login.outgoing import ConnectionMethod
 
-# recording_admission.py neither records nor disturbs requests with this id.
+# Requests with this id are neither recorded nor disturbed.
 CLIENT_ID: Final = "wirebroker.testing"
-# Enough for a busy machine.
 _TIMEOUT_S: Final = 20.0
-# Topics are created and loaded within milliseconds.
 _RETRY: Final = Backoff(first_s=0.005, most_s=0.02)
 
 
 def internal_client(
     *addresses: PeerAddress, security: ConnectionMethod | None = None
 ) -> KafkaClient:
-    """Return a client of one broker, which is reached only at this address, or of several.
-
-    `security` is TLS and login; None for plain text.
-    """
+    """Return a client of several brokers, or of one that is reached only at its address."""
     dialer = TcpDialer() if security is None else security.dialer
     return KafkaClient(
         addresses,
@@ -62,6 +57,5 @@ class _OneAddressDialer:
         self._dialer = dialer
 
     async def dial(self, host: str, port: int, receiver: Receiver) -> Transport:
-        """Connect to the broker."""
         del host, port
         return await self._dialer.dial(self._address.host, self._address.port, receiver)

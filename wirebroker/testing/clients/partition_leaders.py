@@ -17,22 +17,15 @@ if TYPE_CHECKING:
 
 
 class PartitionState(NamedTuple):
-    """A partition's state in a Metadata response.
-
-    Attributes:
-        name: Topic and number.
-        leader: Node id; -1 for none.
-        replicas: Node ids, the preferred leader first.
-        in_sync: Node ids of the ISR.
-    """
+    """A partition's state in a Metadata response, with node ids."""
 
     name: str
-    leader: int
-    replicas: list[int]
+    leader: int  # -1 for none
+    replicas: list[int]  # the preferred leader first
     in_sync: list[int]
 
     def check_leader(self) -> None:
-        """Raise KafkaError (LEADER_NOT_AVAILABLE) if there is no leader."""
+        """Raise LEADER_NOT_AVAILABLE if there is no leader."""
         if self.leader < 0:
             raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"{self.name} has no leader")
 
@@ -57,7 +50,7 @@ async def partition_state(client: KafkaClient, topic: str, partition: int) -> Pa
 
 
 async def move_leader(client: KafkaClient, topic: str, partition: int, *, to: int) -> None:
-    """Make a node the leader; if it has no replica, it gets the current leader's.
+    """Make a node the leader; without a replica, it gets the current leader's.
 
     Raises:
         TimeoutError: It does not lead within the client's timeout.
@@ -84,7 +77,7 @@ async def until_in_sync(client: KafkaClient, running: Collection[int]) -> None:
     Those without a running in-sync replica cannot have a leader and are ignored.
 
     Raises:
-        TimeoutError: A partition is late after the client's timeout.
+        TimeoutError: After the client's timeout.
     """
 
     def is_late(partition: Any) -> bool:
@@ -100,10 +93,10 @@ async def until_in_sync(client: KafkaClient, running: Collection[int]) -> None:
 
 
 async def until_missed(client: KafkaClient, running: Collection[int]) -> None:
-    """Wait until all ended nodes have left every ISR that has a running node.
+    """Wait until ended nodes have left every ISR that has a running node.
 
     Raises:
-        TimeoutError: One has not after the client's timeout.
+        TimeoutError: After the client's timeout.
     """
 
     def depends_on_others(partition: Any) -> bool:

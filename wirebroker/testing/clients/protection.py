@@ -1,9 +1,6 @@
-"""TLS and SASL of a test broker: listener, certificates, users.
+"""TLS and SASL of a test broker.
 
-    Broker(tls=True, sasl="SCRAM-SHA-256")      its client_config(...) has what a client needs
-
-The kit uses the same listener, but always PLAIN: it can then connect after `restore` has replaced
-the SCRAM users. Certificates are generated once per process.
+The kit always uses PLAIN: it can then connect after `restore` has replaced the SCRAM users.
 """
 
 from __future__ import annotations
@@ -36,7 +33,7 @@ if TYPE_CHECKING:
 SaslName: TypeAlias = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 
 USER: Final = "test"
-PASSWORD: Final = "test-secret"  # noqa: S105 - of brokers that live as long as a test
+PASSWORD: Final = "test-secret"  # noqa: S105 - only for tests
 _KIT: Final = "wirebroker.testing"
 _HOSTS: Final = ("localhost", "127.0.0.1")
 _NO_LIBRARY: Final = "tls=True needs the library cryptography: pip install 'wirebroker[tls]'"
@@ -65,16 +62,16 @@ class Protection:
 
     Attributes:
         protocol: The listener's security protocol.
-        sasl: The clients' mechanism; None without SASL.
+        sasl: The clients' mechanism, if any.
         authority: PEM file of the CA; None without TLS.
     """
 
     def __init__(self, folder: Path, *, tls: bool, sasl: SaslName | None) -> None:
-        """Write key and certificates to a folder.
+        """Write key and certificates.
 
         Raises:
             ValueError: The mechanism is unknown.
-            ModuleNotFoundError: cryptography is not installed (`wirebroker[tls]`).
+            ModuleNotFoundError: cryptography is not installed.
         """
         if sasl is not None and sasl not in get_args(SaslName):
             raise ValueError(f"sasl={sasl!r}: it is one of {', '.join(get_args(SaslName))}")
@@ -121,7 +118,7 @@ class Protection:
         return connection_method(OutgoingSecurity(tls=tls, login=login))
 
     async def add_user(self, client: KafkaClient) -> None:
-        """Create the SCRAM user if clients use SCRAM."""
+        """Create the SCRAM user, if any."""
         number = SCRAM_NUMBERS.get(self.sasl or "")
         if number is None:
             return

@@ -1,4 +1,4 @@
-"""Reading of a topic's records: the stored ones, or a number to wait for."""
+"""Reading of a topic's records, and of a group's progress."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from wirebroker.base.clock import pause
 from wirebroker.client.errors import ClientError
+from wirebroker.client.groups.groups import committed_of
 from wirebroker.client.records.consuming import PartitionsReader
 from wirebroker.client.topics.leaders import TopicPartition, offsets_at, partitions_of
 from wirebroker.codecs.errors import ErrorCode
@@ -19,10 +20,11 @@ if TYPE_CHECKING:
     from wirebroker.codecs.records.record import Record
 
 _LOOK_AGAIN_S: Final = 0.01
+_CONSUMED_PAUSE_S: Final = 0.02
 
 
 async def read_all(client: KafkaClient, topic: str, *, read_committed: bool) -> list[TopicRecord]:
-    """Return the stored records of a topic, by partition and offset.
+    """Return a topic's records by partition and offset.
 
     Raises:
         ClientError: The topic does not exist or cannot be read.
@@ -35,12 +37,12 @@ async def read_all(client: KafkaClient, topic: str, *, read_committed: bool) -> 
 async def read_until(
     client: KafkaClient, topic: str, timeout_s: float, *, count: int, read_committed: bool
 ) -> list[TopicRecord]:
-    """Wait for `count` records; return all, by partition and offset.
+    """Wait for `count` records; return all.
 
     Raises:
         TimeoutError: There are fewer.
     """
-    # A separate connection: waiting for records must not delay other responses.
+    # A separate connection: the wait must not delay other responses.
     async with client.apart() as own:
         reading = TopicReading(own, topic, read_committed=read_committed)
         await reading.read_until(count, timeout_s)
@@ -55,7 +57,7 @@ async def read_until(
 
 
 class TopicReading:
-    """A reader of all partitions of a topic, from the first record."""
+    """A reader of all partitions of a topic."""
 
     def __init__(self, client: KafkaClient, topic: str, *, read_committed: bool) -> None:
         self.records: list[TopicRecord] = []
@@ -84,7 +86,7 @@ class TopicReading:
         return reader
 
     async def read_until(self, count: int, timeout_s: float) -> None:
-        """Read until there are `count` records or a timeout; wait for a missing topic."""
+        """Read until there are `count` records or a timeout."""
         monotonic = self._client.clock.monotonic
         end = monotonic() + timeout_s
         while True:
@@ -120,3 +122,35 @@ class TopicReading:
             for record in records
         ]
         return self._max_records is None or len(self.records) < self._max_records
+
+
+async def consumed_until(
+    client: KafkaClient, topic: str, group: str, timeout_s: float, *, read_committed: bool
+) -> list[str]:
+    """Wait until a group has committed all records; return lines about missing ones.
+
+    Transaction markers do not count: clients may commit them or not.
+    """
+    end = client.clock.monotonic() + timeout_s
+    while True:
+        records = await read_all(client, topic, read_committed=read_committed)
+        committed = await committed_of(client, group)
+        missing: list[str] = []
+        for index in sorted({record.partition for record in records}):
+            offsets = [record.offset for record in records if record.partition == index]
+            committed_offset = committed.get(TopicPartition(topic, index))
+            remaining = sum(
+                1 for offset in offsets if committed_offset is None or offset >= committed_offset
+            )
+            if remaining:
+                how_far = (
+                    "nothing is committed"
+                    if committed_offset is None
+                    else f"committed up to offset {committed_offset}"
+                )
+                missing.append(
+                    f"  {topic}-{index}: {how_far}, {remaining} of {len(offsets)} are left"
+                )
+        if not missing or client.clock.monotonic() >= end:
+            return missing
+        await pause(_CONSUMED_PAUSE_S)

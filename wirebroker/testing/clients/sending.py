@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class OutgoingRecord(NamedTuple):
-    """A record to append; without a partition, the key or the turn selects one."""
+    """A record to append."""
 
     topic: str
     partition: int | None
@@ -25,18 +25,14 @@ class OutgoingRecord(NamedTuple):
 
 
 class Sender:
-    """A producer of single records; those without a key go to the partitions in turn."""
+    """A producer; records without a key go to the partitions in turn."""
 
     def __init__(self) -> None:
-        # Topic -> number of records sent without a key.
+        # Records without a key, by topic.
         self._sent: dict[str, int] = {}
 
     async def send(self, client: KafkaClient, parcel: OutgoingRecord) -> TopicRecord:
-        """Append a record with acks=all; return it as stored.
-
-        Raises:
-            ClientError: The broker returns an error.
-        """
+        """Append a record with acks=all, and return it."""
         topic, partition, key, value, headers, timestamp_ms = parcel
         writer = TopicWriter(client, topic, Codec.NONE)
         await writer.open()

@@ -10,12 +10,8 @@ class TopicRecord:
     """A record of a topic.
 
     Attributes:
-        topic: The topic's name.
-        partition: The partition's number, from 0.
-        offset: The offset in the partition.
         timestamp: Milliseconds since 1970: creation time, or append time if the topic has
             `message.timestamp.type=LogAppendTime`; -1 if the producer set none.
-        key: None for none.
         value: None for a tombstone.
         headers: Names and values, in order; names may repeat.
     """

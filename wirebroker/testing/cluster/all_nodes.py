@@ -1,7 +1,4 @@
-"""Clock and faults of all nodes of a cluster together.
-
-A node that starts later gets the clock, but no faults.
-"""
+"""Clock and faults of all nodes of a cluster together."""
 
 from __future__ import annotations
 
@@ -17,17 +14,16 @@ if TYPE_CHECKING:
 class AllNodes:
     """A target of test commands that runs them on each node.
 
-    Attributes:
-        clock_state: State of the clocks; None if they were not moved.
+    A node that starts later gets the clock, but no faults.
     """
 
     def __init__(self, lives: Sequence[BrokerLife], paused: Callable[[], Sequence[int]]) -> None:
-        """Use the nodes' lives, which may be added later; `paused` returns ids of paused nodes."""
+        """Use lives, which may be added later; `paused` returns ids of paused nodes."""
         self.clock_state: dict[str, Any] | None = None
         self._lives = lives
         self._paused = paused
-        # Fault id of the cluster -> the nodes' own ids.
-        self._faults: dict[int, dict[BrokerLife, int]] = {}
+        # Fault id of the cluster -> (node, start count) -> the node's own id.
+        self._faults: dict[int, dict[tuple[BrokerLife, int], int]] = {}
         self._count = 0
 
     def forget(self) -> None:
@@ -36,11 +32,11 @@ class AllNodes:
         self.clock_state = None
 
     def instruct(self, command: str, arguments: Mapping[str, Any]) -> Any:
-        """Run a command on each running node, and return one result for all.
+        """Run a command on each running node; return one result.
 
         Raises:
             RuntimeError: No node is running, or one is paused.
-            ValueError: An argument is invalid.
+            ValueError: An argument is invalid, or the fault is unknown.
         """
         running = [life for life in self._lives if life.host.is_running]
         if not running:
@@ -49,26 +45,38 @@ class AllNodes:
             raise RuntimeError(f"node {node_id} is paused: resume it first")
         if command == "faults":
             return self._rows(running)
-        numbers = self._faults.get(arguments.get("id", -1), {})
-        targets = [life for life in running if not numbers or life in numbers]
+        number = arguments.get("id")
+        own_ids = {} if number is None else self._own_ids(number)
+        targets = [life for life in running if number is None or life in own_ids]
+        if command == "limit-fault" and not targets:
+            raise ValueError(f"there is no fault {number}")
 
-        def tell(life: BrokerLife) -> Any:
-            its_own = {"id": numbers[life]} if numbers else {}
-            return life.instruct(command, {**arguments, **its_own})
+        def run(life: BrokerLife) -> Any:
+            own_id = {} if number is None else {"id": own_ids[life]}
+            return life.instruct(command, {**arguments, **own_id})
 
         with ThreadPoolExecutor(len(running)) as pool:
-            answers = dict(zip(targets, pool.map(tell, targets), strict=True))
+            answers = dict(zip(targets, pool.map(run, targets), strict=True))
         if command == "move-clock":
             for life in self._lives:  # also those that start later
                 life.clock_state = answers.get(life, answers[running[0]])
         if command != "add-fault":
             return next(iter(answers.values()), None)
         self._count += 1
-        self._faults[self._count] = answers
+        self._faults[self._count] = {
+            (life, life.start_count): own_id for life, own_id in answers.items()
+        }
         return self._count
 
+    def _own_ids(self, number: int) -> dict[BrokerLife, int]:
+        """Return the ids of a fault, except on restarted nodes: they count from 1 again."""
+        return {
+            life: own_id
+            for (life, start_count), own_id in self._faults.get(number, {}).items()
+            if life.start_count == start_count
+        }
+
     def _rows(self, running: Sequence[BrokerLife]) -> list[dict[str, int]]:
-        """Return how often each fault has acted on all nodes together."""
         acted = {
             (life, row["id"]): row["acted"]
             for life in running
@@ -77,7 +85,7 @@ class AllNodes:
         return [
             {
                 "id": number,
-                "acted": sum(acted.get(key, 0) for key in numbers.items()),
+                "acted": sum(acted.get(key, 0) for key in self._own_ids(number).items()),
             }
-            for number, numbers in self._faults.items()
+            for number in self._faults
         ]

@@ -1,7 +1,4 @@
-"""`Cluster`: brokers in separate processes, which can be killed and isolated.
-
-A test runs each docstring example; `cluster` has three running nodes, `small` has one.
-"""
+"""`Cluster`; a test runs its examples with `cluster` (three nodes) and `small` (one)."""
 
 from __future__ import annotations
 
@@ -41,7 +38,7 @@ _PATIENCE_S: Final = 20.0
 
 
 class Isolation:
-    """An isolated node, until `heal` or the end of a `with` block."""
+    """An isolated node, until `heal` or a `with` block's end."""
 
     def __init__(self, heal: Callable[[], None]) -> None:
         self.heal = heal
@@ -57,7 +54,7 @@ class Cluster(Lifetime, Contents):
     """A cluster for tests: brokers in separate processes, and a controller in this one.
 
     Topics have up to three replicas, of which two have to be in sync: records acknowledged with
-    acks=all survive the loss of one node.
+    acks=all survive the loss of a node.
 
     >>> cluster.create_topic("orders", partitions=3)
     >>> _ = cluster.produce("orders", "one", partition=0)
@@ -66,10 +63,9 @@ class Cluster(Lifetime, Contents):
     True
 
     Attributes:
-        clock: The time of all nodes, also of those that start later, but not of the controller.
-            Advancing it may move replicas out of sync until they have fetched.
-        faults: Faults for clients, on each running node; `times` counts on each. A restarted node
-            has none.
+        clock: The time of all nodes, also of later ones, but not of the controller. Advancing it
+            may move replicas out of sync until they have fetched.
+        faults: Faults on each running node; `times` counts on each. A restarted node has none.
     """
 
     @checked
@@ -77,8 +73,8 @@ class Cluster(Lifetime, Contents):
         """Prepare a cluster; `start` or `with` starts it.
 
         Args:
-            nodes: Number of nodes, 1 to 9.
-            config: Broker configs for all nodes.
+            nodes: 1 to 9.
+            config: Broker configs.
 
         Raises:
             ValueError: The number is out of range.
@@ -99,12 +95,13 @@ class Cluster(Lifetime, Contents):
         Raises:
             wirebroker.config.ConfigError: A config is invalid.
             wirebroker.config.StartError: A node does not start.
+            RuntimeError: The cluster was closed.
         """
         self._life.start()
 
     @checked
     def close(self) -> None:
-        """End all nodes and remove their data.
+        """End the cluster and remove its data.
 
         >>> other = Cluster(nodes=1)
         >>> other.close()
@@ -113,10 +110,9 @@ class Cluster(Lifetime, Contents):
 
     @checked
     def snapshot(self, directory: str | Path | None = None) -> Snapshot:
-        """Copy topics, records, groups, transactions and configs of all nodes for `restore`.
+        """Copy the cluster's data for `restore`; see `Broker.snapshot`.
 
-        The nodes are restarted, which takes seconds. Clock, faults and recorded requests are not
-        copied.
+        The nodes are restarted, which takes seconds.
 
         >>> _ = small.produce("sold", "one")
         >>> snapshot = small.snapshot()
@@ -124,8 +120,7 @@ class Cluster(Lifetime, Contents):
         1
 
         Args:
-            directory: New or empty directory, which is kept; None for one that is removed with the
-                cluster.
+            directory: New or empty directory, which is kept; None for a temporary one.
 
         Raises:
             RuntimeError: The cluster was not started, or a node is isolated.
@@ -135,9 +130,9 @@ class Cluster(Lifetime, Contents):
 
     @checked
     def restore(self, snapshot: Snapshot | str | Path) -> None:
-        """Replace the data of all nodes with a snapshot, and restart the running ones.
+        """Replace the data with a snapshot, and restart the running nodes.
 
-        Addresses and clock stay; group members rejoin. Faults are removed.
+        Addresses and clock stay. Faults are removed.
 
         >>> snapshot = small.snapshot()
         >>> _ = small.produce("orders", "one")
@@ -168,7 +163,7 @@ class Cluster(Lifetime, Contents):
 
     @property
     def bootstrap_servers(self) -> str:
-        """The addresses of all nodes, `host:port,host:port,…`.
+        """The nodes' addresses, `host:port,host:port,…`.
 
         >>> cluster.bootstrap_servers.count(":")
         3
@@ -177,7 +172,7 @@ class Cluster(Lifetime, Contents):
 
     @checked
     def client_config(self, client: ClientName) -> dict[str, str]:
-        """Return the settings with which a client connects; see `Broker.client_config`.
+        """Return a client's settings; see `Broker.client_config`.
 
         >>> cluster.client_config("aiokafka") == {"bootstrap_servers": cluster.bootstrap_servers}
         True
@@ -188,7 +183,7 @@ class Cluster(Lifetime, Contents):
 
     @checked
     def leader(self, topic: str, partition: int = 0) -> ClusterNode:
-        """Return a partition's leader; see also `wait_for_leader`.
+        """Return a partition's leader.
 
         >>> cluster.create_topic("orders")
         >>> cluster.leader("orders").is_running
@@ -203,7 +198,7 @@ class Cluster(Lifetime, Contents):
 
     @checked
     def in_sync(self, topic: str, partition: int = 0) -> list[ClusterNode]:
-        """Return the in-sync nodes of a partition (its ISR), by id.
+        """Return a partition's in-sync nodes (the ISR), by id.
 
         >>> cluster.create_topic("orders")
         >>> len(cluster.in_sync("orders"))
@@ -218,9 +213,9 @@ class Cluster(Lifetime, Contents):
 
     @checked
     def move_leader(self, topic: str, partition: int = 0, *, to: ClusterNode | int) -> None:
-        """Make a node the leader of a partition, and wait until it leads.
+        """Make a node, or the one with an id, lead a partition; wait until it does.
 
-        `to` is the node or its id. A node without a replica first gets the current leader's.
+        A node without a replica gets the current leader's.
 
         >>> cluster.create_topic("orders")
         >>> cluster.move_leader("orders", 0, to=cluster.nodes[2])
@@ -229,7 +224,7 @@ class Cluster(Lifetime, Contents):
 
         Raises:
             KafkaError: UNKNOWN_TOPIC_OR_PARTITION, or an error of the controller.
-            TimeoutError: The node does not lead in time, for example because it is not in sync.
+            TimeoutError: The node does not lead in time; it may not be in sync.
         """
         node_id = to if isinstance(to, int) else to.id
         self._life.ask(lambda client: move_leader(client, topic, partition, to=node_id))
@@ -243,21 +238,17 @@ class Cluster(Lifetime, Contents):
         other_than: ClusterNode | None = None,
         timeout: float = _PATIENCE_S,
     ) -> ClusterNode:
-        """Wait until a partition has a leader, and return it; the topic may be created meanwhile.
+        """Wait until a partition has a leader, and return it; the topic need not exist yet.
+
+        The leader `other_than` does not count; `timeout` is in seconds.
 
         >>> cluster.create_topic("orders")
         >>> node = cluster.leader("orders")
         >>> cluster.wait_for_leader("orders") == node
         True
 
-        Args:
-            topic: The topic's name.
-            partition: The partition's number.
-            other_than: The earlier leader, which does not count.
-            timeout: Seconds.
-
         Raises:
-            TimeoutError: There is no such leader.
+            TimeoutError: There is none.
         """
         unwanted = {-1} if other_than is None else {-1, other_than.id}
         state = self._until(
@@ -275,7 +266,7 @@ class Cluster(Lifetime, Contents):
         >>> cluster.wait_for_in_sync("orders", count=3)
 
         Raises:
-            TimeoutError: The number differs after `timeout` seconds.
+            TimeoutError: The number differs.
         """
         self._until(topic, partition, timeout, lambda state: len(state.in_sync) == count)
 
@@ -283,22 +274,19 @@ class Cluster(Lifetime, Contents):
 
     @checked
     def partition_network(self, node: ClusterNode | int) -> Isolation:
-        """Isolate a node until `heal_network` or the end of a `with` block.
+        """Isolate a node, or the one with an id, until `heal_network` or a `with` block's end.
 
-        Connections between it and other nodes are closed; clients reach all nodes.
+        Its connections with other nodes are closed; clients reach all nodes.
 
         >>> with cluster.partition_network(cluster.nodes[2]):
         ...     pass
-
-        Args:
-            node: The node or its id.
 
         Raises:
             ValueError: The node is unknown.
             RuntimeError: The cluster was not started.
         """
         node_id = self._node_id(node)
-        self._life.part(node_id)
+        self._life.isolate(node_id)
         return Isolation(lambda: self._life.heal(node_id))
 
     @checked
@@ -339,7 +327,7 @@ class Cluster(Lifetime, Contents):
                         try:
                             state = await partition_state(client, topic, partition)
                         except ClientError as error:
-                            state = error  # the topic may be created, and the node may end
+                            state = error  # such as a missing topic
                         else:
                             if is_right(state):
                                 return state

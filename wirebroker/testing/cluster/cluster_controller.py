@@ -1,4 +1,4 @@
-"""The controller of a test cluster, in the tests' process so that any node may die."""
+"""The controller of a test cluster."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class ClusterController:
-    """The controller; it runs on its callers' loop and never syncs to disk."""
+    """A controller in the tests' process, so that any node may die; it never syncs to disk."""
 
     def __init__(self) -> None:
         self._folder = new_folder()
@@ -32,7 +32,7 @@ class ClusterController:
         self._server: ControllerServer | None = None
 
     async def start(self, ports: ListenerPorts, count: int, config: Mapping[str, Setting]) -> None:
-        """Start it for `count` nodes, and return when they may join."""
+        """Start it for `count` nodes, which may then join."""
         settings = as_texts(controller_settings(ports, count, config))
         loaded = load_config(
             file=None, environment={}, flags=settings, data_directory=str(self.directory)
@@ -53,7 +53,7 @@ class ClusterController:
         return self._folder / "data"
 
     async def stop(self) -> None:
-        """Stop it if it is running, and keep its data."""
+        """Stop it if it is running; keep its data."""
         server, self._server = self._server, None
         if server is not None:
             try:

@@ -1,4 +1,4 @@
-"""The life cycle of a test cluster: nodes, controller, network, client."""
+"""The life cycle of a test cluster."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from wirebroker.testing.cluster.cluster_controller import ClusterController
 from wirebroker.testing.cluster.cluster_node import ClusterNode
 from wirebroker.testing.cluster.node_links import NodeLinks
 from wirebroker.testing.data.data_copies import copy_data, put_data
-from wirebroker.testing.data.folders import new_folder
+from wirebroker.testing.data.folders import empty_directory, new_folder
 from wirebroker.testing.data.snapshots import Snapshot
 from wirebroker.testing.settings.node_settings import (
     CONTROLLER_ID,
@@ -47,7 +47,7 @@ class ClusterLifecycle:
     """The implementation of a Cluster.
 
     Attributes:
-        nodes: The nodes by id; empty before the first start.
+        nodes: By id; empty before the first start.
         all_nodes: Runs clock and fault commands.
     """
 
@@ -65,13 +65,14 @@ class ClusterLifecycle:
         self._controller: ClusterController | None = None
         self._controller_ports = ListenerPorts(0, 0)
         self._folder = new_folder()
-        self._snapshot_count = 0
         self._clean = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
-        # The addresses of the client, and the client.
+        # With its addresses.
         self._client: tuple[tuple[PeerAddress, ...], KafkaClient] | None = None
 
     def start(self) -> None:
-        """Start the nodes that are not running; see Cluster."""
+        """Start all nodes; see Cluster."""
+        if not self._clean.alive:
+            raise RuntimeError("this cluster was closed: create another")
         if self._thread is None:
             self._thread = LoopThread("wirebroker-cluster")
             self._thread.call(self._prepare())
@@ -81,7 +82,7 @@ class ClusterLifecycle:
         self.ask(lambda client: committed_of(client, CLIENT_ID))
 
     def close(self) -> None:
-        """End all nodes and the network."""
+        """See Cluster."""
         for life in self._lives:
             life.close()
         if self._thread is not None:
@@ -96,16 +97,12 @@ class ClusterLifecycle:
         self._clean()
 
     def take_snapshot(self, target: Path | None) -> Snapshot:
-        """Copy the data of all nodes and the controller; see Cluster."""
+        """Copy all data; see Cluster."""
         directories = self._directories()
-        if target is None:
-            self._snapshot_count += 1
-            target = self._folder / f"snapshot-{self._snapshot_count}"
-        elif target.exists() and any(target.iterdir()):
-            raise ValueError(f"{target} is not empty")
+        target = empty_directory(target, self._folder)
         running = self._running()
         if 0 < len(running) < self._count:
-            # The node that stops last stays in sync and leads again, so it must be restarted.
+            # The node that stops last leads again, so it must be one that is restarted.
             self.ask(lambda client: until_missed(client, running))
         with self._at_rest(BrokerLife.stop):
             for name, directory in directories.items():
@@ -113,7 +110,7 @@ class ClusterLifecycle:
         return Snapshot(target)
 
     def restore(self, snapshot: Path) -> None:
-        """Replace the data of all nodes and the controller; see Cluster."""
+        """Replace all data; see Cluster."""
         directories = self._directories()
         snapshot_names = (
             {path.name for path in snapshot.iterdir()} if snapshot.is_dir() else set[str]()
@@ -126,22 +123,22 @@ class ClusterLifecycle:
 
     @property
     def bootstrap_servers(self) -> str:
-        """The addresses of all nodes."""
+        """See Cluster."""
         if not self.nodes:
             raise RuntimeError(_NOT_RUNNING)
         return ",".join(map(str, self._addresses))
 
-    def part(self, node_id: int) -> None:
-        """Isolate a node from the others."""
-        self._on_loop(self._links.part, node_id)
+    def isolate(self, node_id: int) -> None:
+        """Isolate a node."""
+        self._on_loop(self._links.isolate, node_id)
 
     def heal(self, node_id: int) -> None:
-        """Reconnect a node; no effect if it is connected."""
+        """Reconnect a node."""
         if self._thread is not None:
             self._on_loop(self._links.heal, node_id)
 
     def ask(self, question: Callable[[KafkaClient], Coroutine[Any, Any, _Result]]) -> _Result:
-        """Run a coroutine with the kit's client and return its result; see Broker."""
+        """Run a coroutine with the kit's client."""
         if self._thread is None:
             raise RuntimeError(_NOT_RUNNING)
         return self._thread.call(self._answered(question))
@@ -155,17 +152,17 @@ class ClusterLifecycle:
         return [node.id for node in self.nodes if node.is_running]
 
     def _directories(self) -> dict[str, Path]:
-        """Return all data directories, by their names in a snapshot."""
+        """Return the data directories by their names in snapshots."""
         if self._thread is None or self._controller is None:
             raise RuntimeError(_NOT_RUNNING)
-        for node_id in self._links.parted:
+        for node_id in self._links.isolated:
             raise RuntimeError(f"node {node_id} is cut off and could not start: heal the network")
         nodes = {f"node-{node.id}": node.directory for node in self.nodes}
         return {"controller": self._controller.directory, **nodes}
 
     @contextmanager
     def _at_rest(self, end: Callable[[BrokerLife], None]) -> Generator[None]:
-        """End everything that is running, and start it again after the block."""
+        """End everything that is running during the block."""
         assert self._thread is not None, "there are directories"
         assert self._controller is not None, "likewise"
         running = [life for life in self._lives if life.host.is_running]
@@ -186,7 +183,6 @@ class ClusterLifecycle:
         await self._controller.start(self._controller_ports, self._count, self._config)
 
     async def _prepare(self) -> None:
-        """Start the controller, and choose each node's ports."""
         self._controller = ClusterController()
         controller = self._controller_ports = await self._listener(CONTROLLER_ID)
         await self._start_controller()
@@ -207,7 +203,7 @@ class ClusterLifecycle:
 
     async def _listener(self, node_id: int) -> ListenerPorts:
         port = free_port()
-        return ListenerPorts(port, await self._links.place(node_id, port))
+        return ListenerPorts(port, await self._links.open_proxy(node_id, port))
 
     async def _end(self) -> None:
         if self._client is not None:
@@ -233,11 +229,11 @@ class ClusterLifecycle:
             raise as_kafka_error(error) from error
 
     def _asking(self) -> KafkaClient:
-        """Return a client of the nodes that can respond and have current metadata."""
+        """Return a client of the nodes that respond and have current metadata."""
         usable = tuple(
             address
             for node, address in zip(self.nodes, self._addresses, strict=True)
-            if node.is_running and not node.is_paused and node.id not in self._links.parted
+            if node.is_running and not node.is_paused and node.id not in self._links.isolated
         )
         if not usable:
             raise RuntimeError("no node of the cluster is running")
@@ -249,9 +245,9 @@ class ClusterLifecycle:
 
 
 def _crash(life: BrokerLife) -> None:
-    """End a node's broker as a kill does, but keep its process if possible."""
+    """Kill a node, but keep its process if possible."""
     if not life.is_paused:
-        # The process, or the broker in it, may have ended already.
+        # The process or its broker may have ended.
         with suppress(ConnectionError, ValueError):
             life.instruct("crash", {})
             return
@@ -259,12 +255,12 @@ def _crash(life: BrokerLife) -> None:
 
 
 def _begin_again(life: BrokerLife) -> None:
-    """Start a crashed broker in its process, or an ended one in a new process."""
+    """Start a crashed node, in its process if it is running."""
     if not life.host.is_running:
         life.start()
         return
     try:
-        # As in a new process, only the clock is kept.
+        # Only the clock is kept, as in a new process.
         for command in ("start", "remove-fault", "forget-requests"):
             life.instruct(command, {})
     except (ConnectionError, ValueError):

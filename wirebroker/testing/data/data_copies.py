@@ -1,10 +1,7 @@
 """Copies of a data directory, made in milliseconds.
 
-    copy_data(directory, snapshot)          of a stopped or running broker (snapshots.py)
-    put_data(snapshot, directory)           replace the data of a stopped broker
-
-A copy looks like the directory after a kill. Closed segments are shared by hard links if possible;
-do not write to them. Other files are copied, by the kernel if it can.
+A copy looks like the directory after a kill. Closed segments are hard links if possible: do not
+write to them. Other files are copied, by the kernel if it can.
 """
 
 from __future__ import annotations
@@ -23,11 +20,11 @@ if TYPE_CHECKING:
 
 _MARK: Final = "meta.properties"
 _LOG: Final = ".log"
-# Partition directories, also those being moved or deleted; other files.
+# Directories of partitions, also of moved or deleted ones.
 _PARTITION: Final = re.compile(r"\S+-\d+(?:\.\S+-(?:delete|stray|future))?")
 _FILES: Final = {_MARK, CLEAN_SHUTDOWN_MARKER}
 _ENDS_OF_FILES: Final = ("checkpoint", ".tmp")
-# Locks, unfinished files, and files that no longer belong to a log.
+# Locks, unfinished files, and deleted ones.
 _LEFT_OUT: Final = (".lock", ".tmp", ".part", ".deleted", ".cleaned", "-delete", "-stray")
 # The kernel cannot copy between these files.
 _CANNOT: Final = {errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM}
@@ -37,7 +34,7 @@ _BINARY: Final[int] = getattr(os, "O_BINARY", 0)
 
 
 def copy_data(source: Path, target: Path) -> None:
-    """Copy a data directory to a new or empty one; remove a partial copy.
+    """Copy a data directory to a new or empty one.
 
     Raises:
         ValueError: The source is not a data directory, or the target is not empty.
@@ -59,7 +56,7 @@ def copy_data(source: Path, target: Path) -> None:
 
 
 def put_data(snapshot: Path, directory: Path) -> None:
-    """Replace a directory, which may be missing, with a copy.
+    """Replace a directory with a copy.
 
     Raises:
         ValueError: The snapshot is not a data directory.
@@ -71,7 +68,7 @@ def put_data(snapshot: Path, directory: Path) -> None:
 
 
 def remove_data(directory: Path) -> None:
-    """Remove the files of brokers from a directory, and keep all others."""
+    """Remove only the files of brokers from a directory."""
     for path in directory.iterdir():
         name = path.name
         is_broker_file = name in _FILES or name.endswith(_ENDS_OF_FILES)
@@ -93,14 +90,14 @@ def _remove(path: Path) -> None:
 
 
 def check_data(directory: Path) -> None:
-    """Raise ValueError unless a broker has used the directory."""
+    """Raise ValueError unless it is a data directory."""
     if not (directory / _MARK).is_file():
         raise ValueError(f"{directory} is not a data directory: it has no {_MARK}")
 
 
 def _copy_folder(source: str, target: str) -> None:
     with suppress(FileExistsError):
-        os.mkdir(target)  # noqa: PTH102 - paths as objects take a third of a copy's time
+        os.mkdir(target)  # noqa: PTH102 - path objects take a third of a copy's time
     with os.scandir(source) as listing:
         entries = [entry for entry in listing if not entry.name.endswith(_LEFT_OUT)]
     # The segment with the largest base offset is still appended to.
@@ -116,7 +113,7 @@ def _copy_folder(source: str, target: str) -> None:
 
 
 def _linked(source: str, target: str) -> bool:
-    """Create a hard link; return False if that is impossible."""
+    """Create a hard link; return False if it cannot."""
     try:
         os.link(source, target)
     except FileNotFoundError:
@@ -145,7 +142,7 @@ def _copy_bytes(source: int, target: int) -> None:
 
 
 def _copied_by_kernel(source: int, target: int) -> bool:
-    """Copy within the kernel, which may share blocks; return False if that is impossible."""
+    """Copy in the kernel, which may share blocks; return False if it cannot."""
     copy = getattr(os, "copy_file_range", None)
     if copy is None:
         return False

@@ -1,4 +1,4 @@
-"""Snapshots of a broker's data, also while it runs."""
+"""Snapshots of a broker's data."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from wirebroker.testing.data.data_copies import copy_data
 if TYPE_CHECKING:
     from wirebroker.api.broker import Broker
 
-# Threads may never stop appending to a log.
 _PATIENCE_S: Final = 20.0
-# Retention and compaction rename files, which makes a try fail.
+# A try fails when retention or compaction renames files.
 _TRIES: Final = 5
 
 
@@ -24,16 +23,14 @@ _TRIES: Final = 5
 class Snapshot:
     """A copy of a broker's data at one moment.
 
-    It is a data directory for `Broker(snapshot=…)` and `wirebroker serve --data-dir`.
-
-    Attributes:
-        directory: Its path. Closed segments are shared with the broker: do not write to them.
+    Its directory is a data directory for `Broker(snapshot=…)` and `wirebroker serve --data-dir`. It
+    shares closed segments with the broker: do not write to them.
     """
 
     directory: Path
 
     def remove(self) -> None:
-        """Delete the directory; a temporary one is deleted with its broker anyway.
+        """Delete the directory; a temporary one is deleted with its broker.
 
         >>> snapshot = broker.snapshot()
         >>> snapshot.remove()
@@ -44,9 +41,9 @@ class Snapshot:
 
 
 async def take(broker: Broker, target: Path) -> None:
-    """Copy a running broker's data at one moment, without disturbing clients.
+    """Copy a running broker's data without disturbing clients.
 
-    Logs and producer states are flushed first, so that a start needs little recovery.
+    Logs and producer states are flushed first: a start needs little recovery.
 
     Raises:
         ValueError: The data cannot be copied.
@@ -83,7 +80,7 @@ async def _copy(broker: Broker, source: str, target: Path) -> None:
             for partition in busy:
                 await partition.until_settled()
         try:
-            # On the loop, so that no record is appended between the copies of two logs.
+            # On the loop: no record is appended between the copies of two logs.
             copy_data(Path(source), target)
         except FileNotFoundError:
             if not last:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Disturbance:
-    """A request that faults may disturb; `broker` is passed to handlers."""
+    """A request that faults may disturb."""
 
     def __init__(self, broker: Any, request: Request, handler: Handler) -> None:
         self._broker = broker
@@ -43,11 +43,11 @@ class Disturbance:
         return names_topic(self._decoded(), topic, topic_id)
 
     def _has_fetch_session(self) -> bool:
-        """Return whether this is a Fetch that omits unchanged partitions (KIP-227)."""
+        """Return whether a Fetch may omit partitions (KIP-227)."""
         return self._request.key == ApiKey.FETCH and self._decoded().session_id != 0
 
     def needs_names(self, fault: Fault) -> bool:
-        """Return whether a fault acts on topics that a Fetch with a session may omit."""
+        """Return whether a fault acts on topics that the request may omit."""
         if not self._has_fetch_session():
             return False
         if fault.topic is not None:
@@ -56,17 +56,13 @@ class Disturbance:
         return error is not None and not is_reported_at_top(request.key, request.version, error)
 
     def without_session(self) -> list[Piece]:
-        """Return the error after which a client names all its partitions again."""
+        """Return the error after which a client names all partitions."""
         code = int(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         request = self._request
         return [encode_response(request.key, request.version, {"error_code": code})]
 
     def by(self, fault: Fault, faults: FaultTable) -> list[Piece] | Awaitable[Any]:
-        """Apply a fault and return the response.
-
-        Raises:
-            CloseConnectionError: It closes the connection.
-        """
+        """Apply a fault and return the response, or raise CloseConnectionError."""
         request = self._request
         reason = f"a test has set a fault for {request.key.name} ({fault.kind})"
         if fault.kind == "disconnect" and fault.when == "before_append":

@@ -27,17 +27,7 @@ _OF_TIME: Final = frozenset({"delay", "throttle"})
 
 @dataclass(slots=True, kw_only=True)
 class Fault:
-    """One fault.
-
-    Attributes:
-        key: The API; None for all.
-        topic: A topic that requests name; None for all.
-        client_id: None for all.
-        when: When to close the connection.
-        delay_ms: Delay of the request, or throttle time.
-        left: How often it still acts; None without limit.
-        acted: How often it has acted.
-    """
+    """A fault; None as key, topic or client id matches all requests."""
 
     id: int
     kind: FaultKind
@@ -46,8 +36,8 @@ class Fault:
     client_id: str | None
     error: ErrorCode | None
     when: When
-    delay_ms: int
-    left: int | None
+    delay_ms: int  # or throttle time
+    left: int | None  # how often it still acts; None without limit
     acted: int = 0
 
     def act(self) -> None:
@@ -57,7 +47,7 @@ class Fault:
             self.left -= 1
 
     def concerns(self, key: ApiKey, client_id: str | None) -> bool:
-        """Return whether it matches an API and a client id, topics aside."""
+        """Return whether it matches, topics aside."""
         return (
             self.left != 0
             and self.kind not in _OF_THE_DISK
@@ -67,7 +57,7 @@ class Fault:
 
 
 class FaultTable:
-    """All faults, in the order in which they were set; the first match acts."""
+    """All faults, in their order; the first match acts."""
 
     __slots__ = ("_faults", "_last_id", "_when_removed")
 
@@ -96,7 +86,7 @@ class FaultTable:
         """Let a fault act only `times` more times.
 
         Raises:
-            ValueError: The fault is unknown, or the count is negative.
+            ValueError: It is unknown, or the count is negative.
         """
         if number not in self._faults:
             raise ValueError(f"there is no fault {number}")
@@ -105,7 +95,7 @@ class FaultTable:
         self._faults[number].left = times
 
     def remove(self, number: int | None) -> None:
-        """Remove a fault, or all, and end the waits that they cause."""
+        """Remove a fault (None for all), and end its waits."""
         if number is None:
             self._faults.clear()
         else:
@@ -123,7 +113,7 @@ class FaultTable:
         self._when_removed.pop(callback, None)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return all faults as JSON."""
+        """Return the faults as JSON."""
         return [
             {
                 "id": fault.id,
@@ -141,11 +131,11 @@ class FaultTable:
         ]
 
     def concerning(self, key: ApiKey, client_id: str | None) -> list[Fault]:
-        """Return the faults that match an API and a client id."""
+        """Return the matching faults, topics aside."""
         return [fault for fault in self._faults.values() if fault.concerns(key, client_id)]
 
     def of_disk(self, kind: FaultKind) -> bool:
-        """Return whether a disk fault is set, and count one use."""
+        """Return whether a disk fault is set, and count a use."""
         for fault in self._faults.values():
             if fault.kind == kind and fault.left != 0:
                 fault.act()

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 
 class _Disk:
-    """The faults of the disk."""
-
     __slots__ = ("_faults",)
 
     def __init__(self, faults: FaultTable) -> None:
@@ -36,7 +34,7 @@ class _Disk:
             raise OSError(errno.EIO, "Input/output error (set by a test)", path)
 
 
-class _RigFile(DataFile):
+class _FaultyFile(DataFile):
     __slots__ = ("_disk",)
 
     def __init__(self, cache: FileCache, path: str, disk: _Disk) -> None:
@@ -66,26 +64,26 @@ class FaultyFiles(Files):
         self._disk = _Disk(faults)
 
     def data(self, path: str) -> DataFile:
-        """Return the file at `path`, which is not opened yet."""
-        return _RigFile(self._cache, path, self._disk)
+        """See Files."""
+        return _FaultyFile(self._cache, path, self._disk)
 
     def make_directory(self, path: str) -> None:
-        """Create a directory and its parents if missing."""
+        """See Files."""
         self._disk.check_room(path)
         super().make_directory(path)
 
     def write_file(self, path: str, content: Buffer, *, sync: bool = True) -> None:
-        """Replace a small file atomically."""
+        """See Files."""
         self._disk.check_room(path)
         if sync:
             self._disk.check_sync(path)
         super().write_file(path, content, sync=False)
 
     def sync_directory(self, path: str) -> None:
-        """Fail if syncs are to fail."""
+        """See Files."""
         self._disk.check_sync(path)
 
     def open_volume(self, path: str) -> Volume | None:
-        """Return None, so that each file is synced separately and can fail."""
+        """Return None: each file is synced separately and can fail."""
         del path
         return None

@@ -1,8 +1,6 @@
-"""The error fields of each API's response, for the whole or for each part.
+"""The error fields of each API's response.
 
-Other fields' values are those of Kafka error responses.
-
-Source: `getErrorResponse` of Kafka request classes.
+Source of these and other fields: `getErrorResponse` of Kafka's request classes.
 """
 
 from __future__ import annotations
@@ -19,16 +17,11 @@ _LAST_VERSION: Final = 0x7FFF
 
 
 class Level(NamedTuple):
-    """Arrays of a request, and the response's array with one element for each of their elements.
+    """Arrays of a request, and the response array that has one element per requested one."""
 
-    Attributes:
-        asked: The request's arrays; `dirs.topics` are the topics of all dirs.
-        answered: The response's array.
-        fields: Response field -> request field; None for the element itself.
-    """
-
-    asked: tuple[str, ...]
+    asked: tuple[str, ...]  # `dirs.topics` are the topics of all dirs
     answered: str
+    # Response field -> request field; None for the element itself.
     fields: Mapping[str, str | None]
 
 
@@ -37,10 +30,8 @@ class Shape(NamedTuple):
 
     Attributes:
         levels: From the outermost array to the one with the error.
-        also: Values of other fields in the element.
-        error: The error field.
-        codes: Errors that this shape reports; None for all.
-        versions: Request versions with this shape.
+        also: Values of other fields.
+        codes: Errors that it reports; None for all.
     """
 
     levels: tuple[Level, ...]
@@ -54,8 +45,6 @@ class Top(NamedTuple):
     """The error field of a whole response.
 
     Attributes:
-        also: See Shape.
-        versions: Versions that have the field.
         codes: Errors that are reported here even if the request has parts.
         is_repeated: Whether errors of parts are repeated here.
     """
@@ -71,7 +60,6 @@ def _level(request_field: str, response_field: str, *fields: str) -> Level:
 
 
 def _of(request_field: str, response_field: str, field: str) -> Level:
-    """Return the level of an array of plain values."""
     return Level((request_field,), response_field, {field: None})
 
 
@@ -106,7 +94,7 @@ _OF_FETCH_SESSIONS: Final = frozenset(
     }
 )
 
-# The first shape that matches applies.
+# The first match applies.
 SHAPES: Final[dict[ApiKey, tuple[Shape, ...]]] = {
     ApiKey.PRODUCE: (
         Shape(
@@ -239,7 +227,7 @@ TOPS: Final[dict[ApiKey, Top]] = {
 
 
 def supported_versions(key: ApiKey) -> list[dict[str, int]]:
-    """Return an API's entry in an ApiVersions response."""
+    """Return an ApiVersions entry."""
     versions = API_VERSIONS[key]
     return [
         {

@@ -1,4 +1,4 @@
-"""Error responses for all APIs, built from refusal_shapes.py."""
+"""Error responses for all APIs (refusal_shapes.py)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MESSAGE: Final = "a test has injected this error"
 _ANY_TOP: Final = Top()
 # Since this version, JoinGroup has null for no protocol.
 _NULL_PROTOCOL_VERSION: Final = 7
-# DescribeGroups has a message since this version; other keys may leave it out.
+# DescribeGroups has a message since this version.
 _GROUP_MESSAGE_VERSION: Final = 6
 
 
@@ -29,7 +29,7 @@ def can_be_refused(key: ApiKey) -> bool:
 
 
 def refusal_of(key: ApiKey, version: int, body: Any, code: ErrorCode) -> bytes:
-    """Return the body of a response with an error for everything in a decoded request."""
+    """Return a response body with an error for everything in a decoded request."""
     if key == ApiKey.API_VERSIONS and code == ErrorCode.UNSUPPORTED_VERSION:
         # KIP-511: any client can read version 0.
         return encode_response(key, 0, {"error_code": code, "api_keys": supported_versions(key)})
@@ -47,7 +47,7 @@ def refusal_of(key: ApiKey, version: int, body: Any, code: ErrorCode) -> bytes:
 
 
 def refuse_metadata(version: int, response: Any, code: ErrorCode) -> None:
-    """Put an error into a decoded Metadata response, which still must name the brokers."""
+    """Put an error into a decoded Metadata response, which must name the brokers."""
     is_whole = is_reported_at_top(ApiKey.METADATA, version, code)
     if version in TOPS[ApiKey.METADATA].versions and (is_whole or not response.topics):
         response.error_code = int(code)
@@ -56,16 +56,13 @@ def refuse_metadata(version: int, response: Any, code: ErrorCode) -> None:
 
 
 def is_reported_at_top(key: ApiKey, version: int, code: ErrorCode) -> bool:
-    """Return whether an error concerns the whole request, even if it has parts."""
+    """Return whether an error concerns the whole request."""
     top = TOPS.get(key, _ANY_TOP)
     return version in top.versions and code in top.codes
 
 
 def _explain(struct: Struct) -> None:
-    """Set all error messages.
-
-    librdkafka's admin client crashes or drops the error if some of them are null.
-    """
+    """Set all error messages: librdkafka's admin client crashes if some are null."""
     names = struct.FIELD_NAMES
     if "error_message" in names and getattr(struct, "error_code", False):
         struct.error_message = _MESSAGE  # type: ignore[attr-defined]
@@ -82,7 +79,6 @@ def _has_one_error(key: ApiKey) -> bool:
 
 
 def _from_request(key: ApiKey, version: int, body: Any) -> dict[str, Any]:
-    """Return the fields that an error response copies from the request."""
     if key != ApiKey.JOIN_GROUP:
         return {}
     protocol = None if version >= _NULL_PROTOCOL_VERSION else ""
@@ -90,7 +86,7 @@ def _from_request(key: ApiKey, version: int, body: Any) -> dict[str, Any]:
 
 
 def _refused_parts(key: ApiKey, version: int, body: Any, code: ErrorCode) -> dict[str, Any]:
-    """Return fields with an error for each part; empty if there are no parts."""
+    """Return fields with an error for each part, if there are parts."""
     for shape in SHAPES.get(key, ()):
         if version in shape.versions and (shape.codes is None or code in shape.codes):
             last = len(shape.levels) - 1
@@ -101,7 +97,6 @@ def _refused_parts(key: ApiKey, version: int, body: Any, code: ErrorCode) -> dic
 
 
 def _elements(parent: Any, levels: tuple[Level, ...], depth: int) -> Iterator[Any]:
-    """Yield the elements at a depth of a request's arrays."""
     for element in _requested_elements(parent, levels[0]):
         if depth == 0:
             yield element

@@ -22,17 +22,16 @@ if TYPE_CHECKING:
 
 _READY: Final = "wirebroker ready on "
 _HTTP: Final = "http://"
-# A cold start on a busy machine takes seconds.
 _START_S: Final = 60.0
 _STOP_S: Final = 30.0
-# A reset takes 10 ms; a broker that hangs is replaced.
+# Usually 10 ms; a broker that hangs is replaced.
 _RESET_S: Final = 5.0
-# Generous length of a log line.
+# The length of most log lines.
 _LINE_BYTES: Final = 400
 
 
 class ChildProcess:
-    """A host with one child process at a time; it logs to a file next to the data."""
+    """A host with one child process at a time."""
 
     def __init__(self, log_file: Path) -> None:
         self.process_id: int | None = None
@@ -50,7 +49,7 @@ class ChildProcess:
     async def start(
         self, directory: Path, settings: Mapping[str, str], port: int | None
     ) -> PeerAddress:
-        """Start a broker without KAFKA_ environment variables; see Host."""
+        """See Host; KAFKA_ environment variables have no effect."""
         assert self._process is None
         self._settings = dict(settings)
         command = [sys.executable, "-P", "-m", "wirebroker", "serve", "--data-dir", str(directory)]
@@ -66,7 +65,7 @@ class ChildProcess:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=log,
                 env=_environment(),
-                # A SIGINT from the terminal is for the tests.
+                # The terminal's SIGINT is for the tests.
                 start_new_session=True,
             )
         self.process_id = self._process.pid
@@ -78,7 +77,7 @@ class ChildProcess:
             raise
 
     async def stop(self) -> None:
-        """Stop it cleanly (SIGTERM).
+        """Send SIGTERM.
 
         Raises:
             TimeoutError: It did not stop, and was killed.
@@ -95,7 +94,7 @@ class ChildProcess:
             await self.kill()
 
     async def kill(self) -> None:
-        """Kill it (SIGKILL), and wait for its end."""
+        """Send SIGKILL."""
         process, self._process = self._process, None
         self.process_id = None
         assert process is not None
@@ -104,17 +103,17 @@ class ChildProcess:
         await process.communicate()
 
     async def pause(self) -> None:
-        """Freeze it (SIGSTOP)."""
+        """Send SIGSTOP."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
 
     async def resume(self) -> None:
-        """Continue it (SIGCONT)."""
+        """Send SIGCONT."""
         assert self._process is not None
         self._process.send_signal(signal.SIGCONT)
 
     def leave_nothing(self) -> None:
-        """Kill it without waiting."""
+        """See Host."""
         if self.process_id is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.process_id, signal.SIGKILL)
@@ -127,18 +126,18 @@ class ChildProcess:
             return log.read().decode(errors="replace").splitlines()[-most:]
 
     async def carry_out(self, command: str, arguments: Mapping[str, Any]) -> Any:
-        """Send a command over HTTP; see Host."""
+        """See Host; uses HTTP."""
         if self._controls is None or not self.is_running:
             raise ConnectionError("the broker is not running")
         return await in_thread(Work.UPKEEP, send_command, self._controls, command, arguments)
 
     async def take_snapshot(self, target: Path) -> None:
-        """Let the broker copy its data, and move the copy; see Host."""
+        """Let the broker copy its data, and move the copy."""
         result = await self.carry_out("take-snapshot", {"name": f"for-{target.name}"})
         await in_thread(Work.UPKEEP, _move, Path(result["directory"]), target)
 
     async def swap(self, replace: Callable[[], None]) -> None:
-        """Crash and start the broker within its process; see Host."""
+        """Crash and start the broker within its process."""
         await self.carry_out("crash", {})
         try:
             await in_thread(Work.UPKEEP, replace)
@@ -148,7 +147,7 @@ class ChildProcess:
             raise
 
     async def renew(self, settings: Mapping[str, str]) -> PeerAddress | None:
-        """Reset the broker within its process, unless settings differ; see Host.
+        """Reset the broker within its process, unless settings differ.
 
         It is killed if that fails; the next start reports the reason.
         """
@@ -174,7 +173,6 @@ class ChildProcess:
         return None
 
     async def _ready(self, process: asyncio.subprocess.Process) -> PeerAddress:
-        """Wait for the line that contains the address."""
         assert process.stdout is not None
         while line := (await process.stdout.readline()).decode():
             if line.startswith(_READY):

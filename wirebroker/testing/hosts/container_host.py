@@ -1,8 +1,8 @@
-"""A broker in a container, in test mode: the kit sends commands over HTTP, with a token.
+"""A broker in a container, controlled over HTTP with a token.
 
 Its ports are chosen here, so that they survive stops. If the engine's address is known only after
-the start, the command waits for a file that names it. Without the image's scripts, the broker has
-the settings of a child process and starts faster.
+the start, the command waits for a file that names it. The broker
+starts without the image's scripts: this is faster, and its settings are those of a child process.
 """
 
 from __future__ import annotations
@@ -11,9 +11,7 @@ import asyncio
 import contextlib
 import http.client
 import itertools
-import random
 import secrets
-import socket
 from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.base.clock import pause
@@ -22,6 +20,7 @@ from wirebroker.config import StartError
 from wirebroker.net.client.settings import PeerAddress
 from wirebroker.testing.hosts.control_client import send_command
 from wirebroker.testing.hosts.engine import Container
+from wirebroker.testing.settings.node_settings import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -39,24 +38,18 @@ _WHEN_TOLD: Final = (
     f"until [ -s {_FOLDER}/{_ADVERTISED} ]; do sleep 0.02; done; "
     f'KAFKA_ADVERTISED_LISTENERS=$(< {_FOLDER}/{_ADVERTISED}) exec "$@"'
 )
-# Without the pull of an image, which comes earlier.
+# Without pulling the image.
 _READY_S: Final = 60.0
 _PAUSE_S: Final = 0.02
-# Pauses per check whether the container has ended, which takes CPU from the start.
+# Pauses per check whether the container has ended.
 _PAUSES: Final = 25
-# A reset takes 10 ms; a broker that hangs is replaced.
+# See child_process.py.
 _RESET_S: Final = 5.0
-# Below the ephemeral ports, so that a port stays free after a stop.
-_PORTS: Final = range(20_000, 32_000)
 _TRIES: Final = 5
 
 
 class ContainerHost:
-    """A host with one container at a time.
-
-    Attributes:
-        name: Host name of the broker in its network.
-    """
+    """A host with one container at a time; `name` is its host name in its network."""
 
     def __init__(self, image: str, network: Any = None) -> None:
         self.name = f"wirebroker-{secrets.token_hex(4)}"
@@ -66,16 +59,16 @@ class ContainerHost:
         self._container: Container | None = None
         self._is_running = False
         self._settings: dict[str, str] = {}
-        # Ports of this machine: for clients, and for HTTP.
+        # Ports for clients and for HTTP.
         self._bound = 0, 0
         self._clients: PeerAddress | None = None
         self._http: PeerAddress | None = None
-        # On this machine; it contains only data to start with.
+        # Data to start with.
         self._directory: Path | None = None
 
     @property
     def inside_address(self) -> str:
-        """The address within the network, `host:port`."""
+        """The address within the network."""
         return f"{self.name}:{_INSIDE}"
 
     @property
@@ -86,7 +79,7 @@ class ContainerHost:
     async def start(
         self, directory: Path, settings: Mapping[str, str], port: int | None
     ) -> PeerAddress:
-        """Start a broker with its earlier data, or a copy of an existing directory; see Host.
+        """Start a broker with its earlier data, or a copy of an existing directory.
 
         Raises:
             ValueError: The configs set listeners.
@@ -105,37 +98,36 @@ class ContainerHost:
         return address
 
     async def stop(self) -> None:
-        """Stop it cleanly (SIGTERM)."""
+        """Send SIGTERM."""
         self._is_running = False
         await in_thread(Work.UPKEEP, self._running_container.stop)
 
     async def kill(self) -> None:
-        """Kill it (SIGKILL)."""
+        """Send SIGKILL."""
         self._is_running = False
         await in_thread(Work.UPKEEP, self._running_container.kill)
 
     async def pause(self) -> None:
-        """Freeze the container."""
+        """See Host."""
         await in_thread(Work.UPKEEP, self._running_container.pause)
 
     async def resume(self) -> None:
-        """Continue it."""
+        """See Host."""
         await in_thread(Work.UPKEEP, self._running_container.resume)
 
     async def take_snapshot(self, target: Path) -> None:
-        """Let the broker copy its data, and download the copy; see Host."""
+        """Let the broker copy its data, and download the copy."""
         result = await self.carry_out("take-snapshot", {"name": f"for-{target.name}"})
         await in_thread(
             Work.UPKEEP, self._running_container.take_folder, result["directory"], target
         )
 
     async def swap(self, replace: Callable[[], None]) -> None:
-        """Replace the directory here, and start the broker with a copy of it; see Host."""
+        """Replace the directory here, and start the broker with a copy of it."""
         await in_thread(Work.UPKEEP, replace)
         await self._begin_on_the_directory()
 
     async def _begin_on_the_directory(self) -> None:
-        """Crash the broker, replace its data, and start it within its process."""
         assert self._directory is not None, "it was started"
         await self.carry_out("crash", {})
         try:
@@ -146,10 +138,7 @@ class ContainerHost:
             raise
 
     async def renew(self, settings: Mapping[str, str]) -> PeerAddress | None:
-        """Reset the broker at the same address, unless settings differ; see Host.
-
-        It is killed if that fails; the next start reports the reason.
-        """
+        """Reset the broker unless settings differ; see ChildProcess."""
         if settings == self._settings:
             with contextlib.suppress(ValueError, ConnectionError, TimeoutError):
                 async with asyncio.timeout(_RESET_S):
@@ -159,7 +148,7 @@ class ContainerHost:
         return None
 
     def reset(self) -> None:
-        """Remove the old container in the background."""
+        """Remove the old container."""
         container, self._container = self._container, None
         if container is not None:
             begin_in_thread(Work.UPKEEP, container.remove)
@@ -172,7 +161,7 @@ class ContainerHost:
             container.remove()
 
     async def carry_out(self, command: str, arguments: Mapping[str, Any]) -> Any:
-        """Send a command over HTTP; see Host."""
+        """See Host; uses HTTP."""
         if self._http is None or not self._is_running:
             raise ConnectionError("the broker is not running")
         return await in_thread(
@@ -215,15 +204,14 @@ class ContainerHost:
         host = container.known_host()
         if host is None:
             address = PeerAddress(*container.address(_CLIENTS))
-            container.put_file(_FOLDER, _ADVERTISED, self._error_text(*address).encode())
+            container.put_file(_FOLDER, _ADVERTISED, self._advertised_listeners(*address).encode())
             self._http = PeerAddress(*container.address(_HTTP))
         else:
             address, self._http = (PeerAddress(host, port) for port in self._bound)
         self._clients = address
         return address
 
-    def _error_text(self, host: str, port: int) -> str:
-        """Return the advertised listeners."""
+    def _advertised_listeners(self, host: str, port: int) -> str:
         return f"CLIENTS://{host}:{port},INSIDE://{self.inside_address}"
 
     def _made(self, settings: Mapping[str, str], port: int) -> Container:
@@ -239,10 +227,12 @@ class ContainerHost:
         }
         for tries_left in reversed(range(_TRIES)):
             container = Container(self._image)
-            self._bound = clients, http = port or _free_port(), _free_port()
+            self._bound = clients, http = port or free_port(), free_port()
             host = container.known_host()
             if host is not None:
-                environment["KAFKA_ADVERTISED_LISTENERS"] = self._error_text(host, clients)
+                environment["KAFKA_ADVERTISED_LISTENERS"] = self._advertised_listeners(
+                    host, clients
+                )
             try:
                 container.start(
                     command=[
@@ -272,12 +262,3 @@ def _is_ready(address: PeerAddress) -> bool:
         return False
     finally:
         connection.close()
-
-
-def _free_port() -> int:
-    """Return a free port of this machine, mostly also the engine's."""
-    while True:
-        port = random.choice(_PORTS)  # noqa: S311 - no secret
-        with socket.socket() as tried:
-            if tried.connect_ex(("127.0.0.1", port)):
-                return port

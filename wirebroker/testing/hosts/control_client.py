@@ -1,4 +1,4 @@
-"""Rig commands to a broker in another process, over HTTP (control_routes.py)."""
+"""Test commands over HTTP (openapi.py)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
 from wirebroker.codecs.json_text import parse_json
-from wirebroker.testing.test_mode.openapi import RIG_PATHS
+from wirebroker.testing.test_mode.openapi import CONTROL_PATHS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,13 +23,15 @@ _OK: Final = 200
 def send_command(
     address: PeerAddress, command: str, arguments: Mapping[str, Any], token: str | None = None
 ) -> Any:
-    """Send a test command (openapi.py), and return its result; blocks. None arguments are left out.
+    """Send a command without None arguments; return its result. It blocks.
 
     Raises:
         ValueError: An argument is invalid.
         ConnectionError: There is no response.
     """
-    (endpoint,) = (rig_path for rig_path in RIG_PATHS if rig_path.command == command)
+    (endpoint,) = (
+        control_path for control_path in CONTROL_PATHS if control_path.command == command
+    )
     fields = {name: value for name, value in arguments.items() if value is not None}
     path, body = endpoint.path, None
     if endpoint.method == "POST":

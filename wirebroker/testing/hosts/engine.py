@@ -1,6 +1,6 @@
-"""A container, by testcontainers for Python (`pip install 'wirebroker[testcontainers]'`).
+"""A container, by testcontainers for Python.
 
-testcontainers finds the engine, and removes the containers of killed test runs.
+It finds the engine, and removes the containers of killed test runs.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 _NOT_HERE: Final = "testcontainers is not installed"
 _INSTALL: Final = "pip install 'wirebroker[testcontainers]'"
 _STOP_S: Final = 30
-# Value for ports that are reached at the engine's host.
+# Ports are reached at the engine's host.
 _BY_THE_HOST: Final = "docker_host"
 # The image's user id.
 _USER: Final = 1000
 
 
 def why_no_engine() -> str | None:
-    """Return why no container can be started; None if one can."""
+    """Return why no container can start; None if one can."""
     try:
         from testcontainers.core.docker_client import DockerClient  # noqa: PLC0415 - an extra
     except ImportError:
@@ -37,7 +37,7 @@ def why_no_engine() -> str | None:
         client: Any = DockerClient()
         client.client.ping()
         client.client.close()
-    except Exception as error:  # noqa: BLE001 - docker's, requests', urllib's: all say the same
+    except Exception as error:  # noqa: BLE001 - docker's, requests', urllib's
         reason = f"no container engine responds: {error}"
     else:
         return None
@@ -46,7 +46,7 @@ def why_no_engine() -> str | None:
 
 
 def _let_sockets_go() -> None:
-    """Collect sockets of docker's library, of which the interpreter would warn in a later test."""
+    """Collect docker's sockets, of which Python would warn in a later test."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
         gc.collect()
@@ -56,7 +56,6 @@ class Container:
     """One container; its methods block and raise StartError."""
 
     def __init__(self, image: str) -> None:
-        """Prepare a container of an image that the engine has or can pull."""
         try:
             from testcontainers.core.container import DockerContainer  # noqa: PLC0415 - an extra
         except ImportError:
@@ -72,7 +71,7 @@ class Container:
         self._image = image
 
     def known_host(self) -> str | None:
-        """Return the host of bound ports; None if it is known only after the start."""
+        """Return the host of bound ports; None if only the start decides it."""
         client = self._container.get_docker_client()
         mode = str(client.get_connection_mode().value)
         return str(client.host()) if mode == _BY_THE_HOST else None
@@ -88,8 +87,8 @@ class Container:
     ) -> None:
         """Create and start the container.
 
-        `bound_ports` maps container ports to ports of the engine's machine; `alias` is the host
-        name in the testcontainers Network.
+        `bound_ports` maps container ports to the engine's; `alias` is the host name in the
+        testcontainers Network.
         """
         self._container.with_command(list(command))
         for variable, value in environment.items():
@@ -105,27 +104,27 @@ class Container:
             raise StartError(f"the engine cannot start {self._image}", str(error)) from error
 
     def address(self, port: int) -> tuple[str, int]:
-        """Return the host and port at which a container port is reached."""
+        """Return the host and port that reach a container port."""
         return (
             str(self._container.get_container_host_ip()),
             int(self._container.get_exposed_port(port)),
         )
 
     def has_ended(self) -> bool:
-        """Return whether the command has ended."""
+        """Return whether it has ended."""
         self._container.reload()
         return str(self._container.status) in {"exited", "dead"}
 
     def start_again(self) -> None:
-        """Start the stopped container with its files."""
+        """Start it with its files."""
         self._container.get_wrapped_container().start()
 
     def stop(self) -> None:
-        """Stop it as SIGTERM does."""
+        """Send SIGTERM."""
         self._container.get_wrapped_container().stop(timeout=_STOP_S)
 
     def kill(self) -> None:
-        """Kill it."""
+        """Send SIGKILL."""
         self._container.get_wrapped_container().kill()
 
     def pause(self) -> None:
@@ -141,7 +140,7 @@ class Container:
         self._container.stop(force=True, delete_volume=True)
 
     def log_lines(self, most: int) -> list[str]:
-        """Return the last lines of its output."""
+        """Return its last output."""
         printed: bytes = self._container.get_wrapped_container().logs(tail=most)
         return printed.decode(errors="replace").splitlines()
 
@@ -155,7 +154,7 @@ class Container:
         self._put(folder, archive)
 
     def put_folder(self, source: Path, target: str) -> None:
-        """Replace a folder with one of this machine."""
+        """Upload a folder, replacing `target`."""
         self.run(["bash", "-c", 'rm -rf "$0" && mkdir -p "$0"', target])
         archive = io.BytesIO()
         with tarfile.open(fileobj=archive, mode="w") as tar:
@@ -163,7 +162,7 @@ class Container:
         self._put(target, archive)
 
     def take_folder(self, source: str, target: Path) -> None:
-        """Copy a folder to a new one on this machine."""
+        """Download a folder."""
         pieces, _ = self._container.get_wrapped_container().get_archive(f"{source}/.")
         archive = io.BytesIO(b"".join(pieces))
         with tarfile.open(fileobj=archive) as tar:
@@ -171,7 +170,7 @@ class Container:
                 _write(tar, member, target)
 
     def run(self, command: Sequence[str]) -> None:
-        """Run a command in it to its end; raise StartError if it fails."""
+        """Run a command; raise StartError if it fails."""
         status, output = self._container.exec(list(command))
         if status:
             printed: bytes = output
@@ -182,7 +181,6 @@ class Container:
 
 
 def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, target: Path) -> None:
-    """Extract an archive member, but only below `target`."""
     path = target / member.name
     if ".." in path.parts or not path.is_relative_to(target):
         raise StartError(f"{member.name} is not a path in a snapshot", "take another snapshot")

@@ -1,4 +1,4 @@
-"""The interface of hosts, which run test brokers."""
+"""The interface of hosts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Host(Protocol):
-    """One broker, running or not; use it on the loop of a LoopThread."""
+    """One broker, running or not; use it on a LoopThread's loop."""
 
     @property
     def is_running(self) -> bool:
@@ -24,10 +24,7 @@ class Host(Protocol):
     ) -> PeerAddress:
         """Start a broker; return its address.
 
-        Args:
-            directory: Data directory.
-            settings: Configs.
-            port: The first listener's port; 0 for a free one, None for the configured one.
+        `port` is the first listener's: 0 for a free one, None for the configured one.
 
         Raises:
             StartError, ConfigError: It does not start.
@@ -39,11 +36,11 @@ class Host(Protocol):
         ...
 
     async def kill(self) -> None:
-        """Stop it immediately, as kill -9 does."""
+        """Stop it as kill -9 does."""
         ...
 
     async def pause(self) -> None:
-        """Freeze it until `resume`; impossible in this process."""
+        """Freeze it."""
         ...
 
     async def resume(self) -> None:
@@ -51,16 +48,16 @@ class Host(Protocol):
         ...
 
     async def take_snapshot(self, target: Path) -> None:
-        """Copy the running broker's data to a new or empty directory.
+        """Copy its data while it runs.
 
         Raises:
             ValueError: The data cannot be copied.
-            ConnectionError: The broker is not available.
+            ConnectionError: The broker does not respond.
         """
         ...
 
     async def swap(self, replace: Callable[[], None]) -> None:
-        """Stop it immediately, call `replace` in a thread, and start it at the same address.
+        """Kill it, call `replace` in a thread, and start it at the same address.
 
         Raises:
             ValueError, StartError: It does not start.
@@ -68,27 +65,26 @@ class Host(Protocol):
         ...
 
     async def renew(self, settings: Mapping[str, str]) -> PeerAddress | None:
-        """Replace the running broker with an empty one, if that is faster than a start.
+        """Replace the running broker with an empty one if that is faster than a start.
 
-        Returns:
-            Its address; None if the old broker was killed and a start is needed.
+        Otherwise kill it and return None.
         """
         ...
 
     def reset(self) -> None:
-        """Forget clock, faults and requests; called while no broker is running."""
+        """Forget clock, faults and requests of the ended broker."""
         ...
 
     def leave_nothing(self) -> None:
-        """End whatever would outlive this process; called at its end, in any thread."""
+        """End what would outlive this process; may be called in any thread."""
         ...
 
     async def carry_out(self, command: str, arguments: Mapping[str, Any]) -> Any:
-        """Run a test command of the broker (controls.py).
+        """Run a test command (controls.py).
 
         Raises:
             ValueError: An argument is invalid.
-            ConnectionError: The broker is not available.
+            ConnectionError: The broker does not respond.
         """
         ...
 

@@ -1,6 +1,6 @@
-"""The last log lines of brokers in this process, for reports of failed tests.
+"""The last log lines of brokers in this process.
 
-While a broker runs, this handler gets INFO and above. The program's own handlers (such as pytest's
+While a broker runs, this handler gets INFO and above; the program's own handlers (such as pytest's
 caplog) still get only what the program's level allows.
 """
 
@@ -17,17 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
 _MOST_LINES: Final = 1000
-# INFO, but different from any level that a program sets.
+# INFO, but not a level that a program sets.
 _LEVEL: Final = logging.INFO - 1
 _BELOW_EVERY_HANDLER: Final = -1
 
 
 class ProcessLog(logging.Handler):
-    """The log of all brokers in this process.
-
-    Attributes:
-        count: Number of lines so far.
-    """
+    """The log of all brokers in this process; `count` is the number of lines so far."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -39,12 +35,7 @@ class ProcessLog(logging.Handler):
         self._level_before = logging.NOTSET
 
     def last(self, most: int, *, since: int) -> list[str]:
-        """Return the last lines, in order.
-
-        Args:
-            most: Maximum number.
-            since: Only lines after this value of `count`.
-        """
+        """Return at most `most` last lines after a value of `count`."""
         with self._locked():
             count = max(0, min(self.count - since, most, len(self._lines)))
             return list(self._lines)[len(self._lines) - count :]
@@ -59,7 +50,7 @@ class ProcessLog(logging.Handler):
                 self._logger.addHandler(self)
 
     def stop_listening(self) -> None:
-        """Listen for one broker less; the last one restores the logger."""
+        """Listen for one broker less; finally restore the logger."""
         with self._locked():
             self._users -= 1
             if self._users == 0:
@@ -68,7 +59,7 @@ class ProcessLog(logging.Handler):
                     self._logger.setLevel(self._level_before)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep a line, and hide it from later handlers if the program's level does."""
+        """Keep a line; hide it from later handlers if the program's level does."""
         self._lines.append(self.format(record))
         self.count += 1
         root = logging.getLogger()
@@ -76,10 +67,9 @@ class ProcessLog(logging.Handler):
         if level == _LEVEL:
             level = self._level_before or root.getEffectiveLevel()
         if record.levelno < level:
-            # Later handlers compare this with their own level, and skip the line.
             record.levelno = _BELOW_EVERY_HANDLER
         elif not root.handlers and logging.lastResort is not None:
-            # Python does this if there is no handler; here this one is.
+            # As Python does without this handler.
             logging.lastResort.handle(record)
 
     @contextlib.contextmanager

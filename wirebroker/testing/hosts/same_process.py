@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class SameProcess:
-    """A host with one broker at a time, on its callers' loop."""
+    """A host with one broker at a time, on the callers' loop."""
 
     def __init__(self) -> None:
         self._server: ControlledServer | None = None
@@ -34,7 +34,7 @@ class SameProcess:
     async def start(
         self, directory: Path, settings: Mapping[str, str], port: int | None
     ) -> PeerAddress:
-        """Start a broker without configs of the environment; see Host."""
+        """See Host; environment variables have no effect."""
         assert self._server is None
         config = load_config(
             file=None,
@@ -58,7 +58,7 @@ class SameProcess:
         return PeerAddress(*server.address)
 
     async def stop(self) -> None:
-        """Stop it cleanly."""
+        """See Host."""
         server = self._copied()
         try:
             await server.stop()
@@ -66,7 +66,7 @@ class SameProcess:
             PROCESS_LOG.stop_listening()
 
     async def kill(self) -> None:
-        """Abandon it; only written data is left."""
+        """Abandon it."""
         server = self._copied()
         try:
             await server.abandon()
@@ -96,7 +96,7 @@ class SameProcess:
         await self._run(ControlledServer(self._controls, config, ports=ports))
 
     async def renew(self, settings: Mapping[str, str]) -> None:
-        """Kill it, since a start is as fast; see Host."""
+        """See Host; always kill the broker, because a start is as fast as a replacement."""
         del settings
         await self.kill()
 
@@ -104,7 +104,7 @@ class SameProcess:
         """Do nothing: it ends with the process."""
 
     async def carry_out(self, command: str, arguments: Mapping[str, Any]) -> Any:
-        """Run a test command, also while the broker is stopped; see Host."""
+        """Run a test command, also while the broker is stopped."""
         return await self._controls.carry_out(command, arguments)
 
     def reset(self) -> None:
@@ -112,7 +112,7 @@ class SameProcess:
         self._controls = BrokerControls()
 
     def log_lines(self, most: int) -> list[str]:
-        """Return lines of all brokers of this process; see Host."""
+        """Return lines of all brokers of this process."""
         return PROCESS_LOG.last(most, since=self._log_began)
 
     def _copied(self) -> ControlledServer:

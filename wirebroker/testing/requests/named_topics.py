@@ -1,7 +1,4 @@
-"""The topics that a request names: as topic names, config and ACL resources, or topic ids.
-
-Source: `entityType` in Kafka's message definitions.
-"""
+"""The topics that a request names (source: `entityType` in Kafka's message definitions)."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ if TYPE_CHECKING:
 
 _TOPIC_NAME: Final = "topicName"
 _TOPIC_ID: Final = "topic_id"
-# Fields with a resource's type and name. The type of a topic is 2 in configs and ACLs.
+# Type and name of a resource. A topic has type 2 in configs and ACLs.
 _RESOURCES: Final = {
     "resource_type": "resource_name",
     "resource_type_filter": "resource_name_filter",
@@ -23,12 +20,12 @@ _TOPIC_TYPE: Final = 2
 
 
 def names_topic(body: Struct, topic: str, topic_id: bytes | None) -> bool:
-    """Return whether a decoded request names a topic; without an id, the topic does not exist."""
+    """Return whether a request names a topic, which has no id if it does not exist."""
     return any(_is_named(struct, topic, topic_id) for struct in _structs(body))
 
 
 def add_topic_names(body: Struct, names: Mapping[bytes, str]) -> None:
-    """Add the name to each topic that a decoded request names only by id."""
+    """Add the name to each topic that a request names only by id."""
     for struct in _structs(body):
         name = names.get(getattr(struct, _TOPIC_ID, b""))
         for field, entity in struct.ENTITIES.items() if name else ():

@@ -13,9 +13,7 @@ class RecordedRequest:
     """A client's request.
 
     Attributes:
-        api: Kafka's name of the API, such as "PRODUCE".
-        version: The request's version.
-        client_id: The client id.
+        api: Kafka's name, such as "PRODUCE".
         peer: The client's address, `host:port`.
         body: Fields by Kafka's names with underscores; record batches are bytes. A topic given by
             id also has its name. None if the body was over 4 MiB or malformed.

@@ -1,4 +1,4 @@
-"""The last requests of clients to a broker in test mode, within a memory limit."""
+"""The last requests of clients, within a memory limit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from wirebroker.request.request import Request
     from wirebroker.testing.base.instructed import Instructed
 
-# Limits of all bodies and client ids together, and of one body.
+# Of all bodies and client ids together, and of one body.
 MOST_BYTES: Final = 16 << 20
 MOST_BODY_BYTES: Final = 4 << 20
 MOST_REQUESTS: Final = 10_000
@@ -52,7 +52,7 @@ class RequestJournal:
         self._names: dict[bytes, str] = {}
 
     def learn(self, topics: Mapping[bytes, TopicImage]) -> None:
-        """Use the current topics, by id; names of deleted topics are kept for a while."""
+        """Use the current topics by id; names of deleted ones are kept for a while."""
         if topics is self._topics:
             return
         if len(self._names) > len(topics) + MOST_REQUESTS:
@@ -61,7 +61,7 @@ class RequestJournal:
         self._names.update((topic_id, topic.name) for topic_id, topic in topics.items())
 
     def add(self, request: Request) -> None:
-        """Record a request; drop the oldest ones at the limit."""
+        """Record a request."""
         length = len(request.frame) - request.position
         body = bytes(request.frame[request.position :]) if length <= MOST_BODY_BYTES else None
         session = request.session
@@ -79,7 +79,7 @@ class RequestJournal:
     def rows(
         self, *, key: ApiKey | None, client_id: str | None, most: int | None
     ) -> list[dict[str, Any]]:
-        """Return the last requests of an API and client (None for all), oldest first, as JSON."""
+        """Return the last matching requests as JSON, oldest first; None matches all."""
         entries = [
             entry
             for entry in self._entries
@@ -95,7 +95,7 @@ class RequestJournal:
 def _row(entry: _Entry, names: Mapping[bytes, str]) -> dict[str, Any]:
     body = None
     if entry.body is not None:
-        # A malformed request has no fields; the broker has logged it and closed the connection.
+        # A malformed request has no fields.
         with contextlib.suppress(MalformedFrameError):
             decoded = decode_request(entry.key, entry.version, entry.body)
             add_topic_names(decoded, names)
@@ -116,19 +116,19 @@ def _request_of(row: dict[str, Any]) -> RecordedRequest:
 def requests_of(
     life: Instructed, api: str | Enum | None, *, client_id: str | None, most: int | None
 ) -> list[RecordedRequest]:
-    """Return the last requests of a broker's clients; see Broker.requests."""
+    """See OneBroker.requests."""
     key = None if api is None else api_named(api).name
     rows = life.instruct("requests", {"api": key, "client_id": client_id, "most": most})
     return [_request_of(row) for row in rows]
 
 
-# Decoded requests as JSON: bytes become {"base64": "…"}
+# Bytes as JSON: {"base64": "…"}
 
 _MARK: Final = "base64"
 
 
 def to_json(value: Any) -> Any:
-    """Return a decoded message, in nested dicts and lists, as JSON values."""
+    """Return a decoded message as JSON values."""
     if isinstance(value, bytes | bytearray | memoryview):
         return {_MARK: b64encode(cast("bytes", value)).decode()}
     if isinstance(value, dict):
@@ -139,7 +139,7 @@ def to_json(value: Any) -> Any:
 
 
 def from_json(value: Any) -> Any:
-    """Return the argument of `to_json` from its result."""
+    """Invert `to_json`."""
     if isinstance(value, dict):
         fields = cast("dict[str, Any]", value)
         if fields.keys() == {_MARK}:

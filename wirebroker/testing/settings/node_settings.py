@@ -1,7 +1,4 @@
-"""Settings and ports of the nodes and the controller of a test cluster.
-
-Nodes reach each other's NODES listener, and the controller, through node_links.py.
-"""
+"""Settings and ports of a test cluster; its nodes are connected by node_links.py."""
 
 from __future__ import annotations
 
@@ -18,13 +15,13 @@ HOST: Final = "127.0.0.1"
 NODES_LISTENER: Final = "NODES"
 CONTROLLER_ID: Final = 100
 _MOST_REPLICAS: Final = 3
-# Below the ephemeral ports, so that a restarted node can bind its port.
+# Below the ephemeral ports: a restarted broker can bind its port.
 _PORTS: Final = range(12_000, 32_000)
 _TRIES: Final = 200
 
 
 class ListenerPorts(NamedTuple):
-    """A listener's own port, and the one of node_links.py that nodes connect to."""
+    """A listener's own port, and the one that nodes connect to."""
 
     bound: int
     told: int
@@ -34,7 +31,7 @@ def free_port() -> int:
     """Return a free port.
 
     Raises:
-        OSError: No port that was tried is free.
+        OSError: No free port was found.
     """
     chance = random.Random()  # noqa: S311 - no secret
     for _ in range(_TRIES):
@@ -57,16 +54,7 @@ def node_settings(
     controller: ListenerPorts,
     config: Mapping[str, Setting],
 ) -> dict[str, Setting]:
-    """Return a node's configs.
-
-    Args:
-        node_id: The node's id.
-        count: Number of nodes.
-        clients: Port for clients.
-        nodes: Ports for other nodes.
-        controller: The controller's ports.
-        config: The user's configs, which override.
-    """
+    """Return the configs of one of `count` nodes; `clients` is its port, `config` overrides."""
     listeners_prefix = f"PLAINTEXT://{HOST}:{clients},{NODES_LISTENER}://{HOST}:"
     settings: dict[str, Setting] = {
         "node.id": node_id,
@@ -81,7 +69,7 @@ def node_settings(
 def controller_settings(
     ports: ListenerPorts, count: int, config: Mapping[str, Setting]
 ) -> dict[str, Setting]:
-    """Return the configs of the controller of `count` nodes."""
+    """Return the controller's configs."""
     settings: dict[str, Setting] = {
         "node.id": CONTROLLER_ID,
         "process.roles": "controller",
@@ -101,10 +89,10 @@ def _shared_settings(count: int, controller: ListenerPorts) -> dict[str, Setting
         "default.replication.factor": replicas,
         "offsets.topic.replication.factor": replicas,
         "transaction.state.log.replication.factor": replicas,
-        # One of three may be down, and acknowledged records are on two.
+        # One of three may be down.
         "min.insync.replicas": max(1, replicas - 1),
         "transaction.state.log.min.isr": max(1, replicas - 1),
-        # Detects a dead node soon, but tolerates one without CPU for a while.
+        # Detects a dead node soon, but tolerates one without CPU.
         "broker.session.timeout.ms": 3000,
         "broker.heartbeat.interval.ms": 300,
         "replica.lag.time.max.ms": 4000,

@@ -1,22 +1,22 @@
-"""Default settings of test brokers, below the user's.
-
-Internal topics have one partition: two times 50 cost a test suite a second.
-"""
+"""Settings of test brokers."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from wirebroker.config import ConfigError
+from wirebroker.config import ConfigError, StartError
 from wirebroker.config.hints import is_known, with_hint
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# Type of a config's value in tests.
+    from wirebroker.config import Config
+
 Setting: TypeAlias = "str | int | float | bool"
 
+_ANY_PORT_HERE: Final = "127.0.0.1:0"
 _ARGUMENT_OF: Final = {"--port N": "port=", "--data-dir DIR": "directory="}
+# Two times 50 partitions would cost a test suite a second.
 _FOR_TESTS: Final = {
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "1",
@@ -24,7 +24,7 @@ _FOR_TESTS: Final = {
 
 
 def broker_settings(config: Mapping[str, Setting]) -> dict[str, str]:
-    """Return a broker's settings, including the user's.
+    """Return a broker's settings: the defaults and the user's.
 
     Raises:
         ConfigError: A config is unknown.
@@ -34,7 +34,7 @@ def broker_settings(config: Mapping[str, Setting]) -> dict[str, str]:
 
 
 def with_kit_names(text: str) -> str:
-    """Replace flags in an error's text with arguments of Broker."""
+    """Replace flags in a text with Broker's arguments."""
     for flag, argument in _ARGUMENT_OF.items():
         text = text.replace(flag, argument)
     return text
@@ -48,8 +48,24 @@ def check_names(config: Mapping[str, Setting]) -> None:
 
 
 def as_texts(config: Mapping[str, Setting]) -> dict[str, str]:
-    """Return configs as Kafka writes them: True is `true`."""
+    """Return configs as Kafka writes them."""
     return {
         name: str(value).lower() if isinstance(value, bool) else str(value)
         for name, value in config.items()
     }
+
+
+def settings_of_test_mode(config: Config) -> dict[str, str]:
+    """Return the settings to add for HTTP, which is on loopback or requires a token.
+
+    Raises:
+        StartError: HTTP would be open to all clients.
+    """
+    if config.bool("wirebroker.http.open") and not config.optional_str("wirebroker.http.token"):
+        raise StartError(
+            "--test-mode needs a token",
+            "set wirebroker.http.token instead of wirebroker.http.open",
+        )
+    if config.list("wirebroker.http.listeners"):
+        return {}
+    return {"wirebroker.http.listeners": _ANY_PORT_HERE}

@@ -1,10 +1,4 @@
-"""The test mode's HTTP interface: `wirebroker serve --test-mode`.
-
-    GET  /test/v1/requests?api=PRODUCE        recorded requests
-    GET  /test/v1/openapi.json                description of all paths
-
-Errors have status 400 and the body {"error": "…"}.
-"""
+"""The test mode's HTTP interface; errors have status 400 and the body {"error": "…"}."""
 
 from __future__ import annotations
 
@@ -12,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from wirebroker.http.message import HttpAnswer
-from wirebroker.testing.test_mode.openapi import RIG_PATHS, description
+from wirebroker.testing.test_mode.openapi import CONTROL_PATHS, description
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -32,7 +26,7 @@ def add_controls(routes: Routes, controls: BrokerControls) -> None:
     async def describe(_request: HttpRequest) -> HttpAnswer:
         return _answer(description())
 
-    for endpoint in RIG_PATHS:
+    for endpoint in CONTROL_PATHS:
         routes.add(endpoint.method, endpoint.path, _answering(controls, endpoint))
     routes.add("GET", "/test/v1/openapi.json", describe)
 
@@ -62,7 +56,6 @@ def _answering(
 
 
 def _check_types(endpoint: ControlPath, fields: dict[str, Any]) -> None:
-    """Raise ValueError unless the body's fields have the described types."""
     for argument in endpoint.arguments:
         value = fields.get(argument.name)
         # In Python, a bool is an int.

@@ -1,4 +1,4 @@
-"""A broker in test mode: Server with the parts that tests control."""
+"""A broker in test mode."""
 
 from __future__ import annotations
 
@@ -25,12 +25,10 @@ if TYPE_CHECKING:
 
 
 class ControlledServer(Server):
-    """A broker that tests control through its test controls.
+    """A Server with the parts that tests control.
 
-    Args (in addition to those of Server):
-        controls: The controlled parts, possibly of an earlier broker.
-        ports: Ports of the last broker with this data, by listener name.
-        has_http: Whether to open HTTP if it is configured.
+    `ports` are those of the last broker with this data, by listener name. Without `has_http`, it
+    does not open HTTP.
     """
 
     def __init__(
@@ -62,7 +60,7 @@ class ControlledServer(Server):
         self._has_http = has_http
 
     async def start(self) -> None:
-        """Start the broker, and serve the test commands over HTTP if it is open."""
+        """Start the broker, and serve test commands over HTTP if it is open."""
         await super().start()
         self._controls.server = self
         self._controls.admission.broker = self.broker
@@ -72,7 +70,7 @@ class ControlledServer(Server):
             self._add_routes(self.http)
 
     def _make_internal_topics(self) -> None:
-        """Create them now: librdkafka would retry its first request for one after 1 s."""
+        """Create them now: librdkafka would retry its first request after 1 s."""
         assert self.broker is not None, "it was started"
         topics = self.broker.metadata.image.topics
         for name, coordinator in (
@@ -84,7 +82,7 @@ class ControlledServer(Server):
 
     def take_over(self, http: HttpServer) -> None:
         """Use the HTTP server of an earlier broker."""
-        from wirebroker.http.health import add_health  # noqa: PLC0415 - as HTTP itself
+        from wirebroker.http.health import add_health  # noqa: PLC0415 - lazy
         from wirebroker.http.routes import Routes  # noqa: PLC0415
         from wirebroker.metrics.scrape import add_metrics  # noqa: PLC0415
 
@@ -95,7 +93,7 @@ class ControlledServer(Server):
         self.http = http
 
     def _add_routes(self, http: HttpServer) -> None:
-        from wirebroker.testing.test_mode.control_routes import add_controls  # noqa: PLC0415 - as HTTP itself
+        from wirebroker.testing.test_mode.control_routes import add_controls  # noqa: PLC0415 - lazy
 
         add_controls(http.routes, self._controls)
 
@@ -113,7 +111,7 @@ class ControlledServer(Server):
             await super()._open_http()
 
     async def catch_up(self) -> None:
-        """Do everything that is due after the clock was moved."""
+        """See Movable."""
         assert self.broker is not None, "it was started"
         assert self._maintenance is not None
         assert self.compactor is not None

@@ -1,7 +1,4 @@
-"""The parts of a broker in test mode that tests control.
-
-A command has a name, JSON arguments and a JSON result, in this process and over HTTP.
-"""
+"""The parts of a broker in test mode that tests control, and their commands."""
 
 from __future__ import annotations
 
@@ -28,10 +25,10 @@ class Movable(Protocol):
 
 
 class Endable(Protocol):
-    """A broker that can restart within its process; all methods may raise ValueError."""
+    """A broker that restarts within its process; all methods may raise ValueError."""
 
     async def crash(self) -> None:
-        """Stop the broker as a kill does."""
+        """Stop it as a kill does."""
         ...
 
     async def begin_again(self) -> None:
@@ -39,11 +36,11 @@ class Endable(Protocol):
         ...
 
     async def reset(self) -> PeerAddress:
-        """Replace it with an empty one; return its address."""
+        """Replace it with an empty one at the returned address."""
         ...
 
     async def take_snapshot(self, name: str) -> str:
-        """Copy its data; return the copy's directory."""
+        """Copy its data to the returned directory."""
         ...
 
     async def restore(self, name: str) -> None:
@@ -54,9 +51,7 @@ class Endable(Protocol):
 class BrokerControls:
     """The controlled parts of one broker; they survive its restarts.
 
-    Attributes:
-        gate: Sees every request.
-        server: The last broker started; None before.
+    A command has a name, JSON arguments and a JSON result. `server` is the last broker started.
     """
 
     def __init__(self) -> None:
@@ -104,10 +99,10 @@ class BrokerControls:
         }
 
     async def carry_out(self, command: str, arguments: Mapping[str, Any]) -> Any:
-        """Run a command and return its result.
+        """Run a command.
 
         Raises:
-            ValueError: The command is unknown, or an argument is invalid.
+            ValueError: It is unknown, or an argument is invalid.
         """
         function = self._commands.get(command)
         if function is None:

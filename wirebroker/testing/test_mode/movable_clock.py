@@ -1,4 +1,4 @@
-"""The clock of a broker in test mode, which tests can move."""
+"""A clock that tests can move."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ if TYPE_CHECKING:
 
 # A hundred years: Kafka's formats and clients' dates can hold it.
 _MOST_MS: Final = 3_200_000_000_000
-# The sum of many steps; dates can still hold it.
+# The sum of many steps.
 _MOST_RESTORED_MS: Final = 50 * _MOST_MS
 
 
 class MovableClock:
-    """Wall clock and monotonic clock; the mover runs what is then due."""
+    """Wall clock and monotonic clock."""
 
     __slots__ = ("_frozen", "_jumped_ms", "_machine", "_passed_ms")
 
     def __init__(self) -> None:
         self._machine = SystemClock()
-        # Lead of both clocks over the machine's; additional lead of wall time.
+        # Lead of both clocks over the machine's; more lead of wall time.
         self._passed_ms = 0
         self._jumped_ms = 0
-        # The machine's clocks when the time was stopped.
+        # The machine's clocks at the stop.
         self._frozen: tuple[int, float] | None = None
 
     def now_ms(self) -> int:
@@ -34,7 +34,7 @@ class MovableClock:
         return now_ms + self._passed_ms + self._jumped_ms
 
     def monotonic(self) -> float:
-        """Return seconds, which never decrease."""
+        """Return seconds."""
         now = self._machine.monotonic() if self._frozen is None else self._frozen[1]
         return now + self._passed_ms / 1000
 
@@ -70,10 +70,10 @@ class MovableClock:
             self._frozen = (self._machine.now_ms(), self._machine.monotonic())
 
     def resume(self) -> None:
-        """Continue from where the clocks were stopped."""
+        """Continue the clocks."""
         if self._frozen is not None:
             stood_s = self._machine.monotonic() - self._frozen[1]
-            # Rounded down, so that the time does not go back.
+            # Rounded down: time does not go back.
             self._passed_ms -= int(stood_s * 1000)
             self._frozen = None
 
@@ -83,7 +83,7 @@ class MovableClock:
         self._jumped_ms = -self._passed_ms
 
     def state(self) -> dict[str, Any]:
-        """Return the state for `restore` in another process of this machine."""
+        """Return the state for `restore` in another process."""
         frozen_ms = None if self._frozen is None else self._frozen[0]
         return {
             "now_ms": self.now_ms(),

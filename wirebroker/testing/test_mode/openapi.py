@@ -1,4 +1,4 @@
-"""The test mode's HTTP interface as a table, and the OpenAPI document built from it."""
+"""The test mode's HTTP interface as a table and as OpenAPI."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _CLIENT_ID: Final = Argument("client_id", "string", "Only requests with this cli
 _NAME: Final = Argument("name", "string", "The snapshot's name: letters, digits, _ - and .")
 _ID: Final = Argument("id", "integer", "The fault's number.")
 
-RIG_PATHS: Final = (
+CONTROL_PATHS: Final = (
     ControlPath(
         "GET",
         "/test/v1/requests",
@@ -124,7 +124,7 @@ RIG_PATHS: Final = (
 def description() -> dict[str, Any]:
     """Return the OpenAPI document."""
     paths: dict[str, Any] = {}
-    for endpoint in RIG_PATHS:
+    for endpoint in CONTROL_PATHS:
         operation: dict[str, Any] = {
             "operationId": endpoint.command,
             "summary": endpoint.doc,

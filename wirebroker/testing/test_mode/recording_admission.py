@@ -1,7 +1,4 @@
-"""The gate of a broker in test mode, which records and disturbs clients' requests.
-
-Requests of the kit, and those between nodes, are excluded.
-"""
+"""The admission of requests in test mode."""
 
 from __future__ import annotations
 
@@ -24,11 +21,9 @@ if TYPE_CHECKING:
 
 
 class RecordingAdmission:
-    """A gate that passes each request to the journal and to matching faults.
+    """The admission that records and disturbs clients' requests, but not the kit's or nodes'.
 
-    Attributes:
-        gate: The broker's gate.
-        broker: Set before the first request.
+    `broker` is set before the first request.
     """
 
     __slots__ = ("_faults", "_journal", "admission", "broker")
@@ -42,12 +37,8 @@ class RecordingAdmission:
     def _decide(
         self, request: Request, handler: Handler
     ) -> list[Piece] | Awaitable[list[Piece] | None] | None:
-        """Record a request, and apply the first matching fault.
-
-        Raises:
-            CloseConnectionError: A fault closes the connection.
-        """
-        self.admission.epoch += 1  # invalidates prepared requests, which would bypass the gate
+        """Record a request, and apply the first matching fault."""
+        self.admission.epoch += 1  # prepared requests would bypass this
         if request.session.listener_name == NODES_LISTENER:
             return None
         if request.client_id == CLIENT_ID:
@@ -67,18 +58,18 @@ class RecordingAdmission:
         return answer_when_made(self.broker, request, handler)
 
 
-# In test mode, a Metadata response waits for the topics that the request creates
+# A Metadata response waits for the topics that the request creates.
 
 # Clients have to retry longer requests, as with Kafka.
 _LONGEST_BYTES: Final = 16 << 10
-# Kafka's response is sent then: the disk may be full, or there is no controller.
+# Then Kafka's response is sent: the disk may be full, or there is no controller.
 _PATIENCE_S: Final = 1.0
 
 
 def answer_when_made(
     broker: Any, request: Request, handler: Handler
 ) -> Awaitable[list[Piece] | None] | None:
-    """Return the response to a request that may create topics; None if the handler must run."""
+    """Return the response to a request that creates topics; None for others."""
     if request.key != ApiKey.METADATA:
         return None
     if len(request.frame) > _LONGEST_BYTES or not broker.config.bool("auto.create.topics.enable"):

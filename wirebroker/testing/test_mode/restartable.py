@@ -1,8 +1,4 @@
-"""The broker of `wirebroker serve --test-mode`, which can crash and restart within its process.
-
-The controls and HTTP outlive each broker; the next ControlledServer has the same data and ports.
-Snapshots are in `<data directory>-snapshots`.
-"""
+"""The broker of `wirebroker serve --test-mode`."""
 
 from __future__ import annotations
 
@@ -28,34 +24,37 @@ if TYPE_CHECKING:
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
 _MOST_SNAPSHOTS: Final = 100
-# Ended brokers before garbage is collected: 5 MB.
+# Ended brokers between garbage collections: 5 MB.
 _MOST_ENDED: Final = 32
 
 
 class RestartableBroker:
-    """Brokers with the same data and config, one after the other."""
+    """A broker that can crash and restart within its process.
+
+    Controls and HTTP outlive each ControlledServer; the next one has the same data and ports.
+    Snapshots are in `<data directory>-snapshots`.
+    """
 
     def __init__(self, config: Config, **parts: Any) -> None:
-        """Prepare the first; `parts` are arguments of Server."""
+        """Prepare a broker; `parts` are arguments of Server."""
         self.config = config
         self._parts = parts
         self._controls = self._new_controls()
         self._server = ControlledServer(self._controls, config, **parts)
         self._taking_turns = asyncio.Lock()
-        # Since the last garbage collection.
         self._ended_count = 0
-        # Passed to the next broker; set while none is running.
+        # For the next broker; set while none is running.
         self._http: HttpServer | None = None
         self._ports: dict[str, int] | None = None
 
     # -- for the process ----------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Start the first broker; see Server."""
+        """See Server."""
         await self._server.start()
 
     async def stop(self) -> None:
-        """Stop the broker cleanly if it is running."""
+        """Stop the broker if it is running."""
         async with self._taking_turns:
             if self._ports is None:
                 await self._server.stop()
@@ -64,32 +63,32 @@ class RestartableBroker:
 
     @property
     def listeners(self) -> OpenListeners | None:
-        """The listeners for clients; None before the start."""
+        """See Server."""
         return self._server.listeners
 
     @property
     def bound(self) -> list[BoundListener]:
-        """The open listeners."""
+        """See Server."""
         return self._server.bound
 
     @property
     def controllers(self) -> list[BoundListener]:
-        """The controller's open listeners."""
+        """See Server."""
         return self._server.controllers
 
     @property
     def cluster_id(self) -> str:
-        """The cluster id of its data."""
+        """See Server."""
         return self._server.cluster_id
 
     @property
     def data_directories(self) -> list[str]:
-        """The data directories."""
+        """See Server."""
         return self._server.data_directories
 
     @property
     def http(self) -> HttpServer | None:
-        """The HTTP server, if there is one."""
+        """See Server."""
         return self._server.http
 
     # -- for tests ----------------------------------------------------------------------------
@@ -107,7 +106,7 @@ class RestartableBroker:
         """Start a broker after a crash.
 
         Raises:
-            ValueError: It is running, or the start fails.
+            ValueError: It is running, or does not start.
         """
         async with self._taking_turns:
             if self._ports is None:
@@ -117,8 +116,7 @@ class RestartableBroker:
     async def reset(self) -> PeerAddress:
         """Replace the running or crashed broker with an empty one; only snapshots stay.
 
-        Returns:
-            The first listener's address; the port is new unless the configs set one.
+        Return the first listener's address; the port is new unless the configs set one.
 
         Raises:
             ValueError: It does not start.
@@ -135,7 +133,7 @@ class RestartableBroker:
             return PeerAddress(*self._server.address)
 
     async def take_snapshot(self, name: str) -> str:
-        """Copy the broker's data and return the copy's directory.
+        """Copy the data and return the copy's directory.
 
         Raises:
             ValueError: The name is invalid or in use, or there are too many snapshots.
@@ -158,7 +156,7 @@ class RestartableBroker:
         """Replace the data with a snapshot, and restart the broker.
 
         Raises:
-            ValueError: There is no such snapshot, or the start fails.
+            ValueError: There is no such snapshot, or the broker does not start.
         """
         async with self._taking_turns:
             snapshot = self._snapshot_directory(name)
@@ -206,7 +204,7 @@ class RestartableBroker:
             raise ValueError("the broker is not running")
         server = self._server
         self._ports = {listener.name: listener.port for listener in server.bound}
-        # Otherwise it would close the connection of the response.
+        # Otherwise it would close the response's connection.
         self._http, server.http = server.http, None
         self._controls.server = None
         await server.abandon()

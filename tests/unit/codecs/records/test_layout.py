@@ -96,8 +96,7 @@ def test_c_source_uses_named_field_offsets(name):
     assert [number for number in numbers if number >= layout.LENGTH_AT] == []
 
 
-@pytest.mark.parametrize("page", ["codecs/records/layout.py", "codecs/README.md"])
-def test_documentation_page_has_the_same_table(page):
-    text = (ROOT / page).read_text(encoding="utf-8")
-    rows = re.findall(r"^\|? *(\d+) \|? *u?int\d+ \|? *(\w+)", text, re.MULTILINE)
+def test_readme_has_the_same_table():
+    text = (ROOT / "codecs/README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+) \| u?int\d+ \| (\w+)", text, re.MULTILINE)
     assert {name: int(position) for position, name in rows} == POSITIONS

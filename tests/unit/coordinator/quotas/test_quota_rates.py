@@ -12,7 +12,7 @@ from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.quotas.mutation_quota import MutationQuotas, TokenBucket
 from wirebroker.coordinator.quotas.sampled_rate import SampledRate
 from wirebroker.coordinator.quotas.shared_meters import SharedMeters
-from wirebroker.quotas.client_rates import ClientRates
+from wirebroker.quotas.client_quotas import ClientRates
 
 if TYPE_CHECKING:
     from wirebroker.coordinator.quotas.quota_entity import ClientQuotas

@@ -12,7 +12,12 @@ import sys
 import pytest
 
 from tests.support.tools.waiting import PATIENCE_S
-from wirebroker.broker.readiness import READY, STOPPING, notify_supervisor, readiness_lines
+from wirebroker.broker.serve_process import (
+    READY,
+    STOPPING,
+    notify_supervisor,
+    readiness_lines,
+)
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from wirebroker.base.clock import pause
 from wirebroker.codecs.coordinator_records import CommittedOffset, offset_commit_record
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.records.batch import build_batch
-from wirebroker.coordinator.controller.image.cluster_image import TopicImage
+from wirebroker.coordinator.controller.image.cluster_image import ClusterImage, TopicImage
 from wirebroker.coordinator.controller.image.image_change import ImageChange
 from wirebroker.coordinator.groups.partitions import CONSUMER_OFFSETS
 from wirebroker.coordinator.outcome import Outcome
@@ -265,9 +265,11 @@ async def test_offsets_of_a_deleted_topic_are_removed():
     broker.groups.submit("g", appending(RECORD), on_error=error_of)
     topic = TopicImage("t", bytes(range(16)), {})
     change = ImageChange(deleted=[topic])
-    await broker.groups.apply(change, broker.metadata.image)
+    image = ClusterImage(offset=7)
+    await broker.groups.apply(change, image)
     [shard] = broker.groups.shards()
     assert shard.offsets.count == 0
+    assert shard.image is image
 
 
 async def test_stop_answers_waiting_requests():

@@ -101,7 +101,7 @@ def test_damage_below_the_recovery_point_is_an_error_after_a_kill_too(data, caps
     log.write_bytes(content)
     (error,) = errors(capsys, data)
     assert (error["position"], error["offset"]) == (0, 0)
-    assert error["message"] == "the CRC-32C differs"
+    assert error["message"] == "the CRC-32C does not match"
 
 
 def change_header(path, position, at, data):

@@ -30,7 +30,7 @@ from wirebroker.maintenance.compaction_child import (
 from wirebroker.maintenance.compaction_order import Limits, decode_order, encode_order
 from wirebroker.maintenance.compaction_worker import BrokerGoneError, work
 from wirebroker.maintenance.compactor import MOST_DEATHS, Compactor
-from wirebroker.replica.deleted_segments import DeletedSegments
+from wirebroker.replica.deleted_files import DeletedSegments
 from wirebroker.storage.checkpoints import CLEANER_CHECKPOINT
 from wirebroker.storage.compaction.compaction import CleanedGroup
 from wirebroker.storage.compaction.range import dirty_range, make_job

@@ -11,8 +11,13 @@ import pytest
 
 from tests.unit.wirebroker.pipelines.test_line_rows import PLAN, WISH, reason_of
 from wirebroker.pipelines.ingest.file_lines import open_file
-from wirebroker.pipelines.ingest.file_pieces import FilePiece, SourceFile, pieces_of
-from wirebroker.pipelines.ingest.file_rows import FileRows, local_path
+from wirebroker.pipelines.ingest.file_rows import (
+    FilePiece,
+    FileRows,
+    SourceFile,
+    local_path,
+    pieces_of,
+)
 from wirebroker.pipelines.job.errors import JobFileError
 from wirebroker.pipelines.rows.typed_rows import parse_schema
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from wirebroker.pipelines.run.work_ticker import WorkTicker
+from wirebroker.pipelines.run.reporter import WorkTicker
 
 
 def test_progress_line_is_written_every_ten_seconds_of_a_batch():

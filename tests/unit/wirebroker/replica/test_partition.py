@@ -187,6 +187,22 @@ def test_append_commits_and_notifies_watchers(kit):
     kit.log.check()
 
 
+def test_isr_change_of_the_metadata_notifies_watchers(kit):
+    """DeleteRecords no longer waits for a replica that has been fenced."""
+    lead(kit.partition, replicas=(1, 2), isr=(1, 2))
+    notified: list[tuple[int, ...]] = []
+
+    def on_advance() -> None:
+        assert kit.partition.leading is not None
+        notified.append(tuple(kit.partition.leading.isr))
+
+    kit.partition.watch(on_advance)
+    epoch = kit.partition.leader_epoch
+    lead(kit.partition, replicas=(1, 2), isr=(1,), leader_epoch=epoch)
+    assert notified == [(1,)]
+    kit.partition.unwatch(on_advance)
+
+
 def test_new_leader_commits_the_records_of_its_log(kit):
     lead(kit.partition, leader=2, replicas=(1, 2))
     kit.follow(b"a")

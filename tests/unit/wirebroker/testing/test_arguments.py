@@ -13,7 +13,7 @@ import pytest
 from wirebroker import testing
 from wirebroker.config import ConfigError, StartError
 from wirebroker.testing import Broker, BrokerClock, BrokerFaults, Cluster, ClusterNode, SetFault
-from wirebroker.testing.broker.factory import BrokerFactory
+from wirebroker.testing.broker.broker import BrokerFactory
 from wirebroker.testing.testcontainers import KafkaContainer, WirebrokerContainer
 
 CLASSES = (

@@ -328,11 +328,21 @@ def test_close_removes_files_and_threads(fragile):
     folder = fragile.directory.parent
     assert folder.is_dir()
     threads = threading.active_count()
+    snapshot = fragile.snapshot(folder.with_suffix(".kept"))
     fragile.close()
     assert not folder.exists()
     assert threading.active_count() <= threads
-    with pytest.raises(RuntimeError, match="was closed"):
-        fragile.start()
+    for use in (
+        fragile.start,
+        fragile.reset,
+        fragile.snapshot,
+        lambda: fragile.restore(snapshot),
+    ):
+        with pytest.raises(RuntimeError, match="was closed"):
+            use()
+    snapshot.remove()
+    assert not folder.exists()
+    assert threading.active_count() <= threads
 
 
 @pytest.mark.parametrize("own_process", [False, True])

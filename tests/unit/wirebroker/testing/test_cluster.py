@@ -217,6 +217,26 @@ def test_cluster_fault_applies_on_any_leader(cluster):
     assert fault.acted == 0
 
 
+def test_fault_of_an_earlier_process_does_not_affect_a_later_fault(small):
+    (node,) = small.nodes
+    earlier = small.faults.disconnect("LIST_GROUPS")
+    (row,) = node._life.instruct("faults", {})
+    node.stop()
+    node.start()
+    later = node.faults.error("PRODUCE", "NOT_ENOUGH_REPLICAS").times(1)
+    assert later._number == row["id"], "a new process counts from 1"
+    producer = producer_of(small, **{"retry.backoff.ms": 10})
+    producer.produce("restarted", b"one")
+    assert producer.flush(20) == 0
+    assert (earlier.acted, later.acted) == (0, 1)
+    with pytest.raises(ValueError, match=f"there is no fault {earlier._number}"):
+        earlier.times(1)
+    earlier.remove()
+    assert later.acted == 1
+    small.faults.clear()
+    assert later.acted == 0
+
+
 def test_restored_cluster_has_the_data_of_the_snapshot(cluster, tmp_path):
     cluster.create_topic("orders", partitions=3)
     for partition in range(3):
@@ -263,3 +283,10 @@ def test_failed_restore_stops_nodes_and_a_valid_one_restarts_them(small, tmp_pat
     small.nodes[0]._life.instruct("crash", {})  # as another language may send it
     small.restore(good)
     assert "kept" in small.topics()
+
+
+def test_closed_cluster_does_not_start_again():
+    cluster = Cluster(nodes=1)
+    cluster.close()
+    with pytest.raises(RuntimeError, match="was closed"):
+        cluster.start()

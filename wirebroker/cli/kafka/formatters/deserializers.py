@@ -23,12 +23,12 @@ _MOST_DIGITS: Final = 17
 
 
 def double_text(number: float) -> str:
-    """Return a double as Java prints it."""
+    """Return a double as Java's text."""
     return _text(number, float)
 
 
 def float_text(number: float) -> str:
-    """Return a single-precision number as Java prints it."""
+    """Return a single-precision number as Java's text."""
     return _text(number, _single)
 
 
@@ -55,7 +55,7 @@ def _text(number: float, read: Callable[[str], float]) -> str:
 
 
 def _digits(size: float, read: Callable[[str], float]) -> tuple[str, int]:
-    """Return the fewest digits, at least two, that parse to the number, and the exponent."""
+    """Return the fewest digits, at least two, that parse to the number, and its exponent."""
     text = ""
     for count in range(2, _MOST_DIGITS + 1):
         text = f"{size:.{count - 1}e}"
@@ -93,7 +93,7 @@ def _uuid(data: bytes) -> bytes:
 
 
 def _escaped(data: bytes) -> bytes:
-    """Escape all bytes but printable ASCII, as Kafka's Bytes.toString does."""
+    """Escape non-printable and non-ASCII bytes, as Kafka's Bytes.toString does."""
     return "".join(
         chr(byte) if chr(byte).isprintable() and byte < 0x7F and byte != 0x5C else f"\\x{byte:02X}"
         for byte in data
@@ -108,7 +108,7 @@ _NUMBERS: Final[dict[str, tuple[struct.Struct, Callable[..., str]]]] = {
     "FloatDeserializer": (struct.Struct(">f"), float_text),
     "DoubleDeserializer": (struct.Struct(">d"), double_text),
 }
-# ByteArrayDeserializer: Java prints the address of an object; wirebroker prints the bytes.
+# ByteArrayDeserializer: Java prints an object's address, wirebroker the bytes.
 _OTHERS: Final[dict[str, Callable[[bytes], bytes]]] = {
     "StringDeserializer": with_replacements,
     "ByteArrayDeserializer": bytes,
@@ -122,10 +122,10 @@ _OTHERS: Final[dict[str, Callable[[bytes], bytes]]] = {
 
 
 def deserializer_of(name: str | None, null: bytes) -> Callable[[bytes | None], bytes]:
-    """Return a function from bytes to printed text; without a class it returns the bytes.
+    """Return a function from bytes to printed text; `null` is the text for null.
 
     As in Kafka's tool, an unknown class (`name`, with or without package) is reported, and bytes
-    are printed unchanged. `null` is the text for null.
+    are printed unchanged.
     """
     short = "ByteArrayDeserializer" if name is None else name.removeprefix(_PACKAGE)
     if short in _NUMBERS:

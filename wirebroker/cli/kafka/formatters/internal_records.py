@@ -2,7 +2,7 @@
 
     {"key":{"type":1,"data":{…}},"value":{"version":4,"data":{…}}}
 
-Records are not separated, and records of other types are not printed. Source: Kafka's
+Records are not separated, and those of other types are not printed. Source: Kafka's
 CoordinatorRecordMessageFormatter.
 """
 
@@ -46,8 +46,8 @@ class InternalRecords(NamedTuple):
     """A record type and the fields of its JSON.
 
     Attributes:
-        versions: Fields that only some versions of the value have.
-        defaults: Values at which optional fields are omitted.
+        versions: Fields of only some versions.
+        defaults: Values at which fields are omitted.
     """
 
     types: frozenset[int]
@@ -59,10 +59,10 @@ class InternalRecords(NamedTuple):
     def line_of(
         self, _topic_partition: TopicPartition, record: Record, _timestamp_type: str
     ) -> bytes:
-        """Return a record as JSON without a line end; empty if it has another type.
+        """Return a record as JSON without a line end; empty for another type.
 
         Raises:
-            ClientError: The record cannot be read.
+            ClientError: It cannot be read.
         """
         if record.key is None:
             return b""
@@ -109,7 +109,7 @@ def _type_of(key: bytes) -> int:
 
 
 def _named(field: str, value: Any) -> Any:
-    """Convert a field's value to JSON: names of states, uuids, bytes in base64."""
+    """Convert a value to JSON: names of states, uuids, bytes in base64."""
     if field == "transaction_status":
         return TransactionState(value).label
     if field == "topic_id":

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _PACKAGE: Final = "org.apache.kafka.tools.consumer."
 DEFAULT_FORMATTER: Final = f"{_PACKAGE}DefaultMessageFormatter"
-# LoggingMessageFormatter also logs records, at a level that Kafka's scripts do not show.
+# LoggingMessageFormatter also logs records, which Kafka's scripts do not show.
 _DEFAULTS: Final = (
     DEFAULT_FORMATTER,
     "kafka.tools.DefaultMessageFormatter",
@@ -33,7 +33,7 @@ FORMATTERS: Final = (*_DEFAULTS, _NO_OP, _OFFSETS, _GROUPS, _TRANSACTIONS)
 
 
 def formatter_of(name: str, properties: Mapping[str, str]) -> Formatter:
-    """Return the formatter of FORMATTERS with these properties."""
+    """Return the formatter with these properties."""
     if name in _DEFAULTS:
         return RecordPrinter(properties).line_of
     if name == _NO_OP:
@@ -55,12 +55,12 @@ _UNKNOWN: Final = b"NOT_PRESENT"
 
 
 class RecordPrinter:
-    """Formats records as the default formatter does."""
+    """Formats like the default formatter."""
 
     __slots__ = ("_line_end", "_of_header", "_of_key", "_of_value", "_properties", "_separator")
 
     def __init__(self, properties: Mapping[str, str]) -> None:
-        """Take the properties; unknown ones have no effect, as in Kafka."""
+        """Take the properties; unknown ones have no effect."""
         self._properties = properties
         null = properties.get("null.literal", "null").encode()
         self._separator = properties.get("key.separator", "\t").encode()
@@ -72,7 +72,7 @@ class RecordPrinter:
     def line_of(
         self, topic_partition: TopicPartition, record: Record, timestamp_type: str
     ) -> bytes:
-        """Return a record as a line.
+        """Return a record's line.
 
         Raises:
             ClientError: A deserializer rejects its bytes.

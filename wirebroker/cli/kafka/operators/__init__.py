@@ -1,4 +1,1 @@
-"""Kafka's command-line tools for operators: health checks, features, replicas, transactions.
-
-Tools with subcommands (`kafka-features describe`) are groups: subcommands.py.
-"""
+"""Kafka's command-line tools for operators; those with subcommands are groups (subcommands.py)."""

@@ -33,11 +33,7 @@ def kafka_broker_api_versions(**flags: Unpack[ScriptFlags]) -> int:
 async def print_api_versions(
     client: KafkaClient, out: Output, *, endpoint_type: int = BROKERS
 ) -> None:
-    """Print the API versions of each node, or its error.
-
-    Raises:
-        ClientError: The nodes cannot be listed.
-    """
+    """Print each node's API versions, or its error."""
     if endpoint_type == BROKERS:
         await client.broker_ids()
     cluster = await describe_cluster(client, endpoint_type=endpoint_type)

@@ -4,8 +4,8 @@
     __cluster_metadata-0/00000000000000000000-0000000000.checkpoint
                                                             in the metadata directory
 
-The checkpoint contains the new cluster's feature levels and users, and the first voters of a
-dynamic quorum. Source: Kafka 4.4's Formatter.
+The checkpoint has the new cluster's feature levels and users, and a dynamic quorum's first voters.
+Source: Kafka 4.4's Formatter.
 """
 
 from __future__ import annotations
@@ -40,7 +40,6 @@ class Formatting(NamedTuple):
     """Format of a node's directories.
 
     Attributes:
-        metadata_directory: The directory of the metadata log.
         release: The name of the metadata.version.
         records: Levels and users of the new cluster.
         voter: This node as the only first voter of a dynamic quorum, or None. It determines the
@@ -60,7 +59,7 @@ def properties_of(directory: str, files: Files) -> MetaProperties | None:
     """Return a directory's identity; None if it is not formatted.
 
     Raises:
-        ConfigError: Its meta.properties is damaged.
+        ConfigError: meta.properties is damaged.
     """
     file = f"{directory}/{META_PROPERTIES}"
     if not files.exists(file):
@@ -80,7 +79,7 @@ class FormatFacts(NamedTuple):
 
 
 def facts_of(directories: Sequence[str], files: Files) -> FormatFacts:
-    """Return which directories exist, their identity and their problems.
+    """Return which directories exist, their identity and problems.
 
     Raises:
         ConfigError: A meta.properties is damaged.
@@ -120,7 +119,7 @@ def _identity(metadata_text: str) -> list[str]:
 def format_directories(
     formatting: Formatting, files: Files, tell: Callable[[str], None], *, ignores_formatted: bool
 ) -> None:
-    """Format unformatted directories; check the others, or skip them with `ignores_formatted`.
+    """Format unformatted directories; check the others, or skip them.
 
     Raises:
         ConfigError: A directory is formatted, belongs to another cluster or node, or has data.
@@ -189,7 +188,7 @@ def _kind(formatting: Formatting, directory: str) -> str:
 
 
 def _format(formatting: Formatting, directory: str, files: Files) -> None:
-    """Write a directory's files; the last one is its identity, which marks it as formatted."""
+    """Write the files; the last one, the identity, marks the directory as formatted."""
     is_of_metadata = directory == formatting.metadata_directory
     directory_id = random_uuid()
     files.make_directory(directory)

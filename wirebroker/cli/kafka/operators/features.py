@@ -38,7 +38,11 @@ _LEVEL_WIDTH: Final = 17
 _release = click.option("--release-version", "release", metavar="VERSION", help="Set all features.")
 _metadata = click.option("--metadata", metavar="VERSION", help="Deprecated: use --feature.")
 _feature = click.option(
-    "--feature", "features", multiple=True, metavar="NAME=LEVEL", help="A feature; may be repeated."
+    "--feature",
+    "features",
+    multiple=True,
+    metavar="NAME=LEVEL",
+    help="Feature and its level (repeatable).",
 )
 _unsafe = click.option("--unsafe", is_flag=True, help="Allow a downgrade that loses metadata.")
 _dry_run = click.option("--dry-run", is_flag=True, help="Check the change without making it.")
@@ -134,7 +138,7 @@ add_release_commands(kafka_features, short=False)
 
 
 def _named(feature: str, level: int) -> str:
-    """Return a level as Kafka's tool shows it: metadata.version by its name."""
+    """Return a level as Kafka's tool does: metadata.version by name."""
     text = f"{level}"
     if feature == METADATA_VERSION:
         text = release_name(level) or ("0" if level == 0 else f"UNKNOWN [{level}]")

@@ -65,7 +65,7 @@ def _own_voter(config: Config, directory_id: bytes) -> Voter:
 
 
 def _directory_id(text: str, config: Config) -> bytes:
-    """Return the id of this node's directory in ID@HOST:PORT:DIRECTORY."""
+    """Return this node's directory id in ID@HOST:PORT:DIRECTORY."""
     other_voters = [
         voter_text
         for voter_text in text.split(",")

@@ -1,7 +1,7 @@
 """Open transactions that no coordinator will end, for kafka-transactions find-hanging.
 
-A transaction hangs if it is open for longer than allowed, and its coordinator has no transaction of
-that producer, or none that includes the partition.
+A transaction hangs if it is open for too long, and its coordinator has no transaction of that
+producer, or none that includes the partition.
 
 Source: Kafka's TransactionsCommand.FindHangingTransactionsCommand (KIP-664).
 """
@@ -35,11 +35,7 @@ async def hanging_rows(
     broker_id: int | None,
     longer_than_ms: int,
 ) -> list[tuple[object, ...]]:
-    """Return a row for each hanging transaction; None does not limit the search.
-
-    Raises:
-        ClientError: A topic does not exist, or the user is not authorized.
-    """
+    """Return a row for each hanging transaction; None does not limit the search."""
     topic_partitions = await _topic_partitions(client, topic, partition, broker_id)
     now_ms = client.clock.now_ms()
     open_ones = [

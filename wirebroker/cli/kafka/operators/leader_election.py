@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from wirebroker.client.kafka_client import KafkaClient
 
 _KINDS: Final = {"PREFERRED": PREFERRED, "UNCLEAN": UNCLEAN}
-# Printed to standard output before the tool fails.
+# Printed before the tool fails.
 _MESSAGES: Final[dict[int, str]] = {
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "Not authorized to perform leader election",
     ErrorCode.REQUEST_TIMED_OUT: "Timeout waiting for election results",

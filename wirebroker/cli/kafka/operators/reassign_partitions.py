@@ -133,7 +133,7 @@ def kafka_reassign_partitions(**flags: Unpack[_Flags]) -> int:
 
 
 def _failed(message: str) -> str:
-    """Return the line for a failure; Kafka's tool prints some without `Error`."""
+    """Return the line for a failure, some without `Error`, as in Kafka's tool."""
     return (
         message
         if message.startswith(("Error", "Cannot execute", "Timed out"))
@@ -159,7 +159,7 @@ def _check_flags(action: str, flags: _Flags) -> None:
 
 
 def _work(action: str, flags: _Flags) -> Callable[[KafkaClient, Output], Awaitable[None]]:
-    """Return the work; files are read before the cluster is contacted."""
+    """Return the work; files are read here, before the cluster is contacted."""
     if action == "list":
         return _list
     if action == "generate":

@@ -49,14 +49,14 @@ _VERIFY_LATER: Final = (
 
 
 class Plan(NamedTuple):
-    """Target replicas, and their directories if the plan has them."""
+    """Target replicas, and their directories if given."""
 
     replicas: Mapping[TopicPartition, Sequence[int]]
     directories: Mapping[tuple[TopicPartition, int], str]
 
     @property
     def placed(self) -> dict[PlacedReplica, str]:
-        """The directories by replica, in the order of Kafka tools."""
+        """The directories by replica, in Kafka's order."""
         rows = [
             (PlacedReplica(broker, index), d) for (index, broker), d in self.directories.items()
         ]
@@ -64,11 +64,7 @@ class Plan(NamedTuple):
 
 
 async def current_json(client: KafkaClient, current: Mapping[TopicPartition, Sequence[int]]) -> str:
-    """Return the current replicas and directories as a plan for the way back.
-
-    Raises:
-        ClientError: A broker does not respond, or the user is not authorized.
-    """
+    """Return the current replicas and directories as a plan for the way back."""
     placed = [
         PlacedReplica(broker_id, topic_partition)
         for topic_partition, brokers in current.items()
@@ -88,7 +84,7 @@ def reassignment_json(
     replicas: Mapping[TopicPartition, Sequence[int]],
     directories: Mapping[PlacedReplica, str | None] | None = None,
 ) -> str:
-    """Return replicas as a plan of the Kafka tool; unknown directories become any."""
+    """Return replicas as a plan; unknown directories become any."""
     directory_by_replica = directories or {}
     rows = [
         {
@@ -115,7 +111,7 @@ async def execute_plan(
     directory_bytes_per_s: int | None,
     timeout_ms: int,
 ) -> None:
-    """Start the moves of a plan.
+    """Start a plan's moves.
 
     Raises:
         ClientError: A move is refused, or others are in progress.
@@ -154,11 +150,7 @@ async def execute_plan(
 async def verify_plan(
     client: KafkaClient, out: Output, plan: Plan, *, keeps_throttles: bool
 ) -> None:
-    """Print the progress of a plan; clear throttles if no move is in progress.
-
-    Raises:
-        ClientError: The cluster refuses or does not respond.
-    """
+    """Print a plan's progress; clear throttles if no move is in progress."""
     moving = {reassignment.place for reassignment in await list_reassignments(client)}
     current = await _current(client, plan, may_lack=True)
     out.line("Status of partition reassignment:")
@@ -190,11 +182,7 @@ async def verify_plan(
 async def cancel_plan(
     client: KafkaClient, out: Output, plan: Plan, *, keeps_throttles: bool
 ) -> None:
-    """Cancel the moves of a plan.
-
-    Raises:
-        ClientError: The request is refused.
-    """
+    """Cancel a plan's moves."""
     moving = {reassignment.place for reassignment in await list_reassignments(client)}
     cancelled = sorted(moving & plan.replicas.keys())
     if cancelled:

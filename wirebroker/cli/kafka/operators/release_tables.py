@@ -22,12 +22,18 @@ _MOST_LEVEL: Final = (1 << 15) - 1
 
 
 def add_release_commands(group: click.Group, *, short: bool) -> None:
-    """Add version-mapping and feature-dependencies to a tool; `short` selects short flag names."""
+    """Add version-mapping and feature-dependencies to a tool; `short` adds short flag names."""
     release = ("--release-version", *(["-r"] if short else []))
     feature = ("--feature", *(["-f"] if short else []))
 
     @group.command("version-mapping")
-    @click.option(*release, "release", default=LATEST_RELEASE, metavar="VERSION", help="As 4.3.")
+    @click.option(
+        *release,
+        "release",
+        default=LATEST_RELEASE,
+        metavar="VERSION",
+        help=f"Release, for example 4.3. [default: {LATEST_RELEASE}]",
+    )
     def version_mapping(*, release: str) -> int:
         """Show the levels of all features that a release sets."""
         level = known_release(release)
@@ -43,7 +49,7 @@ def add_release_commands(group: click.Group, *, short: bool) -> None:
         multiple=True,
         required=True,
         metavar="NAME=LEVEL",
-        help="A feature and its level; may be repeated.",
+        help="Feature and its level (repeatable).",
     )
     def feature_dependencies(*, features: tuple[str, ...]) -> int:
         """Show the dependencies of feature levels."""
@@ -56,7 +62,7 @@ def add_release_commands(group: click.Group, *, short: bool) -> None:
 
 
 def known_release(release: str) -> int:
-    """Return a release's level of metadata.version; raise click.UsageError for an unknown one."""
+    """Return a release's metadata.version level, or raise click.UsageError."""
     try:
         return release_level(release)
     except ValueError as error:
@@ -64,7 +70,7 @@ def known_release(release: str) -> int:
 
 
 def level_of(text: str) -> tuple[str, int]:
-    """Parse NAME=LEVEL; raise click.UsageError if it is invalid."""
+    """Parse NAME=LEVEL, or raise click.UsageError."""
     name, equals, level = (part.strip() for part in text.partition("="))
     if not equals:
         raise click.UsageError(f"Can't parse feature=level string {text}: equals sign not found.")

@@ -1,4 +1,4 @@
-"""`wirebroker kafka-storage`: formats data directories before a node starts."""
+"""`wirebroker kafka-storage`."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def kafka_storage() -> None:
 @_config_file
 def info(*, file: Path) -> int:
     """Show which directories are formatted, and their cluster and node."""
-    from wirebroker.cli.kafka.operators.directory_format import facts_of  # noqa: PLC0415 - likewise
+    from wirebroker.cli.kafka.operators.directory_format import facts_of  # noqa: PLC0415
     from wirebroker.inspect.views.read_only_files import ReadOnlyFiles  # noqa: PLC0415 - after --help
 
     try:
@@ -89,7 +89,10 @@ def info(*, file: Path) -> int:
     "-S",
     multiple=True,
     metavar="USER",
-    help="A user that the cluster begins with: SCRAM-SHA-256=[name=NAME,password=PASSWORD].",
+    help=(
+        "Create a user in the new cluster: SCRAM-SHA-256=[name=NAME,password=PASSWORD] "
+        "(repeatable)."
+    ),
 )
 @click.option(
     "--ignore-formatted", "-g", is_flag=True, help="Leave formatted directories as they are."
@@ -100,22 +103,30 @@ def info(*, file: Path) -> int:
     "release",
     default=LATEST_RELEASE,
     metavar="VERSION",
-    help=f"The features that the cluster begins with. [default: {LATEST_RELEASE}]",
+    help=f"Release whose features the new cluster starts with. [default: {LATEST_RELEASE}]",
 )
 @click.option(
-    "--feature", "-f", "features", multiple=True, metavar="NAME=LEVEL", help="One of them."
+    "--feature",
+    "-f",
+    "features",
+    multiple=True,
+    metavar="NAME=LEVEL",
+    help="Feature level, overriding --release-version (repeatable).",
 )
 @click.option(
-    "--standalone", "-s", is_flag=True, help="This node is the only voter of a dynamic quorum."
+    "--standalone",
+    "-s",
+    is_flag=True,
+    help="Make this node the only voter of a dynamic quorum.",
 )
 @click.option(
-    "--no-initial-controllers", "-N", is_flag=True, help="The node joins a dynamic quorum."
+    "--no-initial-controllers", "-N", is_flag=True, help="Join an existing dynamic quorum."
 )
 @click.option(
     "--initial-controllers",
     "-I",
     metavar="ID@HOST:PORT:DIRECTORY",
-    help="This node, as --standalone, with the id of its directory.",
+    help="Make this node the only voter, as --standalone does, with the given directory id.",
 )
 def format_(**flags: Unpack[_FormatFlags]) -> int:
     """Format the directories of a stopped node.
@@ -126,7 +137,7 @@ def format_(**flags: Unpack[_FormatFlags]) -> int:
         Formatting,
         format_directories,
     )
-    from wirebroker.storage.files import Files  # noqa: PLC0415 - likewise
+    from wirebroker.storage.files import Files  # noqa: PLC0415
 
     config = _config_of(flags["file"])
     voter = first_voter(
@@ -200,7 +211,7 @@ def _print_list(title: str, lines: list[str], ends: tuple[str, str]) -> None:
 
 
 def _levels(flags: _FormatFlags) -> dict[str, int]:
-    """Return the levels of a new cluster, in the order of the Kafka tool."""
+    """Return a new cluster's levels, in the order of the Kafka tool."""
     from wirebroker.config.rows.releases import NEWEST_LEVEL  # noqa: PLC0415 - after --help
 
     highest_levels = {feature.name: len(feature.since) for feature in RELEASED}
@@ -236,7 +247,7 @@ def _records(levels: dict[str, int], users: tuple[str, ...]) -> list[MetadataRec
 
 
 def _bootstrap_line(levels: dict[str, int]) -> str:
-    """Return the levels as Kafka's tool prints them, without users."""
+    """Return the levels as Kafka's tool does, without users."""
     records = ", ".join(
         f"ApiMessageAndVersion(FeatureLevelRecord(name='{name}', featureLevel={level})"
         " at version 0)"

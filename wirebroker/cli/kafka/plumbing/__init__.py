@@ -1,1 +1,1 @@
-"""Shared parts of Kafka scripts: flags as in Kafka's parser, texts as in Java."""
+"""Shared parts of Kafka scripts: flags and texts as in Java."""

@@ -1,4 +1,4 @@
-"""Connection flags and exit of operators' tools, which use brokers or controllers."""
+"""Connection of operators' tools, to brokers or controllers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ConnectionFlags(TypedDict):
 
 
 def connection_flags(*, short: bool = False) -> Callable[[_Command], _Command]:
-    """Return a decorator that adds the flags; `short` adds kafka-cluster's short ones."""
+    """Return a decorator that adds the flags; `short` adds short ones."""
     names = {
         "server": ("--bootstrap-server", *(["-b"] if short else [])),
         "controller": ("--bootstrap-controller", *(["-C"] if short else [])),
@@ -64,7 +64,7 @@ def connection_flags(*, short: bool = False) -> Callable[[_Command], _Command]:
 
 
 def check_connection(flags: ConnectionFlags) -> None:
-    """Check that either brokers or controllers are named; raise click.UsageError otherwise."""
+    """Raise click.UsageError unless either brokers or controllers are named."""
     if (flags["bootstrap_server"] is None) == (flags["bootstrap_controller"] is None):
         raise click.UsageError("give one of --bootstrap-server and --bootstrap-controller")
 
@@ -76,9 +76,9 @@ def run_tool(
     failed: Callable[[str], str] = str,
     to_stderr: bool = True,
 ) -> int:
-    """Do a tool's work at brokers or the active controller, and return the exit status.
+    """Do the work at brokers or the active controller, and return the exit status.
 
-    `failed` formats the line for an error, which goes to standard error with `to_stderr`.
+    `failed` formats an error, which goes to standard error with `to_stderr`.
     """
     check_connection(flags)
     controllers = flags["bootstrap_controller"]

@@ -16,12 +16,12 @@ _PRIME = 31
 
 
 def in_map_order(items: Iterable[Item], key: Callable[[Item], str]) -> list[Item]:
-    """Return items in the order of a HashMap with their keys."""
+    """Return items in the order of a HashMap."""
     return in_hash_order(items, lambda item: java_hash(key(item)))
 
 
 def in_hash_order(items: Iterable[Item], code: Callable[[Item], int]) -> list[Item]:
-    """Return items in the order of a HashMap whose keys have these hash codes."""
+    """Return items in the order of a HashMap, by these hash codes."""
     listed = list(items)
     buckets = _LEAST_BUCKETS
     while len(listed) * 4 > buckets * 3:  # the map grows when it is three quarters full

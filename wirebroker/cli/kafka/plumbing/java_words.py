@@ -11,11 +11,11 @@ from wirebroker.net.client.errors import error_name
 if TYPE_CHECKING:
     from wirebroker.client.errors import ClientError
 
-# A lone or truncated surrogate in UTF-8: one malformed character in Java, several in Python.
+# A surrogate in UTF-8: one malformed character in Java, several in Python.
 _SURROGATE: Final = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
 _PACKAGE: Final = "org.apache.kafka.common.errors"
 
-# The name, and the message if the broker sends none.
+# The name, and the default message.
 _WORDS: Final[dict[int, tuple[str, str]]] = {
     ErrorCode.OFFSET_OUT_OF_RANGE: (
         "OffsetOutOfRangeException",
@@ -64,7 +64,7 @@ _WORDS: Final[dict[int, tuple[str, str]]] = {
 
 
 def thrown(error: ClientError) -> str:
-    """Return an error as Java prints it: class and message."""
+    """Return class and message of an error, as Java prints it."""
     return thrown_for(error.code, error.told or (None if error.code in _WORDS else str(error)))
 
 
@@ -77,18 +77,18 @@ def thrown_for(code: int, message: str | None = None) -> str:
 
 
 def thrown_class(code: int) -> str:
-    """Return the Java exception class of an error code."""
+    """Return an error code's Java class."""
     return thrown_for(code).partition(":")[0]
 
 
 def meaning(code: int) -> str:
-    """Return the message of Java's clients for an error code."""
+    """Return the message of Java's clients."""
     words = _WORDS.get(code)
     return words[1] if words else error_name(code)
 
 
 def with_replacements(data: bytes) -> bytes:
-    """Return UTF-8 text with the replacement characters of Java's decoder."""
+    """Decode UTF-8 with the replacement characters of Java."""
     if data.isascii():
         return data
     return _SURROGATE.sub("\ufffd".encode(), data).decode(errors="replace").encode()

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def pairs_of(texts: tuple[str, ...]) -> dict[str, str]:
-    """Parse `key=value` properties; a key alone has an empty value."""
+    """Parse `key=value` properties; the value may be missing."""
     properties: dict[str, str] = {}
     for text in texts:
         key, _, value = text.partition("=")
@@ -24,7 +24,7 @@ def pairs_of(texts: tuple[str, ...]) -> dict[str, str]:
 
 
 def properties_in(file: Path | None) -> dict[str, str]:
-    """Return the properties in a file; empty without a file."""
+    """Return a file's properties, or none."""
     if file is None:
         return {}
     from wirebroker.config.java.properties import parse_properties  # noqa: PLC0415 - for those files
@@ -33,12 +33,12 @@ def properties_in(file: Path | None) -> dict[str, str]:
 
 
 def client_properties(file: Path | None, texts: tuple[str, ...]) -> dict[str, str]:
-    """Return a client's properties from a file and flags, with config providers resolved."""
+    """Return the properties of a file and flags, with config providers resolved."""
     properties = properties_in(file) | pairs_of(texts)
     if not any(name.startswith("config.") for name in properties):
         return properties
     from wirebroker.config.rows.row import ConfigError  # noqa: PLC0415 - few clients have providers
-    from wirebroker.config.sources.sources import without_placeholders  # noqa: PLC0415 - likewise
+    from wirebroker.config.sources.sources import without_placeholders  # noqa: PLC0415
 
     try:
         return without_placeholders(properties, os.environ)
@@ -53,10 +53,9 @@ def is_true(properties: Mapping[str, str], name: str, *, otherwise: bool = False
 
 
 def told_of_newer_names(used: Mapping[str, tuple[str, tuple[str, ...]]]) -> None:
-    """Report on standard error which flags have newer names (KIP-1147).
+    """Warn of flags with newer names (KIP-1147).
 
-    Args:
-        used: By a flag's older name: the newer name and the flag's values.
+    `used` has, by a flag's older name, the newer name and the flag's values.
     """
     for old, (new, values) in used.items():
         if values:

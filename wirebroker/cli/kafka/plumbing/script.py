@@ -1,7 +1,4 @@
-"""Execution of scripts: flags as in Kafka's parser, the cluster, exit status.
-
-Exit status: 0 done, 1 any failure, as in Kafka.
-"""
+"""Execution of scripts; as in Kafka, the exit status is 1 after any failure."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ if TYPE_CHECKING:
 _Command = TypeVar("_Command", bound="Callable[..., int]")
 _Value = TypeVar("_Value")
 
-# Kafka's default.api.timeout.ms is longer; a silent minute would look like a hang.
+# Kafka's default.api.timeout.ms is longer, which would look like a hang.
 TIMEOUT_S: Final = 30.0
 _FLAG_NAMES: Final = FlagNames(
     address="--bootstrap-server HOST:PORT",
@@ -42,7 +39,7 @@ class ScriptCommand(click.Command):
 
     Attributes:
         takes_repeats: Whether the last value of a repeated flag counts, as in Kafka's tools with
-            subcommands; other tools refuse repeated flags with one value.
+            subcommands; others refuse repeated flags.
     """
 
     takes_repeats = False
@@ -61,7 +58,7 @@ class ScriptCommand(click.Command):
             raise refused(error, info_name) from None
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the flags; a unique prefix of a flag means that flag."""
+        """Parse the flags; a unique prefix is enough."""
         is_run = not ctx.resilient_parsing  # shell completion parses unfinished arguments
         if is_run and not args and any(param.required for param in self.params):
             raise click.UsageError("flags are missing", ctx)
@@ -88,7 +85,7 @@ class ScriptCommand(click.Command):
             raise refused(error, ctx.info_name) from None
 
     def whole(self, argument: str) -> str:
-        """Return the full name of an abbreviated flag; other words unchanged."""
+        """Return the full name of an abbreviated flag, or the argument."""
         name, equals, value = argument.partition("=")
         flags = [flag for param in self.params for flag in param.opts]
         if not name.startswith("--") or name in flags:
@@ -98,7 +95,7 @@ class ScriptCommand(click.Command):
 
 
 def takes_one(option: click.Option) -> bool:
-    """Return whether an option takes exactly one value."""
+    """Return whether an option takes one value."""
     return not (option.is_flag or option.multiple)
 
 
@@ -110,21 +107,21 @@ def first_value(
 
 
 def refused(error: click.UsageError, name: str | None) -> click.exceptions.Exit:
-    """Print an error in the arguments and return the exit exception."""
+    """Print an error in the arguments; return the exit exception."""
     command = error.ctx.command_path if error.ctx else f"wirebroker {name}"
     click.echo(f"{error.format_message()} (see {command} --help)", err=True)
     return click.exceptions.Exit(FAILED)
 
 
 class ScriptFlags(TypedDict):
-    """Flags of all scripts that use a cluster."""
+    """Flags for a cluster."""
 
     bootstrap_server: str
     command_config: Path | None
 
 
 def script_flags(command: _Command) -> _Command:
-    """Add the flags to a command, which passes them to `run_script`."""
+    """Add the flags to a command for `run_script`."""
     for option in (
         version_flag,
         click.option(
@@ -152,9 +149,9 @@ def run_script(
     timeout_s: float = TIMEOUT_S,
     to_stderr: bool = False,
 ) -> int:
-    """Do a script's work on the cluster, and return the exit status.
+    """Do the work on the cluster, and return the exit status.
 
-    `failed` formats the script's line for an error, which goes to standard error with `to_stderr`.
+    `failed` formats an error, which goes to standard error with `to_stderr`.
     """
     status = 0
 

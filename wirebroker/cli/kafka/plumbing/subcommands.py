@@ -1,7 +1,4 @@
-"""Kafka's tools with subcommands, such as `kafka-features describe`.
-
-Kafka uses another parser for them: the last value of a repeated flag counts.
-"""
+"""Kafka's tools with subcommands, for which Kafka uses another parser."""
 
 from __future__ import annotations
 
@@ -13,13 +10,13 @@ from wirebroker.cli.kafka.plumbing.script import ScriptCommand, refused
 
 
 class Subcommand(ScriptCommand):
-    """A subcommand of such a tool."""
+    """A subcommand; the last value of a repeated flag counts."""
 
     takes_repeats = True
 
 
 class ScriptGroup(click.Group):
-    """A tool with subcommands; errors in its arguments have exit status 1."""
+    """A tool with subcommands; wrong arguments have exit status 1."""
 
     command_class = Subcommand
 

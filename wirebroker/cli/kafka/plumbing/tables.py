@@ -1,15 +1,17 @@
-"""Tables of operators' tools: each column as wide as its widest cell, a tab after each."""
+"""Tables of Kafka scripts."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+_MIN_WIDTH: Final = 15
+
 
 def tabbed(titles: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
-    """Return the lines of a table, titles first."""
+    """Return lines, titles first, with a tab after each column."""
     texts = [list(titles), *([str(value) for value in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
     return [
@@ -19,7 +21,7 @@ def tabbed(titles: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]
 
 
 def padded(rows: Sequence[Sequence[object]], min_widths: Sequence[int]) -> list[str]:
-    """Return rows, titles first, with columns of at least the given widths."""
+    """Return rows, titles first, with columns of at least these widths."""
     texts = [["null" if value is None else str(value) for value in row] for row in rows]
     widths = [
         max(width, *map(len, column))
@@ -27,5 +29,15 @@ def padded(rows: Sequence[Sequence[object]], min_widths: Sequence[int]) -> list[
     ]
     return [
         " ".join(text.ljust(width) for text, width in zip(row, widths, strict=True))
+        for row in texts
+    ]
+
+
+def columns(rows: Sequence[Sequence[object]], *, min_width: int = _MIN_WIDTH) -> list[str]:
+    """Return rows, titles first, as lines; None is a dash."""
+    texts = [["-" if value is None else str(value) for value in row] for row in rows]
+    widths = [max(min_width, *map(len, column)) for column in zip(*texts, strict=True)]
+    return [
+        " ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
         for row in texts
     ]

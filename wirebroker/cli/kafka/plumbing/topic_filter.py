@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 def topic_filter(
     text: str | None, *, exclude_internal: bool = False
 ) -> Callable[[str, bool], bool]:
-    """Return a function from a topic's name and whether it is internal to whether it is selected.
+    """Return a function of a topic's name, and whether it is internal, that selects topics.
 
-    `text` has names separated by commas or bars, or is an expression for whole names; None selects
+    `text` has names separated by commas or bars, or an expression for whole names; None selects
     all.
 
     Raises:

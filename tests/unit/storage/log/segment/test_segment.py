@@ -344,7 +344,7 @@ def flip_last_byte(log):
     [
         (lambda log: log[:-1], 19, "claims 200 bytes where 199 are left"),
         (lambda log: log[:-170], 19, "in 30 bytes is too short"),
-        (flip_last_byte, 19, "the CRC-32C differs"),
+        (flip_last_byte, 19, "the CRC-32C does not match"),
         (lambda log: log + bytes(5000), 20, "length 0"),
         (lambda log: log + make_batch(38, count=2), 20, "are not from 40"),
         (lambda log: log + make_batch(2**31), 20, "too far"),

@@ -13,14 +13,15 @@ from tests.support.brokers.servers import broker_of
 from tests.support.protocol.raw_client import request_frame
 from tests.support.protocol.requests import produce_request
 from tests.support.records.batches import TIMESTAMP_MS, batch
-from tests.support.replicas.roles import Answer, lead, offline
+from tests.support.replicas.roles import WaitingRecords, lead, offline
 from tests.support.tools.waiting import until
 from tests.unit.wirebroker.api.data.prepared_kit import SHORT_VERSIONS, world_of
 from wirebroker.api.data.deferred_produce import DeferredProduce, ProduceKind
-from wirebroker.api.data.delayed_produce import LEAST_WAIT_MS
+from wirebroker.api.data.delayed_produce import LEAST_WAIT_MS, Appended, DelayedProduce
 from wirebroker.base.clock import next_turn
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.hot.produce_response import PartitionResult
 from wirebroker.request.request import Request
 from wirebroker.request.session import Session
 from wirebroker.storage.log.append import AppendResult
@@ -121,8 +122,7 @@ async def test_waiting_produces_are_answered_by_follower_offsets(tmp_path):
         sent = await begin(world, b"3")
         records = memoryview(bytearray(batch(b"4")))
         done = partition.append(records, now_ms=TIMESTAMP_MS, request_version=12)
-        later = Answer(done.last_offset + 1)
-        partition.deferred_responses(ALL).add(later)
+        later = WaitingRecords(partition, done.last_offset + 1)
         follow(partition, 4)
         assert await outcome(sent) == (0, 3)
         assert not later.has_left
@@ -262,3 +262,36 @@ class Nobody:
 
     def memory_is_free(self) -> None:
         """Go on."""
+
+
+async def test_record_stored_for_acks_1_stays_acknowledged_while_another_waits(tmp_path):
+    async with world_of(tmp_path, 2) as world:
+        stored, unstored = (world.partition("t", index) for index in (0, 1))
+        await world.append(b"a", acks=1)
+        lead(unstored, replicas=(1, 2))
+        results = [PartitionResult(0), PartitionResult(1)]
+        done: list[bool] = []
+        DelayedProduce(
+            [Appended(stored, results[0], 1, True), Appended(unstored, results[1], 1, False)],
+            acks=1,
+            timeout_ms=60_000,
+            on_done=lambda: done.append(True),
+        )
+        assert not done
+        for partition in (stored, unstored):
+            lead(partition, replicas=(1, 2), leader=2)
+            partition.wake_watchers()
+        await until(lambda: done)
+        codes = [result.error_code for result in results]
+        assert codes == [ErrorCode.NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER]
+
+
+async def test_queue_has_one_timer_whatever_the_timeouts_are(tmp_path):
+    async with routine_of(tmp_path) as world:
+        partition = world.partition("t")
+        queue = partition.deferred_responses(ALL)
+        now_s = asyncio.get_running_loop().time()
+        for number in range(200):
+            WaitingRecords(partition, 100 + number, now_s + 2**31 / 1000 - number)
+        assert len(partition._commits.deadlines._by_tick) == 1
+        queue.take_due(1_000)

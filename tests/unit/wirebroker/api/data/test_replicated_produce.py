@@ -17,14 +17,13 @@ from tests.support.protocol.requests import (
     produce_request,
 )
 from tests.support.records.batches import batch, values_in
-from tests.support.replicas.roles import Answer, lead
+from tests.support.replicas.roles import WaitingRecords, lead
 from tests.support.tools.waiting import until
 from tests.unit.wirebroker.api.data.prepared_kit import world_of
 from tests.unit.wirebroker.replica.test_transitions import enter, partition_of
 from wirebroker.base.clock import next_turn
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.replica.replica_state import ACKS_ALL
 
 if TYPE_CHECKING:
     from tests.support.protocol.raw_client import RawClient
@@ -73,25 +72,28 @@ async def test_acks_1_waits_for_no_follower_and_acks_all_for_the_isr(tmp_path):
             assert values_in(fetched.records) == [b"a", b"b"]
 
 
-async def test_deferred_response_is_looked_at_once_and_only_by_the_commit(tmp_path):
+async def test_waiting_records_leave_only_by_the_commit_or_with_the_leadership(tmp_path):
     """Calling hundreds of waiting requests at each append was most of an append's cost."""
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t")
         partition = partition_of(server)
         await enter(server, partition, replicas=(1, 2), isr=(1, 2))
-        waiting = [Answer(offset) for offset in (1, 2, 3)]
-        for answer in waiting:
-            partition.deferred_responses(ACKS_ALL).add(answer)
+        waiting = [WaitingRecords(partition, offset) for offset in (1, 2, 3)]
         for value in (b"a", b"b", b"c"):
             assert await receive(client, await send(client, value, acks=1))
-        assert not any(answer.looks for answer in waiting)
+        await next_turn()
+        assert not any(records.has_left for records in waiting)
         follow(partition, 2)
         follow(partition, 2)
         await next_turn()
-        assert [(answer.looks, answer.has_left) for answer in waiting] == [(1, 1), (1, 1), (0, 0)]
+        assert [records.has_left for records in waiting] == [True, True, False]
         partition.wake_watchers()
         await next_turn()
-        assert waiting[2].has_left, "remaining responses leave when the partition is removed"
+        assert not waiting[2].has_left, "the partition is still led here"
+        partition.resign()
+        partition.wake_watchers()
+        await next_turn()
+        assert waiting[2].part.fault == (ErrorCode.NOT_LEADER_OR_FOLLOWER, True)
 
 
 async def test_hundreds_of_waiting_produces_are_answered_once_replicated(tmp_path):

@@ -20,7 +20,7 @@ from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.config import Config
 from wirebroker.config.rows.authorizer import STANDARD
-from wirebroker.quorum.controller.token_removal import TokenRemoval
+from wirebroker.quorum.controller.controller_duties import ControllerDuties
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -228,13 +228,13 @@ async def test_controller_removes_expired_tokens(
     ):
         await log_in_plain(client, "alice", "alice-secret")
         token = await create(client)
-        removal = TokenRemoval(controller_of(server))
-        await removal.remove()
+        duties = ControllerDuties(controller_of(server))
+        await duties.remove_expired_tokens()
         assert len((await describe(client)).tokens) == 1
         clock.passed_ms = DAY_MS + 1
         assert len((await describe(client)).tokens) == 1
-        await removal.remove()
-        await removal.stop()
+        await duties.remove_expired_tokens()
+        await duties.stop()
         assert not (await describe(client)).tokens
         assert f"delegation token {token.token_id} of User:alice has expired" in caplog.text
 
@@ -247,10 +247,10 @@ async def test_failed_token_removal_is_logged_and_needs_a_key(
 
     config = Config({"log.dirs": "data"})
     controller: Any = SimpleNamespace(submit=submit, rules=SimpleNamespace(config=config))
-    removal = TokenRemoval(controller)
-    assert removal._task is None
-    await removal.remove()
-    await removal.stop()
+    duties = ControllerDuties(controller)
+    assert "remove expired tokens" not in {task.get_name() for task in duties._tasks}
+    await duties.remove_expired_tokens()
+    await duties.stop()
     assert "cannot remove expired delegation tokens now" in caplog.text
 
 

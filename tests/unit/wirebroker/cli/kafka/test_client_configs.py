@@ -6,8 +6,7 @@ import click
 import pytest
 
 from wirebroker.cli.kafka.client_configs import check_changes
-from wirebroker.cli.kafka.config_entities import entities_of
-from wirebroker.cli.kafka.named_entity import DEFAULT, NamedEntity
+from wirebroker.cli.kafka.config_entities import DEFAULT, NamedEntity, entities_of
 from wirebroker.codecs.scram import LEAST_ITERATIONS, MOST_ITERATIONS
 
 SHA_512 = 2

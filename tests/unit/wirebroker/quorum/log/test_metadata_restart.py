@@ -126,7 +126,7 @@ async def test_damaged_snapshot_prevents_the_start(tmp_path):
     content = bytearray(Files().read_file(path))
     content[100] ^= 1
     Files().write_file(path, content)
-    with pytest.raises(StartError, match="CRC-32C differs"):
+    with pytest.raises(StartError, match="CRC-32C does not match"):
         await node.open()
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.config import Config
-from wirebroker.quorum.controller.regular_elections import RegularElections
+from wirebroker.quorum.controller.controller_duties import ControllerDuties
 
 if TYPE_CHECKING:
     import pytest
@@ -30,10 +30,10 @@ class Submitted:
 async def test_moved_leaderships_and_failures_are_logged(caplog: pytest.LogCaptureFixture):
     caplog.set_level("INFO")
     controller = Submitted(3, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "disk"), 0)
-    elections = RegularElections(controller)  # type: ignore[arg-type]
+    duties = ControllerDuties(controller)  # type: ignore[arg-type]
     for _ in range(3):
-        await elections.balance()
-    await elections.stop()
+        await duties.balance()
+    await duties.stop()
     assert controller.operations == ["give_back"] * 3
     messages = [record.getMessage() for record in caplog.records]
     assert messages[0] == "moved 3 leadership(s) back to preferred replicas"
@@ -43,7 +43,7 @@ async def test_moved_leaderships_and_failures_are_logged(caplog: pytest.LogCaptu
 
 async def test_disabled_rebalance_runs_nothing():
     controller = Submitted(**{"auto.leader.rebalance.enable": "false"})
-    elections = RegularElections(controller)  # type: ignore[arg-type]
-    assert len(elections._tasks) == 1  # unclean elections, which a topic's config may allow
-    await elections.stop()
+    duties = ControllerDuties(controller)  # type: ignore[arg-type]
+    assert len(duties._tasks) == 1  # unclean elections, which a topic's config may allow
+    await duties.stop()
     assert not controller.operations

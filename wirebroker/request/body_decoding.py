@@ -1,7 +1,4 @@
-"""Decoding of requests whose handlers do it themselves.
-
-Long requests are decoded in a thread, as net/dispatch.py does for all other handlers.
-"""
+"""Decoding of bodies for handlers that do it themselves."""
 
 from __future__ import annotations
 
@@ -15,9 +12,9 @@ if TYPE_CHECKING:
 
 
 async def decoded(request: Request) -> Any:
-    """Decode a request's body.
+    """Decode a body, in a thread if it is long.
 
-    The frame must have been kept (Request.keep) or belong to the coroutine.
+    The frame must be kept (Request.keep) or belong to the coroutine.
 
     Raises:
         MalformedFrameError: The body is malformed.

@@ -1,17 +1,19 @@
-"""Files of deleted partitions: renamed immediately, removed after file.delete.delay.ms.
+"""Deleted partitions and segments: renamed immediately, removed after file.delete.delay.ms.
 
     <topic>-<n>/ --rename--> <topic>-<n>.<hex>-delete/ --delay--> removed
+    <offset>.log --rename--> <offset>.log.deleted      --delay--> removed
 
-Open files stay open until then, for responses that are being sent from them. The next start
-removes directories that a stop left.
+They stay readable until then, for responses that are being sent from them. The next start removes
+files that a stop left.
 
-Source: Kafka's LogManager.asyncDelete, deleteLogs.
+Source: Kafka's LogManager.asyncDelete, deleteLogs; LocalLog.deleteSegmentFiles.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple
 
 from wirebroker.base.threads import Work, in_thread
@@ -26,11 +28,14 @@ if TYPE_CHECKING:
     from wirebroker.replica.partition import Partition
     from wirebroker.storage.files import Files
     from wirebroker.storage.log.log import Log
+    from wirebroker.storage.log.segment.segment import Segment
 
 logger = logging.getLogger(__name__)
 
-# Partitions that a thread renames or removes at a time: about 50 ms on a busy disk.
-_BATCH = 50
+# Partitions per call of a thread: about 50 ms on a busy disk.
+_PARTITION_BATCH = 50
+# A file of 1 GiB takes a thread about 50 ms.
+_SEGMENT_BATCH = 50
 
 
 class _Removal(NamedTuple):
@@ -38,7 +43,7 @@ class _Removal(NamedTuple):
 
     due: float  # monotonic seconds
     path: str
-    log: Log | None  # responses may still be sent from its open files
+    log: Log | None
 
 
 class DeletedPartitions:
@@ -65,16 +70,16 @@ class DeletedPartitions:
         self._removals += [_Removal(now, path, None) for path in paths]
 
     def add_moved(self, path: str, *, delay_ms: int) -> None:
-        """Add the former directory of a moved log, to be removed after `delay_ms`."""
+        """Add the former directory of a moved log."""
         self._removals.append(_Removal(self._clock.monotonic() + delay_ms / 1000, path, None))
 
     async def put_aside(self, partitions: Sequence[Partition]) -> None:
         """Rename the directories of retired partitions."""
-        for start in range(0, len(partitions), _BATCH):
-            batch = partitions[start : start + _BATCH]
+        for start in range(0, len(partitions), _PARTITION_BATCH):
+            batch = partitions[start : start + _PARTITION_BATCH]
             for partition in batch:
                 assert partition.is_retired, f"{partition} is still served"
-                # Appends that wait for a writing thread then see that the partition is retired.
+                # Waiting appends then see that the partition is retired.
                 await partition.until_settled()
             paths = await in_thread(Work.TOPICS, _move_aside, batch)
             now = self._clock.monotonic()
@@ -86,9 +91,9 @@ class DeletedPartitions:
                     self._removals.append(_Removal(now + delay_s, path, partition.log))
 
     def remove_due(self) -> bool:
-        """Remove some directories whose delay is over; return whether more may be due. Blocks."""
+        """Remove some directories that are due; return whether there may be more. Blocks."""
         now = self._clock.monotonic()
-        removals = [removal for removal in self._removals if removal.due <= now][:_BATCH]
+        removals = [removal for removal in self._removals if removal.due <= now][:_PARTITION_BATCH]
         for removal in removals:
             self._removals.remove(removal)
             if removal.log is not None:
@@ -97,7 +102,7 @@ class DeletedPartitions:
                 self._files.remove_tree(removal.path)
             except OSError as error:
                 logger.warning("cannot remove %s: %s", removal.path, error)
-        return len(removals) == _BATCH
+        return len(removals) == _PARTITION_BATCH
 
     def close(self) -> None:
         """Close the files that are still open."""
@@ -129,3 +134,44 @@ def _move_aside(partitions: Sequence[Partition]) -> list[str | OSError | None]:
                 segment.relocate(path)
             moved.append(path)
     return moved
+
+
+class DeletedSegments:
+    """The deleted segments of all logs."""
+
+    __slots__ = ("_clock", "_count", "_deletions")
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        # A heap; the time is in monotonic seconds.
+        self._deletions: list[tuple[float, int, Segment]] = []
+        self._count = 0
+
+    def __len__(self) -> int:
+        return len(self._deletions)
+
+    def add(self, segments: Iterable[Segment], *, delay_ms: int) -> None:
+        """Add renamed segments."""
+        due_s = self._clock.monotonic() + delay_ms / 1000
+        for segment in segments:
+            self._count += 1
+            heappush(self._deletions, (due_s, self._count, segment))
+
+    async def remove_due(self) -> None:
+        """Remove the files that are due."""
+        now = self._clock.monotonic()
+        while self._deletions and self._deletions[0][0] <= now:
+            segments: list[Segment] = []
+            while (
+                self._deletions and self._deletions[0][0] <= now and len(segments) < _SEGMENT_BATCH
+            ):
+                segments.append(heappop(self._deletions)[2])
+            await in_thread(Work.UPKEEP, _remove_segments, segments)
+
+
+def _remove_segments(segments: list[Segment]) -> None:
+    for segment in segments:
+        try:
+            segment.remove()
+        except OSError as error:
+            logger.warning("cannot remove %s: %s", segment.log.path, error)

@@ -7,14 +7,14 @@ import asyncio
 import pytest
 
 from wirebroker.base.clock import next_turn
-from wirebroker.net.bounds.long_requests import MOST_BYTES, LongRequests
+from wirebroker.net.bounds.long_request_limit import MOST_BYTES, LongRequestLimit
 
 HALF = MOST_BYTES // 2
 
 
 class Clients:
     def __init__(self) -> None:
-        self.line = LongRequests()
+        self.line = LongRequestLimit()
         self.served: list[str] = []
         self.most_bytes = 0
         self._bytes = 0

@@ -1,6 +1,7 @@
-"""Periodic leader elections by the controller: preferred and unclean ones.
+"""Periodic duties of the controller: leader elections, and removal of expired delegation tokens.
 
-Source: Kafka's QuorumController (registerMaybeRebalance, registerElectUnclean).
+Source: Kafka's QuorumController (registerMaybeRebalance, registerElectUnclean,
+sweepExpiredDelegationTokens).
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from wirebroker.base.clock import pause
 from wirebroker.codecs.errors import KafkaError
@@ -18,6 +19,7 @@ from wirebroker.coordinator.controller.partitions.leader_duties import (
     elect_uncleanly,
     give_back,
 )
+from wirebroker.coordinator.controller.security.token_control import has_tokens, remove_expired
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -26,9 +28,12 @@ if TYPE_CHECKING:
 
 LOGGER = logging.getLogger(__name__)
 
+# The limit for event loop timers.
+_LONGEST_PAUSE_S: Final = 86_400.0
 
-class RegularElections:
-    """Runs the elections that the configuration enables, until it is stopped."""
+
+class ControllerDuties:
+    """Runs the duties that the configuration enables, until it is stopped."""
 
     __slots__ = ("_controller", "_tasks")
 
@@ -41,9 +46,19 @@ class RegularElections:
             self._begin(self.balance, config.int("leader.imbalance.check.interval.seconds"))
         interval_ms = config.int("unclean.leader.election.interval.ms")
         self._begin(self.elect_uncleanly, interval_ms / 1_000)
+        if has_tokens(config):
+            interval_s = config.int("delegation.token.expiry.check.interval.ms") / 1_000
+            interval_s = min(interval_s, _LONGEST_PAUSE_S)
+            self._begin(self.remove_expired_tokens, interval_s, name="remove expired tokens")
 
-    def _begin(self, duty: Callable[[], Awaitable[None]], interval_s: float) -> None:
-        self._tasks.append(asyncio.create_task(_repeat(duty, interval_s), name="regular elections"))
+    def _begin(
+        self,
+        duty: Callable[[], Awaitable[None]],
+        interval_s: float,
+        *,
+        name: str = "regular elections",
+    ) -> None:
+        self._tasks.append(asyncio.create_task(_repeat(duty, interval_s), name=name))
 
     async def stop(self) -> None:
         """Stop; the controller finishes what was submitted."""
@@ -79,6 +94,16 @@ class RegularElections:
                     " (unclean.leader.election.enable)",
                     elected,
                 )
+
+    async def remove_expired_tokens(self) -> None:
+        """Remove the expired tokens, which are already unusable."""
+        try:
+            removed = await self._controller.submit(remove_expired)
+        except KafkaError as error:
+            LOGGER.warning("cannot remove expired delegation tokens now: %s", error)
+            return
+        for token in removed:
+            LOGGER.info("delegation token %s of %s has expired", token.token_id, token.owner)
 
 
 async def _repeat(duty: Callable[[], Awaitable[None]], interval_s: float) -> None:

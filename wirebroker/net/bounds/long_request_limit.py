@@ -1,8 +1,7 @@
 """Limit for long requests that are served at the same time.
 
-Decoding may take 100 times a request's bytes: 1.6 MB that name 400,000 partitions take 200 MiB.
-Requests wait for room, addresses taking turns (fair_queue.py); meanwhile only their frames use
-memory, which memory_budget.py limits.
+Decoding may take 100 times a request's bytes. Requests wait for room, addresses taking turns
+(fair_queue.py); meanwhile only their frames use memory, which memory_budget.py limits.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ class _Waiting(NamedTuple):
     size: int
 
 
-class LongRequests:
-    """The long requests of one kind."""
+class LongRequestLimit:
+    """The limit for one kind of long requests."""
 
     __slots__ = ("_line", "_next", "_room")
 
