@@ -93,7 +93,7 @@ class GroupCoordinator(CoordinatorService[GroupShard]):
         steps = {
             shard: follow_metadata(shard, change, image) for shard in self._partitions.shards()
         }
-        # Those that are loading have nothing to delete yet.
+        # Those that are loading keep these offsets until they expire, as in Kafka.
         for engine in self._partitions.active():
             outcomes = steps.get(engine.machine)
             if outcomes is not None:

@@ -6,11 +6,13 @@ import asyncio
 import shutil
 import weakref
 from functools import partial
+from threading import RLock
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from wirebroker.base.threads import Work, begin_in_thread, in_thread, until_idle
 from wirebroker.client.errors import ClientError
 from wirebroker.config import StartError
+from wirebroker.testing.base.exclusive import exclusive
 from wirebroker.testing.base.loop_thread import LoopThread
 from wirebroker.testing.broker.held_ports import ReservedPorts
 from wirebroker.testing.clients.internal_client import as_kafka_error, internal_client
@@ -69,6 +71,7 @@ class BrokerLife:
         self.address: PeerAddress | None = None
         self.clock_state: dict[str, Any] | None = None
         self.is_paused = False
+        self.lock = RLock()
         self._config = dict(config)
         self._user_directory = directory
         # Configs of a container name directories inside it.
@@ -94,6 +97,7 @@ class BrokerLife:
         """The data directory."""
         return self._user_directory or self._folder / f"data-{self._number}"
 
+    @exclusive
     def start(self) -> None:
         """Start the broker; see OneBroker."""
         if not self.host.is_running:
@@ -102,16 +106,19 @@ class BrokerLife:
             except StartError as error:
                 raise StartError(with_kit_names(error.what), with_kit_names(error.mend)) from error
 
+    @exclusive
     def stop(self) -> None:
         """Stop the broker if it is running."""
         if self._thread is not None and self.host.is_running:
             self._thread.call(self._end(self.host.stop))
 
+    @exclusive
     def kill(self) -> None:
         """Kill the broker if it is running."""
         if self._thread is not None and self.host.is_running:
             self._thread.call(self._end(self.host.kill))
 
+    @exclusive
     def pause(self) -> None:
         """Freeze the broker.
 
@@ -123,12 +130,14 @@ class BrokerLife:
         self._thread.call(self.host.pause())
         self.is_paused = True
 
+    @exclusive
     def resume(self) -> None:
         """Continue a paused broker."""
         if self._thread is not None and self.host.is_running:
             self._thread.call(self.host.resume())
         self.is_paused = False
 
+    @exclusive
     def reset(self, config: Mapping[str, Setting]) -> None:
         """Replace the broker with an empty one; see Broker."""
         names_directory = self._is_on_this_machine and _OF_METADATA in {**self._config, **config}
@@ -136,6 +145,7 @@ class BrokerLife:
             raise RuntimeError("a directory that you gave is not reset: its data may be needed")
         self._started_thread().call(self._replace(config))
 
+    @exclusive
     def take_snapshot(self, target: Path | None) -> Snapshot:
         """Copy the data; see Broker.snapshot."""
         self._check_open()
@@ -146,6 +156,7 @@ class BrokerLife:
             copy_data(self.directory, target)
         return Snapshot(target)
 
+    @exclusive
     def restore(self, snapshot: Path) -> None:
         """Replace the data; see Broker."""
         self._check_open()
@@ -156,6 +167,7 @@ class BrokerLife:
         else:
             replace()
 
+    @exclusive
     def close(self) -> None:
         """End the broker; see Broker."""
         if self._user_directory is not None:

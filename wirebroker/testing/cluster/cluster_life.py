@@ -6,11 +6,13 @@ import shutil
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from threading import RLock
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from wirebroker.client.errors import ClientError
 from wirebroker.client.groups.groups import committed_of
 from wirebroker.net.client.settings import PeerAddress
+from wirebroker.testing.base.exclusive import exclusive
 from wirebroker.testing.base.loop_thread import LoopThread
 from wirebroker.testing.broker.life import BrokerLife
 from wirebroker.testing.clients.internal_client import CLIENT_ID, as_kafka_error, internal_client
@@ -55,6 +57,7 @@ class ClusterLifecycle:
         if not 1 <= count <= _MOST_NODES:
             raise ValueError(f"a cluster has 1 to {_MOST_NODES} nodes, not {count}")
         self.nodes: list[ClusterNode] = []
+        self.lock = RLock()
         self._count = count
         self._config = dict(config)
         self._lives: list[BrokerLife] = []
@@ -69,6 +72,7 @@ class ClusterLifecycle:
         # With its addresses.
         self._client: tuple[tuple[PeerAddress, ...], KafkaClient] | None = None
 
+    @exclusive
     def start(self) -> None:
         """Start all nodes; see Cluster."""
         if not self._clean.alive:
@@ -81,6 +85,7 @@ class ClusterLifecycle:
         # The first client to look for a coordinator would have to retry after a second.
         self.ask(lambda client: committed_of(client, CLIENT_ID))
 
+    @exclusive
     def close(self) -> None:
         """See Cluster."""
         for life in self._lives:
@@ -96,6 +101,7 @@ class ClusterLifecycle:
         self._controller = None
         self._clean()
 
+    @exclusive
     def take_snapshot(self, target: Path | None) -> Snapshot:
         """Copy all data; see Cluster."""
         directories = self._directories()
@@ -109,6 +115,7 @@ class ClusterLifecycle:
                 copy_data(directory, target / name)
         return Snapshot(target)
 
+    @exclusive
     def restore(self, snapshot: Path) -> None:
         """Replace all data; see Cluster."""
         directories = self._directories()

@@ -10,6 +10,7 @@ import os
 import signal
 import socket
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import confluent_kafka
 import pytest
@@ -451,3 +452,17 @@ def test_a_program_without_handlers_still_gets_warnings(broker, capsys, monkeypa
     logging.getLogger("wirebroker.tests").warning("mind this")
     assert "mind this" in capsys.readouterr().err
     assert "mind this" in broker.log_lines()[-1]
+
+
+@pytest.mark.parametrize("names", [("start", "start"), ("stop", "close"), ("close", "close")])
+def test_lifecycle_methods_may_be_called_by_several_threads(names):
+    threads = threading.active_count()
+    for _ in range(3):
+        broker = Broker()
+        if "start" not in names:
+            broker.start()
+        with ThreadPoolExecutor(2) as pool:
+            for call in [pool.submit(getattr(broker, name)) for name in names]:
+                call.result()
+        broker.close()
+    assert threading.active_count() <= threads
