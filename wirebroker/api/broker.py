@@ -6,6 +6,7 @@ import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from wirebroker.base.metrics import Metrics
 from wirebroker.config.sources.dynamic import with_usable
 from wirebroker.coordinator.controller.image.cluster_image import ResourceType
 from wirebroker.coordinator.controller.image.image_change import change_between
@@ -65,6 +66,7 @@ class Broker:
     replication_quotas: ReplicationQuotas
     # Listeners that advertise the address to which the client connected.
     auto_listeners: frozenset[str]
+    metrics: Metrics = field(default_factory=Metrics)
     # None allows everything.
     authorization: Authorization | None = None
     # Waiting Fetch requests then return what there is.

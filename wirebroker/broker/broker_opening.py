@@ -36,6 +36,7 @@ from wirebroker.request.fetch_sessions import FetchSessions
 
 if TYPE_CHECKING:
     from wirebroker.base.clock import Clock
+    from wirebroker.base.metrics import Metrics
     from wirebroker.broker.listeners import Listeners
     from wirebroker.config import Config
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
@@ -60,6 +61,7 @@ class BrokerOpening:
         "_config",
         "_directories",
         "_files",
+        "_metrics",
         "_network_clock",
         "_quorum",
         "_reception",
@@ -77,6 +79,7 @@ class BrokerOpening:
         reception: Listeners,
         clock: Clock,
         network_clock: Clock,
+        metrics: Metrics,
     ) -> None:
         """Store the parts; the listeners are bound, not yet open.
 
@@ -89,6 +92,7 @@ class BrokerOpening:
         self._reception = reception
         self._clock = clock
         self._network_clock = network_clock
+        self._metrics = metrics
         self.is_registered = False
         self.replication: Replication | None = None
 
@@ -182,6 +186,7 @@ class BrokerOpening:
         slots = config.int("max.incremental.fetch.session.cache.slots")
         return Broker(
             config=config,
+            metrics=self._metrics,
             clock=self._clock,
             node_id=config.node_id,
             cluster_id=self._directories.cluster_id,

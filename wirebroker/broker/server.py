@@ -113,6 +113,7 @@ class Server:
             reception=self.reception,
             clock=self.clock,
             network_clock=network_clock,
+            metrics=self.metrics,
         )
         self.http: HttpServer | None = None
 

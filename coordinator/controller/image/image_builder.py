@@ -38,7 +38,6 @@ from wirebroker.coordinator.controller.image.image_records import (
     broker_of,
     merge_broker,
     merge_partition,
-    other_record_key,
     partition_of,
 )
 from wirebroker.coordinator.controller.image.persistent_map import MapEdit
@@ -55,6 +54,19 @@ _STEP = 256
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
+
+
+def _keep_as(kind: str, *fields: str) -> Callable[[ImageBuilder, MetadataRecord], None]:
+    """Return an action that stores records whole, keyed by these fields of their bodies.
+
+    `ClusterImage.others` contains them, and snapshots as well.
+    """
+
+    def keep(builder: ImageBuilder, record: MetadataRecord) -> None:
+        key = (kind, *(getattr(record.body, name) for name in fields))
+        builder._keep(record, key)
+
+    return keep
 
 
 class ImageBuilder:
@@ -336,10 +348,11 @@ class ImageBuilder:
             self._acl_ids[after] = acl_id
         self._change.acls[acl_id] = AclChange(self._base.acls.get(acl_id), after)
 
-    def _keep(self, record: MetadataRecord) -> None:
+    def _keep(self, record: MetadataRecord, key: tuple[Hashable, ...]) -> None:
+        """Store a record whole under a key, or remove it if its type is a removal."""
         if self._others is None:
             self._others = MapEdit(self._base.others)
-        key, is_removal = other_record_key(record)
+        is_removal = record.type.name.startswith("REMOVE_")
         if key[0] == "scram":
             self._count_form(self._others.get(key), None if is_removal else record)
         if is_removal:
@@ -424,8 +437,8 @@ class ImageBuilder:
         RecordType.FENCE_BROKER: _apply_fence,
         RecordType.UNFENCE_BROKER: _apply_fence,
         RecordType.REMOVE_TOPIC: _apply_remove_topic,
-        RecordType.DELEGATION_TOKEN: _keep,
-        RecordType.USER_SCRAM_CREDENTIAL: _keep,
+        RecordType.DELEGATION_TOKEN: _keep_as("token", "token_id"),
+        RecordType.USER_SCRAM_CREDENTIAL: _keep_as("scram", "name", "mechanism"),
         RecordType.FEATURE_LEVEL: _apply_feature_level,
         RecordType.CLIENT_QUOTA: _apply_quota,
         RecordType.PRODUCER_IDS: _apply_producer_ids,
@@ -433,12 +446,12 @@ class ImageBuilder:
         RecordType.ACCESS_CONTROL_ENTRY: _apply_acl,
         RecordType.REMOVE_ACCESS_CONTROL_ENTRY: _apply_remove_acl,
         RecordType.NO_OP: _apply_nothing,
-        RecordType.ZK_MIGRATION_STATE: _keep,
-        RecordType.REMOVE_USER_SCRAM_CREDENTIAL: _keep,
+        RecordType.ZK_MIGRATION_STATE: _keep_as("zookeeper"),
+        RecordType.REMOVE_USER_SCRAM_CREDENTIAL: _keep_as("scram", "name", "mechanism"),
         RecordType.BEGIN_TRANSACTION: _begin_transaction,
         RecordType.END_TRANSACTION: _apply_nothing,
         RecordType.ABORT_TRANSACTION: _apply_nothing,
-        RecordType.REMOVE_DELEGATION_TOKEN: _keep,
+        RecordType.REMOVE_DELEGATION_TOKEN: _keep_as("token", "token_id"),
         RecordType.REGISTER_CONTROLLER: _apply_register_controller,
         RecordType.CLEAR_ELR: _apply_clear_elr,
         RecordType.UNREGISTER_CONTROLLER: _apply_unregister_controller,

@@ -5,9 +5,8 @@ Source: Kafka's PartitionRegistration.merge, ClusterDelta.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from wirebroker.codecs.metadata_records import RecordType
 from wirebroker.coordinator.controller.image.cluster_image import (
     MIGRATING_DIRECTORY,
     UNASSIGNED_DIRECTORY,
@@ -16,11 +15,6 @@ from wirebroker.coordinator.controller.image.cluster_image import (
     endpoints_of,
     ranges_of,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable
-
-    from wirebroker.codecs.metadata_records import MetadataRecord
 
 NO_LEADER_CHANGE: Final = -2
 
@@ -111,18 +105,3 @@ def merge_broker(before: BrokerImage, body: Any) -> BrokerImage:
     if body.cordoned_log_dirs is not None:
         after = after._replace(cordoned_log_directories=tuple(body.cordoned_log_dirs))
     return after
-
-
-def other_record_key(record: MetadataRecord) -> tuple[tuple[Hashable, ...], bool]:
-    """Return the key under which the image stores a record, and whether the record removes it."""
-    kinds, body = RecordType, record.body
-    key: tuple[Hashable, ...]
-    match record.type:
-        case kinds.USER_SCRAM_CREDENTIAL | kinds.REMOVE_USER_SCRAM_CREDENTIAL:
-            key = ("scram", body.name, body.mechanism)
-        case kinds.DELEGATION_TOKEN | kinds.REMOVE_DELEGATION_TOKEN:
-            key = ("token", body.token_id)
-        case _:
-            assert record.type is kinds.ZK_MIGRATION_STATE
-            key = ("zookeeper",)
-    return key, record.type.name.startswith("REMOVE_")
