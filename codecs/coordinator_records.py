@@ -1,13 +1,13 @@
 """The records of `__consumer_offsets`: committed offsets and classic groups.
 
-    key    := int16 kind, body              kind 0, 1 an offset; 2 a group; 3 and up: newer groups
+    key    := int16 kind, body              kind 0, 1 an offset; 2 a group; others: group_records
     value  := int16 version, body           a null value is a tombstone
 
     kind 0, 1   string group, string topic, int32 partition        -> OffsetCommitValue
     kind 2      string group                                       -> GroupMetadataValue
 
-Kinds from 3 on (KIP-848 and later) are not decoded. As in Apache Kafka 4.4, commits are written at
-version 4, or 1 with an expiry time, and groups at version 3.
+As in Apache Kafka 4.4, commits are written at version 4, or 1 with an expiry time, and groups at
+version 3.
 
 Source: Kafka's GroupCoordinatorRecordSerde and GroupCoordinatorRecordHelpers.
 """
@@ -66,7 +66,7 @@ class GroupKey(NamedTuple):
 
 
 class UnknownKey(NamedTuple):
-    """The key of an unknown kind."""
+    """The key of another kind."""
 
     kind: int
 
@@ -85,7 +85,7 @@ class CommittedOffset(NamedTuple):
 
 
 def decode_key(key: bytes) -> OffsetKey | GroupKey | UnknownKey:
-    """Decode a record's key.
+    """Decode the key of an offset or a classic group.
 
     Raises:
         MalformedFrameError.
@@ -94,11 +94,11 @@ def decode_key(key: bytes) -> OffsetKey | GroupKey | UnknownKey:
         (kind,) = _INT16.unpack_from(key)
         if kind not in {LEGACY_OFFSET_KIND, OFFSET_KIND, GROUP_KIND}:
             return UnknownKey(kind)
-        group_id, position = _read_string(key, 2)
+        group_id, position = read_string(key, 2)
         if kind == GROUP_KIND:
             result: OffsetKey | GroupKey = GroupKey(group_id)
         else:
-            topic, position = _read_string(key, position)
+            topic, position = read_string(key, position)
             (partition,) = _INT32.unpack_from(key, position)
             position += _INT32.size
             result = OffsetKey(group_id, topic, partition)
@@ -209,19 +209,24 @@ def decode_committed_offset(value: bytes) -> CommittedOffset:
 
 def decode_offset_commit(value: bytes) -> Any:
     """Decode all fields of a commit's value; raise as `decode_committed_offset` does."""
-    return _decode_value(OFFSET_KIND, value)
+    return decode_versioned(_message(OFFSET_KIND), value)
 
 
 def decode_group_metadata(value: bytes) -> Any:
     """Decode a classic group's value; raise as `decode_committed_offset` does."""
-    return _decode_value(GROUP_KIND, value)
+    return decode_versioned(_message(GROUP_KIND), value)
 
 
-def _decode_value(kind: int, value: bytes) -> Any:
+def decode_versioned(message: Message, value: bytes) -> Any:
+    """Decode a message that follows its version, as in every coordinator's records.
+
+    Raises:
+        KafkaError: UNSUPPORTED_VERSION.
+        MalformedFrameError.
+    """
     if len(value) < _INT16.size:
-        raise MalformedFrameError("a coordinator record's value is cut off")
+        raise MalformedFrameError(f"{message.name}: the version is cut off")
     (version,) = _INT16.unpack_from(value)
-    message = _message(kind)
     if version not in message.versions:
         raise KafkaError(
             ErrorCode.UNSUPPORTED_VERSION,
@@ -230,7 +235,12 @@ def _decode_value(kind: int, value: bytes) -> Any:
     return message.decode(version, value, _INT16.size)
 
 
-def _read_string(key: bytes, position: int) -> tuple[str, int]:
+def read_string(key: bytes, position: int) -> tuple[str, int]:
+    """Return a string in a key and the position after it.
+
+    Raises:
+        MalformedFrameError, struct.error, UnicodeDecodeError.
+    """
     (length,) = _INT16.unpack_from(key, position)
     start = position + _INT16.size
     end = start + length

@@ -16,7 +16,8 @@ from struct import Struct
 from struct import error as struct_error
 from typing import Any, Final
 
-from wirebroker.codecs.errors import ErrorCode, KafkaError, MalformedFrameError
+from wirebroker.codecs.coordinator_records import decode_versioned
+from wirebroker.codecs.errors import MalformedFrameError
 from wirebroker.codecs.message import Message, load_message
 
 TRANSACTION_KIND: Final = 0
@@ -63,16 +64,7 @@ def decode_transaction_value(value: bytes) -> Any:
         KafkaError: UNSUPPORTED_VERSION.
         MalformedFrameError.
     """
-    if len(value) < _INT16.size:
-        raise MalformedFrameError("a transaction record's value is cut off")
-    (version,) = _INT16.unpack_from(value)
-    message = transaction_message()
-    if version not in message.versions:
-        raise KafkaError(
-            ErrorCode.UNSUPPORTED_VERSION,
-            f"{message.name} of version {version} is not supported",
-        )
-    return message.decode(version, value, _INT16.size)
+    return decode_versioned(transaction_message(), value)
 
 
 @cache

@@ -10,16 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from compat_tests.cli import record_groups
 from compat_tests.clients import confluent
 from compat_tests.clients.all import LIBRARIES
 from compat_tests.clients.message import WAIT_S, Message
 from compat_tests.support import topics
+from tests.support.cli.script_transcripts import our_scripts
 from tests.support.tools.tools import java_command, kafka_jars
+from wirebroker.codecs.group_records import GroupRecordKind
+from wirebroker.codecs.share_state_records import ShareStateKind
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from compat_tests.conftest import StartBroker
+    from tests.support.cli.script_transcripts import Answer
 
 pytestmark = pytest.mark.java
 CLIENT = LIBRARIES[0]
@@ -164,6 +170,44 @@ def test_dumped_record_sequences_and_sizes_match_kafka_tool(
     }
     assert {(3, 5), (-1, -1), (0, 0), (3, -1)} <= sizes
     assert any(row.get("sequence", 0) > 0 for row in wirebroker_rows)
+
+
+def same_dump(run: Callable[..., Answer], logs: list[Path], decoder: str) -> str:
+    """Return the output of both tools."""
+    expected = record_groups.kafkas_dump(logs, decoder)
+    result = run("kafka-dump-log", [decoder, "--files", ",".join(map(str, logs))])
+    assert (result.status, result.err) == (0, "")
+    assert result.out.splitlines() == expected.splitlines()
+    return result.out
+
+
+def test_states_of_transactions_are_printed_like_kafka_tool(
+    start_broker: StartBroker, topic: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    broker = start_broker()
+    fill(broker.bootstrap, topic)
+    broker.stop()
+    logs = [
+        path for path in broker.data_dir.glob("__transaction_state-*/*.log") if path.stat().st_size
+    ]
+    printed = same_dump(our_scripts(capfd), logs, "--transaction-log-decoder")
+    assert printed.count('"transactionStatus":"Complete') == 2
+
+
+def test_records_of_groups_are_printed_like_kafka_tool(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    data = record_groups.make_directory(tmp_path)
+    run = our_scripts(capfd)
+    numbers: set[tuple[str, str]] = set()
+    for topic, decoder in record_groups.DECODERS.items():
+        printed = same_dump(run, record_groups.logs_of(data, topic), decoder)
+        types = re.findall(r'key: {"type":"(\d+)"', printed)
+        numbers |= {(topic, number) for number in types}
+    newer = {("__consumer_offsets", str(int(kind))) for kind in GroupRecordKind}
+    states = {("__share_group_state", str(int(kind))) for kind in ShareStateKind}
+    # Kafka writes only tombstones of one kind.
+    assert numbers >= newer | states
 
 
 def test_verify_and_kafka_tool_accept_the_same_files(start_broker: StartBroker, topic: str) -> None:

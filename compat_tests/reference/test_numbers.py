@@ -12,8 +12,11 @@ import pytest
 from compat_tests.support import java_programs
 from tests.support.brokers import java_start
 from tests.support.tools import tools
+from wirebroker.codecs.coordinator_records import GROUP_KIND, LEGACY_OFFSET_KIND, OFFSET_KIND
 from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.group_records import GroupRecordKind
 from wirebroker.codecs.metadata_records import RecordType
+from wirebroker.codecs.share_state_records import ShareStateKind
 from wirebroker.config.rows.releases import NEWEST_LEVEL, RELEASES
 from wirebroker.coordinator.controller.features import feature_updates
 from wirebroker.coordinator.controller.features.feature_control import (
@@ -52,6 +55,17 @@ def test_record_types() -> None:
     }
     assert facts()["record"].items() <= wirebroker_types.items()
     assert not tools.IS_REFERENCE or facts()["record"] == wirebroker_types
+
+
+def test_types_of_coordinator_records() -> None:
+    classic_types = {
+        "LEGACY_OFFSET_COMMIT": LEGACY_OFFSET_KIND,
+        "OFFSET_COMMIT": OFFSET_KIND,
+        "GROUP_METADATA": GROUP_KIND,
+    }
+    newer_types = {kind.name: int(kind) for kind in GroupRecordKind}
+    assert facts()["group record"] == classic_types | newer_types
+    assert facts()["share state record"] == {kind.name: int(kind) for kind in ShareStateKind}
 
 
 def test_levels_of_the_metadata_version() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import random
 import struct
@@ -11,7 +12,9 @@ import pytest
 from kafka import KafkaConsumer, KafkaProducer
 
 from compat_tests.scripts.kafka_scripts import KafkaScripts
-from tests.support.brokers.brokers import make_broker
+from compat_tests.support.newer_groups import make_share_group
+from compat_tests.support.raw_requests import Requests
+from tests.support.brokers.brokers import HOST, make_broker
 from tests.support.cli.script_transcripts import our_scripts
 
 if TYPE_CHECKING:
@@ -38,7 +41,11 @@ VALUES = {
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    settings = {"offsets.topic.num.partitions": "1", "transaction.state.log.num.partitions": "1"}
+    settings = {
+        "offsets.topic.num.partitions": "1",
+        "transaction.state.log.num.partitions": "1",
+        "share.coordinator.state.topic.num.partitions": "1",
+    }
     with make_broker("apache", tmp_path_factory.mktemp("console"), settings) as running:
         yield running
 
@@ -114,6 +121,32 @@ def test_console_consumer_formatters_print_like_kafka(
     assert result.status == expected.status == 0
     assert result.out == expected.out
     assert result.out.count('{"key":') >= (3 if topic.startswith("__") else 0)
+
+
+@pytest.mark.usefixtures("shared")
+@pytest.mark.parametrize(
+    ("topic", "formatter"),
+    [
+        ("__consumer_offsets", "ShareGroupMessageFormatter"),
+        ("__share_group_state", "group.share.ShareGroupStateMessageFormatter"),
+    ],
+)
+def test_console_consumer_formatters_print_share_groups_like_kafka(
+    topic: str, formatter: str, broker: Broker, theirs: KafkaScripts, ours: Any
+) -> None:
+    flags = ["--formatter", f"{FORMATTERS}{formatter}"]
+    expected = read(theirs.run, broker, topic, *flags)
+    result = read(ours, broker, topic, *flags)
+    assert result.status == expected.status == 0
+    assert result.out == expected.out
+    assert result.out.count('{"key":') >= 4
+
+
+@pytest.fixture(scope="module")
+def shared(broker: Broker) -> None:
+    with contextlib.closing(Requests((HOST, broker.port))) as requests:
+        requests.create("t", 1)
+        make_share_group(requests, broker.bootstrap)
 
 
 def _fill_internal_topics(broker: Broker, scripts: KafkaScripts) -> None:

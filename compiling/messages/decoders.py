@@ -96,11 +96,17 @@ def _emit_nested(writer: SourceWriter, field: Field, target: str, path: str) -> 
     if not writer.is_nullable(field):
         writer.line(f"{target} = {_emit_struct(writer, field.struct, path)}")
         return
-    assert not writer.is_tagged(field), "no message has a tagged struct that may be null"
-    # A nullable struct begins with a byte, negative for null.
-    writer.line(f"({target},) = {writer.unpacker(['int8'])}(data, pos)")
-    writer.line("pos += 1")
-    with writer.block(f"if {target} < 0:"):
+    # A nullable struct begins with a byte, negative for null, or a tagged one with a uvarint, 0 for
+    # null.
+    mark = writer.variable("n")
+    if writer.is_tagged(field):
+        _emit_uvarint(writer, mark)
+        is_null = f"{mark} == 0"
+    else:
+        writer.line(f"({mark},) = {writer.unpacker(['int8'])}(data, pos)")
+        writer.line("pos += 1")
+        is_null = f"{mark} < 0"
+    with writer.block(f"if {is_null}:"):
         writer.line(f"{target} = None")
     with writer.block("else:"):
         writer.line(f"{target} = {_emit_struct(writer, field.struct, path)}")

@@ -100,7 +100,7 @@ def _emit_varying(writer: SourceWriter, field: Field, local: str, out: str, path
 
 def _null(writer: SourceWriter, field: Field) -> bytes:
     if field.struct is not None and not field.is_array:
-        return b"\xff"
+        return b"\x00" if writer.is_tagged(field) else b"\xff"
     if writer.is_flexible:
         return b"\x00"
     return b"\xff" * (2 if field.type == "string" and not field.is_array else 4)
@@ -186,8 +186,8 @@ def _differs_from_default(writer: SourceWriter, field: Field, local: str) -> str
         return f"{local} is None or len({local})"
     if field.struct is None:
         return f"{local} != {field.default!r}"
-    assert not writer.is_nullable(field), "no message has a tagged struct that may be null"
     default = writer.default_struct(field.struct.name)
-    with writer.block(f"if {local}.__class__ is not {field.struct.name}:"):
+    is_given = f"{local} is not None and " if writer.is_nullable(field) else ""
+    with writer.block(f"if {is_given}{local}.__class__ is not {field.struct.name}:"):
         writer.line(f"{local} = as_struct({field.struct.name}, {local})")
     return f"{local} != {default}"

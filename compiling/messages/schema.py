@@ -204,8 +204,9 @@ def _field(definition: Mapping[str, Any], shared: Mapping[str, list[dict[str, An
 
 
 def _default(element: str, definition: Mapping[str, Any], *, is_struct: bool) -> object:
-    written = definition.get("default", "")
-    if written is None or written == "null" or element == "records":
+    # Kafka's generator ignores a default of JSON's null: only the text "null" is null.
+    written = "" if definition.get("default") is None else definition["default"]
+    if written == "null" or element == "records":
         return None
     if is_struct:
         if written != "":

@@ -12,16 +12,21 @@ import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
 import java.util.Map;
 import org.apache.kafka.common.message.ApiMessageType;
+import org.apache.kafka.common.message.ConsumerProtocolAssignment;
+import org.apache.kafka.common.message.ConsumerProtocolSubscription;
 import org.apache.kafka.common.metadata.MetadataRecordType;
 import org.apache.kafka.common.protocol.ApiMessage;
 import org.apache.kafka.common.protocol.ByteBufferAccessor;
 import org.apache.kafka.common.protocol.ObjectSerializationCache;
+import org.apache.kafka.coordinator.group.generated.CoordinatorRecordType;
 import org.apache.kafka.coordinator.transaction.generated.TransactionLogValue;
 
 /**
  * Reads messages with Kafka's generated classes and writes them again.
  *
- * In:  int8 kind (0 request, 1 response, 2 metadata record, 3 value in __transaction_state),
+ * In:  int8 kind (0 request, 1 response, 2 metadata record, 3 value in __transaction_state,
+ *      4 and 5 key and value in __consumer_offsets, 6 and 7 the same in __share_group_state,
+ *      8 subscription or assignment of a consumer),
  *      int16 API key or record type, int16 version, int32 length, body
  * Out: int8 status (0 read, 1 refused), int32 length, body or the reason,
  *      int32 length, the message as JSON (empty when refused)
@@ -71,6 +76,11 @@ public final class MessageEcho {
             case 1: return ApiMessageType.fromApiKey(key).newResponse();
             case 2: return MetadataRecordType.fromId(key).newMetadataRecord();
             case 3: return new TransactionLogValue();
+            case 4: return CoordinatorRecordType.fromId(key).newRecordKey();
+            case 5: return CoordinatorRecordType.fromId(key).newRecordValue();
+            case 6: return org.apache.kafka.coordinator.share.generated.CoordinatorRecordType.fromId(key).newRecordKey();
+            case 7: return org.apache.kafka.coordinator.share.generated.CoordinatorRecordType.fromId(key).newRecordValue();
+            case 8: return key == 0 ? new ConsumerProtocolSubscription() : new ConsumerProtocolAssignment();
             default: throw new IllegalArgumentException("kind " + kind);
         }
     }

@@ -19,6 +19,15 @@ from tests.support.harness.budget import Budget
 from tests.support.protocol.message_schemas import schema_of
 from tests.support.protocol.message_values import ValueMaker, all_cases
 from tests.support.tools.java_program import JavaProgram
+from wirebroker.codecs.group_records import (
+    GroupMemberKey,
+    GroupRecordKind,
+    RegularExpressionKey,
+    WholeGroupKey,
+    encode_record_key,
+    group_record_message,
+)
+from wirebroker.codecs.message import load_message
 from wirebroker.codecs.metadata_records import (
     MetadataRecord,
     RecordType,
@@ -27,16 +36,24 @@ from wirebroker.codecs.metadata_records import (
     record_message,
 )
 from wirebroker.codecs.primitives import uuid_text
+from wirebroker.codecs.share_state_records import (
+    ShareStateKey,
+    ShareStateKind,
+    encode_share_state_key,
+    share_state_message,
+)
 from wirebroker.codecs.transaction_records import transaction_message
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from compiling.messages.schema import Field, StructSchema
+    from wirebroker.codecs.group_records import GroupRecordKey
 
 pytestmark = [pytest.mark.java, pytest.mark.long]
 
 REQUEST, RESPONSE, METADATA_RECORD, TRANSACTION_VALUE = range(4)
+GROUP_KEY, GROUP_VALUE, SHARE_STATE_KEY, SHARE_STATE_VALUE, CONSUMER_PROTOCOL = range(4, 9)
 
 
 class JavaEcho:
@@ -119,11 +136,72 @@ def test_java_reads_every_record_of_a_transactional_id_and_writes_the_same(
             assert_same(schema_of(message).body, version, value, read)
 
 
+def test_java_reads_every_record_of_newer_groups_and_writes_the_same(
+    java_echo: JavaEcho, pytestconfig: pytest.Config, capsys: pytest.CaptureFixture[str]
+) -> None:
+    budget = Budget(pytestconfig, seconds=2)
+    maker = ValueMaker(budget.random)
+    messages = [
+        *((GROUP_VALUE, kind, group_record_message(kind)) for kind in GroupRecordKind),
+        *((SHARE_STATE_VALUE, kind, share_state_message(kind)) for kind in ShareStateKind),
+    ]
+    count = 0
+    for _ in budget.rounds():
+        for echo_kind, kind, message in messages:
+            for version in message.versions:
+                value = message.struct_class(**maker.message(message, version))
+                body = message.encode(version, value)
+                written, read = java_echo(echo_kind, kind, version, body)
+                assert written == body, f"{value}, seed {budget.seed}"
+                assert_same(schema_of(message).body, version, value, read)
+                count += 1
+    with capsys.disabled():
+        print(f"\n{count} records of groups through Java, seed {budget.seed}")  # noqa: T201
+
+
+@pytest.mark.parametrize("kind", GroupRecordKind)
+def test_java_reads_the_keys_of_newer_groups(java_echo: JavaEcho, kind: GroupRecordKind) -> None:
+    key: GroupRecordKey = WholeGroupKey(kind, "g")
+    if "_MEMBER" in kind.name:
+        key = GroupMemberKey(kind, "g", "m")
+    elif kind is GroupRecordKind.CONSUMER_GROUP_REGULAR_EXPRESSION:
+        key = RegularExpressionKey(kind, "g", "t.*")
+    body = encode_record_key(key)[2:]
+    written, read = java_echo(GROUP_KEY, kind, 0, body)
+    assert written == body
+    assert {"kind": kind, **_snake_cased(read)} == key._asdict()
+
+
+@pytest.mark.parametrize("kind", ShareStateKind)
+def test_java_reads_the_keys_of_share_states(java_echo: JavaEcho, kind: ShareStateKind) -> None:
+    key = ShareStateKey(kind, "g", bytes(range(16)), 3)
+    encoded = encode_share_state_key(key)
+    written, read = java_echo(SHARE_STATE_KEY, kind, 0, encoded[2:])
+    assert written == encoded[2:]
+    assert read == {"groupId": "g", "topicId": uuid_text(key.topic_id), "partition": 3}
+
+
+def test_java_reads_consumers_subscriptions(
+    java_echo: JavaEcho, pytestconfig: pytest.Config
+) -> None:
+    budget = Budget(pytestconfig, seconds=1)
+    maker = ValueMaker(budget.random)
+    for _ in budget.rounds():
+        for kind, name in enumerate(("subscription", "assignment")):
+            message = load_message(f"consumer_protocol_{name}")
+            for version in message.versions:
+                value = message.struct_class(**maker.message(message, version))
+                body = message.encode(version, value)
+                written, read = java_echo(CONSUMER_PROTOCOL, kind, version, body)
+                assert written == body, f"{value}, seed {budget.seed}"
+                assert_same(schema_of(message).body, version, value, read)
+
+
 def assert_same(
     schema: StructSchema, version: int, wirebroker_struct: Any, java: dict[str, Any]
 ) -> None:
     """Compare a struct with Java's JSON of it, which lacks tagged fields at their default."""
-    read = {snake_case(name): value for name, value in java.items()}
+    read = _snake_cased(java)
     for field in schema.fields:
         value = getattr(wirebroker_struct, field.name)
         if version not in field.versions:
@@ -138,6 +216,10 @@ def assert_same(
         else:
             _assert_same_value(field, version, value, read.pop(field.name))
     assert not read, f"Java has more: {read}"
+
+
+def _snake_cased(java: dict[str, Any]) -> dict[str, Any]:
+    return {snake_case(name): value for name, value in java.items()}
 
 
 def _assert_same_value(field: Field, version: int, wirebroker_value: Any, java: Any) -> None:

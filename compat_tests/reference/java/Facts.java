@@ -1,5 +1,6 @@
 import org.apache.kafka.common.metadata.MetadataRecordType;
 import org.apache.kafka.common.protocol.Errors;
+import org.apache.kafka.coordinator.group.generated.CoordinatorRecordType;
 import org.apache.kafka.server.common.Feature;
 import org.apache.kafka.server.common.MetadataVersion;
 
@@ -11,6 +12,12 @@ public final class Facts {
         }
         for (MetadataRecordType type : MetadataRecordType.values()) {
             line("record", type.name(), type.id());
+        }
+        for (CoordinatorRecordType type : CoordinatorRecordType.values()) {
+            line("group record", type.name(), type.id());
+        }
+        for (var type : org.apache.kafka.coordinator.share.generated.CoordinatorRecordType.values()) {
+            line("share state record", type.name(), type.id());
         }
         for (MetadataVersion version : MetadataVersion.VERSIONS) {
             if (version.isProduction()) {

@@ -1,33 +1,35 @@
 """Groups of unsupported kinds: consumer (KIP-848), share and streams groups.
 
-Only their ids and members are read:
+Only their ids and members are read, from the keys of their records; records of other kinds are
+ignored.
 
-    kind of record          key's body                     meaning
-    3, 11, 17               string group                   a consumer, share, streams group exists
-    5, 10, 19               string group, string member    the group has this member
-    all others from 3 on    string group, …                ignored
-
-Source: Kafka's GroupMetadataManager.replay, CoordinatorRecordType; KIP-848, KIP-932, KIP-1071.
+Source: Kafka's GroupMetadataManager.replay; KIP-848, KIP-932, KIP-1071.
 """
 
 from __future__ import annotations
 
-from struct import Struct
-from struct import error as struct_error
 from typing import TYPE_CHECKING, Any, Final
 
-from wirebroker.codecs.errors import ErrorCode, KafkaError, MalformedFrameError
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.group_records import GroupMemberKey, GroupRecordKind
 from wirebroker.coordinator.groups.classic.classic_group import GroupState
 from wirebroker.coordinator.groups.group import GroupType, OffsetExpiry
 
 if TYPE_CHECKING:
     from wirebroker.codecs.coordinator_records import CoordinatorRecord
+    from wirebroker.codecs.group_records import WholeGroupKey
     from wirebroker.coordinator.groups.group import Group
     from wirebroker.coordinator.outcome import Moment, Outcome, Timers
 
-_GROUP_KINDS: Final = {3: GroupType.CONSUMER, 11: GroupType.SHARE, 17: GroupType.STREAMS}
-_MEMBER_KINDS: Final = {5: GroupType.CONSUMER, 10: GroupType.SHARE, 19: GroupType.STREAMS}
-_LENGTH: Final = Struct(">h")
+# The records that say that a group exists, or has a member.
+_TYPES: Final = {
+    GroupRecordKind.CONSUMER_GROUP_METADATA: GroupType.CONSUMER,
+    GroupRecordKind.CONSUMER_GROUP_MEMBER_METADATA: GroupType.CONSUMER,
+    GroupRecordKind.SHARE_GROUP_METADATA: GroupType.SHARE,
+    GroupRecordKind.SHARE_GROUP_MEMBER_METADATA: GroupType.SHARE,
+    GroupRecordKind.STREAMS_GROUP_METADATA: GroupType.STREAMS,
+    GroupRecordKind.STREAMS_GROUP_MEMBER_METADATA: GroupType.STREAMS,
+}
 
 
 class ForeignGroup:
@@ -125,18 +127,15 @@ class ForeignGroup:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
 
 
-def replay(groups: dict[str, Group], kind: int, key: bytes, value: bytes | None) -> Group | None:
-    """Apply a record of a kind from 3 on; return the group of another kind that it replaces.
-
-    Raises:
-        MalformedFrameError: The key is malformed.
-    """
-    of_members = _MEMBER_KINDS.get(kind)
-    group_type = of_members or _GROUP_KINDS.get(kind)
+def replay(
+    groups: dict[str, Group], key: WholeGroupKey | GroupMemberKey, value: bytes | None
+) -> Group | None:
+    """Apply a record; return the group of another kind that it replaces."""
+    group_type = _TYPES.get(key.kind)
     if group_type is None:
         return None
-    group_id, position = _read_string(key, 2)
-    member_id = None if of_members is None else _read_string(key, position)[0]
+    group_id = key.group_id
+    member_id = key.member_id if isinstance(key, GroupMemberKey) else None
     existing = groups.get(group_id)
     group = existing if isinstance(existing, ForeignGroup) else None
     if value is None:
@@ -151,15 +150,3 @@ def replay(groups: dict[str, Group], kind: int, key: bytes, value: bytes | None)
     if member_id is not None:
         group.members.add(member_id)
     return None if existing is None or existing is group else existing
-
-
-def _read_string(key: bytes, position: int) -> tuple[str, int]:
-    try:
-        (length,) = _LENGTH.unpack_from(key, position)
-        start = position + _LENGTH.size
-        end = start + length
-        if length < 0 or end > len(key):
-            raise MalformedFrameError("a coordinator record's key ends too early")
-        return key[start:end].decode(), end
-    except (struct_error, UnicodeDecodeError) as error:
-        raise MalformedFrameError(f"a coordinator record's key: {error}") from None

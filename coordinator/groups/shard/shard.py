@@ -9,13 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from wirebroker.codecs.coordinator_records import (
-    GroupKey,
-    UnknownKey,
-    decode_key,
-    is_partition_suffix,
-)
+from wirebroker.codecs.coordinator_records import GroupKey, is_partition_suffix
 from wirebroker.codecs.errors import MalformedFrameError
+from wirebroker.codecs.group_records import GroupMemberKey, WholeGroupKey, decode_record_key
 from wirebroker.codecs.records.batch import NO_PRODUCER_ID
 from wirebroker.coordinator.groups.classic import rebalance
 from wirebroker.coordinator.groups.classic.classic_group import NO_TIMESTAMP, ClassicGroup
@@ -105,12 +101,12 @@ class GroupShard:
                 raise MalformedFrameError("a committed offset's key has the wrong length")
             self.replay_offset(key[4:end].decode(), suffix, value, producer_id)
             return
-        decoded = decode_key(key)
+        decoded = decode_record_key(key)
         if isinstance(decoded, GroupKey):
             self._replay_group(decoded.group_id, value)
-        elif isinstance(decoded, UnknownKey):
+        elif isinstance(decoded, WholeGroupKey | GroupMemberKey):
             # Commits before a group's own record made a simple group.
-            replaced = foreign_groups.replay(self.groups, decoded.kind, key, value)
+            replaced = foreign_groups.replay(self.groups, decoded, value)
             if replaced is not None:
                 replaced.cancel_timers(self.timers)
 

@@ -123,6 +123,33 @@ def test_what_a_table_defines_can_be_written_and_read() -> None:
     assert message.decode(2, message.encode(2, {"note": "n", "limits": [5]})).note == "n"
 
 
+def test_default_of_json_null_is_empty_as_in_kafka() -> None:
+    text = JSON.replace('"nullableVersions": "1+" }', '"nullableVersions": "1+", "default": null }')
+    assert text != JSON
+    fields = {field.name: field for field in parse_json_schema(text).body.fields}
+    assert fields["things"].default == ""
+
+
+@pytest.mark.parametrize(
+    ("default", "null", "empty"),
+    [
+        # One tagged field: its tag, its length, the mark of null.
+        ("", b"\x01\x00\x01\x00", b"\x00"),
+        ("default=null", b"\x00", b"\x01\x00\x03\x01\x00\x00"),
+    ],
+)
+def test_tagged_struct_may_be_null(default: str, null: bytes, empty: bytes) -> None:
+    (schema,) = parse_table(f"ThingRecord 99 0\n  part Part null=0+ tag=0 {default}\n    size int8")
+    message = message_of(schema)
+    for part, encoded in ((None, null), ({"size": 0}, empty)):
+        value = message.struct_class(part=part)
+        assert message.encode(0, value) == encoded
+        assert message.decode(0, encoded) == value
+    full = message.encode(0, {"part": {"size": 5}})
+    assert full == b"\x01\x00\x03\x01\x05\x00"
+    assert message.decode(0, full).part.size == 5
+
+
 @pytest.mark.parametrize(
     "line", ["x int33", "x Part", "x int8 tg=3", "x int8 always", "x []int8 default=3"]
 )

@@ -14,8 +14,9 @@ from wirebroker.cli.kafka.plumbing.script import ScriptCommand, version_flag
 from wirebroker.cli.plumbing.output import Printer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
+    from wirebroker.cli.kafka.formatters.record_json import RecordForm
     from wirebroker.inspect.rows.rows import Row
 
 # By suffix, as in Kafka's tool.
@@ -48,6 +49,7 @@ _decoder_option = partial(
 )
 @click.option("--offsets-decoder", is_flag=True, help="Decode records of consumer groups.")
 @click.option("--transaction-log-decoder", is_flag=True, help="Decode transaction states.")
+@click.option("--share-group-state-decoder", is_flag=True, help="Decode states of share groups.")
 @_decoder_option("--key-decoder-class", help="Kafka class that decodes keys.")
 @_decoder_option("--value-decoder-class", help="Kafka class that decodes values.")
 @click.option("--index-sanity-check", is_flag=True, help="Only check the indexes.")
@@ -64,6 +66,7 @@ def kafka_dump_log(
     cluster_metadata_decoder: bool,
     offsets_decoder: bool,
     transaction_log_decoder: bool,
+    share_group_state_decoder: bool,
     key_decoder_class: str,
     value_decoder_class: str,
     index_sanity_check: bool,
@@ -72,15 +75,21 @@ def kafka_dump_log(
 ) -> int:
     """Print the contents of a partition's files, as kafka-dump-log.sh.
 
-    Records of internal topics are printed as JSON, with the field names of `wirebroker dump`.
+    Metadata records are printed as JSON, with the field names of `wirebroker dump`.
     """
-    decodes = cluster_metadata_decoder or offsets_decoder or transaction_log_decoder
-    prints_data = print_data_log or decodes
+    forms = _record_forms(
+        offsets=offsets_decoder,
+        transactions=transaction_log_decoder,
+        share_states=share_group_state_decoder and not cluster_metadata_decoder,
+    )
+    decodes_metadata = cluster_metadata_decoder and forms is None
+    prints_data = print_data_log or decodes_metadata or forms is not None
     is_deep = deep_iteration or prints_data or skip_record_metadata
     form = _Form(
         prints_data=prints_data,
         skips_metadata=skip_record_metadata,
-        decodes=decodes,
+        decodes_metadata=decodes_metadata,
+        forms=forms,
         key_class=key_decoder_class,
         value_class=value_decoder_class,
     )
@@ -107,6 +116,19 @@ def kafka_dump_log(
     return 0 if is_sound else 1
 
 
+def _record_forms(
+    *, offsets: bool, transactions: bool, share_states: bool
+) -> Mapping[int, RecordForm] | None:
+    """Return the forms of the records of a coordinator's topic; the first one chosen counts."""
+    if not (offsets or transactions or share_states):
+        return None
+    from wirebroker.cli.kafka.formatters import record_json  # noqa: PLC0415 - for few
+
+    if offsets:
+        return record_json.OFFSET_TOPIC_FORMS
+    return record_json.TRANSACTION_FORMS if transactions else record_json.SHARE_STATE_FORMS
+
+
 def _rows(path: str, *, is_deep: bool, most_bytes: int | None) -> Iterator[Row]:
     from wirebroker.inspect.rows.dump import DumpOptions, dump  # noqa: PLC0415 - 20 ms, after --help
     from wirebroker.inspect.views.read_only_files import ReadOnlyFiles  # noqa: PLC0415
@@ -129,13 +151,15 @@ class _Form:
         *,
         prints_data: bool,
         skips_metadata: bool,
-        decodes: bool,
+        decodes_metadata: bool,
+        forms: Mapping[int, RecordForm] | None,
         key_class: str,
         value_class: str,
     ) -> None:
         self._prints_data = prints_data
         self._skips_metadata = skips_metadata
-        self._decodes = decodes
+        self._decodes_metadata = decodes_metadata
+        self._forms = forms
         self._key_class = key_class
         self._value_class = value_class
         self._batch: Row = {}
@@ -176,7 +200,9 @@ class _Form:
         decoded: dict[str, Any] | None = row.get("decoded")
         if self._batch["is_control"] and decoded is not None:
             pieces.append(_control(decoded))
-        elif self._decodes and decoded is not None:
+        elif self._forms is not None:
+            pieces += _internal(self._forms, row)
+        elif self._decodes_metadata and decoded is not None:
             from wirebroker.inspect.rows.json_lines import plain_json  # noqa: PLC0415 - for few
 
             pieces.append(f"payload: {json.dumps(plain_json(decoded))}")
@@ -211,6 +237,17 @@ def _batch_line(row: Row) -> str:
         "isvalid": str(row["is_valid_crc"]).lower(),
     }
     return " ".join(f"{name}: {value}" for name, value in fields.items())
+
+
+def _internal(forms: Mapping[int, RecordForm], row: Row) -> Iterator[str]:
+    from wirebroker.cli.kafka.formatters.dumped_records import dumped  # noqa: PLC0415 - for few
+
+    if row["key"] is None:
+        raise click.UsageError(
+            f"Failed to decode message at offset {row['offset']} using the specified decoder"
+            " (message had a missing key)"
+        )
+    return dumped(forms, row["offset"], row["key"], row["value"])
 
 
 def _control(decoded: dict[str, Any]) -> str:

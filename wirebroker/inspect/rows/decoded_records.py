@@ -5,23 +5,31 @@ A key or value of unknown kind is None: the caller shows its bytes.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from wirebroker.codecs.coordinator_records import (
     GroupKey,
     OffsetKey,
+    UnknownKey,
     decode_committed_offset,
     decode_group_metadata,
-    decode_key,
 )
 from wirebroker.codecs.errors import KafkaError, MalformedFrameError
+from wirebroker.codecs.group_records import decode_record_key, decode_record_value
 from wirebroker.codecs.metadata_records import RecordType, decode_metadata_record
 from wirebroker.codecs.records.control import control_type, decode_control_record
+from wirebroker.codecs.share_state_records import decode_share_state_key, decode_share_state_value
 from wirebroker.codecs.transaction_records import decode_transaction_key, decode_transaction_value
 from wirebroker.codecs.values import Struct
 from wirebroker.config.lookup import row_of
 from wirebroker.coordinator.controller.image.cluster_image import ResourceType
-from wirebroker.inspect.rows.file_kinds import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from wirebroker.inspect.rows.file_kinds import (
+    METADATA_TOPIC,
+    OFFSETS_TOPIC,
+    SHARE_STATE_TOPIC,
+    TRANSACTIONS_TOPIC,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -89,15 +97,24 @@ def offsets(record: Record) -> dict[str, Any] | None:
     """Decode a record of __consumer_offsets."""
     if record.key is None:
         return None
-    key = decode_key(record.key)
-    value = record.value
+    key = decode_record_key(record.key)
+    if isinstance(key, UnknownKey):
+        return None
     if isinstance(key, OffsetKey):
-        fields: dict[str, Any] = {} if value is None else plain(decode_committed_offset(value))
-        return _keyed("OFFSET_COMMIT", key, fields, is_tombstone=value is None)
+        return _keyed("OFFSET_COMMIT", key, record.value, decode_committed_offset)
     if isinstance(key, GroupKey):
-        fields = {} if value is None else decode_group_metadata(value).as_dict()
-        return _keyed("GROUP_METADATA", key, fields, is_tombstone=value is None)
-    return None
+        return _keyed("GROUP_METADATA", key, record.value, decode_group_metadata)
+    return _keyed(key.kind.name, key, record.value, partial(decode_record_value, key.kind))
+
+
+def share_states(record: Record) -> dict[str, Any] | None:
+    """Decode a record of __share_group_state."""
+    if record.key is None:
+        return None
+    key = decode_share_state_key(record.key)
+    if key is None:
+        return None
+    return _keyed(key.kind.name, key, record.value, partial(decode_share_state_value, key.kind))
 
 
 def transactions(record: Record) -> dict[str, Any] | None:
@@ -119,9 +136,12 @@ def transactions(record: Record) -> dict[str, Any] | None:
 
 
 def _keyed(
-    kind: str, key: OffsetKey | GroupKey, fields: dict[str, Any], *, is_tombstone: bool
+    kind: str, key: Any, value: bytes | None, decode: Callable[[bytes], Any]
 ) -> dict[str, Any]:
-    return {"record_type": kind, **plain(key), "is_tombstone": is_tombstone, **fields}
+    names = plain(key)
+    names.pop("kind", None)  # the type says it
+    fields: dict[str, Any] = {} if value is None else plain(decode(value))
+    return {"record_type": kind, **names, "is_tombstone": value is None, **fields}
 
 
 def plain(value: Any) -> Any:
@@ -140,4 +160,5 @@ _DECODERS: dict[str, Decoder] = {
     METADATA_TOPIC: metadata,
     OFFSETS_TOPIC: offsets,
     TRANSACTIONS_TOPIC: transactions,
+    SHARE_STATE_TOPIC: share_states,
 }

@@ -19,6 +19,7 @@ from wirebroker.storage.partition_metadata import PARTITION_METADATA
 METADATA_TOPIC = "__cluster_metadata"
 OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTIONS_TOPIC = "__transaction_state"
+SHARE_STATE_TOPIC = "__share_group_state"
 QUORUM_STATE = "quorum-state"
 BOOTSTRAP = "bootstrap.checkpoint"
 

@@ -10,9 +10,16 @@ import sys
 import pytest
 
 from tests.support.records.clocks import HandClock
+from tests.support.records.recorded import recorded_records
 from tests.unit.wirebroker.inspect.directory_kit import COUNT, NOW, contents, rows, run
 from wirebroker.cli import main as cli
 from wirebroker.cli.plumbing.progress import Progress
+from wirebroker.codecs.group_records import (
+    GroupMemberKey,
+    GroupRecordKind,
+    group_record,
+    group_record_tombstone,
+)
 from wirebroker.codecs.records.batch import build_batch
 from wirebroker.inspect.rows.json_lines import json_line
 from wirebroker.inspect.rows.text_lines import printable, timestamp_text
@@ -139,6 +146,41 @@ def test_internal_records_are_decoded(made, capsys):
     _, dumped = rows(capsys, "dump", made / "plain-0", "--records", "--from-offset", 150)
     ends = [row["decoded"] for row in of_type(dumped, "record") if row["decoded"]]
     assert [marker["control_type"] for marker in ends] == ["COMMIT", "ABORT", "ABORT"]
+
+
+def test_records_of_newer_groups_are_decoded(tmp_path, capsys):
+    for recorded in recorded_records():
+        folder = tmp_path / f"{recorded.topic}-0"
+        folder.mkdir(exist_ok=True)
+        log = folder / f"{FIRST}.log"
+        log.write_bytes(build_batch([(recorded.key, recorded.value, ())], timestamp_ms=NOW))
+        _, dumped = rows(capsys, "dump", log, "--records")
+        (decoded,) = (row["decoded"] for row in of_type(dumped, "record"))
+        assert "error" not in decoded
+        assert decoded["is_tombstone"] == (recorded.value is None)
+    _, text = run(capsys, "dump", log, "--records")
+    assert "SHARE_" in text
+    assert "group_id=shared topic_id=" in text
+
+
+def test_keys_and_values_of_newer_groups_have_the_names_of_the_protocol(tmp_path, capsys):
+    folder = tmp_path / "__consumer_offsets-0"
+    folder.mkdir()
+    log = folder / f"{FIRST}.log"
+    member = GroupMemberKey(GroupRecordKind.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER, "g", "m")
+    assignment = [{"topic_id": bytes(16), "partitions": [0, 1]}]
+    records = [group_record(member, topic_partitions=assignment), group_record_tombstone(member)]
+    log.write_bytes(build_batch([(*record, ()) for record in records], timestamp_ms=NOW))
+    _, dumped = rows(capsys, "dump", log, "--records")
+    first, second = (row["decoded"] for row in of_type(dumped, "record"))
+    names = {
+        "record_type": "CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER",
+        "group_id": "g",
+        "member_id": "m",
+    }
+    partitions = [{"topic_id": "AAAAAAAAAAAAAAAAAAAAAA", "partitions": [0, 1]}]
+    assert first == {**names, "is_tombstone": False, "topic_partitions": partitions}
+    assert second == {**names, "is_tombstone": True}
 
 
 def test_text_output_has_one_line_per_batch(made, capsys):

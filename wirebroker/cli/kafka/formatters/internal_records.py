@@ -1,4 +1,4 @@
-"""Records of Kafka internal topics as JSON.
+"""Records of Kafka internal topics as the console consumer prints them.
 
     {"key":{"type":1,"data":{…}},"value":{"version":4,"data":{…}}}
 
@@ -8,53 +8,32 @@ CoordinatorRecordMessageFormatter.
 
 from __future__ import annotations
 
-import base64
 import json
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from wirebroker.base.text import lower_camel_case
+from wirebroker.cli.kafka.formatters.record_json import (
+    OFFSET_TOPIC_FORMS,
+    SHARE_STATE_FORMS,
+    TRANSACTION_FORMS,
+    RecordForm,
+    type_of,
+)
 from wirebroker.client.errors import ClientError
-from wirebroker.codecs.coordinator_records import (
-    GROUP_KIND,
-    LEGACY_OFFSET_KIND,
-    OFFSET_KIND,
-    decode_group_metadata,
-    decode_key,
-    decode_offset_commit,
-)
+from wirebroker.codecs.coordinator_records import GROUP_KIND, LEGACY_OFFSET_KIND, OFFSET_KIND
 from wirebroker.codecs.errors import KafkaError, MalformedFrameError
-from wirebroker.codecs.primitives import ZERO_UUID, uuid_text
-from wirebroker.codecs.transaction_records import (
-    TRANSACTION_KIND,
-    decode_transaction_key,
-    decode_transaction_value,
-)
-from wirebroker.coordinator.transactions.metadata import TransactionState
+from wirebroker.codecs.group_records import GroupRecordKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from wirebroker.client.topics.leaders import TopicPartition
     from wirebroker.codecs.records.record import Record
 
-_TYPE_BYTES: Final = 2
-_BEYOND: Final = 1 << 15  # every version
-_KEY_FIELDS: Final = ("group", "topic", "partition")
-
 
 class InternalRecords(NamedTuple):
-    """A record type and the fields of its JSON.
+    """The record types that a formatter prints, with their forms."""
 
-    Attributes:
-        versions: Fields of only some versions.
-        defaults: Values at which fields are omitted.
-    """
-
-    types: frozenset[int]
-    key: Callable[[bytes], dict[str, Any]]
-    value: Callable[[bytes], Any]
-    versions: Mapping[str, range]
-    defaults: Mapping[str, object]
+    forms: Mapping[int, RecordForm]
 
     def line_of(
         self, _topic_partition: TopicPartition, record: Record, _timestamp_type: str
@@ -67,12 +46,13 @@ class InternalRecords(NamedTuple):
         if record.key is None:
             return b""
         try:
-            number = _type_of(record.key)
-            if number not in self.types:
+            number = type_of(record.key)
+            form = self.forms.get(number)
+            if form is None:
                 return b""
             row = {
-                "key": {"type": number, "data": self.key(record.key)},
-                "value": self._value(record.value),
+                "key": {"type": number, "data": form.key(record.key)},
+                "value": _value(form, record.value),
             }
         except (KafkaError, MalformedFrameError) as error:
             raise ClientError(
@@ -80,78 +60,20 @@ class InternalRecords(NamedTuple):
             ) from None
         return json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode()
 
-    def _value(self, value: bytes | None) -> dict[str, Any] | None:
-        if value is None:
-            return None
-        version = int.from_bytes(value[:_TYPE_BYTES], "big", signed=True)
-        fields = self.value(value).as_dict()
-        return {"version": version, "data": self._shown(fields, version)}
 
-    def _shown(self, value: Any, version: int) -> Any:
-        if isinstance(value, dict):
-            fields = cast("dict[str, Any]", value)
-            return {
-                lower_camel_case(name): self._shown(_named(name, field_value), version)
-                for name, field_value in fields.items()
-                if version in self.versions.get(name, (version,))
-                and not (name in self.defaults and field_value == self.defaults[name])
-            }
-        if isinstance(value, list):
-            rows = cast("Sequence[Any]", value)
-            return [self._shown(item, version) for item in rows]
-        return value
+def _value(form: RecordForm, value: bytes | None) -> dict[str, Any] | None:
+    if value is None:
+        return None
+    version, fields = form.value_fields(value)
+    return {"version": version, "data": fields}
 
 
-def _type_of(key: bytes) -> int:
-    if len(key) < _TYPE_BYTES:
-        raise MalformedFrameError("Could not read version from key's buffer.")
-    return int.from_bytes(key[:_TYPE_BYTES], "big", signed=True)
+def _some(numbers: Iterable[int]) -> InternalRecords:
+    return InternalRecords({number: OFFSET_TOPIC_FORMS[number] for number in numbers})
 
 
-def _named(field: str, value: Any) -> Any:
-    """Convert a value to JSON: names of states, uuids, bytes in base64."""
-    if field == "transaction_status":
-        return TransactionState(value).label
-    if field == "topic_id":
-        return uuid_text(value)
-    return base64.b64encode(value).decode() if isinstance(value, bytes) else value
-
-
-def _key_fields(key: bytes) -> dict[str, Any]:
-    return dict(zip(_KEY_FIELDS, decode_key(key), strict=False))
-
-
-def _transaction_fields(key: bytes) -> dict[str, Any]:
-    return {"transactionalId": decode_transaction_key(key)}
-
-
-OFFSETS: Final = InternalRecords(
-    frozenset({LEGACY_OFFSET_KIND, OFFSET_KIND}),
-    _key_fields,
-    decode_offset_commit,
-    {"leader_epoch": range(3, _BEYOND), "expire_timestamp": range(1, 2)},
-    {"topic_id": ZERO_UUID},
-)
-GROUPS: Final = InternalRecords(
-    frozenset({GROUP_KIND}),
-    _key_fields,
-    decode_group_metadata,
-    {
-        "current_state_timestamp": range(2, _BEYOND),
-        "group_instance_id": range(3, _BEYOND),
-        "rebalance_timeout": range(1, _BEYOND),
-    },
-    {},
-)
-TRANSACTIONS: Final = InternalRecords(
-    frozenset({TRANSACTION_KIND}),
-    _transaction_fields,
-    decode_transaction_value,
-    {},
-    {
-        "previous_producer_id": -1,
-        "next_producer_id": -1,
-        "next_producer_epoch": -1,
-        "client_transaction_version": 0,
-    },
-)
+OFFSETS: Final = _some((LEGACY_OFFSET_KIND, OFFSET_KIND))
+GROUPS: Final = _some((GROUP_KIND,))
+SHARE_GROUPS: Final = _some(kind for kind in GroupRecordKind if kind.name.startswith("SHARE_"))
+TRANSACTIONS: Final = InternalRecords(TRANSACTION_FORMS)
+SHARE_STATES: Final = InternalRecords(SHARE_STATE_FORMS)

@@ -29,7 +29,17 @@ _NO_OP: Final = f"{_PACKAGE}NoOpMessageFormatter"
 _OFFSETS: Final = f"{_PACKAGE}OffsetsMessageFormatter"
 _GROUPS: Final = f"{_PACKAGE}GroupMetadataMessageFormatter"
 _TRANSACTIONS: Final = f"{_PACKAGE}TransactionLogMessageFormatter"
-FORMATTERS: Final = (*_DEFAULTS, _NO_OP, _OFFSETS, _GROUPS, _TRANSACTIONS)
+_SHARE_GROUPS: Final = f"{_PACKAGE}ShareGroupMessageFormatter"
+_SHARE_STATES: Final = f"{_PACKAGE}group.share.ShareGroupStateMessageFormatter"
+FORMATTERS: Final = (
+    *_DEFAULTS,
+    _NO_OP,
+    _OFFSETS,
+    _GROUPS,
+    _TRANSACTIONS,
+    _SHARE_GROUPS,
+    _SHARE_STATES,
+)
 
 
 def formatter_of(name: str, properties: Mapping[str, str]) -> Formatter:
@@ -44,6 +54,8 @@ def formatter_of(name: str, properties: Mapping[str, str]) -> Formatter:
         _OFFSETS: internal_records.OFFSETS,
         _GROUPS: internal_records.GROUPS,
         _TRANSACTIONS: internal_records.TRANSACTIONS,
+        _SHARE_GROUPS: internal_records.SHARE_GROUPS,
+        _SHARE_STATES: internal_records.SHARE_STATES,
     }
     return rows[name].line_of
 

@@ -9,8 +9,19 @@ import pytest
 
 from compiling.messages.definitions import all_schemas
 from wirebroker.cli.kafka.formatters.deserializers import deserializer_of, double_text, float_text
-from wirebroker.cli.kafka.formatters.internal_records import GROUPS, OFFSETS, TRANSACTIONS
+from wirebroker.cli.kafka.formatters.internal_records import (
+    GROUPS,
+    OFFSETS,
+    SHARE_GROUPS,
+    SHARE_STATES,
+    TRANSACTIONS,
+)
 from wirebroker.cli.kafka.formatters.named_formatters import FORMATTERS, RecordPrinter, formatter_of
+from wirebroker.cli.kafka.formatters.record_json import (
+    OFFSET_TOPIC_FORMS,
+    SHARE_STATE_FORMS,
+    TRANSACTION_FORMS,
+)
 from wirebroker.client.errors import ClientError
 from wirebroker.client.topics.leaders import TopicPartition
 from wirebroker.codecs.coordinator_records import (
@@ -18,8 +29,20 @@ from wirebroker.codecs.coordinator_records import (
     group_metadata_record,
     offset_commit_record,
 )
+from wirebroker.codecs.group_records import (
+    GroupRecordKind,
+    WholeGroupKey,
+    group_record,
+    group_record_message,
+)
 from wirebroker.codecs.message import load_message
 from wirebroker.codecs.records.record import Record
+from wirebroker.codecs.share_state_records import (
+    ShareStateKey,
+    ShareStateKind,
+    share_state_message,
+    share_state_record,
+)
 from wirebroker.codecs.transaction_records import encode_transaction_value, transaction_key
 
 if TYPE_CHECKING:
@@ -163,12 +186,20 @@ def test_each_formatter_has_its_name() -> None:
         "OffsetsMessageFormatter",
         "GroupMetadataMessageFormatter",
         "TransactionLogMessageFormatter",
+        "ShareGroupMessageFormatter",
+        "ShareGroupStateMessageFormatter",
     ]
     printed = [
-        formatter_of(name, {})(PLACE, record(OFFSET_KEY, None), "CreateTime") for name in FORMATTERS
+        formatter_of(name, {})(PLACE, record(OFFSET_KEY, None), "CreateTime")
+        for name in FORMATTERS[:-1]
     ]
     tombstone = b'{"key":{"type":1,"data":{"group":"g","topic":"t","partition":2}},"value":null}'
-    assert printed == [b"null\n", b"null\n", b"null\n", b"", tombstone, b"", b""]
+    assert printed == [b"null\n", b"null\n", b"null\n", b"", tombstone, b"", b"", b""]
+    share_state = record(b"\0\1\0\1g" + bytes(20), None)
+    assert formatter_of(FORMATTERS[-1], {})(PLACE, share_state, "CreateTime") == (
+        b'{"key":{"type":1,"data":{"groupId":"g","topicId":"AAAAAAAAAAAAAAAAAAAAAA","partition":0}},'
+        b'"value":null}'
+    )
 
 
 def shown(kind: InternalRecords, key: bytes | None, value: bytes | None) -> str:
@@ -252,41 +283,68 @@ def test_transactions_are_printed_as_by_kafka() -> None:
     )
 
 
-@pytest.mark.parametrize("kind", [OFFSETS, GROUPS, TRANSACTIONS])
+def test_share_groups_are_printed_as_by_kafka() -> None:
+    metadata = WholeGroupKey(GroupRecordKind.SHARE_GROUP_METADATA, "g")
+    record = group_record(metadata, epoch=3, metadata_hash=-5)
+    assert shown(SHARE_GROUPS, record.key, record.value) == (
+        '{"key":{"type":11,"data":{"groupId":"g"}},"value":{"version":0,"data":{"epoch":3,'
+        '"metadataHash":-5}}}'
+    )
+    of_consumers = WholeGroupKey(GroupRecordKind.CONSUMER_GROUP_METADATA, "g")
+    assert shown(SHARE_GROUPS, *group_record(of_consumers)) == ""
+    key = ShareStateKey(ShareStateKind.SHARE_UPDATE, "g", bytes(16), 1)
+    record = share_state_record(key, start_offset=7)
+    assert shown(SHARE_STATES, record.key, record.value) == (
+        '{"key":{"type":1,"data":{"groupId":"g","topicId":"AAAAAAAAAAAAAAAAAAAAAA","partition":1}},'
+        '"value":{"version":0,"data":{"snapshotEpoch":0,"leaderEpoch":0,"startOffset":7,'
+        '"stateBatches":[]}}}'
+    )
+
+
+@pytest.mark.parametrize("kind", [OFFSETS, GROUPS, TRANSACTIONS, SHARE_GROUPS, SHARE_STATES])
 def test_other_records_are_left_out_and_broken_ones_refused(kind: InternalRecords) -> None:
     assert shown(kind, None, b"v") == ""
     assert shown(kind, b"\0\x63rest", b"v") == ""
     with pytest.raises(ClientError, match=r"^Could not read record at offset 7 due to: Could not"):
         shown(kind, b"k", b"v")
-    for number in kind.types:
+    for number in kind.forms:
         with pytest.raises(ClientError, match=r"^Could not read record at offset 7 due to: "):
             shown(kind, struct.pack(">h", number) + b"\0\1", b"v")
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [
-        ("OffsetCommitValue", OFFSETS),
-        ("GroupMetadataValue", GROUPS),
-        ("TransactionLogValue", TRANSACTIONS),
-    ],
-)
-def test_formatter_defaults_and_versions_match_the_schemas(
-    name: str, kind: InternalRecords
-) -> None:
+FORMS = {
+    "OffsetCommitValue": OFFSET_TOPIC_FORMS[1],
+    "GroupMetadataValue": OFFSET_TOPIC_FORMS[2],
+    "TransactionLogValue": TRANSACTION_FORMS[0],
+    **{group_record_message(kind).name: OFFSET_TOPIC_FORMS[kind] for kind in GroupRecordKind},
+    **{share_state_message(kind).name: SHARE_STATE_FORMS[kind] for kind in ShareStateKind},
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_formatter_defaults_and_versions_match_the_schemas(name: str) -> None:
+    form = FORMS[name]
     (schema,) = [schema for schema in all_schemas() if schema.name == name]
     fields = list(_fields(schema.body))
-    tagged = {field.name: field.default for field in fields if field.tagged_versions.last >= 0}
-    assert {
-        name: bytes(16) if default is None else default for name, default in tagged.items()
-    } == dict(kind.defaults)
+    tagged = {field.name: _default(field) for field in fields if field.tagged_versions.last >= 0}
+    assert tagged == dict(form.defaults)
+    # Uuids are known by this name.
+    assert {field.name for field in fields if field.type == "uuid"} <= {"topic_id"}
     last = schema.versions.last
     for field in fields:
         if field.name in tagged:
             continue
-        served = kind.versions.get(field.name, range(1 << 15))
+        served = form.versions.get(field.name, range(1 << 15))
         for version in range(last + 1):
             assert (version in served) == (field.versions.first <= version <= field.versions.last)
+
+
+def _default(field: Field) -> object:
+    if field.is_array:
+        return []
+    if field.struct is not None:
+        return {inner.name: _default(inner) for inner in field.struct.fields}
+    return bytes(16) if field.default is None else field.default
 
 
 def _fields(body: StructSchema) -> list[Field]:
