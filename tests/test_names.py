@@ -32,7 +32,10 @@ USED_ELSEWHERE: Final[dict[str, str]] = {
     "connection_lost": "called by asyncio",
     "format_commands": "called by click",
     **dict.fromkeys(
-        ["group_record", "group_record_tombstone", "share_state_record", "share_state_tombstone"],
+        [
+            *("group_record", "group_record_tombstone", "share_state_record"),
+            *("share_state_tombstone", "ASSIGNORS"),
+        ],
         "for groups that are not served yet",
     ),
     **dict.fromkeys(
