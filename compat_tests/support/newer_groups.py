@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any, Final
 
 from compat_tests.clients import java
 from compat_tests.support.raw_requests import batch, record
+from tests.support.tools.waiting import eventually
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.message import load_message
@@ -169,11 +169,14 @@ class _Member:
 
     def wait(self, find: Callable[[], Any]) -> Any:
         """Poll until the result is true, and return it."""
-        deadline = time.monotonic() + _WAIT_S
-        while not (found := find()):
-            assert time.monotonic() < deadline, f"{self._group}: {self.name} waits in vain"
-            time.sleep(_POLL_S)
-        return found
+        results: list[Any] = []
+
+        def is_found() -> bool:
+            results.append(find())
+            return bool(results[-1])
+
+        eventually(is_found, timeout_s=_WAIT_S, poll_s=_POLL_S)
+        return results[-1]
 
     def _send(self, epoch: int, fields: dict[str, Any]) -> Any:
         names = {"group_id": self._group, "member_id": self.name, "member_epoch": epoch}

@@ -16,7 +16,7 @@ from wirebroker.coordination.coordinator_partitions import CoordinatorPartitions
 from wirebroker.coordination.coordinator_service import CoordinatorService
 from wirebroker.coordination.internal_topic import InternalTopic
 from wirebroker.coordinator.groups.partitions import CONSUMER_OFFSETS
-from wirebroker.coordinator.groups.shard.expiry import follow_metadata, sweep_expired
+from wirebroker.coordinator.groups.shard.expiry import sweep_deleted_topics, sweep_expired
 from wirebroker.coordinator.groups.shard.shard import GroupShard
 from wirebroker.request.session import ANSWER_IS_DUE
 
@@ -89,14 +89,16 @@ class GroupCoordinator(CoordinatorService[GroupShard]):
         self.repeat("group expiry", interval_ms, self.expire)
 
     async def apply(self, change: ImageChange, image: ClusterImage) -> None:
-        """Let the shards take over a metadata change."""
-        steps = {
-            shard: follow_metadata(shard, change, image) for shard in self._partitions.shards()
-        }
-        # Those that are loading keep these offsets until they expire, as in Kafka.
-        for engine in self._partitions.active():
-            outcomes = steps.get(engine.machine)
-            if outcomes is not None:
+        """Show all shards the new metadata; delete the offsets of deleted topics.
+
+        Partitions that are loading keep these offsets until they expire, as in Kafka.
+        """
+        for shard in self._partitions.shards():
+            shard.image = image
+        deleted = {topic.name: topic.topic_id for topic in change.deleted}
+        if deleted:
+            for engine in self._partitions.active():
+                outcomes = sweep_deleted_topics(engine.machine, deleted)
                 await self._partitions.sweep(engine, outcomes)
 
     def _engine_of(self, target: str | int) -> Engine[GroupShard]:

@@ -24,11 +24,12 @@ class Deadline(NamedTuple):
 class Deadlines:
     """Callbacks by tick of the loop's clock."""
 
-    __slots__ = ("_by_tick",)
+    __slots__ = ("_by_tick", "_timers")
 
     def __init__(self) -> None:
-        # Each key has a timer that removes it.
         self._by_tick: dict[int, dict[Callable[[], None], None]] = {}
+        # Of each tick that has not begun.
+        self._timers: dict[int, asyncio.TimerHandle] = {}
 
     def __len__(self) -> int:
         return sum(map(len, self._by_tick.values()))
@@ -40,17 +41,22 @@ class Deadlines:
         callbacks = self._by_tick.get(tick)
         if callbacks is None:
             callbacks = self._by_tick[tick] = {}
-            loop.call_at(tick / _PER_SECOND, self._end, tick)
+            self._timers[tick] = loop.call_at(tick / _PER_SECOND, self._end, tick)
         callbacks[on_time] = None
         return Deadline(tick, on_time)
 
     def discard(self, deadline: Deadline) -> None:
         """Cancel a deadline."""
         callbacks = self._by_tick.get(deadline.tick)
-        if callbacks is not None:
-            callbacks.pop(deadline.on_time, None)
+        if callbacks is None:
+            return
+        callbacks.pop(deadline.on_time, None)
+        if not callbacks and deadline.tick in self._timers:
+            self._timers.pop(deadline.tick).cancel()
+            del self._by_tick[deadline.tick]
 
     def _end(self, tick: int) -> None:
+        del self._timers[tick]
         callbacks = self._by_tick[tick]
         while callbacks:
             # A callback may discard others.

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from wirebroker.request.deferred_response import DeferredResponses, QueuedResponse
 
 _NEVER: Final = float("inf")
-_MOST_DELAY_S: Final = 3600.0
 
 
 class ResponseQueue:
@@ -48,22 +47,17 @@ class ResponseQueue:
             waiting.insert(bisect_right(waiting, response.due_offset, key=_due_offset), response)
         else:
             waiting.append(response)
-        if response.deadline_s < self._next_check_s:
-            self.check_by(response)
+        self.check_by(response)
 
     def check_by(self, response: QueuedResponse) -> None:
         """Check the deadlines no later than that of this response."""
         if self._next_check_s <= response.deadline_s:
             return
-        now_s = asyncio.get_running_loop().time()
-        # Not in weeks: a discarded deadline keeps its timer.
-        check_s = min(response.deadline_s, now_s + _MOST_DELAY_S)
-        if self._next_check_s <= check_s:
-            return
         if self._check is not None:
             self._deadlines.discard(self._check)
-        self._next_check_s = check_s
-        self._check = self._deadlines.add(self._on_time, delay_s=max(0.0, check_s - now_s))
+        self._next_check_s = response.deadline_s
+        delay_s = max(0.0, response.deadline_s - asyncio.get_running_loop().time())
+        self._check = self._deadlines.add(self._on_time, delay_s=delay_s)
 
     def take_due(self, reached: int) -> None:
         """Release the responses that wait for at most the offset `reached`."""

@@ -30,8 +30,6 @@ from wirebroker.coordinator.outcome import Outcome
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
-    from wirebroker.coordinator.controller.image.image_change import ImageChange
     from wirebroker.coordinator.groups.group import OffsetExpiry
     from wirebroker.coordinator.groups.shard.shard import GroupShard
 
@@ -43,15 +41,6 @@ def sweep_expired(shard: GroupShard, wall_ms: int) -> Iterator[Outcome]:
     """Delete expired entries, in steps."""
     for group_id in list(shard.groups):
         yield from _sweep_group(shard, group_id, wall_ms)
-
-
-def follow_metadata(
-    shard: GroupShard, change: ImageChange, image: ClusterImage
-) -> Iterator[Outcome]:
-    """Show a shard the new metadata; the steps delete the offsets of deleted topics."""
-    shard.image = image
-    deleted = {topic.name: topic.topic_id for topic in change.deleted}
-    return sweep_deleted_topics(shard, deleted) if deleted else iter(())
 
 
 def sweep_deleted_topics(shard: GroupShard, deleted: Mapping[str, bytes]) -> Iterator[Outcome]:

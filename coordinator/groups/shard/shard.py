@@ -42,7 +42,7 @@ class GroupShard:
     """The groups whose ids hash to one partition.
 
     Attributes:
-        image: The metadata that this node has applied (`expiry.follow_metadata`).
+        image: The metadata that this node has applied.
     """
 
     __slots__ = (

@@ -429,9 +429,9 @@ class _Produce:
         result.log_start_offset = done.log_start_offset
         end_offset = done.last_offset + 1
         acks = self._body.acks
-        is_stored = acks == 0 or partition.acknowledged_offset(acks) >= end_offset
-        self._appended.append((partition, result, end_offset, is_stored))
-        if not is_stored:
+        is_acknowledged = acks == 0 or partition.acknowledged_offset(acks) >= end_offset
+        self._appended.append((partition, result, end_offset, is_acknowledged))
+        if not is_acknowledged:
             self._must_wait = True
 
     def _note_error(self, result: PartitionResult, error: KafkaError, partition: Partition) -> None:

@@ -124,21 +124,14 @@ def transactions(record: Record) -> dict[str, Any] | None:
     transactional_id = decode_transaction_key(record.key)
     if transactional_id is None:
         return None
-    fields: dict[str, Any] = {}
-    if record.value is not None:
-        fields = decode_transaction_value(record.value).as_dict()
-    return {
-        "record_type": "TRANSACTION",
-        "transactional_id": transactional_id,
-        "is_tombstone": record.value is None,
-        **fields,
-    }
+    key = {"transactional_id": transactional_id}
+    return _keyed("TRANSACTION", key, record.value, decode_transaction_value)
 
 
 def _keyed(
     kind: str, key: Any, value: bytes | None, decode: Callable[[bytes], Any]
 ) -> dict[str, Any]:
-    names = plain(key)
+    names: dict[str, Any] = plain(key)
     names.pop("kind", None)  # the type says it
     fields: dict[str, Any] = {} if value is None else plain(decode(value))
     return {"record_type": kind, **names, "is_tombstone": value is None, **fields}

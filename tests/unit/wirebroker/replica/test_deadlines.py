@@ -46,3 +46,13 @@ async def test_discarded_callbacks_are_not_called():
     deadlines.add(lambda: called.append("last"), delay_s=0.11)
     await until(lambda: "last" in called)
     assert called == ["first", "last"]
+
+
+async def test_discarded_deadlines_leave_no_timer():
+    deadlines = Deadlines()
+    kept = deadlines.add(lambda: None, delay_s=2_000_000)
+    for number in range(200):
+        deadlines.discard(deadlines.add(lambda: None, delay_s=2_000_000 - number))
+    assert list(deadlines._timers) == [kept.tick] == list(deadlines._by_tick)
+    deadlines.discard(kept)
+    assert not deadlines._timers
