@@ -5,7 +5,7 @@
     python -m tests.nightly crashes churn      these, passed or not
     python -m tests.nightly --list             the steps, and about how long each takes
 
-Most steps run each night, those of _NIGHTS every few nights: a night takes at most five hours on
+Most steps run each night, some every few nights: a night takes at most five hours on
 two idle cores. Each step prints a summary; its full output goes to .venv/nightly/STEP.txt. An
 interrupted run (SIGTERM, Ctrl-C) ends the current step and its processes, and repeats that step in
 the next run. A table at the end shows the last result of each step for these sources; the exit
@@ -50,6 +50,8 @@ class Step:
         minutes: Approximate duration on two idle cores.
         what: Description.
         kafka: Version of Apache Kafka; None: the reference version.
+        nights: Nights from one run to the next. Steps that test what changes rarely (Apache Kafka
+            itself, the suites of clients) do not run each night; some take turns.
     """
 
     name: str
@@ -57,6 +59,7 @@ class Step:
     minutes: int
     what: str
     kafka: str | None = None
+    nights: int = 1
 
 
 @dataclass(slots=True, frozen=True)
@@ -98,6 +101,7 @@ STEPS = (
         ("benchmarks.scenarios.largest_requests",),
         10,
         "the largest requests of each kind: the delay of another client, and the memory",
+        nights=3,
     ),
     Step(
         "lockstep",
@@ -146,6 +150,7 @@ STEPS = (
         ),
         8,
         "planted faults, which the crash tests and the simulation of replicas must find",
+        nights=3,
     ),
     Step(
         "packaging",
@@ -155,6 +160,7 @@ STEPS = (
         ),
         8,
         "wheels, installs, a dry run of a release, and the example projects",
+        nights=3,
     ),
     Step(
         "churn",
@@ -191,6 +197,7 @@ STEPS = (
         ),
         5,
         "controllers are killed and frozen under load; brokers start without a directory",
+        nights=3,
     ),
     Step(
         "upgrade",
@@ -211,6 +218,7 @@ STEPS = (
         ),
         6,
         "every client with Kerberos and a real KDC; signed tokens; tokens moved between brokers",
+        nights=3,
     ),
     Step(
         "tls",
@@ -224,12 +232,14 @@ STEPS = (
         ),
         10,
         "keystores of both kinds; every client with each mechanism over TLS, on both brokers",
+        nights=3,
     ),
     Step(
         "transcripts",
         _tests("tests/transcripts", "--broker", "apache"),
         7,
         "Apache Kafka still responds as recorded",
+        nights=7,
     ),
     Step(
         "transcripts-4.3",
@@ -278,12 +288,14 @@ STEPS = (
         _tests("compat_tests", "--nightly", "--broker", "apache", "-n", "2"),
         20,
         "the client tests against Apache Kafka, which must also pass them",
+        nights=7,
     ),
     Step(
         "apache-spark",
         _tests("spark_it", "--nightly", "--broker", "apache"),
         20,
         "the pipeline tests against Apache Kafka",
+        nights=7,
     ),
     Step(
         "spark-4.3",
@@ -291,6 +303,7 @@ STEPS = (
         15,
         "the pipeline tests on a broker with the features of 4.3",
         kafka="4.3.1",
+        nights=3,
     ),
     Step(
         "apache-spark-4.3",
@@ -298,6 +311,7 @@ STEPS = (
         20,
         "the pipeline tests against Apache Kafka 4.3.1",
         kafka="4.3.1",
+        nights=7,
     ),
     Step(
         "monitoring",
@@ -311,33 +325,40 @@ STEPS = (
             ("compat_tests.kafka_own", "--part", f"{part}/5"),
             18,
             f"Apache Kafka's own integration tests, part {part} of 5",
+            nights=3,
         )
         for part in range(1, 6)
     ),
-    Step("clients-suites", ("compat_tests.suites",), 5, "client libraries' own test suites"),
+    Step(
+        "clients-suites", ("compat_tests.suites",), 5, "client libraries' own test suites", nights=3
+    ),
     Step(
         "security-suites",
         ("compat_tests.suites", "--security"),
         6,
         "librdkafka's own ACL tests, and all of kafka-python's own tests",
+        nights=3,
     ),
     Step(
         "login-suites",
         ("compat_tests.suites", "--login"),
         8,
         "most of librdkafka's own tests, over SASL_SSL with logins that expire",
+        nights=3,
     ),
     Step(
         "cluster-suites",
         ("compat_tests.suites", "--broker", "cluster"),
         5,
         "client libraries' own test suites against a cluster of three",
+        nights=3,
     ),
     Step(
         "cluster-transcripts",
         _tests("compat_tests/cluster/nightly_transcripts.py", "--long"),
         6,
         "the transcripts on a cluster member whose controller is another process",
+        nights=3,
     ),
     Step("spark", ("spark_it.suites.run",), 4, "Spark's own suites: the five that take a minute"),
     Step(
@@ -345,6 +366,7 @@ STEPS = (
         ("spark_it.suites.run", *_SPARKS_OTHER_SUITES),
         12,
         "Spark's own suites: six more",
+        nights=3,
     ),
     Step(
         "spark-jobs",
@@ -367,6 +389,7 @@ STEPS = (
         _tests("spark_it/connector/nightly_connector.py", "--long", "--broker", "apache"),
         4,
         "the connector tests with Apache Kafka",
+        nights=7,
     ),
     Step(
         "spark-rows",
@@ -386,6 +409,7 @@ STEPS = (
         ),
         4,
         "the data source on directories of Apache Kafka",
+        nights=7,
     ),
     *(
         Step(
@@ -393,6 +417,7 @@ STEPS = (
             _tests(f"spark_it/faults/nightly_{kind}faults.py", "--long", *broker),
             15,
             description + (", on Apache Kafka" if broker else ""),
+            nights=7 if broker else 3,
         )
         for broker in ((), ("--broker", "apache"))
         for kind, description in _SPARK_FAULTS.items()
@@ -412,42 +437,6 @@ STEPS = (
 )
 
 
-# Steps that do not run each night, and the number of nights from one run to the next: they test
-# what changes rarely (Apache Kafka itself, the suites of clients), or take turns.
-_NIGHTS = {
-    "apache": 7,
-    "apache-spark": 7,
-    "apache-spark-4.3": 7,
-    "spark-cluster-faults-apache": 7,
-    "spark-connector-apache": 7,
-    "spark-directory-faults-apache": 7,
-    "spark-faults-apache": 7,
-    "spark-rows-apache": 7,
-    "transcripts": 7,
-    "clients-suites": 3,
-    "cluster-suites": 3,
-    "cluster-transcripts": 3,
-    "cluster-controllers": 3,
-    "kafka-own-1": 3,
-    "kafka-own-2": 3,
-    "kafka-own-3": 3,
-    "kafka-own-4": 3,
-    "kafka-own-5": 3,
-    "login-suites": 3,
-    "largest-requests": 3,
-    "logins": 3,
-    "packaging": 3,
-    "planted": 3,
-    "security-suites": 3,
-    "spark-cluster-faults": 3,
-    "spark-directory-faults": 3,
-    "spark-faults": 3,
-    "spark-4.3": 3,
-    "spark-others": 3,
-    "tls": 3,
-}
-
-
 def due_steps(day: int, steps: tuple[Step, ...] = STEPS) -> list[Step]:
     """Return the steps of a night.
 
@@ -459,10 +448,9 @@ def due_steps(day: int, steps: tuple[Step, ...] = STEPS) -> list[Step]:
     # Steps of the same interval take turns.
     seen: Counter[int] = Counter()
     for step in steps:
-        nights = _NIGHTS.get(step.name, 1)
-        if (day + seen[nights]) % nights == 0:
+        if (day + seen[step.nights]) % step.nights == 0:
             due.append(step)
-        seen[nights] += 1
+        seen[step.nights] += 1
     return due
 
 
@@ -484,8 +472,7 @@ def main(arguments: list[str] | None = None, steps: tuple[Step, ...] = STEPS) ->
     if options.list:
         width = max(map(len, names))
         for step in steps:
-            nights = _NIGHTS.get(step.name, 1)
-            note = "" if nights == 1 else f" (every {nights} nights)"
+            note = "" if step.nights == 1 else f" (every {step.nights} nights)"
             _say(f"{step.name:<{width}} {step.minutes:>3} min  {step.what}{note}")
         return 0
     if options.steps:

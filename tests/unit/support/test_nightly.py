@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -91,11 +92,10 @@ def test_no_night_takes_over_five_hours_and_every_step_has_its_night():
     for step in nightly.STEPS:
         days = [number for number, night in enumerate(nights) if step in night]
         gaps = {later - earlier for earlier, later in pairwise(days)}
-        assert gaps == {nightly._NIGHTS.get(step.name, 1)}
+        assert gaps == {step.nights}
 
 
-def test_all_runs_the_steps_of_other_nights_too(run, monkeypatch):
-    steps = tuple(step(name, _GOES) for name in ("seldom", "often"))
-    monkeypatch.setattr(nightly, "_NIGHTS", {"seldom": 10**9})
+def test_all_runs_the_steps_of_other_nights_too(run):
+    steps = (replace(step("seldom", _GOES), nights=10**9), step("often", _GOES))
     assert "seldom" not in run(steps=steps)[1]
     assert "| seldom | passed" in run("--all", steps=steps)[1]
