@@ -5,7 +5,8 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, cast
 
-from wirebroker.api.data.delayed_produce import Part
+from wirebroker.api.data.delayed_produce import Appended, DelayedProduce
+from wirebroker.codecs.hot.produce_response import PartitionResult
 from wirebroker.coordinator.controller.image.cluster_image import PartitionImage
 from wirebroker.replica.replica_state import ACKS_ALL
 
@@ -72,18 +73,25 @@ def offline(directory: DataDirectory) -> Iterator[None]:
         lead(partition)
 
 
-class WaitingRecords:
-    """Records that wait in a partition's queue until they are committed.
+class WaitingProduce:
+    """A Produce that waits in a partition's queue until its records are committed.
 
     Attributes:
-        part: Their entry in the queue.
+        result: Its result.
         has_left: Whether it has left the queue.
     """
 
-    def __init__(self, partition: Partition, end_offset: int, deadline_s: float = 1e9) -> None:
+    def __init__(
+        self, partition: Partition, end_offset: int, timeout_ms: int = 1_000_000_000
+    ) -> None:
+        self.result = PartitionResult(partition.index, base_offset=end_offset - 1)
         self.has_left = False
-        self.part = Part(self, partition, ACKS_ALL, end_offset, deadline_s)
-        self.part.join_queue()
+        DelayedProduce(
+            [Appended(partition, self.result, end_offset, is_acknowledged=False)],
+            acks=ACKS_ALL,
+            timeout_ms=timeout_ms,
+            on_done=self._note_end,
+        )
 
-    def settle_part(self) -> None:
+    def _note_end(self) -> None:
         self.has_left = True

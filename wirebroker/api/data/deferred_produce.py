@@ -14,14 +14,13 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from wirebroker.api.data.delayed_produce import Part, WaitingRecords, withdraw
+from wirebroker.api.data.delayed_produce import Part, SeveralParts, WaitingRecords, withdraw
 from wirebroker.api.data.leader_endpoints import leader_endpoints
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.hot.produce import FIRST_FLEXIBLE, ProduceTopic
 from wirebroker.codecs.hot.produce_response import PartitionResult, encode_produce
 from wirebroker.net.frames.protocol import frame_answer
 from wirebroker.replica.replica_state import ACKS_ALL
-from wirebroker.request.deferred_response import DeferredResponse
 from wirebroker.request.session import Session
 
 if TYPE_CHECKING:
@@ -108,18 +107,16 @@ class DeferredProduce(WaitingRecords):
         self._correlation_id = correlation_id
 
     def _refuse(self, code: ErrorCode, *, is_withdrawn: bool = False) -> None:
-        partition = self._partition
+        partition = self.partition
         result = _result(partition, self._done, code, is_withdrawn=is_withdrawn)
         parts = [(partition, result)]
         self.answer = self._kind.answer(parts, self._correlation_id, self.session)
 
 
-class DeferredProduceOfSeveral(DeferredResponse):
+class DeferredProduceOfSeveral(SeveralParts):
     """A deferred response for several partitions."""
 
-    __slots__ = ("_appended", "_correlation_id", "_kind", "_parts", "_unsettled")
-
-    # _unsettled is the number of parts that are queued or due.
+    __slots__ = ("_appended", "_correlation_id", "_kind")
 
     def __init__(
         self,
@@ -133,39 +130,30 @@ class DeferredProduceOfSeveral(DeferredResponse):
         self._kind = kind
         self._correlation_id = correlation_id
         self._appended = appended
-        self._parts: dict[int, Part] = {}
         deadline_s = asyncio.get_running_loop().time() + kind.timeout_s
         for partition, done in appended:
             if partition.log.high_watermark <= done.last_offset:
                 part = Part(self, partition, ACKS_ALL, done.last_offset + 1, deadline_s)
-                self._parts[partition.index] = part
+                self._parts.append(part)
                 part.join_queue()
         self._unsettled = len(self._parts)
 
-    def settle_part(self) -> None:
-        """Note that a part no longer waits."""
-        self._unsettled -= 1
-        if self._unsettled:
-            return
-        if any(part.fault for part in self._parts.values()) or not all(
+    def _finish(self) -> None:
+        if any(part.fault for part in self._parts) or not all(
             partition.directory.is_online for partition, _ in self._appended
         ):
             self.answer = self._kind.answer(self._results(), self._correlation_id, self.session)
         self.leave()
 
-    def give_up_soon(self) -> None:
-        """Wait only as long as other requests do for the disk."""
-        for part in self._parts.values():
-            part.give_up_soon()
-
     def _results(self) -> Iterable[tuple[Partition, PartitionResult]]:
+        faults = {part.partition.index: part.fault for part in self._parts}
         for partition, done in self._appended:
-            part = self._parts.get(partition.index)
+            fault = faults.get(partition.index)
             code, is_withdrawn = ErrorCode.NONE, False
             if not partition.directory.is_online:  # it has failed during the wait
                 code, is_withdrawn = ErrorCode.KAFKA_STORAGE_ERROR, True
-            elif part is not None and part.fault is not None:
-                code, is_withdrawn = part.fault
+            elif fault is not None:
+                code, is_withdrawn = fault
             yield partition, _result(partition, done, code, is_withdrawn=is_withdrawn)
 
 

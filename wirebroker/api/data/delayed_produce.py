@@ -15,13 +15,13 @@ Source: Kafka's DelayedProduce, Partition.checkEnoughReplicasReachOffset.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.hot.produce_response import PartitionResult  # noqa: TC001 - compiled tuples look for it
 from wirebroker.replica.partition import Partition  # noqa: TC001 - compiled tuples look for it
 from wirebroker.replica.replica_state import ACKS_ALL
-from wirebroker.request.deferred_response import QueuedResponse
+from wirebroker.request.deferred_response import DeferredResponse, QueuedResponse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -33,20 +33,24 @@ LEAST_WAIT_MS = 5_000
 
 
 class WaitingRecords(QueuedResponse):
-    """Records of one partition that cannot be acknowledged yet."""
+    """Records of one partition that cannot be acknowledged yet.
 
-    __slots__ = ("_acks", "_partition")
+    Attributes:
+        partition: Their partition.
+    """
+
+    __slots__ = ("_acks", "partition")
 
     def __init__(
         self, partition: Partition, acks: int, end_offset: int, answer: bytes, deadline_s: float
     ) -> None:
         super().__init__(answer, end_offset, deadline_s)
-        self._partition = partition
+        self.partition = partition
         self._acks = acks
 
     def look(self) -> bool:
         """Return whether the records can be acknowledged, or never will be by this node."""
-        partition = self._partition
+        partition = self.partition
         try:
             partition.check_leader()
         except KafkaError as error:
@@ -75,18 +79,37 @@ class WaitingRecords(QueuedResponse):
 
     @property
     def _queue(self) -> ResponseQueue:
-        return self._partition.deferred_responses(self._acks)
+        return self.partition.deferred_responses(self._acks)
 
     def _refuse(self, code: ErrorCode, *, is_withdrawn: bool = False) -> None:
         raise NotImplementedError
 
 
-class PartOwner(Protocol):
-    """A request that waits in several partitions."""
+class SeveralParts(DeferredResponse):
+    """A request that waits in several partitions, until no part waits."""
+
+    __slots__ = ("_parts", "_unsettled")
+
+    # _unsettled is the number of parts that are queued or about to leave.
+
+    def __init__(self, answer: bytes) -> None:
+        super().__init__(answer)
+        self._parts: list[Part] = []
+        self._unsettled = 0
+
+    def give_up_soon(self) -> None:
+        """Wait only as long as other requests do for the disk."""
+        for part in self._parts:
+            part.give_up_soon()
 
     def settle_part(self) -> None:
         """Note that a part no longer waits."""
-        ...
+        self._unsettled -= 1
+        if not self._unsettled:
+            self._finish()
+
+    def _finish(self) -> None:
+        raise NotImplementedError
 
 
 class Part(WaitingRecords):
@@ -100,14 +123,14 @@ class Part(WaitingRecords):
 
     def __init__(
         self,
-        owner: PartOwner,
+        owner: SeveralParts,
         partition: Partition,
         acks: int,
         end_offset: int,
         deadline_s: float,
     ) -> None:
         super().__init__(partition, acks, end_offset, b"", deadline_s)
-        self._owner: PartOwner | None = owner
+        self._owner: SeveralParts | None = owner
         self.fault: tuple[ErrorCode, bool] | None = None
 
     def leave(self) -> None:
@@ -129,12 +152,10 @@ class Appended(NamedTuple):
     is_acknowledged: bool  # when it was appended
 
 
-class DelayedProduce:
-    """The wait of a request on the full path."""
+class DelayedProduce(SeveralParts):
+    """The wait of a request on the full path, which encodes its own response."""
 
-    __slots__ = ("_appended", "_on_done", "_parts", "_unsettled")
-
-    # _unsettled is the number of parts that are queued or about to leave.
+    __slots__ = ("_appended", "_on_done")
 
     def __init__(
         self,
@@ -145,6 +166,7 @@ class DelayedProduce:
         on_done: Callable[[], None],
     ) -> None:
         """Start to wait; `on_done` is called when all results are final."""
+        super().__init__(b"")
         assert acks in {1, ACKS_ALL}, acks
         self._appended = appended
         self._on_done = on_done
@@ -164,17 +186,6 @@ class DelayedProduce:
         for part in waiting:
             part.join_queue()
         if not waiting:
-            self._finish()
-
-    def give_up_soon(self) -> None:
-        """Wait only for the disk, because the client may have disconnected."""
-        for part in self._parts:
-            part.give_up_soon()
-
-    def settle_part(self) -> None:
-        """Note that a part no longer waits."""
-        self._unsettled -= 1
-        if not self._unsettled:
             self._finish()
 
     def _finish(self) -> None:

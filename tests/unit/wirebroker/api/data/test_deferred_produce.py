@@ -13,7 +13,7 @@ from tests.support.brokers.servers import broker_of
 from tests.support.protocol.raw_client import request_frame
 from tests.support.protocol.requests import produce_request
 from tests.support.records.batches import TIMESTAMP_MS, batch
-from tests.support.replicas.roles import WaitingRecords, lead, offline
+from tests.support.replicas.roles import WaitingProduce, lead, offline
 from tests.support.tools.waiting import until
 from tests.unit.wirebroker.api.data.prepared_kit import SHORT_VERSIONS, world_of
 from wirebroker.api.data.deferred_produce import DeferredProduce, ProduceKind
@@ -122,7 +122,7 @@ async def test_waiting_produces_are_answered_by_follower_offsets(tmp_path):
         sent = await begin(world, b"3")
         records = memoryview(bytearray(batch(b"4")))
         done = partition.append(records, now_ms=TIMESTAMP_MS, request_version=12)
-        later = WaitingRecords(partition, done.last_offset + 1)
+        later = WaitingProduce(partition, done.last_offset + 1)
         follow(partition, 4)
         assert await outcome(sent) == (0, 3)
         assert not later.has_left
@@ -290,8 +290,7 @@ async def test_queue_has_one_timer_whatever_the_timeouts_are(tmp_path):
     async with routine_of(tmp_path) as world:
         partition = world.partition("t")
         queue = partition.deferred_responses(ALL)
-        now_s = asyncio.get_running_loop().time()
         for number in range(200):
-            WaitingRecords(partition, 100 + number, now_s + 2**31 / 1000 - number)
+            WaitingProduce(partition, 100 + number, 2**31 - 1_000 * number)
         assert len(partition._commits.deadlines._by_tick) == 1
         queue.take_due(1_000)

@@ -17,7 +17,7 @@ from tests.support.protocol.requests import (
     produce_request,
 )
 from tests.support.records.batches import batch, values_in
-from tests.support.replicas.roles import WaitingRecords, lead
+from tests.support.replicas.roles import WaitingProduce, lead
 from tests.support.tools.waiting import until
 from tests.unit.wirebroker.api.data.prepared_kit import world_of
 from tests.unit.wirebroker.replica.test_transitions import enter, partition_of
@@ -78,7 +78,7 @@ async def test_waiting_records_leave_only_by_the_commit_or_with_the_leadership(t
         await create_topic(client, "t")
         partition = partition_of(server)
         await enter(server, partition, replicas=(1, 2), isr=(1, 2))
-        waiting = [WaitingRecords(partition, offset) for offset in (1, 2, 3)]
+        waiting = [WaitingProduce(partition, offset) for offset in (1, 2, 3)]
         for value in (b"a", b"b", b"c"):
             assert await receive(client, await send(client, value, acks=1))
         await next_turn()
@@ -93,7 +93,8 @@ async def test_waiting_records_leave_only_by_the_commit_or_with_the_leadership(t
         partition.resign()
         partition.wake_watchers()
         await next_turn()
-        assert waiting[2].part.fault == (ErrorCode.NOT_LEADER_OR_FOLLOWER, True)
+        result = waiting[2].result
+        assert (result.error_code, result.base_offset) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
 
 
 async def test_hundreds_of_waiting_produces_are_answered_once_replicated(tmp_path):
