@@ -17,11 +17,14 @@ from __future__ import annotations
 from functools import cache
 from struct import Struct
 from struct import error as struct_error
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError, MalformedFrameError
 from wirebroker.codecs.message import Message, load_message
 from wirebroker.codecs.primitives import ZERO_UUID, uvarint
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 OFFSET_KIND: Final = 1
 LEGACY_OFFSET_KIND: Final = 0
@@ -153,8 +156,8 @@ def offset_commit_record(
 
 def group_metadata_record(group_id: str, /, **fields: Any) -> CoordinatorRecord:
     """Return the record of a classic group; fields as in compiling/tables/group_log.txt."""
-    value = _message(GROUP_KIND).encode(GROUP_VERSION, fields)
-    return CoordinatorRecord(group_key(group_id), _INT16.pack(GROUP_VERSION) + value)
+    value = encode_versioned(_message(GROUP_KIND), GROUP_VERSION, fields)
+    return CoordinatorRecord(group_key(group_id), value)
 
 
 def group_tombstone(group_id: str) -> CoordinatorRecord:
@@ -166,7 +169,8 @@ def encode_committed_offset(committed: CommittedOffset) -> bytes:
     """Encode the value of a commit."""
     if committed.expire_timestamp_ms != NO_EXPIRY:
         version = OFFSET_VERSION_WITH_EXPIRY
-        value = _message(OFFSET_KIND).encode(
+        return encode_versioned(
+            _message(OFFSET_KIND),
             version,
             {
                 "offset": committed.offset,
@@ -175,7 +179,6 @@ def encode_committed_offset(committed: CommittedOffset) -> bytes:
                 "expire_timestamp": committed.expire_timestamp_ms,
             },
         )
-        return _INT16.pack(version) + value
     metadata = committed.metadata.encode()
     has_id = committed.topic_id != ZERO_UUID
     return b"".join(
@@ -215,6 +218,11 @@ def decode_offset_commit(value: bytes) -> Any:
 def decode_group_metadata(value: bytes) -> Any:
     """Decode a classic group's value; raise as `decode_committed_offset` does."""
     return decode_versioned(_message(GROUP_KIND), value)
+
+
+def encode_versioned(message: Message, version: int, fields: Mapping[str, Any]) -> bytes:
+    """Encode a message after its version; the counterpart of `decode_versioned`."""
+    return _INT16.pack(version) + message.encode(version, fields)
 
 
 def decode_versioned(message: Message, value: bytes) -> Any:

@@ -24,6 +24,7 @@ from wirebroker.codecs.coordinator_records import (
     UnknownKey,
     decode_key,
     decode_versioned,
+    encode_versioned,
     read_string,
 )
 from wirebroker.codecs.errors import MalformedFrameError
@@ -140,8 +141,8 @@ def group_record(key: GroupRecordKey, /, **fields: Any) -> CoordinatorRecord:
 
     Missing ones get Kafka's defaults, which are empty for most fields that may be null.
     """
-    body = group_record_message(key.kind).encode(_VERSION, fields)
-    return CoordinatorRecord(encode_record_key(key), _INT16.pack(_VERSION) + body)
+    value = encode_versioned(group_record_message(key.kind), _VERSION, fields)
+    return CoordinatorRecord(encode_record_key(key), value)
 
 
 def group_record_tombstone(key: GroupRecordKey) -> CoordinatorRecord:

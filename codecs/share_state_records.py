@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple
 from wirebroker.codecs.coordinator_records import (
     CoordinatorRecord,
     decode_versioned,
+    encode_versioned,
     read_string,
 )
 from wirebroker.codecs.errors import MalformedFrameError
@@ -76,8 +77,8 @@ def encode_share_state_key(key: ShareStateKey) -> bytes:
 
 def share_state_record(key: ShareStateKey, /, **fields: Any) -> CoordinatorRecord:
     """Return a record; fields as in compiling/tables/share_state_log.txt."""
-    body = share_state_message(key.kind).encode(_VERSION, fields)
-    return CoordinatorRecord(encode_share_state_key(key), _INT16.pack(_VERSION) + body)
+    value = encode_versioned(share_state_message(key.kind), _VERSION, fields)
+    return CoordinatorRecord(encode_share_state_key(key), value)
 
 
 def share_state_tombstone(key: ShareStateKey) -> CoordinatorRecord:

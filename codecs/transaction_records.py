@@ -16,7 +16,7 @@ from struct import Struct
 from struct import error as struct_error
 from typing import Any, Final
 
-from wirebroker.codecs.coordinator_records import decode_versioned
+from wirebroker.codecs.coordinator_records import decode_versioned, encode_versioned
 from wirebroker.codecs.errors import MalformedFrameError
 from wirebroker.codecs.message import Message, load_message
 
@@ -25,7 +25,6 @@ TRANSACTION_KIND: Final = 0
 LEGACY_VALUE_VERSION: Final = 0
 VALUE_VERSION: Final = 1
 
-_INT16: Final = Struct(">h")
 _KEY_HEAD: Final = Struct(">hh")
 
 
@@ -54,7 +53,7 @@ def decode_transaction_key(key: bytes) -> str | None:
 
 def encode_transaction_value(version: int, /, **fields: Any) -> bytes:
     """Encode a value; fields as in compiling/tables/transaction_log.txt."""
-    return _INT16.pack(version) + transaction_message().encode(version, fields)
+    return encode_versioned(transaction_message(), version, fields)
 
 
 def decode_transaction_value(value: bytes) -> Any:
