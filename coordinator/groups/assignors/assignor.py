@@ -43,24 +43,16 @@ GroupAssignment = dict[str, dict[bytes, frozenset[int]]]
 Assignor = Callable[[Sequence[SubscribedMember], Mapping[bytes, int]], Steps[GroupAssignment]]
 
 
-class PartitionAssignorError(KafkaError):
-    """An assignor cannot assign partitions; Kafka's PartitionAssignorException.
-
-    The group's coordinator responds with UNKNOWN_SERVER_ERROR, as Kafka does.
-    """
-
-    __slots__ = ()
-
-
 def partition_count_of(topic_id: bytes, partition_counts: Mapping[bytes, int]) -> int:
     """Return the partition count of a subscribed topic.
 
     Raises:
-        PartitionAssignorError: The topic does not exist.
+        KafkaError: UNKNOWN_SERVER_ERROR if the topic does not exist, the code for Kafka's
+            PartitionAssignorException.
     """
     count = partition_counts.get(topic_id)
     if count is None:
-        raise PartitionAssignorError(
+        raise KafkaError(
             ErrorCode.UNKNOWN_SERVER_ERROR,
             f"cannot assign partitions: a member subscribes to topic id {uuid_text(topic_id)},"
             " which does not exist",

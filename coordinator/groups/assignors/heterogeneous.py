@@ -53,7 +53,7 @@ def assign_heterogeneous(
         partition_counts: Partition counts by topic id.
 
     Raises:
-        PartitionAssignorError: A topic does not exist.
+        KafkaError: UNKNOWN_SERVER_ERROR if a topic does not exist.
     """
     kept = yield from kept_assignments(members, subscribers.topic_ids, partition_counts)
     topic_ids = yield from sorted_in_steps(

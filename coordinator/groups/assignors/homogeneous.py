@@ -66,7 +66,7 @@ def assign_homogeneous(
     """Assign the topics of one or more members with the same subscription; see `Assignor`.
 
     Raises:
-        PartitionAssignorError: A topic does not exist.
+        KafkaError: UNKNOWN_SERVER_ERROR if a topic does not exist.
     """
     topic_ids = yield from sorted_in_steps(members[0].topic_ids, signed_halves)
     owned, unowned = yield from kept_assignments(members, topic_ids, partition_counts)

@@ -40,7 +40,7 @@ def kept_assignments(
         partition_counts: Partition counts by topic id.
 
     Raises:
-        PartitionAssignorError: A topic does not exist.
+        KafkaError: UNKNOWN_SERVER_ERROR if a topic does not exist.
     """
     unowned: dict[bytes, set[int]] = {}
     work = 0

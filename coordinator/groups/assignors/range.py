@@ -36,7 +36,7 @@ def assign_ranges(
     """Divide each topic into ranges; see `Assignor`.
 
     Raises:
-        PartitionAssignorError: A topic does not exist.
+        KafkaError: UNKNOWN_SERVER_ERROR if a topic does not exist.
     """
     ordered = yield from sorted_in_steps(members, _rank)
     by_subscription = yield from members_by_subscription(ordered)

@@ -27,7 +27,7 @@ def assign_uniformly(
     """Balance the members' partition counts; see `Assignor`.
 
     Raises:
-        PartitionAssignorError: A topic does not exist.
+        KafkaError: UNKNOWN_SERVER_ERROR if a topic does not exist.
     """
     if not members:
         return {}

@@ -17,9 +17,8 @@ from tests.support.coordinators.assignor_kit import (
     with_targets,
 )
 from wirebroker.base.clock import in_one_go
-from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.groups.assignors.assignor import (
-    PartitionAssignorError,
     SubscribedMember,
 )
 from wirebroker.coordinator.groups.assignors.assignors import ASSIGNORS
@@ -44,7 +43,7 @@ for group in (["a [t u v]", "b [t u v] t1", "c [t u v]"], ["a [t u]", "b [u v] u
 @pytest.mark.parametrize("group", [["a [t]", "b [t]"], ["a []", "b [t]"]])
 def test_unknown_topic_is_an_error(name, group):
     members = [member(text) for text in group]
-    with pytest.raises(PartitionAssignorError, match="which does not exist") as caught:
+    with pytest.raises(KafkaError, match="which does not exist") as caught:
         in_one_go(ASSIGNORS[name](members, topics(u=1)))
     assert caught.value.code == ErrorCode.UNKNOWN_SERVER_ERROR
 
