@@ -34,7 +34,7 @@ USED_ELSEWHERE: Final[dict[str, str]] = {
     **dict.fromkeys(
         [
             *("group_record", "group_record_tombstone", "share_state_record"),
-            *("share_state_tombstone", "ASSIGNORS"),
+            *("share_state_tombstone", "ASSIGNORS", "topic_hash", "group_hash"),
         ],
         "for groups that are not served yet",
     ),
