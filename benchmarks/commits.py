@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 _QUICK_PAIRS: Final = 5
 _PAIRS: Final = 9
 _STARTS: Final = 15
+# Names the starts among the cases of --only.
+_START: Final = "start"
 
 
 def main() -> int:
@@ -54,7 +56,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="short runs, 5 of each broker")
     parser.add_argument("--pairs", type=int, help="runs of each broker (9; quick: 5)")
     parser.add_argument("--starts", type=int, default=_STARTS, help="starts of each broker (15)")
-    parser.add_argument("--only", action="append", default=[], help="cases with this in their name")
+    parser.add_argument(
+        "--only", action="append", default=[], help="cases with this in their name, or `start`"
+    )
     parser.add_argument("--output", type=Path, help="write commits.md here")
     add_option(parser)
     return parser.parse_args()
@@ -86,7 +90,7 @@ def _lines(new: Path, old: Path, old_name: str, options: argparse.Namespace) -> 
     yield f"| case | {' | '.join(titles)} |"
     yield "| --- | ---: | ---: | ---: | ---: |"
     yield from _case_rows(new, old, options)
-    if not options.only:
+    if not options.only or _START in options.only:
         yield ""
         yield _start_table(new, old, old_name, options)
 
