@@ -92,8 +92,13 @@ _SPARK_FAULTS = {
 STEPS = (
     Step(
         "loop-holds",
-        _tests("tests/unit/wirebroker/api/test_loop_holds.py", "--measure-holds", "--nightly"),
-        1,
+        _tests(
+            "tests/unit/wirebroker/api/test_loop_holds.py",
+            "tests/unit/wirebroker/api/test_request_arrays.py",
+            "--measure-holds",
+            "--nightly",
+        ),
+        2,
         "the longest event loop turn for large requests; run nothing else at the same time",
     ),
     Step(

@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat_tests.clients.java import CONFIGS, TOPICS, run
-from compat_tests.cluster.nodes import CLUSTER_ID, JavaBroker, JoiningBroker
+from compat_tests.cluster.nodes import CLUSTER_ID, Cluster, JavaBroker, JoiningBroker
 from compat_tests.support.raw_requests import Requests
 from tests.support.brokers.brokers import BrokerError
 from tests.support.tools.ports import HOST
@@ -20,10 +20,9 @@ from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from compat_tests.cluster.conftest import StartCluster
-    from compat_tests.cluster.nodes import Cluster
 
 pytestmark = pytest.mark.java
 
@@ -72,6 +71,58 @@ def values(begin: int, end: int) -> list[str]:
     return [f"value {number}" for number in range(begin, end)]
 
 
+@pytest.fixture(scope="module")
+def old_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A cluster with many topics, whose controller deletes log segments while other tests run."""
+    cluster = Cluster(tmp_path_factory.mktemp("old"), settings=SMALL_LOGS)
+    try:
+        cluster.start_controllers()
+        cluster.wirebroker(2)
+        for number in range(20):
+            create(cluster, f"topic-{number}", [[2]] * 20)
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+def test_directory_of_another_cluster_is_rejected(old_cluster: Cluster) -> None:
+    cluster = old_cluster
+    data = cluster.folder / "elsewhere"
+    data.mkdir()
+    (data / "meta.properties").write_text(
+        "version=1\ncluster.id=AAAAAAAAAAAAAAAAAAAAAA\nnode.id=2\n"
+    )
+    (port,) = cluster.places.values()
+    command = [sys.executable, "-m", "wirebroker", "join", f"127.0.0.1:{port}", "--port", "0"]
+    done = subprocess.run(
+        [*command, "--data-dir", str(data)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    line = done.stderr.splitlines()[-1]  # after the progress output
+    assert "belongs to cluster AAAAAAAAAAAAAAAAAAAAAA" in line
+    assert CLUSTER_ID in line
+
+
+def test_broker_with_id_of_voter_is_rejected(old_cluster: Cluster) -> None:
+    cluster = old_cluster
+    ((voter, port),) = cluster.places.items()
+    data = cluster.folder / "new"
+    command = [sys.executable, "-m", "wirebroker", "join", f"127.0.0.1:{port}", "--port", "0"]
+    command += ["--node-id", str(voter), "--data-dir", str(data)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    line = done.stderr.splitlines()[-1]
+    assert f"{voter} is the node id of one of the cluster's controllers" in line
+    assert not data.exists()
+    # With only these settings, Apache Kafka's broker ends once it knows the leader.
+    bootstrap_servers = {"controller.quorum.bootstrap.servers": f"127.0.0.1:{port}"}
+    java = JavaBroker(cluster, voter, {**bootstrap_servers, "controller.quorum.voters": ""})
+    java.directory = cluster.folder / "theirs"
+    java.directory.mkdir()
+    with pytest.raises(BrokerError, match="inconsistent with current leader"):
+        java.start()
+
+
 def test_member_serves_before_and_after_stop_and_kill(start_cluster: StartCluster) -> None:
     cluster = start_cluster()
     wirebroker = cluster.wirebroker(2)
@@ -110,28 +161,6 @@ def test_member_serves_before_and_after_stop_and_kill(start_cluster: StartCluste
     requests.close()
 
 
-def test_member_loads_snapshot_and_following_log(start_cluster: StartCluster) -> None:
-    cluster = start_cluster(settings=SMALL_LOGS)
-    wirebroker = cluster.wirebroker(2)
-    for number in range(20):
-        create(cluster, f"topic-{number}", [[2]] * 20)
-    (controller,) = cluster.controllers.values()
-    log = controller.data_dir / "__cluster_metadata-0"
-    # Apache Kafka deletes log segments before a snapshot once a minute.
-    eventually(lambda: not (log / f"{0:020d}.log").exists(), timeout_s=90)
-    other = cluster.wirebroker(3)
-    assert "loading metadata snapshot" in other.log.read_text()
-    create(cluster, "behind-it", [[3]])
-    produce(cluster, "behind-it", values(0, 10))
-    other.kill9()
-    other.start()
-    assert read(cluster, "behind-it", 10) == values(0, 10)
-    admin = AdminClient({"bootstrap.servers": other.bootstrap})
-    topics = admin.list_topics(timeout=WAIT_S).topics.keys() - {"__consumer_offsets"}
-    assert topics == {"behind-it", *(f"topic-{number}" for number in range(20))}
-    assert (wirebroker.data_dir / "__cluster_metadata-0").is_dir()
-
-
 def test_killed_active_controller_fences_no_broker(start_cluster: StartCluster) -> None:
     cluster = start_cluster(controllers=3)
     wirebroker = cluster.wirebroker(2)
@@ -143,44 +172,6 @@ def test_killed_active_controller_fences_no_broker(start_cluster: StartCluster) 
         controller.start()
     assert "was fenced" not in wirebroker.log.read_text()
     assert len(read(cluster, "before", 30)) == 30
-
-
-def test_directory_of_another_cluster_is_rejected(start_cluster: StartCluster) -> None:
-    cluster = start_cluster()
-    data = cluster.folder / "elsewhere"
-    data.mkdir()
-    (data / "meta.properties").write_text(
-        "version=1\ncluster.id=AAAAAAAAAAAAAAAAAAAAAA\nnode.id=2\n"
-    )
-    (port,) = cluster.places.values()
-    command = [sys.executable, "-m", "wirebroker", "join", f"127.0.0.1:{port}", "--port", "0"]
-    done = subprocess.run(
-        [*command, "--data-dir", str(data)], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 2
-    line = done.stderr.splitlines()[-1]  # after the progress output
-    assert "belongs to cluster AAAAAAAAAAAAAAAAAAAAAA" in line
-    assert CLUSTER_ID in line
-
-
-def test_broker_with_id_of_voter_is_rejected(start_cluster: StartCluster) -> None:
-    cluster = start_cluster()
-    ((voter, port),) = cluster.places.items()
-    data = cluster.folder / "new"
-    command = [sys.executable, "-m", "wirebroker", "join", f"127.0.0.1:{port}", "--port", "0"]
-    command += ["--node-id", str(voter), "--data-dir", str(data)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    line = done.stderr.splitlines()[-1]
-    assert f"{voter} is the node id of one of the cluster's controllers" in line
-    assert not data.exists()
-    # With only these settings, Apache Kafka's broker ends once it knows the leader.
-    bootstrap_servers = {"controller.quorum.bootstrap.servers": f"127.0.0.1:{port}"}
-    java = JavaBroker(cluster, voter, {**bootstrap_servers, "controller.quorum.voters": ""})
-    java.directory = cluster.folder / "theirs"
-    java.directory.mkdir()
-    with pytest.raises(BrokerError, match="inconsistent with current leader"):
-        java.start()
 
 
 def test_new_directory_gets_lowest_free_id(start_cluster: StartCluster) -> None:
@@ -212,3 +203,22 @@ def test_node_directory_moves_from_apache_kafka_and_back(start_cluster: StartClu
     cluster.java_broker(2)
     assert read(cluster, "moved", 200) == values(0, 200)
     assert read(cluster, "made-here", 10) == values(0, 10)
+
+
+def test_member_loads_snapshot_and_following_log(old_cluster: Cluster) -> None:
+    cluster = old_cluster
+    (controller,) = cluster.controllers.values()
+    log = controller.data_dir / "__cluster_metadata-0"
+    # Apache Kafka deletes log segments before a snapshot once a minute.
+    eventually(lambda: not (log / f"{0:020d}.log").exists(), timeout_s=90)
+    other = cluster.wirebroker(3)
+    assert "loading metadata snapshot" in other.log.read_text()
+    create(cluster, "behind-it", [[3]])
+    produce(cluster, "behind-it", values(0, 10))
+    other.kill9()
+    other.start()
+    assert read(cluster, "behind-it", 10) == values(0, 10)
+    admin = AdminClient({"bootstrap.servers": other.bootstrap})
+    topics = admin.list_topics(timeout=WAIT_S).topics.keys() - {"__consumer_offsets"}
+    assert topics == {"behind-it", *(f"topic-{number}" for number in range(20))}
+    assert (cluster.brokers[2].data_dir / "__cluster_metadata-0").is_dir()

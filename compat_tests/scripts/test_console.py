@@ -9,7 +9,7 @@ import struct
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from kafka import KafkaConsumer, KafkaProducer
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
 from compat_tests.scripts.kafka_scripts import KafkaScripts
 from compat_tests.support.newer_groups import make_share_group
@@ -61,20 +61,19 @@ def ours(capfd: pytest.CaptureFixture[str]) -> Any:
     return our_scripts(capfd)
 
 
-def read(run: Any, broker: Broker, topic: str, *flags: str) -> Answer:
-    partition_options = [
-        "--bootstrap-server",
-        broker.bootstrap,
-        "--topic",
-        topic,
-        "--partition",
-        "0",
-    ]
-    result: Answer = run(
-        "kafka-console-consumer",
-        [*partition_options, "--offset", "earliest", "--timeout-ms", "3000", *flags],
-    )
+def read(run: Any, broker: Broker, topic: str, count: int, *flags: str) -> Answer:
+    """Run a console consumer for the topic's first `count` messages."""
+    options = ["--bootstrap-server", broker.bootstrap, "--topic", topic, "--partition", "0"]
+    options += ["--offset", "earliest", "--max-messages", str(count), "--timeout-ms", "30000"]
+    result: Answer = run("kafka-console-consumer", [*options, *flags])
     return result
+
+
+def count_of(broker: Broker, topic: str) -> int:
+    """Return the number of messages in a topic of one partition that no transaction wrote to."""
+    with contextlib.closing(KafkaConsumer(bootstrap_servers=broker.bootstrap)) as consumer:
+        partition = TopicPartition(topic, 0)
+        return int(consumer.end_offsets([partition])[partition])
 
 
 def produce(broker: Broker, topic: str, values: list[bytes]) -> None:
@@ -94,13 +93,14 @@ def test_console_consumer_prints_values_like_kafka(
     for part in ("timestamp", "partition", "offset", "delivery", "epoch", "headers"):
         flags += ["--formatter-property", f"print.{part}=true"]
     flags += ["--formatter-property", "no.such.property=true"]
-    expected = read(theirs.run, broker, topic, *flags)
-    result = read(ours, broker, topic, *flags)
+    expected = read(theirs.run, broker, topic, len(VALUES[name]), *flags)
+    result = read(ours, broker, topic, len(VALUES[name]), *flags)
     assert result.status == expected.status == 0
     assert result.out == expected.out
     assert result.out.count("\n") == len(VALUES[name])
 
 
+@pytest.mark.usefixtures("internal_topics")
 @pytest.mark.parametrize(
     ("topic", "formatter"),
     [
@@ -114,10 +114,10 @@ def test_console_consumer_prints_values_like_kafka(
 def test_console_consumer_formatters_print_like_kafka(
     topic: str, formatter: str, broker: Broker, theirs: KafkaScripts, ours: Any
 ) -> None:
-    _fill_internal_topics(broker, theirs)
     flags = ["--formatter", f"{FORMATTERS}{formatter}"]
-    expected = read(theirs.run, broker, topic, *flags)
-    result = read(ours, broker, topic, *flags)
+    count = count_of(broker, topic)
+    expected = read(theirs.run, broker, topic, count, *flags)
+    result = read(ours, broker, topic, count, *flags)
     assert result.status == expected.status == 0
     assert result.out == expected.out
     assert result.out.count('{"key":') >= (3 if topic.startswith("__") else 0)
@@ -135,8 +135,9 @@ def test_console_consumer_formatters_print_share_groups_like_kafka(
     topic: str, formatter: str, broker: Broker, theirs: KafkaScripts, ours: Any
 ) -> None:
     flags = ["--formatter", f"{FORMATTERS}{formatter}"]
-    expected = read(theirs.run, broker, topic, *flags)
-    result = read(ours, broker, topic, *flags)
+    count = count_of(broker, topic)
+    expected = read(theirs.run, broker, topic, count, *flags)
+    result = read(ours, broker, topic, count, *flags)
     assert result.status == expected.status == 0
     assert result.out == expected.out
     assert result.out.count('{"key":') >= 4
@@ -149,7 +150,9 @@ def shared(broker: Broker) -> None:
         make_share_group(requests, broker.bootstrap)
 
 
-def _fill_internal_topics(broker: Broker, scripts: KafkaScripts) -> None:
+@pytest.fixture(scope="module")
+def internal_topics(broker: Broker, theirs: KafkaScripts) -> None:
+    """Commit offsets of a group, change and delete them; commit a transaction."""
     produce(broker, "read", [b"a"])
     consumer = KafkaConsumer(
         "read",
@@ -164,13 +167,13 @@ def _fill_internal_topics(broker: Broker, scripts: KafkaScripts) -> None:
     connection = ["--bootstrap-server", broker.bootstrap]
     reset_options = ["--reset-offsets", "--group", "readers", "--topic", "read", "--to-earliest"]
     assert (
-        scripts.run("kafka-consumer-groups", [*connection, *reset_options, "--execute"]).status == 0
+        theirs.run("kafka-consumer-groups", [*connection, *reset_options, "--execute"]).status == 0
     )
     load = ["--num-records", "1", "--record-size", "1", "--throughput", "-1"]
-    producer_options = [*connection, "--topic", "read", *load, "--transactional-id", "tx"]
-    assert scripts.run("kafka-producer-perf-test", producer_options).status == 0
+    producer_options = [*connection, "--topic", "written", *load, "--transactional-id", "tx"]
+    assert theirs.run("kafka-producer-perf-test", producer_options).status == 0
     deletion_options = ["--delete", "--group", "readers"]
-    assert scripts.run("kafka-consumer-groups", [*connection, *deletion_options]).status == 0
+    assert theirs.run("kafka-consumer-groups", [*connection, *deletion_options]).status == 0
 
 
 def test_console_producer_reads_lines_like_kafka(
@@ -184,6 +187,9 @@ def test_console_producer_reads_lines_like_kafka(
         words = ["--bootstrap-server", broker.bootstrap, "--topic", topic]
         assert run("kafka-console-producer", words, text).status == 0
     flags = ("--formatter-property", "print.offset=true")
-    outputs = [read(ours, broker, topic, *flags).out for topic in ("lines-theirs", "lines-ours")]
+    outputs = [
+        read(ours, broker, topic, count_of(broker, topic), *flags).out
+        for topic in ("lines-theirs", "lines-ours")
+    ]
     assert outputs[0] == outputs[1]
     assert outputs[0].count("\n") > 500

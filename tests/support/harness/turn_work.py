@@ -53,18 +53,20 @@ class TurnWork:
     async def begin_lines(self) -> None:
         """Start to count lines, for loops without calls; must run on the loop."""
         self.largest = self.total = self._count = 0
-        sys.settrace(self._trace)
+
+        # Twice as fast as a method, which would be bound for each line.
+        def trace(_frame: Any, event: str, _value: object) -> Any:
+            if event == "line":
+                self._count += 1
+            return trace
+
+        sys.settrace(trace)
 
     async def end(self) -> None:
         """Stop counting; must run on the loop."""
         sys.setprofile(None)
         sys.settrace(None)
         self._end_turn()
-
-    def _trace(self, _frame: Any, event: str, _value: object) -> Any:
-        if event == "line":
-            self._count += 1
-        return self._trace
 
     def _note(self, _frame: Any, event: str, _called: object) -> None:
         if event == "call" or event == "c_call":  # noqa: PLR1714 - no tuple is searched

@@ -1,6 +1,7 @@
 """The cost of arrays in requests: names that are repeated, numerous or very long.
 
-The arrays of all served requests come from the protocol's schemas.
+The arrays of all served requests come from the protocol's schemas. They have their full size only
+with --nightly, else a quarter.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.brokers.furnished_broker import FurnishedBroker, furnished_broker
+from tests.support.harness.request_sizes import LARGEST, QUARTER, RequestSizes
 from tests.support.harness.turn_work import TurnWork
 from tests.support.protocol.raw_client import request_frame
 from tests.support.protocol.request_arrays import Place, at_or_none, places, renamed
@@ -25,9 +27,10 @@ if TYPE_CHECKING:
 
 PARTITIONS = 200
 REPEATED = 500
+LONG = 32_000
+# For RequestSizes.of, as are the calls.
 SOME = 4_000
 MANY = 19_000
-LONG = 32_000
 
 # A slice of 5 ms (clock.Slices) makes a quarter of these calls. Code that does not yield makes at
 # most seven per element; a Produce of 20,000 mostly refused partitions makes sixteen.
@@ -39,7 +42,8 @@ LINES_OF_A_PRODUCED_TOPIC = 45
 
 
 class Asker:
-    def __init__(self, broker: FurnishedBroker) -> None:
+    def __init__(self, broker: FurnishedBroker, sizes: RequestSizes) -> None:
+        self.sizes = sizes
         self.server = broker.server
         self.samples = broker.samples
         self.work = TurnWork(broker.server.watch)
@@ -69,9 +73,11 @@ class Asker:
 
 
 @pytest.fixture(scope="module")
-def asker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asker]:
-    with furnished_broker(tmp_path_factory.mktemp("data"), partitions=PARTITIONS) as broker:
-        yield Asker(broker)
+def asker(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[Asker]:
+    sizes = LARGEST if pytestconfig.getoption("--nightly") else QUARTER
+    directory = tmp_path_factory.mktemp("data")
+    with sizes.limits(), furnished_broker(directory, partitions=PARTITIONS) as broker:
+        yield Asker(broker, sizes)
 
 
 PLACES = places()
@@ -97,11 +103,12 @@ def test_many_names_are_served_in_slices(asker: Asker, place: Place) -> None:
     body = asker.samples.body(place.key, place.version)
     element = at(body, place.path)[0]
     # Produce may name 20,000 partitions, and any number of topics.
-    count = MANY // 2 if place.key is ApiKey.PRODUCE else MANY
+    is_produce = place.key is ApiKey.PRODUCE
+    count = asker.sizes.of(MANY // 2 if is_produce else MANY)
     elements = [renamed(element, number) for number in range(count)]
     asker.answer(place, with_elements(body, place.path, elements))
-    is_produce = place.key is ApiKey.PRODUCE
-    assert asker.work.largest <= (MOST_CALLS_OF_PRODUCE if is_produce else MOST_CALLS)
+    most_calls = asker.sizes.of(MOST_CALLS_OF_PRODUCE if is_produce else MOST_CALLS)
+    assert asker.work.largest <= most_calls
 
 
 @pytest.mark.parametrize("place", PLACES, ids=str)
@@ -122,7 +129,7 @@ def test_many_elements_with_empty_arrays_are_served_in_slices(asker: Asker, plac
     empty = {name: [] if isinstance(e, list) else e for name, e in element.items()}
     # As many as are decoded in a thread; for Produce, as many as it may name.
     is_produce = place.key is ApiKey.PRODUCE
-    count = MANY if is_produce else 2 * MANY
+    count = asker.sizes.of(MANY if is_produce else 2 * MANY)
     elements = [renamed(empty, number) for number in range(count)]
     line_limit = count * (LINES_OF_A_PRODUCED_TOPIC if is_produce else LINES_OF_NOTHING)
     assert asker.lines_of(place, with_elements(body, place.path, elements)) <= line_limit
@@ -145,10 +152,11 @@ def test_requests_leave_no_garbage_cycles(asker: Asker, place: Place, share: int
     """A cycle may stay forever (gc_tuning.py): an error with its frames and their locals."""
     body = asker.samples.body(place.key, place.version)
     element = at(body, place.path)[0]
-    elements = [renamed(element, number) for number in range(SOME)]
+    count = asker.sizes.of(SOME)
+    elements = [renamed(element, number) for number in range(count)]
     frame = request_frame(place.key, place.version, with_elements(body, place.path, elements))
     content = frame[4 : len(frame) // share]
     with contextlib.suppress(AssertionError, ConnectionError):  # the broker closes the connection
         asker.exchange(len(content).to_bytes(4) + content)
     asker.server.call(next_turn())
-    assert gc.collect() < SOME // 4
+    assert gc.collect() < count // 4
