@@ -53,7 +53,7 @@ DOORS = {
         "wirebroker/cli/verbs/",
     },
     "xxhash": {"coordinator/groups/metadata_hash.py"},
-    "re2": {"wirebroker/base/patterns.py"},
+    "re2": {"coordinator/patterns.py"},
     "h11": {"wirebroker/http/conversation.py"},
     "jwt": {"wirebroker/security/tokens/tokens.py"},
     "gssapi": {"wirebroker/security/sasl/kerberos.py"},

@@ -32,10 +32,7 @@ USED_ELSEWHERE: Final[dict[str, str]] = {
     "connection_lost": "called by asyncio",
     "format_commands": "called by click",
     **dict.fromkeys(
-        [
-            *("group_record", "group_record_tombstone", "share_state_record"),
-            *("share_state_tombstone", "ASSIGNORS", "topic_hash", "group_hash"),
-        ],
+        ["share_state_record", "share_state_tombstone"],
         "for groups that are not served yet",
     ),
     **dict.fromkeys(

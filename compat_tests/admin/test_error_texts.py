@@ -1,4 +1,4 @@
-"""Error messages that users search for: timestamps, partitions and reassignments."""
+"""Error messages that users search for: timestamps, partitions, reassignments, group configs."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ NO_SUCH_BROKER = (
 )
 TWICE = "The manual partition assignment includes the broker 1 more than once."
 NO_REPLICAS = "The manual partition assignment includes an empty replica list."
+NO_DEFAULT_GROUP = "Default group resources are not allowed."
+OUT_OF_RANGE = "{} must be in the range {} to {} inclusive."
 NO_SEQUENCE = "partitions should be a consecutive 0-based integer sequence"
 
 
@@ -169,6 +171,37 @@ def test_a_replication_factor_above_the_number_of_brokers(cluster: Cluster) -> N
         "Unable to replicate the partition 3 time(s): The target replication factor of 3 cannot be"
         " reached because only 1 broker(s) are registered"
     )
+
+
+SESSION, HEARTBEAT = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
+
+
+@pytest.mark.parametrize(
+    ("group", "configs", "code", "text"),
+    [
+        ("", {SESSION: "50000"}, ErrorCode.INVALID_REQUEST, NO_DEFAULT_GROUP),
+        ("g", {"no.such": "1"}, ErrorCode.INVALID_CONFIG, "Unknown group config name: no.such"),
+        ("g", {SESSION: "1"}, ErrorCode.INVALID_CONFIG, OUT_OF_RANGE.format(SESSION, 45000, 60000)),
+        (
+            "g",
+            {HEARTBEAT: "1"},
+            ErrorCode.INVALID_CONFIG,
+            OUT_OF_RANGE.format(HEARTBEAT, 5000, 15000),
+        ),
+        ("g", {SESSION: "50000", HEARTBEAT: "5000"}, ErrorCode.NONE, None),
+    ],
+)
+def test_group_configs(
+    cluster: Cluster, group: str, configs: dict[str, str], code: ErrorCode, text: str | None
+) -> None:
+    entries = [
+        {"name": name, "config_operation": 0, "value": value} for name, value in configs.items()
+    ]
+    resource = {"resource_type": 32, "resource_name": group, "configs": entries}
+    request = {"resources": [resource], "validate_only": True}
+    response = cluster.client.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, request)
+    (result,) = response.responses
+    assert (result.error_code, result.error_message) == (code, text)
 
 
 @pytest.mark.parametrize("timestamp_ms", [5, 4_000_000_000_000, -5])

@@ -24,6 +24,7 @@ class GroupClient:
         name: Name in test ids.
         command: Returns the command line of the member program; builds its dependencies.
         assignors: All of its assignors, by Apache Kafka's names; quick tests use the first.
+        broker_assignors: The broker's assignors, for clients with the consumer protocol (KIP-848).
         has_static_members: Whether it supports group.instance.id.
         commits_soon: Whether it commits consumed records promptly.
         environment: Returns the program's environment.
@@ -32,6 +33,7 @@ class GroupClient:
     name: str
     command: Callable[[], list[str]]
     assignors: tuple[str, ...]
+    broker_assignors: tuple[str, ...] = ()
     has_static_members: bool = True
     commits_soon: bool = True
     environment: Callable[[], dict[str, str]] = field(default=dict)
@@ -50,7 +52,10 @@ def java_program(main_class: str) -> list[str]:
 
 
 CONFLUENT = GroupClient(
-    "confluent-kafka", _python("confluent"), ("cooperative-sticky", "range", "roundrobin")
+    "confluent-kafka",
+    _python("confluent"),
+    ("cooperative-sticky", "range", "roundrobin"),
+    broker_assignors=("broker-uniform", "broker-range"),
 )
 KAFKA_PYTHON = GroupClient(
     "kafka-python",
@@ -86,7 +91,10 @@ RUST_RDKAFKA = GroupClient(
     "rust-rdkafka", tools_rust.member_command, ("cooperative-sticky", "range", "roundrobin")
 )
 JAVA = GroupClient(
-    "java", lambda: java_program("Member"), ("range", "cooperative-sticky", "roundrobin", "sticky")
+    "java",
+    lambda: java_program("Member"),
+    ("range", "cooperative-sticky", "roundrobin", "sticky"),
+    broker_assignors=("broker-uniform", "broker-range"),
 )
 
 CLIENTS = (

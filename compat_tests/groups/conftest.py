@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from compat_tests.groups.group import Group, group_on
+from compat_tests.groups.group import SESSION_MS, Group, group_on
 from tests.support.brokers.brokers import Broker, RunningBroker, environment_address, make_broker
 
 if TYPE_CHECKING:
@@ -14,7 +14,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 # The common profile has no rebalance delay; with short sessions a lost member expires soon.
-SETTINGS = {"group.min.session.timeout.ms": "1000", "offsets.topic.num.partitions": "4"}
+SETTINGS = {
+    "group.min.session.timeout.ms": "1000",
+    "group.consumer.min.session.timeout.ms": "1000",
+    "group.consumer.session.timeout.ms": str(SESSION_MS),
+    "group.consumer.min.heartbeat.interval.ms": "100",
+    "group.consumer.heartbeat.interval.ms": str(SESSION_MS // 10),
+    "offsets.topic.num.partitions": "4",
+}
 
 
 @pytest.fixture(scope="session")

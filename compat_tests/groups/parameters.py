@@ -45,13 +45,15 @@ def clients_and_assignors() -> list[Any]:
             marks=_marks(client, _run_of(client, assignor)),
         )
         for client in CLIENTS
-        for assignor in client.assignors
+        for assignor in (*client.assignors, *client.broker_assignors)
     ]
 
 
 def _run_of(client: GroupClient, assignor: str) -> list[pytest.MarkDecorator]:
-    if assignor == client.assignors[0]:
+    if assignor in {client.assignors[0], *client.broker_assignors[:1]}:
         return []
+    if assignor in client.broker_assignors:
+        return _NIGHTLY
     return _LONG if client in _WITH_ALL_ASSIGNORS else _NIGHTLY
 
 

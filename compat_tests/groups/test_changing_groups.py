@@ -13,6 +13,7 @@ from compat_tests.conftest import new_topic_name
 from compat_tests.groups import hosts
 from compat_tests.groups.hosts import SESSION_MS, Host, Hosted
 from compat_tests.support import topics
+from tests.support.tools.waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,9 +24,11 @@ if TYPE_CHECKING:
 SHORT_POLL_INTERVAL_MS = SESSION_MS
 
 
-def _with(command: Callable[[], list[str]], assignor: str) -> Any:
+def _with(
+    command: Callable[[], list[str]], assignor: str, *more_marks: pytest.MarkDecorator
+) -> Any:
     client = "java" if command is hosts.java_command else "confluent-kafka"
-    marks = [pytest.mark.java] if client == "java" else []
+    marks = [*more_marks, *([pytest.mark.java] if client == "java" else [])]
     return pytest.param(command, assignor, id=f"{client}-{assignor}", marks=marks)
 
 
@@ -34,6 +37,15 @@ CLIENTS = [
     _with(hosts.confluent_command, "cooperative-sticky"),
     _with(hosts.java_command, "range"),
     _with(hosts.java_command, "cooperative-sticky"),
+]
+# Members of the consumer protocol (KIP-848).
+CLIENTS += [
+    _with(hosts.confluent_command, "broker-uniform"),
+    _with(hosts.java_command, "broker-uniform", pytest.mark.nightly),
+]
+WITH_PATTERNS = [
+    _with(hosts.confluent_command, "broker-uniform", pytest.mark.nightly),
+    _with(hosts.java_command, "broker-uniform"),
 ]
 with_clients = pytest.mark.parametrize(("host", "assignor"), CLIENTS, indirect=["host"])
 
@@ -155,6 +167,30 @@ def test_changed_subscriptions_change_assigned_partitions(
     assert committed(host, group, topic, 2) == committed(host, group, other, 2) == [6, 6]
 
 
+@pytest.mark.parametrize(("host", "assignor"), WITH_PATTERNS, indirect=["host"])
+def test_matching_topics_are_read_from_their_start(
+    host: Host, group: str, topic: str, assignor: str
+) -> None:
+    other = f"{topic}-other"
+    topics.create(host.bootstrap, topic, partitions=2)
+    members = [host.open(group, assignor) for _ in range(2)]
+    for member in members:
+        member.subscribe(f"^{topic}(-.*)?")
+    wait_until_shared(host, members, partitions_of(topic, 0, 1))
+    produce(host, topic, 0, 1)
+    wait_until_consumed(host, members, partitions_of(topic, 0, 1), range(3))
+
+    # The broker searches new topics at most every ten seconds.
+    topics.create(host.bootstrap, other, partitions=2)
+    produce(host, other, 0, 1)
+    wait_until_shared(host, members, partitions_of(topic, 0, 1) | partitions_of(other, 0, 1))
+    wait_until_consumed(host, members, partitions_of(other, 0, 1), range(3))
+
+    for member in members:
+        member.close()
+    assert committed(host, group, topic, 2) == committed(host, group, other, 2) == [3, 3]
+
+
 @with_clients
 def test_added_partitions_are_read_from_their_start(
     host: Host, group: str, topic: str, assignor: str
@@ -189,17 +225,18 @@ def test_surplus_members_idle_until_a_partition_is_free(
     for member in members:
         member.subscribe(topic)
     host.wait(
-        lambda: (
-            sorted(len(member.owned) for member in members) == [0, 0, 1, 1]
-            and all(member.rebalances for member in members)
-        ),
+        lambda: sorted(len(member.owned) for member in members) == [0, 0, 1, 1],
         "two of four have a partition each",
     )
     admin = AdminClient({"bootstrap.servers": host.bootstrap})
-    described = admin.describe_consumer_groups([group])[group].result(WAIT_S)
-    assert described.state is ConsumerGroupState.STABLE
-    assigned = [len(member.assignment.topic_partitions) for member in described.members]
-    assert sorted(assigned) == [0, 0, 1, 1]
+
+    def is_described() -> bool:
+        described = admin.describe_consumer_groups([group])[group].result(WAIT_S)
+        assigned = [len(member.assignment.topic_partitions) for member in described.members]
+        is_stable = described.state is ConsumerGroupState.STABLE
+        return is_stable and sorted(assigned) == [0, 0, 1, 1]
+
+    eventually(is_described, timeout_s=WAIT_S, poll_s=0.1)
     produce(host, topic, 0, 1)
     wait_until_consumed(host, members, partitions_of(topic, 0, 1), range(3))
 

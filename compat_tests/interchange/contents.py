@@ -64,6 +64,12 @@ def contents_of(requests: Requests) -> Contents:
     return Contents(topics, configs, dict(_groups(requests)))
 
 
+def types_of_groups(requests: Requests) -> dict[str, str]:
+    requests.wait_for_groups(OFFSETS_PARTITIONS)
+    listed = requests.ask_until_served(ApiKey.LIST_GROUPS, 5, {})
+    return {group.group_id: group.group_type.lower() for group in listed.groups}
+
+
 def _configs(requests: Requests, kind: int, name: str, sources: set[int]) -> dict[str, str | None]:
     resource = {"resource_type": kind, "resource_name": name, "configuration_keys": None}
     answer = requests.ask(ApiKey.DESCRIBE_CONFIGS, 4, {"resources": [resource]})

@@ -1,4 +1,4 @@
-"""Both brokers' transactions, and groups that wirebroker keeps but does not serve."""
+"""Both brokers' transactions, and share groups, which wirebroker keeps but does not serve."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import contextlib
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 
 from compat_tests.clients import java
-from compat_tests.interchange.contents import contents_of, read_transactions
-from compat_tests.interchange.shared_folder import OFFSETS_PARTITIONS, SharedFolder, address
+from compat_tests.interchange.contents import contents_of, read_transactions, types_of_groups
+from compat_tests.interchange.shared_folder import SharedFolder, address
 from compat_tests.support.raw_requests import Requests, batch, record
 from compat_tests.support.transaction_requests import OpenTransaction
 from wirebroker.codecs.api_keys import ApiKey
@@ -26,7 +25,6 @@ pytestmark = pytest.mark.java
 
 LATEST = -1
 READ_COMMITTED = 1
-WAIT_S = 30.0
 
 
 @contextlib.contextmanager
@@ -110,43 +108,6 @@ def test_other_broker_ends_open_transaction_and_reads_the_same(
         assert contents_of(requests) == before
 
 
-def test_consumer_groups_keep_offsets_and_members(
-    folder: SharedFolder,
-) -> None:
-    with folder.run("apache", "kill") as broker:
-        with contextlib.closing(Requests(address(broker))) as requests:
-            requests.create("t", 1)
-            requests.append("t", batch(record(0, b"k", b"v")))
-        join_and_leave(broker.bootstrap, "left")
-        staying = joined(broker.bootstrap, "occupied")
-    # Its broker has died: it can no longer leave.
-    staying.close()
-    with serving(folder, "wirebroker") as requests:
-        assert types_of_groups(requests) == {"left": "consumer", "occupied": "consumer"}
-        offsets = contents_of(requests).offsets
-        assert offsets["left"] == {("t", 0): (1, "")}
-        requests.commit("left", [("t", 0, 0, "by an administrator")])
-        deleted = requests.try_ask(ApiKey.DELETE_GROUPS, 2, {"groups_names": ["left", "occupied"]})
-        codes = {result.group_id: result.error_code for result in deleted.results}
-        assert codes == {
-            "left": ErrorCode.GROUP_ID_NOT_FOUND,
-            "occupied": ErrorCode.NON_EMPTY_GROUP,
-        }
-        assert requests.try_join("occupied").error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-    with folder.run("apache") as broker:
-        with contextlib.closing(Requests(address(broker))) as requests:
-            assert types_of_groups(requests) == {"left": "consumer", "occupied": "consumer"}
-            assert contents_of(requests).offsets["left"] == {("t", 0): (0, "by an administrator")}
-        join_and_leave(broker.bootstrap, "left")
-    with serving(folder, "wirebroker") as requests:
-        # A classic consumer may take over an empty group.
-        requests.join_alone("left")
-        assert types_of_groups(requests) == {"left": "classic", "occupied": "consumer"}
-    with serving(folder, "apache") as requests:
-        assert types_of_groups(requests)["left"] == "classic"
-        assert contents_of(requests).offsets["left"] == {("t", 0): (1, "")}
-
-
 def test_share_groups_keep_their_state(folder: SharedFolder) -> None:
     with folder.run("apache") as broker:
         with contextlib.closing(Requests(address(broker))) as requests:
@@ -184,46 +145,3 @@ def state_of_shares(requests: Requests) -> int:
     return sum(
         requests.offset("__share_group_state", partition, LATEST)[0] for partition in range(2)
     )
-
-
-def joined(bootstrap: str, group: str) -> Consumer:
-    """Return a member with the consumer protocol that has read one record and committed."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap,
-            "group.id": group,
-            "group.protocol": "consumer",
-            "auto.offset.reset": "earliest",
-            "enable.auto.commit": False,
-            "log_level": 0,
-        }
-    )
-    consumer.subscribe(["t"])
-    (message,) = consumer.consume(1, WAIT_S)
-    assert message.error() is None, message.error()
-    consumer.commit(offsets=[TopicPartition("t", 0, 1)], asynchronous=False)
-    return consumer
-
-
-def join_and_leave(bootstrap: str, group: str) -> None:
-    consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap,
-            "group.id": group,
-            "group.protocol": "consumer",
-            "enable.auto.commit": False,
-            "log_level": 0,
-        }
-    )
-    assigned: list[TopicPartition] = []
-    consumer.subscribe(["t"], on_assign=lambda _, partitions: assigned.extend(partitions))
-    while not assigned:
-        consumer.poll(0.1)
-    consumer.commit(offsets=[TopicPartition("t", 0, 1)], asynchronous=False)
-    consumer.close()
-
-
-def types_of_groups(requests: Requests) -> dict[str, str]:
-    requests.wait_for_groups(OFFSETS_PARTITIONS)
-    listed = requests.ask_until_served(ApiKey.LIST_GROUPS, 5, {})
-    return {group.group_id: group.group_type.lower() for group in listed.groups}

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from compat_tests.lockstep.group_configs import GroupConfigs
 from compat_tests.lockstep.record_sets import sound
 from compat_tests.lockstep.steps import command
-from compat_tests.lockstep.topics import NO_ID, UNKNOWN_ID, Topic, Topics
+from compat_tests.lockstep.topics import NO_ID, UNKNOWN_ID, Topic
 from wirebroker.codecs.api_keys import ApiKey
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ _VALUES: dict[str, tuple[str | None, ...]] = {
 }
 
 
-class Admin(Topics):
+class Admin(GroupConfigs):
     name = "admin"
     keys = frozenset(
         {
@@ -76,6 +77,9 @@ class Admin(Topics):
             (16, self.alter_configs),
             (8 if ApiKey.ALTER_CONFIGS in self.versions else 0, self.replace_configs),
             (10, self.describe_configs),
+            (7, self.alter_group_configs),
+            (3 if ApiKey.ALTER_CONFIGS in self.versions else 0, self.replace_group_configs),
+            (4, self.describe_group_configs),
             (12, self.metadata),
             (8, self.describe_topic_partitions),
             (4, self.describe_cluster),
@@ -211,7 +215,7 @@ class Admin(Topics):
         request = {"resources": resources, "validate_only": is_trial}
         answer = yield from self.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, request)
         if answer.is_good and not is_trial:
-            yield from self._until_applied(topic)
+            yield from self.until_applied(topic)
 
     def replace_configs(self) -> Moves:
         topic = self.strange_topic() if self.maybe(0.08) else self.any_topic()
@@ -226,7 +230,7 @@ class Admin(Topics):
         request = {"resources": [resource], "validate_only": is_trial}
         answer = yield from self.ask(ApiKey.ALTER_CONFIGS, request)
         if answer.is_good and not is_trial:
-            yield from self._until_applied(topic)
+            yield from self.until_applied(topic)
 
     def describe_configs(self) -> Moves:
         keys: list[str] | None = self.some([*_VALUES], 0, 4)
@@ -366,11 +370,6 @@ class Admin(Topics):
         yield from self.ask(ApiKey.UNREGISTER_CONTROLLER, request)
 
     # -- parts -------------------------------------------------------------------------------
-
-    def _until_applied(self, topic: Topic) -> Moves:
-        """Wait until the broker has applied the controller's changes, by making one more."""
-        self._names += 1
-        yield from self.alter(topic, "flush.messages", str(1_000_000 + self._names))
 
     def _new_topic(self) -> dict[str, Any]:
         self._names += 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from compat_tests.lockstep.admin import Admin
+from compat_tests.lockstep.consumer_groups import ConsumerGroups
 from compat_tests.lockstep.groups import Groups
 from compat_tests.lockstep.producers import Producers
 from compat_tests.lockstep.records import Records
@@ -17,5 +18,14 @@ if TYPE_CHECKING:
 
 KINDS: dict[str, type[Kind]] = {
     kind.name: kind
-    for kind in (Records, Sessions, Producers, Transactions, Groups, Admin, Restarts)
+    for kind in (
+        Records,
+        Sessions,
+        Producers,
+        Transactions,
+        Groups,
+        ConsumerGroups,
+        Admin,
+        Restarts,
+    )
 }

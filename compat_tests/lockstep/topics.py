@@ -124,6 +124,11 @@ class Topics(Kind):
             topic.configs[name] = value
             yield command(["wait-config", topic.name, name, value])
 
+    def until_applied(self, topic: Topic) -> Moves:
+        """Wait until the broker has applied the controller's changes, by making one more."""
+        self._names += 1
+        yield from self.alter(topic, "flush.messages", str(1_000_000 + self._names))
+
     # -- choices -----------------------------------------------------------------------------
 
     def any_topic(self) -> Topic:

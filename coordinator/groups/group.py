@@ -9,6 +9,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from wirebroker.codecs.coordinator_records import CoordinatorRecord
     from wirebroker.coordinator.outcome import Moment, Outcome, Timers
 
@@ -27,6 +29,25 @@ class OffsetExpiry(NamedTuple):
 
     # Wall time; None: each offset's commit.
     since_ms: int | None = None
+
+
+class CommitRequest(Protocol):
+    """An OffsetCommit or TxnOffsetCommit request, limited to existing partitions."""
+
+    @property
+    def body(self) -> Any:
+        """The decoded request."""
+        ...
+
+    @property
+    def version(self) -> int:
+        """Its version."""
+        ...
+
+    @property
+    def topics(self) -> Sequence[tuple[str, bytes, Sequence[Any]]]:
+        """Name, id and requested partitions of each topic."""
+        ...
 
 
 class Group(Protocol):
@@ -62,11 +83,20 @@ class Group(Protocol):
         """Whether it has no members, so that it may be removed once it has no offsets."""
         ...
 
+    @property
+    def metadata_bytes(self) -> int:
+        """Bytes of the metadata that the members joined with."""
+        ...
+
+    def member_bytes(self, member_id: str, instance_id: str | None, /) -> int:
+        """Return the bytes of the metadata that a member joined with; 0 without such a member."""
+        ...
+
     def is_subscribed_to(self, topic: str, /) -> bool:
         """Return whether members read a topic, as far as known."""
         ...
 
-    def admit_commit(self, body: Any, timers: Timers, now: Moment, /) -> None:
+    def admit_commit(self, request: CommitRequest, timers: Timers, now: Moment, /) -> None:
         """Refuse a commit from a client that is not a current member; else extend its session.
 
         An empty group accepts commits without a generation, such as those of administrators.
@@ -76,11 +106,19 @@ class Group(Protocol):
         """
         ...
 
-    def check_transactional_commit(self, body: Any, /) -> None:
+    def check_transactional_commit(self, request: CommitRequest, /) -> None:
         """Refuse a transactional commit if it names a member or generation that is not current.
 
         Raises:
             KafkaError: The error for every partition of the response.
+        """
+        ...
+
+    def check_fetch(self, group: Any, /) -> None:
+        """Refuse an OffsetFetch of this group with a member or epoch that is not current.
+
+        Raises:
+            KafkaError: The error of the group in the response.
         """
         ...
 

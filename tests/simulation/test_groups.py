@@ -54,7 +54,8 @@ def _trace_of(seed: int) -> str:
 
 
 def test_detects_accepted_commits_of_former_members() -> None:
-    def trusting(group: ClassicGroup, body: Any, _timers: Timers, _now: Moment) -> None:
+    def trusting(group: ClassicGroup, request: Any, _timers: Timers, _now: Moment) -> None:
+        body = request.body
         if group.members and body.member_id not in group.members:
             body.member_id = next(iter(group.members))
 

@@ -46,13 +46,6 @@ _NO_RETRY = [
     "  error_code: Kafka says 48 INVALID_TXN_STATE, we say 90 PRODUCER_FENCED",
 ]
 
-# wirebroker refuses group configs, which have no effect yet.
-_NO_GROUP_CONFIGS = [
-    "line 990, send IncrementalAlterConfigs 1 to guest:",
-    "  responses[g].error_code: Kafka says 0 NONE, we say 42 INVALID_REQUEST",
-    "  responses[g].error_message: Kafka says null, we say some text",
-]
-
 # wirebroker responds once for a group that is listed twice.
 _NAMED_ONCE = [
     "line 820, send OffsetFetch 8:",
@@ -62,7 +55,6 @@ _NAMED_ONCE = [
 ]
 
 AGREED: dict[str, list[str]] = {
-    "authorization_by_need": _NO_GROUP_CONFIGS,
     "end_txn_of_zombies": _NO_RETRY,
     "offset_fetch": _NAMED_ONCE,
     "produce_bad_payloads": _UNREADABLE,

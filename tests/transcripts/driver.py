@@ -11,10 +11,13 @@ The commands:
     wait TOPIC PARTITIONS     until Metadata shows that many partitions with leaders; 0: deleted
     wait-config TOPIC NAME VALUE
     wait-broker-config NAME VALUE
+    wait-group-config GROUP NAME VALUE
     begin API VERSION as NAME a request with a later response, on its own connection
     await NAME                its response
     coordinator               until groups are served: `__consumer_offsets` is loaded
     wait-group GROUP STATE MEMBERS
+    wait-consumer-group GROUP EPOCH MEMBERS
+    group-records GROUP       its records in `__consumer_offsets` (group_records.py)
     transactions              until transactional ids are served: `__transaction_state` is loaded
     wait-transaction ID STATE for example until all markers are written
     settle ID                 until no markers of its last transaction are pending
@@ -36,6 +39,7 @@ from tests.support.protocol.message_schemas import schema_of
 from tests.transcripts.arguments import evaluate
 from tests.transcripts.batches import HELPERS
 from tests.transcripts.connection import TIMEOUT_S, Connection
+from tests.transcripts.group_records import group_records
 from tests.transcripts.permissions import GUEST, GUEST_HOST, Permissions
 from tests.transcripts.printing import Names, lines_of
 from tests.transcripts.script import ScriptError
@@ -62,8 +66,9 @@ _CONFIGS_VERSION = 4
 _OFFSETS_VERSION = 7
 _FIND_COORDINATOR_VERSION = 2
 _DESCRIBE_GROUPS_VERSION = 5
+_DESCRIBE_CONSUMER_GROUPS_VERSION = 1
 _OFFSET_FETCH_VERSION = 2
-_TOPIC_RESOURCE, _BROKER_RESOURCE = 2, 4
+_TOPIC_RESOURCE, _BROKER_RESOURCE, _GROUP_RESOURCE = 2, 4, 32
 _NODE_ID = "1"
 _LOADING = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 _UNSUPPORTED_VERSION = ErrorCode.UNSUPPORTED_VERSION.to_bytes(2)
@@ -120,10 +125,13 @@ class Driver:
             "wait": self._wait,
             "wait-config": self._wait_config,
             "wait-broker-config": self._wait_broker_config,
+            "wait-group-config": self._wait_group_config,
             "begin": self._begin,
             "await": self._await,
             "coordinator": self._coordinator,
             "wait-group": self._wait_group,
+            "wait-consumer-group": self._wait_consumer_group,
+            "group-records": self._group_records,
             "transactions": self._transactions,
             "wait-transaction": self._wait_transaction,
             "settle": self._settle,
@@ -273,6 +281,11 @@ class Driver:
         _, name, expected = step.command
         return self._wait_for_config(_BROKER_RESOURCE, _NODE_ID, name, expected)
 
+    def _wait_group_config(self, step: Step, arguments: dict[str, Any]) -> list[str]:
+        del arguments
+        _, group, name, expected = step.command
+        return self._wait_for_config(_GROUP_RESOURCE, group, name, expected)
+
     def _wait_for_config(self, kind: int, of: str, name: str, expected: str) -> list[str]:
         resource = {"resource_type": kind, "resource_name": of}
         request = {"resources": [{**resource, "configuration_keys": [name]}]}
@@ -341,6 +354,24 @@ class Driver:
 
         self._poll(is_so)
         return ["done"]
+
+    def _wait_consumer_group(self, step: Step, arguments: dict[str, Any]) -> list[str]:
+        del arguments
+        _, group_id, epoch, count = step.command
+        request = {"group_ids": [group_id]}
+        version = _DESCRIBE_CONSUMER_GROUPS_VERSION
+
+        def is_so() -> bool:
+            decoded = self._quietly(ApiKey.CONSUMER_GROUP_DESCRIBE, version, request)
+            group = decoded.groups[0]
+            return bool(group.group_epoch == int(epoch) and len(group.members) == int(count))
+
+        self._poll(is_so)
+        return ["done"]
+
+    def _group_records(self, step: Step, arguments: dict[str, Any]) -> list[str]:
+        del arguments
+        return group_records(self._quietly, step.command[1], self.names)
 
     def _wait_offsets(self, step: Step, arguments: dict[str, Any]) -> list[str]:
         del arguments

@@ -39,10 +39,15 @@ _WORDS = {
     "total_bytes": "BYTES",
     "usable_bytes": "BYTES",
 }
+# Responses whose error messages are compared as well: clients show them to their users.
+_WITH_TEXTS = frozenset({"ConsumerGroupHeartbeatResponse", "ConsumerGroupDescribeResponse"})
 # Letters of ids, and each kind's lowest valid id.
 _LETTERS = {"producer_id": ("P", 0), "session_id": ("S", 1)}
-# A generated member id: the client id or group.instance.id, and a UUID.
+# A generated member id: the client id or group.instance.id, and a UUID; or only a UUID.
 _MEMBER_ID = re.compile(r"(.*)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.DOTALL)
+_CONSUMER_MEMBER_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[\w-]{22}")
+# After this the messages of libraries differ.
+_NOT_A_REGEX = "is not a valid regular expression: "
 _MEMBERS = frozenset({"member_id", "leader"})
 _TIMES = frozenset(
     {"timestamp", "log_append_time_ms", "transaction_start_time_ms", "last_timestamp"}
@@ -69,8 +74,25 @@ _SORTED_BY = {
     "topic_results": ("name",),
 }
 # Such arrays of topics without names, ordered by the ids' appearance.
-_SORTED_BY_ID = frozenset({("OffsetFetchResponse", "topics"), ("ProduceResponse", "responses")})
-_SORTED_ITSELF = frozenset({("DescribeTransactionsResponse", "partitions")})
+_SORTED_BY_ID = frozenset(
+    {
+        ("ConsumerGroupCurrentMemberAssignmentValue", "assigned_partitions"),
+        ("ConsumerGroupCurrentMemberAssignmentValue", "partitions_pending_revocation"),
+        ("ConsumerGroupTargetAssignmentMemberValue", "topic_partitions"),
+        ("ConsumerGroupDescribeResponse", "topic_partitions"),
+        ("ConsumerGroupHeartbeatResponse", "topic_partitions"),
+        ("OffsetFetchResponse", "topics"),
+        ("ProduceResponse", "responses"),
+    }
+)
+_SORTED_ITSELF = frozenset(
+    {
+        ("ConsumerGroupDescribeResponse", "partitions"),
+        ("ConsumerGroupDescribeResponse", "subscribed_topic_names"),
+        ("ConsumerGroupHeartbeatResponse", "partitions"),
+        ("DescribeTransactionsResponse", "partitions"),
+    }
+)
 # Arrays of many short elements.
 _ON_ONE_LINE = frozenset(
     {
@@ -91,7 +113,7 @@ _IN_ORDER = frozenset(
 # APIs of the transcripts.
 COVERED_KEYS = frozenset(
     {0, 1, 2, 3, *range(8, 17), 18, 19, 20, 22, 23, 32, 34, 35, 37, 42}
-    | {43, 44, 45, 46, 47, 55, 60, 74, 75}
+    | {43, 44, 45, 46, 47, 55, 60, 68, 69, 74, 75}
 )
 # Other features may differ between brokers.
 _COVERED_FEATURES = frozenset({"metadata.version"})
@@ -126,7 +148,16 @@ class Names:
     def member(self, member_id: str) -> str | None:
         """Return a comparable form of a generated member id; None for others."""
         match = _MEMBER_ID.fullmatch(member_id)
-        return None if match is None else f"{match[1]}-{self.name('M', member_id)}"
+        if match is not None:
+            return f"{match[1]}-{self.name('M', member_id)}"
+        return self.name("M", member_id) if _CONSUMER_MEMBER_ID.fullmatch(member_id) else None
+
+    def text(self, text: str) -> str:
+        """Return a text with names for the generated member ids of earlier responses."""
+        for (letter, value), id_name in self._known.items():
+            if letter == "M":
+                text = text.replace(value, id_name)
+        return text
 
     def age(self, letter: str, value: Any) -> int:
         """Return an id's position in order of appearance; new ids come last."""
@@ -229,7 +260,9 @@ class _Printer:
 
     def _member_order(self, member: Any) -> list[Any]:
         values = (getattr(member, name, None) for name in ("group_instance_id", "metadata"))
-        return [self._names.age("M", member.member_id), *map(repr, values)]
+        # Members that chose their own ids are ordered by them.
+        own_id = "" if is_generated(member.member_id) else member.member_id
+        return [self._names.age("M", member.member_id), *map(repr, values), own_id]
 
     def _producer_order(self, producer: Any) -> tuple[int, int]:
         return self._names.age("P", producer.producer_id), producer.producer_id
@@ -241,6 +274,9 @@ class _Printer:
             return f"{value} {ErrorCode(value).name}"
         if field.name in _TIMES:
             return self._names.time(value)
+        return self._name(field, value)
+
+    def _name(self, field: Field, value: Any) -> str:
         member = self._names.member(value) if field.name in _MEMBERS else None
         if member is not None:
             return member
@@ -250,7 +286,16 @@ class _Printer:
         word = _WORDS.get(field.name)
         if word == _DIRECTORY and value:
             self._names.values[word] = value
-        return word if word and value and value != _NO_PORT else _quoted(value)
+        if not word or not value or value == _NO_PORT:
+            return _quoted(value)
+        return self._text(value) if self._is_text(field) else word
+
+    def _is_text(self, field: Field) -> bool:
+        return field.name == "error_message" and self._message in _WITH_TEXTS
+
+    def _text(self, value: str) -> str:
+        text, found, _ = self._names.text(value).partition(_NOT_A_REGEX)
+        return _quoted(f"{text}{found}some text" if found else text)
 
     def _uuid(self, value: bytes) -> str:
         return "none" if value == _ZERO_UUID else self._names.name("T", value)
@@ -289,6 +334,11 @@ class _Printer:
                 yield f"{path}.record {record.offset} at {at} {pair}"
         except KafkaError as error:
             yield f"{path} can't be read: {error.code.name}"
+
+
+def is_generated(member_id: str) -> bool:
+    """Return whether a broker generated a member id."""
+    return bool(_MEMBER_ID.fullmatch(member_id) or _CONSUMER_MEMBER_ID.fullmatch(member_id))
 
 
 def _shown(value: bytes | None) -> str:

@@ -70,9 +70,7 @@ def record(
     body = struct.pack(">B", attributes) + number(time) + number(offset)
     body += _field(key, key_length, widths) + _field(value, value_length, widths)
     body += number(len(headers) if header_count is None else header_count)
-    for name, content in headers:
-        body += _field(name, None, widths) + _field(content, None, widths)
-    body += tail
+    body += b"".join(_field(part, None, widths) for header in headers for part in header) + tail
     return number(len(body) + longer if length is None else length) + body
 
 

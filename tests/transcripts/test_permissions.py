@@ -18,7 +18,11 @@ if TYPE_CHECKING:
     from wirebroker.request.handlers import Handler
 
 HERE: Final = Path(__file__).parent
-FILES: Final = ("authorization.txt", "authorization_by_need.txt")
+FILES: Final = (
+    "authorization.txt",
+    "authorization_by_need.txt",
+    "authorization_of_consumer_groups.txt",
+)
 # Unauthenticated clients, such as the guest, are refused before the ACLs are checked:
 # compat_tests/security/tokens/test_delegation_tokens.py compares authenticated ones.
 OF_TOKENS: Final = frozenset({ApiKey.CREATE_DELEGATION_TOKEN, ApiKey.DESCRIBE_DELEGATION_TOKEN})

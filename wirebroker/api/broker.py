@@ -115,6 +115,7 @@ class Broker:
         for use_config in self.config_users:
             use_config(self.config)
         self.transaction_verifier.use_config(self.config)
+        self.groups.use_config(self.config)
         await self.replicas.use_config(self.config, image)
         for follow in self.config_followers:
             await follow(self.config)

@@ -24,6 +24,8 @@ API_MODULES: Final = (
     "data.list_offsets",
     "data.offset_for_leader_epoch",
     "data.produce",
+    "groups.consumer_group_describe",
+    "groups.consumer_group_heartbeat",
     "groups.delete_groups",
     "groups.describe_groups",
     "groups.find_coordinator",

@@ -223,6 +223,8 @@ BROKER_RULES: Final[dict[ApiKey, Rule]] = {
     ApiKey.HEARTBEAT: group_rules.read_group,
     ApiKey.LEAVE_GROUP: group_rules.read_group,
     ApiKey.SYNC_GROUP: group_rules.sync_group,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: group_rules.consumer_group_heartbeat,
+    ApiKey.CONSUMER_GROUP_DESCRIBE: group_rules.consumer_group_describe,
     ApiKey.DESCRIBE_GROUPS: group_rules.describe_groups,
     ApiKey.LIST_GROUPS: group_rules.list_groups,
     ApiKey.DELETE_GROUPS: group_rules.delete_groups,

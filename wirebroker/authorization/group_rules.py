@@ -78,6 +78,50 @@ def sync_group(request: CheckedRequest) -> Ruling:
     return read_group(request)
 
 
+def consumer_group_heartbeat(request: CheckedRequest) -> Steps[Ruling]:
+    """Require READ of the group, and DESCRIBE of all topics that a subscription names."""
+    access, body = request.access, request.body
+    if not access.may(READ_GROUP, body.group_id):
+        return refused(GROUP_DENIED)
+    names = body.subscribed_topic_names or ()
+    _, denied_names = yield from split(access, DESCRIBE_TOPIC, names, str)
+    return refused(TOPIC_DENIED) if denied_names else SERVED
+
+
+def consumer_group_describe(request: CheckedRequest) -> Steps[Ruling]:
+    """Require DESCRIBE of each group, and of all topics that are assigned in it."""
+    access, body = request.access, request.body
+    body.group_ids, denied_groups = yield from split(access, DESCRIBE_GROUP, body.group_ids, str)
+    failures = yield from told(denied_groups, _denied_group)
+
+    def merge(answer: Mapping[str, Any]) -> Steps[Mapping[str, Any]]:
+        groups: list[Fields] = []
+        for described in answer["groups"]:
+            group = dict(described)
+            if group.get("authorized_operations", _NOT_REQUESTED) != _NOT_REQUESTED:
+                operations = access.operations(Resource.GROUP, group["group_id"])
+                group["authorized_operations"] = operations
+            _, hidden = yield from split(access, DESCRIBE_TOPIC, _assigned_topics(group), str)
+            if hidden:
+                group = {
+                    "group_id": group["group_id"],
+                    "error_code": int(TOPIC_DENIED),
+                    "error_message": "The group has described topic(s) that the client is not "
+                    "authorized to describe.",
+                }
+            groups.append(group)
+        return with_field(answer, "groups", [*failures, *groups])
+
+    return Ruling(merge=merge)
+
+
+def _assigned_topics(group: Mapping[str, Any]) -> Iterable[str]:
+    for member in group.get("members", ()):
+        for assignment in (member["assignment"], member["target_assignment"]):
+            for topic in assignment["topic_partitions"]:
+                yield topic["topic_name"]
+
+
 def describe_groups(request: CheckedRequest) -> Steps[Ruling]:
     """Require DESCRIBE of each group; add the authorized operations."""
     access, body = request.access, request.body

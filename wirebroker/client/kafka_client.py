@@ -167,6 +167,8 @@ class KafkaClient:
                 )
             except CannotConnectError as error:
                 problems.append(without_frames(error))
+            except UnsupportedVersionError as error:
+                raise UnservedError(str(error)) from error
             except PeerError as error:
                 is_closed = isinstance(error, ConnectionLostError) and self._handshake is None
                 step = f". A SASL listener needs {self._flags.login}" if is_closed else ""

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from wirebroker.config.groups import GROUP_ROWS
 from wirebroker.config.lookup import base_name, is_of_a_listener, is_read_only, row_of
 from wirebroker.config.rows.row import (
+    ConfigError,
     ConfigRow,
     ConfigSource,
     ConfigType,
@@ -70,33 +71,58 @@ def describe_topic(
     return described
 
 
-def describe_group(layers: Layers, overrides: Mapping[str, str]) -> list[DescribedConfig]:
-    """Describe a group's configs by name: all rows, and other overrides."""
+def describe_group(
+    layers: Layers, values: Mapping[str, ConfigValue], overrides: Mapping[str, str]
+) -> list[DescribedConfig]:
+    """Describe a group's configs by name: all rows, and other overrides.
+
+    `values` are those of the broker, and may lack rows without effect that are not set.
+    """
     described: list[DescribedConfig] = []
     for name in sorted(GROUP_ROWS.keys() | overrides.keys()):
-        own = (
-            [Synonym(name, overrides[name], ConfigSource.GROUP_CONFIG)] if name in overrides else []
-        )
         row = GROUP_ROWS.get(name)
-        if row is None:
-            synonyms = tuple(own)
+        if row is not None and (not row.internal or name in overrides):
+            described.append(_described_group_config(row, layers, values, overrides))
+        elif row is None:
+            source = ConfigSource.GROUP_CONFIG
+            synonyms = (Synonym(name, overrides[name], source),)
             described.append(
                 DescribedConfig(
-                    name, own[0].value, False, own[0].source, False, synonyms, _UNKNOWN_TYPE, None
+                    name, overrides[name], False, source, False, synonyms, _UNKNOWN_TYPE, None
                 )
             )
-            continue
-        for giver in row.synonyms:
-            own += _synonyms(layers, giver, (giver,))
-        if not row.synonyms:
-            own.append(Synonym(name, row.default, ConfigSource.DEFAULT_CONFIG))
-        text = own[0].value
-        if row.type is ConfigType.STRING and text is not None and own[0].name != name:
-            text = text.partition(",")[0]
-        has_secret = name not in overrides and _is_secret(layers, row.synonyms)
-        described_row = replace(row, has_secret=has_secret)
-        described.append(_described(described_row, text, tuple(own), read_only=False))
     return described
+
+
+def _described_group_config(
+    row: ConfigRow,
+    layers: Layers,
+    values: Mapping[str, ConfigValue],
+    overrides: Mapping[str, str],
+) -> DescribedConfig:
+    """Describe a config of a group, set or from the broker."""
+    value = row.default_value()
+    for giver in row.synonyms:
+        value = values.get(giver, ROWS[giver].default_value())
+        if isinstance(value, tuple) and row.type is ConfigType.STRING:
+            value = value[0] if value else None
+    text = text_of(value)
+    synonyms = [synonym for giver in row.synonyms for synonym in _synonyms(layers, giver, (giver,))]
+    if not row.synonyms:
+        synonyms.append(Synonym(row.name, row.default, ConfigSource.DEFAULT_CONFIG))
+    if row.name in overrides:
+        text = _parsed_text(row, overrides[row.name])
+        synonyms.insert(0, Synonym(row.name, text, ConfigSource.GROUP_CONFIG))
+    has_secret = row.name not in overrides and _is_secret(layers, row.synonyms)
+    return _described(replace(row, has_secret=has_secret), text, tuple(synonyms), read_only=False)
+
+
+def _parsed_text(row: ConfigRow, text: str) -> str | None:
+    """Return a stored value as Kafka shows it; one of another release may be invalid here."""
+    try:
+        return text_of(row.parse(text))
+    except ConfigError:
+        return text
 
 
 def describe_broker(layers: Layers, values: Mapping[str, ConfigValue]) -> list[DescribedConfig]:

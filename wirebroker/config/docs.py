@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from wirebroker.config.groups import GROUP_ROWS
 from wirebroker.config.lookup import READ_PER_LISTENER
 from wirebroker.config.rows.row import Effect
 from wirebroker.config.rows.topic import TOPIC_ROWS
@@ -72,6 +73,18 @@ table; of several, the first that is set.
 | --- | --- | --- | --- | --- | --- | --- |
 """
 
+_GROUP: Final = """
+## Group configs
+
+Set per consumer group, before or after it is created: `kafka-configs --alter --group NAME
+--add-config …`. The default is the value of the broker config in the table; its minimum and maximum
+(`group.consumer.min.…`, `group.consumer.max.…`) limit the value. Kafka's configs of share and
+streams groups can be set too, and have no effect.
+
+| config | type | default | allowed | what it does | broker config |
+| --- | --- | --- | --- | --- | --- |
+"""
+
 _END: Final = """
 This page is generated from the table in the source by `wirebroker configs --markdown`; do not edit
 it.
@@ -90,6 +103,9 @@ def as_markdown() -> str:
     for row in _shown(TOPIC_ROWS.values()):
         givers = ", ".join(f"`{name}`" for name in row.synonyms)
         parts.append(_line(row, f"{givers} | {row.effect.value}"))
+    parts.append(_GROUP)
+    for row in _shown(row for row in GROUP_ROWS.values() if row.effect is Effect.READ):
+        parts.append(_line(row, ", ".join(f"`{name}`" for name in row.synonyms)))
     rows_without_effect = [row for row in ROWS.values() if row.effect is Effect.KEPT]
     parts.append(_WITHOUT_EFFECT)
     parts += [_line(row, row.mutability.value) for row in _shown(rows_without_effect)]

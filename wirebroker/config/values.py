@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from wirebroker.config import describe
+from wirebroker.config.group_limits import ASSIGNMENT_INTERVAL, clamped_interval
 from wirebroker.config.hints import is_known, with_hint
 from wirebroker.config.java.java_options import NO_JAVA_OPTIONS, JavaOptions
 from wirebroker.config.lookup import CONFIG_PROVIDERS, is_read, listener_config, row_of
@@ -91,6 +92,8 @@ class Config:
             row = row_of(name)
             if row is not None:
                 self._values[name] = self._parse(replace(row, name=name))
+        if any(ASSIGNMENT_INTERVAL in layer for _, layer in self._layers[:2]):
+            self._values[ASSIGNMENT_INTERVAL] = clamped_interval(self._values)
         self.java_options = java_options
         self._data_directory = data_directory
         if data_directory is not None:
@@ -258,7 +261,7 @@ class Config:
 
     def describe_group(self, overrides: Mapping[_Str, _Str]) -> _Descriptions:
         """Describe a group's configs."""
-        return describe.describe_group(self._layers, overrides)
+        return describe.describe_group(self._layers, self._values, overrides)
 
     def describe_cluster_default(self) -> _Descriptions:
         """Describe the dynamic cluster-wide configs."""

@@ -19,6 +19,7 @@ from wirebroker.base.threads import Work, in_thread
 from wirebroker.base.version import version_text
 from wirebroker.coordinator.controller.image.cluster_image import NO_LEADER
 from wirebroker.coordinator.groups.classic.classic_group import ClassicGroup
+from wirebroker.coordinator.groups.consumer.consumer_group import ConsumerGroup
 from wirebroker.http.message import HttpAnswer
 from wirebroker.metrics.broker_rows import (
     BROKER_INFO_ROWS,
@@ -253,9 +254,10 @@ class Scrape:
             counts.group_offsets += shard.offsets.count
             for group in list(shard.groups.values()):
                 counts.groups[group.state_name] += 1
-                if isinstance(group, ClassicGroup):
+                if isinstance(group, ClassicGroup | ConsumerGroup):
                     labels = label_texts((("consumergroup", group.group_id),))
                     members.append((labels, len(group.members)))
+                if isinstance(group, ClassicGroup):
                     counts.waiting["Rebalance"] += group.awaiting_join_count
                 await slices.turn()
         await slices.run(page.add(GROUP_ROWS, members))

@@ -6,12 +6,12 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.base.clock import SystemClock
-from wirebroker.base.patterns import compile_pattern
 from wirebroker.base.text import counted
 from wirebroker.client.errors import ClientError
 from wirebroker.codecs.errors import KafkaError
 from wirebroker.config.rows.releases import RELEASE_VERSION
 from wirebroker.config.sources.sources import load_config
+from wirebroker.coordinator.patterns import compile_pattern
 from wirebroker.shadow.copied_partition import DONE, FOLLOWED
 from wirebroker.shadow.copy_directory import CopyDirectory
 from wirebroker.shadow.source import Source

@@ -25,6 +25,7 @@ abstract class GroupConsumer implements ConsumerRebalanceListener {
             "roundrobin", "RoundRobinAssignor",
             "sticky", "StickyAssignor",
             "cooperative-sticky", "CooperativeStickyAssignor");
+    private static final String OF_THE_BROKER = "broker-";
     private static final FileOutputStream OUTPUT = new FileOutputStream(FileDescriptor.out);
 
     final KafkaConsumer<byte[], byte[]> consumer;
@@ -38,12 +39,17 @@ abstract class GroupConsumer implements ConsumerRebalanceListener {
         Properties config = new Properties();
         config.put("bootstrap.servers", bootstrap);
         config.put("group.id", group);
-        config.put("group.protocol", "classic");
-        config.put("partition.assignment.strategy", Arrays.stream(assignors.split(","))
-                .map(one -> "org.apache.kafka.clients.consumer." + ASSIGNORS.get(one))
-                .collect(Collectors.joining(",")));
-        config.put("session.timeout.ms", sessionMs);
-        config.put("heartbeat.interval.ms", sessionMs / 10);
+        if (assignors.startsWith(OF_THE_BROKER)) {
+            config.put("group.protocol", "consumer");
+            config.put("group.remote.assignor", assignors.substring(OF_THE_BROKER.length()));
+        } else {
+            config.put("group.protocol", "classic");
+            config.put("partition.assignment.strategy", Arrays.stream(assignors.split(","))
+                    .map(one -> "org.apache.kafka.clients.consumer." + ASSIGNORS.get(one))
+                    .collect(Collectors.joining(",")));
+            config.put("session.timeout.ms", sessionMs);
+            config.put("heartbeat.interval.ms", sessionMs / 10);
+        }
         config.put("auto.offset.reset", "earliest");
         config.put("enable.auto.commit", false);
         config.put("fetch.max.wait.ms", 100);

@@ -8,6 +8,7 @@ import java.util.Properties;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.clients.consumer.SubscriptionPattern;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.TopicPartition;
 
@@ -72,7 +73,11 @@ public final class Host {
         private void obey(String[] command) {
             switch (command[0]) {
                 case "subscribe" -> {
-                    consumer.subscribe(List.of(command[2].split(",")), this);
+                    if (command[2].startsWith("^")) {
+                        consumer.subscribe(new SubscriptionPattern(command[2]), this);
+                    } else {
+                        consumer.subscribe(List.of(command[2].split(",")), this);
+                    }
                     isPolling = true;
                 }
                 case "stall" -> {

@@ -6,7 +6,13 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from compat_tests.groups.members.speaking import Settings, Speaker, leave_command, settings_of
+from compat_tests.groups.members.speaking import (
+    Settings,
+    Speaker,
+    leave_command,
+    protocol_configs,
+    settings_of,
+)
 
 MOST_UNCOMMITTED = 10
 
@@ -25,9 +31,7 @@ class Member:
         config: dict[str, Any] = {
             "bootstrap.servers": settings.bootstrap,
             "group.id": settings.group,
-            "partition.assignment.strategy": ",".join(settings.assignors),
-            "session.timeout.ms": settings.session_ms,
-            "heartbeat.interval.ms": settings.heartbeat_ms,
+            **protocol_configs(settings.assignors, settings.session_ms),
             "max.poll.interval.ms": max(10_000, settings.session_ms),
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
+from compat_tests.groups.members.speaking import protocol_configs
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -28,9 +30,7 @@ class Hosted:
             {
                 "bootstrap.servers": bootstrap,
                 "group.id": group,
-                "partition.assignment.strategy": assignor,
-                "session.timeout.ms": int(session_ms),
-                "heartbeat.interval.ms": int(session_ms) // 10,
+                **protocol_configs([assignor], int(session_ms)),
                 "max.poll.interval.ms": int(max_poll_interval_ms),
                 "topic.metadata.refresh.interval.ms": int(metadata_age_ms),
                 "auto.offset.reset": "earliest",

@@ -8,10 +8,13 @@ import os
 import sys
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+# Begins the names of assignors that the broker has, for the consumer protocol (KIP-848).
+OF_THE_BROKER: Final = "broker-"
 
 
 @dataclass(slots=True, frozen=True)
@@ -35,6 +38,18 @@ def settings_of(arguments: list[str] | None = None) -> Settings:
     parser.add_argument("session_ms", type=int)
     options = parser.parse_args(arguments)
     return Settings(**vars(options), heartbeat_ms=options.session_ms // 10)
+
+
+def protocol_configs(assignors: list[str], session_ms: int) -> dict[str, Any]:
+    """Return librdkafka's configs for assignors of the client, or for one of the broker."""
+    if assignors[0].startswith(OF_THE_BROKER):
+        remote_assignor = assignors[0].removeprefix(OF_THE_BROKER)
+        return {"group.protocol": "consumer", "group.remote.assignor": remote_assignor}
+    return {
+        "partition.assignment.strategy": ",".join(assignors),
+        "session.timeout.ms": session_ms,
+        "heartbeat.interval.ms": session_ms // 10,
+    }
 
 
 class Speaker:

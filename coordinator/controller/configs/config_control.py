@@ -1,4 +1,4 @@
-"""Changes of topic and broker configs: AlterConfigs and IncrementalAlterConfigs.
+"""Changes of configs of topics, brokers and groups: AlterConfigs and IncrementalAlterConfigs.
 
 AlterConfigs sets all configs of a resource; the others return to their defaults.
 
@@ -21,6 +21,7 @@ from wirebroker.codecs.permissions import (
     ALTER_TOPIC_CONFIGS,
 )
 from wirebroker.config import validate_topic_configs
+from wirebroker.config.groups import validate_group_configs
 from wirebroker.config.lookup import is_list, row_of
 from wirebroker.config.rows.row import ConfigError, ConfigType
 from wirebroker.config.rows.topic import TOPIC_ROWS
@@ -83,6 +84,8 @@ MOST_CONFIGS = 10_000
 _MOST_DIGITS = 10
 
 _BROKER_KIND = _Kind(is_list, _broker_default)
+# As in Kafka, items cannot be appended to a group's list.
+_GROUP_KIND = _Kind(lambda _name: False, lambda _name: None)
 
 
 def check_topic_overrides(config: Config, overrides: Mapping[str, str]) -> None:
@@ -192,7 +195,8 @@ def check_request(resource: Any, counts: Counter[tuple[int, str]], *, is_increme
     """Check a resource without its values.
 
     Raises:
-        KafkaError: INVALID_REQUEST; UNKNOWN_SERVER_ERROR for an unknown operation on a topic.
+        KafkaError: INVALID_REQUEST; UNKNOWN_SERVER_ERROR for an unknown operation on a topic or
+            group.
     """
     if counts[resource.resource_type, resource.resource_name] > 1:
         raise _refused("Each resource may appear only once.")
@@ -213,7 +217,7 @@ def _check_shape(resource: Any, *, is_incremental: bool) -> None:
         raise _refused(f"These configs have no value: {', '.join(nulls)}")
     for entry in resource.configs if is_incremental else ():
         if not SET <= entry.config_operation <= SUBTRACT:
-            if resource.resource_type == ResourceType.TOPIC:
+            if resource.resource_type in {ResourceType.TOPIC, ResourceType.GROUP}:
                 raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as Kafka's controller
             raise _refused(f"Unknown operation {entry.config_operation} on {entry.name}.")
 
@@ -232,8 +236,10 @@ def _changes(
             return _topic_changes(resource, edit, image, config)
         case ResourceType.BROKER:
             return _broker_changes(resource, edit, image, config, node_id, is_direct=is_direct)
-        case ResourceType.CLIENT_METRICS | ResourceType.GROUP:
-            raise _refused("Configs of client metrics and groups are not supported.")
+        case ResourceType.GROUP:
+            return _group_changes(resource, edit, image, config)
+        case ResourceType.CLIENT_METRICS:
+            raise _refused("Configs of client metrics are not supported.")
         case _:
             raise _unknown_type(resource)
 
@@ -256,8 +262,29 @@ def _topic_changes(
         raise KafkaError(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist."
         )
+    return _changed(resource, before, after)
+
+
+def _group_changes(
+    resource: Any, edit: _Edit, image: ClusterImage, config: Config
+) -> list[MetadataRecord]:
+    """Change the configs of a group, which need not exist."""
+    before = image.config(ResourceType.GROUP, resource.resource_name)
+    after = edit(resource, before, _GROUP_KIND)
+    if not resource.resource_name:
+        raise _refused("Default group resources are not allowed.")
+    try:
+        validate_group_configs(config, after)
+    except ConfigError as error:
+        raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
+    return _changed(resource, before, after)
+
+
+def _changed(
+    resource: Any, before: Mapping[str, str], after: Mapping[str, str]
+) -> list[MetadataRecord]:
     return [
-        config_record(ResourceType.TOPIC, name, key, after.get(key))
+        config_record(resource.resource_type, resource.resource_name, key, after.get(key))
         for key in _config_names(resource, before, after)
         if after.get(key) != before.get(key)
     ]
@@ -464,7 +491,7 @@ def _refused_each(request: ControllerRequest, error: KafkaError) -> Steps[dict[s
 declare(
     ApiKey.ALTER_CONFIGS,
     _alter,
-    permissions=(ALTER_TOPIC_CONFIGS, ALTER_CLUSTER_CONFIGS),
+    permissions=(ALTER_TOPIC_CONFIGS, ALTER_CLUSTER_CONFIGS, ALTER_GROUP_CONFIGS),
     refuse=_refused_each,
 )
 declare(

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from wirebroker.codecs.metadata_records import MetadataRecord
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
 
+GROUP_VERSION = "group.version"
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
 TRANSACTION_VERSION = "transaction.version"
 ELIGIBLE_LEADER_REPLICAS = "eligible.leader.replicas.version"
@@ -34,6 +35,7 @@ _FIRST_WITH_CIDR = 32
 _FIRST_WITH_UNREGISTERED_CONTROLLERS = 33
 # First levels besides metadata.version, in Kafka's order.
 _NEW_CLUSTER: dict[str, int] = {
+    GROUP_VERSION: 1,  # KIP-848: consumer groups
     ELIGIBLE_LEADER_REPLICAS: 1,  # KIP-966
     TRANSACTION_VERSION: 2,  # KIP-890: a new epoch with each transaction
 }
@@ -41,7 +43,7 @@ _NEW_CLUSTER: dict[str, int] = {
 READABLE_FEATURES: dict[str, tuple[int, int]] = {
     "metadata.version": (7, NEWEST_LEVEL),
     "kraft.version": (0, 1),
-    "group.version": (0, 1),
+    GROUP_VERSION: (0, 1),
     TRANSACTION_VERSION: (0, 2),
     "share.version": (0, 2),
     "streams.version": (0, 1),
@@ -51,6 +53,7 @@ READABLE_FEATURES: dict[str, tuple[int, int]] = {
 SERVED_FEATURES: dict[str, tuple[int, int]] = {
     "metadata.version": READABLE_FEATURES["metadata.version"],
     "kraft.version": READABLE_FEATURES["kraft.version"],
+    GROUP_VERSION: READABLE_FEATURES[GROUP_VERSION],
     TRANSACTION_VERSION: READABLE_FEATURES[TRANSACTION_VERSION],
     ELIGIBLE_LEADER_REPLICAS: READABLE_FEATURES[ELIGIBLE_LEADER_REPLICAS],
 }

@@ -34,6 +34,7 @@ from wirebroker.coordinator.groups.subscriptions import CONSUMER_PROTOCOL, subsc
 
 if TYPE_CHECKING:
     from wirebroker.coordinator.groups.classic.classic_member import Protocols
+    from wirebroker.coordinator.groups.group import CommitRequest
     from wirebroker.coordinator.outcome import Moment, Outcome, Timers, Token
 
 NO_TIMESTAMP: Final = -1
@@ -154,6 +155,13 @@ class ClassicGroup:
         """Return whether the state is one of these."""
         return self._state in states
 
+    def member_bytes(self, member_id: str, instance_id: str | None) -> int:
+        """See Group."""
+        member = self.members.get(member_id or self.static_members.get(instance_id or "", ""))
+        return (
+            0 if member is None else sum(len(name) + len(data) for name, data in member.protocols)
+        )
+
     def is_subscribed_to(self, topic: str) -> bool:
         """Return whether members may read a topic."""
         if self.subscribed_topics is None:
@@ -228,13 +236,14 @@ class ClassicGroup:
         is_known = self.is_consumer_group and self.subscribed_topics is not None
         return OffsetExpiry() if is_known and self._state is GroupState.STABLE else None
 
-    def admit_commit(self, body: Any, timers: Timers, now: Moment) -> None:
+    def admit_commit(self, request: CommitRequest, timers: Timers, now: Moment) -> None:
         """See Group.
 
         Raises:
             KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION or
                 REBALANCE_IN_PROGRESS.
         """
+        body = request.body
         generation: int = body.generation_id_or_member_epoch
         state = self._state
         if generation < 0 and state is GroupState.EMPTY:
@@ -251,12 +260,13 @@ class ClassicGroup:
         if state is not GroupState.EMPTY:
             expect_heartbeat(timers, self.group_id, self.members[body.member_id], now)
 
-    def check_transactional_commit(self, body: Any) -> None:
+    def check_transactional_commit(self, request: CommitRequest) -> None:
         """See Group.
 
         Raises:
             KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID or ILLEGAL_GENERATION.
         """
+        body = request.body
         generation: int = body.generation_id_or_member_epoch
         if generation < 0 and self.is_empty:
             return
@@ -264,6 +274,9 @@ class ClassicGroup:
             self.validate_member(body.member_id, body.group_instance_id)
             if generation != self.generation:
                 raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+
+    def check_fetch(self, group: Any) -> None:
+        """See Group: allowed, because only consumer groups have member epochs."""
 
     def check_offset_delete(self) -> None:
         """Refuse while the members' topics are unknown.

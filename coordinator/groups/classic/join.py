@@ -57,15 +57,19 @@ class Join(NamedTuple):
     client_host: str
     protocols: Protocols
     rebalance_timeout_ms: int
+    # The client's access rights, for the regular expressions of other members.
+    context: Any = None
     token: Token = None
 
     @classmethod
-    def of(cls, body: Any, *, version: int, client_id: str, client_host: str) -> Join:
+    def of(
+        cls, body: Any, *, version: int, client_id: str, client_host: str, context: Any = None
+    ) -> Join:
         """Return the request of a decoded body."""
         # v0 has no rebalance timeout.
         timeout_ms = body.session_timeout_ms if version == 0 else body.rebalance_timeout_ms
         protocols = protocols_of(body.protocols)
-        return cls(body, version, client_id, client_host, protocols, timeout_ms)
+        return cls(body, version, client_id, client_host, protocols, timeout_ms, context)
 
 
 def join(shard: ClassicShard, request: Join, token: Token, now: Moment) -> Outcome:
@@ -84,8 +88,8 @@ def join(shard: ClassicShard, request: Join, token: Token, now: Moment) -> Outco
 
 
 def _create(shard: ClassicShard, group: ClassicGroup, request: Join, now: Moment) -> Outcome:
-    record = creation_record(group)
     former = shard.groups.get(group.group_id)
+    tombstones = [] if former is None else former.tombstones()
     shard.groups[group.group_id] = group
     outcome = _join_group(shard, group, request, now)
     assert not outcome.records, "the first join phase has a delay"
@@ -98,7 +102,7 @@ def _create(shard: ClassicShard, group: ClassicGroup, request: Join, now: Moment
             shard.groups[group.group_id] = former
         return _refuse(request.token, "", error)
 
-    return Outcome([record], outcome.answers, on_failure)
+    return Outcome([*tombstones, creation_record(group)], outcome.answers, on_failure)
 
 
 def _may_become_classic(group: Group) -> bool:

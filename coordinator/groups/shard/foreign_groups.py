@@ -1,4 +1,4 @@
-"""Groups of unsupported kinds: consumer (KIP-848), share and streams groups.
+"""Groups of unsupported kinds: share and streams groups.
 
 Only their ids and members are read, from the keys of their records; records of other kinds are
 ignored.
@@ -18,13 +18,11 @@ from wirebroker.coordinator.groups.group import GroupType, OffsetExpiry
 if TYPE_CHECKING:
     from wirebroker.codecs.coordinator_records import CoordinatorRecord
     from wirebroker.codecs.group_records import WholeGroupKey
-    from wirebroker.coordinator.groups.group import Group
+    from wirebroker.coordinator.groups.group import CommitRequest, Group
     from wirebroker.coordinator.outcome import Moment, Outcome, Timers
 
 # The records that say that a group exists, or has a member.
 _TYPES: Final = {
-    GroupRecordKind.CONSUMER_GROUP_METADATA: GroupType.CONSUMER,
-    GroupRecordKind.CONSUMER_GROUP_MEMBER_METADATA: GroupType.CONSUMER,
     GroupRecordKind.SHARE_GROUP_METADATA: GroupType.SHARE,
     GroupRecordKind.SHARE_GROUP_MEMBER_METADATA: GroupType.SHARE,
     GroupRecordKind.STREAMS_GROUP_METADATA: GroupType.STREAMS,
@@ -63,12 +61,22 @@ class ForeignGroup:
         """None: offsets never expire here."""
         return None
 
+    @property
+    def metadata_bytes(self) -> int:
+        """Zero: only ids are kept."""
+        return 0
+
+    def member_bytes(self, member_id: str, instance_id: str | None) -> int:
+        """Return zero."""
+        del member_id, instance_id
+        return 0
+
     def is_subscribed_to(self, topic: str) -> bool:
         """Return False: callers have refused if there are members."""
         del topic
         return False
 
-    def admit_commit(self, body: Any, timers: Timers, now: Moment) -> None:
+    def admit_commit(self, request: CommitRequest, timers: Timers, now: Moment) -> None:
         """Refuse all commits except an administrator's to a group without members.
 
         Raises:
@@ -76,19 +84,23 @@ class ForeignGroup:
         """
         del timers, now
         self._check_has_offsets()
-        if self.members or body.generation_id_or_member_epoch >= 0:
+        if self.members or request.body.generation_id_or_member_epoch >= 0:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
 
-    def check_transactional_commit(self, body: Any) -> None:
+    def check_transactional_commit(self, request: CommitRequest) -> None:
         """Refuse a member's commit; one without a member is allowed, as in Kafka (KIP-447).
 
         Raises:
             KafkaError: GROUP_ID_NOT_FOUND for a share group, UNKNOWN_MEMBER_ID.
         """
         self._check_has_offsets()
+        body = request.body
         names_somebody = body.member_id or body.group_instance_id is not None
         if body.generation_id_or_member_epoch >= 0 or (names_somebody and self.members):
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+
+    def check_fetch(self, group: Any) -> None:
+        """Allow it."""
 
     def check_offset_delete(self) -> None:
         """Refuse while there are members.

@@ -83,7 +83,7 @@ def commit(shard: GroupShard, request: Commit, token: Token, now: Moment) -> Out
     body = request.body
     group = shard.groups.get(body.group_id)
     if group is not None:
-        group.admit_commit(body, shard.timers, now)
+        group.admit_commit(request, shard.timers, now)
     elif body.generation_id_or_member_epoch >= 0:
         by_version = request.version >= FIRST_GROUP_NOT_FOUND_VERSION
         code = ErrorCode.GROUP_ID_NOT_FOUND if by_version else ErrorCode.ILLEGAL_GENERATION

@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.codecs.coordinator_records import GroupKey, is_partition_suffix
 from wirebroker.codecs.errors import MalformedFrameError
-from wirebroker.codecs.group_records import GroupMemberKey, WholeGroupKey, decode_record_key
+from wirebroker.codecs.group_records import (
+    GroupMemberKey,
+    RegularExpressionKey,
+    WholeGroupKey,
+    decode_record_key,
+)
 from wirebroker.codecs.records.batch import NO_PRODUCER_ID
 from wirebroker.coordinator.groups.classic import rebalance
 from wirebroker.coordinator.groups.classic.classic_group import NO_TIMESTAMP, ClassicGroup
@@ -21,12 +26,20 @@ from wirebroker.coordinator.groups.classic.classic_timers import (
     SessionExpiry,
     SyncTimeout,
 )
+from wirebroker.coordinator.groups.consumer import consumer_fencing, consumer_replay
+from wirebroker.coordinator.groups.consumer.consumer_timers import (
+    ClassicRejoin,
+    ClassicSync,
+    ConsumerRevocation,
+    ConsumerSession,
+)
+from wirebroker.coordinator.groups.consumer.topic_hashes import TopicHashes
 from wirebroker.coordinator.groups.shard import foreign_groups
 from wirebroker.coordinator.groups.shard.group_offsets import GroupOffsets
 from wirebroker.coordinator.outcome import Moment, Outcome, Timers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from wirebroker.codecs.coordinator_records import CoordinatorRecord
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
@@ -43,15 +56,19 @@ class GroupShard:
 
     Attributes:
         image: The metadata that this node has applied.
+        new_topics_offset: Metadata offset of the last change that created topics.
+        topic_hashes: Hashes of the topics that consumer groups subscribe to.
     """
 
     __slots__ = (
         "_new_uuid",
         "groups",
         "image",
+        "new_topics_offset",
         "offsets",
         "settings",
         "timers",
+        "topic_hashes",
     )
 
     def __init__(
@@ -59,6 +76,8 @@ class GroupShard:
     ) -> None:
         self.settings = settings
         self.image = image
+        self.new_topics_offset = image.offset
+        self.topic_hashes = TopicHashes()
         self._new_uuid = new_uuid
         self.groups: dict[str, Group] = {}
         self.offsets = GroupOffsets()
@@ -66,12 +85,8 @@ class GroupShard:
 
     @property
     def metadata_bytes(self) -> int:
-        """Size of the metadata of all members of classic groups."""
-        return sum(
-            group.metadata_bytes
-            for group in self.groups.values()
-            if isinstance(group, ClassicGroup)
-        )
+        """Bytes of the metadata that all members joined with."""
+        return sum(group.metadata_bytes for group in self.groups.values())
 
     def new_uuid(self) -> str:
         """Return a new member id."""
@@ -104,7 +119,12 @@ class GroupShard:
         decoded = decode_record_key(key)
         if isinstance(decoded, GroupKey):
             self._replay_group(decoded.group_id, value)
-        elif isinstance(decoded, WholeGroupKey | GroupMemberKey):
+            return
+        if not isinstance(decoded, WholeGroupKey | GroupMemberKey | RegularExpressionKey):
+            return
+        if decoded.kind in consumer_replay.CONSUMER_KINDS:
+            consumer_replay.replay(self, decoded, value)
+        elif not isinstance(decoded, RegularExpressionKey):
             # Commits before a group's own record made a simple group.
             replaced = foreign_groups.replay(self.groups, decoded, value)
             if replaced is not None:
@@ -141,12 +161,14 @@ class GroupShard:
         self.offsets.end_transaction(producer_id, is_commit=is_commit)
 
     def _replay_group(self, group_id: str, value: bytes | None) -> None:
-        if value is None:
-            group = self.groups.pop(group_id, None)
-            if group is not None:
-                group.cancel_timers(self.timers)
-            return
         classic = self.classic(group_id)
+        if value is None or classic is None:
+            # Of whatever kind: the later record counts.
+            replaced = self.groups.pop(group_id, None)
+            if replaced is not None:
+                replaced.cancel_timers(self.timers)
+        if value is None:
+            return
         if classic is None:
             classic = ClassicGroup(group_id, timestamp_ms=NO_TIMESTAMP)
             self.groups[group_id] = classic
@@ -154,7 +176,17 @@ class GroupShard:
 
     def on_loaded(self, now: Moment) -> Outcome:
         """Begin to serve the loaded state."""
+        consumer_fencing.on_loaded(self, now)
         return rebalance.on_loaded(self, now)
+
+    def apply_metadata(
+        self, image: ClusterImage, *, has_new_topics: bool, deleted: Iterable[str]
+    ) -> None:
+        """Apply new metadata; each group notices it at its members' next heartbeats."""
+        self.image = image
+        self.topic_hashes.forget(deleted)
+        if has_new_topics:
+            self.new_topics_offset = image.offset
 
     def on_unloaded(self) -> Outcome:
         """Return NOT_COORDINATOR responses."""
@@ -189,4 +221,8 @@ _ON_TIMER: Final[Mapping[type[Any], _TimerHandler]] = {
     InitialDelay: rebalance.on_initial_delay,
     JoinTimeout: rebalance.on_join_timeout,
     SyncTimeout: rebalance.on_sync_timeout,
+    ConsumerSession: consumer_fencing.on_expiry,
+    ClassicRejoin: consumer_fencing.on_expiry,
+    ClassicSync: consumer_fencing.on_expiry,
+    ConsumerRevocation: consumer_fencing.on_revocation_timeout,
 }

@@ -17,11 +17,12 @@ from wirebroker.coordinator.outcome import Moment, Outcome, ProducerEpoch, Token
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from wirebroker.coordinator.groups.group import Group
     from wirebroker.coordinator.groups.shard.shard import GroupShard
 
 
-# First version with GROUP_ID_NOT_FOUND (KIP-1319).
-_FIRST_GROUP_NOT_FOUND_VERSION: Final = 6
+# First version with GROUP_ID_NOT_FOUND and STALE_MEMBER_EPOCH (KIP-1319).
+_FIRST_GROUP_ERRORS_VERSION: Final = 6
 
 
 class TxnCommit(NamedTuple):
@@ -40,15 +41,16 @@ def commit(shard: GroupShard, request: TxnCommit, token: Token, now: Moment) -> 
 
     Raises:
         KafkaError: The error for every partition: ILLEGAL_GENERATION, GROUP_ID_NOT_FOUND,
-            UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID.
+            STALE_MEMBER_EPOCH, UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID.
     """
     body = request.body
     group = shard.groups.get(body.group_id)
+    has_group_errors = request.version >= _FIRST_GROUP_ERRORS_VERSION
     if group is not None:
-        group.check_transactional_commit(body)
+        _check_member(group, request, has_stale_epoch=has_group_errors)
     elif body.generation_id_or_member_epoch >= 0:
-        is_new = request.version >= _FIRST_GROUP_NOT_FOUND_VERSION
-        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND if is_new else ErrorCode.ILLEGAL_GENERATION)
+        code = ErrorCode.GROUP_ID_NOT_FOUND if has_group_errors else ErrorCode.ILLEGAL_GENERATION
+        raise KafkaError(code)
     outcome = Outcome(producer=ProducerEpoch(body.producer_id, body.producer_epoch))
     answers: list[dict[str, Any]] = []
     for name, topic_id, partitions in request.topics:
@@ -66,3 +68,12 @@ def commit(shard: GroupShard, request: TxnCommit, token: Token, now: Moment) -> 
         shard.make_simple(body.group_id)
     outcome.answer(token, {"topics": answers})
     return outcome
+
+
+def _check_member(group: Group, request: TxnCommit, *, has_stale_epoch: bool) -> None:
+    try:
+        group.check_transactional_commit(request)
+    except KafkaError as error:
+        if error.code is ErrorCode.STALE_MEMBER_EPOCH and not has_stale_epoch:
+            raise KafkaError(ErrorCode.ILLEGAL_GENERATION) from None
+        raise

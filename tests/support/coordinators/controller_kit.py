@@ -56,7 +56,7 @@ class InstantController:
         self.image = image_of(*records, base=self.image)
 
     def register(self, node_id: int, **fields: Any) -> dict[str, Any]:
-        ranges = {"metadata.version": 33, "transaction.version": 2}
+        ranges = {"metadata.version": 33, "group.version": 1, "transaction.version": 2}
         ranges["eligible.leader.replicas.version"] = 1
         features = [
             {"name": name, "min_supported_version": 0, "max_supported_version": highest}

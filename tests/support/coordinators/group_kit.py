@@ -9,11 +9,9 @@ from wirebroker.codecs.coordinator_records import decode_group_metadata
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
 from wirebroker.coordinator.groups.classic.classic_group import ClassicGroup
-from wirebroker.coordinator.groups.classic.heartbeat import heartbeat
-from wirebroker.coordinator.groups.classic.join import Join, join
-from wirebroker.coordinator.groups.classic.leave import leave
-from wirebroker.coordinator.groups.classic.sync import sync
+from wirebroker.coordinator.groups.classic.join import Join
 from wirebroker.coordinator.groups.settings import GroupSettings
+from wirebroker.coordinator.groups.shard.classic_requests import heartbeat, join, leave, sync
 from wirebroker.coordinator.groups.shard.offsets import Commit, commit
 from wirebroker.coordinator.groups.shard.shard import GroupShard
 from wirebroker.coordinator.outcome import Moment, Outcome
@@ -36,13 +34,23 @@ def protocols(*pairs: tuple[str, bytes]) -> list[Any]:
 class Groups:
     """A shard, its log, and the responses."""
 
-    def __init__(self, *, log: list[CoordinatorRecord] | None = None, **settings: int) -> None:
+    def __init__(
+        self,
+        *,
+        log: list[CoordinatorRecord] | None = None,
+        image: ClusterImage | None = None,
+        now_ms: int = 0,
+        **settings: Any,
+    ) -> None:
         self._uuids = 0
         settings = {"initial_rebalance_delay_ms": 0, **settings}
-        self.shard = GroupShard(GroupSettings(**settings), ClusterImage(), new_uuid=self._new_uuid)
+        self.shard = GroupShard(
+            GroupSettings(**settings), image or ClusterImage(), new_uuid=self._new_uuid
+        )
         self.log: list[CoordinatorRecord] = []
         self.answers: dict[Any, dict[str, Any]] = {}
-        self.now_ms = 0
+        self.effects: list[Any] = []
+        self.now_ms = now_ms
         self.fails_with: ErrorCode | None = None
         self._tokens = 0
         for record in log or ():
@@ -71,9 +79,10 @@ class Groups:
             for token, response in outcome.answers:
                 assert token not in self.answers, f"{token} is answered twice"
                 self.answers[token] = response
+            self.effects += outcome.effects
         self.shard.check()
 
-    def reloaded(self, **settings: int) -> Groups:
+    def reloaded(self, **settings: Any) -> Groups:
         """Return the shard after a restart from the log."""
         loaded = Groups(log=self.log, **settings)
         loaded._uuids = self._uuids

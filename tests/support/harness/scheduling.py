@@ -71,7 +71,7 @@ _FIRST_RUN_SECONDS = {
     "compat_tests/messages/test_java": 35.0,
     "compat_tests/admin/test_java": 35.0,
     "tests/property/": 20.0,
-    "tests/unit/wirebroker/api/test_loop_holds.py": 30.0,
+    "tests/unit/wirebroker/api/test_loop_holds.py": 20.0,
     "compat_tests/messages/test_messages.py": 25.0,
     "compat_tests/interchange/test_guide.py": 30.0,
     "compat_tests/interchange/": 20.0,

@@ -118,9 +118,6 @@ def _find(
     if partition is None or partition.leader not in nodes:
         return _Coordinator(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     node_id = partition.leader
-    if is_group and node_id == broker.node_id:
-        now = broker.clock.monotonic()
-        broker.groups.lookups.add(key, request.session, request.client_id, now)
     return _Coordinator(ErrorCode.NONE, node_id, *nodes[node_id])
 
 

@@ -7,10 +7,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from wirebroker.base.addresses import host_of
+from wirebroker.coordinator.groups.group import GroupType
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
+    from wirebroker.api.broker import Broker
+    from wirebroker.authorization.access import RequestAccess
     from wirebroker.codecs.errors import ErrorCode
     from wirebroker.request.request import Request
 
@@ -41,6 +44,18 @@ def cancelled_with_connection(request: Request, result: _Result) -> _Result:
     return result
 
 
+def access_of(broker: Broker, request: Request) -> RequestAccess | None:
+    """Return the client's access rights; None without an authorizer."""
+    authorization = broker.authorization
+    return None if authorization is None else authorization.access_of(request)
+
+
 def client_host(request: Request) -> str:
     """Return the client's address in Java's form: with a slash, IPv6 in full."""
     return "/" + host_of(request.session.peer)
+
+
+def serves_consumer_groups(broker: Broker) -> bool:
+    """Return whether the cluster's features and this broker's settings allow consumer groups."""
+    is_finalized = broker.metadata.image.features.get("group.version", 0) >= 1
+    return is_finalized and GroupType.CONSUMER in broker.groups.settings.rebalance_protocols

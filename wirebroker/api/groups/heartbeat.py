@@ -14,7 +14,7 @@ from wirebroker.api.registry import handles
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.permissions import READ_GROUP
-from wirebroker.coordinator.groups.classic import heartbeat as group_heartbeat
+from wirebroker.coordinator.groups.shard import classic_requests
 from wirebroker.request.handlers import Cost
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def heartbeat(
         return error_only(ErrorCode.INVALID_GROUP_ID)
     return broker.groups.submit(
         body.group_id,
-        group_heartbeat.heartbeat,
+        classic_requests.heartbeat,
         body,
         on_error=_respond,
     )

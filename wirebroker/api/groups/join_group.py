@@ -9,30 +9,24 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from wirebroker.api.groups.group_errors import cancelled_with_connection, client_host
+from wirebroker.api.groups.group_errors import access_of, cancelled_with_connection, client_host
+from wirebroker.api.groups.member_memory import memory_error
 from wirebroker.api.registry import handles
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.permissions import READ_GROUP
-from wirebroker.coordinator.groups.classic.classic_group import ClassicGroup
-from wirebroker.coordinator.groups.classic.join import Join, join, shortened
+from wirebroker.coordinator.groups.classic.join import Join, shortened
+from wirebroker.coordinator.groups.shard import classic_requests
 from wirebroker.request.handlers import Cost
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
 
     from wirebroker.api.broker import Broker
-    from wirebroker.coordinator.groups.shard.shard import GroupShard
     from wirebroker.request.request import Request
 
 # From this version on the protocol's name is null instead of empty.
 FIRST_NULL_PROTOCOL_VERSION = 7
-
-# Metadata of a member for all its protocols: not counted up to the first limit; the second is the
-# member's, the third that of all members on this node.
-FEW_METADATA_BYTES = 16 << 10
-MOST_METADATA_BYTES = 4 << 20
-MOST_METADATA_BYTES_OF_ALL = 64 << 20
 
 
 @handles(ApiKey.JOIN_GROUP, permissions=(READ_GROUP,), cost=Cost.WAITS)
@@ -49,50 +43,24 @@ def join_group(
     if not lowest <= body.session_timeout_ms <= highest:
         error = ErrorCode.INVALID_SESSION_TIMEOUT
         return respond({"member_id": body.member_id, "error_code": error})
-    error = _memory_error(broker, body)
+    size = sum(len(protocol.name) + len(protocol.metadata) for protocol in body.protocols)
+    error = memory_error(broker, body.group_id, body.member_id, body.group_instance_id, size)
     if error is not ErrorCode.NONE:
         return respond({"member_id": body.member_id, "error_code": error})
     answer = groups.submit(
         body.group_id,
-        join,
+        classic_requests.join,
         Join.of(
             body,
             version=request.version,
             client_id=shortened(request.client_id or ""),
             client_host=client_host(request),
+            context=access_of(broker, request),
         ),
         on_error=lambda error: respond({"error_code": error}),
         finish=respond,
     )
     return cancelled_with_connection(request, answer)
-
-
-def _memory_error(broker: Broker, body: Any) -> ErrorCode:
-    """Return the error if a member's metadata exceeds the limits.
-
-    Kafka enforces the member's limit when the group's record does not fit into a batch, and does
-    not limit the sum of all members.
-    """
-    size = sum(len(protocol.name) + len(protocol.metadata) for protocol in body.protocols)
-    if size <= FEW_METADATA_BYTES:
-        return ErrorCode.NONE
-    if size > MOST_METADATA_BYTES:
-        return ErrorCode.UNKNOWN_SERVER_ERROR
-    shards = tuple(broker.groups.shards())
-    added = size - max((_own_bytes(shard, body) for shard in shards), default=0)
-    stored_bytes = sum(shard.metadata_bytes for shard in shards)
-    too_much = added > 0 and stored_bytes + added > MOST_METADATA_BYTES_OF_ALL
-    return ErrorCode.COORDINATOR_NOT_AVAILABLE if too_much else ErrorCode.NONE
-
-
-def _own_bytes(shard: GroupShard, body: Any) -> int:
-    group = shard.groups.get(body.group_id)
-    if not isinstance(group, ClassicGroup):
-        return 0
-    instance = getattr(body, "group_instance_id", None)
-    member_id = body.member_id or group.static_members.get(instance or "", "")
-    member = group.members.get(member_id)
-    return 0 if member is None else sum(len(name) + len(data) for name, data in member.protocols)
 
 
 def _respond(version: int, answer: dict[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from wirebroker.base.clock import next_turn
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.permissions import READ_GROUP
-from wirebroker.coordinator.groups.classic.leave import leave
+from wirebroker.coordinator.groups.shard import classic_requests
 from wirebroker.request.handlers import Cost
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def _leave(
     respond = partial(_respond, version)
     return broker.groups.submit(
         group_id,
-        leave,
+        classic_requests.leave,
         group_id,
         identities,
         on_error=lambda error: respond(_failed(identities, error)),

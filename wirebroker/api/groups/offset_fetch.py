@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     Response = Mapping[str, Any]
 
 FIRST_GROUPS_VERSION = 8
+FIRST_MEMBER_EPOCH_VERSION = 9
 FIRST_TOPIC_ID_VERSION = 10
 # Before this version only partitions have errors.
 FIRST_GROUP_ERROR_VERSION = 2
@@ -151,6 +152,9 @@ def _fetch(
         return _of_topics(partial(find, offsets, group_id), image, topics, by_id=by_id)
 
     def operation(shard: GroupShard, token: Any, _now: Any) -> Outcome:
+        group = shard.groups.get(group_id)
+        if group is not None and version >= FIRST_MEMBER_EPOCH_VERSION:
+            group.check_fetch(requested)
         if topics is None:
             count = len(shard.offsets.by_group.get(group_id, ()))
         else:

@@ -14,7 +14,7 @@ from wirebroker.api.registry import handles
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.permissions import READ_GROUP
-from wirebroker.coordinator.groups.classic.sync import sync
+from wirebroker.coordinator.groups.shard import classic_requests
 from wirebroker.request.handlers import Cost
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def sync_group(
         return error_only(ErrorCode.INVALID_GROUP_ID)
     answer = broker.groups.submit(
         body.group_id,
-        sync,
+        classic_requests.sync,
         body,
         on_error=error_only,
     )

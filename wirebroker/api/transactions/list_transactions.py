@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from wirebroker.api.registry import handles
 from wirebroker.base.clock import Slices
-from wirebroker.base.patterns import compile_pattern
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import KafkaError
 from wirebroker.codecs.permissions import DESCRIBE_TRANSACTIONAL_ID
+from wirebroker.coordinator.patterns import compile_pattern
 from wirebroker.coordinator.transactions.admin import Filters, list_transactions
 from wirebroker.request.handlers import Cost
 

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
-from wirebroker.client.configs.configs import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
+from wirebroker.client.configs.configs import (
+    BROKER,
+    BROKER_LOGGER,
+    CLIENT_METRICS,
+    GROUP,
+    TOPIC,
+    configured_groups,
+)
 from wirebroker.client.errors import ClientError
 from wirebroker.client.groups.groups import list_groups
 
@@ -20,6 +27,7 @@ if TYPE_CHECKING:
 DEFAULT: Final = ""
 BROKERS: Final = "brokers"
 BROKER_LOGGERS: Final = "broker-loggers"
+GROUPS: Final = "groups"
 
 
 class NamedEntity(NamedTuple):
@@ -51,7 +59,7 @@ KINDS: Final = {
     "topics": EntityKind(TOPIC, "topic"),
     BROKERS: EntityKind(BROKER, "this broker", "all brokers"),
     BROKER_LOGGERS: EntityKind(BROKER_LOGGER, "logger"),
-    "groups": EntityKind(GROUP, "group"),
+    GROUPS: EntityKind(GROUP, "group"),
     "client-metrics": EntityKind(CLIENT_METRICS, "client metrics"),
 }
 
@@ -134,8 +142,17 @@ async def described_entities(
         names = [*map(str, await client.broker_ids()), DEFAULT]
     elif entity.kind == "topics":
         names = sorted(topic.name for topic in (await client.metadata()).topics)
-    elif entity.kind == "groups":
-        names = [group.name for group in await list_groups(client)]
+    elif entity.kind == GROUPS:
+        present = {group.name for group in await list_groups(client)}
+        names = sorted(present.union(await configured_groups(client) or ()))
     else:
         raise ClientError("name the subscription by --entity-name")
     return [NamedEntity(entity.kind, name) for name in names]
+
+
+async def is_missing_group(client: KafkaClient, entity: NamedEntity) -> bool:
+    """Return whether a group neither exists nor has configs."""
+    configured = await configured_groups(client)
+    if configured is None or entity.name in configured:
+        return False
+    return all(group.name != entity.name for group in await list_groups(client))

@@ -16,10 +16,12 @@ from wirebroker.cli.kafka.config_entities import (
     BROKERS,
     CLIENT_KINDS,
     DEFAULT,
+    GROUPS,
     KINDS,
     NamedEntity,
     described_entities,
     entities_of,
+    is_missing_group,
 )
 from wirebroker.cli.kafka.plumbing.connection import ConnectionFlags, connection_flags, run_tool
 from wirebroker.cli.kafka.plumbing.properties import properties_in
@@ -149,7 +151,7 @@ def _named(flags: _ConfigFlags) -> list[tuple[str, str | None]]:
         (BROKER_LOGGERS, flags["broker_logger"]),
         ("ips", flags["ip"]),
         ("client-metrics", flags["client_metrics"]),
-        ("groups", flags["group"]),
+        (GROUPS, flags["group"]),
         ("clients", DEFAULT if flags["client_defaults"] else None),
         ("users", DEFAULT if flags["user_defaults"] else None),
         ("brokers", DEFAULT if flags["broker_defaults"] else None),
@@ -234,12 +236,8 @@ async def _describe(
     client: KafkaClient, out: Output, entity: NamedEntity, *, everything: bool
 ) -> None:
     kind = KINDS[entity.kind]
-    try:
-        configs = await configs_of(client, kind.resource, entity.resource_name, synonyms=True)
-    except ClientError as error:
-        is_missing = bool(error.code) or entity.kind == BROKER_LOGGERS
-        if entity.kind == BROKERS or not is_missing:
-            raise
+    configs = await _configs_if_present(client, entity, everything=everything)
+    if configs is None:
         singular = entity.kind[:-1]
         out.line(f"The {singular} '{entity.name}' doesn't exist and doesn't have dynamic config.")
         return
@@ -252,6 +250,25 @@ async def _describe(
     for config in configs:
         if everything or config.source == source:
             out.line(_config_line(config))
+
+
+async def _configs_if_present(
+    client: KafkaClient, entity: NamedEntity, *, everything: bool
+) -> list[ConfigEntry] | None:
+    """Return the configs of an entity, or None if it does not exist.
+
+    Brokers describe any group.
+    """
+    if entity.kind == GROUPS and not everything and await is_missing_group(client, entity):
+        return None
+    resource = KINDS[entity.kind].resource
+    try:
+        return await configs_of(client, resource, entity.resource_name, synonyms=True)
+    except ClientError as error:
+        is_missing = bool(error.code) or entity.kind == BROKER_LOGGERS
+        if entity.kind == BROKERS or not is_missing:
+            raise
+        return None
 
 
 def _config_line(config: ConfigEntry) -> str:

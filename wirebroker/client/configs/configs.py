@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from wirebroker.client.errors import check
+from wirebroker.client.errors import UnservedError, check
 from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -109,6 +110,28 @@ async def configs_of(
         for config in result.configs
     ]
     return sorted(rows)
+
+
+async def configured_groups(client: KafkaClient) -> list[str] | None:
+    """Return the groups that have configs; None if this user or an older broker cannot list them.
+
+    Such groups need not exist.
+    """
+    try:
+        answer = await client.request(ApiKey.LIST_CONFIG_RESOURCES, {})
+    except UnservedError:
+        return None
+    if answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+        return None
+    check(answer.error_code, "groups with configs cannot be listed")
+    kinds = {resource.resource_type for resource in answer.config_resources}
+    if BROKER not in kinds:
+        return None  # version 0 lists only client metrics
+    return sorted(
+        resource.resource_name
+        for resource in answer.config_resources
+        if resource.resource_type == GROUP
+    )
 
 
 async def alter_configs(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from wirebroker.config.rows.row import ConfigValue
     from wirebroker.config.rows.topic import TopicSettings
 
     # The methods have the types' names.
@@ -50,6 +51,10 @@ class Settings(Protocol):
         ...
 
     def list(self, name: _Str) -> Sequence[_Str]:
+        """See Config."""
+        ...
+
+    def set_or_default(self, name: _Str) -> ConfigValue:
         """See Config."""
         ...
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from wirebroker.config.group_limits import check_dynamic_interval
 from wirebroker.config.listeners.listeners import is_auto, listeners_of
 from wirebroker.config.lookup import (
     READ_PER_LISTENER,
@@ -60,6 +61,7 @@ def check_change(
             this_broker=usable(this_broker, config, is_default=False),
         )
         _check_step(config, after)
+        check_dynamic_interval(after, changed)
     except ConfigError as error:
         raise ConfigError(config.redacted(str(error))) from None
 

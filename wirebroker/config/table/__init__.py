@@ -11,6 +11,7 @@ from wirebroker.config.rows.row import ConfigRow, Effect
 from wirebroker.config.rows.topic import GIVING_ROWS
 from wirebroker.config.table import (
     compaction,
+    consumer_groups,
     groups,
     http,
     logs,
@@ -32,6 +33,7 @@ _AREAS: Final = (
     quotas,
     topics,
     groups,
+    consumer_groups,
     transactions,
     logs,
     compaction,

@@ -1,4 +1,4 @@
-"""Configs of consumer groups, their offsets and topic; share and streams groups."""
+"""Configs of classic groups, of offsets and their topic; of share and streams groups."""
 
 from __future__ import annotations
 
@@ -112,9 +112,8 @@ ROWS: Final = (
         profile="0",
     ),
     *kept(
-        "coordinators serve only classic groups, and cache no buffers.",
+        "coordinators do not serve share and streams groups, and cache no buffers.",
         """
-        group.consumer.assignment.interval.ms int 1000 0..15000 cluster-wide
         errors.deadletterqueue.auto.create.topics.enable boolean false - cluster-wide
         errors.deadletterqueue.topic.name.prefix string dlq. - cluster-wide
         group.coordinator.cached.buffer.max.bytes int 1048588 524288.. cluster-wide
@@ -124,47 +123,32 @@ ROWS: Final = (
         """,
     ),
     *kept(
-        "consumer groups of the new protocol (KIP-848) are not served.",
-        """
-        group.consumer.assignors list uniform,range - read-only
-        group.consumer.heartbeat.interval.ms int 5000 - read-only
-        group.consumer.max.assignment.interval.ms int 15000 - read-only
-        group.consumer.max.heartbeat.interval.ms int 15000 - read-only
-        group.consumer.max.session.timeout.ms int 60000 - read-only
-        group.consumer.max.size int 2147483647 - read-only
-        group.consumer.migration.policy string bidirectional - read-only
-        group.consumer.min.assignment.interval.ms int 0 - read-only
-        group.consumer.min.heartbeat.interval.ms int 5000 - read-only
-        group.consumer.min.session.timeout.ms int 45000 - read-only
-        group.consumer.regex.refresh.interval.ms int 600000 - read-only internal
-        group.consumer.session.timeout.ms int 45000 - read-only
-        """,
-    ),
-    *kept(
         "share groups (KIP-932) are not served.",
         """
+        group.share.assignor.offload.enable boolean true - cluster-wide internal
         group.share.assignors list simple - read-only
-        group.share.delivery.count.limit int 5 - read-only
-        group.share.heartbeat.interval.ms int 5000 - read-only
-        group.share.initialize.retry.interval.ms int 30000 - read-only internal
-        group.share.max.assignment.interval.ms int 15000 - read-only
-        group.share.max.delivery.count.limit int 10 - read-only
-        group.share.max.heartbeat.interval.ms int 15000 - read-only
-        group.share.max.partition.max.record.locks int 4000 - read-only
-        group.share.max.record.lock.duration.ms int 60000 - read-only
-        group.share.max.session.timeout.ms int 60000 - read-only
-        group.share.max.share.sessions int 2000 - read-only
-        group.share.max.size int 200 - read-only
-        group.share.min.assignment.interval.ms int 0 - read-only
-        group.share.min.delivery.count.limit int 2 - read-only
-        group.share.min.heartbeat.interval.ms int 5000 - read-only
-        group.share.min.partition.max.record.locks int 100 - read-only
-        group.share.min.record.lock.duration.ms int 15000 - read-only
-        group.share.min.session.timeout.ms int 45000 - read-only
-        group.share.partition.max.record.locks int 2000 - read-only
+        group.share.delivery.count.limit int 5 2..10 read-only
+        group.share.dlq.manager.class.name string org.apache.kafka.server.share.dlq.DefaultShareGroupDLQManager - read-only internal
+        group.share.heartbeat.interval.ms int 5000 1.. read-only
+        group.share.initialize.retry.interval.ms int 30000 1.. read-only internal
+        group.share.max.assignment.interval.ms int 15000 0.. read-only
+        group.share.max.delivery.count.limit int 10 5..25 read-only
+        group.share.max.heartbeat.interval.ms int 15000 1.. read-only
+        group.share.max.partition.max.record.locks int 4000 2000..10000 read-only
+        group.share.max.record.lock.duration.ms int 60000 30000..3600000 read-only
+        group.share.max.session.timeout.ms int 60000 1.. read-only
+        group.share.max.share.sessions int 2000 1.. read-only
+        group.share.max.size int 200 1..1000 read-only
+        group.share.min.assignment.interval.ms int 0 0.. read-only
+        group.share.min.delivery.count.limit int 2 2..5 read-only
+        group.share.min.heartbeat.interval.ms int 5000 1.. read-only
+        group.share.min.partition.max.record.locks int 100 100..2000 read-only
+        group.share.min.record.lock.duration.ms int 15000 1000..30000 read-only
+        group.share.min.session.timeout.ms int 45000 1.. read-only
+        group.share.partition.max.record.locks int 2000 100..10000 read-only
         group.share.persister.class.name string org.apache.kafka.server.share.persister.DefaultStatePersister - read-only internal
-        group.share.record.lock.duration.ms int 30000 - read-only
-        group.share.session.timeout.ms int 45000 - read-only
+        group.share.record.lock.duration.ms int 30000 1000..3600000 read-only
+        group.share.session.timeout.ms int 45000 1.. read-only
         share.coordinator.append.linger.ms int -1 - read-only
         share.coordinator.cold.partition.snapshot.interval.ms int 300000 - read-only internal
         share.coordinator.load.buffer.size int 5242880 - read-only
@@ -174,36 +158,42 @@ ROWS: Final = (
         share.coordinator.threads int 1 - read-only
         share.coordinator.write.timeout.ms int 5000 - read-only
         share.fetch.purgatory.purge.interval.requests int 1000 - read-only
-        """,  # noqa: E501 - the name of a class
+        """,  # noqa: E501 - names of classes
     ),
     *kept(
         "streams groups (KIP-1071) are not served.",
         """
+        group.streams.acceptable.recovery.lag long 10000 0.. read-only internal
+        group.streams.assignor.offload.enable boolean true - cluster-wide internal
         group.streams.assignors list sticky - read-only
         group.streams.rack.aware.assignment.tags list "" - read-only
         group.streams.topology.description.plugin.class class - - read-only
-        group.streams.heartbeat.interval.ms int 5000 - read-only
-        group.streams.initial.rebalance.delay.ms int 3000 - read-only
-        group.streams.max.assignment.interval.ms int 15000 - read-only
-        group.streams.max.heartbeat.interval.ms int 15000 - read-only
-        group.streams.max.session.timeout.ms int 60000 - read-only
-        group.streams.max.size int 2147483647 - read-only
-        group.streams.max.standby.replicas int 2 - read-only
-        group.streams.min.assignment.interval.ms int 0 - read-only
-        group.streams.min.heartbeat.interval.ms int 5000 - read-only
-        group.streams.min.session.timeout.ms int 45000 - read-only
-        group.streams.num.standby.replicas int 0 - read-only
-        group.streams.session.timeout.ms int 45000 - read-only
+        group.streams.heartbeat.interval.ms int 5000 1.. read-only
+        group.streams.initial.rebalance.delay.ms int 3000 0.. read-only
+        group.streams.max.assignment.interval.ms int 15000 0.. read-only
+        group.streams.max.heartbeat.interval.ms int 15000 1.. read-only
+        group.streams.max.session.timeout.ms int 60000 1.. read-only
+        group.streams.max.size int 2147483647 1.. read-only
+        group.streams.max.standby.replicas int 2 0.. read-only
+        group.streams.max.warmup.replicas int 20 0.. read-only internal
+        group.streams.min.assignment.interval.ms int 0 0.. read-only
+        group.streams.min.heartbeat.interval.ms int 5000 1.. read-only
+        group.streams.min.session.timeout.ms int 45000 1.. read-only
+        group.streams.min.task.offset.interval.ms int 15000 1.. read-only internal
+        group.streams.num.standby.replicas int 0 0.. read-only
+        group.streams.num.warmup.replicas int 2 0.. read-only internal
+        group.streams.session.timeout.ms int 45000 1.. read-only
+        group.streams.task.offset.interval.ms int 60000 1.. read-only internal
         """,
     ),
     *kept(
-        "group coordinators serve the classic protocol on the event loop.",
+        "group coordinators run on the event loop, without threads.",
         """
         group.coordinator.append.linger.ms int -1 - read-only
-        group.coordinator.background.threads int 2 - read-only
-        group.coordinator.rebalance.protocols list classic,consumer,streams - read-only
-        group.coordinator.threads int 4 - read-only
-        offsets.load.buffer.size int 5242880 - read-only
+        group.coordinator.background.threads int 2 1.. read-only
+        group.coordinator.threads int 4 1.. read-only
+        group.consumer.assignor.offload.enable boolean true - cluster-wide internal
+        offsets.load.buffer.size int 5242880 1.. read-only
         """,
     ),
 )

@@ -162,3 +162,16 @@ async def test_only_unadvertised_listeners_can_be_removed(tmp_path: Path) -> Non
         assert server.listeners is not None
         assert "INSIDE" not in server.listeners
         assert broker_of(server).auto_listeners == frozenset()
+
+
+async def test_interval_between_assignments_changes_immediately_within_its_limits(
+    tmp_path: Path,
+) -> None:
+    name = "group.consumer.assignment.interval.ms"
+    async with running(tmp_path) as server, client_of(server) as client:
+        assert await change(client, (name, "7")) == 0
+        assert broker_of(server).groups.settings.consumer_assignment_interval_ms == 7
+        assert await change(client, (name, "15001")) == 42
+    limits = {"group.consumer.min.assignment.interval.ms": "500"}
+    async with running(tmp_path, settings=limits) as server:
+        assert broker_of(server).groups.settings.consumer_assignment_interval_ms == 500

@@ -147,7 +147,7 @@ def group_broker(
     clock: Any = None,
     is_led: bool = True,
     is_started: bool = True,
-    **settings: int,
+    **settings: Any,
 ) -> Any:
     """Return a broker with groups; by default `__consumer_offsets` has one partition."""
     broker = make_broker(*records)
@@ -155,7 +155,10 @@ def group_broker(
     broker.clock = clock or HandClock()
     broker.replicas = ListReplicas(offsets_partitions, is_led=is_led)
     count = max(1, len(offsets_partitions))
-    values = {"initial_rebalance_delay_ms": 0, "offsets_topic_partition_count": count} | settings
+    values: dict[str, Any] = {
+        "initial_rebalance_delay_ms": 0,
+        "offsets_topic_partition_count": count,
+    } | settings
     numbers = iter(range(1, 1_000_000))
     broker.groups = GroupCoordinator(
         GroupSettings(**{"offsets_topic_replication_factor": 1, **values}),

@@ -18,6 +18,7 @@ from wirebroker.base.clock import pause
 from wirebroker.codecs.coordinator_records import CommittedOffset, offset_commit_record
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.records.batch import build_batch
+from wirebroker.config import Config
 from wirebroker.coordinator.controller.image.cluster_image import ClusterImage, TopicImage
 from wirebroker.coordinator.controller.image.image_change import ImageChange
 from wirebroker.coordinator.groups.partitions import CONSUMER_OFFSETS
@@ -270,6 +271,16 @@ async def test_offsets_of_a_deleted_topic_are_removed():
     [shard] = broker.groups.shards()
     assert shard.offsets.count == 0
     assert shard.image is image
+
+
+async def test_a_changed_config_applies_to_present_and_later_shards():
+    broker = group_broker(partitions={0: ListPartition(), 1: ListPartition(index=1)}, is_led=False)
+    broker.replicas.elect(broker.replicas.partitions[0])
+    interval = {"group.consumer.assignment.interval.ms": "7"}
+    broker.groups.use_config(Config(cluster_wide=interval))
+    broker.replicas.elect(broker.replicas.partitions[1])
+    shards = list(broker.groups.shards())
+    assert [shard.settings.consumer_assignment_interval_ms for shard in shards] == [7, 7]
 
 
 async def test_stop_answers_waiting_requests():

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 RECORDED: Final = Path(__file__).with_name("features_of_kafka.json")
-# The new group protocols are not served.
-NOT_SERVED: Final = {"group.version", "share.version", "streams.version"}
+# Share and streams groups are not served.
+NOT_SERVED: Final = {"share.version", "streams.version"}
 
 
 async def test_new_cluster_and_its_features_match_kafka(tmp_path: Path) -> None:

@@ -58,6 +58,7 @@ async def set_level(server: Server, level: int, upgrade_type: int) -> ErrorCode:
 async def test_a_new_cluster_has_the_features_of_its_release(tmp_path, release, level):
     levels = {
         "metadata.version": level,
+        "group.version": 1,
         "eligible.leader.replicas.version": 1,
         "transaction.version": 2,
     }

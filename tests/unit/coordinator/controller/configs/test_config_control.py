@@ -19,7 +19,8 @@ from wirebroker.coordinator.controller.configs.config_control import (
 from wirebroker.coordinator.controller.features.feature_control import feature_level
 from wirebroker.coordinator.controller.image.cluster_image import ResourceType, config_record
 
-TOPIC, BROKER = ResourceType.TOPIC, ResourceType.BROKER
+TOPIC, BROKER, GROUP = ResourceType.TOPIC, ResourceType.BROKER, ResourceType.GROUP
+SESSION, TAGS = "consumer.session.timeout.ms", "streams.rack.aware.assignment.tags"
 BASE = one_broker(*topic("a", 1), config_record(TOPIC, "a", "retention.ms", "5000"))
 
 
@@ -64,6 +65,41 @@ def test_an_unchanged_value_of_a_topic_writes_nothing():
         resource(TOPIC, "a", ("retention.ms", SET, "5000"), ("segment.ms", DELETE, None))
     )
     assert records == []
+
+
+def test_an_unknown_operation_fails_as_in_kafkas_controller():
+    for asked in (
+        resource(TOPIC, "a", ("retention.ms", 7, "1")),
+        resource(GROUP, "g", (SESSION, 7, "1")),
+    ):
+        [result], _, records = alter(asked)
+        assert result["error_code"] == ErrorCode.UNKNOWN_SERVER_ERROR
+        assert records == []
+
+
+def test_group_configs_are_stored_for_any_group():
+    [result], image, records = alter(resource(GROUP, "g", (SESSION, SET, "50000")))
+    assert result["error_code"] == 0
+    assert records == [config_record(GROUP, "g", SESSION, "50000")]
+    assert image.config(GROUP, "g") == {SESSION: "50000"}
+    _, _, records = alter(resource(GROUP, "g", (SESSION, SET, "50000")), image=image)
+    assert records == []
+    _, image, _ = alter(resource(GROUP, "g", (SESSION, DELETE, None)), image=image)
+    assert image.config(GROUP, "g") == {}
+
+
+def test_an_invalid_stored_config_of_a_group_must_be_changed_first():
+    """Limits may have changed since, and another release knows other configs."""
+    image = one_broker(
+        config_record(GROUP, "g", SESSION, "9"), config_record(GROUP, "g", "later", "1")
+    )
+    interval = ("consumer.assignment.interval.ms", SET, "5")
+    [result], _, _ = alter(resource(GROUP, "g", interval), image=image)
+    assert result["error_code"] == ErrorCode.INVALID_CONFIG
+    deleted = (SESSION, DELETE, None), ("later", DELETE, None)
+    [result], after, _ = alter(resource(GROUP, "g", interval, *deleted), image=image)
+    assert result["error_code"] == 0
+    assert after.config(GROUP, "g") == {interval[0]: "5"}
 
 
 def test_validation_alone_changes_nothing():
@@ -112,7 +148,14 @@ def test_a_resource_that_comes_twice_is_refused_twice():
         (resource(TOPIC, "a b", ("retention.ms", SET, "1")), ErrorCode.INVALID_TOPIC_EXCEPTION),
         (resource(0, "a"), ErrorCode.INVALID_REQUEST),
         (resource(3, "a"), ErrorCode.INVALID_REQUEST),
-        (resource(ResourceType.GROUP, "a"), ErrorCode.INVALID_REQUEST),
+        (resource(ResourceType.CLIENT_METRICS, "a"), ErrorCode.INVALID_REQUEST),
+        (resource(GROUP, ""), ErrorCode.INVALID_REQUEST),
+        (resource(GROUP, "", (SESSION, SET, "50000")), ErrorCode.INVALID_REQUEST),
+        (resource(GROUP, "g", (SESSION, SET, None)), ErrorCode.INVALID_REQUEST),
+        (resource(GROUP, "g", ("nonsense", SET, "1")), ErrorCode.INVALID_CONFIG),
+        (resource(GROUP, "g", (SESSION, SET, "60001")), ErrorCode.INVALID_CONFIG),
+        (resource(GROUP, "g", (SESSION, APPEND, "1")), ErrorCode.INVALID_CONFIG),
+        (resource(GROUP, "g", (TAGS, APPEND, "a")), ErrorCode.INVALID_CONFIG),
         (
             resource(BROKER, "2", ("message.max.bytes", SET, "2000")),
             ErrorCode.BROKER_ID_NOT_REGISTERED,

@@ -15,6 +15,7 @@ from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
 
 NEW_CLUSTER = {
     "metadata.version": 33,
+    "group.version": 1,
     "eligible.leader.replicas.version": 1,
     "transaction.version": 2,
 }
@@ -24,6 +25,7 @@ def test_an_empty_log_begins_with_the_feature_levels_in_a_transaction():
     records = activation_records(ClusterImage())
     assert [record.type.name for record in records] == [
         "BEGIN_TRANSACTION",
+        "FEATURE_LEVEL",
         "FEATURE_LEVEL",
         "FEATURE_LEVEL",
         "FEATURE_LEVEL",

@@ -10,7 +10,6 @@ from wirebroker.codecs.coordinator_records import (
     CommittedOffset,
     CoordinatorRecord,
     group_metadata_record,
-    group_tombstone,
     offset_commit_record,
 )
 from wirebroker.codecs.errors import ErrorCode, KafkaError, MalformedFrameError
@@ -27,8 +26,8 @@ from wirebroker.coordinator.groups.shard.txn_offsets import commit as txn_commit
 
 ANY = b"\x00\x00whatever"
 LONG_AFTER_MS = 1 << 50
-GROUP, MEMBER, ASSIGNMENT = 3, 5, 7
-SHARE_GROUP, STREAMS_GROUP = 11, 17
+GROUP, MEMBER, ASSIGNMENT = 17, 19, 22
+SHARE_GROUP, SHARE_MEMBER = 11, 10
 
 
 def record(kind, *names, value=ANY):
@@ -65,26 +64,21 @@ def commit_body(generation=-1, member_id=""):
 def test_groups_of_every_kind_are_listed_under_their_types():
     groups = Groups(
         log=[
-            record(GROUP, "c"),
-            record(MEMBER, "c", "m"),
             record(SHARE_GROUP, "h"),
-            record(STREAMS_GROUP, "s"),
+            record(SHARE_MEMBER, "h", "m"),
+            record(GROUP, "s"),
         ]
     )
-    assert listed(groups) == [
-        ("c", "consumer", "Stable"),
-        ("h", "share", "Empty"),
-        ("s", "streams", "Empty"),
-    ]
-    assert listed(groups, "Share") == [("h", "share", "Empty")]
+    assert listed(groups) == [("h", "share", "Stable"), ("s", "streams", "Empty")]
+    assert listed(groups, "Share") == [("h", "share", "Stable")]
     assert listed(groups, "classic") == []
 
 
 def test_member_record_alone_creates_its_group():
     groups = Groups(log=[record(MEMBER, "g", "m"), record(GROUP, "g")])
-    assert listed(groups) == [("g", "consumer", "Stable")]
+    assert listed(groups) == [("g", "streams", "Stable")]
     groups.shard.replay(*record(MEMBER, "g", "m", value=None))
-    assert listed(groups) == [("g", "consumer", "Empty")]
+    assert listed(groups) == [("g", "streams", "Empty")]
     groups.shard.replay(*record(GROUP, "g", value=None))
     assert listed(groups) == []
 
@@ -93,7 +87,7 @@ def test_member_record_alone_creates_its_group():
 def test_commits_belong_to_their_group_in_any_record_order(first):
     log = [offset(), record(GROUP, "g")] if first else [record(GROUP, "g"), offset()]
     groups = Groups(log=log)
-    assert listed(groups) == [("g", "consumer", "Empty")]
+    assert listed(groups) == [("g", "streams", "Empty")]
     (topic,) = fetch(groups.shard, "g", [("t", bytes(16), [0])])
     assert topic["partitions"][0]["committed_offset"] == 7
 
@@ -120,32 +114,12 @@ def test_topic_deletion_removes_only_the_offsets_of_a_foreign_group():
     assert outcome.records == [offset()._replace(value=None)]
 
 
-def test_a_classic_member_may_join_an_empty_consumer_group_and_makes_it_classic():
-    groups = Groups(log=[record(GROUP, "g"), offset()])
-    token = groups.join("", version=3)
-    groups.advance(1)
-    assert groups.error(token) == ErrorCode.NONE
-    assert [group_type for _, group_type, _ in listed(groups)] == ["classic"]
-    # The older records stay; the newer one applies, as in Apache Kafka.
-    assert all(value is not None for _, value in groups.log)
-    assert [group_type for _, group_type, _ in listed(groups.reloaded())] == ["classic"]
-    (topic,) = fetch(groups.shard, "g", [("t", bytes(16), [0])])
-    assert topic["partitions"][0]["committed_offset"] == 7
-
-
-def test_failed_record_leaves_the_group_unchanged():
-    groups = Groups(log=[record(GROUP, "g")])
-    groups.fails_with = ErrorCode.COORDINATOR_NOT_AVAILABLE
-    groups.join("")
-    assert listed(groups) == [("g", "consumer", "Empty")]
-
-
 @pytest.mark.parametrize(
     "log",
     [
         [record(GROUP, "g"), record(MEMBER, "g", "m")],
+        [record(GROUP, "g")],
         [record(SHARE_GROUP, "g")],
-        [record(STREAMS_GROUP, "g")],
     ],
 )
 def test_classic_member_may_not_join_other_group_types(log):
@@ -163,15 +137,13 @@ def test_classic_group_record_replaces_a_foreign_group():
     assert [group_type for _, group_type, _ in listed(groups)] == ["classic"]
     groups.shard.replay(*record(GROUP, "g", value=None))
     assert [group_type for _, group_type, _ in listed(groups)] == ["classic"]
-    groups = Groups(log=[record(GROUP, "g"), group_tombstone("g")])
-    assert listed(groups) == []
 
 
 def test_only_simple_commits_to_an_empty_foreign_group():
     groups = Groups(log=[record(GROUP, "g")])
     groups.carry_out(commit(groups.shard, commit_body(), "one", groups.moment))
     assert groups.shard.offsets.has("g", "t", 0)
-    assert listed(groups) == [("g", "consumer", "Empty")]
+    assert listed(groups) == [("g", "streams", "Empty")]
     with pytest.raises(KafkaError, match="UNKNOWN_MEMBER_ID"):
         commit(groups.shard, commit_body(generation=1, member_id="m"), "two", groups.moment)
     groups.shard.replay(*record(MEMBER, "g", "m"))
@@ -202,7 +174,7 @@ def test_deleting_a_foreign_group_is_refused_with_a_reason():
     assert codes == [ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.NON_EMPTY_GROUP]
 
 
-def test_offsets_of_an_empty_consumer_group_may_be_deleted():
+def test_offsets_of_an_empty_foreign_group_may_be_deleted():
     groups = Groups(log=[record(GROUP, "g"), offset()])
     groups.carry_out(delete(groups.shard, "g", [("t", [0])], "one"))
     assert not groups.shard.offsets.has("g", "t", 0)

@@ -388,8 +388,8 @@ def says_much(size, group_id):
 
 
 async def test_metadata_of_a_member_is_bounded(monkeypatch):
-    monkeypatch.setattr("wirebroker.api.groups.join_group.FEW_METADATA_BYTES", 10)
-    monkeypatch.setattr("wirebroker.api.groups.join_group.MOST_METADATA_BYTES", 100)
+    monkeypatch.setattr("wirebroker.api.groups.member_memory.FEW_METADATA_BYTES", 10)
+    monkeypatch.setattr("wirebroker.api.groups.member_memory.MOST_METADATA_BYTES", 100)
     broker = group_broker()
     await turns()
     for size, expected in ((90, ErrorCode.NONE), (100, ErrorCode.UNKNOWN_SERVER_ERROR)):
@@ -401,8 +401,8 @@ async def test_metadata_of_a_member_is_bounded(monkeypatch):
 
 
 async def test_metadata_of_all_members_is_bounded(monkeypatch):
-    monkeypatch.setattr("wirebroker.api.groups.join_group.FEW_METADATA_BYTES", 10)
-    monkeypatch.setattr("wirebroker.api.groups.join_group.MOST_METADATA_BYTES_OF_ALL", 200)
+    monkeypatch.setattr("wirebroker.api.groups.member_memory.FEW_METADATA_BYTES", 10)
+    monkeypatch.setattr("wirebroker.api.groups.member_memory.MOST_METADATA_BYTES_OF_ALL", 200)
     broker = group_broker()
     await turns()
     joined = await answer_soon(broker, ApiKey.JOIN_GROUP, 3, **says_much(150, "a"))

@@ -65,6 +65,7 @@ def test_features_are_described_with_their_levels(run, bootstrap):
     lines = {line.split()[1]: line.split()[3::2] for line in answer.out.splitlines()}
     assert {name: levels[:3] for name, levels in lines.items()} == {
         "eligible.leader.replicas.version": ["0", "1", "1"],
+        "group.version": ["0", "1", "1"],
         "kraft.version": ["0", "1", "0"],
         "metadata.version": ["3.3-IV3", "4.4-IV2", "4.4-IV2"],
         "transaction.version": ["0", "2", "2"],

@@ -30,6 +30,7 @@ async def test_new_log_has_kafkas_files_and_an_active_broker(node):
     await log.close()
     assert image.features == {
         "metadata.version": 33,
+        "group.version": 1,
         "eligible.leader.replicas.version": 1,
         "transaction.version": 2,
     }
@@ -68,7 +69,7 @@ async def test_the_first_batches_are_the_leader_and_the_bootstrap_transaction(no
     content = Files().read_file(f"{node.log_directory}/00000000000000000000.log")
     headers = [header for _, header in iterate_batches(content)]
     assert [header.is_control for header in headers[:2]] == [True, False]
-    assert [header.record_count for header in headers[:2]] == [1, 6]
+    assert [header.record_count for header in headers[:2]] == [1, 7]
     assert [header.base_offset for header in headers[:2]] == [0, 1]
     assert {header.leader_epoch for header in headers} == {1}
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from wirebroker.base.patterns import compile_pattern
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.coordinator.patterns import compile_pattern
 
 
 def test_the_whole_text_must_match():
@@ -29,3 +29,9 @@ def test_refusal_of_a_pattern_quotes_text_not_bytes():
         compile_pattern("(")
     assert "b'" not in str(refused.value)
     assert "missing )" in str(refused.value)
+
+
+def test_capture_groups_are_not_filled():
+    match = compile_pattern("(.*)" * 100 + "!").fullmatch("x!")
+    assert match
+    assert set(match.groups()) <= {None}

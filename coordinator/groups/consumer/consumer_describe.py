@@ -1,0 +1,93 @@
+"""ConsumerGroupDescribe: a group with its members and their assignments.
+
+Source: Kafka's ConsumerGroup.asDescribedGroup, ConsumerGroupMember.asConsumerGroupDescribeMember.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from wirebroker.coordinator.groups.consumer.consumer_group import NO_TARGET
+from wirebroker.coordinator.groups.consumer.joining import existing_group
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from wirebroker.base.clock import Steps
+    from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
+    from wirebroker.coordinator.groups.consumer.consumer_member import ConsumerMember
+    from wirebroker.coordinator.groups.consumer.consumer_shard import ConsumerShard
+
+_CLASSIC: Final = 0
+_CONSUMER: Final = 1
+
+
+def describe(shard: ConsumerShard, group_id: str) -> Steps[dict[str, Any]]:
+    """Return the steps that make a group of a response, as it is now.
+
+    Raises:
+        KafkaError: GROUP_ID_NOT_FOUND.
+    """
+    group = existing_group(shard, group_id)
+    head = {
+        "group_id": group_id,
+        "group_state": group.state,
+        "group_epoch": group.epoch,
+        "assignment_epoch": group.assignment_epoch,
+        "assignor_name": group.preferred_assignor(shard.settings.consumer_assignors[0]),
+    }
+    members = [
+        (member, group.target.get(member_id, NO_TARGET))
+        # The newest member first.
+        for member_id, member in reversed(group.members.items())
+    ]
+    return _with_members(head, members, shard.image)
+
+
+def _with_members(
+    head: dict[str, Any],
+    members: Sequence[tuple[ConsumerMember, Mapping[bytes, frozenset[int]]]],
+    image: ClusterImage,
+) -> Steps[dict[str, Any]]:
+    described: list[dict[str, Any]] = []
+    for member, target in members:
+        described.append(_member(member, target, image))
+        yield
+    return {**head, "members": described}
+
+
+def _member(
+    member: ConsumerMember, target: Mapping[bytes, frozenset[int]], image: ClusterImage
+) -> dict[str, Any]:
+    current: dict[bytes, list[int]] = {}
+    for partitions in (member.assigned, member.revoking):
+        for topic_id, epochs in partitions.items():
+            current.setdefault(topic_id, []).extend(epochs)
+    return {
+        "member_id": member.member_id,
+        "instance_id": member.instance_id,
+        "rack_id": member.rack_id,
+        "member_epoch": member.epoch,
+        "client_id": member.client_id,
+        "client_host": member.client_host,
+        "subscribed_topic_names": sorted(member.topic_names),
+        "subscribed_topic_regex": member.topic_regex,
+        "assignment": _assignment(current, image),
+        "target_assignment": _assignment(target, image),
+        "member_type": _CONSUMER if member.classic is None else _CLASSIC,
+    }
+
+
+def _assignment(partitions: Mapping[bytes, Iterable[int]], image: ClusterImage) -> dict[str, Any]:
+    """Return an assignment; topics that no longer exist are left out."""
+    return {
+        "topic_partitions": [
+            {
+                "topic_id": topic_id,
+                "topic_name": image.topics_by_id[topic_id].name,
+                "partitions": sorted(indexes),
+            }
+            for topic_id, indexes in partitions.items()
+            if topic_id in image.topics_by_id
+        ]
+    }

@@ -1,0 +1,101 @@
+"""ConsumerGroupHeartbeat: a member joins, stays, or leaves, and gets its partitions.
+
+    1. The member is created or updated. A new subscription, or a change of its topics, raises
+       the group's epoch.
+    2. If the target assignment is older than the group's epoch, it is computed.
+    3. The member takes its next step towards its target (reconciliation.py).
+
+Each step adds records; the group changes when they are replayed.
+
+Source: Kafka's GroupMetadataManager.consumerGroupHeartbeat; KIP-848, KIP-1082 for member ids.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.codecs.errors import KafkaError
+from wirebroker.coordinator.groups.classic.classic_group import ClassicGroup
+from wirebroker.coordinator.groups.consumer import joining
+from wirebroker.coordinator.groups.consumer.consumer_fencing import leave
+from wirebroker.coordinator.groups.consumer.consumer_member import (
+    JOIN_EPOCH,
+    LEAVE_EPOCH,
+    LEAVE_STATIC_EPOCH,
+)
+from wirebroker.coordinator.groups.consumer.consumer_timers import (
+    restart_session,
+)
+from wirebroker.coordinator.groups.consumer.member_update import MemberUpdate
+from wirebroker.coordinator.groups.consumer.upgrade import answer_waiters
+from wirebroker.coordinator.groups.group_configs import (
+    consumer_heartbeat_interval_ms,
+    consumer_session_timeout_ms,
+)
+from wirebroker.coordinator.outcome import Outcome
+
+if TYPE_CHECKING:
+    from wirebroker.coordinator.groups.consumer.consumer_member import ConsumerMember
+    from wirebroker.coordinator.groups.consumer.consumer_shard import ConsumerShard
+    from wirebroker.coordinator.groups.consumer.heartbeat_request import ConsumerHeartbeat
+    from wirebroker.coordinator.outcome import Moment, Token
+
+logger = logging.getLogger(__name__)
+
+
+def heartbeat(
+    shard: ConsumerShard, request: ConsumerHeartbeat, token: Token, now: Moment
+) -> Outcome:
+    """Handle a checked request; errors are in the response, with their messages."""
+    body = request.body
+    try:
+        if body.member_epoch in {LEAVE_EPOCH, LEAVE_STATIC_EPOCH}:
+            outcome = leave(shard, body, now)
+            outcome.answer(token, {"member_id": body.member_id, "member_epoch": body.member_epoch})
+            return outcome
+        return _stay(shard, request, token, now)
+    except KafkaError as error:
+        refused = Outcome()
+        refused.answer(token, {"error_code": error.code, "error_message": error.message})
+        return refused
+
+
+def _stay(shard: ConsumerShard, request: ConsumerHeartbeat, token: Token, now: Moment) -> Outcome:
+    """Handle the request of a member that joins or stays."""
+    body, outcome = request.body, Outcome()
+    group = joining.find_or_create(shard, body, outcome, now)
+    before = joining.find_or_join(shard, group, body, outcome)
+    update = MemberUpdate(shard, group, before, outcome, now=now, context=request.context)
+    with update:
+        has_changed = update.subscribe(joining.updated(before, request))
+        target = update.assign(before)
+        update.take_next_step(target, body.topic_partitions, has_changed=has_changed)
+    member = update.member
+    settings, image = shard.settings, shard.image
+    timeout_ms = consumer_session_timeout_ms(settings, image, group.group_id)
+    restart_session(shard.timers, group.group_id, member.member_id, timeout_ms, now)
+    response: dict[str, Any] = {
+        "member_id": member.member_id,
+        "member_epoch": member.epoch,
+        "heartbeat_interval_ms": consumer_heartbeat_interval_ms(settings, image, group.group_id),
+    }
+    is_joining = body.member_epoch == JOIN_EPOCH
+    if is_joining or request.is_full or member.assigned != before.assigned:
+        response["assignment"] = _assignment(member)
+    former = shard.groups.get(group.group_id)
+    if isinstance(former, ClassicGroup):
+        answer_waiters(former, outcome)
+    outcome.answer(token, response)
+    if outcome.records:
+        outcome.on_failure = update.undo
+    return outcome
+
+
+def _assignment(member: ConsumerMember) -> dict[str, Any]:
+    return {
+        "topic_partitions": [
+            {"topic_id": topic_id, "partitions": sorted(epochs)}
+            for topic_id, epochs in member.assigned.items()
+        ]
+    }

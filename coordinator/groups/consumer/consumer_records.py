@@ -1,0 +1,168 @@
+"""The records of consumer groups.
+
+Lists are sorted, so that equal states give equal bytes. Kafka sorts only some of them.
+
+Source: Kafka's GroupCoordinatorRecordHelpers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.codecs.group_records import (
+    GroupMemberKey,
+    GroupRecordKind,
+    RegularExpressionKey,
+    WholeGroupKey,
+    group_record,
+    group_record_tombstone,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from wirebroker.codecs.coordinator_records import CoordinatorRecord
+    from wirebroker.coordinator.groups.consumer.consumer_member import (
+        AssignedPartitions,
+        ConsumerMember,
+    )
+    from wirebroker.coordinator.groups.consumer.subscriptions import ResolvedRegex
+
+
+def subscription_record(group_id: str, member: ConsumerMember) -> CoordinatorRecord:
+    """Return the record of what a member has joined with."""
+    classic = member.classic
+    return group_record(
+        GroupMemberKey(GroupRecordKind.CONSUMER_GROUP_MEMBER_METADATA, group_id, member.member_id),
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=sorted(member.topic_names),
+        subscribed_topic_regex=member.topic_regex,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        server_assignor=member.server_assignor,
+        classic_member_metadata=None
+        if classic is None
+        else {
+            "session_timeout_ms": classic.session_timeout_ms,
+            "supported_protocols": [
+                {"name": name, "metadata": metadata} for name, metadata in classic.protocols
+            ],
+        },
+    )
+
+
+def epoch_record(group_id: str, epoch: int, metadata_hash: int) -> CoordinatorRecord:
+    """Return the record of a group's epoch."""
+    key = WholeGroupKey(GroupRecordKind.CONSUMER_GROUP_METADATA, group_id)
+    return group_record(key, epoch=epoch, metadata_hash=metadata_hash)
+
+
+def target_record(
+    group_id: str, member_id: str, partitions: Mapping[bytes, Collection[int]]
+) -> CoordinatorRecord:
+    """Return the record of a member's target assignment."""
+    return group_record(
+        GroupMemberKey(
+            GroupRecordKind.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER, group_id, member_id
+        ),
+        topic_partitions=[
+            {"topic_id": topic_id, "partitions": sorted(indexes)}
+            for topic_id, indexes in sorted(partitions.items())
+        ],
+    )
+
+
+def target_epoch_record(group_id: str, epoch: int, timestamp_ms: int) -> CoordinatorRecord:
+    """Return the record of the epoch of a target assignment, and the time of its computation."""
+    key = WholeGroupKey(GroupRecordKind.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA, group_id)
+    return group_record(key, assignment_epoch=epoch, assignment_timestamp=timestamp_ms)
+
+
+def current_record(group_id: str, member: ConsumerMember) -> CoordinatorRecord:
+    """Return the record of a member's epochs, state and partitions."""
+    return group_record(
+        GroupMemberKey(
+            GroupRecordKind.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT, group_id, member.member_id
+        ),
+        member_epoch=member.epoch,
+        previous_member_epoch=member.previous_epoch,
+        state=member.state,
+        assigned_partitions=_with_epochs(member.assigned),
+        partitions_pending_revocation=_with_epochs(member.revoking),
+    )
+
+
+def _with_epochs(partitions: AssignedPartitions) -> list[dict[str, Any]]:
+    return [
+        {
+            "topic_id": topic_id,
+            "partitions": sorted(epochs),
+            "assignment_epochs": [epochs[index] for index in sorted(epochs)],
+        }
+        for topic_id, epochs in sorted(partitions.items())
+    ]
+
+
+def regex_record(group_id: str, regex: str, resolved: ResolvedRegex) -> CoordinatorRecord:
+    """Return the record of the topics of a regular expression."""
+    return group_record(
+        _regex_key(group_id, regex),
+        topics=sorted(resolved.topics),
+        version=resolved.version,
+        timestamp=resolved.timestamp_ms,
+    )
+
+
+def regex_tombstone(group_id: str, regex: str) -> CoordinatorRecord:
+    """Return the record that deletes the topics of a regular expression."""
+    return group_record_tombstone(_regex_key(group_id, regex))
+
+
+def _regex_key(group_id: str, regex: str) -> RegularExpressionKey:
+    kind = GroupRecordKind.CONSUMER_GROUP_REGULAR_EXPRESSION
+    return RegularExpressionKey(kind, group_id, regex)
+
+
+def member_tombstones(group_id: str, member_id: str) -> list[CoordinatorRecord]:
+    """Return the records that delete a member, in the order that replay needs."""
+    return [
+        group_record_tombstone(GroupMemberKey(kind, group_id, member_id))
+        for kind in (
+            GroupRecordKind.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT,
+            GroupRecordKind.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER,
+            GroupRecordKind.CONSUMER_GROUP_MEMBER_METADATA,
+        )
+    ]
+
+
+def partition_metadata_tombstone(group_id: str) -> CoordinatorRecord:
+    """Return the record that deletes what Kafka before 4.1 wrote."""
+    kind = GroupRecordKind.CONSUMER_GROUP_PARTITION_METADATA
+    return group_record_tombstone(WholeGroupKey(kind, group_id))
+
+
+def group_tombstones(
+    group_id: str, member_ids: Collection[str], regexes: Collection[str]
+) -> list[CoordinatorRecord]:
+    """Return the records that delete a whole group, the group's own last."""
+
+    def of_members(kind: GroupRecordKind) -> list[CoordinatorRecord]:
+        return [
+            group_record_tombstone(GroupMemberKey(kind, group_id, member_id))
+            for member_id in member_ids
+        ]
+
+    def of_group(kind: GroupRecordKind) -> CoordinatorRecord:
+        return group_record_tombstone(WholeGroupKey(kind, group_id))
+
+    return [
+        *of_members(GroupRecordKind.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT),
+        *of_members(GroupRecordKind.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER),
+        of_group(GroupRecordKind.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA),
+        *of_members(GroupRecordKind.CONSUMER_GROUP_MEMBER_METADATA),
+        *(regex_tombstone(group_id, regex) for regex in regexes),
+        partition_metadata_tombstone(group_id),
+        of_group(GroupRecordKind.CONSUMER_GROUP_METADATA),
+    ]

@@ -1,0 +1,202 @@
+"""The replay of consumer groups' records.
+
+Any record of a group creates it, whichever others compaction has removed. It replaces a group of
+another kind, such as the simple group that a commit creates.
+
+Source: Kafka's GroupMetadataManager.replay, getOrMaybeCreatePersistedConsumerGroup.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from wirebroker.codecs.group_records import (
+    GroupMemberKey,
+    GroupRecordKind,
+    RegularExpressionKey,
+    decode_record_value,
+)
+from wirebroker.coordinator.groups.consumer.consumer_group import ConsumerGroup
+from wirebroker.coordinator.groups.consumer.consumer_member import (
+    ClassicUse,
+    ConsumerMember,
+    MemberState,
+)
+from wirebroker.coordinator.groups.consumer.subscriptions import ResolvedRegex
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from wirebroker.codecs.group_records import GroupRecordKey
+    from wirebroker.coordinator.groups.consumer.consumer_shard import ConsumerShard
+
+_NO_EPOCH: Final = -1
+
+
+def replay(shard: ConsumerShard, key: GroupRecordKey, value: bytes | None) -> None:
+    """Apply a record of a consumer group.
+
+    Raises:
+        KafkaError: UNSUPPORTED_VERSION.
+        MalformedFrameError: Malformed value.
+    """
+    group = _find(shard, key.group_id, creates=value is not None)
+    if group is None:
+        return
+    body = None if value is None else decode_record_value(key.kind, value)
+    if isinstance(key, GroupMemberKey):
+        _MEMBER_REPLAYS[key.kind](shard, group, key.member_id, body)
+    elif isinstance(key, RegularExpressionKey):
+        _replay_regex(group, key.regular_expression, body)
+    else:
+        _GROUP_REPLAYS[key.kind](shard, group, body)
+
+
+def _find(shard: ConsumerShard, group_id: str, *, creates: bool) -> ConsumerGroup | None:
+    group = shard.groups.get(group_id)
+    if isinstance(group, ConsumerGroup):
+        return group
+    if not creates:
+        # A tombstone for a group that is gone, or is of another kind by now.
+        return None
+    if group is not None:
+        # The later record counts.
+        group.cancel_timers(shard.timers)
+    created = shard.groups[group_id] = ConsumerGroup(group_id)
+    return created
+
+
+# -- members -------------------------------------------------------------------------------------
+
+
+def _replay_subscription(
+    shard: ConsumerShard, group: ConsumerGroup, member_id: str, body: Any
+) -> None:
+    del shard
+    if body is None:
+        # Its timers stay: a static member that returns may have the same id as before.
+        group.remove(member_id)
+        return
+    known = group.members.get(member_id) or ConsumerMember(member_id)
+    classic = body.classic_member_metadata
+    protocols = () if classic is None else classic.supported_protocols
+    names = frozenset(body.subscribed_topic_names)
+    group.put(
+        replace(
+            known,
+            instance_id=body.instance_id,
+            rack_id=body.rack_id,
+            client_id=body.client_id,
+            client_host=body.client_host,
+            # Keep the same object if the names are equal: Subscriptions then skips recounting.
+            topic_names=known.topic_names if known.topic_names == names else names,
+            topic_regex=body.subscribed_topic_regex or "",
+            rebalance_timeout_ms=body.rebalance_timeout_ms,
+            server_assignor=body.server_assignor,
+            classic=None
+            if classic is None
+            else ClassicUse(
+                classic.session_timeout_ms,
+                tuple((protocol.name, bytes(protocol.metadata)) for protocol in protocols),
+            ),
+        )
+    )
+
+
+def _replay_target(shard: ConsumerShard, group: ConsumerGroup, member_id: str, body: Any) -> None:
+    del shard
+    if body is None:
+        group.target.pop(member_id, None)
+        return
+    group.target[member_id] = {
+        topic.topic_id: frozenset(topic.partitions) for topic in body.topic_partitions
+    }
+
+
+def _replay_current(shard: ConsumerShard, group: ConsumerGroup, member_id: str, body: Any) -> None:
+    del shard
+    known = group.members.get(member_id)
+    if body is None:
+        if known is not None:
+            group.put(known.as_gone())
+        return
+    epoch: int = body.member_epoch
+    group.put(
+        replace(
+            known or ConsumerMember(member_id),
+            epoch=epoch,
+            previous_epoch=body.previous_member_epoch,
+            state=_state(body.state),
+            assigned=_partitions(body.assigned_partitions, epoch),
+            revoking=_partitions(body.partitions_pending_revocation, epoch),
+        )
+    )
+
+
+def _state(number: int) -> MemberState:
+    try:
+        return MemberState(number)
+    except ValueError:
+        return MemberState.UNKNOWN
+
+
+def _partitions(topics: Sequence[Any], epoch: int) -> dict[bytes, dict[int, int]]:
+    """Return partitions with their epochs; before Kafka 4.3 records had none for partitions."""
+    assigned: dict[bytes, dict[int, int]] = {}
+    for topic in topics:
+        epochs = topic.assignment_epochs
+        if epochs is None or len(epochs) != len(topic.partitions):
+            epochs = [max(epoch, 0)] * len(topic.partitions)
+        assigned[topic.topic_id] = dict(zip(topic.partitions, epochs, strict=True))
+    return assigned
+
+
+# -- groups --------------------------------------------------------------------------------------
+
+
+def _replay_epoch(shard: ConsumerShard, group: ConsumerGroup, body: Any) -> None:
+    if body is None:
+        group.cancel_timers(shard.timers)
+        del shard.groups[group.group_id]
+        return
+    group.epoch = body.epoch
+    group.metadata_hash = body.metadata_hash
+
+
+def _replay_partition_metadata(shard: ConsumerShard, group: ConsumerGroup, body: Any) -> None:
+    del shard
+    group.has_partition_metadata = body is not None
+
+
+def _replay_target_epoch(shard: ConsumerShard, group: ConsumerGroup, body: Any) -> None:
+    del shard
+    group.assignment_epoch = _NO_EPOCH if body is None else body.assignment_epoch
+    group.assignment_ms = 0 if body is None else body.assignment_timestamp
+
+
+def _replay_regex(group: ConsumerGroup, regex: str, body: Any) -> None:
+    resolved = group.subscriptions.resolved
+    if body is None:
+        resolved.pop(regex, None)
+        return
+    resolved[regex] = ResolvedRegex(frozenset(body.topics), body.version, body.timestamp)
+
+
+_MEMBER_REPLAYS: Final[
+    Mapping[GroupRecordKind, Callable[[ConsumerShard, ConsumerGroup, str, Any], None]]
+] = {
+    GroupRecordKind.CONSUMER_GROUP_MEMBER_METADATA: _replay_subscription,
+    GroupRecordKind.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER: _replay_target,
+    GroupRecordKind.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT: _replay_current,
+}
+_GROUP_REPLAYS: Final[
+    Mapping[GroupRecordKind, Callable[[ConsumerShard, ConsumerGroup, Any], None]]
+] = {
+    GroupRecordKind.CONSUMER_GROUP_METADATA: _replay_epoch,
+    GroupRecordKind.CONSUMER_GROUP_PARTITION_METADATA: _replay_partition_metadata,
+    GroupRecordKind.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA: _replay_target_epoch,
+}
+CONSUMER_KINDS: Final = frozenset(
+    (*_MEMBER_REPLAYS, *_GROUP_REPLAYS, GroupRecordKind.CONSUMER_GROUP_REGULAR_EXPRESSION)
+)

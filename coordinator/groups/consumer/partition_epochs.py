@@ -1,0 +1,78 @@
+"""The owners of a group's partitions, as their member epochs.
+
+A partition may be given to a member only if no other member owns it or is still giving it up.
+
+Source: Kafka's ConsumerGroup.currentPartitionEpoch, addPartitionEpochs and removePartitionEpochs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wirebroker.coordinator.groups.consumer.consumer_member import (
+        AssignedPartitions,
+        ConsumerMember,
+    )
+
+NO_OWNER: Final = -1
+
+
+class PartitionEpochs:
+    """The epochs of the members that have partitions, by topic id and partition."""
+
+    __slots__ = ("_epochs",)
+
+    def __init__(self) -> None:
+        self._epochs: dict[bytes, dict[int, int]] = {}
+
+    def of(self, topic_id: bytes, partition: int) -> int:
+        """Return the epoch of the member that has a partition, or NO_OWNER."""
+        return self._epochs.get(topic_id, {}).get(partition, NO_OWNER)
+
+    def replace(self, old: ConsumerMember | None, new: ConsumerMember | None) -> None:
+        """Note that a member has changed, joined or left."""
+        if old is not None and new is not None and _is_same(old, new):
+            return
+        if old is not None:
+            self._remove(old.assigned, old.epoch)
+            self._remove(old.revoking, old.epoch)
+        if new is not None:
+            self._add(new.assigned, new.epoch)
+            self._add(new.revoking, new.epoch)
+
+    def _remove(self, partitions: AssignedPartitions, epoch: int) -> None:
+        for topic_id, indexes in partitions.items():
+            epochs = self._epochs.get(topic_id)
+            if epochs is None:
+                continue
+            for index in indexes:
+                # Another epoch is that of a later owner.
+                if epochs.get(index) == epoch:
+                    del epochs[index]
+            if not epochs:
+                del self._epochs[topic_id]
+
+    def _add(self, partitions: AssignedPartitions, epoch: int) -> None:
+        for topic_id, indexes in partitions.items():
+            if indexes:
+                self._epochs.setdefault(topic_id, {}).update(dict.fromkeys(indexes, epoch))
+
+    def check(self, members: Mapping[str, ConsumerMember]) -> None:
+        """Assert that exactly the members' partitions have epochs, and each one owner."""
+        expected: dict[bytes, dict[int, int]] = {}
+        for member in members.values():
+            for partitions in (member.assigned, member.revoking):
+                for topic_id, indexes in partitions.items():
+                    for index in indexes:
+                        owned = expected.setdefault(topic_id, {})
+                        assert index not in owned, f"partition {index} has two owners"
+                        owned[index] = member.epoch
+        assert self._epochs == expected, "the epochs are those of the members"
+
+
+def _is_same(old: ConsumerMember, new: ConsumerMember) -> bool:
+    same_partitions = old.assigned is new.assigned and old.revoking is new.revoking
+    return same_partitions and old.epoch == new.epoch

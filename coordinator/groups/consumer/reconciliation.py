@@ -1,0 +1,156 @@
+"""The next step of a member from its current to its target assignment.
+
+    has partitions outside its target   give them up first: UNREVOKED_PARTITIONS, epoch unchanged
+    it has given them up                the target's epoch, and the partitions that are free;
+                                        UNRELEASED_PARTITIONS while others are not, else STABLE
+
+So a partition is never assigned to two members, and each member moves on with its own heartbeats.
+
+Source: Kafka's CurrentAssignmentBuilder; KIP-848.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.coordinator.groups.consumer.consumer_member import (
+    NO_PARTITIONS,
+    AssignedPartitions,
+    ConsumerMember,
+    MemberState,
+)
+from wirebroker.coordinator.groups.consumer.partition_epochs import NO_OWNER
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container, Mapping, Sequence
+
+_NONE: Mapping[int, int] = {}
+_NO_INDEXES: frozenset[int] = frozenset()
+
+
+class MemberTarget(NamedTuple):
+    """What a member is to reach.
+
+    Attributes:
+        epoch: The assignment epoch.
+        partitions: The target assignment by topic id.
+        topic_ids: The topics that the member subscribes to now. Others are given up, although
+            the target assignment may still have them.
+        has_subscription_changed: Whether this request has changed them.
+        owned: The partitions that the member reports; None: not reported.
+        epoch_of: The epoch of a partition's owner, or NO_OWNER.
+    """
+
+    epoch: int
+    partitions: Mapping[bytes, frozenset[int]]
+    topic_ids: Container[bytes]
+    has_subscription_changed: bool
+    owned: Sequence[Any] | None
+    epoch_of: Callable[[bytes, int], int]
+
+
+def reconcile(member: ConsumerMember, target: MemberTarget) -> ConsumerMember:
+    """Return the member after its next step, or the same if there is none.
+
+    Raises:
+        KafkaError: FENCED_MEMBER_EPOCH: its state was written by a later version, so it has to
+            rejoin.
+    """
+    state = member.state
+    if state is MemberState.STABLE and member.epoch == target.epoch:
+        return _give_up_unsubscribed(member, target)
+    if state is MemberState.UNREVOKED_PARTITIONS and _owns_any(member.revoking, target.owned):
+        return _give_up_unsubscribed(member, target)
+    if state is MemberState.UNKNOWN:
+        if target.owned is None or target.owned:
+            raise KafkaError(
+                ErrorCode.FENCED_MEMBER_EPOCH,
+                "The consumer group member is in a unknown state. The member must abandon all its "
+                "partitions and rejoin.",
+            )
+        return _next_step(member, target, epoch=target.epoch)
+    return _next_step(member, target, epoch=member.epoch)
+
+
+def _give_up_unsubscribed(member: ConsumerMember, target: MemberTarget) -> ConsumerMember:
+    """Give up the partitions of topics that the member no longer subscribes to."""
+    if not target.has_subscription_changed:
+        return member
+    assigned = {
+        topic_id: epochs
+        for topic_id, epochs in member.assigned.items()
+        if topic_id in target.topic_ids
+    }
+    if len(assigned) == len(member.assigned):
+        return member
+    revoking = dict(member.revoking)
+    for topic_id, epochs in member.assigned.items():
+        if topic_id not in assigned:
+            revoking[topic_id] = {**revoking.get(topic_id, _NONE), **epochs}
+    if not _owns_any(revoking, target.owned):
+        return member.with_epoch(member.epoch, assigned=assigned)
+    return member.with_epoch(
+        member.epoch,
+        state=MemberState.UNREVOKED_PARTITIONS,
+        assigned=assigned,
+        revoking=revoking,
+    )
+
+
+def _next_step(member: ConsumerMember, target: MemberTarget, *, epoch: int) -> ConsumerMember:
+    """Return the member after its next step; `epoch` is its epoch while it gives up partitions."""
+    assigned: dict[bytes, Mapping[int, int]] = {}
+    revoking: dict[bytes, Mapping[int, int]] = {}
+    added: dict[bytes, dict[int, int]] = {}
+    is_complete = True
+    for topic_id in {**target.partitions, **member.assigned}:
+        wanted = target.partitions.get(topic_id, _NO_INDEXES)
+        if topic_id not in target.topic_ids:
+            wanted = _NO_INDEXES
+        current = member.assigned.get(topic_id, _NONE)
+        kept = {index: since for index, since in current.items() if index in wanted}
+        if kept:
+            assigned[topic_id] = kept
+        if len(kept) < len(current):
+            revoking[topic_id] = {
+                index: since for index, since in current.items() if index not in wanted
+            }
+        missing = [index for index in wanted if index not in kept]
+        free = [index for index in missing if _is_free(member, target, topic_id, index)]
+        is_complete = is_complete and len(free) == len(missing)
+        if free:
+            added[topic_id] = {**kept, **dict.fromkeys(free, target.epoch)}
+    if _owns_any(revoking, target.owned):
+        return member.with_epoch(
+            epoch,
+            state=MemberState.UNREVOKED_PARTITIONS,
+            assigned=assigned,
+            revoking=revoking,
+        )
+    return member.with_epoch(
+        target.epoch,
+        state=MemberState.STABLE if is_complete else MemberState.UNRELEASED_PARTITIONS,
+        assigned={**assigned, **added},
+        revoking=NO_PARTITIONS,
+    )
+
+
+def _is_free(member: ConsumerMember, target: MemberTarget, topic_id: bytes, index: int) -> bool:
+    """Return whether a partition has no owner, or only this member, which is giving it up."""
+    if target.epoch_of(topic_id, index) == NO_OWNER:
+        return True
+    return index in member.revoking.get(topic_id, _NONE)
+
+
+def _owns_any(partitions: AssignedPartitions, owned: Sequence[Any] | None) -> bool:
+    """Return whether the member reports any of these partitions; unreported ones are owned."""
+    if not partitions:
+        return False
+    if owned is None:
+        return True
+    return any(
+        index in partitions.get(topic.topic_id, _NONE)
+        for topic in owned
+        for index in topic.partitions
+    )

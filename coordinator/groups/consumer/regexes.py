@@ -1,0 +1,148 @@
+"""Subscriptions by regular expression: which expressions have to be resolved, and the results.
+
+Topics are searched outside the shard (an effect): a search of all topics of a large cluster takes
+too long for one operation. A group's expressions are resolved together, at most every ten seconds:
+when one is new, when topics were created, and at an interval.
+
+Source: Kafka's GroupMetadataManager.maybeUpdateRegularExpressions, handleRegularExpressionsResult.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from wirebroker.coordinator.groups.consumer.consumer_group import ConsumerGroup
+from wirebroker.coordinator.groups.consumer.consumer_records import (
+    epoch_record,
+    regex_record,
+    regex_tombstone,
+)
+from wirebroker.coordinator.groups.consumer.subscriptions import NO_TOPICS, ResolvedRegex
+from wirebroker.coordinator.groups.consumer.topic_regex import compiled
+from wirebroker.coordinator.outcome import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wirebroker.coordinator.groups.consumer.consumer_member import ConsumerMember
+    from wirebroker.coordinator.groups.consumer.consumer_shard import ConsumerShard
+    from wirebroker.coordinator.outcome import Moment, Token
+
+logger = logging.getLogger(__name__)
+
+_SHORTEST_INTERVAL_MS: Final = 10_000
+_NEVER: Final = ResolvedRegex(NO_TOPICS, version=0, timestamp_ms=-(2**63))
+
+
+class ResolveRegexes(NamedTuple):
+    """Effect: search the topics for a group's regular expressions, then call `install`.
+
+    Attributes:
+        context: The member whose right to describe topics counts.
+    """
+
+    group_id: str
+    regexes: tuple[str, ...]
+    context: Any
+
+
+class RegexChange(Enum):
+    """How a heartbeat changes a member's regular expression."""
+
+    NONE = 0
+    CHANGED = 1
+    # Its topics are known.
+    RESOLVED = 2
+
+
+def change_of(
+    group: ConsumerGroup, old: ConsumerMember, new: ConsumerMember, outcome: Outcome
+) -> RegexChange:
+    """Add the records of a changed expression; return how it has changed.
+
+    Raises:
+        KafkaError: INVALID_REGULAR_EXPRESSION.
+    """
+    before, after = old.topic_regex, new.topic_regex
+    if before == after:
+        return RegexChange.NONE
+    counts = group.subscriptions.regexes
+    if before and counts.get(before) == 1:
+        outcome.records.append(regex_tombstone(group.group_id, before))
+    if not after:
+        return RegexChange.RESOLVED
+    if not counts.get(after):
+        compiled(after)
+    elif after in group.subscriptions.resolved:
+        return RegexChange.RESOLVED
+    return RegexChange.CHANGED
+
+
+def due_search(
+    shard: ConsumerShard,
+    group: ConsumerGroup,
+    old: ConsumerMember,
+    new: ConsumerMember,
+    wall_ms: int,
+) -> tuple[str, ...]:
+    """Return the expressions to resolve now, for a member that has changed or only stays."""
+    counts = group.subscriptions.regexes
+    is_new = new.topic_regex not in {"", old.topic_regex} and not counts.get(new.topic_regex)
+    if (not is_new and not counts) or group.is_resolving:
+        return ()
+    # All of a group are resolved together.
+    last = next(iter(group.subscriptions.resolved.values()), _NEVER)
+    if wall_ms <= last.timestamp_ms + _SHORTEST_INTERVAL_MS:
+        return ()
+    regexes = Counter(counts)
+    if old.topic_regex in regexes:
+        regexes[old.topic_regex] -= 1
+    if new.topic_regex:
+        regexes[new.topic_regex] += 1
+    wanted = tuple(regex for regex, count in regexes.items() if count > 0)
+    is_due = (
+        is_new
+        or len(wanted) != len(group.subscriptions.resolved)
+        or last.version < shard.new_topics_offset
+        or wall_ms > last.timestamp_ms + shard.settings.consumer_regex_refresh_interval_ms
+    )
+    return wanted if is_due else ()
+
+
+def install(
+    shard: ConsumerShard,
+    group_id: str,
+    found: Mapping[str, ResolvedRegex],
+    token: Token,
+    now: Moment,
+) -> Outcome:
+    """Record the topics of a group's expressions; a change raises its epoch."""
+    del token, now
+    # Many topics may exceed a batch; the epoch is last, so a crash in between is noticed.
+    outcome = Outcome(is_atomic=False)
+    group = shard.groups.get(group_id)
+    if not isinstance(group, ConsumerGroup):
+        return outcome
+    subscriptions = group.subscriptions
+    wanted = {regex: result for regex, result in found.items() if regex in subscriptions.regexes}
+    has_changed = False
+    for regex, result in wanted.items():
+        known = subscriptions.resolved.get(regex, _NEVER)
+        has_changed = has_changed or known.topics != result.topics
+        outcome.records.append(regex_record(group_id, regex, result))
+    topics = subscriptions.topics(resolved=wanted)
+    metadata_hash = shard.topic_hashes.of_group(topics, shard.image)
+    if has_changed or metadata_hash != group.metadata_hash:
+        outcome.records.append(epoch_record(group_id, group.epoch + 1, metadata_hash))
+        logger.info("group %s is in epoch %d: other topics match", group_id, group.epoch + 1)
+    return outcome
+
+
+def abandon(shard: ConsumerShard, group_id: str) -> None:
+    """Allow the next search."""
+    group = shard.groups.get(group_id)
+    if isinstance(group, ConsumerGroup):
+        group.is_resolving = False

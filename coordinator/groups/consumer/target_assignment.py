@@ -1,0 +1,167 @@
+"""The target assignment of a consumer group: when a new one is due, and its computation.
+
+For a small group, the heartbeat that needs the assignment computes it. For a large group, that
+would block the event loop, so it is computed in slices (`AssignmentJob`). Members get it with a
+later heartbeat, as they do while `group.consumer.assignment.interval.ms` has not passed.
+
+Source: Kafka's GroupMetadataManager.maybeUpdateTargetAssignment, TargetAssignmentBuilder; KIP-1263
+for the interval.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from wirebroker.base.clock import in_one_go
+from wirebroker.coordinator.groups.assignors.assignor import SubscribedMember
+from wirebroker.coordinator.groups.assignors.assignors import ASSIGNORS
+from wirebroker.coordinator.groups.consumer.consumer_group import NO_TARGET
+from wirebroker.coordinator.groups.consumer.consumer_records import (
+    target_epoch_record,
+    target_record,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from wirebroker.base.clock import Steps
+    from wirebroker.codecs.coordinator_records import CoordinatorRecord
+    from wirebroker.coordinator.controller.image.cluster_image import TopicImage
+    from wirebroker.coordinator.groups.assignors.assignor import GroupAssignment
+    from wirebroker.coordinator.groups.consumer.consumer_group import ConsumerGroup
+    from wirebroker.coordinator.groups.consumer.consumer_member import ConsumerMember
+
+# Maximum members plus partitions for which an assignment is computed in one go; takes a few
+# milliseconds.
+MOST_AT_ONCE: Final = 3_000
+_MEMBERS_PER_STEP: Final = 64
+
+
+class AssignInBackground(NamedTuple):
+    """Effect: compute a large group's target assignment, then install it."""
+
+    group_id: str
+
+
+class AssignmentJob(NamedTuple):
+    """A computation: the members and topics of one moment.
+
+    Attributes:
+        epoch: The group epoch.
+        members: The members, and those whose targets they take over.
+        topics: The cluster's topics by name.
+        names: The topics that members subscribe to.
+        assignor: Name of the assignor.
+    """
+
+    group_id: str
+    epoch: int
+    members: Sequence[tuple[ConsumerMember, frozenset[str], Mapping[bytes, frozenset[int]]]]
+    topics: Mapping[str, TopicImage]
+    names: frozenset[str]
+    assignor: str
+
+    @property
+    def is_small(self) -> bool:
+        """Whether it may be computed at once."""
+        # Each subscription is looked up name by name.
+        subscriptions = {names for _, names, _ in self.members}
+        work = len(self.members) + sum(map(len, subscriptions))
+        if work > MOST_AT_ONCE:
+            return False
+        for name in self.names:
+            topic = self.topics.get(name)
+            work += 1 if topic is None else len(topic.partitions)
+            if work > MOST_AT_ONCE:
+                return False
+        return True
+
+
+def job_of(
+    group: ConsumerGroup,
+    epoch: int,
+    topics: Mapping[str, TopicImage],
+    default_assignor: str,
+    updated: ConsumerMember | None = None,
+) -> AssignmentJob:
+    """Return the computation for a group, in which one member is new or has changed."""
+    members = dict(group.members)
+    old: ConsumerMember | None = None
+    targets = group.target
+    if updated is not None:
+        replaced = group.static_member(updated.instance_id)
+        old = members.get(updated.member_id) if replaced is None else replaced
+        if replaced is not None:
+            members.pop(replaced.member_id)
+            targets = {**targets, updated.member_id: group.target_of(updated)}
+        members[updated.member_id] = updated
+    subscriptions = group.subscriptions
+    inputs = [
+        (member, subscriptions.topics_of(member), targets.get(member_id, NO_TARGET))
+        for member_id, member in sorted(members.items())
+    ]
+    # A Java coordinator may have had others.
+    preferred = group.preferred_assignor(default_assignor, old, updated)
+    return AssignmentJob(
+        group.group_id,
+        epoch,
+        inputs,
+        topics,
+        frozenset().union(*{names for _, names, _ in inputs}),
+        preferred if preferred in ASSIGNORS else default_assignor,
+    )
+
+
+def run_job(job: AssignmentJob) -> Steps[GroupAssignment]:
+    """Compute a target assignment.
+
+    Raises:
+        KafkaError: UNKNOWN_SERVER_ERROR: the assignor has failed.
+    """
+    # Members with equal subscriptions share one object, as assignors prefer.
+    topic_ids: dict[frozenset[str], frozenset[bytes]] = {}
+    inputs: list[SubscribedMember] = []
+    for member, names, target in job.members:
+        ids = topic_ids.get(names)
+        if ids is None:
+            ids = topic_ids[names] = frozenset(
+                job.topics[name].topic_id for name in names if name in job.topics
+            )
+            yield
+        inputs.append(SubscribedMember(member.member_id, member.instance_id, ids, target))
+        if len(inputs) % _MEMBERS_PER_STEP == 0:
+            yield
+    counts = {
+        topic.topic_id: len(topic.partitions)
+        for topic in (job.topics.get(name) for name in job.names)
+        if topic is not None
+    }
+    yield
+    return (yield from ASSIGNORS[job.assignor](inputs, counts))
+
+
+def assign_at_once(job: AssignmentJob) -> GroupAssignment:
+    """Compute a small group's target assignment; raise as run_job does."""
+    return in_one_go(run_job(job))
+
+
+def target_records(
+    job: AssignmentJob, assignment: GroupAssignment, timestamp_ms: int
+) -> list[CoordinatorRecord]:
+    """Return the records of a new target assignment; members whose target is the same have none."""
+    records = list(changed_targets(job, assignment))
+    records.append(target_epoch_record(job.group_id, job.epoch, timestamp_ms))
+    return records
+
+
+def changed_targets(job: AssignmentJob, assignment: GroupAssignment) -> Iterable[CoordinatorRecord]:
+    """Yield the records of the members whose target has changed, or who had none."""
+    for member, _, target in job.members:
+        new = assignment[member.member_id]
+        if new != target or target is NO_TARGET:
+            yield target_record(job.group_id, member.member_id, new)
+
+
+def is_due(assignment_ms: int, interval_ms: int, wall_ms: int) -> bool:
+    """Return whether enough time has passed since the last computation."""
+    return not assignment_ms or not interval_ms or wall_ms >= assignment_ms + interval_ms

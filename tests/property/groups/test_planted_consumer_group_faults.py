@@ -1,0 +1,169 @@
+"""Planted faults of consumer groups, which the random machine must find."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+from unittest import mock
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from tests.property.groups.test_consumer_group_machine import ConsumerGroupMachine
+from wirebroker.codecs.group_records import GroupRecordKind
+from wirebroker.coordinator.groups.consumer import (
+    consumer_fencing,
+    consumer_records,
+    consumer_replay,
+    joining,
+    member_update,
+    reconciliation,
+    regexes,
+)
+from wirebroker.coordinator.groups.consumer.consumer_member import ConsumerMember
+from wirebroker.coordinator.groups.consumer.partition_epochs import PartitionEpochs
+from wirebroker.coordinator.groups.consumer.topic_hashes import TopicHashes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wirebroker.codecs.coordinator_records import CoordinatorRecord
+
+# Examples within which a fault must be found.
+PLENTY = 1_000
+STEPS = 40
+
+
+def _nothing(*args: Any, **options: Any) -> None:
+    del args, options
+
+
+def _true(*args: Any) -> bool:
+    del args
+    return True
+
+
+def _false(*args: Any) -> bool:
+    del args
+    return False
+
+
+def _without_tombstones(kind: GroupRecordKind) -> Callable[..., None]:
+    replay = consumer_replay.replay
+
+    def dropping(shard: Any, key: Any, value: bytes | None) -> None:
+        if value is not None or key.kind is not kind:
+            replay(shard, key, value)
+
+    return dropping
+
+
+def _silent_members_own_nothing(partitions: Any, owned: Any) -> bool:
+    return any(
+        index in partitions.get(topic.topic_id, {})
+        for topic in owned or ()
+        for index in topic.partitions
+    )
+
+
+def _as_stranger(group: Any, existing: Any, member_id: str, outcome: Any) -> ConsumerMember:
+    del group, existing, outcome
+    return ConsumerMember(member_id)
+
+
+def _without_revoking(group_id: str, member: ConsumerMember) -> CoordinatorRecord:
+    return _CURRENT_RECORD(group_id, replace(member, revoking={}))
+
+
+_CURRENT_RECORD = consumer_records.current_record
+
+
+FAULTS: dict[str, Any] = {
+    "ignored owners": (reconciliation, "_is_free", _true),
+    "partitions that are taken without being given up": (reconciliation, "_owns_any", _false),
+    "silent members that own nothing": (
+        reconciliation,
+        "_owns_any",
+        _silent_members_own_nothing,
+    ),
+    "refused repetitions": (joining, "_has_all", _false),
+    "a dropped tombstone of a member": (
+        consumer_replay,
+        "replay",
+        _without_tombstones(GroupRecordKind.CONSUMER_GROUP_MEMBER_METADATA),
+    ),
+    "a dropped tombstone of a target": (
+        consumer_replay,
+        "replay",
+        _without_tombstones(GroupRecordKind.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER),
+    ),
+    "a dropped tombstone of an expression": (
+        consumer_replay,
+        "replay",
+        _without_tombstones(GroupRecordKind.CONSUMER_GROUP_REGULAR_EXPRESSION),
+    ),
+    "static members that return without their partitions": (joining, "take_over", _as_stranger),
+    "lost owners": (PartitionEpochs, "_add", _nothing),
+    "owners that are kept": (PartitionEpochs, "_remove", _nothing),
+    "records without revoked partitions": (
+        member_update,
+        "current_record",
+        _without_revoking,
+    ),
+    "sessions that do not start after a load": (consumer_fencing, "on_loaded", _nothing),
+    "sessions that end once": (consumer_fencing, "watch", _nothing),
+    "revocations without a timeout": (member_update, "expect_revocation", _nothing),
+    "changes of topics forgotten after a failure": (
+        member_update.MemberUpdate,
+        "forget",
+        _nothing,
+    ),
+    "timers of a state that was not recorded": (
+        member_update,
+        "cancel_member_timers",
+        _nothing,
+    ),
+    "stale hashes of topics": (
+        TopicHashes,
+        "_of_topic",
+        lambda self, topic, _image: self._hashes.setdefault(
+            topic.name, (topic, len(topic.partitions))
+        )[1],
+    ),
+    "expressions that are resolved once": (
+        regexes,
+        "due_search",
+        lambda _shard, group, _old, new, _ms: (
+            (new.topic_regex,)
+            if new.topic_regex and new.topic_regex not in group.subscriptions.resolved
+            else ()
+        ),
+    ),
+}
+
+
+# All of them take more than a minute.
+_EACH_DAY = {"ignored owners", "refused repetitions", "a dropped tombstone of a target"}
+_CASES = [
+    name if name in _EACH_DAY else pytest.param(name, marks=pytest.mark.nightly) for name in FAULTS
+]
+
+
+@pytest.mark.parametrize("name", _CASES)
+def test_a_planted_fault_is_found(name: str) -> None:
+    target, attribute, fault = FAULTS[name]
+    with mock.patch.object(target, attribute, fault), pytest.raises((AssertionError, KeyError)):
+        run_state_machine_as_test(
+            ConsumerGroupMachine,
+            settings=settings(
+                max_examples=PLENTY,
+                stateful_step_count=STEPS,
+                deadline=None,
+                database=None,
+                derandomize=True,
+                phases=[Phase.generate],
+                report_multiple_bugs=False,
+                suppress_health_check=list(HealthCheck),
+            ),
+        )

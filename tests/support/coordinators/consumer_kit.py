@@ -1,0 +1,299 @@
+"""Consumer groups in a shard with a list as its log, topics, and the long work beside the shard."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from tests.support.coordinators.group_kit import REBALANCE_MS, Groups
+from tests.support.coordinators.kit import image_of, one_broker, topic, topic_id
+from wirebroker.base.clock import in_one_go
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.group_records import (
+    GroupMemberKey,
+    RegularExpressionKey,
+    WholeGroupKey,
+    decode_record_key,
+    decode_record_value,
+)
+from wirebroker.codecs.metadata_records import RecordType, metadata_record
+from wirebroker.coordinator.groups.consumer import background_assignment, downgrade, regexes
+from wirebroker.coordinator.groups.consumer.consumer_group import ConsumerGroup
+from wirebroker.coordinator.groups.consumer.consumer_heartbeat import heartbeat
+from wirebroker.coordinator.groups.consumer.heartbeat_request import ConsumerHeartbeat
+from wirebroker.coordinator.groups.consumer.regexes import ResolveRegexes
+from wirebroker.coordinator.groups.consumer.subscriptions import ResolvedRegex
+from wirebroker.coordinator.groups.consumer.target_assignment import run_job
+from wirebroker.coordinator.groups.consumer.topic_regex import matching_topics
+from wirebroker.coordinator.groups.shard.admin import delete_groups
+from wirebroker.coordinator.outcome import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from wirebroker.codecs.coordinator_records import CoordinatorRecord
+    from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
+    from wirebroker.coordinator.groups.consumer.consumer_member import ConsumerMember
+
+# Those of group_configs.py.
+CONSUMER_SESSION_MS = 45_000
+HEARTBEAT_MS = 5_000
+ASSIGNMENT_INTERVAL_MS = 1_000
+# Topics of tests: t has three partitions, u has two.
+T, U = topic_id(1), topic_id(2)
+
+Owned = dict[bytes, list[int]]
+
+
+def topics_image() -> ClusterImage:
+    return one_broker(*topic("t", 1, partitions=3), *topic("u", 2, partitions=2))
+
+
+def listed(partitions: Mapping[bytes, Iterable[int]]) -> list[Any]:
+    """Return partitions as in a request."""
+    return [
+        SimpleNamespace(topic_id=topic_id, partitions=sorted(indexes))
+        for topic_id, indexes in partitions.items()
+    ]
+
+
+def shown(record: CoordinatorRecord) -> tuple[Any, ...]:
+    """Return a record's kind, its member or expression, and its fields; None for a tombstone."""
+    key = decode_record_key(record.key)
+    if not isinstance(key, WholeGroupKey | GroupMemberKey | RegularExpressionKey):
+        return (type(key).__name__, None if record.value is None else {})
+    value = None if record.value is None else _plain(decode_record_value(key.kind, record.value))
+    name = key.kind.name.removeprefix("CONSUMER_GROUP_")
+    if isinstance(key, GroupMemberKey):
+        return name, key.member_id, value
+    if isinstance(key, RegularExpressionKey):
+        return name, key.regular_expression, value
+    return name, value
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_plain(element) for element in value]
+    fields = getattr(value, "__dict__", None) or {
+        name: getattr(value, name) for name in getattr(value, "__slots__", ())
+    }
+    return {name: _plain(field) for name, field in fields.items()} if fields else value
+
+
+class ConsumerGroups(Groups):
+    """A shard with topics, whose effects are carried out on demand."""
+
+    def __init__(self, *, image: ClusterImage | None = None, **settings: Any) -> None:
+        super().__init__(image=topics_image() if image is None else image, **settings)
+        # Long work that has begun; each step of it may append.
+        self.running: list[Iterator[None]] = []
+
+    def reloaded(self, *, compacted: bool = False, **settings: Any) -> ConsumerGroups:
+        """Return the shard after a restart from the log, in which compaction has left less."""
+        loaded = ConsumerGroups(
+            log=compacted_log(self.log) if compacted else self.log,
+            image=self.shard.image,
+            now_ms=self.now_ms,
+            **settings,
+        )
+        loaded._uuids = self._uuids
+        loaded._tokens = self._tokens
+        return loaded
+
+    def consumer(self, group_id: str = "g") -> ConsumerGroup:
+        group = self.shard.groups[group_id]
+        assert isinstance(group, ConsumerGroup)
+        return group
+
+    def consumer_member(self, member_id: str, group_id: str = "g") -> ConsumerMember:
+        return self.consumer(group_id).member(member_id)
+
+    def durable(self) -> Any:
+        """Return the state that comes from records alone."""
+        return (*super().durable(), [content(group) for group in self._consumer_groups()])
+
+    def _consumer_groups(self) -> list[ConsumerGroup]:
+        groups = (group for group in self.shard.groups.values() if isinstance(group, ConsumerGroup))
+        return sorted(groups, key=lambda group: group.group_id)
+
+    # -- requests ----------------------------------------------------------------------------
+
+    def beat(
+        self,
+        member_id: str,
+        epoch: int,
+        *,
+        group_id: str = "g",
+        instance: str | None = None,
+        rack: str | None = None,
+        rebalance_ms: int = -1,
+        names: Iterable[str] | None = None,
+        regex: str | None = None,
+        assignor: str | None = None,
+        owned: Mapping[bytes, Iterable[int]] | None = None,
+        version: int = 1,
+        client_id: str = "client",
+    ) -> dict[str, Any]:
+        """Send ConsumerGroupHeartbeat; return its response."""
+        body = SimpleNamespace(
+            group_id=group_id,
+            member_id=member_id,
+            member_epoch=epoch,
+            instance_id=instance,
+            rack_id=rack,
+            rebalance_timeout_ms=rebalance_ms,
+            subscribed_topic_names=None if names is None else list(names),
+            subscribed_topic_regex=regex,
+            server_assignor=assignor,
+            topic_partitions=None if owned is None else listed(owned),
+        )
+        request = ConsumerHeartbeat(body, version, client_id, "/1.2.3.4")
+        try:
+            # As the handler does.
+            request.check(self.shard.settings.consumer_assignors)
+        except KafkaError as error:
+            return {"error_code": error.code, "error_message": error.message}
+        token = self.token()
+        self.carry_out(heartbeat(self.shard, request, token, self.moment))
+        return self.answers[token]
+
+    def enter(self, member_id: str, *names: str, **fields: Any) -> dict[str, Any]:
+        """Join, or join again after all partitions were given up."""
+        defaults: dict[str, Any] = {"names": names, "rebalance_ms": REBALANCE_MS, "owned": {}}
+        return self.beat(member_id, 0, **{**defaults, **fields})
+
+    def stay(self, member_id: str, **fields: Any) -> dict[str, Any]:
+        """Beat with the member's epoch; it reports what it was assigned."""
+        member = self.consumer_member(member_id, fields.get("group_id", "g"))
+        fields = {"instance": member.instance_id, "owned": member.assigned, **fields}
+        return self.beat(member_id, member.epoch, **fields)
+
+    def settle(self, *member_ids: str, group_id: str = "g") -> None:
+        """Let members beat until the group is stable."""
+        group = self.consumer(group_id)
+        for _ in range(10):
+            self.advance(ASSIGNMENT_INTERVAL_MS)
+            for member_id in member_ids or tuple(group.members):
+                self.stay(member_id, group_id=group_id)
+            self.work()
+            if group.state == "Stable":
+                return
+        raise AssertionError(f"the group stays {group.state}")
+
+    def carry_out_records(self, records: list[CoordinatorRecord]) -> None:
+        self.carry_out(Outcome(records))
+
+    def carry_out_deletion(self, group_id: str = "g") -> None:
+        """Delete an empty group."""
+        token = self.token()
+        self.carry_out(delete_groups(self.shard, [group_id], token))
+        (result,) = self.answers[token]["results"]
+        assert self.code(result) is ErrorCode.NONE
+
+    def code(self, answer: Mapping[str, Any]) -> ErrorCode:
+        return ErrorCode(answer.get("error_code", 0))
+
+    def since(self, mark: int) -> list[tuple[Any, ...]]:
+        """Return the records that were appended after the log had `mark` records."""
+        return [shown(record) for record in self.log[mark:]]
+
+    # -- topics ------------------------------------------------------------------------------
+
+    def change_topics(self, *records: Any, deleted: Iterable[str] = (), new: bool = False) -> None:
+        image = image_of(*records, base=self.shard.image)
+        self.shard.apply_metadata(image, has_new_topics=new, deleted=deleted)
+
+    def create_topic(self, name: str, number: int, partitions: int = 1) -> None:
+        self.change_topics(*topic(name, number, partitions=partitions), new=True)
+
+    def grow_topic(self, name: str, partitions: int) -> None:
+        number = self.shard.image.topics[name].topic_id[-1]
+        known = len(self.shard.image.topics[name].partitions)
+        self.change_topics(*topic(name, number, partitions=partitions)[1 + known :])
+
+    def delete_topic(self, name: str) -> None:
+        topic_id = self.shard.image.topics[name].topic_id
+        record = metadata_record(RecordType.REMOVE_TOPIC, topic_id=topic_id)
+        self.change_topics(record, deleted=[name])
+
+    # -- long work ---------------------------------------------------------------------------
+
+    def work(self) -> None:
+        """Carry out all effects, and those that follow."""
+        while self.effects or self.running:
+            self.work_a_step()
+
+    def work_a_step(self, number: int = 0) -> None:
+        """Begin the waiting effects, then take one step of a running work."""
+        for effect in self.effects:
+            if isinstance(effect, downgrade.ServeDowngraded):
+                self.running.append(self._serve_downgraded(effect))
+                continue
+            is_search = isinstance(effect, ResolveRegexes)
+            self.running.append(self._search(effect) if is_search else self._assign(effect))
+        self.effects.clear()
+        if self.running:
+            work = self.running[number % len(self.running)]
+            if next(work, True):
+                self.running.remove(work)
+
+    def _serve_downgraded(self, effect: downgrade.ServeDowngraded) -> Iterator[None]:
+        yield
+        group_id, rebalances = effect
+        self.carry_out(downgrade.begin(self.shard, group_id, rebalances, self.token(), self.moment))
+
+    def _search(self, effect: ResolveRegexes) -> Iterator[None]:
+        image, began_ms = self.shard.image, self.moment.wall_ms
+        found = in_one_go(matching_topics(effect.regexes, tuple(image.topics)))
+        resolved = {
+            regex: ResolvedRegex(frozenset(topics), image.offset, began_ms)
+            for regex, topics in found.items()
+        }
+        yield
+        self.carry_out(
+            regexes.install(self.shard, effect.group_id, resolved, self.token(), self.moment)
+        )
+        regexes.abandon(self.shard, effect.group_id)
+
+    def _assign(self, effect: Any) -> Iterator[None]:
+        """Do what GroupEffects does."""
+        job = background_assignment.begin(self.shard, effect)
+        if job is None:
+            return
+        assignment = in_one_go(run_job(job))
+        for records in in_one_go(background_assignment.changes(job, assignment)):
+            yield
+            self._background(background_assignment.install, job=job, records=records)
+        yield
+        self._background(background_assignment.finish, job=job)
+        background_assignment.abandon(self.shard, job)
+
+    def _background(self, operation: Any, **fields: Any) -> None:
+        self.carry_out(operation(self.shard, self.token(), self.moment, **fields))
+
+
+def content(group: ConsumerGroup) -> Any:
+    """Return the state of a group that comes from records."""
+    return (
+        group.group_id,
+        group.epoch,
+        group.metadata_hash,
+        group.assignment_epoch,
+        group.assignment_ms,
+        group.has_partition_metadata,
+        group.members,
+        group.target,
+        group.static_members,
+        group.subscriptions.resolved,
+        group.state,
+    )
+
+
+def compacted_log(log: list[CoordinatorRecord]) -> list[CoordinatorRecord]:
+    """Return the last record of each key, in the order of the log, without tombstones."""
+    last = {record.key: number for number, record in enumerate(log)}
+    return [
+        record
+        for number, record in enumerate(log)
+        if last[record.key] == number and record.value is not None
+    ]

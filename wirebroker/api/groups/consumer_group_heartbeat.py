@@ -1,0 +1,60 @@
+"""ConsumerGroupHeartbeat: joins, keeps or ends a membership of a consumer group (KIP-848).
+
+v1 regular expressions, ids that members choose (KIP-1082).
+
+Source: Kafka's KafkaApis.handleConsumerGroupHeartbeat.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.api.groups.group_errors import (
+    access_of,
+    client_host,
+    error_only,
+    serves_consumer_groups,
+)
+from wirebroker.api.groups.member_memory import memory_error
+from wirebroker.api.registry import handles
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.permissions import DESCRIBE_TOPIC, READ_GROUP
+from wirebroker.coordinator.groups.classic.join import shortened
+from wirebroker.coordinator.groups.consumer.consumer_heartbeat import heartbeat
+from wirebroker.coordinator.groups.consumer.heartbeat_request import ConsumerHeartbeat
+from wirebroker.request.handlers import Cost
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Mapping
+
+    from wirebroker.api.broker import Broker
+    from wirebroker.request.request import Request
+
+
+@handles(ApiKey.CONSUMER_GROUP_HEARTBEAT, permissions=(READ_GROUP, DESCRIBE_TOPIC), cost=Cost.LOG)
+def consumer_group_heartbeat(
+    broker: Broker, request: Request, body: Any
+) -> Mapping[str, Any] | Awaitable[Mapping[str, Any]]:
+    """Update the member and return its partitions."""
+    if not serves_consumer_groups(broker):
+        return error_only(ErrorCode.UNSUPPORTED_VERSION)
+    names = body.subscribed_topic_names or ()
+    texts = (body.member_id, body.instance_id, body.rack_id)
+    size = sum(map(len, names)) + sum(len(text or "") for text in texts)
+    error = memory_error(broker, body.group_id, body.member_id, body.instance_id, size)
+    if error is not ErrorCode.NONE:
+        return error_only(error)
+    heard = ConsumerHeartbeat(
+        body,
+        request.version,
+        shortened(request.client_id or ""),
+        client_host(request),
+        access_of(broker, request),
+    )
+    try:
+        # As in Kafka, before the coordinator is looked up.
+        heard.check(broker.groups.settings.consumer_assignors)
+    except KafkaError as invalid:
+        return {"error_code": invalid.code, "error_message": invalid.message}
+    return broker.groups.submit(body.group_id, heartbeat, heard, on_error=error_only)
