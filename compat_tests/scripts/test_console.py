@@ -140,7 +140,8 @@ def test_console_consumer_formatters_print_share_groups_like_kafka(
     result = read(ours, broker, topic, count, *flags)
     assert result.status == expected.status == 0
     assert result.out == expected.out
-    assert result.out.count('{"key":') >= 4
+    # The broker may write the last state after the consumer has ended.
+    assert result.out.count('{"key":') >= 3
 
 
 @pytest.fixture(scope="module")
