@@ -70,7 +70,7 @@ def each(topic_ids: list[bytes], members: int, random: Random) -> Iterable[froze
 
 
 def skewed(topic_ids: list[bytes], members: int, random: Random) -> Iterable[frozenset[bytes]]:
-    """Some topics have one subscriber, who has too many partitions of them."""
+    """Give one member the only subscription to some topics, so that it has more than its share."""
     exclusive = frozenset(topic_ids[: len(topic_ids) // 3])
     return [frozenset(topic_ids), *[frozenset(topic_ids) - exclusive] * (members - 1)]
 

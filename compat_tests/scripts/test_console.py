@@ -16,6 +16,7 @@ from compat_tests.support.newer_groups import make_share_group
 from compat_tests.support.raw_requests import Requests
 from tests.support.brokers.brokers import HOST, make_broker
 from tests.support.cli.script_transcripts import our_scripts
+from tests.support.tools.waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +28,7 @@ pytestmark = pytest.mark.java
 
 CLASSES = "org.apache.kafka.common.serialization."
 FORMATTERS = "org.apache.kafka.tools.consumer."
+SHARE_GROUP_STATE = "__share_group_state"
 DOUBLES = [0.0, -0.0, 1.0, 0.1, 1e-5, 0.001, 1e7, 9999999.5, 1 / 3, 1.5e300]
 DOUBLES += [float("nan"), float("inf"), float("-inf"), 1.7976931348623157e308]
 VALUES = {
@@ -128,7 +130,7 @@ def test_console_consumer_formatters_print_like_kafka(
     ("topic", "formatter"),
     [
         ("__consumer_offsets", "ShareGroupMessageFormatter"),
-        ("__share_group_state", "group.share.ShareGroupStateMessageFormatter"),
+        (SHARE_GROUP_STATE, "group.share.ShareGroupStateMessageFormatter"),
     ],
 )
 def test_console_consumer_formatters_print_share_groups_like_kafka(
@@ -140,8 +142,7 @@ def test_console_consumer_formatters_print_share_groups_like_kafka(
     result = read(ours, broker, topic, count, *flags)
     assert result.status == expected.status == 0
     assert result.out == expected.out
-    # The broker may write the last state after the consumer has ended.
-    assert result.out.count('{"key":') >= 3
+    assert result.out.count('{"key":') >= 4
 
 
 @pytest.fixture(scope="module")
@@ -149,6 +150,8 @@ def shared(broker: Broker) -> None:
     with contextlib.closing(Requests((HOST, broker.port))) as requests:
         requests.create("t", 1)
         make_share_group(requests, broker.bootstrap)
+    # The broker may write the last state after the consumer has ended.
+    eventually(lambda: count_of(broker, SHARE_GROUP_STATE) >= 4)
 
 
 @pytest.fixture(scope="module")

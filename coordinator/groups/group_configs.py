@@ -22,10 +22,8 @@ if TYPE_CHECKING:
 def consumer_session_timeout_ms(settings: GroupSettings, image: ClusterImage, group_id: str) -> int:
     """Return how long a member of the group lives without a heartbeat."""
     own = _own(image, group_id, "consumer.session.timeout.ms")
-    if own is None:
-        return settings.consumer_session_timeout_ms
-    at_most = settings.consumer_max_session_timeout_ms
-    return max(settings.consumer_min_session_timeout_ms, min(own, at_most))
+    limits = settings.consumer_min_session_timeout_ms, settings.consumer_max_session_timeout_ms
+    return _clamped(own, settings.consumer_session_timeout_ms, limits)
 
 
 def consumer_heartbeat_interval_ms(
@@ -33,10 +31,9 @@ def consumer_heartbeat_interval_ms(
 ) -> int:
     """Return the interval at which the group's members send heartbeats."""
     own = _own(image, group_id, "consumer.heartbeat.interval.ms")
-    if own is None:
-        return settings.consumer_heartbeat_interval_ms
-    at_most = settings.consumer_max_heartbeat_interval_ms
-    return max(settings.consumer_min_heartbeat_interval_ms, min(own, at_most))
+    at_least = settings.consumer_min_heartbeat_interval_ms
+    limits = at_least, settings.consumer_max_heartbeat_interval_ms
+    return _clamped(own, settings.consumer_heartbeat_interval_ms, limits)
 
 
 def consumer_assignment_interval_ms(
@@ -44,10 +41,14 @@ def consumer_assignment_interval_ms(
 ) -> int:
     """Return the minimum interval between two target assignments of the group."""
     own = _own(image, group_id, "consumer.assignment.interval.ms")
-    if own is None:
-        return settings.consumer_assignment_interval_ms
-    at_most = settings.consumer_max_assignment_interval_ms
-    return max(settings.consumer_min_assignment_interval_ms, min(own, at_most))
+    at_least = settings.consumer_min_assignment_interval_ms
+    limits = at_least, settings.consumer_max_assignment_interval_ms
+    return _clamped(own, settings.consumer_assignment_interval_ms, limits)
+
+
+def _clamped(own: int | None, of_broker: int, limits: tuple[int, int]) -> int:
+    at_least, at_most = limits
+    return of_broker if own is None else max(at_least, min(own, at_most))
 
 
 def _own(image: ClusterImage, group_id: str, name: str) -> int | None:

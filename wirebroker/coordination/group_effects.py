@@ -79,12 +79,16 @@ class GroupEffects:
         except Exception:
             work = "resolving regular expressions" if is_search else "the target assignment"
             logger.exception("group %s: %s failed; a heartbeat retries", effect.group_id, work)
-        if is_search:
-            regexes.abandon(engine.machine, effect.group_id)
 
     # -- regular expressions -----------------------------------------------------------------
 
     async def _resolve(self, engine: Engine[GroupShard], effect: ResolveRegexes) -> None:
+        try:
+            await self._search(engine, effect)
+        finally:
+            regexes.abandon(engine.machine, effect.group_id)
+
+    async def _search(self, engine: Engine[GroupShard], effect: ResolveRegexes) -> None:
         image = self._metadata.image
         began_ms = self._clock.now_ms()
         slices = Slices(self._clock, Slices.BESIDE_OTHERS_SECONDS)

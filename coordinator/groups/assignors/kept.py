@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Kept(NamedTuple):
-    """What members keep, and what has no owner.
+    """The partitions that members keep and the partitions without an owner.
 
     Attributes:
         owned: Partitions by topic id, for each member in their order.

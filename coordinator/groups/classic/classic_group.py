@@ -309,7 +309,11 @@ class ClassicGroup:
 
     def answer_unloaded(self, outcome: Outcome) -> None:
         """See Group."""
-        response = {"error_code": ErrorCode.NOT_COORDINATOR}
+        self.answer_waiters(outcome, ErrorCode.NOT_COORDINATOR)
+
+    def answer_waiters(self, outcome: Outcome, error: ErrorCode) -> None:
+        """Add error responses for all waiters."""
+        response = {"error_code": error}
         for member in self.members.values():
             if member.awaiting_join is not None:
                 outcome.answer(member.awaiting_join, {"member_id": member.member_id, **response})

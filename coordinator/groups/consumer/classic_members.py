@@ -15,11 +15,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from wirebroker.codecs.consumer_protocol import (
-    decode_subscription,
-    encode_assignment,
-    protocol_version,
-)
+from wirebroker.codecs.consumer_protocol import decode_subscription
 from wirebroker.codecs.errors import ErrorCode, KafkaError, MalformedFrameError
 from wirebroker.coordinator.groups.classic.join import FIRST_MEMBER_ID_VERSION
 from wirebroker.coordinator.groups.consumer import downgrade, joining
@@ -217,19 +213,10 @@ def sync(
         {
             "protocol_type": body.protocol_type,
             "protocol_name": body.protocol_name,
-            "assignment": _assignment(member, metadata, shard.image),
+            "assignment": downgrade.classic_assignment(metadata, member.assigned, shard.image),
         },
     )
     return outcome
-
-
-def _assignment(member: ConsumerMember, subscription: bytes, image: ClusterImage) -> bytes:
-    by_name = {
-        image.topics_by_id[topic_id].name: epochs
-        for topic_id, epochs in member.assigned.items()
-        if topic_id in image.topics_by_id
-    }
-    return encode_assignment(protocol_version(subscription), by_name)
 
 
 def heartbeat(

@@ -12,10 +12,9 @@ Source: Kafka's GroupMetadataManager.consumerGroupHeartbeat; KIP-848, KIP-1082 f
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Any
 
-from wirebroker.codecs.errors import KafkaError
+from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.groups.classic.classic_group import ClassicGroup
 from wirebroker.coordinator.groups.consumer import joining
 from wirebroker.coordinator.groups.consumer.consumer_fencing import leave
@@ -24,11 +23,8 @@ from wirebroker.coordinator.groups.consumer.consumer_member import (
     LEAVE_EPOCH,
     LEAVE_STATIC_EPOCH,
 )
-from wirebroker.coordinator.groups.consumer.consumer_timers import (
-    restart_session,
-)
+from wirebroker.coordinator.groups.consumer.consumer_timers import restart_session
 from wirebroker.coordinator.groups.consumer.member_update import MemberUpdate
-from wirebroker.coordinator.groups.consumer.upgrade import answer_waiters
 from wirebroker.coordinator.groups.group_configs import (
     consumer_heartbeat_interval_ms,
     consumer_session_timeout_ms,
@@ -40,8 +36,6 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.groups.consumer.consumer_shard import ConsumerShard
     from wirebroker.coordinator.groups.consumer.heartbeat_request import ConsumerHeartbeat
     from wirebroker.coordinator.outcome import Moment, Token
-
-logger = logging.getLogger(__name__)
 
 
 def heartbeat(
@@ -85,7 +79,8 @@ def _stay(shard: ConsumerShard, request: ConsumerHeartbeat, token: Token, now: M
         response["assignment"] = _assignment(member)
     former = shard.groups.get(group.group_id)
     if isinstance(former, ClassicGroup):
-        answer_waiters(former, outcome)
+        # The group is upgraded; from here on nothing can fail.
+        former.answer_waiters(outcome, ErrorCode.REBALANCE_IN_PROGRESS)
     outcome.answer(token, response)
     if outcome.records:
         outcome.on_failure = update.undo

@@ -22,7 +22,7 @@ from wirebroker.coordinator.groups.subscriptions import CONSUMER_PROTOCOL
 from wirebroker.coordinator.outcome import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from wirebroker.codecs.coordinator_records import CoordinatorRecord
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
@@ -98,7 +98,7 @@ def downgrade(
                 "rebalance_timeout": member.rebalance_timeout_ms,
                 "session_timeout": uses[member.member_id].session_timeout_ms,
                 "subscription": dict(uses[member.member_id].protocols)[protocol],
-                "assignment": _assignment(
+                "assignment": classic_assignment(
                     dict(uses[member.member_id].protocols)[protocol],
                     targets.get(member.member_id, NO_TARGET),
                     shard.image,
@@ -133,9 +133,10 @@ def _common_protocol(uses: Sequence[ClassicUse]) -> str:
     return max(dict.fromkeys(votes), key=votes.count)
 
 
-def _assignment(
-    subscription: bytes, partitions: Mapping[bytes, frozenset[int]], image: ClusterImage
+def classic_assignment(
+    subscription: bytes, partitions: Mapping[bytes, Iterable[int]], image: ClusterImage
 ) -> bytes:
+    """Encode partitions by topic id in the version of a member's subscription."""
     by_name = {
         image.topics_by_id[topic_id].name: indexes
         for topic_id, indexes in partitions.items()

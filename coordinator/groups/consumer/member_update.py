@@ -107,7 +107,7 @@ class MemberUpdate:
         for effect in self.outcome.effects:
             if isinstance(effect, ResolveRegexes):
                 group.is_resolving = False
-            else:
+            elif isinstance(effect, AssignInBackground):
                 group.background_work = None
 
     # -- 1. the subscription -----------------------------------------------------------------
@@ -121,9 +121,11 @@ class MemberUpdate:
             names_changed = updated.topic_names != before.topic_names
         regex_change = regexes.change_of(group, before, updated, self.outcome)
         self._search_topics(before, updated)
-        default = shard.settings.consumer_assignors[0]
-        preferred = group.preferred_assignor(default, before, updated)
-        assignor_changed = preferred != group.preferred_assignor(default)
+        assignor_changed = False
+        if updated.server_assignor != before.server_assignor:
+            default = shard.settings.consumer_assignors[0]
+            preferred = group.preferred_assignor(default, before, updated)
+            assignor_changed = preferred != group.preferred_assignor(default)
         self.member = updated
         is_resolved = regex_change is RegexChange.RESOLVED
         is_raised = names_changed or is_resolved or assignor_changed

@@ -75,18 +75,6 @@ def _refused(classic: ClassicGroup, reason: str) -> KafkaError:
     return KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, message)
 
 
-def answer_waiters(classic: ClassicGroup, outcome: Outcome) -> None:
-    """Let the waiting members of an upgraded group rejoin; call it once nothing can fail."""
-    response = {"error_code": ErrorCode.REBALANCE_IN_PROGRESS}
-    for member in classic.members.values():
-        if member.awaiting_join is not None:
-            outcome.answer(member.awaiting_join, {"member_id": member.member_id, **response})
-            classic.await_join(member, None)
-        if member.awaiting_sync is not None:
-            outcome.answer(member.awaiting_sync, response)
-            member.awaiting_sync = None
-
-
 def _consumer_group(classic: ClassicGroup, image: ClusterImage) -> ConsumerGroup:
     group = ConsumerGroup(classic.group_id)
     group.epoch = group.assignment_epoch = classic.generation

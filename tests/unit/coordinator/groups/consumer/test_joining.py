@@ -1,4 +1,4 @@
-"""Members that join and their epochs: who is refused, and which requests are repetitions."""
+"""Joining members: epochs, refused requests and repeated requests."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Members that leave: the records, and what is left for the others."""
+"""Leaving members: the records written and the partitions freed for other members."""
 
 from tests.support.coordinators.consumer_kit import ConsumerGroups, T
 from wirebroker.codecs.errors import ErrorCode
