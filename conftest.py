@@ -5,7 +5,7 @@
     pytest --nightly            also tests marked `nightly`: further variants, or long builds
     pytest --seed 7             another run of the randomized tests; the header prints the seed
     pytest --seed random        with a new random seed; without --seed it is DEFAULT_SEED
-    pytest --budget-scale 10    give randomized tests ten times their time
+    pytest --budget-scale 10    give randomized tests ten times their time (.ci/run gives them half)
     pytest --share 0.5          take half of that time for what the compiled run tries too
     pytest --measure-holds      print how long turns of the event loop are (test_loop_holds.py)
     pytest --crash-points 60000 cut runs at this number of points (tests/crash)
@@ -53,7 +53,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--budget-scale",
         type=float,
-        default=1.0,
+        default=float(os.environ.get("WIREBROKER_TESTS_BUDGET", "1")),
         metavar="FACTOR",
         help="multiply the time and the examples of randomized tests (default 1.0)",
     )
@@ -70,7 +70,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="print how long turns of the event loop are instead of counting their work",
     )
     group.addoption(
-        "--kills", type=int, default=12, metavar="N", help="kills of a broker under load"
+        "--kills", type=int, default=8, metavar="N", help="kills of a broker under load"
     )
     group.addoption(
         "--lockstep-steps",

@@ -183,6 +183,8 @@ API_VERSIONS: dict[ApiKey, ApiVersions] = {
     ApiKey.LIST_TRANSACTIONS: ApiVersions(0, 2, 0),
     ApiKey.CONSUMER_GROUP_HEARTBEAT: ApiVersions(0, 1, 0),
     ApiKey.CONSUMER_GROUP_DESCRIBE: ApiVersions(0, 1, 0),
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: ApiVersions(0, 0, 0),
+    ApiKey.PUSH_TELEMETRY: ApiVersions(0, 0, 0),
     ApiKey.LIST_CONFIG_RESOURCES: ApiVersions(0, 1, 0),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: ApiVersions(0, 0, 0),
     ApiKey.SHARE_GROUP_HEARTBEAT: ApiVersions(1, 1, 0),

@@ -97,17 +97,17 @@ class Outcome:
 class Timers:
     """Events with a time, one per key; setting a key again replaces its event.
 
-    Moving an event to a later time, as every heartbeat does, leaves the heap alone: `take_due`
-    finds the event too early and pushes it again.
+    Events of the same time are due in the order in which they were set. Moving an event to a later
+    time, as every heartbeat does, leaves the heap alone: `take_due` finds the event too early and
+    pushes it again.
     """
 
     __slots__ = ("_events", "_heap", "_sequence")
 
     def __init__(self) -> None:
-        # key -> (time, event, time of the key in the heap)
-        self._events: dict[Hashable, tuple[int, Any, int]] = {}
+        # key -> (time, event, time of the key in the heap, number of the call of `set`)
+        self._events: dict[Hashable, tuple[int, Any, int, int]] = {}
         self._heap: list[tuple[int, int, Hashable]] = []
-        # Keeps events of the same time in order.
         self._sequence = 0
 
     def __len__(self) -> int:
@@ -118,12 +118,13 @@ class Timers:
 
     def set(self, key: Hashable, at_ms: int, event: Any) -> None:
         """Schedule `event` at a monotonic time, in place of the key's earlier event."""
+        self._sequence += 1
         scheduled = self._events.get(key)
         if scheduled is not None and scheduled[2] <= at_ms:
-            self._events[key] = (at_ms, event, scheduled[2])
+            self._events[key] = (at_ms, event, scheduled[2], self._sequence)
             return
-        self._events[key] = (at_ms, event, at_ms)
-        self._push(key, at_ms)
+        self._events[key] = (at_ms, event, at_ms, self._sequence)
+        heapq.heappush(self._heap, (at_ms, self._sequence, key))
 
     def cancel(self, key: Hashable) -> None:
         """Remove the key's event, if any."""
@@ -146,14 +147,10 @@ class Timers:
             at_ms = self.next_ms()
             if at_ms is None or at_ms > now_ms:
                 return None
-            _, _, key = heapq.heappop(self._heap)
-            due_ms, event, _ = self._events[key]
-            if due_ms <= now_ms:
+            _, pushed, key = heapq.heappop(self._heap)
+            due_ms, event, _, sequence = self._events[key]
+            if due_ms <= now_ms and pushed == sequence:
                 del self._events[key]
                 return event
-            self._events[key] = (due_ms, event, due_ms)
-            self._push(key, due_ms)
-
-    def _push(self, key: Hashable, at_ms: int) -> None:
-        self._sequence += 1
-        heapq.heappush(self._heap, (at_ms, self._sequence, key))
+            self._events[key] = (due_ms, event, due_ms, sequence)
+            heapq.heappush(self._heap, (due_ms, sequence, key))

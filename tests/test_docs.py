@@ -7,6 +7,7 @@ first failing command. A word after `sh` selects the mode:
     ```sh server     start, wait for the line "wirebroker ready on …", keep running until the page
                      ends, then stop it with SIGINT and expect a clean end
     ```sh long       as the first, but only with --long
+    ```sh nightly    as the first, but only with --nightly
     ```sh engine     as the first, but only if WIREBROKER_IMAGE names an image (make test-image),
                      and at the ports as written
 
@@ -104,7 +105,9 @@ def environment_of(port: int) -> dict[str, str]:
     return outer | {
         "KAFKA_LISTENERS": f"PLAINTEXT://127.0.0.1:{port}",
         "WIREBROKER_BOOTSTRAP": f"127.0.0.1:{port}",
-        "PYTEST_ADDOPTS": "--collect-only -q -p no:cacheprovider --assert=plain",
+        # The run that contains this test has collected the others.
+        "PYTEST_ADDOPTS": "--collect-only -q -p no:cacheprovider --assert=plain"
+        " --ignore=tests/unit --ignore=compat_tests --ignore=spark_it",
         "WIREBROKER_COMPILE": "0",  # takes minutes and is tested elsewhere
     }
 
@@ -121,7 +124,7 @@ class Shell:
 
     def run(self, block: Block) -> None:
         process = self._start(block, subprocess.STDOUT)
-        limit_s = LONG_BLOCK_S if "long" in block.words else BLOCK_S
+        limit_s = LONG_BLOCK_S if {"long", "nightly"} & {*block.words} else BLOCK_S
         timer = threading.Timer(limit_s, os.killpg, (process.pid, signal.SIGKILL))
         timer.start()
         try:
@@ -182,8 +185,9 @@ class Shell:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_commands_of_a_page_succeed(page, tmp_path, pytestconfig):
     blocks = blocks_of(page)
-    if not pytestconfig.option.long:
-        blocks = [block for block in blocks if "long" not in block.words]
+    for word in ("long", "nightly"):
+        if not pytestconfig.getoption(word):
+            blocks = [block for block in blocks if word not in block.words]
     if not os.environ.get("WIREBROKER_IMAGE"):
         blocks = [block for block in blocks if "engine" not in block.words]
     if not blocks:
@@ -256,12 +260,15 @@ def test_every_documented_make_target_exists():
 
 
 def test_documented_test_commands_select_tests():
-    """The examples are only collected, except the one of a single file, which takes seconds."""
+    """The examples are only collected, except the one of a single file, which takes seconds.
+
+    Of compat_tests one folder shows as much as all.
+    """
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     examples = re.findall(r'`make (test|compat) ARGS="([^"]+)"`', text)
     assert {target for target, _ in examples} == {"test", "compat"}
     for target, arguments in examples:
-        folder = [] if target == "test" else ["compat_tests"]
+        folder = [] if target == "test" else ["compat_tests/admin"]
         command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *folder]
         is_one = ".py" in arguments
         command += [*shlex.split(arguments), "-q", *([] if is_one else ["--collect-only"])]

@@ -47,6 +47,7 @@ DOORS = {
         "wirebroker/cli/",
         "wirebroker/cli/kafka/",
         "wirebroker/cli/kafka/formatters/",
+        "wirebroker/cli/kafka/groups/",
         "wirebroker/cli/kafka/operators/",
         "wirebroker/cli/kafka/plumbing/",
         "wirebroker/cli/plumbing/",

@@ -130,6 +130,50 @@ def test_share_groups_are_listed_and_described(verbs: Verbs) -> None:
     assert f"did you mean {topic}?" in missing.err
 
 
+def test_share_group_is_moved_read_and_deleted(verbs: Verbs) -> None:
+    topic = group = new_topic_name()
+    verbs.do("topic", "create", topic, "-p", "1")
+    verbs.feed(b"0\n1\n2\n3\n", "produce", topic)
+    preview = verbs.do("share", "seek", group, "-t", topic, "--to", "start")
+    assert "nothing is changed" in preview.err
+    assert group not in [row["name"] for row in verbs.json("share", "list")]
+    moved = verbs.json("share", "seek", group, "-t", topic, "--to", "1", "--yes")
+    assert moved["partitions"] == [{"topic": topic, "partition": 0, "start": None, "goal": 1}]
+    consume = ("share", "consume", topic, "-g", group, "-f", r"%p %o %s\n")
+    assert verbs.do(*consume, "-n", "1", "--acknowledge", "reject").lines == ["0 1 1"]
+    assert verbs.do(*consume, "-n", "1", "--acknowledge", "release").lines == ["0 2 2"]
+    assert verbs.do(*consume, "-n", "2").lines == ["0 2 2", "0 3 3"]
+    assert verbs.do(*consume, "--idle", "1").lines == []
+    (described,) = verbs.json("share", "describe", group)
+    (progress,) = described["partitions"]
+    # Kafka moves the start of what it has stored only now and then.
+    assert (progress["topic"], progress["partition"], progress["lag"]) == (topic, 0, 0)
+    assert 2 <= progress["start"] <= 4
+    (of_any_kind,) = verbs.json("group", "describe", group)
+    assert (of_any_kind["kind"], of_any_kind["state"]) == ("share", "Empty")
+    assert [row["committed"] for row in of_any_kind["partitions"]] == [progress["start"]]
+    assert [row["lag"] for row in verbs.json("group", "lag", group)] == [0]
+    assert "use `wirebroker share seek`" in verbs.run("group", "seek", group, "--to", "end").err
+    moved = verbs.json("share", "seek", group, "--to-time", "0", "--yes")
+    assert [row["goal"] for row in moved["partitions"]] == [0]
+    assert "would be deleted" in verbs.do("share", "delete", group).err
+    assert verbs.json("share", "delete", group, "--yes") == {"deleted": [group]}
+    assert verbs.run("share", "delete", group, "--yes").status == 1
+
+
+def test_share_group_with_members_is_neither_moved_nor_deleted(verbs: Verbs) -> None:
+    topic = group = new_topic_name()
+    verbs.do("topic", "create", topic, "-p", "1")
+    assert asyncio.run(join_share_group(verbs.bootstrap, group, topic)).error_code == 0
+    for flags in ((), ("--yes",)):
+        moved = verbs.run("share", "seek", group, "-t", topic, "--to", "end", *flags)
+        deleted = verbs.run("share", "delete", group, *flags)
+        for refused in (moved, deleted):
+            assert refused.status == 1
+            assert "NON_EMPTY_GROUP" in refused.err
+    assert verbs.json("group", "describe", group)[0]["members"][0]["client_id"] == "sharer"
+
+
 def test_leaders_are_elected(verbs: Verbs) -> None:
     topic = new_topic_name()
     verbs.do("topic", "create", topic, "-p", "2")

@@ -15,6 +15,7 @@ from compat_tests.clients import confluent
 from compat_tests.clients.all import LIBRARIES
 from compat_tests.clients.message import WAIT_S, Message
 from compat_tests.support import topics
+from tests.support.brokers.brokers import make_broker
 from tests.support.cli.script_transcripts import our_scripts
 from tests.support.tools.tools import java_command, kafka_jars
 from wirebroker.codecs.group_records import GroupRecordKind
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.java
 CLIENT = LIBRARIES[0]
+TOPIC = "orders"
 DUMPER = "org.apache.kafka.tools.DumpLogSegments"
 # Kafka's different names, by the type of our rows.
 NAMES = {
@@ -121,11 +123,20 @@ def fill(bootstrap: str, topic: str) -> None:
         (producer.commit_transaction if commits else producer.abort_transaction)(WAIT_S)
 
 
-def test_dumped_numbers_match_kafka_tool(start_broker: StartBroker, topic: str) -> None:
-    broker = start_broker()
-    fill(broker.bootstrap, topic)
-    broker.stop()
-    folder = broker.data_dir / f"{topic}-0"
+@pytest.fixture(scope="module")
+def filled(broker_kind: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of a stopped broker with one topic, which the tests only read."""
+    with make_broker(broker_kind, tmp_path_factory.mktemp("filled")) as broker:
+        fill(broker.bootstrap, TOPIC)
+        producer = confluent.make_producer(broker.bootstrap, {"enable.idempotence": True})
+        for key, value in ((b"key", b"value"), (None, None), (b"", b""), (b"key", None)):
+            producer.produce(TOPIC, key=key, value=value, partition=0)
+        producer.flush(WAIT_S)
+    return broker.data_dir
+
+
+def test_dumped_numbers_match_kafka_tool(filled: Path) -> None:
+    folder = filled / f"{TOPIC}-0"
     files = sorted(
         path
         for path in folder.iterdir()
@@ -147,17 +158,8 @@ def test_dumped_numbers_match_kafka_tool(start_broker: StartBroker, topic: str) 
             assert wirebroker_row == {name: kafka_row[name] for name in wirebroker_row}, path
 
 
-def test_dumped_record_sequences_and_sizes_match_kafka_tool(
-    start_broker: StartBroker, topic: str
-) -> None:
-    broker = start_broker()
-    fill(broker.bootstrap, topic)
-    producer = confluent.make_producer(broker.bootstrap, {"enable.idempotence": True})
-    for key, value in ((b"key", b"value"), (None, None), (b"", b""), (b"key", None)):
-        producer.produce(topic, key=key, value=value, partition=0)
-    producer.flush(WAIT_S)
-    broker.stop()
-    logs = sorted((broker.data_dir / f"{topic}-0").glob("*.log"))
+def test_dumped_record_sequences_and_sizes_match_kafka_tool(filled: Path) -> None:
+    logs = sorted((filled / f"{TOPIC}-0").glob("*.log"))
     kafka_rows_by_file = kafkas_rows(logs, "--deep-iteration", "--print-data-log")
     expected = [row for log in logs for row in kafka_rows_by_file[str(log)]]
     wirebroker_rows = [row for row in our_rows("dump", "--deep", *logs) if row["type"] != "file"]
@@ -182,18 +184,14 @@ def same_dump(run: Callable[..., Answer], logs: list[Path], decoder: str) -> str
 
 
 def test_states_of_transactions_are_printed_like_kafka_tool(
-    start_broker: StartBroker, topic: str, capfd: pytest.CaptureFixture[str]
+    filled: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    broker = start_broker()
-    fill(broker.bootstrap, topic)
-    broker.stop()
-    logs = [
-        path for path in broker.data_dir.glob("__transaction_state-*/*.log") if path.stat().st_size
-    ]
+    logs = [path for path in filled.glob("__transaction_state-*/*.log") if path.stat().st_size]
     printed = same_dump(our_scripts(capfd), logs, "--transaction-log-decoder")
     assert printed.count('"transactionStatus":"Complete') == 2
 
 
+@pytest.mark.nightly  # makes groups of each kind at Apache Kafka
 def test_records_of_groups_are_printed_like_kafka_tool(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -210,13 +208,10 @@ def test_records_of_groups_are_printed_like_kafka_tool(
     assert numbers >= newer | states
 
 
-def test_verify_and_kafka_tool_accept_the_same_files(start_broker: StartBroker, topic: str) -> None:
-    broker = start_broker()
-    fill(broker.bootstrap, topic)
-    broker.stop()
-    findings = our_rows("verify", broker.data_dir)
+def test_verify_and_kafka_tool_accept_the_same_files(filled: Path) -> None:
+    findings = our_rows("verify", filled)
     assert [row for row in findings if row.get("severity") in {"error", "warning"}] == []
-    indexes = sorted((broker.data_dir / f"{topic}-0").glob("*.index"))
+    indexes = sorted((filled / f"{TOPIC}-0").glob("*.index"))
     kafkas_rows([path for path in indexes if path.stat().st_size], "--index-sanity-check")
 
 

@@ -1,9 +1,17 @@
-"""Apache Kafka's command-line tools, each run a Java process of about a second."""
+"""Apache Kafka's command-line tools.
+
+They share one Java process, because a start takes a second. With JAVA_TOOL_OPTIONS, which Java
+reads at its start, each run has its own.
+"""
 
 from __future__ import annotations
 
+import atexit
+import os
 import subprocess
+from functools import cache
 
+from compat_tests.support.java_tools import JavaTools
 from tests.support.brokers import java_start
 from tests.support.tools import tools
 
@@ -35,8 +43,12 @@ def attempt(
     address_flag: str = "--bootstrap-server",
 ) -> tuple[int, str]:
     """Run a tool; return its status and all output, including errors."""
+    words = [address_flag, bootstrap, *arguments]
+    if "JAVA_TOOL_OPTIONS" not in os.environ:
+        answer = _shared().run(tool, words, text, timeout_s=TIMEOUT_S)
+        return answer.status, answer.out + answer.err
     done = subprocess.run(
-        [*java_start.command("-Xmx256m", tool), address_flag, bootstrap, *arguments],
+        [*java_start.command("-Xmx256m", tool), *words],
         input=text,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -45,3 +57,10 @@ def attempt(
         check=False,
     )
     return done.returncode, done.stdout
+
+
+@cache
+def _shared() -> JavaTools:
+    tools_of_this_process = JavaTools()
+    atexit.register(tools_of_this_process.close)
+    return tools_of_this_process

@@ -71,7 +71,13 @@ def test_all_recorded_tests_passed():
             assert result["failed"] == 0, (client, feature)
 
 
-@pytest.mark.parametrize("options", [[], ["-n", "2"]], ids=["alone", "distributed"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param([], id="alone", marks=pytest.mark.nightly),
+        pytest.param(["-n", "2"], id="distributed"),
+    ],
+)
 def test_failures_are_recorded_and_other_results_kept(tmp_path, options):
     trial, file = tmp_path / "test_trial.py", tmp_path / "record.json"
     trial.write_text(TRIAL, "utf-8")

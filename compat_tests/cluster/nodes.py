@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Final
 
 from tests.support.brokers import java_start
 from tests.support.brokers.brokers import (
-    PROFILE,
     Broker,
     BrokerError,
     Wirebroker,
@@ -138,7 +137,9 @@ class _Member(Broker):
     def __init__(
         self, cluster: Cluster, node_id: int, settings: Mapping[str, str] | None = None
     ) -> None:
-        super().__init__(cluster.folder / f"node-{node_id}", settings)
+        # The cluster's settings override the common profile, a node's own ones both.
+        merged = {**cluster.settings, **(settings or {})}
+        super().__init__(cluster.folder / f"node-{node_id}", merged)
         self.cluster = cluster
         self.node_id = node_id
 
@@ -151,7 +152,7 @@ class _Member(Broker):
         if self.port == 0:
             self.port = free_port()
         own = self.settings
-        self.settings = {**self._role(), **PROFILE, **self.cluster.settings, **own}
+        self.settings = {**self._role(), **own}
         self.settings |= {"node.id": str(self.node_id), "log.dirs": str(self.data_dir)}
         self.settings |= {name: own[name] for name in ("log.dirs",) if name in own}
         lines = (f"{name}={value}\n" for name, value in self.settings.items())

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from compat_tests.cluster.conftest import StartCluster
     from compat_tests.cluster.nodes import Cluster, MemberBroker
 
-pytestmark = pytest.mark.java
+pytestmark = [pytest.mark.java, pytest.mark.nightly]
 
 QUORUM = "org.apache.kafka.tools.MetadataQuorumCommand"
 

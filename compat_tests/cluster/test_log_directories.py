@@ -145,6 +145,7 @@ def move_to_the_other_directory(cluster: Cluster, broker: Broker) -> None:
     assert read(cluster, "moving", 1100) == values(0, 1100)
 
 
+@pytest.mark.nightly  # with Kafka's controller above; disks/test_moved_directories.py with our own
 def test_lost_directory_moves_only_its_partitions_under_own_controller(tmp_path: Path) -> None:
     cluster = own_cluster(tmp_path, QUICK)
     try:

@@ -72,8 +72,19 @@ def values(begin: int, end: int) -> list[str]:
 
 
 @pytest.fixture(scope="module")
+def idle_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A cluster of one controller, to which several tests bring their own brokers."""
+    cluster = Cluster(tmp_path_factory.mktemp("idle"))
+    try:
+        cluster.start_controllers()
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+@pytest.fixture
 def old_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A cluster with many topics, whose controller deletes log segments while other tests run."""
+    """A cluster with many topics, whose controller deletes log segments."""
     cluster = Cluster(tmp_path_factory.mktemp("old"), settings=SMALL_LOGS)
     try:
         cluster.start_controllers()
@@ -85,8 +96,8 @@ def old_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         cluster.stop()
 
 
-def test_directory_of_another_cluster_is_rejected(old_cluster: Cluster) -> None:
-    cluster = old_cluster
+def test_directory_of_another_cluster_is_rejected(idle_cluster: Cluster) -> None:
+    cluster = idle_cluster
     data = cluster.folder / "elsewhere"
     data.mkdir()
     (data / "meta.properties").write_text(
@@ -103,8 +114,8 @@ def test_directory_of_another_cluster_is_rejected(old_cluster: Cluster) -> None:
     assert CLUSTER_ID in line
 
 
-def test_broker_with_id_of_voter_is_rejected(old_cluster: Cluster) -> None:
-    cluster = old_cluster
+def test_broker_with_id_of_voter_is_rejected(idle_cluster: Cluster) -> None:
+    cluster = idle_cluster
     ((voter, port),) = cluster.places.items()
     data = cluster.folder / "new"
     command = [sys.executable, "-m", "wirebroker", "join", f"127.0.0.1:{port}", "--port", "0"]
@@ -161,6 +172,7 @@ def test_member_serves_before_and_after_stop_and_kill(start_cluster: StartCluste
     requests.close()
 
 
+@pytest.mark.nightly  # the unit tests of net/client/test_active_controller.py find the next one
 def test_killed_active_controller_fences_no_broker(start_cluster: StartCluster) -> None:
     cluster = start_cluster(controllers=3)
     wirebroker = cluster.wirebroker(2)
@@ -174,8 +186,8 @@ def test_killed_active_controller_fences_no_broker(start_cluster: StartCluster) 
     assert len(read(cluster, "before", 30)) == 30
 
 
-def test_new_directory_gets_lowest_free_id(start_cluster: StartCluster) -> None:
-    cluster = start_cluster()
+def test_new_directory_gets_lowest_free_id(idle_cluster: Cluster) -> None:
+    cluster = idle_cluster
     cluster.wirebroker(1)
     (port,) = cluster.places.values()
     other = JoiningBroker(cluster.folder / "joined", f"127.0.0.1:{port}")
@@ -188,6 +200,7 @@ def test_new_directory_gets_lowest_free_id(start_cluster: StartCluster) -> None:
     assert read(cluster, "on-both", 10) == values(0, 10)
 
 
+@pytest.mark.nightly  # test_rolling_move.py moves two directories with each change
 def test_node_directory_moves_from_apache_kafka_and_back(start_cluster: StartCluster) -> None:
     cluster = start_cluster()
     java = cluster.java_broker(2)
@@ -205,6 +218,7 @@ def test_node_directory_moves_from_apache_kafka_and_back(start_cluster: StartClu
     assert read(cluster, "made-here", 10) == values(0, 10)
 
 
+@pytest.mark.nightly  # waits a minute; quorum/log/test_metadata_snapshot.py loads snapshots
 def test_member_loads_snapshot_and_following_log(old_cluster: Cluster) -> None:
     cluster = old_cluster
     (controller,) = cluster.controllers.values()

@@ -143,6 +143,7 @@ def test_java_brokers_work_without_controller_and_fail_over(tmp_path: Path) -> N
         cluster.stop()
 
 
+@pytest.mark.nightly  # broker/test_own_cluster.py adds wirebrokers to a node with data
 def test_node_with_data_becomes_first_of_cluster_and_keeps_topics(tmp_path: Path) -> None:
     cluster = own_cluster(tmp_path, has_broker=True)
     try:

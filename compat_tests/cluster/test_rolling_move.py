@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka import Consumer
 
+from compat_tests.cluster.group_reader import Reader
 from compat_tests.cluster.nodes import JavaBroker, MemberBroker
 from compat_tests.cluster.replicated_load import WAIT_S, Load, create, isrs, read
-from tests.support.tools.background import InBackground
 from tests.support.tools.waiting import eventually
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from compat_tests.cluster.conftest import StartCluster
     from compat_tests.cluster.nodes import Cluster
 
@@ -27,32 +28,6 @@ SETTINGS = {
 }
 
 
-class Reader(InBackground):
-    """A group's consumer that reads continuously and keeps its records in order."""
-
-    def __init__(self, cluster: Cluster, topic: str) -> None:
-        super().__init__()
-        self.values: list[str] = []
-        self._consumer = Consumer(
-            {
-                "bootstrap.servers": cluster.bootstrap,
-                "group.id": "reader",
-                "auto.offset.reset": "earliest",
-                "topic.metadata.refresh.interval.ms": 1000,
-            }
-        )
-        self._consumer.subscribe([topic])
-
-    def _finish(self) -> None:
-        self._consumer.close()
-
-    def _run(self) -> None:
-        while not self._is_over.is_set():
-            message = self._consumer.poll(0.2)
-            if message is not None and message.error() is None:
-                self.values.append((message.value() or b"").decode())
-
-
 def become(cluster: Cluster, node_id: int, kind: type[JavaBroker | MemberBroker]) -> None:
     """Replace a broker by one of the other kind, with the same folder and port."""
     old_broker = cluster.brokers[node_id]
@@ -64,7 +39,21 @@ def become(cluster: Cluster, node_id: int, kind: type[JavaBroker | MemberBroker]
     eventually(lambda: isrs(cluster, ["t"])["t"] == {1, 2}, timeout_s=WAIT_S)
 
 
-def test_cluster_under_load_moves_from_apache_kafka_and_back(start_cluster: StartCluster) -> None:
+# Brokers that change in turn; after the first one, only wirebrokers remain.
+THERE_AND_BACK = ((1, MemberBroker), (1, JavaBroker))
+BOTH_BROKERS = ((1, MemberBroker), (2, JavaBroker), (2, MemberBroker), (1, JavaBroker))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param(THERE_AND_BACK, id="one broker"),
+        pytest.param(BOTH_BROKERS, id="both brokers", marks=pytest.mark.nightly),
+    ],
+)
+def test_cluster_under_load_moves_from_apache_kafka_and_back(
+    start_cluster: StartCluster, changes: Sequence[tuple[int, type[JavaBroker | MemberBroker]]]
+) -> None:
     cluster = start_cluster(settings=SETTINGS)
     cluster.java_broker(1)
     cluster.wirebroker(2)
@@ -73,12 +62,7 @@ def test_cluster_under_load_moves_from_apache_kafka_and_back(start_cluster: Star
     with Reader(cluster, "t") as reader:
         with Load(cluster, ["t"]) as load:
             load.go_on()
-            for node_id, kind in (
-                (1, MemberBroker),  # only wirebrokers
-                (2, JavaBroker),
-                (2, MemberBroker),
-                (1, JavaBroker),  # as in the beginning
-            ):
+            for node_id, kind in changes:
                 become(cluster, node_id, kind)
                 load.go_on()
         assert not load.failed

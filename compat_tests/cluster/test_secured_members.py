@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from compat_tests.cluster.conftest import StartCluster
 
-pytestmark = pytest.mark.java
+# tests/unit/wirebroker/security/test_secured_cluster.py secures wirebrokers with each change.
+pytestmark = [pytest.mark.java, pytest.mark.nightly]
 
 WAIT_S = 60
 _LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"

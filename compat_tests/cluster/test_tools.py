@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import Consumer
 
-from compat_tests.clients.java import CONFIGS, TOPICS, run
+from compat_tests.clients.java import CONFIGS, TOPICS, attempt, run
 from compat_tests.cluster.test_membership import WAIT_S, create, produce, read, values
 from tests.support.tools.waiting import eventually
 
@@ -29,6 +29,12 @@ SHARE_CONSUMER = f"{_TOOLS}.consumer.ConsoleShareConsumer"
 def roles(broker: Broker) -> dict[str, str]:
     rows = run(broker.bootstrap, QUORUM, "describe", "--replication").splitlines()[1:]
     return {row.split()[0]: row.split()[-1] for row in rows if row.strip()}
+
+
+def is_described(broker: Broker, topic: str, line: str) -> bool:
+    """Return whether the tool prints this line, which may fail while a broker catches up."""
+    _, printed = attempt(broker.bootstrap, TOPICS, "--describe", "--topic", topic)
+    return line in printed
 
 
 def held(broker: Broker, topic: str) -> dict[int, int]:
@@ -58,22 +64,21 @@ def test_kafka_tools_work_with_wirebroker_in_cluster(start_cluster: StartCluster
             )
         )
     )
-    line = "Leader: 2\tReplicas: 2\tIsr: 2"
-    eventually(lambda: line in run(wirebroker.bootstrap, TOPICS, "--describe", "--topic", "moving"))
+    eventually(lambda: is_described(wirebroker, "moving", "Leader: 2\tReplicas: 2\tIsr: 2"))
     eventually(lambda: held(wirebroker, "moving") == {1: 0, 2: 1})
     assert read(cluster, "moving", 100) == values(0, 100)
 
     create(cluster, "led", [[1, 2]])
-    described = ("--describe", "--topic", "led")
-    eventually(lambda: "Isr: 1,2" in run(wirebroker.bootstrap, TOPICS, *described))
+    eventually(lambda: is_described(wirebroker, "led", "Isr: 1,2"))
     plan = {"topic": "led", "partition": 0, "replicas": [2, 1]}
     file.write_text(json.dumps({"version": 1, "partitions": [plan]}))
     run(wirebroker.bootstrap, REASSIGN, "--execute", *plan_of)
     preferred = ("--election-type", "preferred", "--topic", "led", "--partition", "0")
     assert "led-0" in run(wirebroker.bootstrap, ELECTION, *preferred)
-    eventually(lambda: "Leader: 2\tReplicas: 2,1" in run(wirebroker.bootstrap, TOPICS, *described))
+    eventually(lambda: is_described(wirebroker, "led", "Leader: 2\tReplicas: 2,1"))
 
 
+@pytest.mark.nightly
 def test_share_and_consumer_groups_read_partitions_led_by_wirebroker(
     start_cluster: StartCluster,
 ) -> None:

@@ -161,7 +161,7 @@ def test_only_complete_committed_transactions_are_read(
 
 def plan(request: pytest.FixtureRequest) -> tuple[random.Random, int]:
     """Return a test's random generator and its share of the kills."""
-    kills = int(request.config.getoption("--kills", default=12))
+    kills = int(request.config.getoption("--kills", default=8))
     return random.Random(request.config.getoption("--seed")), max(1, kills // 4)
 
 

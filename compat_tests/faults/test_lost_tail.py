@@ -59,7 +59,8 @@ def java_console(bootstrap: str, topic: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "command", [librdkafka, pytest.param(java_console, marks=pytest.mark.java)]
+    "command",
+    [librdkafka, pytest.param(java_console, marks=[pytest.mark.java, pytest.mark.nightly])],
 )
 def test_consumer_reads_records_that_replaced_lost_log_tail(
     start_broker: StartBroker, topic: str, tmp_path: Path, command: object

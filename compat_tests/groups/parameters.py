@@ -8,10 +8,9 @@ import pytest
 
 from compat_tests.groups.clients import (
     CLIENTS,
-    CONFLUENT,
     FRANZ_GO,
     JAVA,
-    KAFKA_PYTHON,
+    KCAT,
     RUST_RDKAFKA,
     SARAMA,
     GroupClient,
@@ -22,21 +21,21 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
 
-_LONG, _NIGHTLY = [pytest.mark.long], [pytest.mark.nightly]
-# Clients whose other assignors are tested with each change; the others' are tested nightly.
-_WITH_ALL_ASSIGNORS = (CONFLUENT, KAFKA_PYTHON, JAVA)
+_NIGHTLY = [pytest.mark.nightly]
 
 
 def clients(chosen: Iterable[GroupClient], *, quick: Collection[GroupClient]) -> list[Any]:
-    """Return these clients; only the quick ones run by default."""
+    """Return these clients; the quick ones run with each change, the others nightly."""
     return [
-        pytest.param(client, id=str(client), marks=_marks(client, [] if client in quick else _LONG))
+        pytest.param(
+            client, id=str(client), marks=_marks(client, [] if client in quick else _NIGHTLY)
+        )
         for client in chosen
     ]
 
 
 def clients_and_assignors() -> list[Any]:
-    """Return each client with each of its assignors; quick runs use its first."""
+    """Return each client with each of its assignors; all but its first ones run nightly."""
     return [
         pytest.param(
             client,
@@ -50,11 +49,10 @@ def clients_and_assignors() -> list[Any]:
 
 
 def _run_of(client: GroupClient, assignor: str) -> list[pytest.MarkDecorator]:
-    if assignor in {client.assignors[0], *client.broker_assignors[:1]}:
-        return []
-    if assignor in client.broker_assignors:
-        return _NIGHTLY
-    return _LONG if client in _WITH_ALL_ASSIGNORS else _NIGHTLY
+    first = {*client.broker_assignors[:1]}
+    if client is not JAVA:  # its classic members are in the other tests here
+        first.add(client.assignors[0])
+    return [] if assignor in first else _NIGHTLY
 
 
 def _marks(client: GroupClient, run: list[pytest.MarkDecorator]) -> list[pytest.MarkDecorator]:
@@ -67,4 +65,6 @@ def _marks(client: GroupClient, run: list[pytest.MarkDecorator]) -> list[pytest.
         run = _NIGHTLY  # its build takes over a minute
     if client in (FRANZ_GO, SARAMA):
         run = _NIGHTLY  # likewise, on a busy machine
+    if client is KCAT:
+        run = _NIGHTLY  # it is librdkafka, as confluent-kafka is
     return [*marks, *run]

@@ -35,7 +35,7 @@ def _with(
 CLIENTS = [
     _with(hosts.confluent_command, "range"),
     _with(hosts.confluent_command, "cooperative-sticky"),
-    _with(hosts.java_command, "range"),
+    _with(hosts.java_command, "range", pytest.mark.nightly),
     _with(hosts.java_command, "cooperative-sticky"),
 ]
 # Members of the consumer protocol (KIP-848).

@@ -50,10 +50,8 @@ def test_restarted_static_members_keep_partitions_without_rebalance(
         assert [member.rebalances for member in members] == rebalances
 
 
-@pytest.mark.long
-@pytest.mark.java
 # When kafka-python's leader closes, it sometimes sends another JoinGroup: a rebalance.
-@pytest.mark.parametrize("client", [CONFLUENT, JAVA], ids=str)
+@pytest.mark.parametrize("client", clients([CONFLUENT, JAVA], quick={CONFLUENT}))
 def test_closed_static_member_stays_in_group_until_it_returns(
     group: Group, client: GroupClient
 ) -> None:
@@ -72,10 +70,8 @@ def test_closed_static_member_stays_in_group_until_it_returns(
     assert second.rebalances == rebalances
 
 
-@pytest.mark.long
-@pytest.mark.java
 # others do not report it to the application
-@pytest.mark.parametrize("client", [CONFLUENT, JAVA], ids=str)
+@pytest.mark.parametrize("client", clients([CONFLUENT, JAVA], quick={CONFLUENT}))
 def test_second_process_with_same_instance_id_replaces_first(
     group: Group, client: GroupClient
 ) -> None:

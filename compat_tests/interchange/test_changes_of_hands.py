@@ -54,7 +54,7 @@ def assert_same(actual: Contents, expected: Contents) -> None:
     ("kinds", "end"),
     [
         pytest.param(APACHE_FIRST, "kill", id="apache-kill"),
-        pytest.param(WIREBROKER_FIRST, "stop", id="wirebroker-stop"),
+        pytest.param(WIREBROKER_FIRST, "stop", id="wirebroker-stop", marks=pytest.mark.nightly),
         pytest.param(APACHE_FIRST, "stop", id="apache-stop", marks=pytest.mark.nightly),
         pytest.param(WIREBROKER_FIRST, "kill", id="wirebroker-kill", marks=pytest.mark.nightly),
     ],
@@ -65,11 +65,12 @@ def test_four_alternating_brokers_serve_and_extend_same_data(
     change_hands(SharedFolder(tmp_path), kinds, end)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "kinds",
     [
         pytest.param(WIREBROKER_FIRST, id="wirebroker"),
-        pytest.param(APACHE_FIRST, id="apache", marks=pytest.mark.nightly),
+        pytest.param(APACHE_FIRST, id="apache"),
     ],
 )
 def test_several_log_directories_with_separate_metadata_directory(
@@ -78,7 +79,8 @@ def test_several_log_directories_with_separate_metadata_directory(
     change_hands(SharedFolder(tmp_path, layout="several"), kinds, "stop")
 
 
-@pytest.mark.parametrize("layout", ["several", pytest.param("one", marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("layout", ["several", "one"])
 def test_voters_stored_in_metadata_log(tmp_path: Path, layout: Literal["one", "several"]) -> None:
     folder = SharedFolder(tmp_path, layout=layout, has_dynamic_voters=True)
     change_hands(folder, APACHE_FIRST, "kill")

@@ -128,7 +128,7 @@ def append_to_all(requests: Requests) -> None:
     ("maker", "end"),
     [
         ("apache", "kill"),
-        ("wirebroker", "stop"),
+        pytest.param("wirebroker", "stop", marks=pytest.mark.nightly),
         pytest.param("apache", "stop", marks=pytest.mark.nightly),
         pytest.param("wirebroker", "kill", marks=pytest.mark.nightly),
     ],

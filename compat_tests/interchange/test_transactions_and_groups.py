@@ -76,7 +76,7 @@ def view_of_committed(requests: Requests) -> tuple[int, list[int], bytes]:
     ("maker", "end"),
     [
         ("apache", "kill"),
-        ("wirebroker", "stop"),
+        pytest.param("wirebroker", "stop", marks=pytest.mark.nightly),
         pytest.param("apache", "stop", marks=pytest.mark.nightly),
         pytest.param("wirebroker", "kill", marks=pytest.mark.nightly),
     ],

@@ -14,18 +14,10 @@ from compat_tests.suites.outcomes import Outcome
 if TYPE_CHECKING:
     from pathlib import Path
 
-# Short classes of several areas, two minutes in total.
+# Short classes of several areas; the others run nightly, too.
 CLASSES = (
-    "AdminFenceProducersTest",
-    "BrokerApiVersionsCommandTest",
-    "ClusterToolTest",
     "DeleteRecordsCommandTest",
-    "DescribeGroupsRequestTest",
     "DescribeQuorumRequestTest",
-    "LogDirsCommandTest",
-    "RackAwareAutoTopicCreationTest",
-    "TransactionsWithMaxInFlightOneTest",
-    "UserScramCredentialsCommandTest",
 )
 _REPORT = """<testsuite>
   <testcase name="passes()"/>

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.nightly
 
 ALERTS = ROOT / "docs" / "monitoring" / "alerts.yml"
 PICTURE = ROOT / "docs" / "monitoring" / "dashboard.png"

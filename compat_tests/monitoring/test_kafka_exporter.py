@@ -41,7 +41,7 @@ def of_kafka(samples: Samples) -> Samples:
     return {series: number for series, number in samples.items() if series[0].startswith(_OURS)}
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_metrics_equal_those_of_kafka_exporter(tmp_path: Path):
     try:
         program()

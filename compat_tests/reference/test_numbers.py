@@ -17,11 +17,11 @@ from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.group_records import GroupRecordKind
 from wirebroker.codecs.metadata_records import RecordType
 from wirebroker.codecs.share_state_records import ShareStateKind
+from wirebroker.config.rows.release_features import levels_of_release
 from wirebroker.config.rows.releases import NEWEST_LEVEL, RELEASES
 from wirebroker.coordinator.controller.features import feature_updates
 from wirebroker.coordinator.controller.features.feature_control import (
-    READABLE_FEATURES,
-    SERVED_FEATURES,
+    SUPPORTED_FEATURES,
     bootstrap_levels,
     new_cluster_levels,
 )
@@ -71,7 +71,7 @@ def test_types_of_coordinator_records() -> None:
 def test_levels_of_the_metadata_version() -> None:
     kafka_levels = facts()["metadata.version"]
     newest = max(kafka_levels.values())
-    assert READABLE_FEATURES["metadata.version"] == (min(kafka_levels.values()), NEWEST_LEVEL)
+    assert SUPPORTED_FEATURES["metadata.version"] == (min(kafka_levels.values()), NEWEST_LEVEL)
     assert RELEASES[_RELEASE] == newest
     assert {
         name: level for name, level in RELEASES.items() if "IV" in name and level <= newest
@@ -82,12 +82,15 @@ def test_levels_of_the_metadata_version() -> None:
 
 def test_levels_of_the_other_features() -> None:
     for name, level in facts()["feature"].items():
-        highest = READABLE_FEATURES[name][1]
+        highest = SUPPORTED_FEATURES[name][1]
         assert highest == level if tools.IS_REFERENCE else highest >= level, name
     wirebroker_levels = bootstrap_levels(new_cluster_levels(RELEASES[_RELEASE]))
     assert wirebroker_levels.pop("metadata.version") == RELEASES[_RELEASE]
     assert wirebroker_levels == {
-        name: level
-        for name, level in facts()["new cluster"].items()
-        if name in SERVED_FEATURES and name != "kraft.version"
+        name: level for name, level in facts()["new cluster"].items() if name != "kraft.version"
     }
+
+
+def test_levels_of_the_other_features_by_release() -> None:
+    for level in facts()["metadata.version"].values():
+        assert levels_of_release(level) == facts()[f"release {level}"]

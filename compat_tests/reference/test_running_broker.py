@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
+from compat_tests.support import java_programs
 from tests.support.brokers import java_start
-from tests.support.brokers.brokers import ApacheKafka
+from tests.support.brokers.brokers import ApacheKafka, Wirebroker
 from tests.support.protocol.raw_client import BlockingClient
 from tests.support.tools import tools
+from wirebroker.api.registry import OPTIONAL_KEYS
 from wirebroker.codecs.api_keys import API_VERSIONS, CONTROLLER_API_VERSIONS, ApiKey
 from wirebroker.config.rows.row import Mutability
 from wirebroker.config.rows.topic import TOPIC_ROWS
@@ -45,29 +48,91 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BlockingClient]:
         yield client
 
 
-def test_api_versions(kafka: BlockingClient) -> None:
+class Versions(NamedTuple):
+    """A broker's ApiVersions response, as text by name."""
+
+    apis: dict[str, str]
+    supported: dict[str, str]
+    finalized: dict[str, str]
+
+
+def versions_of(client: BlockingClient) -> Versions:
     client_fields = {"client_software_name": "reference", "client_software_version": "1"}
-    answer = kafka.ask(ApiKey.API_VERSIONS, 4, client_fields)
-    kafka_versions = {
-        ApiKey(row.api_key): (row.min_version, row.max_version) for row in answer.api_keys
+    answer = client.ask(ApiKey.API_VERSIONS, 4, client_fields)
+    return Versions(
+        {
+            f"{api.api_key} {ApiKey(api.api_key).name}": f"{api.min_version} to {api.max_version}"
+            for api in answer.api_keys
+        },
+        {
+            feature.name: f"{feature.min_version} to {feature.max_version}"
+            for feature in answer.supported_features
+        },
+        {feature.name: f"{feature.max_version_level}" for feature in answer.finalized_features},
+    )
+
+
+def all_differences(kafka: Versions, wirebroker: Versions) -> dict[str, str]:
+    """Return each difference by its key or feature: what Kafka has, and what wirebroker has."""
+    return {
+        f"{table} {name}": f"{there.get(name)}, here {here.get(name)}"
+        for table, there, here in zip(Versions._fields, kafka, wirebroker, strict=True)
+        for name in sorted({*there, *here})
+        if there.get(name) != here.get(name)
     }
-    for key, (lowest, highest) in kafka_versions.items():
-        wirebroker_versions = API_VERSIONS.get(key) or CONTROLLER_API_VERSIONS[key]
-        if tools.IS_REFERENCE:
-            assert (wirebroker_versions.min_version, wirebroker_versions.max_version) == (
-                lowest,
-                highest,
-            ), key.name
-        else:
-            assert (
-                wirebroker_versions.min_version,
-                max(wirebroker_versions.max_version, highest),
-            ) == (
-                lowest,
-                wirebroker_versions.max_version,
-            ), key.name
+
+
+@pytest.mark.skipif(not tools.IS_REFERENCE, reason="another release has other versions")
+def test_api_versions_of_new_brokers_are_those_of_kafka(
+    kafka: BlockingClient, tmp_path: Path
+) -> None:
+    with (
+        Wirebroker(tmp_path) as broker,
+        contextlib.closing(BlockingClient(("127.0.0.1", broker.port))) as client,
+    ):
+        differences = all_differences(versions_of(kafka), versions_of(client))
+    assert not differences, "\n".join(
+        f"{name}: there {difference}" for name, difference in differences.items()
+    )
+
+
+class WithReceiver(ApacheKafka):
+    """A broker with the plug-in of receiver/Receiver.java."""
+
+    def _command(self) -> list[str]:
+        command = super()._command()
+        classes = java_programs.compiled("receiver", Path(__file__).with_name("receiver"))
+        command[command.index("-cp") + 1] += f":{classes}"
+        return command
+
+
+@pytest.mark.skipif(not tools.IS_REFERENCE, reason="another release has other versions")
+@pytest.mark.long
+def test_api_versions_with_client_metrics(tmp_path: Path) -> None:
+    options = java_start.options()
+    receiver = {"metric.reporters": "Receiver"}
+    enabled = {"wirebroker.client.metrics": "true"}
+    with (
+        WithReceiver(tmp_path / "kafka", receiver, java_options=options) as kafka_broker,
+        contextlib.closing(BlockingClient(("127.0.0.1", kafka_broker.port))) as kafka_client,
+        Wirebroker(tmp_path / "wirebroker", enabled) as broker,
+        contextlib.closing(BlockingClient(("127.0.0.1", broker.port))) as client,
+    ):
+        kafka_versions, versions = versions_of(kafka_client), versions_of(client)
+    assert {f"{key} {key.name}" for key in OPTIONAL_KEYS} <= kafka_versions.apis.keys()
+    assert not all_differences(kafka_versions, versions)
+
+
+def test_api_versions_of_other_releases(kafka: BlockingClient) -> None:
+    for name, versions in versions_of(kafka).apis.items():
+        key = ApiKey(int(name.split()[0]))
+        own = API_VERSIONS.get(key) or CONTROLLER_API_VERSIONS[key]
+        lowest, highest = map(int, versions.split(" to "))
+        assert (own.min_version, max(own.max_version, highest)) == (lowest, own.max_version), name
     # Kafka advertises telemetry only if a receiver is configured.
-    assert not tools.IS_REFERENCE or API_VERSIONS.keys() <= kafka_versions.keys()
+    assert OPTIONAL_KEYS.keys().isdisjoint(
+        ApiKey(int(name.split()[0])) for name in versions_of(kafka).apis
+    )
 
 
 def described(client: BlockingClient, kind: int, name: str) -> dict[str, Any]:

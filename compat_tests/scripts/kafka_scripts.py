@@ -1,27 +1,28 @@
-"""Apache Kafka's command-line tools, all in one Java process (java/Scripts.java)."""
+"""Apache Kafka's command-line tools by the names of their scripts."""
 
 from __future__ import annotations
 
-import base64
-import subprocess
 from typing import TYPE_CHECKING
 
-from compat_tests.support import java_programs
-from tests.support.brokers import java_start
-from tests.support.cli.script_transcripts import Answer
+from compat_tests.support.java_tools import JavaTools
 from tests.support.tools import tools
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-_SOURCES = tools.PROJECT / "compat_tests" / "scripts" / "java"
+    from tests.support.cli.script_transcripts import Answer
+
 _TOOLS = "org.apache.kafka.tools"
 CLASSES = {
     "kafka-topics": f"{_TOOLS}.TopicCommand",
     "kafka-console-producer": f"{_TOOLS}.ConsoleProducer",
     "kafka-console-consumer": f"{_TOOLS}.consumer.ConsoleConsumer",
     "kafka-consumer-groups": f"{_TOOLS}.consumer.group.ConsumerGroupCommand",
+    "kafka-share-groups": f"{_TOOLS}.consumer.group.ShareGroupCommand",
+    "kafka-streams-groups": f"{_TOOLS}.streams.StreamsGroupCommand",
+    "kafka-console-share-consumer": f"{_TOOLS}.consumer.ConsoleShareConsumer",
     "kafka-configs": tools.CONFIG_COMMAND,
+    "kafka-client-metrics": f"{_TOOLS}.ClientMetricsCommand",
     "kafka-acls": f"{_TOOLS}.AclCommand",
     "kafka-get-offsets": f"{_TOOLS}.GetOffsetShell",
     "kafka-delete-records": f"{_TOOLS}.DeleteRecordsCommand",
@@ -41,31 +42,13 @@ CLASSES = {
 
 
 class KafkaScripts:
-    """The process; also a context manager that ends it."""
+    """The tools' process; also a context manager that ends it."""
 
     def __init__(self) -> None:
-        self._process = _started()
+        self._tools = JavaTools()
 
     def run(self, script: str, arguments: list[str], text: str | bytes = "") -> Answer:
-        assert self._process.stdin
-        assert self._process.stdout
-        fields = [CLASSES[script], text, *arguments]
-        encoded = [field if isinstance(field, bytes) else field.encode() for field in fields]
-        line = " ".join(f".{base64.b64encode(field_bytes).decode()}" for field_bytes in encoded)
-        self._process.stdin.write(f"{line}\n".encode())
-        self._process.stdin.flush()
-        response = self._process.stdout.readline().decode().split()
-        if not response:  # the argument parser has ended the process without output
-            status = self._process.wait()
-            self._process.communicate()
-            self._process = _started()
-            return Answer(status, "", "")
-        status_text, out, err = response
-        return Answer(
-            int(status_text),
-            base64.b64decode(out[1:]).decode(errors="replace"),
-            base64.b64decode(err[1:]).decode(),
-        )
+        return self._tools.run(CLASSES[script], arguments, text)
 
     def __enter__(self) -> KafkaScripts:
         return self
@@ -76,11 +59,4 @@ class KafkaScripts:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._process.kill()
-        self._process.communicate()
-
-
-def _started() -> subprocess.Popen[bytes]:
-    classes = java_programs.compiled("scripts", _SOURCES)
-    command = java_start.command("-Xmx256m", "Scripts", more_classes=classes)
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=None)
+        self._tools.close()

@@ -13,7 +13,7 @@ from tests.support.cli.repeated_options import REPEATED, files_in
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.java
+pytestmark = [pytest.mark.java, pytest.mark.nightly]
 
 
 def test_kafka_accepts_repeated_options_as_in_table(tmp_path: Path) -> None:

@@ -33,7 +33,13 @@ class FormattedHere(ApacheKafka):
         assert answer.status == 0, answer
 
 
-@pytest.mark.parametrize("options", [[], ["--standalone"]], ids=["static", "dynamic"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param([], id="static", marks=pytest.mark.nightly),
+        pytest.param(["--standalone"], id="dynamic"),
+    ],
+)
 def test_both_brokers_start_from_directory_formatted_by_kafka_storage(
     options: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(
     scope="module",
-    params=["wirebroker", pytest.param("apache", marks=[pytest.mark.java, pytest.mark.long])],
+    params=["wirebroker", pytest.param("apache", marks=[pytest.mark.java, pytest.mark.nightly])],
 )
 def guarded(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory

@@ -43,7 +43,7 @@ def listed(broker: Broker) -> set[str]:
     return {line.strip() for line in run(broker.bootstrap, ACLS, "--list").splitlines() if line}
 
 
-@pytest.mark.long
+@pytest.mark.nightly  # test_quotas.py hands a directory over with each change
 def test_both_brokers_apply_acls_stored_in_directory(tmp_path: Path) -> None:
     folder = SharedFolder(tmp_path, settings=SETTINGS)
     with folder.run("apache") as broker:

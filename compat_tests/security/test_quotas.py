@@ -39,7 +39,8 @@ _FOLLOWED_S = 0.3
 
 
 @pytest.fixture(
-    scope="module", params=["wirebroker", pytest.param("apache", marks=pytest.mark.java)]
+    scope="module",
+    params=["wirebroker", pytest.param("apache", marks=[pytest.mark.java, pytest.mark.nightly])],
 )
 def limited(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory

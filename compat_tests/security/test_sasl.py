@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(
-    scope="module", params=["wirebroker", pytest.param("apache", marks=pytest.mark.java)]
+    scope="module",
+    params=["wirebroker", pytest.param("apache", marks=[pytest.mark.java, pytest.mark.nightly])],
 )
 def secured(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
@@ -105,7 +106,7 @@ def test_kafka_python_authenticates_or_is_rejected(secured: Secured, mechanism: 
     producer.close()
     with pytest.raises(kafka.errors.KafkaError):
         kafka.KafkaProducer(
-            **kafka_python(secured, mechanism, "wrong"), bootstrap_timeout_ms=5000
+            **kafka_python(secured, mechanism, "wrong"), bootstrap_timeout_ms=1500
         ).close()
     gc.collect()  # now, not in another test
 

@@ -30,7 +30,10 @@ PROTOCOLS = ("SSL", "SASL_SSL")
     scope="module",
     params=[
         *(("wirebroker", protocol) for protocol in PROTOCOLS),
-        *(pytest.param(("apache", protocol), marks=pytest.mark.java) for protocol in PROTOCOLS),
+        *(
+            pytest.param(("apache", protocol), marks=[pytest.mark.java, pytest.mark.nightly])
+            for protocol in PROTOCOLS
+        ),
     ],
 )
 def secured(

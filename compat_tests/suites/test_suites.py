@@ -39,7 +39,7 @@ def test_librdkafka_suite_test_passes(
     assert any(outcome.result == "passed" for outcome in outcomes), outcomes
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.timeout(kafka_python.LIMIT_S + 120)
 def test_kafka_python_transaction_tests_pass(start_broker: StartBroker, tmp_path: Path) -> None:
     broker = start_broker(kafka_python.BROKER_SETTINGS)

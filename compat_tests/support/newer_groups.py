@@ -84,14 +84,24 @@ def _make_consumer_group(requests: Requests) -> None:
 
 def _upgrade_classic_group(requests: Requests) -> None:
     """Join a classic group with the consumer protocol, which converts the group."""
+    join_classic_group(requests, "upgraded", "t", 2)
+    member = _Member(requests, ApiKey.CONSUMER_GROUP_HEARTBEAT, "upgraded", "newer")
+    member.join(subscribed_topic_names=["t"], topic_partitions=[], rebalance_timeout_ms=_TIMEOUT_MS)
+    member.leave(LEAVING)
+
+
+def join_classic_group(
+    requests: Requests, group: str, topic: str, partitions: int, *, session_ms: int = _TIMEOUT_MS
+) -> None:
+    """Join a group with the classic protocol, as its only member."""
     subscription = load_message("consumer_protocol_subscription")
     assignment = load_message("consumer_protocol_assignment")
-    fields = {"topics": ["t"], "owned_partitions": [], "generation_id": -1}
-    owned = {"assigned_partitions": [{"topic": "t", "partitions": [0, 1]}]}
+    fields = {"topics": [topic], "owned_partitions": [], "generation_id": -1}
+    owned = {"assigned_partitions": [{"topic": topic, "partitions": [*range(partitions)]}]}
     join = {
-        "group_id": "upgraded",
-        "session_timeout_ms": _TIMEOUT_MS,
-        "rebalance_timeout_ms": _TIMEOUT_MS,
+        "group_id": group,
+        "session_timeout_ms": session_ms,
+        "rebalance_timeout_ms": session_ms,
         "member_id": "",
         "protocol_type": "consumer",
         "protocols": [{"name": "range", "metadata": b"\x00\x03" + subscription.encode(3, fields)}],
@@ -99,7 +109,7 @@ def _upgrade_classic_group(requests: Requests) -> None:
     member_id = requests.try_ask(ApiKey.JOIN_GROUP, 7, join).member_id
     joined = requests.ask(ApiKey.JOIN_GROUP, 7, {**join, "member_id": member_id})
     sync = {
-        "group_id": "upgraded",
+        "group_id": group,
         "generation_id": joined.generation_id,
         "member_id": member_id,
         "protocol_type": "consumer",
@@ -109,9 +119,6 @@ def _upgrade_classic_group(requests: Requests) -> None:
         ],
     }
     requests.ask(ApiKey.SYNC_GROUP, 5, sync)
-    member = _Member(requests, ApiKey.CONSUMER_GROUP_HEARTBEAT, "upgraded", "newer")
-    member.join(subscribed_topic_names=["t"], topic_partitions=[], rebalance_timeout_ms=_TIMEOUT_MS)
-    member.leave(LEAVING)
 
 
 def _make_streams_group(requests: Requests) -> None:

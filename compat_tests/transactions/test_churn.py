@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 STAGES = 3
 MEMBERS = 2  # of each stage
-DEFAULT_RECORDS = 20_000
+DEFAULT_RECORDS = 10_000
 # Number of each event; they are spread over the records at random.
 BROKER_KILLS, MEMBER_KILLS, REPLACEMENTS = 5, 6, 4
 # Maximum time without progress. Apache Kafka restarts within 13 s after a kill, and its clients'

@@ -21,7 +21,13 @@ RECORDS = 1_000
 
 
 @pytest.mark.java
-@pytest.mark.parametrize("mode", [(), ("--group-mode", "--use-group-metadata")])
+@pytest.mark.parametrize(
+    "mode",
+    [
+        pytest.param((), id="alone", marks=pytest.mark.nightly),
+        pytest.param(("--group-mode", "--use-group-metadata"), id="group"),
+    ],
+)
 def test_copier_copies_each_record_once_despite_aborts(
     transaction_broker: Broker, topic: str, mode: tuple[str, ...]
 ) -> None:

@@ -17,6 +17,7 @@ NO_FILES: dict[str, list[str]] = {}
 
 
 @pytest.mark.java
+@pytest.mark.nightly
 def test_directories_of_both_brokers_differ_only_as_agreed(tmp_path: Path) -> None:
     comparison = compare(*run_twins(tmp_path))
     assert comparison.file_count > 100

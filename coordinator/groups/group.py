@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Sequence, Sized
 
     from wirebroker.codecs.coordinator_records import CoordinatorRecord
     from wirebroker.coordinator.outcome import Moment, Outcome, Timers
@@ -76,6 +76,11 @@ class Group(Protocol):
     @property
     def offset_expiry(self) -> OffsetExpiry | None:
         """Expiry of offsets that no member reads; None: neither they nor the group expire."""
+        ...
+
+    @property
+    def members(self) -> Sized:
+        """The members, by id."""
         ...
 
     @property

@@ -1,7 +1,7 @@
-"""Timeouts and intervals of a consumer group: its own configs, else the broker's.
+"""Timeouts and intervals of a consumer or share group: its own configs, else the broker's.
 
 A group's own value is clamped to the broker's current limits, which may be narrower than the
-controller's. A value that this release cannot parse is ignored.
+controller's.
 
 Source: Kafka's GroupConfigManager and GroupConfig.evaluate.
 """
@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wirebroker.config.groups import GROUP_ROWS
-from wirebroker.config.rows.row import ConfigError
-from wirebroker.coordinator.controller.image.cluster_image import ResourceType
+from wirebroker.coordinator.groups.own_configs import clamped as _clamped
+from wirebroker.coordinator.groups.own_configs import own_number as _own
 
 if TYPE_CHECKING:
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
@@ -46,18 +45,24 @@ def consumer_assignment_interval_ms(
     return _clamped(own, settings.consumer_assignment_interval_ms, limits)
 
 
-def _clamped(own: int | None, of_broker: int, limits: tuple[int, int]) -> int:
-    at_least, at_most = limits
-    return of_broker if own is None else max(at_least, min(own, at_most))
+def share_session_timeout_ms(settings: GroupSettings, image: ClusterImage, group_id: str) -> int:
+    """Return how long a member of the share group lives without a heartbeat."""
+    own = _own(image, group_id, "share.session.timeout.ms")
+    limits = settings.share_min_session_timeout_ms, settings.share_max_session_timeout_ms
+    return _clamped(own, settings.share_session_timeout_ms, limits)
 
 
-def _own(image: ClusterImage, group_id: str, name: str) -> int | None:
-    text = image.config(ResourceType.GROUP, group_id).get(name)
-    if text is None:
-        return None
-    try:
-        value = GROUP_ROWS[name].parse(text)
-    except ConfigError:
-        return None
-    assert isinstance(value, int)
-    return value
+def share_heartbeat_interval_ms(settings: GroupSettings, image: ClusterImage, group_id: str) -> int:
+    """Return the interval at which the share group's members send heartbeats."""
+    own = _own(image, group_id, "share.heartbeat.interval.ms")
+    limits = settings.share_min_heartbeat_interval_ms, settings.share_max_heartbeat_interval_ms
+    return _clamped(own, settings.share_heartbeat_interval_ms, limits)
+
+
+def share_assignment_interval_ms(
+    settings: GroupSettings, image: ClusterImage, group_id: str
+) -> int:
+    """Return the minimum interval between two target assignments of the share group."""
+    own = _own(image, group_id, "share.assignment.interval.ms")
+    limits = settings.share_min_assignment_interval_ms, settings.share_max_assignment_interval_ms
+    return _clamped(own, settings.share_assignment_interval_ms, limits)

@@ -17,7 +17,7 @@ Source: Kafka's coordinator.group.Utils and hash4j's HashStream64; KIP-1101.
 
 from __future__ import annotations
 
-from struct import Struct
+from struct import Struct, pack
 from typing import TYPE_CHECKING, Final
 
 from xxhash import xxh3_64_intdigest
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 _MAGIC: Final = b"\0"
 _INT32: Final = Struct("<i")
-_INT64: Final = Struct("<q")
 _HALVES: Final = Struct(">qq")
 _HALVES_IN_HASH: Final = Struct("<qq")
 
@@ -61,7 +60,10 @@ def group_hash(hashes: Mapping[str, int]) -> int:
     """Return the hash of a group's topics, a signed int64, from their hashes by name."""
     if not hashes:
         return 0
-    return _hash(_INT64.pack(hashes[name]) for name in sorted(hashes, key=_java_order))
+    # Both orders are the same for names of existing topics; a group may have many thousands.
+    is_plain = all(map(str.isascii, hashes))
+    names = sorted(hashes) if is_plain else sorted(hashes, key=_java_order)
+    return _hash([pack(f"<{len(names)}q", *map(hashes.__getitem__, names))])
 
 
 def _racks(names: Iterable[str]) -> bytes:

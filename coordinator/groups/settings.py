@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
 from wirebroker.config.table.consumer_groups import ASSIGNORS
+from wirebroker.config.table.share_members import SHARE_ASSIGNORS
+from wirebroker.coordinator.groups.streams_settings import StreamsSettings
 
 if TYPE_CHECKING:
     from wirebroker.config import Config
@@ -76,11 +78,28 @@ class GroupSettings:
     consumer_min_assignment_interval_ms: int = 0
     consumer_max_assignment_interval_ms: int = 15_000
     consumer_regex_refresh_interval_ms: int = 600_000
+    share_assignor: str = "simple"
+    share_max_size: int = 200
+    share_session_timeout_ms: int = 45_000
+    share_min_session_timeout_ms: int = 45_000
+    share_max_session_timeout_ms: int = 60_000
+    share_heartbeat_interval_ms: int = 5_000
+    share_min_heartbeat_interval_ms: int = 5_000
+    share_max_heartbeat_interval_ms: int = 15_000
+    share_assignment_interval_ms: int = 1_000
+    share_min_assignment_interval_ms: int = 0
+    share_max_assignment_interval_ms: int = 15_000
+    share_initialize_retry_interval_ms: int = 30_000
+    streams: StreamsSettings = field(default_factory=StreamsSettings)
 
     def with_dynamic(self, config: Config) -> GroupSettings:
         """Return these settings with the current dynamic configs."""
-        interval_ms = config.int("group.consumer.assignment.interval.ms")
-        return replace(self, consumer_assignment_interval_ms=interval_ms)
+        return replace(
+            self,
+            consumer_assignment_interval_ms=config.int("group.consumer.assignment.interval.ms"),
+            share_assignment_interval_ms=config.int("group.share.assignment.interval.ms"),
+            streams=self.streams.with_dynamic(config),
+        )
 
     @classmethod
     def from_config(cls, config: Config) -> GroupSettings:
@@ -98,8 +117,9 @@ class GroupSettings:
             offsets_topic_replication_factor=config.int("offsets.topic.replication.factor"),
             offsets_topic_segment_bytes=config.int("offsets.topic.segment.bytes"),
             offsets_topic_compression_codec=config.int("offsets.topic.compression.codec"),
+            streams=StreamsSettings.from_config(config),
         )
-        return settings._with_consumer_groups(config)
+        return settings._with_consumer_groups(config)._with_share_groups(config)
 
     def _with_consumer_groups(self, config: Config) -> GroupSettings:
         return replace(
@@ -134,4 +154,23 @@ class GroupSettings:
             consumer_regex_refresh_interval_ms=config.int(
                 "group.consumer.regex.refresh.interval.ms"
             ),
+        )
+
+    def _with_share_groups(self, config: Config) -> GroupSettings:
+        (assignor,) = config.list("group.share.assignors")
+        retry_ms = config.int("group.share.initialize.retry.interval.ms")
+        return replace(
+            self,
+            share_assignor=SHARE_ASSIGNORS[assignor],
+            share_max_size=config.int("group.share.max.size"),
+            share_session_timeout_ms=config.int("group.share.session.timeout.ms"),
+            share_min_session_timeout_ms=config.int("group.share.min.session.timeout.ms"),
+            share_max_session_timeout_ms=config.int("group.share.max.session.timeout.ms"),
+            share_heartbeat_interval_ms=config.int("group.share.heartbeat.interval.ms"),
+            share_min_heartbeat_interval_ms=config.int("group.share.min.heartbeat.interval.ms"),
+            share_max_heartbeat_interval_ms=config.int("group.share.max.heartbeat.interval.ms"),
+            share_assignment_interval_ms=config.int("group.share.assignment.interval.ms"),
+            share_min_assignment_interval_ms=config.int("group.share.min.assignment.interval.ms"),
+            share_max_assignment_interval_ms=config.int("group.share.max.assignment.interval.ms"),
+            share_initialize_retry_interval_ms=max(retry_ms, self.offsets_commit_timeout_ms),
         )

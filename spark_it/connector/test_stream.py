@@ -151,6 +151,7 @@ def test_running_stream_is_exact_when_broker_is_killed(
     assert sum(records.end_offsets(broker.bootstrap, topic, partitions=PARTITIONS)) == count
 
 
+@pytest.mark.nightly
 def test_stream_resumes_from_checkpoint_after_broker_and_query_end(
     spark: SparkSession, start_broker: StartBroker, topic: str, tmp_path: Path
 ) -> None:
@@ -203,6 +204,7 @@ def test_running_stream_reads_added_partitions(
         assert sink.count() == Count.of_all(4_000)
 
 
+@pytest.mark.nightly
 def test_stream_with_consumer_group_offset_fetching_is_complete(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:

@@ -199,6 +199,7 @@ def test_stream_resumes_with_new_records_and_partitions(
     assert count_rows(spark.read.parquet(str(tmp_path / "out"))) == Count.of_all(1_900)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("reader", ["kafka", FORMAT])
 def test_stream_waits_for_min_offsets_or_max_trigger_delay(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path, reader: str

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from compat_tests.conftest import StartBroker
 
-pytestmark = [pytest.mark.long, pytest.mark.java]
+pytestmark = [pytest.mark.nightly, pytest.mark.java]
 
 FILES, ROWS, PARTITIONS = 16, 300, 2
 WAIT_S = 120.0

@@ -9,7 +9,7 @@ import pytest
 
 from spark_it.tools import session, spark_tools
 from tests.support.harness.project_files import ROOT
-from tests.support.harness.recipes import named, recipes, run_recipe
+from tests.support.harness.recipes import named, recipes, run_recipes
 from tests.support.tools import tools
 
 if TYPE_CHECKING:
@@ -39,4 +39,4 @@ def install_other_libraries(folder: Path) -> None:
 @pytest.mark.nightly
 @pytest.mark.parametrize("recipe", recipes(PAGE), ids=named)
 def test_a_recipe_with_another_library_works(recipe, tmp_path, libraries):
-    run_recipe(recipe, tmp_path, libraries)
+    run_recipes([recipe], tmp_path, libraries)

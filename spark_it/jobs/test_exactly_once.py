@@ -67,6 +67,7 @@ def test_a_query_sends_each_batch_once(
     assert seventh.timestamp()[1] == records.START_MS + 7
 
 
+@pytest.mark.nightly
 def test_rows_have_the_columns_of_spark_kafka_sink(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:

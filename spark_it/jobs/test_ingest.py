@@ -132,6 +132,7 @@ def test_repeated_batch_sends_nothing_again_after_added_partitions(
     assert sorted(json.loads(message.value())["id"] for message in messages) == list(range(400))
 
 
+@pytest.mark.nightly
 def test_recreated_checkpoint_is_rejected(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
@@ -165,6 +166,7 @@ def test_csv_and_avro_files_are_ingested(
     job.check_rows(100)
 
 
+@pytest.mark.nightly
 def test_old_files_are_read_and_hidden_files_counted_or_read(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
@@ -194,6 +196,7 @@ def test_old_files_are_read_and_hidden_files_counted_or_read(
     assert dict(dead.headers())["file"] == (job.source / "_bad.csv").as_uri().encode()
 
 
+@pytest.mark.nightly
 def test_csv_records_may_have_line_breaks_and_damaged_files_are_counted(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
@@ -222,6 +225,7 @@ def test_csv_records_may_have_line_breaks_and_damaged_files_are_counted(
     assert job.run(spark)["damaged_files"] == 1
 
 
+@pytest.mark.nightly
 def test_spark_reads_hadoops_compression_formats(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:

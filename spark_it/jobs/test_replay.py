@@ -35,7 +35,13 @@ def moment(number: int) -> str:
     return datetime.datetime.fromtimestamp(at_s, datetime.UTC).isoformat()
 
 
-@pytest.mark.parametrize("by_path", [False, True], ids=["connector", "directories"])
+@pytest.mark.parametrize(
+    "by_path",
+    [
+        pytest.param(False, id="connector", marks=pytest.mark.nightly),
+        pytest.param(True, id="directories"),
+    ],
+)
 def test_time_range_is_transformed_once(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path, *, by_path: bool
 ) -> None:

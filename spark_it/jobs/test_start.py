@@ -77,10 +77,20 @@ def test_error_lines_are_read_when_stderr_cannot_be_written(
 @pytest.mark.parametrize(
     ("settings", "variables", "told"),
     [
-        (NOT_THERE, {}, f"Ivy: org.apache.spark#{CONNECTOR};0.0.1: not found. "),
+        pytest.param(
+            NOT_THERE,
+            {},
+            f"Ivy: org.apache.spark#{CONNECTOR};0.0.1: not found. ",
+            marks=pytest.mark.nightly,
+        ),
         (NO_PACKAGE, {"JAVA_HOME": "/nowhere"}, "Java 17 or later must be on PATH"),
         (NO_PACKAGE | {"spark.driver.memory": "much"}, {}, "Invalid maximum heap size: -Xmxmuch"),
-        (NO_PACKAGE | {"spark.master": "locally"}, {}, "Could not parse Master URL: 'locally'"),
+        pytest.param(
+            NO_PACKAGE | {"spark.master": "locally"},
+            {},
+            "Could not parse Master URL: 'locally'",
+            marks=pytest.mark.nightly,
+        ),
     ],
 )
 def test_failed_start_reports_reason(
@@ -92,6 +102,7 @@ def test_failed_start_reports_reason(
     assert ("Java 17" in output) == bool(variables)
 
 
+@pytest.mark.nightly
 def test_connector_of_installed_pyspark_is_in_maven_repository(
     tmp_path: Path,
 ) -> None:

@@ -108,6 +108,7 @@ def test_windows_match_model_and_are_sent_once(
     assert table.selectExpr("sum(orders)").collect() == [(1_000,)]
 
 
+@pytest.mark.nightly
 def test_columns_may_have_names_of_sql_keywords(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:

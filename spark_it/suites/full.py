@@ -16,8 +16,8 @@ import shutil
 from typing import TYPE_CHECKING, NamedTuple
 
 from spark_it.suites.run import SUITES
-from tests import nightly
-from tests.nightly import Step
+from tests.nightly import __main__ as nightly
+from tests.nightly.step import Step
 from tests.support.harness.project_files import ROOT
 
 if TYPE_CHECKING:

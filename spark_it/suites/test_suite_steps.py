@@ -6,7 +6,7 @@ from pathlib import Path
 
 from spark_it.suites.full import GROUPS, steps_of
 from spark_it.suites.run import LIMITS_S, SUITES, has_passed
-from tests.nightly import gave_of
+from tests.nightly.__main__ import gave_of
 
 
 def test_each_suite_is_in_one_step():

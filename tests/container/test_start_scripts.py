@@ -197,7 +197,7 @@ def test_kafkas_scripts_have_links_with_and_without_sh(folder, suffix, tmp_path)
     assert all(link.is_file() and os.access(link, os.X_OK) for link in links)
     for name, status, output in (
         ("kafka-cluster", 0, "Usage: wirebroker kafka-cluster"),
-        ("kafka-streams-groups", 2, "kafka-streams-groups is not supported"),
+        ("kafka-verifiable-producer", 2, "kafka-verifiable-producer is not supported"),
     ):
         result = subprocess.run(
             [tmp_path / folder / f"{name}{suffix}", "--help"],

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tests.simulation.machine.disk import Disk
 
 # Default of --crash-points.
-_USUAL_POINTS = 1_600
+_USUAL_POINTS = 1_000
 
 
 class Run(Protocol):

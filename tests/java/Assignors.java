@@ -21,6 +21,7 @@ import org.apache.kafka.coordinator.group.api.assignor.PartitionAssignor;
 import org.apache.kafka.coordinator.group.api.assignor.SubscribedTopicDescriber;
 import org.apache.kafka.coordinator.group.api.assignor.SubscriptionType;
 import org.apache.kafka.coordinator.group.assignor.RangeAssignor;
+import org.apache.kafka.coordinator.group.assignor.SimpleAssignor;
 import org.apache.kafka.coordinator.group.assignor.UniformAssignor;
 import org.apache.kafka.coordinator.group.modern.Assignment;
 import org.apache.kafka.coordinator.group.modern.GroupSpecImpl;
@@ -29,7 +30,7 @@ import org.apache.kafka.coordinator.group.modern.MemberSubscriptionAndAssignment
 /**
  * Assigns the partitions of groups with Kafka's assignors.
  *
- * In:  int8 kind (0 range, 1 uniform), int8 whether all subscriptions are equal,
+ * In:  int8 kind (0 range, 1 uniform, 2 simple), int8 whether all subscriptions are equal,
  *      []topic: uuid, int32 partitions (-1: the topic does not exist)
  *      []member: string id, string instance id (empty: none), []int32 subscribed topics,
  *      []owned: int32 topic, []int32 partitions
@@ -60,7 +61,11 @@ public final class Assignors {
             int status = 0;
             try {
                 answer = group.assign(
-                    kind == 0 ? new RangeAssignor() : new UniformAssignor(),
+                    switch (kind) {
+                        case 0 -> new RangeAssignor();
+                        case 1 -> new UniformAssignor();
+                        default -> new SimpleAssignor();
+                    },
                     isEqual ? SubscriptionType.HOMOGENEOUS : SubscriptionType.HETEROGENEOUS);
             } catch (Exception e) {
                 status = 1;

@@ -3,13 +3,15 @@
 Groups change at random, and each assignment becomes the present one of the next. Ours is equal to
 Kafka's but for one case: if all subscriptions are equal, `uniform` gives out partitions by topic in
 the order of a hash set in Kafka, and in the order of topic ids here. With ids for which both are
-the same, the assignments are equal; with others, the loads and the numbers of moves.
+the same, the assignments are equal; with others, the loads and the numbers of moves. `simple` is
+equal for different subscriptions and few partitions; otherwise it shares partitions as evenly.
 """
 
 from __future__ import annotations
 
 import itertools
 import struct
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +27,7 @@ from wirebroker.coordinator.groups.assignors.assignor import (
 )
 from wirebroker.coordinator.groups.assignors.assignors import ASSIGNORS
 from wirebroker.coordinator.groups.assignors.in_steps import signed_halves
+from wirebroker.coordinator.groups.assignors.simple import assign_shared
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -34,10 +37,12 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.java
 
-KINDS = {"range": 0, "uniform": 1}
+KINDS = {"range": 0, "uniform": 1, "simple": 2}
 CHANGES = 8
 # A Java hash set of up to 15 topics iterates over ids below 16 in their order.
 MOST_TOPICS = 15
+# Likewise for partitions.
+MOST_ORDERED_PARTITIONS = 15
 # In the order of Python and of Java differently: a surrogate pair and a letter above it.
 NAMES = ("a", "b", "B", "0", "-", "é", "\uff21", "\U00010400")
 
@@ -236,6 +241,51 @@ def test_uniform_moves_as_many_partitions_as_kafka(
             assert moves(members, assignment) == moves(members, theirs), f"seed {budget.seed}"
             group.members = with_targets(members, assignment)
             group.change()
+
+
+@pytest.mark.parametrize("are_equal", [True, False])
+def test_simple_shares_partitions_as_kafka(
+    kafka: JavaAssignors, pytestconfig: pytest.Config, are_equal: bool
+) -> None:
+    budget = Budget(pytestconfig, seconds=1)
+    for _ in budget.rounds():
+        group = ChangingGroup(budget.random, are_equal=are_equal, has_random_ids=False)
+        for _ in range(CHANGES):
+            members, counts = group.members, group.counts
+            theirs = kafka("simple", members, counts, are_equal=group.is_homogeneous)
+            assert isinstance(theirs, dict), theirs
+            partitions = {topic: range(count) for topic, count in counts.items()}
+            assignment = in_one_go(assign_shared(members, partitions))
+            subscribed = frozenset[bytes]().union(*(member.topic_ids for member in members))
+            expected, ours = (shared(each, subscribed) for each in (theirs, assignment))
+            is_ordered = max(counts.values()) <= MOST_ORDERED_PARTITIONS
+            if is_ordered and not group.is_homogeneous:
+                assert ours == expected, f"seed {budget.seed}: {members} {counts}"
+            # In an unlucky order, some members get fewer partitions than they lack.
+            assert sharing(ours).keys() == sharing(expected).keys(), f"seed {budget.seed}"
+            assert max(sharing(ours).values(), default=0) == max(
+                sharing(expected).values(), default=0
+            ), f"seed {budget.seed}"
+            group.members = with_targets(members, assignment)
+            group.change()
+
+
+def shared(assignment: GroupAssignment, topics: frozenset[bytes]) -> GroupAssignment:
+    """Return an assignment without what Kafka keeps of topics without subscribers."""
+    return {
+        member_id: {topic: owned[topic] for topic in owned if topic in topics and owned[topic]}
+        for member_id, owned in assignment.items()
+    }
+
+
+def sharing(assignment: GroupAssignment) -> Counter[tuple[bytes, int]]:
+    """Return the number of members of each partition."""
+    return Counter(
+        (topic, number)
+        for owned in assignment.values()
+        for topic, numbers in owned.items()
+        for number in numbers
+    )
 
 
 def test_balancing_ends_after_as_many_passes_as_in_kafka(kafka: JavaAssignors) -> None:

@@ -10,7 +10,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.brokers.servers import memory_directory
@@ -106,7 +106,7 @@ _STEPS = st.lists(
 
 
 @given(isr=st.sets(st.sampled_from(_REPLICAS[1:])), steps=_STEPS)
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=2 * settings().max_examples)
 def test_replicated_records_are_on_every_member_of_the_maximal_isr(isr, steps):
     role = LeaderRole(
         partition_image(replicas=_REPLICAS, isr=(1, *sorted(isr))), start_offset=0, now_ms=0

@@ -246,4 +246,6 @@ class TransactionMachine(RuleBasedStateMachine):
 
 
 TestTransactionMachine = TransactionMachine.TestCase
-TestTransactionMachine.settings = settings(max_examples=300, stateful_step_count=50, deadline=None)
+TestTransactionMachine.settings = settings(
+    max_examples=2 * settings().max_examples, stateful_step_count=50, deadline=None
+)

@@ -14,23 +14,33 @@ from typing import Final
 from tests.support.tools.tools import IS_REFERENCE
 
 OTHER_VERSION: Final = Path(__file__).parent / "kafka_4_3.json"
-# These use TxnOffsetCommit v6, which Apache Kafka 4.3.1 lacks.
-_NEED_4_4: Final = ("txn_offset_commit_by_id", "txn_offset_commit_of_members_by_id")
+# These use versions that Apache Kafka 4.3.1 lacks: TxnOffsetCommit v6, StreamsGroupHeartbeat v1.
+_NEED_4_4: Final = (
+    "authorization_of_streams_groups",
+    "streams_group_checks",
+    "streams_group_life",
+    "streams_group_offsets",
+    "streams_group_static",
+    "streams_group_statuses",
+    "streams_group_topics",
+    "txn_offset_commit_by_id",
+    "txn_offset_commit_of_members_by_id",
+)
 
 # Kafka stores these unreadable records, or fails by accident.
 _UNREADABLE = [
-    "line 1458, send Produce 9:",
+    "line 1462, send Produce 9:",
     "  responses[pbp-agreed].partition_responses[0].error_code: "
     "Kafka says 0 NONE, we say 87 INVALID_RECORD",
     "  responses[pbp-agreed].partition_responses[0].base_offset: Kafka says 0, we say -1",
-    "line 1472, send Produce 9:",
+    "line 1476, send Produce 9:",
     "  responses[pbp-agreed].partition_responses[0].error_code: "
     "Kafka says 0 NONE, we say 87 INVALID_RECORD",
     "  responses[pbp-agreed].partition_responses[0].base_offset: Kafka says 2, we say -1",
-    "line 1486, send Produce 9:",
+    "line 1490, send Produce 9:",
     "  responses[pbp-agreed].partition_responses[0].error_code: "
     "Kafka says -1 UNKNOWN_SERVER_ERROR, we say 87 INVALID_RECORD",
-    "line 1500, send Produce 9:",
+    "line 1504, send Produce 9:",
     "  responses[pbp-agreed].partition_responses[0].error_code: "
     "Kafka says 0 NONE, we say -1 UNKNOWN_SERVER_ERROR",
     "  responses[pbp-agreed].partition_responses[0].base_offset: Kafka says 4, we say -1",

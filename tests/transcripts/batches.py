@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import cramjam
 
 from tests.transcripts.raw_records import batch_of, record, wide
+from tests.transcripts.topologies import internal, subtopology, tasks, topology
 from wirebroker.codecs.records.batch import build_batch, write_crc
 from wirebroker.codecs.records.compression import Codec, compress
 from wirebroker.codecs.records.record import Record
@@ -146,4 +147,8 @@ HELPERS: dict[str, Callable[..., Any]] = {
     "subscription": subscription,
     "repeat": repeat,
     "hex": hex_bytes,
+    "topology": topology,
+    "subtopology": subtopology,
+    "internal": internal,
+    "tasks": tasks,
 }

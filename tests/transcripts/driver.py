@@ -12,12 +12,18 @@ The commands:
     wait-config TOPIC NAME VALUE
     wait-broker-config NAME VALUE
     wait-group-config GROUP NAME VALUE
+    wait-client-metrics RESOURCE NAME VALUE
     begin API VERSION as NAME a request with a later response, on its own connection
     await NAME                its response
     coordinator               until groups are served: `__consumer_offsets` is loaded
     wait-group GROUP STATE MEMBERS
     wait-consumer-group GROUP EPOCH MEMBERS
+    wait-streams-assignment GROUP EPOCH
+    wait-share-group GROUP EPOCH MEMBERS
+    wait-share-state GROUP PARTITIONS   until the group has share state of that many partitions
     group-records GROUP       its records in `__consumer_offsets` (group_records.py)
+    share-coordinator TOPIC   until the state of its partitions in share groups is served
+    share-records GROUP       the group's records in `__share_group_state` (share_records.py)
     transactions              until transactional ids are served: `__transaction_state` is loaded
     wait-transaction ID STATE for example until all markers are written
     settle ID                 until no markers of its last transaction are pending
@@ -43,6 +49,7 @@ from tests.transcripts.group_records import group_records
 from tests.transcripts.permissions import GUEST, GUEST_HOST, Permissions
 from tests.transcripts.printing import Names, lines_of
 from tests.transcripts.script import ScriptError
+from tests.transcripts.share_records import share_records
 from wirebroker.codecs.api_keys import API_VERSIONS, ApiKey
 from wirebroker.codecs.errors import ErrorCode, MalformedFrameError
 from wirebroker.codecs.frames import response_header
@@ -52,6 +59,7 @@ from wirebroker.codecs.messages import (
     request_message,
     response_message,
 )
+from wirebroker.codecs.primitives import uuid_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -68,7 +76,7 @@ _FIND_COORDINATOR_VERSION = 2
 _DESCRIBE_GROUPS_VERSION = 5
 _DESCRIBE_CONSUMER_GROUPS_VERSION = 1
 _OFFSET_FETCH_VERSION = 2
-_TOPIC_RESOURCE, _BROKER_RESOURCE, _GROUP_RESOURCE = 2, 4, 32
+_TOPIC_RESOURCE, _BROKER_RESOURCE, _CLIENT_METRICS_RESOURCE, _GROUP_RESOURCE = 2, 4, 16, 32
 _NODE_ID = "1"
 _LOADING = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 _UNSUPPORTED_VERSION = ErrorCode.UNSUPPORTED_VERSION.to_bytes(2)
@@ -126,12 +134,18 @@ class Driver:
             "wait-config": self._wait_config,
             "wait-broker-config": self._wait_broker_config,
             "wait-group-config": self._wait_group_config,
+            "wait-client-metrics": self._wait_client_metrics,
             "begin": self._begin,
             "await": self._await,
             "coordinator": self._coordinator,
             "wait-group": self._wait_group,
             "wait-consumer-group": self._wait_consumer_group,
+            "wait-streams-assignment": self._wait_streams_assignment,
+            "wait-share-group": self._wait_share_group,
+            "wait-share-state": self._wait_share_state,
             "group-records": self._group_records,
+            "share-coordinator": self._share_coordinator,
+            "share-records": self._share_records,
             "transactions": self._transactions,
             "wait-transaction": self._wait_transaction,
             "settle": self._settle,
@@ -286,6 +300,11 @@ class Driver:
         _, group, name, expected = step.command
         return self._wait_for_config(_GROUP_RESOURCE, group, name, expected)
 
+    def _wait_client_metrics(self, step: Step, arguments: dict[str, Any]) -> list[str]:
+        del arguments
+        _, resource, name, *expected = step.command
+        return self._wait_for_config(_CLIENT_METRICS_RESOURCE, resource, name, " ".join(expected))
+
     def _wait_for_config(self, kind: int, of: str, name: str, expected: str) -> list[str]:
         resource = {"resource_type": kind, "resource_name": of}
         request = {"resources": [{**resource, "configuration_keys": [name]}]}
@@ -309,6 +328,32 @@ class Driver:
         self._poll(is_found)
         self._poll(lambda: self._group("any").error_code == 0)
         return ["done"]
+
+    def _share_coordinator(self, step: Step, arguments: dict[str, Any]) -> list[str]:
+        del arguments
+        request = {"topics": [{"name": step.command[1]}], "allow_auto_topic_creation": False}
+        metadata = self._quietly(ApiKey.METADATA, _METADATA_VERSION, request)
+        topic_id = metadata.topics[0].topic_id
+        key = f"any:{uuid_text(topic_id)}:0"
+        sought = {"key_type": 2, "coordinator_keys": [key]}
+        topics = [{"topic_id": topic_id, "partitions": [{"partition": 0, "leader_epoch": 0}]}]
+        summary = {"group_id": "any", "topics": topics}
+
+        def is_found() -> bool:
+            decoded = self._quietly(ApiKey.FIND_COORDINATOR, 6, sought)
+            return bool(decoded.coordinators[0].error_code == 0)
+
+        def is_served() -> bool:
+            decoded = self._quietly(ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, 1, summary)
+            return bool(decoded.results[0].partitions[0].error_code == 0)
+
+        self._poll(is_found)
+        self._poll(is_served)
+        return ["done"]
+
+    def _share_records(self, step: Step, arguments: dict[str, Any]) -> list[str]:
+        del arguments
+        return share_records(self._quietly, step.command[1], self.names)
 
     def _transactions(self, step: Step, arguments: dict[str, Any]) -> list[str]:
         del step, arguments
@@ -365,6 +410,44 @@ class Driver:
             decoded = self._quietly(ApiKey.CONSUMER_GROUP_DESCRIBE, version, request)
             group = decoded.groups[0]
             return bool(group.group_epoch == int(epoch) and len(group.members) == int(count))
+
+        self._poll(is_so)
+        return ["done"]
+
+    def _wait_streams_assignment(self, step: Step, arguments: dict[str, Any]) -> list[str]:
+        del arguments
+        _, group_id, epoch = step.command
+        request = {"group_ids": [group_id]}
+
+        def is_so() -> bool:
+            decoded = self._quietly(ApiKey.STREAMS_GROUP_DESCRIBE, 0, request)
+            return bool(decoded.groups[0].assignment_epoch == int(epoch))
+
+        self._poll(is_so)
+        return ["done"]
+
+    def _wait_share_group(self, step: Step, arguments: dict[str, Any]) -> list[str]:
+        del arguments
+        _, group_id, epoch, count = step.command
+        request = {"group_ids": [group_id]}
+
+        def is_so() -> bool:
+            decoded = self._quietly(ApiKey.SHARE_GROUP_DESCRIBE, 1, request)
+            group = decoded.groups[0]
+            return bool(group.group_epoch == int(epoch) and len(group.members) == int(count))
+
+        self._poll(is_so)
+        return ["done"]
+
+    def _wait_share_state(self, step: Step, arguments: dict[str, Any]) -> list[str]:
+        del arguments
+        _, group_id, count = step.command
+        request = {"groups": [{"group_id": group_id, "topics": None}]}
+
+        def is_so() -> bool:
+            decoded = self._quietly(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, 0, request)
+            topics = decoded.groups[0].topics
+            return sum(len(topic.partitions) for topic in topics) == int(count)
 
         self._poll(is_so)
         return ["done"]

@@ -42,7 +42,13 @@ _OFFSETS_VERSION: Final = 7
 _FETCH_VERSION: Final = 11
 _LATEST: Final = -1
 _MAX_BYTES: Final = 64 << 20
-_SORTED: Final = frozenset({GroupRecordKind.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER})
+_SORTED: Final = frozenset(
+    {
+        GroupRecordKind.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER,
+        GroupRecordKind.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER,
+        GroupRecordKind.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER,
+    }
+)
 # Values that differ between brokers, unless they are 0.
 _VARYING: Final = {
     "metadata_hash": "HASH",
@@ -68,7 +74,7 @@ def group_records(ask: _Ask, group_id: str, names: Names) -> list[str]:
     """
     lines = [
         line
-        for record in _stored_records(ask)
+        for record in stored_records(ask, _TOPIC)
         if (line := _line(record, group_id, names)) is not None
     ]
     return [
@@ -78,15 +84,16 @@ def group_records(ask: _Ask, group_id: str, names: Names) -> list[str]:
     ]
 
 
-def _stored_records(ask: _Ask) -> Iterator[Record]:
-    metadata = ask(ApiKey.METADATA, _METADATA_VERSION, {"topics": [{"name": _TOPIC}]})
+def stored_records(ask: _Ask, topic: str) -> Iterator[Record]:
+    """Yield all records of a topic."""
+    metadata = ask(ApiKey.METADATA, _METADATA_VERSION, {"topics": [{"name": topic}]})
     for partition in sorted(entry.partition_index for entry in metadata.topics[0].partitions):
-        yield from _records_of(ask, partition)
+        yield from _records_of(ask, topic, partition)
 
 
-def _records_of(ask: _Ask, partition: int) -> Iterator[Record]:
+def _records_of(ask: _Ask, topic: str, partition: int) -> Iterator[Record]:
     requested = [{"partition_index": partition, "timestamp": _LATEST}]
-    topics = [{"name": _TOPIC, "partitions": requested}]
+    topics = [{"name": topic, "partitions": requested}]
     offsets = ask(ApiKey.LIST_OFFSETS, _OFFSETS_VERSION, {"replica_id": -1, "topics": topics})
     end = offsets.topics[0].partitions[0].offset
     at = 0
@@ -97,7 +104,7 @@ def _records_of(ask: _Ask, partition: int) -> Iterator[Record]:
             "max_wait_ms": 0,
             "min_bytes": 0,
             "max_bytes": _MAX_BYTES,
-            "topics": [{"topic": _TOPIC, "partitions": [wanted]}],
+            "topics": [{"topic": topic, "partitions": [wanted]}],
         }
         fetched = ask(ApiKey.FETCH, _FETCH_VERSION, request).responses[0].partitions[0]
         assert fetched.error_code == 0, f"error {fetched.error_code}"
@@ -143,6 +150,8 @@ def _sort_partitions(body: Any) -> None:
     """Sort the partitions of each topic, in which Kafka has the order of a hash table."""
     for name in ("assigned_partitions", "partitions_pending_revocation"):
         for topic in getattr(body, name, ()):
+            if not hasattr(topic, "assignment_epochs"):
+                continue
             pairs = sorted(zip(topic.partitions, topic.assignment_epochs, strict=True))
             topic.partitions = [partition for partition, _ in pairs]
             topic.assignment_epochs = [epoch for _, epoch in pairs]

@@ -40,7 +40,27 @@ _WORDS = {
     "usable_bytes": "BYTES",
 }
 # Responses whose error messages are compared as well: clients show them to their users.
-_WITH_TEXTS = frozenset({"ConsumerGroupHeartbeatResponse", "ConsumerGroupDescribeResponse"})
+_WITH_TEXTS = frozenset(
+    {
+        "AlterShareGroupOffsetsResponse",
+        "ConsumerGroupDescribeResponse",
+        "ConsumerGroupHeartbeatResponse",
+        "DeleteShareGroupOffsetsResponse",
+        "DeleteShareGroupStateResponse",
+        "DescribeShareGroupOffsetsResponse",
+        "InitializeShareGroupStateResponse",
+        "ReadShareGroupStateResponse",
+        "ReadShareGroupStateSummaryResponse",
+        "ShareGroupDescribeResponse",
+        "ShareGroupHeartbeatResponse",
+        "StreamsGroupDescribeResponse",
+        "StreamsGroupHeartbeatResponse",
+        "StreamsGroupTopologyDescriptionUpdateResponse",
+        "WriteShareGroupStateResponse",
+    }
+)
+# The endpoints in them are the clients', as requests state them.
+_STREAMS = "StreamsGroup"
 # Letters of ids, and each kind's lowest valid id.
 _LETTERS = {"producer_id": ("P", 0), "session_id": ("S", 1)}
 # A generated member id: the client id or group.instance.id, and a UUID; or only a UUID.
@@ -48,6 +68,8 @@ _MEMBER_ID = re.compile(r"(.*)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.
 _CONSUMER_MEMBER_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[\w-]{22}")
 # After this the messages of libraries differ.
 _NOT_A_REGEX = "is not a valid regular expression: "
+# A failure of Kafka's code.
+_UNEXPECTED = re.compile("(Cannot invoke|The server experienced an unexpected error) .*")
 _MEMBERS = frozenset({"member_id", "leader"})
 _TIMES = frozenset(
     {"timestamp", "log_append_time_ms", "transaction_start_time_ms", "last_timestamp"}
@@ -55,8 +77,8 @@ _TIMES = frozenset(
 _ERRORS = frozenset({"error_code", "topic_config_error_code", "partition_error_code"})
 # Arrays that Kafka orders by a hash table, with their keys.
 _SORTED_BY = {
-    "topics": ("name", "topic"),
-    "responses": ("name", "topic", "resource_name"),
+    "topics": ("name", "topic", "topic_name"),
+    "responses": ("name", "topic", "topic_name", "resource_name"),
     "results": ("name", "topic_name", "resource_name", "group_id"),
     "configs": ("name",),
     "api_keys": ("api_key",),
@@ -72,6 +94,12 @@ _SORTED_BY = {
     "results_by_partition": ("partition_index",),
     "results_by_transaction": ("transactional_id",),
     "topic_results": ("name",),
+    "active_tasks": ("subtopology_id",),
+    "standby_tasks": ("subtopology_id",),
+    "active_partitions": ("topic",),
+    "standby_partitions": ("topic",),
+    "client_tags": ("key",),
+    "topic_configs": ("key",),
 }
 # Such arrays of topics without names, ordered by the ids' appearance.
 _SORTED_BY_ID = frozenset(
@@ -82,7 +110,19 @@ _SORTED_BY_ID = frozenset(
         ("ConsumerGroupDescribeResponse", "topic_partitions"),
         ("ConsumerGroupHeartbeatResponse", "topic_partitions"),
         ("OffsetFetchResponse", "topics"),
+        ("DeleteShareGroupStateResponse", "results"),
+        ("InitializeShareGroupStateResponse", "results"),
         ("ProduceResponse", "responses"),
+        ("ReadShareGroupStateResponse", "results"),
+        ("ReadShareGroupStateSummaryResponse", "results"),
+        ("ShareGroupCurrentMemberAssignmentValue", "assigned_partitions"),
+        ("ShareGroupDescribeResponse", "topic_partitions"),
+        ("ShareGroupHeartbeatResponse", "topic_partitions"),
+        ("ShareGroupStatePartitionMetadataValue", "deleting_topics"),
+        ("ShareGroupStatePartitionMetadataValue", "initialized_topics"),
+        ("ShareGroupStatePartitionMetadataValue", "initializing_topics"),
+        ("ShareGroupTargetAssignmentMemberValue", "topic_partitions"),
+        ("WriteShareGroupStateResponse", "results"),
     }
 )
 _SORTED_ITSELF = frozenset(
@@ -91,6 +131,12 @@ _SORTED_ITSELF = frozenset(
         ("ConsumerGroupDescribeResponse", "subscribed_topic_names"),
         ("ConsumerGroupHeartbeatResponse", "partitions"),
         ("DescribeTransactionsResponse", "partitions"),
+        ("ShareGroupCurrentMemberAssignmentValue", "partitions"),
+        ("ShareGroupDescribeResponse", "partitions"),
+        ("ShareGroupDescribeResponse", "subscribed_topic_names"),
+        ("ShareGroupHeartbeatResponse", "partitions"),
+        ("ShareGroupStatePartitionMetadataValue", "partitions"),
+        ("ShareGroupTargetAssignmentMemberValue", "partitions"),
     }
 )
 # Arrays of many short elements.
@@ -113,7 +159,7 @@ _IN_ORDER = frozenset(
 # APIs of the transcripts.
 COVERED_KEYS = frozenset(
     {0, 1, 2, 3, *range(8, 17), 18, 19, 20, 22, 23, 32, 34, 35, 37, 42}
-    | {43, 44, 45, 46, 47, 55, 60, 68, 69, 74, 75}
+    | {43, 44, 45, 46, 47, 55, 60, 68, 69, 71, 72, 74, 75, 76, 77, *range(83, 94)}
 )
 # Other features may differ between brokers.
 _COVERED_FEATURES = frozenset({"metadata.version"})
@@ -245,6 +291,8 @@ class _Printer:
             values = [value for value in values if value.name in _COVERED_FEATURES]
         if field.name == "members" and self._message not in _IN_ORDER:
             return sorted(values, key=self._member_order)
+        if field.name == "partitions_by_user_endpoint":
+            return sorted(values, key=lambda value: repr(value.user_endpoint.as_dict()))
         if field.name == "active_producers":
             return sorted(values, key=self._producer_order)
         if self._is_by_id(field):
@@ -283,6 +331,8 @@ class _Printer:
         letter, lowest = _LETTERS.get(field.name, ("", 0))
         if letter and value >= lowest:
             return self._names.name(letter, value)
+        if self._message.startswith(_STREAMS) and field.name in {"host", "port"}:
+            return _quoted(value)
         word = _WORDS.get(field.name)
         if word == _DIRECTORY and value:
             self._names.values[word] = value
@@ -295,6 +345,7 @@ class _Printer:
 
     def _text(self, value: str) -> str:
         text, found, _ = self._names.text(value).partition(_NOT_A_REGEX)
+        text = _UNEXPECTED.sub("some text", text)
         return _quoted(f"{text}{found}some text" if found else text)
 
     def _uuid(self, value: bytes) -> str:
@@ -332,6 +383,8 @@ class _Printer:
                 at = self._names.time(record.timestamp)
                 pair = f"{_shown(record.key)}: {_shown(record.value)}"
                 yield f"{path}.record {record.offset} at {at} {pair}"
+                for name, value in record.headers:
+                    yield f"{path}.record {record.offset} header {name} = {_shown(value)}"
         except KafkaError as error:
             yield f"{path} can't be read: {error.code.name}"
 

@@ -22,6 +22,10 @@ FILES: Final = (
     "authorization.txt",
     "authorization_by_need.txt",
     "authorization_of_consumer_groups.txt",
+    "authorization_of_streams_groups.txt",
+    "authorization_of_share_fetches.txt",
+    "authorization_of_share_groups.txt",
+    "authorization_of_share_state.txt",
 )
 # Unauthenticated clients, such as the guest, are refused before the ACLs are checked:
 # compat_tests/security/tokens/test_delegation_tokens.py compares authenticated ones.

@@ -16,9 +16,11 @@ if TYPE_CHECKING:
 
     from wirebroker.authorization.access import Authorization
     from wirebroker.base.clock import Clock
+    from wirebroker.client_metrics.client_metrics import ClientMetrics
     from wirebroker.config import Config
     from wirebroker.coordination.auto_creation import AutoCreation
     from wirebroker.coordination.group_coordinator import GroupCoordinator
+    from wirebroker.coordination.share_coordinator import ShareCoordinator
     from wirebroker.coordination.transactions.transaction_coordinator import TransactionCoordinator
     from wirebroker.coordination.transactions.transaction_verifier import TransactionVerifier
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
@@ -34,6 +36,9 @@ if TYPE_CHECKING:
     from wirebroker.replication.isr_changes import IsrChanges
     from wirebroker.replication.replica_moves import ReplicaMoves
     from wirebroker.request.fetch_sessions import FetchSessions
+    from wirebroker.share.default_persister import DefaultPersister
+    from wirebroker.share.latest_offsets import LatestOffsets
+    from wirebroker.share.share_partition_manager import SharePartitionManager
 
 logger = logging.getLogger("wirebroker")
 
@@ -58,6 +63,10 @@ class Broker:
     groups: GroupCoordinator
     transactions: TransactionCoordinator
     transaction_verifier: TransactionVerifier
+    share_coordinator: ShareCoordinator
+    persister: DefaultPersister
+    latest_offsets: LatestOffsets
+    shares: SharePartitionManager
     producer_ids: ProducerIdSupply
     fetch_sessions: FetchSessions
     metadata_cache: MetadataCache
@@ -67,6 +76,8 @@ class Broker:
     # Listeners that advertise the address to which the client connected.
     auto_listeners: frozenset[str]
     metrics: Metrics = field(default_factory=Metrics)
+    # None unless wirebroker.client.metrics is set.
+    client_metrics: ClientMetrics | None = None
     # None allows everything.
     authorization: Authorization | None = None
     # Waiting Fetch requests then return what there is.
@@ -96,9 +107,14 @@ class Broker:
             "the configuration": self._follow_configs,
             "the replicas": self.replicas.apply,
             "the groups": self.groups.apply,
+            "the share coordinator": self.share_coordinator.apply,
+            "the persister": self.persister.apply,
+            "the share partitions": self.shares.apply,
             "the metadata cache": self._follow_topics,
             "the quotas": self._follow_quotas,
         }
+        if self.client_metrics is not None:
+            followers["the client metrics"] = self.client_metrics.apply
         while image is not self.metadata.image:  # repeat for changes meanwhile
             before, image = image, self.metadata.image
             change = change_between(before, image)

@@ -3,20 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.coordinator.controller.controller import DECLARED_OPERATIONS
 from wirebroker.request.handlers import Cost, Registry
 
 if TYPE_CHECKING:
-    from wirebroker.codecs.api_keys import ApiKey
+    from wirebroker.config import Config
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 REGISTRY = Registry()
 handles = REGISTRY.handles
 handles_raw = REGISTRY.handles_raw
-registered_keys = REGISTRY.registered_keys
+# Keys that a broker serves and advertises only if this config is true.
+OPTIONAL_KEYS: Final = dict.fromkeys(
+    (ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY), "wirebroker.client.metrics"
+)
+
+
+def enabled(config: Config) -> Registry:
+    """Return the handlers that a broker with this configuration serves."""
+    registry = Registry()
+    for handler in REGISTRY.handlers():
+        if handler.key not in OPTIONAL_KEYS or config.bool(OPTIONAL_KEYS[handler.key]):
+            registry.add(handler)
+    return registry
+
+
+def enabled_keys(config: Config) -> list[ApiKey]:
+    """Return the keys of these handlers, ascending."""
+    return [
+        key
+        for key in REGISTRY.registered_keys()
+        if key not in OPTIONAL_KEYS or config.bool(OPTIONAL_KEYS[key])
+    ]
 
 
 def forwards(key: ApiKey, *, is_raw: bool = False) -> Callable[[_Function], _Function]:

@@ -1,7 +1,7 @@
 """Rules of requests that brokers serve; those for topics, configs and the cluster.
 
-Produce, Fetch, Metadata, DescribeConfigs, DescribeTopicPartitions and DescribeDelegationToken check
-in their handlers, since the decisions determine what is read.
+Produce, Fetch, ShareFetch, ShareAcknowledge, Metadata, DescribeConfigs, DescribeTopicPartitions and
+DescribeDelegationToken check in their handlers, since the decisions determine what is read.
 
 Source: Kafka's KafkaApis, ConfigHelper; the error responses of its request classes.
 """
@@ -11,7 +11,12 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from wirebroker.authorization import group_rules, transaction_rules
+from wirebroker.authorization import (
+    group_rules,
+    share_group_rules,
+    share_state_rules,
+    transaction_rules,
+)
 from wirebroker.authorization.ruling import (
     CLUSTER_DENIED,
     GROUP_DENIED,
@@ -225,6 +230,14 @@ BROKER_RULES: Final[dict[ApiKey, Rule]] = {
     ApiKey.SYNC_GROUP: group_rules.sync_group,
     ApiKey.CONSUMER_GROUP_HEARTBEAT: group_rules.consumer_group_heartbeat,
     ApiKey.CONSUMER_GROUP_DESCRIBE: group_rules.consumer_group_describe,
+    ApiKey.STREAMS_GROUP_HEARTBEAT: group_rules.streams_group_heartbeat,
+    ApiKey.STREAMS_GROUP_DESCRIBE: group_rules.streams_group_describe,
+    ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE: group_rules.read_group,
+    ApiKey.SHARE_GROUP_HEARTBEAT: share_group_rules.share_group_heartbeat,
+    ApiKey.SHARE_GROUP_DESCRIBE: share_group_rules.share_group_describe,
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: share_group_rules.describe_share_group_offsets,
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: share_group_rules.alter_share_group_offsets,
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: share_group_rules.delete_share_group_offsets,
     ApiKey.DESCRIBE_GROUPS: group_rules.describe_groups,
     ApiKey.LIST_GROUPS: group_rules.list_groups,
     ApiKey.DELETE_GROUPS: group_rules.delete_groups,
@@ -237,6 +250,11 @@ BROKER_RULES: Final[dict[ApiKey, Rule]] = {
     ApiKey.END_TXN: transaction_rules.end_txn,
     ApiKey.WRITE_TXN_MARKERS: transaction_rules.write_txn_markers,
     ApiKey.TXN_OFFSET_COMMIT: transaction_rules.txn_offset_commit,
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE: share_state_rules.share_group_state,
+    ApiKey.READ_SHARE_GROUP_STATE: share_state_rules.share_group_state,
+    ApiKey.WRITE_SHARE_GROUP_STATE: share_state_rules.share_group_state,
+    ApiKey.DELETE_SHARE_GROUP_STATE: share_state_rules.share_group_state,
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: share_state_rules.share_group_state,
     ApiKey.DESCRIBE_ACLS: of_cluster(DESCRIBE_CLUSTER, **_WITH_MESSAGE),
     ApiKey.ALTER_REPLICA_LOG_DIRS: alter_replica_log_dirs,
     ApiKey.DESCRIBE_LOG_DIRS: of_cluster(DESCRIBE_CLUSTER),
@@ -262,5 +280,7 @@ CHECKED_BY_HANDLER: Final = frozenset(
         ApiKey.DESCRIBE_CONFIGS,
         ApiKey.DESCRIBE_TOPIC_PARTITIONS,
         ApiKey.DESCRIBE_DELEGATION_TOKEN,
+        ApiKey.SHARE_FETCH,
+        ApiKey.SHARE_ACKNOWLEDGE,
     }
 )

@@ -21,12 +21,14 @@ from wirebroker.authorization.ruling import (
     indexes_of,
     kept,
     named,
+    once,
     refused,
     split,
     told,
     with_field,
 )
 from wirebroker.codecs.acls import Resource
+from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.permissions import (
     DELETE_GROUP,
     DESCRIBE_CLUSTER,
@@ -36,12 +38,13 @@ from wirebroker.codecs.permissions import (
     READ_TOPIC,
 )
 from wirebroker.coordinator.groups.requested_offsets import merged_groups, merged_topics
+from wirebroker.coordinator.groups.streams.streams_request import has_valid_topics
+from wirebroker.coordinator.groups.topologies.topology import topic_names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from wirebroker.base.clock import Steps
-    from wirebroker.codecs.errors import ErrorCode
 
     _Finish = Callable[[Mapping[str, Any]], Steps[Mapping[str, Any]]]
 
@@ -117,9 +120,63 @@ def consumer_group_describe(request: CheckedRequest) -> Steps[Ruling]:
 
 def _assigned_topics(group: Mapping[str, Any]) -> Iterable[str]:
     for member in group.get("members", ()):
-        for assignment in (member["assignment"], member["target_assignment"]):
-            for topic in assignment["topic_partitions"]:
-                yield topic["topic_name"]
+        for name in ("assignment", "target_assignment"):
+            if name in member:
+                for topic in member[name]["topic_partitions"]:
+                    yield topic["topic_name"]
+
+
+def streams_group_heartbeat(request: CheckedRequest) -> Steps[Ruling]:
+    """Require READ of the group, and DESCRIBE of all topics of a topology."""
+    access, body = request.access, request.body
+    if not access.may(READ_GROUP, body.group_id):
+        return refused(GROUP_DENIED)
+    # The handler refuses topics that a topology must not have.
+    if body.topology is None or not has_valid_topics(body.topology):
+        return SERVED
+    names = yield from once(topic_names(body.topology))
+    _, denied_names = yield from split(access, DESCRIBE_TOPIC, names, str)
+    return refused(TOPIC_DENIED) if denied_names else SERVED
+
+
+def streams_group_describe(request: CheckedRequest) -> Steps[Ruling]:
+    """Require DESCRIBE of each group, and of all topics of its topology."""
+    access, body = request.access, request.body
+    body.group_ids, denied_groups = yield from split(access, DESCRIBE_GROUP, body.group_ids, str)
+    failures = yield from told(denied_groups, _denied_group)
+
+    def merge(answer: Mapping[str, Any]) -> Steps[Mapping[str, Any]]:
+        groups: list[Fields] = []
+        for described in answer["groups"]:
+            group = dict(described)
+            if group.get("authorized_operations", _NOT_REQUESTED) != _NOT_REQUESTED:
+                operations = access.operations(Resource.GROUP, group["group_id"])
+                group["authorized_operations"] = operations
+            _, hidden = yield from split(access, DESCRIBE_TOPIC, _topology_topics(group), str)
+            if hidden:
+                group = {
+                    "group_id": group["group_id"],
+                    "error_code": int(TOPIC_DENIED),
+                    "error_message": "The described group uses topics that the client is not "
+                    "authorized to describe.",
+                }
+            groups.append(group)
+        return with_field(answer, "groups", [*failures, *groups])
+
+    return Ruling(merge=merge)
+
+
+def _topology_topics(group: Mapping[str, Any]) -> Iterable[str]:
+    topology: Mapping[str, Any] | None = group.get("topology")
+    if topology is None:
+        return
+    subtopologies: Sequence[Mapping[str, Any]] = topology["subtopologies"] or ()
+    for subtopology in subtopologies:
+        yield from subtopology["source_topics"]
+        yield from subtopology["repartition_sink_topics"]
+        for field in ("repartition_source_topics", "state_changelog_topics"):
+            topics: Sequence[Mapping[str, Any]] = subtopology[field]
+            yield from (topic["name"] for topic in topics)
 
 
 def describe_groups(request: CheckedRequest) -> Steps[Ruling]:
@@ -181,7 +238,9 @@ def commit_of_topics(request: CheckedRequest, *, by_id: bool) -> Steps[Ruling]:
     if not denied_topics:
         return SERVED
     failures = yield from of_topics(denied_topics, TOPIC_DENIED)
-    return adding("topics", failures) if request.body.topics else Ruling({"topics": failures})
+    if not request.body.topics:
+        return Ruling({"topics": failures})
+    return adding("topics", failures, is_first=True)
 
 
 def _readable(request: CheckedRequest, *, by_id: bool) -> Steps[tuple[list[Any], list[Any]]]:
@@ -296,19 +355,24 @@ def _described(request: CheckedRequest, group: Any) -> Steps[_Finish]:
     by_ids = request.image.topics_by_id
     by_id = request.version >= _FIRST_FETCH_BY_ID
 
-    def is_shown(topic: Any) -> bool:
-        if not by_id:
-            return access.may(DESCRIBE_TOPIC, topic.name)
-        topic_image = by_ids.get(topic.topic_id)
-        return topic_image is None or access.may(DESCRIBE_TOPIC, topic_image.name)
+    def error_of(topic: Any) -> ErrorCode:
+        name = topic.name
+        if by_id:
+            topic_image = by_ids.get(topic.topic_id)
+            if topic_image is None:
+                # Here, because failed topics keep the order of the request.
+                return ErrorCode.UNKNOWN_TOPIC_ID
+            name = topic_image.name
+        return ErrorCode.NONE if access.may(DESCRIBE_TOPIC, name) else TOPIC_DENIED
 
     allowed_topics: list[Any] = []
     failures: list[Fields] = []
     for count, topic in enumerate(group.topics, 1):
-        if is_shown(topic):
+        error = error_of(topic)
+        if error is ErrorCode.NONE:
             allowed_topics.append(topic)
         else:
-            failures += yield from _of_fetch([topic], TOPIC_DENIED)
+            failures += yield from _of_fetch([topic], error)
         if count % STEP == 0:
             yield
     group.topics = allowed_topics

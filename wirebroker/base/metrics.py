@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from wirebroker.base.metric_field import Gauge, Histogram
 
+LOAD_BOUNDS_MS: Final = (1.0, 5.0, 10.0, 50.0, 100.0, 500.0, 1000.0, 5000.0, 30_000.0)
 # Durations of loop turns; docs/design.md allows 20 ms.
 HOLD_BOUNDS_MS: Final = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 15.0, 20.0, 50.0, 100.0, 1000.0)
 
@@ -88,4 +89,54 @@ class Metrics:
     request_memory_bytes: Gauge = gauge(
         "kafka_network_socketserver_memorypoolused",
         "Memory that the requests in flight of all connections hold.",
+    )
+    share_fetches: int = counter(
+        "kafka_server_brokertopicmetrics_totalsharefetchrequests_total",
+        "ShareFetch requests, one for each topic.",
+    )
+    failed_share_fetches: int = counter(
+        "kafka_server_brokertopicmetrics_failedsharefetchrequests_total",
+        "Partitions of ShareFetch requests that failed.",
+    )
+    share_acknowledge_requests: int = counter(
+        "kafka_server_brokertopicmetrics_totalshareacknowledgementrequests_total",
+        "Requests with acknowledgements of share groups.",
+    )
+    failed_share_acknowledgements: int = counter(
+        "kafka_server_brokertopicmetrics_failedshareacknowledgementrequests_total",
+        "Partitions whose acknowledgements failed.",
+    )
+    share_acknowledgements: Counter[str] = counters(
+        "kafka_server_sharegroupmetrics_recordacknowledgements_total",
+        "Records that members of share groups acknowledged.",
+        "ackType",
+    )
+    share_load_ms: Histogram = histogram(
+        "wirebroker_share_partition_load_milliseconds",
+        "Duration of loading a share partition.",
+        LOAD_BOUNDS_MS,
+    )
+    share_lock_timeouts: int = counter(
+        "kafka_server_sharepartitionmetrics_acquisitionlocktimeout_total",
+        "Records whose acquisition locks expired.",
+    )
+    share_sessions: Gauge = gauge(
+        "kafka_server_sharesessioncache_sharesessionscount",
+        "Share sessions.",
+    )
+    share_session_partitions: Gauge = gauge(
+        "kafka_server_sharesessioncache_sharepartitionscount",
+        "Partitions in all share sessions.",
+    )
+    share_session_evictions: int = counter(
+        "kafka_server_sharesessioncache_sharesessionevictions_total",
+        "Share sessions that ended with their connections.",
+    )
+    dead_letters: int = counter(
+        "wirebroker_share_dead_letters_total",
+        "Records of share groups that were written to dead-letter topics.",
+    )
+    failed_dead_letters: int = counter(
+        "wirebroker_share_dead_letters_failed_total",
+        "Records of share groups that were archived without a dead letter.",
     )

@@ -3,7 +3,7 @@
     quorum            replay the metadata log into an image
     register          as a broker of Apache Kafka, replacing an incarnation that was killed
     replicas          open every log; recover it unless the last shutdown was clean
-    coordinators      of groups and transactions, still empty
+    coordinators      of groups, transactions and share groups, still empty
     follow, unfence   follow the metadata, and lead
 
 server.py has the steps before and after.
@@ -19,6 +19,7 @@ from wirebroker.api.modules import load_handlers
 from wirebroker.base.gc_tuning import uncollected
 from wirebroker.coordination.auto_creation import AutoCreation
 from wirebroker.coordination.group_coordinator import GroupCoordinator
+from wirebroker.coordination.share_coordinator import ShareCoordinator
 from wirebroker.coordination.transactions.remote_markers import RemoteMarkers
 from wirebroker.coordination.transactions.remote_verification import RemoteVerification
 from wirebroker.coordination.transactions.transaction_coordinator import TransactionCoordinator
@@ -26,6 +27,9 @@ from wirebroker.coordination.transactions.transaction_markers import MarkerWrite
 from wirebroker.coordination.transactions.transaction_verifier import TransactionVerifier
 from wirebroker.coordinator.groups.partitions import CONSUMER_OFFSETS, TRANSACTION_STATE
 from wirebroker.coordinator.groups.settings import GroupSettings
+from wirebroker.coordinator.share_partitions.share_configs import ShareConfigs
+from wirebroker.coordinator.share_state.settings import ShareStateSettings
+from wirebroker.coordinator.share_state.shard import SHARE_GROUP_STATE
 from wirebroker.coordinator.transactions.settings import TransactionSettings
 from wirebroker.quorum.channel.producer_id_supply import ProducerIdSupply
 from wirebroker.quorum.image.metadata_cache import MetadataCache
@@ -33,11 +37,18 @@ from wirebroker.quotas.client_quotas import ClientQuotas
 from wirebroker.replica.replica_manager import ReplicaManager
 from wirebroker.replication.replication import Replication
 from wirebroker.request.fetch_sessions import FetchSessions
+from wirebroker.share.dead_letter_sender import DeadLetterSender
+from wirebroker.share.dead_letters import DeadLetters
+from wirebroker.share.default_persister import DefaultPersister
+from wirebroker.share.latest_offsets import LatestOffsets
+from wirebroker.share.remote_states import RemoteStates
+from wirebroker.share.share_partition_manager import SharePartitionManager
 
 if TYPE_CHECKING:
     from wirebroker.base.clock import Clock
     from wirebroker.base.metrics import Metrics
     from wirebroker.broker.listeners import Listeners
+    from wirebroker.client_metrics.client_metrics import ClientMetrics
     from wirebroker.config import Config
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
     from wirebroker.disks.log_dir_locks import LogDirLocks
@@ -126,11 +137,14 @@ class BrokerOpening:
             replicas.choice.use_cordon,
             quorum.use_config,
             replication.use_config,
+            broker.shares.use_config,
         )
         await broker.follow_metadata(loaded)
         await self._begin_to_lead(replication)
         broker.groups.start()
         broker.transactions.start()
+        broker.share_coordinator.start()
+        broker.shares.start()
         return broker
 
     async def _register(self) -> None:
@@ -183,6 +197,9 @@ class BrokerOpening:
         )
         producer_ids = ProducerIdSupply(quorum.channel, quorum.lifecycle)
         transactions = self._transactions_of(config, replication, groups, producer_ids)
+        share_coordinator = self._share_coordinator_of(config, replicas)
+        persister = self._persister_of(config, replication, share_coordinator)
+        groups.use_persister(persister)
         slots = config.int("max.incremental.fetch.session.cache.slots")
         return Broker(
             config=config,
@@ -198,6 +215,16 @@ class BrokerOpening:
             groups=groups,
             transactions=transactions,
             transaction_verifier=self._verifier_of(config, replication, transactions),
+            share_coordinator=share_coordinator,
+            persister=persister,
+            shares=self._shares_of(config, replication, persister),
+            latest_offsets=LatestOffsets(
+                config.node_id,
+                metadata=quorum.metadata,
+                replicas=replicas,
+                find_node=replication.find_node,
+                clock=self._clock,
+            ),
             producer_ids=producer_ids,
             fetch_sessions=FetchSessions(slots, random.Random()),  # noqa: S311
             metadata_cache=MetadataCache(),
@@ -206,11 +233,64 @@ class BrokerOpening:
                 {
                     CONSUMER_OFFSETS: groups.create_topic,
                     TRANSACTION_STATE: transactions.create_topic,
+                    SHARE_GROUP_STATE: share_coordinator.create_topic,
                 },
             ),
             quotas=ClientQuotas(config, self._network_clock),
             replication_quotas=replication.quotas,
             auto_listeners=self._reception.auto_listeners,
+            client_metrics=self._client_metrics_of(config),
+        )
+
+    def _client_metrics_of(self, config: Config) -> ClientMetrics | None:
+        if not config.bool("wirebroker.client.metrics"):
+            return None
+        from wirebroker.client_metrics.client_metrics import ClientMetrics  # noqa: PLC0415
+
+        client_metrics = ClientMetrics(config, self._clock)
+        client_metrics.load(self._quorum.metadata.image)
+        return client_metrics
+
+    def _shares_of(
+        self, config: Config, replication: Replication, persister: DefaultPersister
+    ) -> SharePartitionManager:
+        replicas, clock = replication.replicas, self._clock
+        configs = ShareConfigs(config, self._quorum.metadata.image)
+        dead_letters = DeadLetters(
+            configs,
+            controller=self._quorum.channel,
+            sender=DeadLetterSender(replicas, replication.find_node, clock),
+            clock=clock,
+            metrics=self._metrics,
+        )
+        return SharePartitionManager(
+            configs,
+            clock=clock,
+            replicas=replicas,
+            persister=persister,
+            dead_letters=dead_letters,
+            metrics=self._metrics,
+        )
+
+    def _share_coordinator_of(self, config: Config, replicas: ReplicaManager) -> ShareCoordinator:
+        return ShareCoordinator(
+            ShareStateSettings.from_config(config),
+            clock=self._clock,
+            metadata=self._quorum.metadata,
+            controller=self._quorum.channel,
+            replicas=replicas,
+        )
+
+    def _persister_of(
+        self, config: Config, replication: Replication, share_coordinator: ShareCoordinator
+    ) -> DefaultPersister:
+        return DefaultPersister(
+            config.node_id,
+            share_coordinator,
+            RemoteStates(replication.find_node),
+            image=self._quorum.metadata.image,
+            clock=self._clock,
+            random=random.Random(),  # noqa: S311
         )
 
     def _transactions_of(

@@ -17,7 +17,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
-from wirebroker.api.registry import REGISTRY
+from wirebroker.api.registry import enabled
 from wirebroker.authorization.acl_updates import follow_acls
 from wirebroker.base.clock import Clock, SystemClock
 from wirebroker.base.metrics import Metrics
@@ -249,6 +249,9 @@ class Server:
             self.broker.replicas.wake_all()
             await self.broker.transactions.stop()
             await self.broker.groups.stop()
+            await self.broker.shares.stop()
+            await self.broker.persister.stop()
+            await self.broker.share_coordinator.stop()
         await self.reception.close(grace_s=STOP_GRACE_S)
         if self.compactor is not None:
             await self.compactor.stop()
@@ -277,7 +280,8 @@ class Server:
         self.reception.cut()
         broker.is_stopping = True
         broker.replicas.wake_all()
-        for part in (self.compactor, self._maintenance, broker.transactions, broker.groups):
+        coordinators = broker.transactions, broker.groups, broker.shares, broker.share_coordinator
+        for part in (self.compactor, self._maintenance, *coordinators, broker.persister):
             assert part is not None
             await part.stop()
         assert self.replication is not None
@@ -309,17 +313,18 @@ class Server:
 
     def _handlers(self, broker: Broker) -> Registry:
         metadata, controller = broker.metadata, self.controller
+        handlers = enabled(broker.config)
         authorization = (
             follow_acls(self.config, metadata) if controller is None else controller.authorization
         )
         if authorization is None:
-            return REGISTRY
+            return handlers
         from wirebroker.authorization.guarded import guarded  # noqa: PLC0415
 
         broker.authorization = authorization
         # Prepared requests of sessions depend on earlier ACLs.
         authorization.tell_changes(self._admission.raise_epoch)
-        return guarded(REGISTRY, authorization)
+        return guarded(handlers, authorization)
 
     async def _give_up(self) -> None:
         if self.replication is not None:

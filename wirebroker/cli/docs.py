@@ -44,8 +44,10 @@ _SCRIPTS: Final = """
 They have Kafka's names and flags, so that Apache Kafka's documentation applies: write
 `wirebroker kafka-topics …` or `wirebroker kafka-topics.sh …` for `bin/kafka-topics.sh …`. Other
 scripts of Kafka are refused with a message that says what to use instead. Standard output is the
-same as Apache Kafka's (compared by transcripts). The exit status is 0, or 1 after any failure. As
-in Kafka, flags can be abbreviated, and data is deleted without confirmation.
+same as Apache Kafka's (compared by transcripts). The exit status is 0, or 1 after a failure; as
+with Kafka's tools, `kafka-consumer-groups`, `kafka-share-groups` and `kafka-console-share-consumer`
+return 0 after an error of the broker, which they print. Flags can be abbreviated, and data is
+deleted without confirmation.
 
 | script | what it does |
 | --- | --- |

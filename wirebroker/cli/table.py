@@ -39,7 +39,7 @@ VERBS: Final = (
     Verb(
         "group",
         "wirebroker.cli.verbs.group:group",
-        "Show consumer groups and their lag, reset their committed offsets, delete groups.",
+        "Show groups of all kinds and their lag, reset their committed offsets, delete groups.",
     ),
     Verb("config", "wirebroker.cli.verbs.config:config", "Show and change configs."),
     Verb("cluster", "wirebroker.cli.verbs.cluster:cluster", "Show a cluster and its brokers."),
@@ -66,7 +66,7 @@ VERBS: Final = (
     Verb(
         "share",
         "wirebroker.cli.verbs.share:share",
-        "Show share groups, whose members read the same partitions (KIP-932).",
+        "Show, change and read by share groups, whose members read the same partitions (KIP-932).",
     ),
     Verb("acl", "wirebroker.cli.verbs.acl:acl", "Show and change permissions (ACLs)."),
     Verb("user", "wirebroker.cli.verbs.user:user", "Show, create and delete users of SCRAM."),
@@ -143,8 +143,23 @@ SCRIPTS: Final = (
     ),
     Verb(
         "kafka-consumer-groups",
-        "wirebroker.cli.kafka.consumer_groups:kafka_consumer_groups",
+        "wirebroker.cli.kafka.groups.consumer_groups:kafka_consumer_groups",
         "List, describe and delete consumer groups, reset offsets, as kafka-consumer-groups.sh.",
+    ),
+    Verb(
+        "kafka-share-groups",
+        "wirebroker.cli.kafka.groups.share_groups:kafka_share_groups",
+        "List, describe and delete share groups, reset offsets, as kafka-share-groups.sh.",
+    ),
+    Verb(
+        "kafka-streams-groups",
+        "wirebroker.cli.kafka.groups.streams_groups:kafka_streams_groups",
+        "List, describe and delete streams groups, reset offsets, as kafka-streams-groups.sh.",
+    ),
+    Verb(
+        "kafka-console-share-consumer",
+        "wirebroker.cli.kafka.console_share_consumer:kafka_console_share_consumer",
+        "Print the records of a topic by a share group, as kafka-console-share-consumer.sh.",
     ),
     Verb(
         "kafka-get-offsets",
@@ -212,8 +227,13 @@ SCRIPTS: Final = (
         "Show transactions and end hanging ones, as kafka-transactions.sh.",
     ),
     Verb(
+        "kafka-client-metrics",
+        "wirebroker.cli.kafka.client_metrics:kafka_client_metrics",
+        "Show and change which metrics clients push, as kafka-client-metrics.sh.",
+    ),
+    Verb(
         "kafka-groups",
-        "wirebroker.cli.kafka.operators.groups:kafka_groups",
+        "wirebroker.cli.kafka.groups.all_groups:kafka_groups",
         "List groups of all types, as kafka-groups.sh.",
     ),
     Verb(

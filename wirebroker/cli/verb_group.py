@@ -92,7 +92,6 @@ class VerbGroup(click.Group):
 
 _CLIENTS: Final = "run it from Apache Kafka; it works with this broker"
 _CONNECT: Final = "Kafka Connect is a separate program: run it from Apache Kafka, with this broker"
-_NOT_SERVED: Final = "its groups are not supported (docs/compatibility.md)"
 _ZOOKEEPER: Final = "ZooKeeper is not used: start `wirebroker serve`"
 
 # By name, without .sh.
@@ -101,12 +100,8 @@ UNSERVED: Final = {
     "connect-mirror-maker": _CONNECT,
     "connect-plugin-path": _CONNECT,
     "connect-standalone": _CONNECT,
-    "kafka-client-metrics": (
-        "client metrics (KIP-714) are not supported: read the broker's metrics (docs/monitoring.md)"
-    ),
     "kafka-connect-distributed": _CONNECT,
     "kafka-connect-standalone": _CONNECT,
-    "kafka-console-share-consumer": _NOT_SERVED,
     "kafka-consumer-perf-test": "use `wirebroker bench`",
     "kafka-delegation-tokens": "use `wirebroker token`",
     "kafka-e2e-latency": "use `wirebroker bench`",
@@ -118,13 +113,11 @@ UNSERVED: Final = {
     "kafka-run-class": "Java classes are not supported: use a verb of `wirebroker --help`",
     "kafka-server-start": "use `wirebroker serve --config FILE`",
     "kafka-server-stop": "send SIGTERM to the process of `wirebroker serve`",
-    "kafka-share-consumer-perf-test": _NOT_SERVED,
-    "kafka-share-groups": "use `wirebroker share`",
+    "kafka-share-consumer-perf-test": "use `wirebroker share consume`",
     "kafka-streams-application-reset": _CLIENTS,
-    "kafka-streams-groups": _NOT_SERVED,
     "kafka-verifiable-consumer": "use `wirebroker consume`",
     "kafka-verifiable-producer": "use `wirebroker produce`",
-    "kafka-verifiable-share-consumer": _NOT_SERVED,
+    "kafka-verifiable-share-consumer": "use `wirebroker share consume`",
     "trogdor": "use `wirebroker bench`",
     "zookeeper-security-migration": _ZOOKEEPER,
     "zookeeper-server-start": _ZOOKEEPER,
@@ -142,6 +135,8 @@ _FAMILIES: Final = {
 
 def replacement_of(name: str) -> str | None:
     """Return what to use instead of a script of Kafka; None for other names."""
+    if name in _SCRIPT_NAMES:
+        return None
     if name in UNSERVED:
         return UNSERVED[name]
     return next(

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
+from wirebroker.config.client_metrics import CLIENT_METRICS_ROWS, readable_client_metrics
 from wirebroker.config.groups import GROUP_ROWS
 from wirebroker.config.lookup import base_name, is_of_a_listener, is_read_only, row_of
 from wirebroker.config.rows.row import (
@@ -91,6 +92,17 @@ def describe_group(
                     name, overrides[name], False, source, False, synonyms, _UNKNOWN_TYPE, None
                 )
             )
+    return described
+
+
+def describe_client_metrics(overrides: Mapping[str, str]) -> list[DescribedConfig]:
+    """Describe the configs of a client metrics resource by name."""
+    described: list[DescribedConfig] = []
+    for name, value in sorted(readable_client_metrics(overrides).items()):
+        text = text_of(value)
+        synonym = Synonym(name, text, ConfigSource.CLIENT_METRICS_CONFIG)
+        synonyms = (synonym,) if name in overrides else ()
+        described.append(_described(CLIENT_METRICS_ROWS[name], text, synonyms, read_only=False))
     return described
 
 

@@ -78,8 +78,8 @@ _GROUP: Final = """
 
 Set per consumer group, before or after it is created: `kafka-configs --alter --group NAME
 --add-config …`. The default is the value of the broker config in the table; its minimum and maximum
-(`group.consumer.min.…`, `group.consumer.max.…`) limit the value. Kafka's configs of share and
-streams groups can be set too, and have no effect.
+(`group.consumer.min.…`, `group.consumer.max.…`) limit the value. Kafka's configs of share
+groups can be set too, and have no effect.
 
 | config | type | default | allowed | what it does | broker config |
 | --- | --- | --- | --- | --- | --- |

@@ -1,4 +1,4 @@
-"""Limits of a consumer group's times: the broker's minimum and maximum of each.
+"""Limits of the times of groups: the broker's minimum and maximum of each.
 
 Source: Kafka's GroupCoordinatorConfig.
 """
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from wirebroker.config.rows.row import ConfigValue
     from wirebroker.config.rows.settings import Settings
 
-ASSIGNMENT_INTERVAL: Final = "group.consumer.assignment.interval.ms"
-_HEARTBEAT_INTERVAL: Final = "group.consumer.heartbeat.interval.ms"
-_SESSION_TIMEOUT: Final = "group.consumer.session.timeout.ms"
+# The kinds of groups whose limits are enforced.
+_KINDS: Final = ("consumer", "share", "streams")
+ASSIGNMENT_INTERVALS: Final = tuple(f"group.{kind}.assignment.interval.ms" for kind in _KINDS)
 
 
 def limits_of(name: str) -> tuple[str, str]:
@@ -26,13 +26,17 @@ def limits_of(name: str) -> tuple[str, str]:
     return f"{group}.{kind}.min.{rest}", f"{group}.{kind}.max.{rest}"
 
 
-def check_consumer_groups(config: Settings) -> None:
-    """Check the times of consumer groups.
+def check_groups(config: Settings) -> None:
+    """Check the times of groups.
 
     Raises:
         ConfigError: One exceeds its limits, or the session is too short; with Kafka's text.
     """
-    for is_valid, text in _requirements(config):
+    for kind in _KINDS:
+        for is_valid, text in _requirements(config, kind):
+            if not is_valid:
+                raise ConfigError(text)
+    for is_valid, text in _of_streams_groups(config):
         if not is_valid:
             raise ConfigError(text)
 
@@ -43,35 +47,43 @@ def check_dynamic_interval(config: Settings, dynamic: Mapping[str, str]) -> None
     Raises:
         ConfigError: It is not.
     """
-    if ASSIGNMENT_INTERVAL in dynamic:
-        value = int(dynamic[ASSIGNMENT_INTERVAL])
-        for is_valid, text in _within_limits(config, ASSIGNMENT_INTERVAL, value):
-            if not is_valid:
-                raise ConfigError(text)
+    for name in ASSIGNMENT_INTERVALS:
+        if name in dynamic:
+            for is_valid, text in _within_limits(config, name, int(dynamic[name])):
+                if not is_valid:
+                    raise ConfigError(text)
 
 
-def clamped_interval(values: Mapping[str, ConfigValue]) -> ConfigValue:
+def clamped_interval(name: str, values: Mapping[str, ConfigValue]) -> ConfigValue:
     """Return the interval between assignments within its limits.
 
     A dynamic config may exceed them if they have changed since.
     """
-    value, at_least, at_most = (
-        values[name] for name in (ASSIGNMENT_INTERVAL, *limits_of(ASSIGNMENT_INTERVAL))
-    )
+    value, at_least, at_most = (values[name] for name in (name, *limits_of(name)))
     assert isinstance(value, int)
     assert isinstance(at_least, int)
     assert isinstance(at_most, int)
     return max(at_least, min(value, at_most))
 
 
-def _requirements(config: Settings) -> Iterator[tuple[bool, str]]:
-    for name in (_HEARTBEAT_INTERVAL, _SESSION_TIMEOUT):
+def _requirements(config: Settings, kind: str) -> Iterator[tuple[bool, str]]:
+    heartbeat, session = f"group.{kind}.heartbeat.interval.ms", f"group.{kind}.session.timeout.ms"
+    for name in (heartbeat, session):
         yield from _within_limits(config, name, config.int(name))
-    yield (
-        config.int(_HEARTBEAT_INTERVAL) < config.int(_SESSION_TIMEOUT),
-        f"{_HEARTBEAT_INTERVAL} must be less than {_SESSION_TIMEOUT}",
-    )
-    yield from _within_limits(config, ASSIGNMENT_INTERVAL, config.int(ASSIGNMENT_INTERVAL))
+    is_shorter = config.int(heartbeat) < config.int(session)
+    yield is_shorter, f"{heartbeat} must be less than {session}"
+    interval = f"group.{kind}.assignment.interval.ms"
+    yield from _within_limits(config, interval, config.int(interval))
+
+
+def _of_streams_groups(config: Settings) -> Iterator[tuple[bool, str]]:
+    name, at_most = "group.streams.num.standby.replicas", "group.streams.max.standby.replicas"
+    is_valid = config.int(name) <= config.int(at_most)
+    yield is_valid, f"{name} must be less than or equal to {at_most}"
+    name = "group.streams.task.offset.interval.ms"
+    at_least = "group.streams.min.task.offset.interval.ms"
+    is_valid = config.int(name) >= config.int(at_least)
+    yield is_valid, f"{name} must be greater than or equal to {at_least}"
 
 
 def _within_limits(config: Settings, name: str, value: int) -> Iterator[tuple[bool, str]]:

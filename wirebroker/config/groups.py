@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.config.group_limits import limits_of
-from wirebroker.config.rows.forms import kept
+from wirebroker.config.rows.forms import CLUSTER_WIDE, boolean, text
 from wirebroker.config.rows.row import ConfigError, ConfigType
 from wirebroker.config.rows.texts import short_wish
 from wirebroker.config.table import ROWS
@@ -92,11 +92,21 @@ def _offset_reset_wish(value: ConfigValue) -> str | None:
 
 def _is_valid(match: re.Match[str]) -> bool:
     """Return whether a duration has a unit, is not negative, and fits into Java's class."""
+    has_unit = any(match[unit] is not None for unit in _UNIT_SECONDS)
+    return has_unit and 0 <= _nanoseconds(match) < 10**9 << 63
+
+
+def _nanoseconds(match: re.Match[str]) -> int:
     units = {unit: match[unit] for unit in _UNIT_SECONDS if match[unit] is not None}
-    seconds = sum(int(text) * _UNIT_SECONDS[unit] for unit, text in units.items())
+    seconds = sum(int(number) * _UNIT_SECONDS[unit] for unit, number in units.items())
     part = int((match["part"] or "").ljust(9, "0")) * _sign(match["seconds"])
-    nanoseconds = (seconds * 10**9 + part) * _sign(match["sign"])
-    return bool(units) and 0 <= nanoseconds < 10**9 << 63
+    return (seconds * 10**9 + part) * _sign(match["sign"])
+
+
+def reset_duration_ms(value: str) -> int | None:
+    """Return the duration of a valid share.auto.offset.reset, or None."""
+    match = _DURATION.fullmatch(value.removeprefix("by_duration:"))
+    return None if match is None else -(-_nanoseconds(match) // 1_000_000)
 
 
 def _sign(text: str | None) -> int:
@@ -106,16 +116,39 @@ def _sign(text: str | None) -> int:
 _ALL: Final = (
     *(_given(name, None, f"group.{name}") for name in _WITH_BROKER_DEFAULT),
     # Takes the first item of the broker's list.
-    replace(_given(_ASSIGNOR, ConfigType.STRING, _ASSIGNORS), check=short_wish),
-    *kept(
-        "share groups (KIP-932) are not served.",
-        """
-        errors.deadletterqueue.copy.record.enable boolean false - cluster-wide
-        errors.deadletterqueue.topic.name string "" - cluster-wide
-        share.auto.offset.reset string latest - cluster-wide
-        share.isolation.level string read_uncommitted read_committed,read_uncommitted cluster-wide
-        share.renew.acknowledge.enable boolean true - cluster-wide
-        """,
+    replace(_given(_ASSIGNOR, ConfigType.STRING, _ASSIGNORS), check=short_wish, choices=()),
+    boolean(
+        "errors.deadletterqueue.copy.record.enable",
+        False,
+        "Whether dead letters contain the keys and values of their records.",
+        mutability=CLUSTER_WIDE,
+    ),
+    text(
+        _DEAD_LETTERS,
+        "",
+        "The topic of the group's dead letters: records that were rejected, or delivered too often "
+        "(KIP-1191). Without it they are dropped.",
+        mutability=CLUSTER_WIDE,
+    ),
+    text(
+        "share.auto.offset.reset",
+        "latest",
+        "Where the group begins to read a partition: `latest`, `earliest`, or "
+        "`by_duration:<PnDTnHnMn.nS>`, so long before the present.",
+        mutability=CLUSTER_WIDE,
+    ),
+    text(
+        "share.isolation.level",
+        "read_uncommitted",
+        "Whether the group gets records of open and aborted transactions.",
+        choices=("read_committed", "read_uncommitted"),
+        mutability=CLUSTER_WIDE,
+    ),
+    boolean(
+        "share.renew.acknowledge.enable",
+        True,
+        "Whether members may renew the locks of their records (KIP-1222).",
+        mutability=CLUSTER_WIDE,
     ),
 )
 _CHECKS: Final = {

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wirebroker.config.group_limits import check_consumer_groups
+from wirebroker.config.group_limits import check_groups
 from wirebroker.config.quorum import check_quorum
 from wirebroker.config.rows.row import ConfigError
 from wirebroker.config.rows.texts import text_of
 from wirebroker.config.rows.topic import TOPIC_ROWS
+from wirebroker.config.share_limits import check_share_limits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,7 +41,8 @@ def check_together(config: Settings, topic_defaults: Mapping[str, ConfigValue]) 
         raise ConfigError("log.retention.ms=0 cannot be used: it must be -1 or at least 1")
     _check_cordoned(config)
     _check_numbers(config)
-    check_consumer_groups(config)
+    check_groups(config)
+    check_share_limits(config)
     if config.is_set("broker.id") and config.int("broker.id") != config.node_id:
         raise ConfigError("node.id and broker.id differ: set only one of them")
     check_quorum(config)

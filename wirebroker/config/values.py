@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from wirebroker.config import describe
-from wirebroker.config.group_limits import ASSIGNMENT_INTERVAL, clamped_interval
+from wirebroker.config.group_limits import ASSIGNMENT_INTERVALS, clamped_interval
 from wirebroker.config.hints import is_known, with_hint
 from wirebroker.config.java.java_options import NO_JAVA_OPTIONS, JavaOptions
 from wirebroker.config.lookup import CONFIG_PROVIDERS, is_read, listener_config, row_of
@@ -92,8 +92,9 @@ class Config:
             row = row_of(name)
             if row is not None:
                 self._values[name] = self._parse(replace(row, name=name))
-        if any(ASSIGNMENT_INTERVAL in layer for _, layer in self._layers[:2]):
-            self._values[ASSIGNMENT_INTERVAL] = clamped_interval(self._values)
+        for name in ASSIGNMENT_INTERVALS:
+            if any(name in layer for _, layer in self._layers[:2]):
+                self._values[name] = clamped_interval(name, self._values)
         self.java_options = java_options
         self._data_directory = data_directory
         if data_directory is not None:

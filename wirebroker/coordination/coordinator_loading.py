@@ -15,6 +15,8 @@ from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.records.coordinator_batches import KeyValueWalk
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from wirebroker.base.clock import Clock
     from wirebroker.storage.log.log import Log
 
@@ -33,8 +35,15 @@ class Replayer(Protocol):
         ...
 
 
-async def load(log: Log, shard: Replayer, clock: Clock) -> int:
+async def load(
+    log: Log,
+    shard: Replayer,
+    clock: Clock,
+    on_walk: Callable[[KeyValueWalk], None] | None = None,
+) -> int:
     """Replay a log into a shard; return the number of records.
+
+    `on_walk` gets each walk over a piece of the log before its records are replayed.
 
     Raises:
         KafkaError, MalformedFrameError: The log is unreadable.
@@ -56,6 +65,8 @@ async def load(log: Log, shard: Replayer, clock: Clock) -> int:
             break
         data = await in_thread(Work.LOADING, log_read.slice.read)
         walk = KeyValueWalk(data, offset, note_end)
+        if on_walk is not None:
+            on_walk(walk)
         for record in walk:
             if ends:
                 await _replay_ends(ends, shard, slices)

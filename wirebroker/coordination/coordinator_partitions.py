@@ -81,7 +81,7 @@ class CoordinatorPartitions(Generic[ShardT]):
         self,
         topic: str,
         *,
-        new_shard: Callable[[int], ShardT],
+        new_shard: Callable[[PartitionLog], ShardT],
         clock: Clock,
         codec: Codec = Codec.NONE,
         base_sequence: int = 0,
@@ -91,7 +91,7 @@ class CoordinatorPartitions(Generic[ShardT]):
     ) -> None:
         """Begin without partitions.
 
-        `new_shard` makes a shard for a coordinator epoch; `commit_timeout_ms` limits how long a
+        `new_shard` makes the shard of a partition's log; `commit_timeout_ms` limits how long a
         response waits for the commit of its records.
         """
         self._topic = topic
@@ -146,7 +146,7 @@ class CoordinatorPartitions(Generic[ShardT]):
             base_sequence=self._base_sequence,
             on_disk_failure=self._on_disk_failure,
         )
-        term = self._terms[index] = _Term(self._new_shard(leader_epoch), log)
+        term = self._terms[index] = _Term(self._new_shard(log), log)
         if partition.log.log_start_offset == partition.log.log_end_offset:
             self._activate(term)
         else:
@@ -161,7 +161,7 @@ class CoordinatorPartitions(Generic[ShardT]):
         log = term.log
         started_s = self._clock.monotonic()
         try:
-            count = await load(log.partition.log, term.shard, self._clock)
+            count = await load(log.partition.log, term.shard, self._clock, log.replay_by)
         except Exception:
             # A permanent failure must not look like loading.
             term.error = ErrorCode.NOT_COORDINATOR
@@ -186,6 +186,7 @@ class CoordinatorPartitions(Generic[ShardT]):
             on_effect=self._on_effect,
         )
         term.error = None
+        term.log.replay_by(None)
         term.engine.begin()
 
     def at(self, index: int) -> Engine[ShardT]:
@@ -219,6 +220,15 @@ class CoordinatorPartitions(Generic[ShardT]):
             raise
         engine.machine.replay_end(marker.producer_id, marker.is_commit)
         return log.end_offset
+
+    def delete_prefix(self, index: int, offset: int) -> None:
+        """Delete a partition's records below an offset.
+
+        Raises:
+            KafkaError: From `at` or PartitionLog.delete_prefix.
+        """
+        self.at(index)
+        self._terms[index].log.delete_prefix(offset)
 
     def indexes(self) -> list[int]:
         """Return the partitions, including loading ones."""

@@ -6,24 +6,30 @@ Source: Kafka's GroupCoordinatorService.
 from __future__ import annotations
 
 import uuid
+from itertools import chain
 from typing import TYPE_CHECKING
 
+from wirebroker.base.clock import Slices
+from wirebroker.codecs.errors import KafkaError
 from wirebroker.codecs.records.compression import Codec
 from wirebroker.coordination.coordinator_partitions import CoordinatorPartitions
 from wirebroker.coordination.coordinator_service import CoordinatorService
 from wirebroker.coordination.group_effects import GroupEffects
 from wirebroker.coordination.internal_topic import InternalTopic
+from wirebroker.coordination.streams_topics import StreamsTopics
 from wirebroker.coordinator.groups.partitions import CONSUMER_OFFSETS
 from wirebroker.coordinator.groups.shard.expiry import sweep_deleted_topics, sweep_expired
 from wirebroker.coordinator.groups.shard.shard import GroupShard
+from wirebroker.coordinator.groups.share import share_deletion
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from wirebroker.base.clock import Clock
+    from wirebroker.base.clock import Clock, Steps
     from wirebroker.config import Config
+    from wirebroker.coordination.share_group_effects import StateInitializer
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
-    from wirebroker.coordinator.controller.image.image_change import ImageChange
+    from wirebroker.coordinator.controller.image.image_change import ImageChange, PartitionChange
     from wirebroker.coordinator.groups.settings import GroupSettings
     from wirebroker.coordinator.outcome import Marker
     from wirebroker.quorum.channel.controller_channel import ControllerChannel
@@ -32,9 +38,13 @@ if TYPE_CHECKING:
 
 
 class GroupCoordinator(CoordinatorService[GroupShard]):
-    """All groups whose partitions this node leads."""
+    """All groups whose partitions this node leads.
 
-    __slots__ = ("_effects", "settings")
+    Attributes:
+        streams_topics: The internal topics of streams groups.
+    """
+
+    __slots__ = ("_effects", "settings", "streams_topics")
 
     def __init__(
         self,
@@ -48,6 +58,7 @@ class GroupCoordinator(CoordinatorService[GroupShard]):
     ) -> None:
         self.settings = settings
         self._effects = GroupEffects(clock, metadata)
+        self.streams_topics = StreamsTopics(clock, controller)
         topic = InternalTopic(
             CONSUMER_OFFSETS,
             partition_count=settings.offsets_topic_partition_count,
@@ -62,7 +73,7 @@ class GroupCoordinator(CoordinatorService[GroupShard]):
         )
         partitions = CoordinatorPartitions(
             CONSUMER_OFFSETS,
-            new_shard=lambda _epoch: GroupShard(self.settings, metadata.image, new_uuid=new_uuid),
+            new_shard=lambda _log: GroupShard(self.settings, metadata.image, new_uuid=new_uuid),
             clock=clock,
             codec=Codec(settings.offsets_topic_compression_codec),
             commit_timeout_ms=settings.offsets_commit_timeout_ms,
@@ -75,12 +86,17 @@ class GroupCoordinator(CoordinatorService[GroupShard]):
         """See CoordinatorService."""
         await super().stop()
         await self._effects.stop()
+        await self.streams_topics.stop()
 
     def start(self) -> None:
         """Start to load partitions and to expire offsets."""
         super().start()
         interval_ms = self.settings.offsets_retention_check_interval_ms
         self.repeat("group expiry", interval_ms, self.expire)
+
+    def use_persister(self, persister: StateInitializer) -> None:
+        """Let share groups have their share state created."""
+        self._effects.of_share_groups.persister = persister
 
     def use_config(self, config: Config) -> None:
         """Apply changed dynamic configs, also to loading shards."""
@@ -89,17 +105,21 @@ class GroupCoordinator(CoordinatorService[GroupShard]):
             shard.settings = self.settings
 
     async def apply(self, change: ImageChange, image: ClusterImage) -> None:
-        """Show all shards the new metadata; delete the offsets of deleted topics.
+        """Show all shards the new metadata; delete what groups know of deleted topics.
 
         Partitions that are loading keep these offsets until they expire, as in Kafka.
         """
         deleted = {topic.name: topic.topic_id for topic in change.deleted}
+        changed = await Slices(self._clock).run(_changed_topics(change))
         has_new_topics = any(topic.is_new for topic in change.topics.values())
         for shard in self._partitions.shards():
-            shard.apply_metadata(image, has_new_topics=has_new_topics, deleted=deleted)
+            shard.apply_metadata(image, has_new_topics=has_new_topics, changed=changed)
         if deleted:
             for engine in self._partitions.active():
-                outcomes = sweep_deleted_topics(engine.machine, deleted)
+                outcomes = chain(
+                    sweep_deleted_topics(engine.machine, deleted),
+                    share_deletion.sweep_deleted_topics(engine.machine, deleted),
+                )
                 await self._partitions.sweep(engine, outcomes)
 
     def end_transaction(self, index: int, marker: Marker) -> int:
@@ -119,6 +139,13 @@ class GroupCoordinator(CoordinatorService[GroupShard]):
         """Yield the loaded shards, for reading."""
         return (engine.machine for engine in self._partitions.active())
 
+    def shard_of(self, group_id: str) -> GroupShard | None:
+        """Return the loaded shard of a group, for reading; None if it is not served here."""
+        try:
+            return self._engine_of(group_id).machine
+        except KafkaError:
+            return None
+
     async def expire(self) -> None:
         """Delete expired offsets and groups.
 
@@ -128,3 +155,17 @@ class GroupCoordinator(CoordinatorService[GroupShard]):
         now_ms = self._clocks_now().earliest_ms(kept_ms=self.settings.offsets_retention_ms)
         for engine in self._partitions.active():
             await self._partitions.sweep(engine, sweep_expired(engine.machine, now_ms))
+
+
+def _changed_topics(change: ImageChange) -> Steps[set[str]]:
+    """Return the names of topics that are gone, new, or have other partitions or replicas."""
+    names = {topic.name for topic in change.deleted}
+    for topic in change.topics.values():
+        if topic.is_new or any(map(_has_other_replicas, topic.partitions.values())):
+            names.add(topic.name)
+        yield
+    return names
+
+
+def _has_other_replicas(change: PartitionChange) -> bool:
+    return change.before is None or change.before.replicas != change.after.replicas

@@ -1,8 +1,11 @@
-"""Long work for consumer groups, in slices beside their shards.
+"""Long work for consumer and streams groups, in slices beside their shards.
 
     ResolveRegexes       search the topics, keep those that the member may describe, install them
-    AssignInBackground   compute a large group's target assignment, install it
+    AssignInBackground   compute a large consumer group's target assignment, install it
+    AssignTasks          the same for a streams group
+    HashTopics           hash the topics of a large group that was loaded
     ServeDowngraded      begin to serve a group that has become classic; at once
+    those of share groups   see share_group_effects.py
 
 A result is installed by an operation of the group's shard, and dropped if the shard was unloaded in
 the meantime.
@@ -19,19 +22,26 @@ from typing import TYPE_CHECKING, Any
 
 from wirebroker.base.clock import Slices
 from wirebroker.codecs.permissions import DESCRIBE_TOPIC
-from wirebroker.coordinator.groups.consumer import background_assignment, downgrade, regexes
+from wirebroker.coordination.share_group_effects import ShareEffect, ShareGroupEffects
+from wirebroker.coordinator.groups.consumer import (
+    background_assignment,
+    downgrade,
+    regexes,
+    topic_lookup,
+)
 from wirebroker.coordinator.groups.consumer.downgrade import ServeDowngraded
 from wirebroker.coordinator.groups.consumer.regexes import ResolveRegexes
-from wirebroker.coordinator.groups.consumer.subscriptions import ResolvedRegex
-from wirebroker.coordinator.groups.consumer.target_assignment import run_job
+from wirebroker.coordinator.groups.consumer.subscriptions import NO_TOPICS, ResolvedRegex
+from wirebroker.coordinator.groups.consumer.target_assignment import AssignInBackground, run_job
+from wirebroker.coordinator.groups.consumer.topic_lookup import HashTopics
 from wirebroker.coordinator.groups.consumer.topic_regex import matching_topics
+from wirebroker.coordinator.groups.streams import background_tasks, task_assignment
+from wirebroker.coordinator.groups.streams.task_assignment import AssignTasks
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
     from wirebroker.base.clock import Clock, Steps
-    from wirebroker.coordinator.groups.consumer.target_assignment import (
-        AssignInBackground,
-        AssignmentJob,
-    )
     from wirebroker.coordinator.groups.shard.shard import GroupShard
     from wirebroker.engine.engine import Engine
     from wirebroker.quorum.image.metadata_follower import MetadataFollower
@@ -45,17 +55,28 @@ _CHECKS_PER_STEP = 64
 class GroupEffects:
     """The running work of all shards of this node."""
 
-    __slots__ = ("_clock", "_metadata", "_tasks", "_turn")
+    __slots__ = ("_clock", "_kinds", "_metadata", "_tasks", "_turn", "of_share_groups")
 
     def __init__(self, clock: Clock, metadata: MetadataFollower) -> None:
         self._clock = clock
         self._metadata = metadata
+        self.of_share_groups = ShareGroupEffects(clock)
         self._tasks: set[asyncio.Task[None]] = set()
         # One at a time, so that many groups do not fill each turn of the loop.
         self._turn = asyncio.Lock()
+        # Work by kind of effect, with its name for the log.
+        self._kinds: Mapping[type[Any], tuple[str, Callable[..., Awaitable[None]]]] = {
+            ResolveRegexes: ("resolving regular expressions", self._resolve),
+            AssignInBackground: ("the target assignment", self._assign),
+            AssignTasks: ("the assignment of tasks", self._assign),
+            HashTopics: ("hashing topics", self._hash_topics),
+        }
 
     def begin(self, engine: Engine[GroupShard], effect: Any) -> None:
         """Do the work of an effect, or begin it."""
+        if isinstance(effect, ShareEffect):
+            self.of_share_groups.begin(engine, effect)
+            return
         if isinstance(effect, ServeDowngraded):
             engine.run(downgrade.begin, effect.group_id, effect.rebalances)
             return
@@ -65,6 +86,7 @@ class GroupEffects:
 
     async def stop(self) -> None:
         """Cancel all work."""
+        await self.of_share_groups.stop()
         tasks = tuple(self._tasks)
         for task in tasks:
             task.cancel()
@@ -72,13 +94,16 @@ class GroupEffects:
 
     async def _perform(self, engine: Engine[GroupShard], effect: Any) -> None:
         """Do the work of an effect; a failed one is due again with the next heartbeat."""
-        is_search = isinstance(effect, ResolveRegexes)
+        work, perform = self._kinds[type(effect)]
         try:
             async with self._turn:
-                await (self._resolve if is_search else self._assign)(engine, effect)
+                await perform(engine, effect)
         except Exception:
-            work = "resolving regular expressions" if is_search else "the target assignment"
             logger.exception("group %s: %s failed; a heartbeat retries", effect.group_id, work)
+
+    async def _hash_topics(self, engine: Engine[GroupShard], effect: HashTopics) -> None:
+        slices = Slices(self._clock, Slices.BESIDE_OTHERS_SECONDS)
+        await slices.run(topic_lookup.look_up(engine.machine, effect.group_id))
 
     # -- regular expressions -----------------------------------------------------------------
 
@@ -99,31 +124,39 @@ class GroupEffects:
             regex: ResolvedRegex(frozenset(topics), image.offset, began_ms)
             for regex, topics in found.items()
         }
+        topics = NO_TOPICS.union(*(regex.topics for regex in resolved.values()))
+        await slices.run(engine.machine.topic_hashes.add(topics))
         if not engine.is_closed:
             engine.run(regexes.install, effect.group_id, resolved)
 
     # -- assignments -------------------------------------------------------------------------
 
-    async def _assign(self, engine: Engine[GroupShard], effect: AssignInBackground) -> None:
-        job = background_assignment.begin(engine.machine, effect)
+    async def _assign(self, engine: Engine[GroupShard], effect: Any) -> None:
+        of_streams = isinstance(effect, AssignTasks)
+        work: Any = background_tasks if of_streams else background_assignment
+        run: Any = task_assignment.run_job if of_streams else run_job
+        job = work.begin(engine.machine, effect)
         if job is None:
             return
         try:
-            await self._install(engine, job)
+            await self._install(engine, work, run(job), job)
         finally:
-            background_assignment.abandon(engine.machine, job)
+            work.abandon(engine.machine, job)
 
-    async def _install(self, engine: Engine[GroupShard], job: AssignmentJob) -> None:
+    async def _install(
+        self, engine: Engine[GroupShard], work: Any, steps: Steps[Any], job: Any
+    ) -> None:
+        """Compute an assignment in slices, and append it in portions."""
         slices = Slices(self._clock, Slices.BESIDE_OTHERS_SECONDS)
-        assignment = await slices.run(run_job(job))
-        changes = await slices.run(background_assignment.changes(job, assignment))
+        assignment = await slices.run(steps)
+        changes = await slices.run(work.changes(job, assignment))
         for records in changes:
             await slices.turn()
             if engine.is_closed:
                 return
-            engine.run(partial(background_assignment.install, job=job, records=records))
+            engine.run(partial(work.install, job=job, records=records))
         if not engine.is_closed:
-            engine.run(partial(background_assignment.finish, job=job))
+            engine.run(partial(work.finish, job=job))
 
 
 def _keep_described(found: dict[str, set[str]], access: Any) -> Steps[None]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from wirebroker.codecs.coordinator_records import CoordinatorRecord
+    from wirebroker.codecs.records.coordinator_batches import KeyValueWalk
     from wirebroker.coordinator.outcome import Marker, Moment, ProducerEpoch
     from wirebroker.replica.partition import Partition
     from wirebroker.storage.log.producers.verification import VerificationGuard
@@ -55,8 +56,10 @@ class PartitionLog:
 
     __slots__ = (
         "_base_sequence",
+        "_batch_offset",
         "_codec",
         "_on_disk_failure",
+        "_walk",
         "end_offset",
         "leader_epoch",
         "partition",
@@ -75,6 +78,8 @@ class PartitionLog:
         self.leader_epoch = leader_epoch
         self.end_offset = partition.log.log_end_offset
         self._codec = codec
+        self._batch_offset = self.end_offset
+        self._walk: KeyValueWalk | None = None
         # In Kafka 0 for the group coordinator, none for the transaction coordinator.
         self._base_sequence = base_sequence
         self._on_disk_failure = on_disk_failure
@@ -83,6 +88,15 @@ class PartitionLog:
     def name(self) -> str:
         """Topic and partition."""
         return f"{self.partition.topic}-{self.partition.index}"
+
+    @property
+    def batch_offset(self) -> int:
+        """The first offset of the batch that is being replayed, or else was appended last."""
+        return self._batch_offset if self._walk is None else self._walk.next_offset
+
+    def replay_by(self, walk: KeyValueWalk | None) -> None:
+        """Note the walk that a load replays next, or the end of the load."""
+        self._walk = walk
 
     @property
     def committed_offset(self) -> int:
@@ -147,6 +161,7 @@ class PartitionLog:
             raise KafkaError(_APPEND_ERRORS.get(error.code, error.code), error.message) from error
         except TakesLongError as error:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR) from error
+        self._batch_offset = result.last_offset + 1 - len(records)
         self.end_offset = result.last_offset + 1
 
     def append_marker(self, marker: Marker, now_ms: int) -> None:
@@ -161,6 +176,16 @@ class PartitionLog:
         self._check_free()
         result = self.partition.append_marker(**marker._asdict(), now_ms=now_ms)
         self.end_offset = result.last_offset + 1
+
+    def delete_prefix(self, offset: int) -> None:
+        """Delete the records below an offset, as DeleteRecords does.
+
+        Raises:
+            KafkaError: OFFSET_OUT_OF_RANGE above the high watermark, or from check_leader;
+                REQUEST_TIMED_OUT if a thread is appending.
+        """
+        self._check_free()
+        self.partition.log.increment_log_start_offset(offset)
 
     def cut(self, records: Sequence[CoordinatorRecord]) -> Iterator[Sequence[CoordinatorRecord]]:
         """Yield the records in pieces that fit into one batch."""

@@ -38,7 +38,7 @@ class BrokerCounts:
     offline: int = 0
     offline_directories: int = 0
     cordoned_directories: int = 0
-    groups: Counter[str] = field(default_factory=Counter[str])  # by state
+    classic_groups: Counter[str] = field(default_factory=Counter[str])  # by state
     group_offsets: int = 0
     fetch_sessions: int = 0
     fetch_session_partitions: int = 0
@@ -74,8 +74,8 @@ _RAFT: Final = "kafka_server_raftmetrics_"
 
 def _groups_that_are(state: str) -> ShownRow[BrokerCounts]:
     return ShownRow(
-        f"Groups that are {state}.",
-        lambda counts: counts.groups[state],
+        f"Classic groups that are {state}.",
+        lambda counts: counts.classic_groups[state],
         jmx=f"{_GROUPS}numgroups{state.lower()}",
     )
 
@@ -127,7 +127,11 @@ BROKER_ROWS: Final[tuple[ShownRow[BrokerCounts], ...]] = (
         lambda counts: counts.cordoned_directories,
         jmx="kafka_log_logmanager_cordonedlogdirectorycount",
     ),
-    ShownRow("Groups.", lambda counts: counts.groups.total(), jmx=f"{_GROUPS}numgroups"),
+    ShownRow(
+        "Classic groups.",
+        lambda counts: counts.classic_groups.total(),
+        jmx=f"{_GROUPS}numgroups",
+    ),
     *map(
         _groups_that_are, ("PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty")
     ),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from wirebroker.coordinator.groups.group import GroupType
 from wirebroker.metrics.rows import ShownRow
 
 NOTHING_COMMITTED: Final = -1
@@ -36,6 +37,45 @@ class GroupTopic(NamedTuple):
     offset_sum: int
     lag_sum: int
 
+
+class KindLag(NamedTuple):
+    """The lag of all groups of a kind.
+
+    Attributes:
+        records: Sum over all partitions.
+        largest_ms: Largest age of a first unread record.
+    """
+
+    records: int
+    largest_ms: int
+
+
+_JMX: Final = "kafka_server_group_coordinator_metrics_"
+
+KIND_ROWS: Final[tuple[ShownRow[int], ...]] = (
+    ShownRow("Groups of a kind.", lambda count: count, jmx=f"{_JMX}group_count"),
+)
+
+# By kind, with the label `state`.
+STATE_ROWS: Final[dict[GroupType, tuple[ShownRow[int], ...]]] = {
+    kind: (
+        ShownRow(f"{kind.capitalize()} groups in a state.", int, jmx=f"{_JMX}{kind}_group_count"),
+    )
+    for kind in GroupType
+}
+
+KIND_LAG_ROWS: Final[tuple[ShownRow[KindLag], ...]] = (
+    ShownRow(
+        "Records that the groups of a kind have not read yet.",
+        lambda each: each.records,
+        own="wirebroker_group_lag_records",
+    ),
+    ShownRow(
+        "Age of the first record that a group of a kind has not read yet; the largest one.",
+        lambda each: each.largest_ms / 1000,
+        own="wirebroker_group_lag_seconds",
+    ),
+)
 
 GROUP_ROWS: Final[tuple[ShownRow[int], ...]] = (
     ShownRow(

@@ -18,8 +18,6 @@ from wirebroker.base.metric_field import Histogram, samples
 from wirebroker.base.threads import Work, in_thread
 from wirebroker.base.version import version_text
 from wirebroker.coordinator.controller.image.cluster_image import NO_LEADER
-from wirebroker.coordinator.groups.classic.classic_group import ClassicGroup
-from wirebroker.coordinator.groups.consumer.consumer_group import ConsumerGroup
 from wirebroker.http.message import HttpAnswer
 from wirebroker.metrics.broker_rows import (
     BROKER_INFO_ROWS,
@@ -33,14 +31,10 @@ from wirebroker.metrics.broker_rows import (
     BrokerPhase,
     ClusterCounts,
 )
+from wirebroker.metrics.client_rows import add_client_metrics
 from wirebroker.metrics.disk_rows import add_cleaner, add_flushes
 from wirebroker.metrics.group_lag import GroupLags
-from wirebroker.metrics.group_rows import (
-    GROUP_PARTITION_ROWS,
-    GROUP_ROWS,
-    GROUP_TOPIC_ROWS,
-    GroupTopic,
-)
+from wirebroker.metrics.group_page import add_groups, add_lags
 from wirebroker.metrics.page import CONTENT_TYPE, Page, label_texts
 from wirebroker.metrics.partition_rows import (
     ALL_TRAFFIC_ROWS,
@@ -69,7 +63,6 @@ if TYPE_CHECKING:
     from wirebroker.http.message import HttpRequest
     from wirebroker.http.routes import Routes
     from wirebroker.maintenance.compactor import Compactor
-    from wirebroker.metrics.group_rows import GroupLag
     from wirebroker.metrics.page import LabelTexts
     from wirebroker.replica.partition import Partition
 
@@ -177,6 +170,8 @@ class Scrape:
         await self._add_partitions(page, counts, broker, slices)
         await self._add_cluster(page, broker, slices)
         await self._add_groups(page, counts, broker, slices)
+        if broker.client_metrics is not None:
+            await add_client_metrics(page, broker.client_metrics, slices)
         operations = [
             (label_texts((("delayedOperation", name),)), counts.waiting[name])
             for name in DELAYED_OPERATIONS
@@ -249,38 +244,10 @@ class Scrape:
     async def _add_groups(
         self, page: Page, counts: BrokerCounts, broker: Broker, slices: Slices
     ) -> None:
-        members: list[tuple[LabelTexts, int]] = []
-        for shard in list(broker.groups.shards()):
-            counts.group_offsets += shard.offsets.count
-            for group in list(shard.groups.values()):
-                counts.groups[group.state_name] += 1
-                if isinstance(group, ClassicGroup | ConsumerGroup):
-                    labels = label_texts((("consumergroup", group.group_id),))
-                    members.append((labels, len(group.members)))
-                if isinstance(group, ClassicGroup):
-                    counts.waiting["Rebalance"] += group.awaiting_join_count
-                await slices.turn()
-        await slices.run(page.add(GROUP_ROWS, members))
+        kinds = await add_groups(page, counts, broker, slices)
         if self._lags is None:
             self._lags = GroupLags(broker)
-        lags = await self._lags.find(slices)
-        sums: dict[tuple[str, str], GroupTopic] = {}
-        lag_rows: list[tuple[LabelTexts, GroupLag]] = []
-        for group_partition, progress in lags.items():
-            before = sums.get(group_partition[:2], GroupTopic(0, 0))
-            lag = max(0, progress.lag or 0)
-            sums[group_partition[:2]] = GroupTopic(
-                before.offset_sum + progress.offset, before.lag_sum + lag
-            )
-            lag_rows.append((label_texts(_group_labels(*group_partition)), progress))
-            await slices.turn()
-        await slices.run(page.add(GROUP_PARTITION_ROWS, lag_rows))
-        by_topic: list[tuple[LabelTexts, GroupTopic]] = []
-        for (group_id, topic), group_topic in sums.items():
-            labels = label_texts((("consumergroup", group_id), ("topic", topic)))
-            by_topic.append((labels, group_topic))
-            await slices.turn()
-        await slices.run(page.add(GROUP_TOPIC_ROWS, by_topic))
+        await add_lags(page, await self._lags.find(slices), kinds, slices)
 
 
 class _Named(NamedTuple):
@@ -337,7 +304,3 @@ def _topic_facts(topic: TopicImage, led_partitions: Sequence[LedPartition]) -> L
         start_sum=sum(log.log_start_offset for log in logs),
         bytes=sum(log.segments.size_bytes for log in logs),
     )
-
-
-def _group_labels(group_id: str, topic: str, index: int) -> tuple[tuple[str, str], ...]:
-    return ("consumergroup", group_id), ("partition", str(index)), ("topic", topic)

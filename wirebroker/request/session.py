@@ -77,6 +77,7 @@ class Session:
     """
 
     __slots__ = (
+        "_on_close",
         "_on_end",
         "access",
         "client_software_name",
@@ -128,6 +129,7 @@ class Session:
         self.throttle_ms = 0
         self.mute: Callable[[float], object] = no_mute
         self._on_end: Callable[[], object] | None = None
+        self._on_close: dict[str, Callable[[str], object]] = {}
 
     def when_ended(self, callback: Callable[[], object]) -> None:
         """Call back once if the peer disconnects, or has, before the current request's response."""
@@ -135,6 +137,16 @@ class Session:
             callback()
         else:
             self._on_end = callback
+
+    def when_closed(self, name: str, callback: Callable[[str], object]) -> None:
+        """Call back once with the session's id when the peer disconnects, or has.
+
+        A callback replaces an earlier one of the same name.
+        """
+        if self.has_ended:
+            callback(self.id)
+        else:
+            self._on_close[name] = callback
 
     def answered(self) -> None:
         """Note that the current request no longer waits."""
@@ -146,3 +158,6 @@ class Session:
         callback, self._on_end = self._on_end, None
         if callback is not None:
             callback()
+        callbacks, self._on_close = self._on_close, {}
+        for on_close in callbacks.values():
+            on_close(self.id)

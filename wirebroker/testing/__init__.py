@@ -14,6 +14,7 @@ import importlib
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from wirebroker.client.groups.groups import ListedGroup
     from wirebroker.codecs.errors import KafkaError
     from wirebroker.testing.broker.broker import Broker
     from wirebroker.testing.broker.broker_clock import BrokerClock
@@ -31,6 +32,7 @@ __all__ = [
     "Cluster",
     "ClusterNode",
     "KafkaError",
+    "ListedGroup",
     "RecordedRequest",
     "SetFault",
     "Snapshot",
@@ -45,6 +47,7 @@ _HOMES: Final = {
     "ClusterNode": "wirebroker.testing.cluster.cluster_node",
     "SetFault": "wirebroker.testing.broker.broker_faults",
     "KafkaError": "wirebroker.codecs.errors",
+    "ListedGroup": "wirebroker.client.groups.groups",
     "RecordedRequest": "wirebroker.testing.requests.recorded_request",
     "Snapshot": "wirebroker.testing.data.snapshots",
     "TopicRecord": "wirebroker.testing.clients.topic_record",

@@ -30,6 +30,9 @@ public final class Facts {
         for (Feature feature : Feature.PRODUCTION_FEATURES) {
             line("feature", feature.featureName(), feature.latestProduction());
             line("new cluster", feature.featureName(), feature.defaultLevel(MetadataVersion.latestProduction()));
+            for (MetadataVersion version : MetadataVersion.values()) {
+                line("release " + version.featureLevel(), feature.featureName(), feature.defaultLevel(version));
+            }
         }
     }
 

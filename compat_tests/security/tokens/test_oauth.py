@@ -40,7 +40,8 @@ SETTINGS = {
 
 
 @pytest.fixture(
-    scope="module", params=["wirebroker", pytest.param("apache", marks=pytest.mark.java)]
+    scope="module",
+    params=["wirebroker", pytest.param("apache", marks=[pytest.mark.java, pytest.mark.nightly])],
 )
 def secured(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory

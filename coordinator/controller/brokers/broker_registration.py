@@ -13,7 +13,7 @@ from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.metadata_records import MetadataRecord, RecordType, metadata_record
 from wirebroker.codecs.permissions import ALTER_CLUSTER
 from wirebroker.coordinator.controller.features.feature_control import (
-    SERVED_FEATURES,
+    SUPPORTED_FEATURES,
     has_eligible_leader_replicas,
     has_unregistered_controllers,
 )
@@ -228,7 +228,7 @@ def controller_registration(
         incarnation_id=incarnation_id,
         zk_migration_ready=False,
         end_points=[endpoint._asdict() for endpoint in endpoints],
-        features=feature_ranges(SERVED_FEATURES),
+        features=feature_ranges(SUPPORTED_FEATURES),
     )
 
 

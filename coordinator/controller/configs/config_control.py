@@ -1,4 +1,4 @@
-"""Changes of configs of topics, brokers and groups: AlterConfigs and IncrementalAlterConfigs.
+"""Changes of configs: AlterConfigs and IncrementalAlterConfigs.
 
 AlterConfigs sets all configs of a resource; the others return to their defaults.
 
@@ -26,6 +26,7 @@ from wirebroker.config.lookup import is_list, row_of
 from wirebroker.config.rows.row import ConfigError, ConfigType
 from wirebroker.config.rows.topic import TOPIC_ROWS
 from wirebroker.config.sources.dynamic import check_change, placeholder_refusal, usable
+from wirebroker.coordinator.client_metrics.subscription import subscription_of
 from wirebroker.coordinator.controller.features.feature_control import (
     MIN_INSYNC_REPLICAS,
     clear_elr_records,
@@ -84,8 +85,9 @@ MOST_CONFIGS = 10_000
 _MOST_DIGITS = 10
 
 _BROKER_KIND = _Kind(is_list, _broker_default)
-# As in Kafka, items cannot be appended to a group's list.
-_GROUP_KIND = _Kind(lambda _name: False, lambda _name: None)
+# As in Kafka, items cannot be appended to the lists of groups and client metrics.
+_WITHOUT_LISTS = _Kind(lambda _name: False, lambda _name: None)
+_CHECKED_BY_CONTROLLER = {ResourceType.TOPIC, ResourceType.CLIENT_METRICS, ResourceType.GROUP}
 
 
 def check_topic_overrides(config: Config, overrides: Mapping[str, str]) -> None:
@@ -195,8 +197,8 @@ def check_request(resource: Any, counts: Counter[tuple[int, str]], *, is_increme
     """Check a resource without its values.
 
     Raises:
-        KafkaError: INVALID_REQUEST; UNKNOWN_SERVER_ERROR for an unknown operation on a topic or
-            group.
+        KafkaError: INVALID_REQUEST; UNKNOWN_SERVER_ERROR for an unknown operation on a topic,
+            group or client metrics.
     """
     if counts[resource.resource_type, resource.resource_name] > 1:
         raise _refused("Each resource may appear only once.")
@@ -217,7 +219,7 @@ def _check_shape(resource: Any, *, is_incremental: bool) -> None:
         raise _refused(f"These configs have no value: {', '.join(nulls)}")
     for entry in resource.configs if is_incremental else ():
         if not SET <= entry.config_operation <= SUBTRACT:
-            if resource.resource_type in {ResourceType.TOPIC, ResourceType.GROUP}:
+            if resource.resource_type in _CHECKED_BY_CONTROLLER:
                 raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as Kafka's controller
             raise _refused(f"Unknown operation {entry.config_operation} on {entry.name}.")
 
@@ -239,7 +241,7 @@ def _changes(
         case ResourceType.GROUP:
             return _group_changes(resource, edit, image, config)
         case ResourceType.CLIENT_METRICS:
-            raise _refused("Configs of client metrics are not supported.")
+            return _client_metrics_changes(resource, edit, image)
         case _:
             raise _unknown_type(resource)
 
@@ -270,13 +272,23 @@ def _group_changes(
 ) -> list[MetadataRecord]:
     """Change the configs of a group, which need not exist."""
     before = image.config(ResourceType.GROUP, resource.resource_name)
-    after = edit(resource, before, _GROUP_KIND)
+    after = edit(resource, before, _WITHOUT_LISTS)
     if not resource.resource_name:
         raise _refused("Default group resources are not allowed.")
     try:
         validate_group_configs(config, after)
     except ConfigError as error:
         raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
+    return _changed(resource, before, after)
+
+
+def _client_metrics_changes(
+    resource: Any, edit: _Edit, image: ClusterImage
+) -> list[MetadataRecord]:
+    """Change a subscription of clients' metrics."""
+    before = image.config(ResourceType.CLIENT_METRICS, resource.resource_name)
+    after = edit(resource, before, _WITHOUT_LISTS)
+    subscription_of(resource.resource_name, after)
     return _changed(resource, before, after)
 
 

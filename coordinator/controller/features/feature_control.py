@@ -1,7 +1,7 @@
 """Feature levels: those that this broker supports, and the first records of a cluster.
 
-A new cluster finalizes the levels of a new Apache Kafka cluster, without group.version,
-share.version and streams.version. Levels in bootstrap.checkpoint are used as they are.
+A new cluster finalizes the levels of a new Apache Kafka cluster. Levels in bootstrap.checkpoint are
+used as they are.
 
 Source: KIP-584, KIP-778; Kafka's FeatureControlManager and ActivationRecordsGenerator.
 """
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.metadata_records import RecordType, metadata_record
+from wirebroker.config.rows.release_features import levels_of_release
 from wirebroker.config.rows.releases import NEWEST_LEVEL
 from wirebroker.coordinator.controller.image.cluster_image import (
     METADATA_VERSION,
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
 
 GROUP_VERSION = "group.version"
+KRAFT_VERSION = "kraft.version"
+SHARE_VERSION = "share.version"
+STREAMS_VERSION = "streams.version"
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
 TRANSACTION_VERSION = "transaction.version"
 ELIGIBLE_LEADER_REPLICAS = "eligible.leader.replicas.version"
@@ -33,29 +37,15 @@ _FIRST_WITH_DIRECTORIES = 17
 _FIRST_WITH_CORDONED = 30
 _FIRST_WITH_CIDR = 32
 _FIRST_WITH_UNREGISTERED_CONTROLLERS = 33
-# First levels besides metadata.version, in Kafka's order.
-_NEW_CLUSTER: dict[str, int] = {
-    GROUP_VERSION: 1,  # KIP-848: consumer groups
-    ELIGIBLE_LEADER_REPLICAS: 1,  # KIP-966
-    TRANSACTION_VERSION: 2,  # KIP-890: a new epoch with each transaction
-}
 # The levels of Apache Kafka 4.4: records of higher levels could be misread.
-READABLE_FEATURES: dict[str, tuple[int, int]] = {
+SUPPORTED_FEATURES: dict[str, tuple[int, int]] = {
     "metadata.version": (7, NEWEST_LEVEL),
-    "kraft.version": (0, 1),
+    KRAFT_VERSION: (0, 1),
     GROUP_VERSION: (0, 1),
     TRANSACTION_VERSION: (0, 2),
-    "share.version": (0, 2),
-    "streams.version": (0, 1),
+    SHARE_VERSION: (0, 2),
+    STREAMS_VERSION: (0, 1),
     ELIGIBLE_LEADER_REPLICAS: (0, 1),
-}
-# The levels in this broker's registration.
-SERVED_FEATURES: dict[str, tuple[int, int]] = {
-    "metadata.version": READABLE_FEATURES["metadata.version"],
-    "kraft.version": READABLE_FEATURES["kraft.version"],
-    GROUP_VERSION: READABLE_FEATURES[GROUP_VERSION],
-    TRANSACTION_VERSION: READABLE_FEATURES[TRANSACTION_VERSION],
-    ELIGIBLE_LEADER_REPLICAS: READABLE_FEATURES[ELIGIBLE_LEADER_REPLICAS],
 }
 
 
@@ -113,8 +103,9 @@ def activation_records(
         levels = bootstrap_levels(bootstrap)
         records.append(metadata_record(RecordType.BEGIN_TRANSACTION, name="Bootstrap records"))
         if not levels:
-            levels = _NEW_CLUSTER
-            records += new_cluster_levels(metadata_level)
+            first = new_cluster_levels(metadata_level)
+            levels = bootstrap_levels(first)
+            records += first
         elif METADATA_VERSION not in levels:
             records.append(feature_level(METADATA_VERSION, metadata_level))
         records += bootstrap
@@ -125,9 +116,17 @@ def activation_records(
 
 
 def new_cluster_levels(metadata_level: int = NEWEST_LEVEL) -> list[MetadataRecord]:
-    """Return the records of a new cluster's levels."""
-    levels = {METADATA_VERSION: metadata_level, **_NEW_CLUSTER}
-    return [feature_level(name, level) for name, level in levels.items()]
+    """Return the records of a new cluster's levels, in Kafka's order."""
+    levels = {
+        name: level
+        for name, level in sorted(levels_of_release(metadata_level).items())
+        # As in Kafka, kraft.version is no record.
+        if level and name != KRAFT_VERSION
+    }
+    return [
+        feature_level(name, level)
+        for name, level in {METADATA_VERSION: metadata_level, **levels}.items()
+    ]
 
 
 def elr_safety_records(image: ClusterImage, min_insync_replicas: int) -> list[MetadataRecord]:
@@ -185,7 +184,7 @@ def check_features(levels: Mapping[str, int]) -> None:
         KafkaError: UNSUPPORTED_VERSION.
     """
     for name, level in levels.items():
-        lowest, highest = READABLE_FEATURES.get(name, (0, 0))
+        lowest, highest = SUPPORTED_FEATURES.get(name, (0, 0))
         if not lowest <= level <= highest:
             raise KafkaError(
                 ErrorCode.UNSUPPORTED_VERSION,

@@ -18,8 +18,7 @@ from wirebroker.codecs.permissions import ALTER_CLUSTER
 from wirebroker.coordinator.controller.features.feature_control import (
     ELIGIBLE_LEADER_REPLICAS,
     MIN_INSYNC_REPLICAS,
-    READABLE_FEATURES,
-    SERVED_FEATURES,
+    SUPPORTED_FEATURES,
     elr_safety_records,
     feature_level,
 )
@@ -166,7 +165,7 @@ class _Change:
             )
         if level > present and self._kind != UpgradeType.UPGRADE:
             yield "Can't downgrade to a newer version."
-        if name not in READABLE_FEATURES:
+        if name not in SUPPORTED_FEATURES:
             yield f"Feature {name} not found."
         if name == _KRAFT_VERSION and level != present:
             yield "The quorum's voters are static and cannot become dynamic."
@@ -179,7 +178,7 @@ class _Change:
 
     def _supported(self) -> Iterator[tuple[str, tuple[int, int]]]:
         name, image = self._name, self._image
-        yield f"Local controller {self._node_id}", SERVED_FEATURES.get(name, (0, 0))
+        yield f"Local controller {self._node_id}", SUPPORTED_FEATURES.get(name, (0, 0))
         for broker in image.brokers.values():
             yield f"Broker {broker.node_id}", broker.features.get(name, (0, 0))
         for node_id, record in image.controllers.items():

@@ -106,8 +106,8 @@ def _create(shard: ClassicShard, group: ClassicGroup, request: Join, now: Moment
 
 
 def _may_become_classic(group: Group) -> bool:
-    """Return whether a classic group may replace this one: an empty consumer group (KIP-848)."""
-    return group.group_type is GroupType.CONSUMER and group.is_empty
+    """Return whether a classic group may replace this one: an empty one of these kinds."""
+    return group.group_type in {GroupType.CONSUMER, GroupType.STREAMS} and group.is_empty
 
 
 def _join_group(shard: ClassicShard, group: ClassicGroup, request: Join, now: Moment) -> Outcome:

@@ -100,7 +100,7 @@ def _remove_records(
         outcome.records += member_tombstones(group_id, member.member_id)
     outcome.records += _regex_tombstones(group, members)
     topics = group.subscriptions.topics(without=members)
-    metadata_hash = shard.topic_hashes.of_group(topics, shard.image)
+    metadata_hash = shard.topic_hashes.of_group(topics)
     outcome.records.append(epoch_record(group_id, group.epoch + 1, metadata_hash))
     if len(members) == len(group.members):
         # Nothing is left to be assigned.

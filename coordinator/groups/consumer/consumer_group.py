@@ -68,6 +68,7 @@ class ConsumerGroup:
     __slots__ = (
         "_assignors",
         "_classic_protocols",
+        "_member_bytes",
         "assignment_epoch",
         "assignment_ms",
         "background_work",
@@ -78,7 +79,6 @@ class ConsumerGroup:
         "has_partition_metadata",
         "is_resolving",
         "members",
-        "metadata_bytes",
         "metadata_hash",
         "partition_epochs",
         "static_members",
@@ -99,8 +99,8 @@ class ConsumerGroup:
         self.assignment_ms = 0
         self.target: dict[str, Mapping[bytes, frozenset[int]]] = {}
         self.has_partition_metadata = False
-        # Size of what all members have joined with.
-        self.metadata_bytes = 0
+        # Size of what all members have joined with, without the names of topics.
+        self._member_bytes = 0
         # Numbers of members by preferred assignor.
         self._assignors: Counter[str] = Counter()
         # Members of the classic protocol, and how many support each of its protocols.
@@ -139,7 +139,7 @@ class ConsumerGroup:
         for member, difference in ((old, -1), (new, 1)):
             if member is None:
                 continue
-            self.metadata_bytes += difference * member.metadata_bytes
+            self._member_bytes += difference * member.metadata_bytes
             if member.server_assignor is not None:
                 self._assignors[member.server_assignor] += difference
             if member.classic is not None:
@@ -234,10 +234,17 @@ class ConsumerGroup:
         """See Group: each offset from its commit on."""
         return OffsetExpiry()
 
+    @property
+    def metadata_bytes(self) -> int:
+        """See Group; equal subscriptions are stored, and counted, once."""
+        return self._member_bytes + self.subscriptions.names_bytes
+
     def member_bytes(self, member_id: str, instance_id: str | None) -> int:
         """See Group."""
         member = self.members.get(member_id) or self.static_member(instance_id)
-        return 0 if member is None else member.metadata_bytes
+        if member is None:
+            return 0
+        return member.metadata_bytes + self.subscriptions.bytes_only_of(member)
 
     def is_subscribed_to(self, topic: str) -> bool:
         """See Group."""

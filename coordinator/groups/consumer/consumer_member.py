@@ -85,12 +85,11 @@ class ConsumerMember:
 
     @property
     def metadata_bytes(self) -> int:
-        """Bytes of the metadata that it joined with."""
+        """Bytes of the metadata that it joined with, without the names of topics."""
         protocols = () if self.classic is None else self.classic.protocols
         of_protocols = sum(len(name) + len(metadata) for name, metadata in protocols)
         texts = (self.member_id, self.instance_id, self.rack_id, self.topic_regex)
-        of_texts = sum(len(text or "") for text in texts)
-        return sum(map(len, self.topic_names)) + of_texts + of_protocols
+        return sum(len(text or "") for text in texts) + of_protocols
 
     def is_reconciled_to(self, assignment_epoch: int) -> bool:
         """Return whether it has its whole target assignment of an epoch."""

@@ -89,8 +89,8 @@ def _replay_subscription(
             rack_id=body.rack_id,
             client_id=body.client_id,
             client_host=body.client_host,
-            # Keep the same object if the names are equal: Subscriptions then skips recounting.
-            topic_names=known.topic_names if known.topic_names == names else names,
+            # One object for equal names: Subscriptions then skips recounting.
+            topic_names=group.subscriptions.shared(names),
             topic_regex=body.subscribed_topic_regex or "",
             rebalance_timeout_ms=body.rebalance_timeout_ms,
             server_assignor=body.server_assignor,

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 # From this version on, members choose their ids themselves (KIP-1082).
 _FIRST_OWN_ID_VERSION: Final = 1
 _NO_TIMEOUT: Final = -1
-# Each request of a group looks at all topics of its members.
+# Each request of a group looks at all topics of its members, and at the partitions it reports.
 MOST_TOPICS: Final = 20_000
+MOST_PARTITIONS: Final = 200_000
 
 
 class ConsumerHeartbeat(NamedTuple):
@@ -61,6 +62,9 @@ class ConsumerHeartbeat(NamedTuple):
         epoch: int = body.member_epoch
         if len(body.subscribed_topic_names or ()) > MOST_TOPICS:
             raise _invalid(f"A member can subscribe to at most {MOST_TOPICS} topics by name.")
+        owned = body.topic_partitions or ()
+        if len(owned) + sum(len(topic.partitions) for topic in owned) > MOST_PARTITIONS:
+            raise _invalid(f"A member can own at most {MOST_PARTITIONS} topics and partitions.")
         if self.version >= _FIRST_OWN_ID_VERSION or epoch > 0 or epoch == LEAVE_EPOCH:
             _refuse_blank(body.member_id, "MemberId can't be empty.")
         _refuse_blank(body.group_id, "GroupId can't be empty.")

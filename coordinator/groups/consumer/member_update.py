@@ -6,16 +6,19 @@ Source: Kafka's GroupMetadataManager.consumerGroupHeartbeat, classicGroupJoinToC
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.groups.consumer import regexes
 from wirebroker.coordinator.groups.consumer.consumer_fencing import watch
+from wirebroker.coordinator.groups.consumer.consumer_group import NO_TARGET
 from wirebroker.coordinator.groups.consumer.consumer_member import MemberState
 from wirebroker.coordinator.groups.consumer.consumer_records import (
     current_record,
     epoch_record,
     partition_metadata_tombstone,
     subscription_record,
+    target_epoch_record,
 )
 from wirebroker.coordinator.groups.consumer.consumer_timers import (
     ConsumerRevocation,
@@ -39,7 +42,6 @@ from wirebroker.coordinator.outcome import Outcome
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from wirebroker.codecs.errors import ErrorCode
     from wirebroker.coordinator.groups.consumer.consumer_group import ConsumerGroup
     from wirebroker.coordinator.groups.consumer.consumer_member import ConsumerMember
     from wirebroker.coordinator.groups.consumer.consumer_shard import ConsumerShard
@@ -47,6 +49,10 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.outcome import Moment
 
 logger = logging.getLogger(__name__)
+
+# A change of the metadata looks at all topics of a group: 20 ms.
+MOST_GROUP_TOPICS: Final = 50_000
+_NEVER_ASSIGNED_MS: Final = 0
 
 # The epoch of a target assignment, and a member's part of it.
 TargetOfMember: TypeAlias = "tuple[int, Mapping[bytes, frozenset[int]]]"
@@ -62,7 +68,16 @@ class MemberUpdate:
         context: The client's access rights, for the topics of its regular expression.
     """
 
-    __slots__ = ("context", "group", "group_epoch", "member", "now", "outcome", "shard")
+    __slots__ = (
+        "_metadata_hash",
+        "context",
+        "group",
+        "group_epoch",
+        "member",
+        "now",
+        "outcome",
+        "shard",
+    )
 
     def __init__(
         self,
@@ -81,6 +96,7 @@ class MemberUpdate:
         self.now = now
         self.context = context
         self.group_epoch = group.epoch
+        self._metadata_hash = group.metadata_hash
 
     def __enter__(self) -> None:
         """Begin the steps; if one fails, their soft state is reset."""
@@ -144,14 +160,24 @@ class MemberUpdate:
     def _check_topics(
         self, before: ConsumerMember, updated: ConsumerMember, *, is_raised: bool
     ) -> None:
-        """Raise the group's epoch if its subscriptions or their topics have changed."""
+        """Raise the group's epoch if its subscriptions or their topics have changed.
+
+        Raises:
+            KafkaError: INVALID_REQUEST: the group has too many topics.
+        """
         group, shard = self.group, self.shard
         # `before` has no subscription for a new member, the predecessor's for a returning one.
         topics = group.subscriptions.topics(without=(before,), including=(updated,))
-        metadata_hash = shard.topic_hashes.of_group(topics, shard.image)
-        if is_raised or metadata_hash != group.metadata_hash:
+        if len(topics) > MOST_GROUP_TOPICS and updated.topic_names - before.topic_names:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                f"The members of a group can subscribe to at most {MOST_GROUP_TOPICS} topics.",
+            )
+        self._metadata_hash = shard.topic_hashes.of_group(topics)
+        # A classic group has epoch 0 until the end of its first rebalance; no member may.
+        if is_raised or not group.epoch or self._metadata_hash != group.metadata_hash:
             self.group_epoch = group.epoch + 1
-            record = epoch_record(group.group_id, self.group_epoch, metadata_hash)
+            record = epoch_record(group.group_id, self.group_epoch, self._metadata_hash)
             self.outcome.records.append(record)
             logger.info("group %s is in epoch %d", group.group_id, self.group_epoch)
         group.checked_topics = shard.image.topics
@@ -173,12 +199,27 @@ class MemberUpdate:
             return last
         job = self._small_job()
         if job is None:
+            if not group.assignment_epoch:
+                last = self._assign_nothing()
             effect = group.background_work = AssignInBackground(group.group_id)
             self.outcome.effects.append(effect)
             return last
         assignment = assign_at_once(job)
         self.outcome.records += target_records(job, assignment, self.now.wall_ms)
         return self.group_epoch, assignment[self.member.member_id]
+
+    def _assign_nothing(self) -> TargetOfMember:
+        """Record an assignment without partitions, since no member may be in epoch 0.
+
+        A classic group has epoch 0 until the end of its first rebalance.
+        """
+        group_id, first_epoch = self.group.group_id, self.group_epoch
+        self.group_epoch += 1
+        self.outcome.records += [
+            epoch_record(group_id, self.group_epoch, self._metadata_hash),
+            target_epoch_record(group_id, first_epoch, _NEVER_ASSIGNED_MS),
+        ]
+        return first_epoch, NO_TARGET
 
     def _small_job(self) -> AssignmentJob | None:
         """Return the computation if it may be done at once."""

@@ -14,6 +14,7 @@ from collections import Counter
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.groups.consumer.consumer_group import ConsumerGroup
 from wirebroker.coordinator.groups.consumer.consumer_records import (
     epoch_record,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _SHORTEST_INTERVAL_MS: Final = 10_000
+MOST_REGEXES: Final = 100
 _NEVER: Final = ResolvedRegex(NO_TOPICS, version=0, timestamp_ms=-(2**63))
 
 
@@ -64,7 +66,7 @@ def change_of(
     """Add the records of a changed expression; return how it has changed.
 
     Raises:
-        KafkaError: INVALID_REGULAR_EXPRESSION.
+        KafkaError: INVALID_REGULAR_EXPRESSION; INVALID_REQUEST: the group has too many.
     """
     before, after = old.topic_regex, new.topic_regex
     if before == after:
@@ -75,10 +77,24 @@ def change_of(
     if not after:
         return RegexChange.RESOLVED
     if not counts.get(after):
+        _check_count(counts, before)
         compiled(after)
     elif after in group.subscriptions.resolved:
         return RegexChange.RESOLVED
     return RegexChange.CHANGED
+
+
+def _check_count(counts: Mapping[str, int], replaced: str) -> None:
+    """Refuse a further expression of a group with many; each is matched with all topics.
+
+    Raises:
+        KafkaError: INVALID_REQUEST.
+    """
+    if len(counts) - (counts.get(replaced) == 1) >= MOST_REGEXES:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            f"The members of a group can use at most {MOST_REGEXES} different regular expressions.",
+        )
 
 
 def due_search(
@@ -134,7 +150,7 @@ def install(
         has_changed = has_changed or known.topics != result.topics
         outcome.records.append(regex_record(group_id, regex, result))
     topics = subscriptions.topics(resolved=wanted)
-    metadata_hash = shard.topic_hashes.of_group(topics, shard.image)
+    metadata_hash = shard.topic_hashes.of_group(topics)
     if has_changed or metadata_hash != group.metadata_hash:
         outcome.records.append(epoch_record(group_id, group.epoch + 1, metadata_hash))
         logger.info("group %s is in epoch %d: other topics match", group_id, group.epoch + 1)

@@ -6,14 +6,17 @@ Source: Kafka's ConsumerGroup.subscribedTopicNames, SubscriptionCount, ResolvedR
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from wirebroker.coordinator.groups.consumer.consumer_member import ConsumerMember
 
 NO_TOPICS: frozenset[str] = frozenset()
+# Of a string object, its slots in a set and in the counts.
+BYTES_PER_NAME: Final = 64
+_NO_SET: Final = (NO_TOPICS, 0)
 
 
 class ResolvedRegex(NamedTuple):
@@ -32,17 +35,23 @@ class ResolvedRegex(NamedTuple):
 class Subscriptions:
     """The subscriptions of all members of a group.
 
+    Members of a group usually subscribe to the same topics. Each set of names is stored and counted
+    once, so a member among many costs little.
+
     Attributes:
         resolved: The topics of the members' regular expressions, as far as known.
     """
 
-    __slots__ = ("_names", "_regexes", "resolved")
+    __slots__ = ("_names", "_regexes", "_sets", "names_bytes", "resolved")
 
-    # Numbers of members by topic name and by regular expression.
+    # _sets: each set of names, itself, and its number of members. _names: numbers of these sets by
+    # topic name. _regexes: numbers of members by regular expression.
 
     def __init__(self) -> None:
         self._names: Counter[str] = Counter()
+        self._sets: dict[frozenset[str], tuple[frozenset[str], int]] = {}
         self._regexes: Counter[str] = Counter()
+        self.names_bytes = 0
         self.resolved: dict[str, ResolvedRegex] = {}
 
     @property
@@ -50,14 +59,63 @@ class Subscriptions:
         """Number of members by regular expression."""
         return self._regexes
 
+    @property
+    def topic_count(self) -> int:
+        """Number of topics; one may count several times."""
+        return len(self._names) + sum(len(found.topics) for found in self.resolved.values())
+
+    def bytes_only_of(self, member: ConsumerMember) -> int:
+        """Return the bytes of a member's names of topics; 0 if others subscribe to the same."""
+        known, count = self._sets.get(member.topic_names, _NO_SET)
+        return size_of_names(known) if count == 1 else 0
+
+    def has(self, names: frozenset[str]) -> bool:
+        """Return whether a member subscribes to exactly these topics by name."""
+        return names in self._sets
+
+    def shared(self, names: frozenset[str]) -> frozenset[str]:
+        """Return the stored set that is equal to `names`, or `names`."""
+        known = self._sets.get(names)
+        return names if known is None else known[0]
+
     def replace(self, old: ConsumerMember | None, new: ConsumerMember | None) -> None:
         """Note that a member has changed, joined or left."""
-        if old is not None and new is not None and _is_same(old, new):
+        old_names = NO_TOPICS if old is None else old.topic_names
+        new_names = NO_TOPICS if new is None else new.topic_names
+        if old_names is not new_names:
+            # First the new ones, so that equal ones are not removed in between.
+            self._add(new_names)
+            self._remove(old_names)
+        old_regex = "" if old is None else old.topic_regex
+        new_regex = "" if new is None else new.topic_regex
+        if old_regex != new_regex:
+            _count_regex(self._regexes, new_regex, 1)
+            _count_regex(self._regexes, old_regex, -1)
+
+    def _add(self, names: frozenset[str]) -> None:
+        if not names:
             return
-        if old is not None:
-            _subtract(self._names, self._regexes, old)
-        if new is not None:
-            _add(self._names, self._regexes, new)
+        known, count = self._sets.get(names, (names, 0))
+        self._sets[known] = known, count + 1
+        if not count:
+            self._names.update(known)
+            self.names_bytes += size_of_names(known)
+
+    def _remove(self, names: frozenset[str]) -> None:
+        if not names:
+            return
+        known, count = self._sets[names]
+        if count > 1:
+            self._sets[known] = known, count - 1
+            return
+        del self._sets[known]
+        self.names_bytes -= size_of_names(known)
+        counts = self._names
+        for name in known:
+            if counts[name] == 1:
+                del counts[name]
+            else:
+                counts[name] -= 1
 
     def contains(self, topic: str) -> bool:
         """Return whether a member subscribes to a topic."""
@@ -73,17 +131,35 @@ class Subscriptions:
         resolved: Mapping[str, ResolvedRegex] | None = None,
     ) -> set[str]:
         """Return all topics after a change of members, or with newly resolved expressions."""
-        names, regexes = Counter(self._names), Counter(self._regexes)
+        topics, regexes = set(self._names), Counter(self._regexes)
+        joining = tuple(including)
+        leaving: Counter[frozenset[str]] = Counter()
         for member in without:
-            _subtract(names, regexes, member)
-        for member in including:
-            _add(names, regexes, member)
-        topics = set(names)
+            leaving[member.topic_names] += 1
+            _count_regex(regexes, member.topic_regex, -1)
+        for member in joining:
+            leaving[member.topic_names] -= 1
+            _count_regex(regexes, member.topic_regex, 1)
+        gone = [names for names, count in leaving.items() if 0 < count == self._count(names)]
+        topics -= self._only_in(gone)
+        for member in joining:
+            topics |= member.topic_names
         known = self.resolved if resolved is None else {**self.resolved, **resolved}
         for regex in regexes:
             if regex in known:
                 topics |= known[regex].topics
         return topics
+
+    def _count(self, names: frozenset[str]) -> int:
+        """Return the number of members that subscribe to exactly these topics by name."""
+        return self._sets.get(names, _NO_SET)[1]
+
+    def _only_in(self, sets: Iterable[frozenset[str]]) -> set[str]:
+        """Return the names that are in no other set of the group."""
+        counts: Counter[str] = Counter()
+        for names in sets:
+            counts.update(names)
+        return {name for name, count in counts.items() if self._names[name] == count}
 
     def topics_of(self, member: ConsumerMember) -> frozenset[str]:
         """Return the topics that a member subscribes to."""
@@ -95,32 +171,29 @@ class Subscriptions:
 
     def check(self, members: Iterable[ConsumerMember]) -> None:
         """Assert that the numbers are those of the members."""
-        names: Counter[str] = Counter()
+        sets: Counter[frozenset[str]] = Counter()
         regexes: Counter[str] = Counter()
         for member in members:
-            _add(names, regexes, member)
+            if member.topic_names:
+                sets[member.topic_names] += 1
+            _count_regex(regexes, member.topic_regex, 1)
+        names: Counter[str] = Counter()
+        for names_of_one in sets:
+            names.update(names_of_one)
+        assert dict(self._sets.values()) == sets, "sets of topics are counted"
         assert self._names == names, "topics are counted"
+        assert self.names_bytes == sum(map(size_of_names, sets)), "the size of names is known"
         assert self._regexes == regexes, "regular expressions are counted"
 
 
-def _is_same(old: ConsumerMember, new: ConsumerMember) -> bool:
-    return old.topic_names is new.topic_names and old.topic_regex == new.topic_regex
+def size_of_names(names: Collection[str]) -> int:
+    """Return the bytes that a set of names takes, about."""
+    return sum(map(len, names)) + BYTES_PER_NAME * len(names)
 
 
-def _add(names: Counter[str], regexes: Counter[str], member: ConsumerMember) -> None:
-    names.update(member.topic_names)
-    if member.topic_regex:
-        regexes[member.topic_regex] += 1
-
-
-def _subtract(names: Counter[str], regexes: Counter[str], member: ConsumerMember) -> None:
-    for name in member.topic_names:
-        _decrease(names, name)
-    if member.topic_regex:
-        _decrease(regexes, member.topic_regex)
-
-
-def _decrease(counts: Counter[str], key: str) -> None:
-    counts[key] -= 1
-    if not counts[key]:
-        del counts[key]
+def _count_regex(counts: Counter[str], regex: str, difference: int) -> None:
+    if not regex:
+        return
+    counts[regex] += difference
+    if not counts[regex]:
+        del counts[regex]

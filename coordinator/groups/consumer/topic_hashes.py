@@ -5,45 +5,66 @@ Source: Kafka's GroupMetadataManager.topicHashCache.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from wirebroker.coordinator.groups.metadata_hash import group_hash, topic_hash
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from wirebroker.base.clock import Steps
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage, TopicImage
+
+Names: TypeAlias = "set[str] | frozenset[str]"
+
+# Maximum number of names of missing topics to remember.
+_MOST_MISSING: Final = 50_000
 
 
 class TopicHashes:
     """The hashes of topics that groups subscribe to, by name."""
 
-    __slots__ = ("_hashes",)
+    __slots__ = ("_hashes", "_image", "_missing")
 
-    def __init__(self) -> None:
-        self._hashes: dict[str, tuple[TopicImage, int]] = {}
+    def __init__(self, image: ClusterImage) -> None:
+        self._image = image
+        self._hashes: dict[str, int] = {}
+        # Names of topics that do not exist, so that they are not looked up again.
+        self._missing: set[str] = set()
 
-    def forget(self, names: Iterable[str]) -> None:
-        """Drop deleted topics."""
-        for name in names:
+    def follow(self, image: ClusterImage, changed: Iterable[str]) -> None:
+        """Use new metadata; `changed` are topics that were created, changed or deleted."""
+        self._image = image
+        for name in changed:
             self._hashes.pop(name, None)
+            self._missing.discard(name)
 
-    def of_group(self, names: Iterable[str], image: ClusterImage) -> int:
+    def unknown(self, names: Names) -> Names:
+        """Return the names whose topics `of_group` would have to look up."""
+        return names.difference(self._hashes).difference(self._missing)
+
+    def add(self, names: Names) -> Steps[None]:
+        """Look up topics in steps, before `of_group` needs them."""
+        for name in self.unknown(names):
+            self._add(name)
+            yield
+
+    def of_group(self, names: Names) -> int:
         """Return the hash of the existing topics among those that a group subscribes to."""
-        hashes: dict[str, int] = {}
-        for name in names:
-            topic = image.topics.get(name)
-            if topic is not None:
-                hashes[name] = self._of_topic(topic, image)
-        return group_hash(hashes)
+        for name in self.unknown(names):
+            self._add(name)
+        hashes = self._hashes
+        return group_hash({name: hashes[name] for name in names if name in hashes})
 
-    def _of_topic(self, topic: TopicImage, image: ClusterImage) -> int:
-        known = self._hashes.get(topic.name)
-        if known is not None and known[0] is topic:
-            return known[1]
-        value = topic_hash(topic.topic_id, topic.name, _racks(topic, image))
-        self._hashes[topic.name] = topic, value
-        return value
+    def _add(self, name: str) -> None:
+        image = self._image
+        topic = image.topics.get(name)
+        if topic is not None:
+            self._hashes[name] = topic_hash(topic.topic_id, name, _racks(topic, image))
+            return
+        if len(self._missing) >= _MOST_MISSING:
+            self._missing.clear()
+        self._missing.add(name)
 
 
 def _racks(topic: TopicImage, image: ClusterImage) -> list[list[str]]:

@@ -49,7 +49,7 @@ def upgrade(
         group = _consumer_group(classic, shard.image)
     except MalformedFrameError:
         raise _refused(classic, "because the embedded consumer protocol is malformed.") from None
-    group.metadata_hash = shard.topic_hashes.of_group(group.subscriptions.topics(), shard.image)
+    group.metadata_hash = shard.topic_hashes.of_group(group.subscriptions.topics())
     outcome.records += classic.tombstones()
     outcome.records += _records(group)
     for member in group.members.values():

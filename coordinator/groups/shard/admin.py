@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError, shortened
 from wirebroker.coordinator.groups.classic.classic_group import GroupState
+from wirebroker.coordinator.groups.partitions import java_hash
 from wirebroker.coordinator.outcome import Outcome, Token
 
 if TYPE_CHECKING:
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 
 # First version of DescribeGroups with an error for an unknown group.
 FIRST_NOT_FOUND_VERSION: Final = 6
+# The order is not worth more time: 1 ms.
+_MOST_SORTED: Final = 250
+# Of BaseHashTable.findSlot, whose slots are the highest bits of the product.
+_HASH_FACTOR: Final = -7046029254386353131
 
 
 def filter_words(requested: Iterable[str]) -> Steps[frozenset[str]]:
@@ -38,9 +43,10 @@ def list_groups(
 ) -> list[dict[str, Any]]:
     """Return the groups of a ListGroups response.
 
-    `states` and `types` come from `filter_words`; empty ones match all.
+    `states` and `types` come from `filter_words`; empty ones match all. A few groups have the order
+    in which Kafka lists them, so that outputs can be compared.
     """
-    return [
+    listed = [
         {
             "group_id": group.group_id,
             "protocol_type": group.listed_protocol_type,
@@ -48,9 +54,23 @@ def list_groups(
             "group_type": group.group_type,
         }
         for group in shard.groups.values()
-        if not states or group.state_name.lower() in states
+        if not states or _state_word(group.state_name) in states
         if not types or group.group_type in types
     ]
+    if len(listed) <= _MOST_SORTED:
+        listed.sort(key=_in_table)
+    return listed
+
+
+def _in_table(listed: dict[str, Any]) -> int:
+    """Return a number by which groups have the order of Kafka's hash table."""
+    group_id: str = listed["group_id"]
+    return java_hash(group_id) * _HASH_FACTOR % (1 << 64)
+
+
+def _state_word(name: str) -> str:
+    """Return the word that selects a state in ListGroups (StreamsGroupState.toLowerCaseString)."""
+    return "not_ready" if name == "NotReady" else name.lower()
 
 
 def describe(shard: GroupShard, group_id: str, *, version: int) -> dict[str, Any]:

@@ -26,7 +26,11 @@ from wirebroker.coordinator.groups.classic.classic_timers import (
     SessionExpiry,
     SyncTimeout,
 )
-from wirebroker.coordinator.groups.consumer import consumer_fencing, consumer_replay
+from wirebroker.coordinator.groups.consumer import (
+    consumer_fencing,
+    consumer_replay,
+    topic_lookup,
+)
 from wirebroker.coordinator.groups.consumer.consumer_timers import (
     ClassicRejoin,
     ClassicSync,
@@ -34,8 +38,19 @@ from wirebroker.coordinator.groups.consumer.consumer_timers import (
     ConsumerSession,
 )
 from wirebroker.coordinator.groups.consumer.topic_hashes import TopicHashes
-from wirebroker.coordinator.groups.shard import foreign_groups
 from wirebroker.coordinator.groups.shard.group_offsets import GroupOffsets
+from wirebroker.coordinator.groups.share import share_fencing, share_replay
+from wirebroker.coordinator.groups.share.share_timers import ShareSessionExpiry
+from wirebroker.coordinator.groups.streams import (
+    streams_fencing,
+    streams_replay,
+    streams_update,
+)
+from wirebroker.coordinator.groups.streams.streams_timers import (
+    InitialRebalance,
+    TaskRevocation,
+    TaskSession,
+)
 from wirebroker.coordinator.outcome import Moment, Outcome, Timers
 
 if TYPE_CHECKING:
@@ -57,7 +72,7 @@ class GroupShard:
     Attributes:
         image: The metadata that this node has applied.
         new_topics_offset: Metadata offset of the last change that created topics.
-        topic_hashes: Hashes of the topics that consumer groups subscribe to.
+        topic_hashes: Hashes of the topics that consumer and share groups subscribe to.
     """
 
     __slots__ = (
@@ -77,7 +92,7 @@ class GroupShard:
         self.settings = settings
         self.image = image
         self.new_topics_offset = image.offset
-        self.topic_hashes = TopicHashes()
+        self.topic_hashes = TopicHashes(image)
         self._new_uuid = new_uuid
         self.groups: dict[str, Group] = {}
         self.offsets = GroupOffsets()
@@ -124,11 +139,12 @@ class GroupShard:
             return
         if decoded.kind in consumer_replay.CONSUMER_KINDS:
             consumer_replay.replay(self, decoded, value)
-        elif not isinstance(decoded, RegularExpressionKey):
-            # Commits before a group's own record made a simple group.
-            replaced = foreign_groups.replay(self.groups, decoded, value)
-            if replaced is not None:
-                replaced.cancel_timers(self.timers)
+        elif isinstance(decoded, RegularExpressionKey):
+            return
+        elif decoded.kind in share_replay.SHARE_KINDS:
+            share_replay.replay(self, decoded, value)
+        elif decoded.kind in streams_replay.STREAMS_KINDS:
+            streams_replay.replay(self, decoded, value)
 
     def replay_offset(
         self,
@@ -177,14 +193,21 @@ class GroupShard:
     def on_loaded(self, now: Moment) -> Outcome:
         """Begin to serve the loaded state."""
         consumer_fencing.on_loaded(self, now)
-        return rebalance.on_loaded(self, now)
+        streams_fencing.on_loaded(self, now)
+        share_fencing.on_loaded(self, now)
+        outcome = rebalance.on_loaded(self, now)
+        outcome.effects += topic_lookup.on_loaded(self)
+        return outcome
 
     def apply_metadata(
-        self, image: ClusterImage, *, has_new_topics: bool, deleted: Iterable[str]
+        self, image: ClusterImage, *, has_new_topics: bool, changed: Iterable[str]
     ) -> None:
-        """Apply new metadata; each group notices it at its members' next heartbeats."""
+        """Apply new metadata; each group notices it at its members' next heartbeats.
+
+        `changed` are topics that were created, deleted, or have other partitions or replicas.
+        """
         self.image = image
-        self.topic_hashes.forget(deleted)
+        self.topic_hashes.follow(image, changed)
         if has_new_topics:
             self.new_topics_offset = image.offset
 
@@ -225,4 +248,8 @@ _ON_TIMER: Final[Mapping[type[Any], _TimerHandler]] = {
     ClassicRejoin: consumer_fencing.on_expiry,
     ClassicSync: consumer_fencing.on_expiry,
     ConsumerRevocation: consumer_fencing.on_revocation_timeout,
+    TaskSession: streams_fencing.on_expiry,
+    TaskRevocation: streams_fencing.on_revocation_timeout,
+    InitialRebalance: streams_update.on_initial_rebalance,
+    ShareSessionExpiry: share_fencing.on_expiry,
 }

@@ -26,7 +26,7 @@ def assignment(topic: str, partitions: Sequence[int]) -> bytes:
 
 def read_assignment(data: bytes) -> tuple[int, ...]:
     """Return the partitions of an assignment; an empty one has none."""
-    if not data:
+    if not data or not int.from_bytes(data[2:6]):
         return ()
     position = 6
     position += 2 + int.from_bytes(data[position : position + 2])

@@ -115,6 +115,10 @@ class Member:
         """Make it leave the group after it has committed what it processed."""
         self._is_told_to_leave = True
 
+    def claims(self) -> frozenset[tuple[bytes, int]]:
+        """Return the partitions that it owns, by topic id."""
+        return frozenset((self._topic_id, index) for index in self.owned)
+
     async def run(self) -> None:
         while not self._is_told_to_leave:
             try:

@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 
     from wirebroker.coordinator.controller.image.image_change import ImageChange
 
-for _module in ("groups.find_coordinator", "groups.offset_commit", "groups.offset_fetch"):
+for _module in (
+    "groups.consumer_group_heartbeat",
+    "groups.find_coordinator",
+    "groups.offset_commit",
+    "groups.offset_fetch",
+):
     importlib.import_module(f"wirebroker.api.{_module}")
 
 

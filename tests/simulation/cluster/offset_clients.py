@@ -25,7 +25,7 @@ _HASTY: Final = 0.2
 _PATIENCE_S: Final = 4.0
 
 
-class _OffsetClient:
+class GroupClient:
     """A client that finds the coordinator of a group and sends requests to it."""
 
     def __init__(self, world: CoordinatorWorld, group: str) -> None:
@@ -53,7 +53,7 @@ class _OffsetClient:
         return world.member(coordinator.node_id)
 
 
-class Committer(_OffsetClient):
+class Committer(GroupClient):
     """Commits rising offsets of a group without members, usually each until it succeeds."""
 
     async def run(self) -> None:
@@ -93,7 +93,7 @@ class Committer(_OffsetClient):
         return True
 
 
-class Inquirer(_OffsetClient):
+class Inquirer(GroupClient):
     """Fetches a group's committed offsets from current and former coordinators."""
 
     async def run(self) -> None:

@@ -27,7 +27,7 @@ from wirebroker.base.clock import pause
 from wirebroker.codecs.errors import KafkaError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Coroutine
+    from collections.abc import Collection, Coroutine, Mapping
 
     from wirebroker.coordinator.controller.image.cluster_image import PartitionImage
 
@@ -43,10 +43,12 @@ class ReplicaWorld:
 
     Attributes:
         topic: The topic whose leaders change, and whose replicas are compared in the end.
+        settings: Further configs of the nodes.
     """
 
     topic = "t"
     member_kind: type[Member] = Member
+    settings: Mapping[str, str] = {}
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)

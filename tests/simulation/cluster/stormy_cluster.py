@@ -99,7 +99,7 @@ class StormyCluster(Cluster):
             clock=SimulatedClock(world.loop),
             seed=world.random.getrandbits(32),
             new_files=world.new_files,
-            settings=_SETTINGS,
+            settings={**_SETTINGS, **world.settings},
         )
         self.leaders: dict[tuple[int, int], int] = {}
 

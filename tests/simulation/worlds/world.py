@@ -97,9 +97,14 @@ class World:
                 "transaction.state.log.min.isr": "1",
                 "group.initial.rebalance.delay.ms": str(random.choice([0, 500, 3_000])),
                 "group.min.session.timeout.ms": "1000",
+                **self._settings(),
             }
         )
         self.host = BrokerHost(self.network, config, self.note)
+
+    def _settings(self) -> dict[str, str]:
+        """Return further settings of the broker."""
+        return {}
 
     @property
     def trace(self) -> str:

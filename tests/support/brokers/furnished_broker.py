@@ -16,7 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-_SETTINGS = {"group.initial.rebalance.delay.ms": "0"}
+_SETTINGS = {
+    "group.initial.rebalance.delay.ms": "0",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "share.coordinator.state.topic.num.partitions": "1",
+}
+_UPGRADE = 1
 
 
 class FurnishedBroker:
@@ -59,6 +65,9 @@ def furnish(client: BlockingClient, partitions: int) -> SampleRequests:
     ]
     created = ask(client, ApiKey.CREATE_TOPICS, 7, {"topics": topics, "timeout_ms": 10_000})
     eventually(lambda: _has_coordinators(client))
+    updates = [{"feature": "share.version", "max_version_level": 2, "upgrade_type": _UPGRADE}]
+    features = {"timeout_ms": 10_000, "feature_updates": updates}
+    assert ask(client, ApiKey.UPDATE_FEATURES, 2, features).error_code == 0
     committed = [
         {"partition_index": index, "committed_offset": 7, "committed_metadata": ""}
         for index in range(partitions)

@@ -27,6 +27,13 @@ _FILES: Final = {
 _CONSUMER: Final = "kafka-console-consumer BOOTSTRAP --timeout-ms 500 --topic orders"
 _PRODUCER: Final = "kafka-console-producer BOOTSTRAP --topic orders"
 _RESET: Final = "kafka-consumer-groups BOOTSTRAP --reset-offsets --group g --topic orders"
+_SHARE_RESET: Final = (
+    "kafka-share-groups BOOTSTRAP --reset-offsets --group g --topic orders --dry-run"
+)
+_STREAMS_RESET: Final = (
+    "kafka-streams-groups BOOTSTRAP --reset-offsets --group g --input-topic orders --dry-run"
+)
+_SHARER: Final = "kafka-console-share-consumer BOOTSTRAP --timeout-ms 100 --topic orders"
 _EXECUTE: Final = "kafka-reassign-partitions BOOTSTRAP --execute --reassignment-json-file PLAN"
 _ELECTION: Final = "kafka-leader-election BOOTSTRAP --election-type preferred"
 _LOAD: Final = "kafka-producer-perf-test BOOTSTRAP"
@@ -102,6 +109,35 @@ _REFUSED: Final = {
         "--timeout 5000",
     ],
     _RESET: ["--by-duration P1D", "--shift-by 0"],
+    "kafka-share-groups --list": ["BOOTSTRAP"],
+    "kafka-share-groups BOOTSTRAP --list": [
+        "--command-config FILE",
+        "--state Stable",
+        "--timeout 5000",
+    ],
+    "kafka-share-groups BOOTSTRAP --reset-offsets --topic orders --to-latest --dry-run": [
+        "--group g"
+    ],
+    "kafka-streams-groups --list": ["BOOTSTRAP"],
+    "kafka-streams-groups BOOTSTRAP --list": [
+        "--command-config FILE",
+        "--state Stable",
+        "--timeout 5000",
+    ],
+    _STREAMS_RESET: ["--by-duration P1D"],
+    "kafka-console-share-consumer --timeout-ms 100 --topic orders": ["BOOTSTRAP"],
+    "kafka-console-share-consumer BOOTSTRAP --topic orders": ["--timeout-ms 100"],
+    "kafka-console-share-consumer BOOTSTRAP --timeout-ms 100": ["--topic orders"],
+    _SHARER: [
+        "--command-config FILE",
+        "--consumer-config FILE",
+        f"--formatter {_FORMATTER}",
+        "--formatter-config FILE",
+        "--group g",
+        f"--key-deserializer {_STRING}",
+        f"--value-deserializer {_STRING}",
+        "--max-messages 1",
+    ],
     "kafka-acls --list": ["BOOTSTRAP"],
     "kafka-acls BOOTSTRAP --list": ["--command-config FILE"],
     "kafka-acls BOOTSTRAP --list --topic t": ["--resource-pattern-type literal"],
@@ -142,6 +178,10 @@ _REFUSED: Final = {
     _ELECTION: ["--path-to-json-file ELECTED"],
     f"{_ELECTION} --all-topic-partitions": ["--admin.config FILE", "--command-config FILE"],
     "kafka-leader-election --election-type preferred --all-topic-partitions": ["BOOTSTRAP"],
+    "kafka-client-metrics --list": ["BOOTSTRAP"],
+    "kafka-client-metrics BOOTSTRAP --list": ["--command-config FILE"],
+    "kafka-client-metrics BOOTSTRAP --describe": ["--name m"],
+    "kafka-client-metrics BOOTSTRAP --alter --name m": ["--interval 1000"],
     "kafka-groups --list": ["BOOTSTRAP"],
     "kafka-groups BOOTSTRAP --list": [
         "--command-config FILE",
@@ -185,6 +225,24 @@ _ACCEPTED: Final = {
         "--to-earliest",
     ],
     f"{_RESET} --to-earliest": ["--topic orders", "--group g"],
+    "kafka-share-groups BOOTSTRAP": ["--list"],
+    _SHARE_RESET: ["--to-offset 0", "--to-datetime 2020-01-01T00:00:00.000", "--to-latest"],
+    f"{_SHARE_RESET} --to-earliest": ["--topic orders", "--export"],
+    "kafka-share-groups BOOTSTRAP --reset-offsets --group g --dry-run": ["--from-file CSV"],
+    "kafka-streams-groups BOOTSTRAP": ["--list"],
+    _STREAMS_RESET: ["--to-offset 0", "--to-datetime 2020-01-01T00:00:00.000", "--to-latest"],
+    f"{_STREAMS_RESET} --to-earliest": ["--input-topic orders", "--group g", "--export"],
+    "kafka-streams-groups BOOTSTRAP --reset-offsets --group g --dry-run": ["--from-file CSV"],
+    _SHARER: [
+        "--command-property a=b",
+        "--consumer-property a=b",
+        "--formatter-property a=b",
+        "--property a=b",
+        "--reject",
+        "--release",
+        "--reject-message-on-error",
+        "--enable-systest-events",
+    ],
     "kafka-consumer-groups BOOTSTRAP --reset-offsets --group g": ["--from-file CSV"],
     "kafka-acls BOOTSTRAP --list": [
         "--topic t",
@@ -207,6 +265,8 @@ _ACCEPTED: Final = {
     "kafka-get-offsets BOOTSTRAP": ["--exclude-internal-topics"],
     "kafka-log-dirs BOOTSTRAP": ["--describe"],
     _EXECUTE: ["--additional", "--disallow-replication-factor-change"],
+    "kafka-client-metrics BOOTSTRAP": ["--list"],
+    "kafka-client-metrics BOOTSTRAP --alter --name m": ["--metrics a", "--match client_id=a"],
     "kafka-groups BOOTSTRAP --list": ["--consumer"],
     "kafka-dump-log --files LOG": ["--max-message-size 5242880", "--print-data-log"],
     "kafka-cluster cluster-id": ["BOOTSTRAP"],

@@ -24,6 +24,7 @@ from wirebroker.coordinator.groups.consumer.heartbeat_request import ConsumerHea
 from wirebroker.coordinator.groups.consumer.regexes import ResolveRegexes
 from wirebroker.coordinator.groups.consumer.subscriptions import ResolvedRegex
 from wirebroker.coordinator.groups.consumer.target_assignment import run_job
+from wirebroker.coordinator.groups.consumer.topic_lookup import HashTopics, look_up
 from wirebroker.coordinator.groups.consumer.topic_regex import matching_topics
 from wirebroker.coordinator.groups.shard.admin import delete_groups
 from wirebroker.coordinator.outcome import Outcome
@@ -199,9 +200,17 @@ class ConsumerGroups(Groups):
 
     # -- topics ------------------------------------------------------------------------------
 
-    def change_topics(self, *records: Any, deleted: Iterable[str] = (), new: bool = False) -> None:
-        image = image_of(*records, base=self.shard.image)
-        self.shard.apply_metadata(image, has_new_topics=new, deleted=deleted)
+    def change_topics(self, *records: Any, new: bool = False) -> None:
+        before = self.shard.image
+        image = image_of(*records, base=before)
+        touched = {record.body.topic_id for record in records}
+        changed = [
+            topic.name
+            for known in (before, image)
+            for topic in known.topics.values()
+            if topic.topic_id in touched
+        ]
+        self.shard.apply_metadata(image, has_new_topics=new, changed=changed)
 
     def create_topic(self, name: str, number: int, partitions: int = 1) -> None:
         self.change_topics(*topic(name, number, partitions=partitions), new=True)
@@ -214,7 +223,7 @@ class ConsumerGroups(Groups):
     def delete_topic(self, name: str) -> None:
         topic_id = self.shard.image.topics[name].topic_id
         record = metadata_record(RecordType.REMOVE_TOPIC, topic_id=topic_id)
-        self.change_topics(record, deleted=[name])
+        self.change_topics(record)
 
     # -- long work ---------------------------------------------------------------------------
 
@@ -228,6 +237,9 @@ class ConsumerGroups(Groups):
         for effect in self.effects:
             if isinstance(effect, downgrade.ServeDowngraded):
                 self.running.append(self._serve_downgraded(effect))
+                continue
+            if isinstance(effect, HashTopics):
+                in_one_go(look_up(self.shard, effect.group_id))
                 continue
             is_search = isinstance(effect, ResolveRegexes)
             self.running.append(self._search(effect) if is_search else self._assign(effect))

@@ -10,6 +10,7 @@ from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import KafkaError
 from wirebroker.codecs.messages import request_message
 from wirebroker.coordinator.controller.controller import Controller, refusal
+from wirebroker.coordinator.controller.features.feature_control import SUPPORTED_FEATURES
 from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
 from wirebroker.coordinator.controller.requests.request import ControllerRequest, Requester
 from wirebroker.coordinator.operation import complete
@@ -56,11 +57,9 @@ class InstantController:
         self.image = image_of(*records, base=self.image)
 
     def register(self, node_id: int, **fields: Any) -> dict[str, Any]:
-        ranges = {"metadata.version": 33, "group.version": 1, "transaction.version": 2}
-        ranges["eligible.leader.replicas.version"] = 1
         features = [
             {"name": name, "min_supported_version": 0, "max_supported_version": highest}
-            for name, highest in ranges.items()
+            for name, (_, highest) in SUPPORTED_FEATURES.items()
         ]
         values: dict[str, Any] = {
             "broker_id": node_id,

@@ -22,7 +22,7 @@ DIRECTORY = bytes(15) + b"\x07"
 
 
 def topic_id(number: int) -> bytes:
-    return bytes(15) + bytes([number])
+    return number.to_bytes(16)
 
 
 def broker(node_id: int = 1, **changes: Any) -> MetadataRecord:

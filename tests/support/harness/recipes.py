@@ -1,4 +1,4 @@
-"""The code blocks of the documentation, each run as a test file.
+"""The code blocks of the documentation, run as test files.
 
 They use the plugin of an installed wirebroker and pytest's default settings.
 """
@@ -8,12 +8,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 from tests.support.harness.project_files import ROOT
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 RECIPE_S = 120
 
@@ -38,10 +36,12 @@ def recipes(*pages: Path) -> list[Recipe]:
     return collected
 
 
-def run_recipe(recipe: Recipe, folder: Path, variables: dict[str, str]) -> None:
-    """Run a block as a test file in a folder, with additional environment variables."""
-    (folder / "test_recipe.py").write_text(recipe.text)
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--strict-markers", "-q"]
+def run_recipes(blocks: list[Recipe], folder: Path, variables: dict[str, str]) -> None:
+    """Run each block as a test file, all in one run with additional environment variables."""
+    files = [f"test_{Path(recipe.page).stem}_{recipe.line}.py" for recipe in blocks]
+    for file, recipe in zip(files, blocks, strict=True):
+        (folder / file).write_text(recipe.text)
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--strict-markers", "-rA"]
     excluded_prefixes = ("PYTEST_", "KAFKA_")
     environment = {
         name: text for name, text in os.environ.items() if not name.startswith(excluded_prefixes)
@@ -58,7 +58,8 @@ def run_recipe(recipe: Recipe, folder: Path, variables: dict[str, str]) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert " passed" in done.stdout, "there was nothing to run"
+    idle = [file for file in files if f"PASSED {file}::" not in done.stdout]
+    assert not idle, "there was nothing to run"
 
 
 def named(recipe: Recipe) -> str:

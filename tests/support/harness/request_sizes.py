@@ -1,7 +1,7 @@
 """Sizes of requests that show whether the broker's code yields, and limits of its work to match.
 
-A quarter of a request's elements shows as much if the time slices are a quarter as long, and the
-steps, which the broker does not interrupt, a quarter as large.
+An eighth of a request's elements shows as much if the time slices are an eighth as long, and the
+steps, which the broker does not interrupt, an eighth as large.
 """
 
 from __future__ import annotations
@@ -40,6 +40,9 @@ _LIMITS = (
     f"{_API}.topics.describe_topic_partitions:_RUN",
     f"{_API}.topics.metadata:_AT_ONCE",
     f"{_API}.transactions.add_partitions_to_txn:_AT_ONCE",
+    # Topics and subtopologies of a topology.
+    "wirebroker.coordinator.groups.streams.streams_request:MOST_SUBTOPOLOGIES",
+    "wirebroker.coordinator.groups.streams.streams_request:MOST_TOPICS",
     # Elements of a response that is encoded on the loop.
     "wirebroker.request.request:_FEW_ELEMENTS",
     f"{_API}.topics.metadata:_MANY_PARTITIONS",
@@ -90,4 +93,4 @@ class RequestSizes(NamedTuple):
 
 
 LARGEST = RequestSizes(1)
-QUARTER = RequestSizes(4)
+EIGHTH = RequestSizes(8)

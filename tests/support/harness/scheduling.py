@@ -30,26 +30,23 @@ APART = (
     "compat_tests/faults/test_kills.py",
 )
 _SPARK = "spark_it/ in one session of Spark"
-_OTHER_SPARK = "spark_it/ in another session of Spark"
-_OF_SPARK = {
-    _SPARK: (
-        "connector/test_batch",
-        "connector/test_stream",
-        "directories/test_segments",
-        "faults/test_faults",
-        "jobs/test_pipelines",
-        "jobs/test_quality",
-        "jobs/test_replay",
-        "jobs/test_windows",
-    ),
-    _OTHER_SPARK: (
-        "guide/test_guide",
-        "jobs/test_exactly_once",
-        "jobs/test_ingest",
-        "jobs/test_recreated_topics",
-    ),
-}
-TOGETHER = {f"spark_it/{name}.py": unit for unit, names in _OF_SPARK.items() for name in names}
+_OF_SPARK = (
+    "connector/test_batch",
+    "connector/test_stream",
+    "directories/test_segments",
+    "faults/test_faults",
+    "guide/test_guide",
+    "jobs/test_exactly_once",
+    "jobs/test_ingest",
+    "jobs/test_job_run",
+    "jobs/test_parsed_values",
+    "jobs/test_pipelines",
+    "jobs/test_quality",
+    "jobs/test_recreated_topics",
+    "jobs/test_replay",
+    "jobs/test_windows",
+)
+TOGETHER = {f"spark_it/{name}.py": _SPARK for name in _OF_SPARK}
 # Estimates for the first run: units that would end late, or that build something.
 _FIRST_RUN_SECONDS = {
     # Clients in Rust and Go, which are built, and librdkafka's tests.
@@ -58,7 +55,6 @@ _FIRST_RUN_SECONDS = {
     "compat_tests/groups/test_mixed_groups.py": 90.0,
     "compat_tests/lockstep/": 60.0,
     _SPARK: 400.0,
-    _OTHER_SPARK: 400.0,
     "spark_it/": 90.0,
     "tests/test_packaging.py": 90.0,
     "tests/java/": 50.0,

@@ -28,6 +28,9 @@ ELR: Final = "eligible.leader.replicas.version"
 TRANSACTIONS: Final = "transaction.version"
 METADATA: Final = "metadata.version"
 QUORUM: Final = "kraft.version"
+GROUPS: Final = "group.version"
+SHARE: Final = "share.version"
+STREAMS: Final = "streams.version"
 # Placeholder for the highest metadata.version that the broker supports.
 NEWEST: Final = "newest"
 UPGRADE, SAFE, UNSAFE = 1, 2, 3
@@ -74,6 +77,15 @@ _UPDATES: Final[list[Update]] = [
     (2, [(ELR, 2, UPGRADE)], False),
     (2, [(ELR, 0, UNSAFE)], False),
     (2, [(ELR, 1, UPGRADE)], False),
+    *(
+        (2, [(feature, level, kind)], False)
+        for feature in (GROUPS, SHARE, STREAMS)
+        for level, kind in (
+            *((0, UPGRADE), (0, SAFE), (0, SAFE), (1, SAFE), (1, UPGRADE)),
+            *((0, UNSAFE), (1, UPGRADE), (2, UPGRADE), (3, UPGRADE), (1, SAFE)),
+        )
+    ),
+    (2, [(SHARE, 2, UPGRADE)], False),
     (2, [(TRANSACTIONS, 1, SAFE), ("nonsense.version", 1, UPGRADE)], False),
     (1, [(TRANSACTIONS, 1, SAFE), (ELR, 1, UPGRADE)], False),
     (2, [(TRANSACTIONS, 1, SAFE), (TRANSACTIONS, 2, UPGRADE)], False),

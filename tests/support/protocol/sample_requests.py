@@ -23,11 +23,13 @@ if TYPE_CHECKING:
     from wirebroker.codecs.api_keys import ApiKey
 
 TOPIC, GROUP, TRANSACTIONAL_ID = "t", "g", "x"
+SHARE_GROUP = "s"
 
 _BY_NAME: dict[str, Any] = {
     "topic": TOPIC,
     "topics": TOPIC,  # for arrays of topic names
     "topic_names": TOPIC,
+    "subscribed_topic_names": TOPIC,
     "group_id": GROUP,
     "groups": GROUP,
     "groups_names": GROUP,
@@ -75,6 +77,13 @@ _NAME_OF_STRUCT: dict[str, str] = {
     "ScramCredentialDeletion": "alice",
     "ScramCredentialUpsertion": "alice",
 }
+# Requests about a share group.
+_OF_SHARE_GROUPS: dict[str, str] = {
+    "group_id": SHARE_GROUP,
+    "group_ids": SHARE_GROUP,
+    "member_id": "m",
+    "topic_name": TOPIC,
+}
 
 
 class SampleRequests:
@@ -110,6 +119,8 @@ class SampleRequests:
             value = self._topic_id
         elif field.name == "name":
             value = _NAME_OF_STRUCT.get(schema.name, TOPIC)
+        elif field.type == "string" and "ShareGroup" in schema.name:
+            value = (_BY_NAME | _OF_SHARE_GROUPS).get(field.name, "")
         elif field.type == "string":
             value = _BY_NAME.get(field.name, "")
         elif field.type in {"bytes", "records"}:

@@ -30,6 +30,17 @@ def test_events_of_one_time_come_in_the_order_in_which_they_were_set():
     assert due(timers, 5) == ["d", "c", "b", "a"]
 
 
+def test_the_last_set_counts_among_events_of_one_time():
+    timers = Timers()
+    timers.set("a", 4, "a")
+    timers.set("b", 5, "b")
+    timers.set("a", 5, "a again")
+    timers.set("c", 5, "c")
+    timers.set("b", 5, "b again")
+    assert due(timers, 4) == []
+    assert due(timers, 5) == ["a again", "c", "b again"]
+
+
 def test_setting_a_key_again_moves_its_event_later():
     timers = Timers()
     timers.set("a", 10, "old")

@@ -7,8 +7,10 @@ from itertools import pairwise
 
 import pytest
 
-from tests import nightly
-from tests.nightly import Step, due_steps, gave_of
+from tests.nightly import __main__ as nightly
+from tests.nightly.__main__ import gave_of
+from tests.nightly.step import Step
+from tests.nightly.steps import STEPS, due_steps
 
 # Steps are modules, like the real ones; `timeit` runs a statement.
 _GOES = "print('groups: seed 7, 31 schedules, at rest')"
@@ -69,14 +71,14 @@ def test_step_result_is_its_test_summary_or_last_output_line():
 
 
 def test_step_list_aligns_the_minutes(run):
-    printed = run("--list", steps=nightly.STEPS)[1]
+    printed = run("--list", steps=STEPS)[1]
     assert len({line.index(" min  ") for line in printed.splitlines()}) == 1
 
 
 def test_every_step_is_a_module_with_a_name_of_its_own():
-    names = [step.name for step in nightly.STEPS]
+    names = [step.name for step in STEPS]
     assert len(set(names)) == len(names)
-    for step in nightly.STEPS:
+    for step in STEPS:
         parts = step.command[0].split(".")
         if parts[0] == "pytest":
             folders = ("tests/", "compat_tests", "spark_it")
@@ -89,7 +91,7 @@ def test_no_night_takes_over_five_hours_and_every_step_has_its_night():
     first_day = 740_000
     nights = [due_steps(day) for day in range(first_day, first_day + 21)]
     assert max(sum(step.minutes for step in night) for night in nights) <= 300
-    for step in nightly.STEPS:
+    for step in STEPS:
         days = [number for number, night in enumerate(nights) if step in night]
         gaps = {later - earlier for earlier, later in pairwise(days)}
         assert gaps == {step.nights}

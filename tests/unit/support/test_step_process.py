@@ -35,11 +35,12 @@ except KeyboardInterrupt:
 """
 _NIGHTLY = """
 import signal, sys
-from tests import nightly
+from tests.nightly import __main__ as nightly
+from tests.nightly.step import Step
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # beneath nohup it is ignored
 step, folder = sys.argv[1:]
 command = "timeit", "-n", "1", "-r", "1", f"import sys; sys.argv.append({folder!r}); exec({step!r})"
-nightly.main(["--results", folder], (nightly.Step("first", command, 1, "waits"),))
+nightly.main(["--results", folder], (Step("first", command, 1, "waits"),))
 """
 _IMPATIENT = """
 import pathlib, sys

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from wirebroker.api.registry import handles_raw, registered_keys
+from wirebroker.api.registry import enabled_keys, handles_raw
 from wirebroker.codecs.api_keys import SPOKEN_VERSIONS, ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.hot.api_versions import (
@@ -21,7 +21,7 @@ from wirebroker.codecs.hot.api_versions import (
     encode_api_versions,
     parse_api_versions,
 )
-from wirebroker.coordinator.controller.features.feature_control import SERVED_FEATURES
+from wirebroker.coordinator.controller.features.feature_control import SUPPORTED_FEATURES
 from wirebroker.request.handlers import Cost
 
 if TYPE_CHECKING:
@@ -39,9 +39,9 @@ _CLIENT_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 @handles_raw(ApiKey.API_VERSIONS, permissions=(), cost=Cost.BOUNDED)
 def api_versions(broker: Broker, request: Request) -> Reply:
-    """Return all keys with handlers."""
+    """Return all keys that this broker serves."""
     own_ids = (broker.cluster_id, broker.node_id)
-    return answer_versions(request, registered_keys(), broker.metadata.image, own_ids)
+    return answer_versions(request, enabled_keys(broker.config), broker.metadata.image, own_ids)
 
 
 def answer_versions(
@@ -69,7 +69,7 @@ def answer_versions(
                 (key, SPOKEN_VERSIONS[key].min_version, SPOKEN_VERSIONS[key].max_version)
                 for key in keys
             ],
-            supported_features=[(name, *levels) for name, levels in SERVED_FEATURES.items()],
+            supported_features=[(name, *levels) for name, levels in SUPPORTED_FEATURES.items()],
             finalized_features=list(image.features.items()),
             finalized_features_epoch=image.offset,
         )

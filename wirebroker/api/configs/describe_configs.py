@@ -1,7 +1,6 @@
 """DescribeConfigs on brokers and controllers: effective configs and their sources.
 
-v1 sources and synonyms (KIP-226), v3 types and documentation (KIP-569). Client metrics show only
-set configs, loggers their levels.
+v1 sources and synonyms (KIP-226), v3 types and documentation (KIP-569). Loggers show their levels.
 
 Source: Kafka's ConfigHelper.
 """
@@ -21,6 +20,7 @@ from wirebroker.codecs.permissions import (
     DESCRIBE_GROUP_CONFIGS,
     DESCRIBE_TOPIC_CONFIGS,
 )
+from wirebroker.config.describe import describe_client_metrics
 from wirebroker.coordinator.controller.configs.config_control import check_this_broker
 from wirebroker.coordinator.controller.image.cluster_image import ResourceType
 from wirebroker.coordinator.controller.image.topic_names import check_topic_name
@@ -39,9 +39,8 @@ if TYPE_CHECKING:
     from wirebroker.request.request import Reply, Request
 
 NEEDS: Final = (DESCRIBE_TOPIC_CONFIGS, DESCRIBE_CLUSTER_CONFIGS, DESCRIBE_GROUP_CONFIGS)
-# ConfigSource values that config/rows/row.py lacks.
+# A ConfigSource that config/rows/row.py lacks.
 _LOGGER_CONFIG = 6
-_CLIENT_METRICS_CONFIG = 7
 
 
 class DescribedNode(NamedTuple):
@@ -128,10 +127,10 @@ def _configs(node: DescribedNode, resource: Any, body: Any) -> list[dict[str, An
             if not name:
                 raise _invalid("A broker id is required.")
             check_this_broker(name, node.node_id)
-            return _plain(logger_levels(), source=_LOGGER_CONFIG)
+            return _plain(logger_levels())
         case ResourceType.CLIENT_METRICS:
             values = node.image.config(resource.resource_type, _required(name))
-            return _plain(values, source=_CLIENT_METRICS_CONFIG)
+            described = describe_client_metrics(values)
         case _:
             values = node.image.config(resource.resource_type, _required(name))
             described = node.config.describe_group(values)
@@ -159,13 +158,13 @@ def _required(name: str) -> str:
     return name
 
 
-def _plain(values: Mapping[str, str], *, source: int) -> list[dict[str, Any]]:
+def _plain(values: Mapping[str, str]) -> list[dict[str, Any]]:
     return [
         {
             "name": name,
             "value": value,
             "read_only": False,
-            "config_source": source,
+            "config_source": _LOGGER_CONFIG,
             "is_sensitive": False,
             "synonyms": [],
             "config_type": 0,

@@ -13,22 +13,28 @@ from wirebroker.api.groups.group_errors import (
     access_of,
     client_host,
     error_only,
+    response_of,
     serves_consumer_groups,
 )
 from wirebroker.api.groups.member_memory import memory_error
 from wirebroker.api.registry import handles
+from wirebroker.base.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.permissions import DESCRIBE_TOPIC, READ_GROUP
 from wirebroker.coordinator.groups.classic.join import shortened
+from wirebroker.coordinator.groups.consumer.consumer_group import ConsumerGroup
 from wirebroker.coordinator.groups.consumer.consumer_heartbeat import heartbeat
 from wirebroker.coordinator.groups.consumer.heartbeat_request import ConsumerHeartbeat
+from wirebroker.coordinator.groups.consumer.subscriptions import size_of_names
+from wirebroker.coordinator.groups.consumer.topic_lookup import unhashed
 from wirebroker.request.handlers import Cost
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
 
     from wirebroker.api.broker import Broker
+    from wirebroker.coordinator.groups.shard.shard import GroupShard
     from wirebroker.request.request import Request
 
 
@@ -39,9 +45,8 @@ def consumer_group_heartbeat(
     """Update the member and return its partitions."""
     if not serves_consumer_groups(broker):
         return error_only(ErrorCode.UNSUPPORTED_VERSION)
-    names = body.subscribed_topic_names or ()
-    texts = (body.member_id, body.instance_id, body.rack_id)
-    size = sum(map(len, names)) + sum(len(text or "") for text in texts)
+    shard = broker.groups.shard_of(body.group_id)
+    size = _size(shard, body)
     error = memory_error(broker, body.group_id, body.member_id, body.instance_id, size)
     if error is not ErrorCode.NONE:
         return error_only(error)
@@ -57,4 +62,36 @@ def consumer_group_heartbeat(
         heard.check(broker.groups.settings.consumer_assignors)
     except KafkaError as invalid:
         return {"error_code": invalid.code, "error_message": invalid.message}
+    names = body.subscribed_topic_names or ()
+    if shard is not None and unhashed(shard, body.group_id, names):
+        return _beat_after_hashing(broker, shard, heard)
     return broker.groups.submit(body.group_id, heartbeat, heard, on_error=error_only)
+
+
+async def _beat_after_hashing(
+    broker: Broker, shard: GroupShard, heard: ConsumerHeartbeat
+) -> Mapping[str, Any]:
+    """Serve the request once the hashes of the group's many topics are known."""
+    group_id: str = heard.body.group_id
+    names = unhashed(shard, group_id, heard.body.subscribed_topic_names or ())
+    await Slices(broker.clock).run(shard.topic_hashes.add(names))
+    result = broker.groups.submit(group_id, heartbeat, heard, on_error=error_only)
+    return await response_of(result)
+
+
+def _size(shard: GroupShard | None, body: Any) -> int:
+    """Return the bytes of what a member joins with; equal subscriptions are stored once."""
+    texts = (
+        body.member_id,
+        body.instance_id,
+        body.rack_id,
+        getattr(body, "subscribed_topic_regex", None),
+    )
+    size = sum(len(text or "") for text in texts)
+    names = body.subscribed_topic_names
+    if not names:
+        return size
+    group = None if shard is None else shard.groups.get(body.group_id)
+    if isinstance(group, ConsumerGroup) and group.subscriptions.has(frozenset(names)):
+        return size
+    return size + size_of_names(names)

@@ -14,9 +14,13 @@ from wirebroker.base.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.permissions import DELETE_GROUP
 from wirebroker.coordinator.groups.shard import admin as group_admin
+from wirebroker.coordinator.groups.share import share_deletion
 from wirebroker.request.handlers import Cost
+from wirebroker.share.state_deletion import delete_state
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from wirebroker.api.broker import Broker
     from wirebroker.codecs.errors import ErrorCode
     from wirebroker.coordinator.groups.shard.shard import GroupShard
@@ -31,13 +35,31 @@ async def delete_groups(broker: Broker, request: Request, body: Any) -> dict[str
     slices = Slices(broker.clock)
     results: list[dict[str, Any]] = []
     for group_id in dict.fromkeys(body.groups_names):
-        result = broker.groups.submit(
-            group_id, _delete, group_id, on_error=partial(_failed, group_id)
-        )
-        answer = await response_of(result)
+        answer = await _delete_share_state(broker, group_id)
+        if not answer:
+            result = broker.groups.submit(
+                group_id, _delete, group_id, on_error=partial(_failed, group_id)
+            )
+            answer = await response_of(result)
         results += answer["results"]
         await slices.turn()
     return {"results": results}
+
+
+async def _delete_share_state(broker: Broker, group_id: str) -> Mapping[str, Any]:
+    """Delete the share state of a share group; return the response if that fails."""
+    result = broker.groups.submit(
+        group_id,
+        share_deletion.begin_group_deletion,
+        group_id,
+        on_error=partial(_failed, group_id),
+    )
+    begun = await response_of(result)
+    if "results" in begun:
+        return begun
+    state = begun[share_deletion.STATE]
+    errors = await delete_state(broker.persister, broker.clock, group_id, state) if state else {}
+    return _failed(group_id, next(iter(errors.values()))) if errors else {}
 
 
 def _delete(shard: GroupShard, group_id: str, token: Any, _now: Any) -> Outcome:

@@ -1,7 +1,6 @@
-"""FindCoordinator: the coordinator of a group or a transactional id.
+"""FindCoordinator: the coordinator of a group, a transactional id or a share partition.
 
-v4 several keys (KIP-699), v6 share groups (KIP-932), which are not supported. The first request
-creates `__consumer_offsets` or `__transaction_state`.
+v4 several keys (KIP-699), v6 share groups (KIP-932). The first request creates the internal topic.
 
 Source: Kafka's KafkaApis.handleFindCoordinatorRequest.
 """
@@ -16,14 +15,16 @@ from wirebroker.base.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.permissions import CLUSTER_ACTION, DESCRIBE_GROUP, DESCRIBE_TRANSACTIONAL_ID
-from wirebroker.codecs.primitives import uuid_from_text
 from wirebroker.coordinator.groups.partitions import CONSUMER_OFFSETS, TRANSACTION_STATE
+from wirebroker.coordinator.share_state.shard import SHARE_GROUP_STATE
+from wirebroker.coordinator.share_state.state import SharePartitionKey
 from wirebroker.request.handlers import Cost
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
 
     from wirebroker.api.broker import Broker
+    from wirebroker.coordination.coordinator_service import CoordinatorService
     from wirebroker.request.request import Request
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2
@@ -106,10 +107,8 @@ def _find(
     if not _is_valid(request.version, key_type, key):
         return _Coordinator(ErrorCode.INVALID_REQUEST)
     if key_type == SHARE:
-        return _Coordinator(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    is_group = key_type == GROUP
-    coordinator = broker.groups if is_group else broker.transactions
-    name = CONSUMER_OFFSETS if is_group else TRANSACTION_STATE
+        key = str(SharePartitionKey.parse(key))
+    coordinator, name = _coordinator_of(broker, key_type)
     topic = broker.metadata.image.topics.get(name)
     if topic is None:
         coordinator.create_topic()
@@ -121,6 +120,15 @@ def _find(
     return _Coordinator(ErrorCode.NONE, node_id, *nodes[node_id])
 
 
+def _coordinator_of(broker: Broker, key_type: int) -> tuple[CoordinatorService[Any], str]:
+    """Return a kind of coordinator and the name of its topic."""
+    if key_type == GROUP:
+        return broker.groups, CONSUMER_OFFSETS
+    if key_type == TRANSACTION:
+        return broker.transactions, TRANSACTION_STATE
+    return broker.share_coordinator, SHARE_GROUP_STATE
+
+
 def _is_valid(version: int, key_type: int, key: str) -> bool:
     if key_type == SHARE:
         return version >= FIRST_SHARE_VERSION and _is_share_key(key)
@@ -128,14 +136,8 @@ def _is_valid(version: int, key_type: int, key: str) -> bool:
 
 
 def _is_share_key(key: str) -> bool:
-    """Return whether a key is a share group's: group, topic id, partition."""
-    match key.rstrip(":").split(":"):  # as in Java's split
-        case [group_id, topic_id, partition]:
-            try:
-                uuid_from_text(topic_id)
-                int(partition)
-            except ValueError:
-                return False
-            return bool(group_id.strip())
-        case _:
-            return False
+    try:
+        SharePartitionKey.parse(key)
+    except ValueError:
+        return False
+    return True

@@ -7,7 +7,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from wirebroker.base.addresses import host_of
+from wirebroker.coordinator.controller.features.feature_control import (
+    SHARE_VERSION,
+    STREAMS_VERSION,
+)
 from wirebroker.coordinator.groups.group import GroupType
+from wirebroker.coordinator.groups.share.error_texts import error_text
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -27,6 +32,11 @@ ALL_ON_GROUP = sum(1 << operation for operation in _GROUP_OPERATIONS)
 def error_only(error: ErrorCode) -> dict[str, Any]:
     """Return a response with only an error."""
     return {"error_code": error}
+
+
+def failed_with_text(error: ErrorCode) -> dict[str, Any]:
+    """Return a response with an error and its sentence."""
+    return {"error_code": error, "error_message": error_text(error)}
 
 
 async def response_of(
@@ -59,3 +69,14 @@ def serves_consumer_groups(broker: Broker) -> bool:
     """Return whether the cluster's features and this broker's settings allow consumer groups."""
     is_finalized = broker.metadata.image.features.get("group.version", 0) >= 1
     return is_finalized and GroupType.CONSUMER in broker.groups.settings.rebalance_protocols
+
+
+def serves_share_groups(broker: Broker) -> bool:
+    """Return whether the cluster's features allow share groups."""
+    return broker.metadata.image.features.get(SHARE_VERSION, 0) >= 1
+
+
+def serves_streams_groups(broker: Broker) -> bool:
+    """Return whether the cluster's features and this broker's settings allow streams groups."""
+    is_finalized = broker.metadata.image.features.get(STREAMS_VERSION, 0) >= 1
+    return is_finalized and GroupType.STREAMS in broker.groups.settings.rebalance_protocols

@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
+from wirebroker.cli.kafka.plumbing.java_map import in_map_order
 from wirebroker.client.configs.configs import (
     BROKER,
     BROKER_LOGGER,
     CLIENT_METRICS,
     GROUP,
     TOPIC,
+    configured_client_metrics,
     configured_groups,
 )
-from wirebroker.client.errors import ClientError
-from wirebroker.client.groups.groups import list_groups
+from wirebroker.client.groups.groups import list_groups, listed_groups
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 DEFAULT: Final = ""
 BROKERS: Final = "brokers"
 BROKER_LOGGERS: Final = "broker-loggers"
+METRICS: Final = "client-metrics"
 GROUPS: Final = "groups"
 
 
@@ -60,7 +62,7 @@ KINDS: Final = {
     BROKERS: EntityKind(BROKER, "this broker", "all brokers"),
     BROKER_LOGGERS: EntityKind(BROKER_LOGGER, "logger"),
     GROUPS: EntityKind(GROUP, "group"),
-    "client-metrics": EntityKind(CLIENT_METRICS, "client metrics"),
+    METRICS: EntityKind(CLIENT_METRICS, "client metrics"),
 }
 
 
@@ -143,15 +145,23 @@ async def described_entities(
     elif entity.kind == "topics":
         names = sorted(topic.name for topic in (await client.metadata()).topics)
     elif entity.kind == GROUPS:
-        present = {group.name for group in await list_groups(client)}
-        names = sorted(present.union(await configured_groups(client) or ()))
+        present = [group.name for group in await listed_groups(client)]
+        configured = await configured_groups(client) or ()
+        names = in_map_order(list(dict.fromkeys([*present, *configured])), str)
     else:
-        raise ClientError("name the subscription by --entity-name")
+        names = await configured_client_metrics(client)
     return [NamedEntity(entity.kind, name) for name in names]
 
 
-async def is_missing_group(client: KafkaClient, entity: NamedEntity) -> bool:
-    """Return whether a group neither exists nor has configs."""
+async def is_unset(client: KafkaClient, entity: NamedEntity) -> bool:
+    """Return whether an entity that brokers describe in any case is missing.
+
+    A group then neither exists nor has configs, client metrics have no configs.
+    """
+    if entity.kind == METRICS:
+        return entity.name not in await configured_client_metrics(client)
+    if entity.kind != GROUPS:
+        return False
     configured = await configured_groups(client)
     if configured is None or entity.name in configured:
         return False

@@ -21,7 +21,7 @@ from wirebroker.cli.kafka.config_entities import (
     NamedEntity,
     described_entities,
     entities_of,
-    is_missing_group,
+    is_unset,
 )
 from wirebroker.cli.kafka.plumbing.connection import ConnectionFlags, connection_flags, run_tool
 from wirebroker.cli.kafka.plumbing.properties import properties_in
@@ -255,11 +255,8 @@ async def _describe(
 async def _configs_if_present(
     client: KafkaClient, entity: NamedEntity, *, everything: bool
 ) -> list[ConfigEntry] | None:
-    """Return the configs of an entity, or None if it does not exist.
-
-    Brokers describe any group.
-    """
-    if entity.kind == GROUPS and not everything and await is_missing_group(client, entity):
+    """Return the configs of an entity, or None if it does not exist."""
+    if not everything and await is_unset(client, entity):
         return None
     resource = KINDS[entity.kind].resource
     try:

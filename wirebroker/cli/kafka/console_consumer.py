@@ -7,17 +7,13 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from wirebroker.cli.kafka.formatters.named_formatters import (
-    DEFAULT_FORMATTER,
-    FORMATTERS,
-    formatter_of,
+from wirebroker.cli.kafka.formatters.formatter_flags import (
+    FormatterFlags,
+    chosen_formatter,
+    formatter_flags,
+    timestamp_type_of,
 )
-from wirebroker.cli.kafka.plumbing.properties import (
-    client_properties,
-    pairs_of,
-    properties_in,
-    told_of_newer_names,
-)
+from wirebroker.cli.kafka.plumbing.properties import client_properties, told_of_newer_names
 from wirebroker.cli.kafka.plumbing.script import (
     ScriptCommand,
     ScriptFlags,
@@ -27,7 +23,6 @@ from wirebroker.cli.kafka.plumbing.script import (
 from wirebroker.cli.kafka.plumbing.topic_filter import topic_filter
 from wirebroker.cli.plumbing.completed_names import GROUP_NAME, TOPIC_NAME
 from wirebroker.cli.plumbing.file_path import FilePath
-from wirebroker.client.configs.configs import TOPIC, configs_of
 from wirebroker.client.errors import ClientError
 from wirebroker.client.groups.group_consuming import GroupReader
 from wirebroker.client.groups.group_membership import GroupMembership
@@ -45,10 +40,9 @@ if TYPE_CHECKING:
     from wirebroker.codecs.records.record import Record
 
 _OFFSETS: Final = {"earliest": EARLIEST, "latest": LATEST}
-_TIMESTAMP_TYPE: Final = "message.timestamp.type"
 
 
-class _ConsumerFlags(ScriptFlags):
+class _ConsumerFlags(ScriptFlags, FormatterFlags):
     topic: str | None
     include: str | None
     partition: int | None
@@ -58,15 +52,9 @@ class _ConsumerFlags(ScriptFlags):
     timeout_ms: int | None
     group: str | None
     isolation_level: str | None
-    formatter: str
-    formatter_config: Path | None
-    formatter_properties: tuple[str, ...]
-    old_properties: tuple[str, ...]
     command_properties: tuple[str, ...]
     old_consumer_properties: tuple[str, ...]
     consumer_config: Path | None
-    key_deserializer: str | None
-    value_deserializer: str | None
 
 
 _FILE: Final = FilePath(exists=True, dir_okay=False)
@@ -92,29 +80,7 @@ _FILE: Final = FilePath(exists=True, dir_okay=False)
     type=click.Choice(["read_committed", "read_uncommitted"]),
     help="With read_committed, skip aborted transactions.",
 )
-@click.option(
-    "--formatter",
-    default=DEFAULT_FORMATTER,
-    metavar="CLASS",
-    help="Kafka class that formats records. [default: DefaultMessageFormatter]",
-)
-@click.option(
-    "--formatter-property",
-    "formatter_properties",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Property of the formatter: print.key=true, print.headers, print.timestamp, …",
-)
-@click.option(
-    "--property",
-    "old_properties",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Deprecated: use --formatter-property.",
-)
-@click.option(
-    "--formatter-config", type=_FILE, metavar="FILE", help="File with properties of the formatter."
-)
+@formatter_flags
 @click.option(
     "--command-property",
     "command_properties",
@@ -136,8 +102,6 @@ _FILE: Final = FilePath(exists=True, dir_okay=False)
     metavar="FILE",
     help="Deprecated: use --command-config.",
 )
-@click.option("--key-deserializer", metavar="CLASS", help="Deserializer of keys.")
-@click.option("--value-deserializer", metavar="CLASS", help="Deserializer of values.")
 @click.option("--skip-message-on-error", is_flag=True, help="Skip records that cannot be printed.")
 @click.option("--enable-systest-events", is_flag=True, hidden=True)
 @script_flags
@@ -148,7 +112,6 @@ def kafka_console_consumer(
     **flags: Unpack[_ConsumerFlags],
 ) -> int:
     """Print the records of a topic, as kafka-console-consumer.sh."""
-    del enable_systest_events
     _check(flags)
     told_of_newer_names(
         {
@@ -161,11 +124,14 @@ def kafka_console_consumer(
         flags["command_config"] = file
     property_flags = flags["old_consumer_properties"] + flags["command_properties"]
     properties = client_properties(flags["command_config"], property_flags)
-    formatter = formatter_of(flags["formatter"], _printing(flags))
+    formatter = chosen_formatter(flags)
     session = _Session(flags, properties, formatter, skips_errors=skip_message_on_error)
-    status = run_script(flags, session.run, failed=str, to_stderr=True)
-    click.echo(f"Processed a total of {session.count} messages", err=True)
-    return status
+    try:
+        return run_script(flags, session.run, failed=str, to_stderr=True)
+    finally:
+        click.echo(f"Processed a total of {session.count} messages", err=True)
+        if enable_systest_events:
+            click.echo("shutdown_complete")
 
 
 def _check(flags: _ConsumerFlags) -> None:
@@ -183,21 +149,6 @@ def _check(flags: _ConsumerFlags) -> None:
             raise click.UsageError("give one of --offset and --from-beginning")
         if offset.lower() not in _OFFSETS and not offset.isdecimal():
             raise click.UsageError(f"--offset {offset}: write a number, earliest or latest")
-    if flags["formatter"] not in FORMATTERS:
-        supported = ", ".join(FORMATTERS)
-        raise click.UsageError(f"unknown formatter {flags['formatter']}; there are {supported}")
-
-
-def _printing(flags: _ConsumerFlags) -> dict[str, str]:
-    properties = properties_in(flags["formatter_config"])
-    properties |= pairs_of(flags["old_properties"] + flags["formatter_properties"])
-    classes = {
-        "key.deserializer": flags["key_deserializer"],
-        "value.deserializer": flags["value_deserializer"],
-    }
-    return properties | {
-        name: class_name for name, class_name in classes.items() if class_name is not None
-    }
 
 
 class _Session:
@@ -228,7 +179,7 @@ class _Session:
         self._out = out
         topics = await self._topics(client)
         for topic in topics:
-            self._timestamp_types[topic] = await _timestamp_type(client, topic)
+            self._timestamp_types[topic] = await timestamp_type_of(client, topic)
         timeout_ms = self._flags["timeout_ms"]
         limit_s = None if timeout_ms is None else timeout_ms / 1000
         try:
@@ -314,14 +265,3 @@ class _Session:
                 raise
             click.echo(f"Error processing message, skipping this message: {error}", err=True)
             return []
-
-
-async def _timestamp_type(client: KafkaClient, topic: str) -> str:
-    """Return a topic's timestamp type, CreateTime if unknown."""
-    try:
-        configs = await configs_of(client, TOPIC, topic, names=[_TIMESTAMP_TYPE])
-    except ClientError as error:
-        if not error.code:
-            raise
-        return "CreateTime"
-    return next((config.value or "CreateTime" for config in configs), "CreateTime")

@@ -79,19 +79,33 @@ async def _groups(client: KafkaClient) -> list[str]:
     return [group.name for group in await list_groups(client)]
 
 
+async def _client_metrics(client: KafkaClient) -> list[str]:
+    from wirebroker.client.configs.configs import configured_client_metrics  # noqa: PLC0415
+
+    return await configured_client_metrics(client)
+
+
 async def _brokers(client: KafkaClient) -> list[str]:
     return [*map(str, await client.broker_ids()), "all"]
 
 
 def _configs(ctx: click.Context) -> list[str]:
+    from wirebroker.config.client_metrics import CLIENT_METRICS_ROWS  # noqa: PLC0415
+    from wirebroker.config.groups import GROUP_ROWS  # noqa: PLC0415
     from wirebroker.config.rows.topic import TOPIC_ROWS  # noqa: PLC0415
     from wirebroker.config.table import ROWS  # noqa: PLC0415
 
-    return sorted(ROWS if ctx.params.get("kind") == "broker" else TOPIC_ROWS)
+    rows_by_kind = {
+        "broker": ROWS,
+        "group": GROUP_ROWS,
+        "client-metrics": CLIENT_METRICS_ROWS,
+    }
+    return sorted(rows_by_kind.get(ctx.params.get("kind", ""), TOPIC_ROWS))
 
 
 def _resources(ctx: click.Context) -> list[str]:
-    return _queried_names(ctx, _brokers if ctx.params.get("kind") == "broker" else _topics)
+    names_by_kind = {"broker": _brokers, "group": _groups, "client-metrics": _client_metrics}
+    return _queried_names(ctx, names_by_kind.get(ctx.params.get("kind", ""), _topics))
 
 
 TOPIC_NAME: Final = CompletedName(lambda ctx: _queried_names(ctx, _topics))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
 from wirebroker.base.clock import SystemClock
 from wirebroker.client.errors import ClientError
+from wirebroker.codecs.special_offsets import EARLIEST, LATEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 _Command = TypeVar("_Command", bound="Callable[..., int]")
 
+# Positions by name.
+START_WORDS: Final = {"start": EARLIEST, "end": LATEST}
 _UNITS_MS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _AGO: Final = re.compile(r"-?(\d+)([smhdw])")
 _DURATION: Final = re.compile(r"(0{0,8}[1-9][0-9]{0,8})([smhdw])")
@@ -33,6 +36,15 @@ def yes_flag(command: _Command) -> _Command:
 def dry_run_hint(effect: str) -> str:
     """Return the line after a dry run."""
     return f"nothing is changed: this {effect}; add --yes to do it"
+
+
+def start_position(_context: click.Context, _option: click.Parameter, text: str | None, /) -> Any:
+    """Parse start, end or an offset."""
+    if text is None or text in START_WORDS:
+        return text
+    if not (text.isascii() and text.isdigit()):
+        raise click.UsageError(f"--to {text}: write start, end or an offset")
+    return int(text)
 
 
 def partition_list(

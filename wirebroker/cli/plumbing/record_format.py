@@ -12,6 +12,8 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+import click
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -57,6 +59,18 @@ def writer_of(text: str) -> Writer:
     return lambda topic_partition, record: b"".join(
         [piece(topic_partition, record) for piece in pieces]
     )
+
+
+def record_writer(form: str | None, *, as_json: bool) -> Writer:
+    """Return the function that the flags --format and --json choose, or raise click.UsageError."""
+    if form is not None and as_json:
+        raise click.UsageError("give one of --format and --json")
+    if as_json:
+        return json_line_of
+    try:
+        return writer_of(r"%s\n" if form is None else form)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
 
 
 def text_of(text: str) -> bytes:

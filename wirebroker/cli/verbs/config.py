@@ -8,7 +8,15 @@ import click
 
 from wirebroker.cli.plumbing.completed_names import CONFIG_NAME, CONFIG_SETTING, RESOURCE_NAME
 from wirebroker.cli.plumbing.running import ClusterFlags, cluster_flags, pairs, run_verb
-from wirebroker.client.configs.configs import BROKER, TOPIC, alter_configs, configs_of, label
+from wirebroker.client.configs.configs import (
+    BROKER,
+    CLIENT_METRICS,
+    GROUP,
+    TOPIC,
+    alter_configs,
+    configs_of,
+    label,
+)
 from wirebroker.client.errors import ClientError, did_you_mean
 from wirebroker.client.topics.topic_lookup import find_topics
 
@@ -19,17 +27,20 @@ if TYPE_CHECKING:
     from wirebroker.client.kafka_client import KafkaClient
 
 _ALL_BROKERS: Final = "all"
+_NAMED_KINDS: Final = {"topic": TOPIC, "group": GROUP, "client-metrics": CLIENT_METRICS}
+_PLURALS: Final = {TOPIC: "topics", GROUP: "groups", CLIENT_METRICS: "client metrics"}
 
 
 @click.group()
 def config() -> None:
     """Show and change configs.
 
-    KIND NAME is `topic orders`, `broker 1`, or `broker all` for all brokers.
+    KIND NAME is `topic orders`, `broker 1`, `broker all` for all brokers, `group billing`, or
+    `client-metrics NAME` for metrics that clients push. Groups need not exist.
     """
 
 
-_kind = click.argument("kind", type=click.Choice(["topic", "broker"]), metavar="KIND")
+_kind = click.argument("kind", type=click.Choice(["broker", *_NAMED_KINDS]), metavar="KIND")
 _name = click.argument("name", type=RESOURCE_NAME, metavar="NAME")
 
 
@@ -39,7 +50,7 @@ _name = click.argument("name", type=RESOURCE_NAME, metavar="NAME")
 @click.option("-a", "--all", "everything", is_flag=True, help="List configs at their defaults too.")
 @cluster_flags
 def list_(*, kind: str, name: str, everything: bool, **flags: Unpack[ClusterFlags]) -> int:
-    """List the configs of a topic or broker: those that are set, or all."""
+    """List the configs of a resource: those that are set, or all."""
     number, resource = _resource(kind, name)
 
     async def work(client: KafkaClient, out: Output) -> None:
@@ -65,7 +76,7 @@ def list_(*, kind: str, name: str, everything: bool, **flags: Unpack[ClusterFlag
 @click.argument("settings", nargs=-1, required=True, type=CONFIG_SETTING, metavar="KEY=VALUE...")
 @cluster_flags
 def set_(*, kind: str, name: str, settings: tuple[str, ...], **flags: Unpack[ClusterFlags]) -> int:
-    """Set configs of a topic or broker, all or none of them."""
+    """Set configs of a resource, all or none of them."""
     number, resource = _resource(kind, name)
     changes: dict[str, str | None] = {**pairs(settings, "setting")}
 
@@ -84,7 +95,7 @@ def set_(*, kind: str, name: str, settings: tuple[str, ...], **flags: Unpack[Clu
 @click.argument("keys", nargs=-1, required=True, type=CONFIG_NAME, metavar="KEY...")
 @cluster_flags
 def unset(*, kind: str, name: str, keys: tuple[str, ...], **flags: Unpack[ClusterFlags]) -> int:
-    """Reset configs of a topic or broker to their defaults."""
+    """Reset configs of a resource to their defaults."""
     number, resource = _resource(kind, name)
 
     async def work(client: KafkaClient, out: Output) -> None:
@@ -99,9 +110,10 @@ async def _alter(client: KafkaClient, kind: int, name: str, changes: dict[str, s
     await _check_exists(client, kind, name)
     config_names = {config.name for config in await configs_of(client, kind, name)}
     for key in changes:
-        # Brokers accept unknown names, for plugins; topics have none.
-        if kind == TOPIC and key not in config_names:
-            raise ClientError(f"topics have no config {key}{did_you_mean(key, config_names)}")
+        # Brokers accept unknown names, for plugins; others have none.
+        if kind != BROKER and key not in config_names:
+            kinds = _PLURALS[kind]
+            raise ClientError(f"{kinds} have no config {key}{did_you_mean(key, config_names)}")
     await alter_configs(client, kind, name, changes)
 
 
@@ -111,8 +123,8 @@ async def _check_exists(client: KafkaClient, kind: int, name: str) -> None:
 
 
 def _resource(kind: str, name: str) -> tuple[int, str]:
-    if kind == "topic":
-        return TOPIC, name
+    if kind in _NAMED_KINDS:
+        return _NAMED_KINDS[kind], name
     if name == _ALL_BROKERS:
         return BROKER, ""
     if not (name.isascii() and name.isdigit()):

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from wirebroker.cli.plumbing.completed_names import GROUP_NAME, TOPIC_NAME
-from wirebroker.cli.plumbing.flags import chosen_partitions, partition_list, time_ms
-from wirebroker.cli.plumbing.record_format import json_line_of, writer_of
+from wirebroker.cli.plumbing.flags import START_WORDS, chosen_partitions, partition_list, time_ms
+from wirebroker.cli.plumbing.record_format import record_writer
 from wirebroker.cli.plumbing.running import ClusterFlags, cluster_flags, run_verb
 from wirebroker.client.groups.group_consuming import GroupReader
 from wirebroker.client.groups.group_membership import GroupMembership
 from wirebroker.client.records.consuming import PartitionsReader
 from wirebroker.client.topics.leaders import clamped, offsets_at, partitions_of
-from wirebroker.codecs.special_offsets import EARLIEST, LATEST
+from wirebroker.codecs.special_offsets import LATEST
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -25,12 +25,11 @@ if TYPE_CHECKING:
     from wirebroker.client.topics.leaders import TopicPartition
     from wirebroker.codecs.records.record import Record
 
-_WORDS: Final = {"start": EARLIEST, "end": LATEST}
 _ISOLATIONS: Final = ["read_uncommitted", "read_committed"]
 
 
 def _offset(_context: click.Context, _option: click.Parameter, text: str | None) -> Any:
-    if text is None or text in _WORDS:
+    if text is None or text in START_WORDS:
         return text
     try:
         return int(text)
@@ -120,7 +119,7 @@ def consume(
         raise click.UsageError(
             "give one of --group and --partition: a group assigns partitions itself"
         )
-    writer = _writer(form, as_json=as_json or flags["output"] == "json")
+    writer = record_writer(form, as_json=as_json or flags["output"] == "json")
     start = "start" if from_beginning else "end" if offset is None else offset
     read_committed = isolation == "read_committed"
 
@@ -158,17 +157,6 @@ def consume(
     return run_verb(flags, work)
 
 
-def _writer(form: str | None, *, as_json: bool) -> Writer:
-    if form is not None and as_json:
-        raise click.UsageError("give one of --format and --json")
-    if as_json:
-        return json_line_of
-    try:
-        return writer_of(r"%s\n" if form is None else form)
-    except ValueError as error:
-        raise click.UsageError(str(error)) from None
-
-
 async def _positions(
     client: KafkaClient,
     topic_partitions: list[TopicPartition],
@@ -178,7 +166,7 @@ async def _positions(
     if from_time is not None:
         return await offsets_at(client, dict.fromkeys(topic_partitions, from_time))
     if isinstance(start, str):
-        return await offsets_at(client, dict.fromkeys(topic_partitions, _WORDS[start]))
+        return await offsets_at(client, dict.fromkeys(topic_partitions, START_WORDS[start]))
     if start >= 0:
         return await clamped(client, dict.fromkeys(topic_partitions, start))
     ends = await offsets_at(client, dict.fromkeys(topic_partitions, LATEST))

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from wirebroker.base.text import counted
 from wirebroker.cli.plumbing.completed_names import GROUP_NAME, TOPIC_NAME
 from wirebroker.cli.plumbing.flags import (
+    START_WORDS,
     chosen_partitions,
     dry_run_hint,
     partition_list,
+    start_position,
     time_ms,
     yes_flag,
 )
@@ -19,34 +21,28 @@ from wirebroker.cli.plumbing.output import tell
 from wirebroker.cli.plumbing.running import ClusterFlags, cluster_flags, run_verb
 from wirebroker.client.checks.dry_runs import check_group_deletion, check_offset_commit
 from wirebroker.client.errors import ClientError
-from wirebroker.client.groups.groups import (
-    commit,
-    committed_of,
-    delete_group,
-    describe_group,
-    list_groups,
-    progress_of,
+from wirebroker.client.groups.group_kinds import (
+    describe_any_group,
+    listed_group,
+    progress_of_any,
 )
+from wirebroker.client.groups.groups import commit, committed_of, delete_group, list_groups
+from wirebroker.client.groups.share_groups import SHARE
 from wirebroker.client.topics.leaders import clamped, offsets_at, partitions_of
-from wirebroker.codecs.special_offsets import EARLIEST, LATEST
 
 if TYPE_CHECKING:
     from typing import Unpack
 
     from wirebroker.cli.plumbing.output import Output
-    from wirebroker.client.groups.groups import DescribedConsumers, GroupProgress
+    from wirebroker.client.groups.group_kinds import PartitionProgress
+    from wirebroker.client.groups.groups import DescribedConsumers
     from wirebroker.client.kafka_client import KafkaClient
     from wirebroker.client.topics.leaders import TopicPartition
-
-_WORDS: Final = {"start": EARLIEST, "end": LATEST}
-
-# Share groups have no committed offsets (KIP-932).
-_WITHOUT_OFFSETS: Final = "share"
 
 
 @click.group()
 def group() -> None:
-    """Show consumer groups and their lag, reset their committed offsets, delete groups."""
+    """Show groups of all kinds and their lag, reset their committed offsets, delete groups."""
 
 
 @group.command("list")
@@ -68,19 +64,23 @@ def list_(**flags: Unpack[ClusterFlags]) -> int:
 @click.argument("names", nargs=-1, required=True, type=GROUP_NAME, metavar="GROUP...")
 @cluster_flags
 def describe(*, names: tuple[str, ...], **flags: Unpack[ClusterFlags]) -> int:
-    """Show the members of groups, their committed offsets and their lag."""
+    """Show the members of groups, their committed offsets and their lag.
+
+    Of a share group, "committed" is the first offset whose record is not finished.
+    """
 
     async def work(client: KafkaClient, out: Output) -> None:
         data: list[dict[str, Any]] = []
         lines: list[str] = []
         for name in names:
-            description = await describe_group(client, name)
+            description = await describe_any_group(client, name)
             assigned = [
                 topic_partition
                 for member in description.members
                 for topic_partition in member.partitions
             ]
-            rows = _partition_rows(description, await progress_of(client, name, assigned))
+            progress = await progress_of_any(client, name, description.kind, assigned)
+            rows = _partition_rows(description, progress)
             data.append(_as_data(description, rows))
             members = counted(len(description.members), "member")
             assignor = f", {description.assignor}" if description.assignor else ""
@@ -97,7 +97,7 @@ def describe(*, names: tuple[str, ...], **flags: Unpack[ClusterFlags]) -> int:
 
 
 def _partition_rows(
-    description: DescribedConsumers, progress: list[GroupProgress]
+    description: DescribedConsumers, progress: list[PartitionProgress]
 ) -> list[dict[str, str | int | None]]:
     owners = {
         topic_partition: member
@@ -138,15 +138,13 @@ def lag(*, names: tuple[str, ...], **flags: Unpack[ClusterFlags]) -> int:
     """Show the lag of groups by topic; without names, of all groups."""
 
     async def work(client: KafkaClient, out: Output) -> None:
-        chosen = names or [
-            group.name for group in await list_groups(client) if group.kind != _WITHOUT_OFFSETS
-        ]
+        kinds = {group.name: group.kind for group in await list_groups(client)}
         rows: list[dict[str, Any]] = []
-        for name in chosen:
-            if names:
-                await describe_group(client, name)  # raises an error if the group does not exist
+        for name in names or kinds:
+            if name not in kinds:
+                await describe_any_group(client, name)  # raises an error
             by_topic: dict[str, list[int]] = {}
-            for partition_progress in await progress_of(client, name):
+            for partition_progress in await progress_of_any(client, name, kinds.get(name)):
                 if partition_progress.lag is not None:
                     by_topic.setdefault(partition_progress.place.topic, []).append(
                         partition_progress.lag
@@ -169,18 +167,10 @@ def lag(*, names: tuple[str, ...], **flags: Unpack[ClusterFlags]) -> int:
 # --- seek, delete ---
 
 
-def _start_position(_context: click.Context, _option: click.Parameter, text: str | None) -> Any:
-    if text is None or text in _WORDS:
-        return text
-    if not (text.isascii() and text.isdigit()):
-        raise click.UsageError(f"--to {text}: write start, end or an offset")
-    return int(text)
-
-
 @group.command()
 @click.argument("name", type=GROUP_NAME, metavar="GROUP")
 @click.option(
-    "--to", callback=_start_position, metavar="WHERE", help=("Move to start, end, or an offset.")
+    "--to", callback=start_position, metavar="WHERE", help=("Move to start, end, or an offset.")
 )
 @click.option(
     "--to-time",
@@ -232,6 +222,9 @@ def seek(
         raise click.UsageError("--partition needs --topic")
 
     async def work(client: KafkaClient, out: Output) -> None:
+        listed = await listed_group(client, name)
+        if listed is not None and listed.kind == SHARE:
+            raise ClientError(f"{name} is a share group: use `wirebroker share seek`")
         committed = await committed_of(client, name)
         topic_partitions = await _chosen(client, name, committed, topics, partitions)
         if by is None:
@@ -285,7 +278,7 @@ async def _goals(
     client: KafkaClient, topic_partitions: list[TopicPartition], target: int | str, *, is_time: bool
 ) -> dict[TopicPartition, int]:
     if isinstance(target, str):
-        return await offsets_at(client, dict.fromkeys(topic_partitions, _WORDS[target]))
+        return await offsets_at(client, dict.fromkeys(topic_partitions, START_WORDS[target]))
     if is_time:
         return await offsets_at(client, dict.fromkeys(topic_partitions, target))
     return await clamped(client, dict.fromkeys(topic_partitions, target))
@@ -301,8 +294,9 @@ def delete(*, names: tuple[str, ...], yes: bool, **flags: Unpack[ClusterFlags]) 
     async def work(client: KafkaClient, out: Output) -> None:
         rows: list[dict[str, Any]] = []
         for name in names:
-            description = await describe_group(client, name)
-            count = len(await committed_of(client, name))
+            description = await describe_any_group(client, name)
+            progress = await progress_of_any(client, name, description.kind)
+            count = sum(entry.committed is not None for entry in progress)
             row = {"name": name, "state": description.state, "members": len(description.members)}
             rows.append(row | {"committed": count})
         if not yes:

@@ -2,28 +2,54 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from wirebroker.cli.plumbing.completed_names import GROUP_NAME
+from wirebroker.cli.plumbing.completed_names import GROUP_NAME, TOPIC_NAME
+from wirebroker.cli.plumbing.flags import (
+    START_WORDS,
+    chosen_partitions,
+    dry_run_hint,
+    partition_list,
+    start_position,
+    time_ms,
+    yes_flag,
+)
+from wirebroker.cli.plumbing.output import tell
+from wirebroker.cli.plumbing.record_format import record_writer
 from wirebroker.cli.plumbing.running import ClusterFlags, cluster_flags, run_verb
-from wirebroker.client.groups.share_groups import (
-    describe_share_group,
-    list_share_groups,
+from wirebroker.client.checks.dry_runs import check_group_deletion, check_share_offset_change
+from wirebroker.client.errors import ClientError
+from wirebroker.client.groups.groups import delete_group
+from wirebroker.client.groups.share_consuming import ShareReader
+from wirebroker.client.groups.share_groups import describe_share_group, list_share_groups
+from wirebroker.client.groups.share_membership import ShareMembership
+from wirebroker.client.groups.share_offsets import (
+    alter_share_offsets,
+    share_starts_of,
     shared_progress_of,
 )
+from wirebroker.client.groups.share_session import AcknowledgeType
+from wirebroker.client.topics.leaders import clamped, offsets_at, partitions_of
+from wirebroker.codecs.errors import ErrorCode
 
 if TYPE_CHECKING:
     from typing import Unpack
 
     from wirebroker.cli.plumbing.output import Output
+    from wirebroker.cli.plumbing.record_format import Writer
+    from wirebroker.client.groups.share_consuming import DeliveredRecord
     from wirebroker.client.kafka_client import KafkaClient
+    from wirebroker.client.topics.leaders import TopicPartition
+
+_ACKNOWLEDGEMENTS: Final = {kind.name.lower(): kind for kind in AcknowledgeType}
 
 
 @click.group()
 def share() -> None:
-    """Show share groups, whose members read the same partitions (KIP-932)."""
+    """Show, change and read by share groups, whose members read the same partitions (KIP-932)."""
 
 
 @share.command("list")
@@ -74,3 +100,233 @@ def describe(*, names: tuple[str, ...], **flags: Unpack[ClusterFlags]) -> int:
         out.show(described, lines)
 
     return run_verb(flags, work)
+
+
+# --- seek, delete
+
+
+@share.command()
+@click.argument("name", type=GROUP_NAME, metavar="GROUP")
+@click.option(
+    "--to", callback=start_position, metavar="WHERE", help="Move to start, end, or an offset."
+)
+@click.option(
+    "--to-time",
+    callback=time_ms,
+    metavar="TIME",
+    help=(
+        "Move to the first record at or after this time: 2026-11-22T10:00, ms since 1970, or 2h "
+        "for two hours ago."
+    ),
+)
+@click.option(
+    "-t",
+    "--topic",
+    "topics",
+    multiple=True,
+    type=TOPIC_NAME,
+    metavar="TOPIC",
+    help="Limit to this topic (repeatable). [default: all topics that the group has read]",
+)
+@click.option(
+    "-p",
+    "--partition",
+    "partitions",
+    callback=partition_list,
+    metavar="N,...",
+    help="Limit to these partitions.",
+)
+@yes_flag
+@cluster_flags
+def seek(
+    *,
+    name: str,
+    to: int | str | None,
+    to_time: int | None,
+    topics: tuple[str, ...],
+    partitions: list[int] | None,
+    yes: bool,
+    **flags: Unpack[ClusterFlags],
+) -> int:
+    """Move the start offsets of a share group without members; without --yes only show them.
+
+    Its members start from there. A missing group is created.
+    """
+    if (to is None) == (to_time is None):
+        raise click.UsageError("give one of --to and --to-time")
+    if partitions is not None and not topics:
+        raise click.UsageError("--partition needs --topic")
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        starts = await _starts(client, name)
+        chosen = await _chosen(client, name, topics, partitions)
+        target = START_WORDS[to] if isinstance(to, str) else to_time
+        if target is not None:
+            goals = await offsets_at(client, dict.fromkeys(chosen, target))
+        else:
+            assert isinstance(to, int)
+            goals = await clamped(client, dict.fromkeys(chosen, to))
+        if yes:
+            await alter_share_offsets(client, name, goals)
+        else:
+            await check_share_offset_change(client, name, goals)
+        rows = [
+            {**place._asdict(), "start": starts.get(place), "goal": goal}
+            for place, goal in goals.items()
+        ]
+        data = {"group": name, "done": yes, "partitions": rows}
+        out.show(data, out.table(rows, ("topic", "partition", "start", "goal")))
+        if not yes:
+            tell(dry_run_hint("would be moved"))
+
+    return run_verb(flags, work)
+
+
+async def _starts(client: KafkaClient, name: str) -> dict[TopicPartition, int]:
+    try:
+        return await share_starts_of(client, name)
+    except ClientError as error:
+        if error.code != ErrorCode.GROUP_ID_NOT_FOUND:
+            raise
+        return {}
+
+
+async def _chosen(
+    client: KafkaClient, name: str, topics: tuple[str, ...], partitions: list[int] | None
+) -> list[TopicPartition]:
+    if topics:
+        return [
+            place
+            for topic in topics
+            for place in chosen_partitions(list(await partitions_of(client, [topic])), partitions)
+        ]
+    places = [progress.place for progress in await shared_progress_of(client, name)]
+    if not places:
+        raise ClientError(f"group {name} has read nothing: name a topic with --topic")
+    return places
+
+
+@share.command()
+@click.argument("names", nargs=-1, required=True, type=GROUP_NAME, metavar="GROUP...")
+@yes_flag
+@cluster_flags
+def delete(*, names: tuple[str, ...], yes: bool, **flags: Unpack[ClusterFlags]) -> int:
+    """Delete share groups without members; without --yes only list them."""
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        rows: list[dict[str, Any]] = []
+        for name in names:
+            group = await describe_share_group(client, name)
+            rows.append({"name": name, "state": group.state, "members": len(group.members)})
+        if not yes:
+            for name in names:
+                await check_group_deletion(client, name)
+            out.show({"would_delete": list(names)}, out.table(rows, ("name", "state", "members")))
+            tell(dry_run_hint("would be deleted"))
+            return
+        for name in names:
+            await delete_group(client, name)
+        out.show({"deleted": list(names)}, [f"{name}: deleted" for name in names])
+
+    return run_verb(flags, work)
+
+
+# --- consume
+
+
+@share.command()
+@click.argument("topics", nargs=-1, required=True, type=TOPIC_NAME, metavar="TOPIC...")
+@click.option(
+    "-g", "--group", required=True, type=GROUP_NAME, metavar="GROUP", help="Share group to join."
+)
+@click.option("-n", "--count", type=click.IntRange(1), metavar="N", help="Stop after N records.")
+@click.option(
+    "--idle",
+    "idle_s",
+    type=click.FloatRange(0.1),
+    metavar="SECONDS",
+    help="Stop if no record arrives for this time.",
+)
+@click.option(
+    "--acknowledge",
+    type=click.Choice(list(_ACKNOWLEDGEMENTS)),
+    default="accept",
+    help="What to do with printed records: release delivers them again. [default: accept]",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
+@click.option(
+    "-f",
+    "--format",
+    "form",
+    metavar="TEXT",
+    help=r"Format as in kcat: %s value, %k key, %t topic, %p partition, %o offset, %T timestamp, %h"
+    r" headers, \n. [default: %s\n]",
+)
+@cluster_flags
+def consume(
+    *,
+    topics: tuple[str, ...],
+    group: str,
+    count: int | None,
+    idle_s: float | None,
+    acknowledge: str,
+    as_json: bool,
+    form: str | None,
+    **flags: Unpack[ClusterFlags],
+) -> int:
+    """Print the records of topics as a member of a share group, and acknowledge them.
+
+    A new group starts at new records; its config share.auto.offset.reset changes that.
+    """
+    writer = record_writer(form, as_json=as_json or flags["output"] == "json")
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        await partitions_of(client, topics)  # raises an error for a missing topic
+        sink = _Sink(out, writer, count, _ACKNOWLEDGEMENTS[acknowledge], idle_s)
+        reader = ShareReader(client, ShareMembership(client, group, topics), topics, sink.take)
+        await sink.run(reader)
+        if reader.refused:
+            tell(
+                f"{reader.refused} acknowledgements were refused: their records may be delivered"
+                " again"
+            )
+
+    return run_verb(flags, work)
+
+
+class _Sink:
+    def __init__(
+        self,
+        out: Output,
+        writer: Writer,
+        max_records: int | None,
+        acknowledgement: AcknowledgeType,
+        idle_s: float | None,
+    ) -> None:
+        self._out = out
+        self._writer = writer
+        self._remaining = max_records
+        self._acknowledgement = acknowledgement
+        self._idle_s = idle_s
+        self._deadline: asyncio.Timeout | None = None
+
+    async def run(self, reader: ShareReader) -> None:
+        """Read until the last record, or until none arrives for some time."""
+        try:
+            async with asyncio.timeout(self._idle_s) as self._deadline:
+                await reader.run()
+        except TimeoutError:
+            return
+
+    def take(
+        self, topic_partition: TopicPartition, records: list[DeliveredRecord]
+    ) -> tuple[list[AcknowledgeType], bool]:
+        """Print records; return their acknowledgements, and whether to continue."""
+        if self._remaining is not None:
+            records = records[: self._remaining]
+            self._remaining -= len(records)
+        lines = [self._writer(topic_partition, delivered.record) for delivered in records]
+        self._out.write(b"".join(lines))
+        if self._deadline is not None and self._idle_s is not None:
+            self._deadline.reschedule(asyncio.get_running_loop().time() + self._idle_s)
+        return [self._acknowledgement] * len(records), self._remaining != 0

@@ -11,7 +11,7 @@ from wirebroker.client.cluster.quorum import quorum_of
 from wirebroker.client.cluster_nodes import describe_cluster
 from wirebroker.client.configs.configs import BROKER, TOPIC, configs_of
 from wirebroker.client.errors import ClientError, check
-from wirebroker.client.groups.groups import describe_group
+from wirebroker.client.groups.group_kinds import listed_group
 from wirebroker.client.security.acls import OPERATIONS
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
@@ -111,6 +111,22 @@ async def check_offset_commit(
     await _check_idle(client, name, ErrorCode.UNKNOWN_MEMBER_ID, failure)
 
 
+async def check_share_offset_change(
+    client: KafkaClient, name: str, partitions: Collection[TopicPartition]
+) -> None:
+    """Check that the start offsets of a share group can be changed.
+
+    Raises:
+        ClientError: NON_EMPTY_GROUP for a group with members.
+    """
+    failure = f"the offsets of share group {name} cannot be changed"
+    await _check_group_rights(client, name, "read", failure)
+    await check_topic_rights(
+        client, sorted({partition.topic for partition in partitions}), "read", "read"
+    )
+    await _check_idle(client, name, ErrorCode.NON_EMPTY_GROUP, failure)
+
+
 async def check_broker_unregistration(client: KafkaClient, broker_id: int) -> None:
     """Check that a broker can be unregistered."""
     failure = f"broker {broker_id} cannot be unregistered"
@@ -160,13 +176,8 @@ async def _check_group_rights(client: KafkaClient, name: str, operation: str, fa
 
 async def _check_idle(client: KafkaClient, name: str, code: int, failure: str) -> None:
     """Check that a group has no members or does not exist."""
-    try:
-        group = await describe_group(client, name)
-    except ClientError as error:
-        if error.code != ErrorCode.GROUP_ID_NOT_FOUND:
-            raise
-        return
-    if group.state not in _AT_REST:
+    group = await listed_group(client, name)
+    if group is not None and group.state not in _AT_REST:
         check(code, failure)
 
 

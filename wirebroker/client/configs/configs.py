@@ -134,6 +134,14 @@ async def configured_groups(client: KafkaClient) -> list[str] | None:
     )
 
 
+async def configured_client_metrics(client: KafkaClient) -> list[str]:
+    """Return the names of the client metrics resources (KIP-714)."""
+    body = {"resource_types": [CLIENT_METRICS]}
+    answer = await client.request(ApiKey.LIST_CONFIG_RESOURCES, body)
+    check(answer.error_code, "client metrics cannot be listed")
+    return sorted(resource.resource_name for resource in answer.config_resources)
+
+
 async def alter_configs(
     client: KafkaClient, kind: int, name: str, changes: Mapping[str, str | None]
 ) -> None:

@@ -30,6 +30,9 @@ _NO_OFFSET: Final = -1
 _NO_EPOCH: Final = -1
 # State of a missing group, in classic coordinators.
 _DEAD: Final = "Dead"
+# ConsumerGroupDescribe's member_type.
+_IS_UPGRADED: Final = {0: False, 1: True}
+_UNKNOWN_TYPE: Final = -1
 
 
 class ListedGroup(NamedTuple):
@@ -42,7 +45,11 @@ class ListedGroup(NamedTuple):
 
 
 class GroupMember(NamedTuple):
-    """A member; `epoch` and `target` are of the consumer protocol (KIP-848)."""
+    """A member; `epoch` and what follows are of groups of the consumer protocol (KIP-848).
+
+    Attributes:
+        is_upgraded: Whether the member uses that protocol itself; None if unknown.
+    """
 
     member_id: str
     instance_id: str | None
@@ -51,10 +58,15 @@ class GroupMember(NamedTuple):
     partitions: list[TopicPartition]
     epoch: int | None = None
     target: list[TopicPartition] | None = None
+    is_upgraded: bool | None = None
 
 
 class DescribedConsumers(NamedTuple):
-    """A group with its members; epochs are of the consumer protocol (KIP-848)."""
+    """A group with its members; epochs are of the consumer protocol (KIP-848).
+
+    Attributes:
+        kind: classic, consumer, share or streams.
+    """
 
     name: str
     state: str
@@ -62,6 +74,7 @@ class DescribedConsumers(NamedTuple):
     members: list[GroupMember]
     epoch: int | None = None
     assignment_epoch: int | None = None
+    kind: str = "classic"
 
 
 class GroupProgress(NamedTuple):
@@ -81,17 +94,22 @@ class GroupProgress(NamedTuple):
 
 async def list_groups(client: KafkaClient) -> list[ListedGroup]:
     """Return the groups of all coordinators, by name."""
+    return sorted(await listed_groups(client), key=lambda group: group.name)
+
+
+async def listed_groups(client: KafkaClient) -> list[ListedGroup]:
+    """Return the groups of all coordinators, in the order of their responses."""
     requests = [
         client.request_of(broker_id, ApiKey.LIST_GROUPS, {})
         for broker_id in await client.broker_ids()
     ]
-    groups: set[ListedGroup] = set()
+    groups: list[ListedGroup] = []
     for answer in await client.together(*requests):
         check(answer.error_code, "groups cannot be listed")
         for group in answer.groups:
             state, kind = group.group_state or None, group.group_type or None
-            groups.add(ListedGroup(group.group_id, state, kind, group.protocol_type))
-    return sorted(groups, key=lambda group: group.name)
+            groups.append(ListedGroup(group.group_id, state, kind, group.protocol_type))
+    return list(dict.fromkeys(groups))
 
 
 async def describe_group(client: KafkaClient, name: str) -> DescribedConsumers:
@@ -117,17 +135,19 @@ async def describe_group(client: KafkaClient, name: str) -> DescribedConsumers:
             for member in row.members
         ]
         return DescribedConsumers(name, row.group_state, row.protocol_data, members)
-    group = await _describe_new(client, name)
-    if group is None:
-        group_names = [group.name for group in await list_groups(client)]
-        raise ClientError(
-            f"there is no group {name}{did_you_mean(name, group_names)}",
-            code=ErrorCode.GROUP_ID_NOT_FOUND,
-        )
-    return group
+    return await _describe_new(client, name)
 
 
-async def _describe_new(client: KafkaClient, name: str) -> DescribedConsumers | None:
+async def _no_such_group(client: KafkaClient, name: str, message: str | None) -> ClientError:
+    group_names = [group.name for group in await list_groups(client)]
+    return ClientError(
+        f"there is no group {name}{did_you_mean(name, group_names)}",
+        code=ErrorCode.GROUP_ID_NOT_FOUND,
+        broker_message=message,
+    )
+
+
+async def _describe_new(client: KafkaClient, name: str) -> DescribedConsumers:
     try:
         answer = await client.request_of_coordinator(
             name,
@@ -136,10 +156,10 @@ async def _describe_new(client: KafkaClient, name: str) -> DescribedConsumers | 
             error_of=lambda answer: int(answer.groups[0].error_code),
         )
     except UnservedError:
-        return None
+        raise await _no_such_group(client, name, f"Group {name} not found.") from None
     (row,) = answer.groups
     if row.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
-        return None
+        raise await _no_such_group(client, name, row.error_message)
     check(row.error_code, f"group {name} cannot be described", row.error_message)
     members = [
         GroupMember(
@@ -150,11 +170,13 @@ async def _describe_new(client: KafkaClient, name: str) -> DescribedConsumers | 
             _partitions_of(member.assignment),
             member.member_epoch,
             _partitions_of(member.target_assignment),
+            _IS_UPGRADED.get(getattr(member, "member_type", _UNKNOWN_TYPE)),
         )
         for member in row.members
     ]
+    epochs = (row.group_epoch, row.assignment_epoch)
     return DescribedConsumers(
-        name, row.group_state, row.assignor_name, members, row.group_epoch, row.assignment_epoch
+        name, row.group_state, row.assignor_name, members, *epochs, "consumer"
     )
 
 
@@ -260,7 +282,9 @@ async def delete_group(client: KafkaClient, name: str) -> None:
         {"groups_names": [name]},
         error_of=lambda answer: int(answer.results[0].error_code),
     )
-    check(answer.results[0].error_code, f"group {name} cannot be deleted")
+    (row,) = answer.results
+    message = getattr(row, "error_message", None)
+    check(row.error_code, f"group {name} cannot be deleted", message)
 
 
 async def delete_offsets(

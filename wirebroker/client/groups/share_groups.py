@@ -1,4 +1,4 @@
-"""Share groups (KIP-932): members and progress."""
+"""Share groups (KIP-932): lists and members."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from wirebroker.client.kafka_client import KafkaClient
 
 SHARE: Final = "share"
-_UNKNOWN: Final = -1
 
 
 class ShareMember(NamedTuple):
@@ -25,6 +24,7 @@ class ShareMember(NamedTuple):
     client_id: str
     host: str
     partitions: list[TopicPartition]
+    epoch: int
 
 
 class DescribedShareGroup(NamedTuple):
@@ -35,19 +35,7 @@ class DescribedShareGroup(NamedTuple):
     epoch: int
     assignor: str
     members: list[ShareMember]
-
-
-class SharedProgress(NamedTuple):
-    """A share group's progress in one partition; None if unknown.
-
-    Attributes:
-        start: Offset below which all records are finished.
-        lag: Number of unfinished records.
-    """
-
-    place: TopicPartition
-    start: int | None
-    lag: int | None
+    assignment_epoch: int
 
 
 async def list_share_groups(client: KafkaClient) -> list[ListedGroup]:
@@ -68,7 +56,9 @@ async def describe_share_group(client: KafkaClient, name: str) -> DescribedShare
     if row.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
         group_names = [group.name for group in await list_share_groups(client)]
         raise ClientError(
-            f"there is no share group {name}{did_you_mean(name, group_names)}", code=row.error_code
+            f"there is no share group {name}{did_you_mean(name, group_names)}",
+            code=row.error_code,
+            broker_message=row.error_message,
         )
     check(row.error_code, f"share group {name} cannot be described", row.error_message)
     members = [
@@ -81,40 +71,14 @@ async def describe_share_group(client: KafkaClient, name: str) -> DescribedShare
                 for topic in member.assignment.topic_partitions
                 for partition in topic.partitions
             ),
+            member.member_epoch,
         )
         for member in row.members
     ]
-    return DescribedShareGroup(name, row.group_state, row.group_epoch, row.assignor_name, members)
-
-
-async def shared_progress_of(client: KafkaClient, name: str) -> list[SharedProgress]:
-    """Return a share group's progress in partitions that it has begun."""
-    failure = f"the offsets of share group {name} cannot be read"
-    answer = await client.request_of_coordinator(
-        name,
-        ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
-        {"groups": [{"group_id": name, "topics": None}]},
-        error_of=_first_error,
+    return DescribedShareGroup(
+        name, row.group_state, row.group_epoch, row.assignor_name, members, row.assignment_epoch
     )
-    (row,) = answer.groups
-    check(row.error_code, failure, row.error_message)
-    progress: list[SharedProgress] = []
-    for topic in row.topics:
-        for partition in topic.partitions:
-            check(partition.error_code, failure, partition.error_message)
-            topic_partition = TopicPartition(topic.topic_name, partition.partition_index)
-            lag = getattr(partition, "lag", _UNKNOWN)
-            progress.append(
-                SharedProgress(
-                    topic_partition, _offset_or_none(partition.start_offset), _offset_or_none(lag)
-                )
-            )
-    return sorted(progress, key=lambda entry: entry.place)
 
 
 def _first_error(answer: Any) -> int:
     return int(answer.groups[0].error_code)
-
-
-def _offset_or_none(number: int) -> int | None:
-    return None if number == _UNKNOWN else number

@@ -94,9 +94,7 @@ class TopicSettings:
     )
     errors_deadletterqueue_group_enable: bool = boolean(
         False,
-        "Let share groups write records that they could not process to this topic. Share groups "
-        "are not served.",
-        effect=Effect.SHOWN,
+        "Let share groups write records that they could not process to this topic.",
     )
     file_delete_delay_ms: int = long(
         60_000,

@@ -41,8 +41,8 @@ ROWS: Final = (
     items(
         "group.coordinator.rebalance.protocols",
         "classic,consumer,streams",
-        "Group protocols that the broker accepts. Only `consumer` has an effect: classic groups "
-        "are always served, share and streams groups never.",
+        "Group protocols that the broker accepts. Only `consumer` and `streams` have an effect: "
+        "classic groups are always served, share groups if share.version allows them.",
         choices=_PROTOCOLS,
     ),
     items(

@@ -31,6 +31,12 @@ def _counts_by_host(value: ConfigValue) -> str | None:
 
 
 ROWS: Final = (
+    integer(
+        "telemetry.max.bytes",
+        1 << 20,
+        "Maximum size of the metrics that a client pushes at once, compressed or not.",
+        at_least=1,
+    ),
     items(
         "listeners",
         "PLAINTEXT://:9092",
@@ -185,7 +191,6 @@ ROWS: Final = (
         metrics.num.samples int 2 - read-only
         metrics.recording.level string INFO - read-only
         metrics.sample.window.ms long 30000 - read-only
-        telemetry.max.bytes int 1048576 - read-only
         """,
     ),
     *kept(

@@ -81,6 +81,19 @@ ROWS: Final = (
         "Web addresses (https://…) from which keys and tokens of OAUTHBEARER may be read. If "
         "unset, the Java system property of this name applies (-D in KAFKA_OPTS).",
     ),
+    boolean(
+        "wirebroker.client.metrics",
+        False,
+        "Accept the metrics that clients push (KIP-714) and show them on /metrics. Clients push "
+        "what client metrics resources name (kafka-client-metrics).",
+    ),
+    integer(
+        "wirebroker.client.metrics.series",
+        10_000,
+        "Maximum number of series of all clients on /metrics; further ones are dropped and "
+        "counted. One client has at most 2,000.",
+        0,
+    ),
     integer(
         "wirebroker.open.files",
         32_768,

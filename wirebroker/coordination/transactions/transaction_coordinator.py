@@ -22,6 +22,7 @@ from wirebroker.coordinator.transactions.shard import TransactionShard
 
 if TYPE_CHECKING:
     from wirebroker.base.clock import Clock
+    from wirebroker.coordination.partition_log import PartitionLog
     from wirebroker.coordination.transactions.transaction_markers import MarkerWriter
     from wirebroker.coordinator.outcome import Moment, Outcome, Token
     from wirebroker.coordinator.transactions.settings import TransactionSettings
@@ -159,10 +160,10 @@ class TransactionCoordinator(CoordinatorService[TransactionShard]):
             outcomes = transaction_expiry.sweep_expired(engine.machine, now_ms)
             await self._partitions.sweep(engine, outcomes)
 
-    def _new_shard(self, coordinator_epoch: int) -> TransactionShard:
+    def _new_shard(self, log: PartitionLog) -> TransactionShard:
         return TransactionShard(
             self.settings,
-            coordinator_epoch=coordinator_epoch,
+            coordinator_epoch=log.leader_epoch,
             take_producer_id=self._producer_ids.take,
             transaction_version=lambda: self._metadata.image.features.get(TRANSACTION_VERSION, 0),
         )

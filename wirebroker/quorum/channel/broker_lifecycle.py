@@ -13,8 +13,7 @@ from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.primitives import random_uuid
 from wirebroker.coordinator.controller.features.feature_control import (
-    READABLE_FEATURES,
-    SERVED_FEATURES,
+    SUPPORTED_FEATURES,
     has_cordoned_directories,
 )
 from wirebroker.coordinator.controller.image.cluster_image import feature_ranges
@@ -109,7 +108,7 @@ class BrokerLifecycle:
                     **self._registration,
                     "broker_id": self.node_id,
                     "incarnation_id": self._incarnation_id,
-                    "features": feature_ranges(self._features()),
+                    "features": feature_ranges(SUPPORTED_FEATURES),
                     "previous_broker_epoch": previous_broker_epoch,
                 },
             )
@@ -153,13 +152,6 @@ class BrokerLifecycle:
             raise KafkaError(
                 ErrorCode.REQUEST_TIMED_OUT, "the controller did not approve the shutdown"
             ) from None
-
-    def _features(self) -> dict[str, tuple[int, int]]:
-        finalized = self._metadata.image.features
-        readable = {
-            name: READABLE_FEATURES[name] for name in finalized if name in READABLE_FEATURES
-        }
-        return {**SERVED_FEATURES, **readable}
 
     def _cordoned(self) -> dict[str, list[bytes]]:
         if not self._directories or not has_cordoned_directories(self._metadata.image.features):

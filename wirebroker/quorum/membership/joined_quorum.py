@@ -24,11 +24,7 @@ from wirebroker.config.listeners.listeners import (
 )
 from wirebroker.config.protection import check_cluster
 from wirebroker.config.quorum import controllers_of
-from wirebroker.coordinator.controller.features.feature_control import (
-    READABLE_FEATURES,
-    SERVED_FEATURES,
-    check_features,
-)
+from wirebroker.coordinator.controller.features.feature_control import check_features
 from wirebroker.net.client.active_controller import ActiveController, NotControllersError
 from wirebroker.net.client.errors import PeerError
 from wirebroker.net.client.settings import ClientSettings, PeerAddress
@@ -145,18 +141,6 @@ def check_joinable(image: ClusterImage, config: Config) -> None:
     except KafkaError as error:
         raise StartError(str(error.message), "start a newer broker in this cluster") from None
     check_cluster(unserved_protection(image, config), config)
-    unserved = {
-        name: level
-        for name, level in image.features.items()
-        if name in READABLE_FEATURES and name not in SERVED_FEATURES
-    }
-    if unserved:
-        LOGGER.info(
-            "the cluster has %s: this broker stores their records but does not serve such groups; "
-            "while any exist, keep __consumer_offsets and __share_group_state on Java "
-            "brokers (kafka-reassign-partitions --generate --broker-list ..., docs/cluster.md)",
-            ", ".join(f"{name} {level}" for name, level in unserved.items()),
-        )
 
 
 class JoinedQuorum:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, cast
 
-from wirebroker.client.groups.groups import committed_of
+from wirebroker.client.groups.groups import ListedGroup, committed_of, list_groups
 from wirebroker.client.topics.topics import create_topics, list_topics
 from wirebroker.testing.base.arguments import check_argument, checked
 from wirebroker.testing.clients.differences import as_fields, difference
@@ -192,6 +192,21 @@ class Contents:
         return {
             (partition.topic, partition.partition): offset for partition, offset in offsets.items()
         }
+
+    @checked
+    def groups(self) -> list[ListedGroup]:
+        """Return the groups of every kind, by name.
+
+        The kinds are classic, consumer, share and streams.
+
+        >>> broker.create_topic("orders")
+        >>> broker.groups()
+        []
+
+        Raises:
+            KafkaError: A coordinator is not available.
+        """
+        return self._backend.ask(list_groups)
 
     # -- assertions --------------------------------------------------------------------------
 

@@ -67,6 +67,14 @@ _TOPICS: Final = _level("topics", "topics", "name")
 _TOPICS_OR_IDS: Final = _level("topics", "topics", "name", "topic_id")
 _PARTITIONS: Final = _level("partitions", "partitions", "partition_index")
 _INDEXES: Final = _of("partition_indexes", "partitions", "partition_index")
+_SHARE_STATES: Final = (
+    Shape(
+        (
+            _level("topics", "results", "topic_id"),
+            _level("partitions", "partitions", "partition"),
+        )
+    ),
+)
 _RESOURCE: Final = ("resource_type", "resource_name")
 _NO_OFFSET: Final = {"committed_offset": -1, "committed_leader_epoch": -1}
 _NO_NODE: Final = {"node_id": -1, "port": -1}
@@ -203,7 +211,15 @@ SHAPES: Final[dict[ApiKey, tuple[Shape, ...]]] = {
         Shape((_of("transactional_ids", "transaction_states", "transactional_id"),)),
     ),
     ApiKey.CONSUMER_GROUP_DESCRIBE: (Shape((_of("group_ids", "groups", "group_id"),)),),
+    ApiKey.STREAMS_GROUP_DESCRIBE: (Shape((_of("group_ids", "groups", "group_id"),)),),
+    ApiKey.SHARE_GROUP_DESCRIBE: (Shape((_of("group_ids", "groups", "group_id"),)),),
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: (Shape((_level("groups", "groups", "group_id"),)),),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: (Shape((_TOPICS,)),),
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE: _SHARE_STATES,
+    ApiKey.READ_SHARE_GROUP_STATE: _SHARE_STATES,
+    ApiKey.WRITE_SHARE_GROUP_STATE: _SHARE_STATES,
+    ApiKey.DELETE_SHARE_GROUP_STATE: _SHARE_STATES,
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: _SHARE_STATES,
 }
 
 # Other APIs have the error in all versions or none, and defaults in other fields.

@@ -117,5 +117,7 @@ class ControlledServer(Server):
         assert self.compactor is not None
         await self.broker.groups.catch_up()
         await self.broker.transactions.catch_up()
+        await self.broker.share_coordinator.catch_up()
+        self.broker.shares.locks.release_expired()
         await self._maintenance.catch_up()
         await self.compactor.catch_up()

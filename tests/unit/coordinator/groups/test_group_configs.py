@@ -1,4 +1,4 @@
-"""Times of a consumer group: its own configs within the broker's limits, else the broker's."""
+"""Times of consumer and share groups: own configs within the limits, else the broker's."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from wirebroker.coordinator.groups.group_configs import (
     consumer_assignment_interval_ms,
     consumer_heartbeat_interval_ms,
     consumer_session_timeout_ms,
+    share_assignment_interval_ms,
+    share_heartbeat_interval_ms,
+    share_session_timeout_ms,
 )
 from wirebroker.coordinator.groups.settings import GroupSettings
 
@@ -17,8 +20,13 @@ TIMES = {
     "consumer.session.timeout.ms": (consumer_session_timeout_ms, 45_000),
     "consumer.heartbeat.interval.ms": (consumer_heartbeat_interval_ms, 5_000),
     "consumer.assignment.interval.ms": (consumer_assignment_interval_ms, 1_000),
+    "share.session.timeout.ms": (share_session_timeout_ms, 45_000),
+    "share.heartbeat.interval.ms": (share_heartbeat_interval_ms, 5_000),
+    "share.assignment.interval.ms": (share_assignment_interval_ms, 1_000),
 }
-SETTINGS = GroupSettings(consumer_min_assignment_interval_ms=500)
+SETTINGS = GroupSettings(
+    consumer_min_assignment_interval_ms=500, share_min_assignment_interval_ms=500
+)
 
 
 def own(name: str, text: str) -> int:
@@ -50,6 +58,13 @@ def test_group_without_the_config_has_the_brokers_value(name):
         ("consumer.assignment.interval.ms", "600", 600),
         ("consumer.assignment.interval.ms", "499", 500),
         ("consumer.assignment.interval.ms", "15001", 15_000),
+        ("share.session.timeout.ms", "44999", 45_000),
+        ("share.session.timeout.ms", "60001", 60_000),
+        ("share.heartbeat.interval.ms", "4999", 5_000),
+        ("share.heartbeat.interval.ms", "15001", 15_000),
+        ("share.assignment.interval.ms", "600", 600),
+        ("share.assignment.interval.ms", "499", 500),
+        ("share.assignment.interval.ms", "15001", 15_000),
     ],
 )
 def test_own_value_counts_within_the_limits(name, text, value):

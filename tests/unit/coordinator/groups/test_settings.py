@@ -60,6 +60,35 @@ def test_other_settings_of_consumer_groups():
     assert settings.consumer_regex_refresh_interval_ms == 10_000
 
 
+def test_settings_of_share_groups():
+    configs = {
+        "assignors": f"{CLASS}SimpleAssignor",
+        "max.size": "9",
+        "session.timeout.ms": "8",
+        "min.session.timeout.ms": "7",
+        "max.session.timeout.ms": "9",
+        "heartbeat.interval.ms": "3",
+        "min.heartbeat.interval.ms": "2",
+        "max.heartbeat.interval.ms": "4",
+        "assignment.interval.ms": "20",
+        "min.assignment.interval.ms": "10",
+        "max.assignment.interval.ms": "30",
+        "initialize.retry.interval.ms": "6000",
+    }
+    settings = GroupSettings.from_config(
+        Config({f"group.share.{name}": value for name, value in configs.items()})
+    )
+    assert settings.share_assignor == "simple"
+    for name in configs.keys() - {"assignors"}:
+        field = f"share_{name.replace('.', '_')}"
+        assert getattr(settings, field) == int(configs[name]), name
+
+
+def test_the_retry_interval_is_at_least_the_timeout_of_commits():
+    config = Config({"group.share.initialize.retry.interval.ms": "1"})
+    assert GroupSettings.from_config(config).share_initialize_retry_interval_ms == 5_000
+
+
 def test_repeated_assignors_count_once():
     config = Config({"group.consumer.assignors": "range,range"})
     assert GroupSettings.from_config(config).consumer_assignors == ("range",)
@@ -80,6 +109,13 @@ def test_migration_policies(policy, upgrade, downgrade):
 
 
 def test_the_interval_between_assignments_can_change():
-    config = Config(cluster_wide={"group.consumer.assignment.interval.ms": "7"})
+    config = Config(
+        cluster_wide={
+            "group.consumer.assignment.interval.ms": "7",
+            "group.share.assignment.interval.ms": "8",
+        }
+    )
     settings = GroupSettings(max_size=3).with_dynamic(config)
-    assert settings == GroupSettings(max_size=3, consumer_assignment_interval_ms=7)
+    assert settings == GroupSettings(
+        max_size=3, consumer_assignment_interval_ms=7, share_assignment_interval_ms=8
+    )

@@ -87,17 +87,26 @@ CONNECTION = Session(
 
 
 async def answer_soon(broker: Any, key: ApiKey, version: int, **body: Any) -> Any:
-    frame = memoryview(bytearray(encode_request(key, version, body)))
-    request = Request(key, version, 7, "client", frame, 0, CONNECTION)
-    [handler] = [candidate for candidate in REGISTRY.handlers() if candidate.key is key]
-    if handler.is_raw:
-        reply = handler.function(broker, request)
-    else:
-        reply = handler.function(broker, request, decode_request(key, version, frame, 0))
+    reply = begin(broker, key, version, **body)
     if inspect.isawaitable(reply):
         reply = await reply
-    data = b"".join(reply) if handler.is_raw else encode_response(key, version, reply)
+    data = b"".join(reply) if _handler(key).is_raw else encode_response(key, version, reply)
     return decode_response(key, version, data)
+
+
+def begin(broker: Any, key: ApiKey, version: int, **body: Any) -> Any:
+    """Call a request's handler; return what it returns."""
+    frame = memoryview(bytearray(encode_request(key, version, body)))
+    request = Request(key, version, 7, "client", frame, 0, CONNECTION)
+    handler = _handler(key)
+    if handler.is_raw:
+        return handler.function(broker, request)
+    return handler.function(broker, request, decode_request(key, version, frame, 0))
+
+
+def _handler(key: ApiKey) -> Any:
+    [handler] = [candidate for candidate in REGISTRY.handlers() if candidate.key is key]
+    return handler
 
 
 def answer(broker: Any, key: ApiKey, version: int, **body: Any) -> Any:

@@ -40,13 +40,19 @@ if TYPE_CHECKING:
 
 # Logins have separate conversations; a second one on a connection ends it.
 KEYS = [
-    key for key in served_keys() if key not in {ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE}
+    key
+    for key in served_keys(wirebroker_client_metrics="true")
+    if key not in {ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE}
 ]
 NO_RIGHTS = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:root",
 }
-QUICK = {"group.initial.rebalance.delay.ms": "0", "group.min.session.timeout.ms": "1"}
+QUICK = {
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "1",
+    "wirebroker.client.metrics": "true",
+}
 
 
 def faults(caplog: pytest.LogCaptureFixture) -> list[str]:

@@ -1,7 +1,7 @@
 """The cost of arrays in requests: names that are repeated, numerous or very long.
 
 The arrays of all served requests come from the protocol's schemas. They have their full size only
-with --nightly, else a quarter.
+with --nightly, else an eighth.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.brokers.furnished_broker import FurnishedBroker, furnished_broker
-from tests.support.harness.request_sizes import LARGEST, QUARTER, RequestSizes
+from tests.support.harness.request_sizes import EIGHTH, LARGEST, RequestSizes
 from tests.support.harness.turn_work import TurnWork
 from tests.support.protocol.raw_client import request_frame
 from tests.support.protocol.request_arrays import Place, at_or_none, places, renamed
@@ -74,7 +74,7 @@ class Asker:
 
 @pytest.fixture(scope="module")
 def asker(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[Asker]:
-    sizes = LARGEST if pytestconfig.getoption("--nightly") else QUARTER
+    sizes = LARGEST if pytestconfig.getoption("--nightly") else EIGHTH
     directory = tmp_path_factory.mktemp("data")
     with sizes.limits(), furnished_broker(directory, partitions=PARTITIONS) as broker:
         yield Asker(broker, sizes)

@@ -1,4 +1,4 @@
-"""Configs of consumer groups, compared with KafkaConfig of Kafka 4.4.0."""
+"""Configs of consumer and share groups, compared with KafkaConfig of Kafka 4.4.0."""
 
 from __future__ import annotations
 
@@ -102,3 +102,29 @@ def test_a_stored_interval_beyond_the_limits_is_clamped(value, used):
         usable, problems = with_usable(limited, cluster_wide=wide, this_broker=own)
         assert usable.int(INTERVAL) == used
         assert problems == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("heartbeat.interval.ms", "1", "greater than or equal to group.share.min"),
+        ("session.timeout.ms", "70000", "less than or equal to group.share.max"),
+        ("max.assignment.interval.ms", "0", "less than or equal to group.share.max"),
+        ("max.session.timeout.ms", "1", "greater than or equal to group.share.min"),
+        ("assignors", "simple,simple,range", "it must"),
+        ("assignors", "", "exactly one assignor"),
+        ("max.size", "1001", "cannot be used"),
+    ],
+)
+def test_invalid_configs_of_share_groups_are_refused(name, value, text):
+    with pytest.raises(ConfigError, match=text):
+        Config({f"group.share.{name}": value})
+
+
+def test_the_dynamic_interval_of_share_groups_has_limits():
+    name = "group.share.assignment.interval.ms"
+    limited = Config({"group.share.min.assignment.interval.ms": "500"})
+    with pytest.raises(ConfigError, match=f"{name} must be"):
+        check_change(limited, cluster_wide={name: "499"}, this_broker={}, is_default=True)
+    usable, problems = with_usable(limited, cluster_wide={name: "20000"}, this_broker={})
+    assert (usable.int(name), problems) == (15_000, [])

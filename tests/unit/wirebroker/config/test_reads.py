@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 from wirebroker.config.rows.row import Effect
@@ -19,20 +20,25 @@ TABLES = re.compile(
 )
 
 
+@cache
 def _sources() -> str:
     folders = ("codecs", "storage", "coordinator", "wirebroker")
     files = (file for folder in folders for file in (ROOT / folder).rglob("*.py"))
     return "".join(file.read_text() for file in files if not TABLES.fullmatch(file.as_posix()))
 
 
-def _is_topic_config_read(name: str, sources: str) -> bool:
+@cache
+def _read_names() -> set[str]:
+    """Return the names of all attributes, and of the configs that the controller reads by name."""
+    # TopicSettings' own properties read fields on behalf of others.
+    text = _sources() + (ROOT / "wirebroker/config/rows/topic.py").read_text()
+    return {*re.findall(r"\.(\w+)", text), *re.findall(r'\bname = "([^"]+)"', text)}
+
+
+def _is_topic_config_read(name: str) -> bool:
     if name == "internal.segment.bytes":
         name = "segment.bytes"
-    field = name.replace(".", "_")
-    # TopicSettings' own properties read fields on behalf of others.
-    text = sources + (ROOT / "wirebroker/config/rows/topic.py").read_text()
-    # The controller reads a topic's configs from the metadata, by name.
-    return re.search(rf'\.{field}\b|\bname = "{re.escape(name)}"', text) is not None
+    return not _read_names().isdisjoint({name, name.replace(".", "_")})
 
 
 def test_configs_without_a_reader_are_marked_as_such() -> None:
@@ -42,7 +48,7 @@ def test_configs_without_a_reader_are_marked_as_such() -> None:
         for name, row in BROKER_ROWS.items()
         # With the same name the source may mean the topic's config.
         if (f'"{name}"' not in sources or name == row.topic_name)
-        and not (row.topic_name and _is_topic_config_read(row.topic_name, sources))
+        and not (row.topic_name and _is_topic_config_read(row.topic_name))
     }
     documented = {name for name, row in BROKER_ROWS.items() if row.effect is Effect.SHOWN}
     assert unread == documented
@@ -54,6 +60,5 @@ def test_configs_without_effect_are_not_read() -> None:
 
 
 def test_topic_configs_without_a_reader_are_marked_as_such() -> None:
-    sources = _sources()
-    unread = {name for name in TOPIC_ROWS if not _is_topic_config_read(name, sources)}
+    unread = {name for name in TOPIC_ROWS if not _is_topic_config_read(name)}
     assert unread == {name for name, row in TOPIC_ROWS.items() if row.effect is Effect.SHOWN}

@@ -206,11 +206,11 @@ async def test_timers_of_an_ended_term_do_nothing():
 async def test_shard_gets_the_epoch_of_its_election():
     epochs = []
 
-    def new_shard(coordinator_epoch):
-        epochs.append(coordinator_epoch)
+    def new_shard(log):
+        epochs.append(log.leader_epoch)
         return TransactionShard(
             TransactionSettings(),
-            coordinator_epoch=coordinator_epoch,
+            coordinator_epoch=log.leader_epoch,
             take_producer_id=lambda: 1,
             transaction_version=lambda: 2,
         )

@@ -198,7 +198,7 @@ class Unreadable(FailingFiles):
         return super().list_directory(path)
 
 
-@pytest.mark.parametrize("node_id", [1, 2])
+@pytest.mark.parametrize("node_id", [pytest.param(1, marks=pytest.mark.nightly), 2])
 async def test_start_continues_without_an_unusable_directory(
     tmp_path: Path, node_id: int, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -19,7 +19,7 @@ from wirebroker.base.clock import SystemClock
 from wirebroker.cli import main as cli
 from wirebroker.cli.plumbing import progress
 from wirebroker.config import Config
-from wirebroker.coordinator.controller.features.feature_control import READABLE_FEATURES
+from wirebroker.coordinator.controller.features.feature_control import SUPPORTED_FEATURES
 from wirebroker.inspect.repair import Repair
 from wirebroker.inspect.rows.small_file_rows import clean_shutdown_row, quorum_state_row
 from wirebroker.storage.checkpoints import parse_rows
@@ -180,7 +180,7 @@ def test_path_without_a_data_directory_is_refused(data, capsys, missing, words):
 def test_directory_of_a_newer_broker_is_unchanged(data, capsys, monkeypatch):
     (data / ".kafka_cleanshutdown").unlink()
     before = contents(data)
-    monkeypatch.setitem(READABLE_FEATURES, "metadata.version", (7, 20))
+    monkeypatch.setitem(SUPPORTED_FEATURES, "metadata.version", (7, 20))
     assert cli.run(["repair", str(data)]) == 2
     assert "finalized metadata.version at level 33" in capsys.readouterr().err
     assert contents(data) == before

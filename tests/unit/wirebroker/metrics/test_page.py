@@ -9,7 +9,7 @@ import pytest
 from tests.support.http.scrape_pages import read_page, value
 from wirebroker.base.clock import finish
 from wirebroker.base.metric_field import Histogram, Kind
-from wirebroker.metrics import broker_rows, group_rows, partition_rows, process_facts
+from wirebroker.metrics import broker_rows, client_rows, group_rows, partition_rows, process_facts
 from wirebroker.metrics.page import Page, label_texts
 from wirebroker.metrics.rows import DIALECTS, ShownRow
 
@@ -27,6 +27,9 @@ TABLES: list[tuple[ShownRow[Any], ...]] = [
     partition_rows.TOPIC_ROWS,
     partition_rows.TRAFFIC_ROWS,
     partition_rows.ALL_TRAFFIC_ROWS,
+    group_rows.KIND_ROWS,
+    *group_rows.STATE_ROWS.values(),
+    group_rows.KIND_LAG_ROWS,
     group_rows.GROUP_ROWS,
     group_rows.GROUP_TOPIC_ROWS,
     group_rows.GROUP_PARTITION_ROWS,
@@ -36,6 +39,7 @@ TABLES: list[tuple[ShownRow[Any], ...]] = [
     broker_rows.BUILD_ROWS,
     broker_rows.BROKER_INFO_ROWS,
     process_facts.PROCESS_ROWS,
+    client_rows.CLIENT_ROWS,
 ]
 
 

@@ -224,7 +224,8 @@ async def test_large_topics_and_groups_do_not_block_the_loop(tmp_path, monkeypat
         async with client_of(server) as client:
             await create_topic(client, "t", 100)
             await commit(client, "g", "t", 0)
-        monkeypatch.setattr("wirebroker.metrics.scrape.label_texts", counted)
+        for module in ("scrape", "group_page"):
+            monkeypatch.setattr(f"wirebroker.metrics.{module}.label_texts", counted)
         monkeypatch.setattr(Slices, "SECONDS", 0.0)
         counting = asyncio.create_task(count_turns())
         scraped = await scrape(server)

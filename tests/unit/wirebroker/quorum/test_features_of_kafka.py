@@ -1,7 +1,6 @@
 """Feature levels of a new cluster and their changes, compared with Apache Kafka 4.4.0.
 
-Kafka's responses are recorded (tests/support/protocol/feature_conversation.py). Only the features
-of unserved group protocols differ.
+Kafka's responses are recorded (tests/support/protocol/feature_conversation.py).
 """
 
 from __future__ import annotations
@@ -10,24 +9,19 @@ import asyncio
 import contextlib
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from tests.support.brokers.servers import running
 from tests.support.protocol.feature_conversation import hold
 from tests.support.protocol.raw_client import BlockingClient
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
 RECORDED: Final = Path(__file__).with_name("features_of_kafka.json")
-# Share and streams groups are not served.
-NOT_SERVED: Final = {"share.version", "streams.version"}
 
 
 async def test_new_cluster_and_its_features_match_kafka(tmp_path: Path) -> None:
     async with running(tmp_path, settings={"node.id": "1"}) as server:
         results = await asyncio.to_thread(_hold, server.address)
-    expected = list(_as_here(json.loads(RECORDED.read_text(encoding="utf-8"))))
+    expected = json.loads(RECORDED.read_text(encoding="utf-8"))
     assert len(results) == len(expected)
     for wirebroker_result, kafka_result in zip(results, expected, strict=True):
         assert wirebroker_result == kafka_result
@@ -36,20 +30,3 @@ async def test_new_cluster_and_its_features_match_kafka(tmp_path: Path) -> None:
 def _hold(address: tuple[str, int]) -> list[dict[str, Any]]:
     with contextlib.closing(BlockingClient(address)) as client:
         return hold(client.ask)
-
-
-def _as_here(recorded: list[dict[str, Any]]) -> Iterable[dict[str, Any]]:
-    """Yield Kafka's responses with the known differences applied."""
-    for step in recorded:
-        changed = dict(step)
-        if "features" in step:
-            changed["features"] = {
-                name: _served(step["features"][name]) for name in ("supported", "finalized")
-            }
-        if "finalized" in step:
-            changed["finalized"] = _served(step["finalized"])
-        yield changed
-
-
-def _served(levels: dict[str, Any]) -> dict[str, Any]:
-    return {name: level for name, level in levels.items() if name not in NOT_SERVED}

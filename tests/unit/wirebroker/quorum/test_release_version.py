@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.brokers.servers import broker_of, client_of, running
+from tests.support.coordinators.feature_levels import new_cluster_features
 from wirebroker.cli import main as cli
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
@@ -56,12 +57,7 @@ async def set_level(server: Server, level: int, upgrade_type: int) -> ErrorCode:
 
 @pytest.mark.parametrize(("release", "level"), RELEASES.items())
 async def test_a_new_cluster_has_the_features_of_its_release(tmp_path, release, level):
-    levels = {
-        "metadata.version": level,
-        "group.version": 1,
-        "eligible.leader.replicas.version": 1,
-        "transaction.version": 2,
-    }
+    levels = new_cluster_features(level)
     assert await levels_of(tmp_path, release) == levels
     content = (tmp_path / "bootstrap.checkpoint").read_bytes()
     assert bootstrap_levels(bootstrap_records(content)) == levels

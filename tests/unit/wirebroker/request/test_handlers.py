@@ -12,9 +12,11 @@ def test_every_api_after_authentication_has_required_permissions():
     before = {ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE}
     # The token itself determines the permission.
     of_tokens = {ApiKey.RENEW_DELEGATION_TOKEN, ApiKey.EXPIRE_DELEGATION_TOKEN}
+    # As in Kafka, any client pushes its metrics.
+    of_clients = {ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY}
     assert {
         handler.key for handler in REGISTRY.handlers() if not handler.permissions
-    } == before | of_tokens
+    } == before | of_tokens | of_clients
 
 
 def test_forwarded_apis_equal_kafkas_and_use_controller_cost():

@@ -42,7 +42,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 TOPIC: Final = TopicPartition("orders", 0, 0)
-ERRORS: Final = (ErrorCode.POLICY_VIOLATION, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+ERRORS: Final = [
+    ErrorCode.POLICY_VIOLATION,
+    pytest.param(ErrorCode.TOPIC_AUTHORIZATION_FAILED, marks=pytest.mark.nightly),
+]
 
 
 @pytest.fixture(scope="module")

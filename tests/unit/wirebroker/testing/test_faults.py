@@ -164,7 +164,9 @@ def errors_in(value):
 
 
 @pytest.mark.parametrize(
-    "key", sorted(set(served_keys()) - {ApiKey.METADATA}), ids=lambda key: key.name
+    "key",
+    sorted(set(served_keys(wirebroker_client_metrics="true")) - {ApiKey.METADATA}),
+    ids=lambda key: key.name,
 )
 def test_every_version_of_every_response_reports_the_error(key):
     assert can_be_refused(key)

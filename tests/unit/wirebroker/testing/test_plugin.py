@@ -249,14 +249,16 @@ def test_tracebacks_end_in_the_test(run_pytest):
             except KeyError:
                 wirebroker.committed(5)
         """
-    output = run_pytest(source)
+    output = run_pytest(source, plugins=())
     assert outcomes(output) == {"failed": 9}
     assert "wirebroker/testing" not in output
     assert "concurrent/futures" not in output
     assert 'broker.produce("o", {"a": 1})' in output
     assert "KeyError: 'own'" in output
     assert "value must be text, bytes or None" in output
-    assert "wirebroker/testing/clients/contents.py" in run_pytest(source, "--full-trace")
+    assert "wirebroker/testing/clients/contents.py" in run_pytest(
+        source, "--full-trace", plugins=()
+    )
 
 
 def test_internal_error_shows_its_location(run_pytest):
@@ -266,7 +268,8 @@ def test_internal_error_shows_its_location(run_pytest):
             contents = "wirebroker.testing.clients.contents"
             monkeypatch.setattr(f"{contents}.list_topics", lambda client: client.x)
             wirebroker.topics()
-        """
+        """,
+        plugins=(),
     )
     assert outcomes(output) == {"failed": 1}
     assert "AttributeError" in output
@@ -300,7 +303,8 @@ def test_misused_markers_are_named_without_a_traceback(run_pytest):
 
         def test_the_broker_is_well(wirebroker):
             assert wirebroker.topics() == {}
-        """
+        """,
+        plugins=(),
     )
     assert outcomes(output) == {"passed": 2, "error": 4}, output
     assert "--set" not in output

@@ -36,7 +36,11 @@ class InternalRecords(NamedTuple):
     forms: Mapping[int, RecordForm]
 
     def line_of(
-        self, _topic_partition: TopicPartition, record: Record, _timestamp_type: str
+        self,
+        topic_partition: TopicPartition,
+        record: Record,
+        timestamp_type: str,
+        delivery_count: int | None = None,
     ) -> bytes:
         """Return a record as JSON without a line end; empty for another type.
 
@@ -45,6 +49,7 @@ class InternalRecords(NamedTuple):
         """
         if record.key is None:
             return b""
+        del topic_partition, timestamp_type, delivery_count
         try:
             number = type_of(record.key)
             form = self.forms.get(number)

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from wirebroker.cli.kafka.formatters.deserializers import deserializer_of
 from wirebroker.cli.kafka.plumbing.properties import is_true
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import TypeAlias
+    from collections.abc import Mapping
 
     from wirebroker.client.topics.leaders import TopicPartition
     from wirebroker.codecs.records.record import Record
 
-    # Formats a record, given the type of its timestamp.
-    Formatter: TypeAlias = Callable[[TopicPartition, Record, str], bytes]
+
+class Formatter(Protocol):
+    """Formats a record, given the type of its timestamp and how often it was delivered."""
+
+    def __call__(
+        self,
+        topic_partition: TopicPartition,
+        record: Record,
+        timestamp_type: str,
+        delivery_count: int | None = None,
+    ) -> bytes:
+        """Return the text of the record."""
+        ...
+
 
 _PACKAGE: Final = "org.apache.kafka.tools.consumer."
 DEFAULT_FORMATTER: Final = f"{_PACKAGE}DefaultMessageFormatter"
@@ -47,7 +58,7 @@ def formatter_of(name: str, properties: Mapping[str, str]) -> Formatter:
     if name in _DEFAULTS:
         return RecordPrinter(properties).line_of
     if name == _NO_OP:
-        return lambda _topic_partition, _record, _timestamp_type: b""
+        return _no_line
     from wirebroker.cli.kafka.formatters import internal_records  # noqa: PLC0415
 
     rows = {
@@ -60,9 +71,19 @@ def formatter_of(name: str, properties: Mapping[str, str]) -> Formatter:
     return rows[name].line_of
 
 
+def _no_line(
+    topic_partition: TopicPartition,
+    record: Record,
+    timestamp_type: str,
+    delivery_count: int | None = None,
+) -> bytes:
+    del topic_partition, record, timestamp_type, delivery_count
+    return b""
+
+
 # Kafka's DefaultMessageFormatter: a record as a line whose parts properties select
 
-# Kafka prints this for delivery and epoch, even if it knows the epoch.
+# Kafka prints this for an unknown delivery count, and for the epoch even if it knows it.
 _UNKNOWN: Final = b"NOT_PRESENT"
 
 
@@ -82,7 +103,11 @@ class RecordPrinter:
         self._of_header = deserializer_of(properties.get("headers.deserializer"), null)
 
     def line_of(
-        self, topic_partition: TopicPartition, record: Record, timestamp_type: str
+        self,
+        topic_partition: TopicPartition,
+        record: Record,
+        timestamp_type: str,
+        delivery_count: int | None = None,
     ) -> bytes:
         """Return a record's line.
 
@@ -98,7 +123,8 @@ class RecordPrinter:
         if is_true(properties, "print.offset"):
             pieces.append(b"Offset:%d" % record.offset)
         if is_true(properties, "print.delivery"):
-            pieces.append(b"Delivery:" + _UNKNOWN)
+            count = _UNKNOWN if delivery_count is None else b"%d" % delivery_count
+            pieces.append(b"Delivery:" + count)
         if is_true(properties, "print.epoch"):
             pieces.append(b"Epoch:" + _UNKNOWN)
         if is_true(properties, "print.headers"):

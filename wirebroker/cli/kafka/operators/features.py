@@ -20,12 +20,12 @@ from wirebroker.client.cluster.features import (
     features_and_epoch,
     update_features,
 )
-from wirebroker.client.cluster.release_features import (
+from wirebroker.client.errors import ClientError
+from wirebroker.config.rows.release_features import (
     METADATA_VERSION,
     levels_of_release,
     release_name,
 )
-from wirebroker.client.errors import ClientError
 
 if TYPE_CHECKING:
     from typing import Unpack

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from wirebroker.client.cluster.release_features import (
+from wirebroker.config.rows.release_features import (
     LATEST_RELEASE,
     METADATA_VERSION,
     RELEASED,

@@ -17,14 +17,14 @@ from wirebroker.cli.kafka.operators.release_tables import (
 from wirebroker.cli.kafka.plumbing.properties import properties_in
 from wirebroker.cli.kafka.plumbing.subcommands import ScriptGroup
 from wirebroker.cli.plumbing.file_path import FilePath
-from wirebroker.client.cluster.release_features import (
+from wirebroker.codecs.primitives import random_uuid, uuid_text
+from wirebroker.config.rows.release_features import (
     LATEST_RELEASE,
     METADATA_VERSION,
     RELEASED,
     levels_of_release,
     release_name,
 )
-from wirebroker.codecs.primitives import random_uuid, uuid_text
 from wirebroker.config.rows.row import ConfigError
 
 if TYPE_CHECKING:

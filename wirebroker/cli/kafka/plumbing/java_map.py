@@ -15,15 +15,21 @@ _LEAST_BUCKETS = 16
 _PRIME = 31
 
 
-def in_map_order(items: Iterable[Item], key: Callable[[Item], str]) -> list[Item]:
-    """Return items in the order of a HashMap."""
-    return in_hash_order(items, lambda item: java_hash(key(item)))
+def in_map_order(
+    items: Iterable[Item], key: Callable[[Item], str], *, copied: int = 0
+) -> list[Item]:
+    """Return items in the order of a HashMap, which began as a copy of one with `copied` items."""
+    return in_hash_order(items, lambda item: java_hash(key(item)), copied=copied)
 
 
-def in_hash_order(items: Iterable[Item], code: Callable[[Item], int]) -> list[Item]:
+def in_hash_order(
+    items: Iterable[Item], code: Callable[[Item], int], *, copied: int = 0
+) -> list[Item]:
     """Return items in the order of a HashMap, by these hash codes."""
     listed = list(items)
     buckets = _LEAST_BUCKETS
+    if copied:  # the least power of two for that many
+        buckets = 1 << (copied * 4 // 3).bit_length()
     while len(listed) * 4 > buckets * 3:  # the map grows when it is three quarters full
         buckets *= 2
 

@@ -60,12 +60,31 @@ _WORDS: Final[dict[int, tuple[str, str]]] = {
         "ClusterAuthorizationException",
         "Cluster authorization failed.",
     ),
+    ErrorCode.INVALID_GROUP_ID: ("InvalidGroupIdException", "The group id is invalid."),
+    ErrorCode.GROUP_DELETION_FAILED: (
+        "GroupDeletionFailedException",
+        "DeleteGroups could not complete; see the error message on the per-group result for"
+        " details.",
+    ),
+    ErrorCode.UNSUPPORTED_VERSION: (
+        "UnsupportedVersionException",
+        "The version of API is not supported.",
+    ),
+    ErrorCode.UNKNOWN_SERVER_ERROR: (
+        "UnknownServerException",
+        "The server experienced an unexpected error when processing the request.",
+    ),
 }
 
 
 def thrown(error: ClientError) -> str:
     """Return class and message of an error, as Java prints it."""
     return thrown_for(error.code, error.told or (None if error.code in _WORDS else str(error)))
+
+
+def message_of(error: ClientError) -> str:
+    """Return the message of an error, as Java's exceptions have it."""
+    return error.told or (meaning(error.code) if error.code in _WORDS else str(error))
 
 
 def thrown_for(code: int, message: str | None = None) -> str:

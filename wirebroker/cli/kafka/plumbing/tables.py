@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 _MIN_WIDTH: Final = 15
 
@@ -33,11 +33,17 @@ def padded(rows: Sequence[Sequence[object]], min_widths: Sequence[int]) -> list[
     ]
 
 
-def columns(rows: Sequence[Sequence[object]], *, min_width: int = _MIN_WIDTH) -> list[str]:
-    """Return rows, titles first, as lines; None is a dash."""
-    texts = [["-" if value is None else str(value) for value in row] for row in rows]
-    widths = [max(min_width, *map(len, column)) for column in zip(*texts, strict=True)]
+def aligned(rows: Sequence[Sequence[object]], widths: Sequence[int]) -> list[str]:
+    """Return rows, titles first, each cell padded to its width; None is a dash."""
     return [
-        " ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
-        for row in texts
+        " ".join(
+            ("-" if cell is None else str(cell)).ljust(width)
+            for cell, width in zip(row, widths, strict=True)
+        )
+        for row in rows
     ]
+
+
+def width_of(texts: Iterable[str], least: int = _MIN_WIDTH) -> int:
+    """Return the width of a column, at least this one."""
+    return max(least, *map(len, texts), 0)

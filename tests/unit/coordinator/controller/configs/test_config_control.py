@@ -20,6 +20,7 @@ from wirebroker.coordinator.controller.features.feature_control import feature_l
 from wirebroker.coordinator.controller.image.cluster_image import ResourceType, config_record
 
 TOPIC, BROKER, GROUP = ResourceType.TOPIC, ResourceType.BROKER, ResourceType.GROUP
+METRICS = ResourceType.CLIENT_METRICS
 SESSION, TAGS = "consumer.session.timeout.ms", "streams.rack.aware.assignment.tags"
 BASE = one_broker(*topic("a", 1), config_record(TOPIC, "a", "retention.ms", "5000"))
 
@@ -102,6 +103,16 @@ def test_an_invalid_stored_config_of_a_group_must_be_changed_first():
     assert after.config(GROUP, "g") == {interval[0]: "5"}
 
 
+def test_client_metrics_are_changed_and_removed_with_their_last_config():
+    changes = ("metrics", SET, "a,b"), ("match", SET, "client_id=c")
+    [result], image, _ = alter(resource(METRICS, "m", *changes))
+    assert result["error_code"] == 0
+    assert image.config(METRICS, "m") == {"metrics": "a,b", "match": "client_id=c"}
+    deletions = ("metrics", DELETE, None), ("match", DELETE, None)
+    _, image, _ = alter(resource(METRICS, "m", *deletions), image=image)
+    assert (METRICS, "m") not in image.configs
+
+
 def test_validation_alone_changes_nothing():
     [result], _, records = alter(
         resource(TOPIC, "a", ("retention.ms", SET, "7")), validate_only=True
@@ -148,7 +159,11 @@ def test_a_resource_that_comes_twice_is_refused_twice():
         (resource(TOPIC, "a b", ("retention.ms", SET, "1")), ErrorCode.INVALID_TOPIC_EXCEPTION),
         (resource(0, "a"), ErrorCode.INVALID_REQUEST),
         (resource(3, "a"), ErrorCode.INVALID_REQUEST),
-        (resource(ResourceType.CLIENT_METRICS, "a"), ErrorCode.INVALID_REQUEST),
+        (resource(METRICS, ""), ErrorCode.INVALID_REQUEST),
+        (resource(METRICS, "m", ("nonsense", SET, "1")), ErrorCode.INVALID_REQUEST),
+        (resource(METRICS, "m", ("interval.ms", SET, "99")), ErrorCode.INVALID_REQUEST),
+        (resource(METRICS, "m", ("match", SET, "nonsense")), ErrorCode.INVALID_CONFIG),
+        (resource(METRICS, "m", ("metrics", APPEND, "a")), ErrorCode.INVALID_CONFIG),
         (resource(GROUP, ""), ErrorCode.INVALID_REQUEST),
         (resource(GROUP, "", (SESSION, SET, "50000")), ErrorCode.INVALID_REQUEST),
         (resource(GROUP, "g", (SESSION, SET, None)), ErrorCode.INVALID_REQUEST),

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.support.coordinators.feature_levels import new_cluster_features
 from tests.support.coordinators.kit import image_of
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.metadata_records import RecordType, metadata_record
@@ -13,22 +14,14 @@ from wirebroker.coordinator.controller.features.feature_control import (
 )
 from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
 
-NEW_CLUSTER = {
-    "metadata.version": 33,
-    "group.version": 1,
-    "eligible.leader.replicas.version": 1,
-    "transaction.version": 2,
-}
+NEW_CLUSTER = new_cluster_features()
 
 
 def test_an_empty_log_begins_with_the_feature_levels_in_a_transaction():
     records = activation_records(ClusterImage())
     assert [record.type.name for record in records] == [
         "BEGIN_TRANSACTION",
-        "FEATURE_LEVEL",
-        "FEATURE_LEVEL",
-        "FEATURE_LEVEL",
-        "FEATURE_LEVEL",
+        *["FEATURE_LEVEL"] * len(NEW_CLUSTER),
         "CONFIG",
         "END_TRANSACTION",
     ]
@@ -41,7 +34,7 @@ def test_an_empty_log_begins_with_the_feature_levels_in_a_transaction():
 @pytest.mark.parametrize(("release", "level"), RELEASES.items())
 def test_a_cluster_of_an_earlier_release_begins_with_its_features(release, level):
     image = image_of(*activation_records(ClusterImage(), metadata_level=RELEASES[release]))
-    assert image.features == {**NEW_CLUSTER, "metadata.version": level}
+    assert image.features == new_cluster_features(level)
     assert activation_records(image) == []
 
 

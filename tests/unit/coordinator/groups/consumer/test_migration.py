@@ -10,6 +10,7 @@ from tests.support.coordinators.consumer_kit import ConsumerGroups, T
 from wirebroker.codecs.consumer_protocol import decode_assignment, encode_assignment
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.message import load_message
+from wirebroker.coordinator.groups.consumer import member_update
 from wirebroker.coordinator.groups.settings import MigrationPolicy
 
 VERSION = 3
@@ -68,6 +69,29 @@ def test_a_member_of_the_consumer_protocol_makes_a_classic_group_a_consumer_grou
     assert group.members[first].assigned == {T: dict.fromkeys((0, 1), generation)}
     assert group.classic_count == 2
     assert group.epoch == generation + 1
+    assert groups.reloaded().durable() == groups.durable()
+
+
+@pytest.mark.parametrize("fields", [{"names": ["t"]}, {"names": None, "regex": "t"}])
+def test_no_member_of_an_upgraded_group_is_in_epoch_0(monkeypatch, fields):
+    monkeypatch.setattr(member_update, "MOST_AT_ONCE", 0)
+    groups = ConsumerGroups(initial_rebalance_delay_ms=3_000)
+    # The first rebalance has not ended.
+    waiter = groups.join(known=known("t"), version=3)
+    assert groups.group().generation == 0
+    answer = groups.enter("new", **fields)
+    assert answer["member_epoch"] >= 1
+    assert groups.error(waiter) is ErrorCode.REBALANCE_IN_PROGRESS
+    groups.work()
+    member_id = next(iter(set(groups.consumer().members) - {"new"}))
+    for _ in range(3):
+        rejoin(groups, member_id)
+        groups.advance(1_000)
+        groups.stay("new")
+        groups.work()
+    assert groups.consumer().state == "Stable"
+    owned = [member.assigned.get(T, {}) for member in groups.consumer().members.values()]
+    assert sorted(index for indexes in owned for index in indexes) == [0, 1, 2]
     assert groups.reloaded().durable() == groups.durable()
 
 

@@ -27,18 +27,28 @@ def delete(groups, *group_ids):
 def test_groups_are_listed_with_type_and_state():
     assert group_admin.list_groups(two_groups().shard, frozenset(), frozenset()) == [
         {
-            "group_id": "g",
-            "protocol_type": "consumer",
-            "group_state": "Stable",
-            "group_type": "classic",
-        },
-        {
             "group_id": "simple",
             "protocol_type": "",
             "group_state": "Empty",
             "group_type": "classic",
         },
+        {
+            "group_id": "g",
+            "protocol_type": "consumer",
+            "group_state": "Stable",
+            "group_type": "classic",
+        },
     ]
+
+
+def test_groups_have_the_order_of_kafkas_hash_table(monkeypatch):
+    groups = Groups()
+    for number in range(1, 5):
+        groups.commit(group_id=f"grp-{number}")
+    # As ListGroupsRequestTest of Apache Kafka expects grp-4 and grp-1.
+    assert names(groups) == ["grp-2", "grp-4", "grp-1", "grp-3"]
+    monkeypatch.setattr(group_admin, "_MOST_SORTED", 3)
+    assert names(groups) == ["grp-1", "grp-2", "grp-3", "grp-4"]
 
 
 def test_filters_ignore_case_and_spaces():
@@ -46,7 +56,7 @@ def test_filters_ignore_case_and_spaces():
     assert names(groups, states=["stable "]) == ["g"]
     assert names(groups, states=["EMPTY", "dead"]) == ["simple"]
     assert names(groups, states=["bogus"]) == []
-    assert names(groups, types=["Classic"]) == ["g", "simple"]
+    assert names(groups, types=["Classic"]) == ["simple", "g"]
     assert names(groups, types=["consumer"]) == []
 
 

@@ -6,23 +6,24 @@ from itertools import accumulate
 
 import pytest
 
+from tests.unit.storage.log.segment.segment_kit import (
+    FIRST_TIMESTAMP,
+    append,
+    filled,
+    make_batch,
+    make_segment,
+)
 from wirebroker.base.clock import in_one_go
-from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.records.batch import (
     build_batch,
-    iterate_batches,
     read_batch_header,
     set_base_offset_and_epoch,
 )
 from wirebroker.codecs.records.record import Record
 from wirebroker.storage.files import DataFile, Files
 from wirebroker.storage.log.segment.segment import Segment
-from wirebroker.storage.log.segment.segment_files import segment_base_offsets
 from wirebroker.storage.log.time_search import first_at_or_after, first_with_max_timestamp
 
-# Recorded from Apache Kafka 4.3.1: 24 appends of one batch each, then a clean stop.
-# (size, record count, max timestamp - FIRST_TIMESTAMP, last offset delta)
-FIRST_TIMESTAMP = 1_700_000_000_000
 RECORDED_BATCHES = [
     (1296, 3, 104, 2), (1588, 2, 304, 1), (1587, 2, 404, 1), (1570, 1, 304, 0),
     (696, 3, 323, 2), (1570, 1, 363, 0), (370, 1, 360, 0), (1570, 1, 310, 0),
@@ -36,45 +37,6 @@ RECORDED_TIME_INDEX = (
     "0000018bcfe56994000000060000018bcfe569c1000000140000018bcfe56a350000001d"
     "0000018bcfe56a5900000024"
 )
-
-
-def make_batch(base_offset, *, size=0, count=1, timestamp=1000, epoch=0):
-    values = [b""] * count
-    for filling in (0, 1, 2):  # the length of the length varies with the padding
-        records = [
-            Record(base_offset + delta, timestamp, None, value, [])
-            for delta, value in enumerate(values)
-        ]
-        batch = build_batch(records, base_offset=base_offset, leader_epoch=epoch)
-        if len(batch) < size:
-            values[0] = bytes(len(values[0]) + size - len(batch))
-        elif len(batch) > size > 0:
-            values[0] = values[0][: size - len(batch)]
-        assert filling < 2 or not size or len(batch) == size
-    return batch
-
-
-def append(segment, batch, *, interval=4096):
-    segment.append(batch, [header for _, header in iterate_batches(batch)],
-                   index_interval_bytes=interval)  # fmt: skip
-
-
-def make_segment(tmp_path, *, base_offset=0, files=None):
-    segment = Segment(files or Files(), str(tmp_path), base_offset, created_ms=0)
-    segment.create()
-    return segment
-
-
-def filled(tmp_path, count, *, base_offset=0, size=200, interval=1000, step=10):
-    segment = make_segment(tmp_path, base_offset=base_offset)
-    for number in range(count):
-        offset = base_offset + 2 * number
-        append(
-            segment,
-            make_batch(offset, size=size, count=2, timestamp=number * step),
-            interval=interval,
-        )
-    return segment
 
 
 def recorded(tmp_path):
@@ -333,179 +295,6 @@ def test_truncation_behind_the_end_changes_nothing(tmp_path):
     segment = filled(tmp_path, 5)
     segment.truncate_to(10)
     assert (segment.size, segment.max_timestamp) == (1000, 40)
-
-
-def flip_last_byte(log):
-    return log[:-1] + bytes([log[-1] ^ 1])
-
-
-@pytest.mark.parametrize(
-    ("damage", "batches_left", "why"),
-    [
-        (lambda log: log[:-1], 19, "claims 200 bytes where 199 are left"),
-        (lambda log: log[:-170], 19, "in 30 bytes is too short"),
-        (flip_last_byte, 19, "the CRC-32C does not match"),
-        (lambda log: log + bytes(5000), 20, "length 0"),
-        (lambda log: log + make_batch(38, count=2), 20, "are not from 40"),
-        (lambda log: log + make_batch(2**31), 20, "too far"),
-        (lambda log: log[:1000] + b"x" * 1000 + log[2000:], 5, "CORRUPT_MESSAGE"),
-        (lambda _: b"", 0, None),
-    ],
-)
-def test_recovery_cuts_at_the_first_bad_batch(tmp_path, damage, batches_left, why):
-    segment = filled(tmp_path, 20)
-    segment.close()
-    path = tmp_path / "00000000000000000000.log"
-    path.write_bytes(damage(path.read_bytes()))
-    damaged_size = path.stat().st_size
-    segment = Segment(Files(), str(tmp_path), 0, created_ms=0)
-    result = segment.recover(lambda *_: None, index_interval_bytes=1000)
-    assert result.valid_bytes == 200 * batches_left == path.stat().st_size == segment.size
-    assert result.cut_bytes == damaged_size - result.valid_bytes
-    assert result.next_offset == 2 * batches_left
-    assert (why or "") in (result.reason or "")
-    assert segment.sanity_check() is None
-    assert segment.max_timestamp == (batches_left - 1) * 10 if batches_left else -1
-    append(segment, make_batch(result.next_offset))
-    assert segment.position_for_offset(result.next_offset) is not None
-
-
-def test_recovery_keeps_a_prefix_of_whole_batches_wherever_the_file_is_cut(tmp_path):
-    segment = filled(tmp_path, 4, size=100)
-    log = segment.log.read_at(0, 400)
-    segment.close()
-    for cut in range(400):
-        (tmp_path / "00000000000000000000.log").write_bytes(log[:cut])
-        segment = Segment(Files(), str(tmp_path), 0, created_ms=0)
-        result = segment.recover(lambda *_: None, index_interval_bytes=100)
-        assert (result.valid_bytes, result.cut_bytes) == (cut - cut % 100, cut % 100)
-        segment.close()
-
-
-def test_recovery_keeps_the_gaps_of_compaction(tmp_path):
-    segment = make_segment(tmp_path, base_offset=3)
-    append(segment, make_batch(5))
-    append(segment, make_batch(90))
-    result = segment.recover(lambda *_: None, index_interval_bytes=1000)
-    assert (result.reason, result.next_offset) == (None, 91)
-
-
-def test_recovery_never_cuts_batches_of_an_old_format(tmp_path):
-    segment = filled(tmp_path, 3)
-    old = bytearray(make_batch(6))
-    old[16] = 1
-    segment.log.write_at(600, old)
-    with pytest.raises(KafkaError) as raised:
-        segment.recover(lambda *_: None, index_interval_bytes=1000)
-    assert raised.value.code is ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT
-    assert segment.log.size() == 600 + len(old)
-
-
-def test_recovery_ends_where_its_caller_refuses_a_batch(tmp_path):
-    segment = filled(tmp_path, 5)
-
-    def refuse_the_third(header, batch):
-        assert len(batch) == header.size
-        if header.base_offset == 4:
-            raise KafkaError(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, "not now")
-
-    result = segment.recover(refuse_the_third, index_interval_bytes=1000)
-    assert (result.valid_bytes, result.next_offset) == (400, 4)
-
-
-def test_recovery_reads_batches_larger_than_its_chunks(tmp_path):
-    segment = make_segment(tmp_path)
-    append(segment, make_batch(0, size=700_000))
-    append(segment, make_batch(1, size=3_000_000))
-    append(segment, make_batch(2, size=100))
-    result = segment.recover(lambda *_: None, index_interval_bytes=4096)
-    assert (result.valid_bytes, result.reason) == (3_700_100, None)
-    assert segment.offset_index.entry_count == 2
-
-
-def test_a_segment_that_was_only_listed_is_not_touched_by_close(tmp_path):
-    (tmp_path / "00000000000000000000.log").write_bytes(make_batch(0))
-    Segment(Files(), str(tmp_path), 0, created_ms=0).close()
-    assert [path.name for path in tmp_path.iterdir()] == ["00000000000000000000.log"]
-
-
-def test_a_new_segment_has_all_its_files_after_close(tmp_path):
-    make_segment(tmp_path).close()
-    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".index", ".log", ".timeindex"]
-
-
-def test_reopened_segment_accepts_appends(tmp_path):
-    filled(tmp_path, 7).close()
-    segment = Segment(Files(), str(tmp_path), 0, created_ms=0)
-    assert (segment.size, segment.max_timestamp, segment.first_batch_timestamp) == (1400, 60, 0)
-    append(segment, make_batch(14, timestamp=3))
-    segment.close()
-    segment = Segment(Files(), str(tmp_path), 0, created_ms=0)
-    assert (segment.max_timestamp, segment.offset_of_max_timestamp) == (60, 13)
-    assert segment.sanity_check() is None
-
-
-def test_damaged_indexes_are_noticed(tmp_path):
-    segment = filled(tmp_path, 20)
-    segment.close()
-    os.truncate(segment.log.path, 300)
-    assert "beyond the end" in (
-        Segment(Files(), str(tmp_path), 0, created_ms=0).sanity_check() or ""
-    )
-
-
-def test_garbage_in_the_middle_is_a_read_error(tmp_path):
-    segment = filled(tmp_path, 20, interval=10**6)
-    segment.log.write_at(1000, bytes(200))
-    with pytest.raises(KafkaError) as raised:
-        segment.position_for_offset(15)
-    assert raised.value.code is ErrorCode.CORRUPT_MESSAGE
-
-
-def test_an_index_that_is_full_asks_for_a_new_segment(tmp_path):
-    segment = filled(tmp_path, 20)
-    count = segment.time_index.entry_count
-    assert segment.is_index_full(count * 12)
-    assert not segment.is_index_full(count * 12 + 12)
-
-
-def test_deleted_segments_are_renamed_and_removed(tmp_path):
-    segment = filled(tmp_path, 3)
-    segment.close()
-    (tmp_path / "00000000000000000000.txnindex").write_bytes(b"")
-    piece = segment.read_slice(0, 100, end_position=600, min_one=False)
-    assert piece is not None
-    contents = piece.read()
-    segment.mark_deleted()
-    assert {path.suffix for path in tmp_path.iterdir()} == {".deleted"}
-    assert piece.read() == contents
-    segment.delete()
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_segment_follows_its_directory(tmp_path):
-    old, new = tmp_path / "t-0", tmp_path / "t-0.uuid-delete"
-    old.mkdir()
-    segment = filled(old, 3)
-    old.rename(new)
-    segment.relocate(str(new))
-    segment.close_files()
-    assert segment.position_for_offset(3) is not None
-    assert segment.offset_index.file.path.startswith(str(new))
-
-
-def test_segments_are_found_by_their_names():
-    names = ["00000000000000000012.log", "00000000000000000003.log", "00000000000000000003.index",
-             "x.log", "00000000000000000004.log.deleted", "partition.metadata"]  # fmt: skip
-    assert segment_base_offsets(names) == [3, 12]
-
-
-def test_sync_covers_the_files_that_are_there(tmp_path):
-    segment = make_segment(tmp_path)
-    append(segment, make_batch(0))
-    segment.sync()
-    segment.max_timestamp  # noqa: B018 - opens the time index, which has no file yet
-    segment.sync()
 
 
 def test_the_leaders_twelve_bytes_do_not_spoil_the_checksum(tmp_path):

@@ -15,6 +15,7 @@ from wirebroker.coordinator.controller.image.cluster_image import ResourceType, 
 
 TOPIC, BROKER, LOGGER = ResourceType.TOPIC, ResourceType.BROKER, ResourceType.BROKER_LOGGER
 METRICS, GROUP = ResourceType.CLIENT_METRICS, ResourceType.GROUP
+CLASS = "org.apache.kafka.coordinator.group.streams.assignor.StickyTaskAssignor"
 
 
 def broker_with_topic(**settings):
@@ -137,7 +138,7 @@ def test_broker_with_empty_name_means_dynamic_defaults():
 
 def test_configs_of_a_group_take_defaults_from_the_broker():
     broker = broker_with_topic()
-    broker.config = Config({"group.streams.assignors": "mine,sticky"})
+    broker.config = Config({"group.streams.assignors": CLASS})
     names = ["consumer.session.timeout.ms", "streams.assignor.name", "share.isolation.level"]
     [result] = describe((GROUP, "g", names), broker=broker, include_synonyms=True)
     configs = {
@@ -155,15 +156,24 @@ def test_configs_of_a_group_take_defaults_from_the_broker():
     assert configs == {
         own: ("46000", 8, [(own, "46000", 8), (giver, "45000", 5)]),
         "streams.assignor.name": (
-            "mine",
+            CLASS,
             4,
-            [(assignors, "mine,sticky", 4), (assignors, "sticky", 5)],
+            [(assignors, CLASS, 4), (assignors, "sticky", 5)],
         ),
         level: ("read_uncommitted", 5, [(level, "read_uncommitted", 5)]),
     }
     public = [name for name, row in GROUP_ROWS.items() if not row.internal]
     assert [config.name for config in describe((GROUP, "other", None))[0].configs] == sorted(public)
-    assert describe((METRICS, "m", None))[0].configs == []
+
+
+def test_client_metrics_show_defaults_without_synonyms():
+    broker = broker_with_topic()
+    [result] = describe((METRICS, "m", None), broker=broker, include_synonyms=True)
+    assert [(config.name, config.value, config.synonyms) for config in result.configs] == [
+        ("interval.ms", "300000", []),
+        ("match", "", []),
+        ("metrics", "", []),
+    ]
 
 
 @pytest.mark.parametrize(

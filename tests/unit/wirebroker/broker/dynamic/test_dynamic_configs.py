@@ -15,6 +15,7 @@ from tests.unit.wirebroker.broker.dynamic import (
     cleaning_probes,  # noqa: F401 - they register probes
     log_probes,  # noqa: F401 - they register probes
     sasl_probes,  # noqa: F401 - they register probes
+    share_probes,  # noqa: F401 - they register probes
     tls_probes,  # noqa: F401 - they register probes
 )
 from tests.unit.wirebroker.broker.dynamic.dynamic_config_kit import (

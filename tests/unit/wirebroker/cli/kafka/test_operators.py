@@ -8,10 +8,12 @@ import pytest
 
 from tests.support.brokers.servers import ONE_NODE, ThreadedServer, config_of
 from tests.support.cli.script_transcripts import our_scripts
+from tests.support.coordinators.feature_levels import new_cluster_features
 from tests.support.tools.waiting import eventually
 from wirebroker.cli.table import SCRIPTS
 from wirebroker.cli.verb_group import UNSERVED, replacement_of
 from wirebroker.client.cluster.api_versions import version_lines
+from wirebroker.coordinator.controller.features.feature_control import SUPPORTED_FEATURES
 
 
 @pytest.fixture
@@ -63,12 +65,12 @@ def test_features_are_described_with_their_levels(run, bootstrap):
     answer = run("kafka-features", ["--bootstrap-server", bootstrap, "describe"], "")
     assert answer.status == 0
     lines = {line.split()[1]: line.split()[3::2] for line in answer.out.splitlines()}
+    finalized = {name: f"{level}" for name, level in new_cluster_features().items()}
+    finalized["metadata.version"] = "4.4-IV2"
+    supported = {name: (f"{low}", f"{high}") for name, (low, high) in SUPPORTED_FEATURES.items()}
+    supported["metadata.version"] = ("3.3-IV3", "4.4-IV2")
     assert {name: levels[:3] for name, levels in lines.items()} == {
-        "eligible.leader.replicas.version": ["0", "1", "1"],
-        "group.version": ["0", "1", "1"],
-        "kraft.version": ["0", "1", "0"],
-        "metadata.version": ["3.3-IV3", "4.4-IV2", "4.4-IV2"],
-        "transaction.version": ["0", "2", "2"],
+        name: [*levels, finalized.get(name, "0")] for name, levels in supported.items()
     }
     assert all(levels[3].isdecimal() for levels in lines.values())
 
@@ -81,7 +83,8 @@ def test_both_tools_print_the_versions_of_a_broker(run, bootstrap):
     assert end == ")"
     assert rows[0] == "\tProduce(0): 0 to 13 [usable: 13],"
     assert "\tListPartitionReassignments(46): 0 [usable: 0]," in rows
-    assert "\tStreamsGroupHeartbeat(88): UNSUPPORTED," in rows
+    assert "\tShareGroupHeartbeat(76): 1 [usable: 1]," in rows
+    assert "\tPushTelemetry(72): UNSUPPORTED," in rows
     same = run("kafka-cluster", ["api-versions", "--bootstrap-server", bootstrap], "")
     assert same == versions
 

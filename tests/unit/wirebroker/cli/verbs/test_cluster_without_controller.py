@@ -50,7 +50,7 @@ def test_missing_controller_is_reported_by_every_verb(
     assert cluster["controller_id"] == -1
     assert {node["broker"]: node["answers"] for node in cluster["brokers"]} == {1: False, 2: True}
 
-    lines = verbs.run("doctor").lines
+    lines = verbs.run("doctor", "--timeout", "5").lines
     (line,) = [text for text in lines if "quorum and clock" in text]
     assert "no controller responds: no controller has responded for" in line
     assert not [text for text in lines if "run the check as a user with the permission" in text]

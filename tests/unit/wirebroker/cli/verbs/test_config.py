@@ -45,3 +45,15 @@ def test_error_messages_suggest_the_intended_name(verbs):
     assert "running brokers: 1" in verbs.run("config", "list", "broker", "7").err
     assert verbs.run("config", "list", "broker", "x").status == 2
     assert verbs.run("config", "set", "topic", "names", "retention.ms").status == 2
+
+
+def test_configs_of_groups_and_client_metrics(verbs):
+    verbs.do("config", "set", "group", "billing", "consumer.session.timeout.ms=50000")
+    assert values(verbs, "group", "billing") == {"consumer.session.timeout.ms": "50000"}
+    verbs.do("config", "unset", "group", "billing", "consumer.session.timeout.ms")
+    assert values(verbs, "group", "billing") == {}
+    verbs.do("config", "set", "client-metrics", "all", "metrics=*", "interval.ms=1000")
+    assert values(verbs, "client-metrics", "all") == {"metrics": "*", "interval.ms": "1000"}
+    result = verbs.run("config", "set", "client-metrics", "all", "interval=1")
+    assert result.status == 1
+    assert "client metrics have no config interval; did you mean" in result.err

@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from tests.support.coordinators.feature_levels import new_cluster_features
 from tests.support.coordinators.kit import new_topic
 from tests.unit.wirebroker.quorum.log.metadata_kit import NO_OP, Node, write
 from wirebroker.base.clock import Slices, next_turn
@@ -28,12 +29,7 @@ async def test_new_log_has_kafkas_files_and_an_active_broker(node):
     log = await node.start()
     image = log.follower.image
     await log.close()
-    assert image.features == {
-        "metadata.version": 33,
-        "group.version": 1,
-        "eligible.leader.replicas.version": 1,
-        "transaction.version": 2,
-    }
+    assert image.features == new_cluster_features()
     assert image.brokers[1].is_active
     assert image.epoch == 1
     names = set(Files().list_directory(node.log_directory))
@@ -69,7 +65,8 @@ async def test_the_first_batches_are_the_leader_and_the_bootstrap_transaction(no
     content = Files().read_file(f"{node.log_directory}/00000000000000000000.log")
     headers = [header for _, header in iterate_batches(content)]
     assert [header.is_control for header in headers[:2]] == [True, False]
-    assert [header.record_count for header in headers[:2]] == [1, 7]
+    # The levels are between the transaction's begin, a config, and its end.
+    assert [header.record_count for header in headers[:2]] == [1, 3 + len(new_cluster_features())]
     assert [header.base_offset for header in headers[:2]] == [0, 1]
     assert {header.leader_epoch for header in headers} == {1}
 

@@ -1,0 +1,70 @@
+"""ShareGroupDescribe: a group with its members and their assignments.
+
+Source: Kafka's ShareGroup.asDescribedGroup, ShareGroupMember.asShareGroupDescribeMember.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.coordinator.groups.share.share_joining import existing_group
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wirebroker.base.clock import Steps
+    from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
+    from wirebroker.coordinator.groups.share.share_member import ShareGroupMember
+    from wirebroker.coordinator.groups.share.share_shard import ShareShard
+
+
+def describe(shard: ShareShard, group_id: str) -> Steps[dict[str, Any]]:
+    """Return the steps that make a group of a response, as it is now.
+
+    Raises:
+        KafkaError: GROUP_ID_NOT_FOUND.
+    """
+    group = existing_group(shard, group_id)
+    head = {
+        "group_id": group_id,
+        "group_state": group.state,
+        "group_epoch": group.epoch,
+        "assignment_epoch": group.assignment_epoch,
+        "assignor_name": shard.settings.share_assignor,
+    }
+    # The newest member first.
+    members = [member for _, member in reversed(group.members.items())]
+    return _with_members(head, members, shard.image)
+
+
+def _with_members(
+    head: dict[str, Any], members: Sequence[ShareGroupMember], image: ClusterImage
+) -> Steps[dict[str, Any]]:
+    described: list[dict[str, Any]] = []
+    for member in members:
+        described.append(_member(member, image))
+        yield
+    return {**head, "members": described}
+
+
+def _member(member: ShareGroupMember, image: ClusterImage) -> dict[str, Any]:
+    return {
+        "member_id": member.member_id,
+        "rack_id": member.rack_id,
+        "member_epoch": member.epoch,
+        "client_id": member.client_id,
+        "client_host": member.client_host,
+        "subscribed_topic_names": sorted(member.topic_names),
+        "assignment": {
+            "topic_partitions": [
+                {
+                    "topic_id": topic_id,
+                    "topic_name": image.topics_by_id[topic_id].name,
+                    "partitions": sorted(indexes),
+                }
+                for topic_id, indexes in member.assigned.items()
+                # Topics that no longer exist are left out.
+                if topic_id in image.topics_by_id
+            ]
+        },
+    }

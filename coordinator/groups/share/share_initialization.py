@@ -1,0 +1,147 @@
+"""The share state of newly subscribed partitions: when it is due, and the result.
+
+    heartbeat     the partitions become initializing (a record), then the persister is asked
+    initialized   the persister has created the state: the partitions may be assigned
+    failed        the persister has failed: a later heartbeat asks again
+
+If no result arrives, as after a crash, a heartbeat asks again after
+`group.share.initialize.retry.interval.ms`.
+
+Source: Kafka's GroupMetadataManager.maybeCreateInitializeShareGroupStateRequest,
+initializeShareGroupState, uninitializeShareGroupState.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from wirebroker.coordinator.groups.share.share_group import ShareGroup
+from wirebroker.coordinator.groups.share.share_records import topics_record
+from wirebroker.coordinator.groups.share.share_topics import NamedPartitions, ShareTopics, named
+from wirebroker.coordinator.outcome import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from wirebroker.coordinator.groups.share.share_shard import ShareShard
+    from wirebroker.coordinator.groups.share.share_topics import TopicPartitions
+    from wirebroker.coordinator.outcome import Moment, Token
+
+# The share partition decides where it begins, by share.auto.offset.reset.
+_UNDECIDED: Final = -1
+# New partitions of a known topic are read from their beginning.
+_BEGINNING: Final = 0
+
+
+class InitializeShareState(NamedTuple):
+    """Effect: have the persister create the state of partitions.
+
+    Attributes:
+        state_epoch: The group epoch.
+        topics: Partitions and start offset by topic id.
+    """
+
+    group_id: str
+    state_epoch: int
+    topics: Mapping[bytes, tuple[frozenset[int], int]]
+
+
+def begin(
+    shard: ShareShard, group: ShareGroup, names: Iterable[str], epoch: int, now: Moment
+) -> Outcome:
+    """Return the record and the effect for partitions of subscribed topics without share state."""
+    if group.complete_topics is shard.image.topics and names is group.topic_names:
+        return Outcome()
+    topics = group.topics or ShareTopics()
+    due = _due(shard, group, names, now.wall_ms)
+    if not due:
+        if not topics.initializing and names is group.topic_names:
+            group.complete_topics = shard.image.topics
+        return Outcome()
+    for topic_id in due:
+        group.initializing_since_ms[topic_id] = now.wall_ms
+    effect = InitializeShareState(
+        group.group_id,
+        epoch,
+        {
+            topic_id: (
+                topic.partitions,
+                _BEGINNING if topic_id in topics.known else _UNDECIDED,
+            )
+            for topic_id, topic in due.items()
+        },
+    )
+    record = topics_record(group.group_id, topics.with_initializing(due), shard.image)
+    return Outcome([record], effects=[effect])
+
+
+def _due(
+    shard: ShareShard, group: ShareGroup, names: Iterable[str], wall_ms: int
+) -> TopicPartitions:
+    """Return the partitions that are to be initialized."""
+    topics = group.topics or ShareTopics()
+    due: dict[bytes, NamedPartitions] = {}
+    for name in names:
+        topic = shard.image.topics.get(name)
+        if topic is None:
+            continue
+        count = len(topic.partitions)
+        known = _partitions(topics.initialized, topic.topic_id)
+        if len(known) < count and _is_waiting(shard, group, topic.topic_id, wall_ms):
+            known |= _partitions(topics.initializing, topic.topic_id)
+        if len(known) < count:
+            missing = frozenset(range(count)) - known
+            due[topic.topic_id] = NamedPartitions(name, missing)
+    return due
+
+
+def _partitions(topics: TopicPartitions, topic_id: bytes) -> frozenset[int]:
+    topic = topics.get(topic_id)
+    return frozenset() if topic is None else topic.partitions
+
+
+def _is_waiting(shard: ShareShard, group: ShareGroup, topic_id: bytes, wall_ms: int) -> bool:
+    """Return whether a result may still arrive; time counts from when the topic was first seen."""
+    if group.topics is None or topic_id not in group.topics.initializing:
+        return False
+    since_ms = group.initializing_since_ms.setdefault(topic_id, wall_ms)
+    # Wall time may jump back.
+    return abs(wall_ms - since_ms) < shard.settings.share_initialize_retry_interval_ms
+
+
+def initialized(
+    shard: ShareShard,
+    group_id: str,
+    partitions: Mapping[bytes, Collection[int]],
+    token: Token,
+    now: Moment,
+) -> Outcome:
+    """Note that the persister has created the state of partitions."""
+    del now
+    group = shard.groups.get(group_id)
+    outcome = Outcome()
+    if isinstance(group, ShareGroup) and partitions:
+        done = named(partitions, shard.image)
+        topics = (group.topics or ShareTopics()).with_initialized(done)
+        outcome.records.append(topics_record(group_id, topics, shard.image))
+    if token is not None:
+        outcome.answer(token, {})
+    return outcome
+
+
+def failed(
+    shard: ShareShard,
+    group_id: str,
+    partitions: Mapping[bytes, Collection[int]],
+    token: Token,
+    now: Moment,
+) -> Outcome:
+    """Note that the persister has not created the state of partitions."""
+    del token, now
+    group = shard.groups.get(group_id)
+    if not isinstance(group, ShareGroup) or group.topics is None:
+        return Outcome()
+    if not group.topics.initializing or not partitions:
+        return Outcome()
+    topics = group.topics.without_initializing(partitions)
+    return Outcome([topics_record(group_id, topics, shard.image)])

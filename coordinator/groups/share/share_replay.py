@@ -1,0 +1,157 @@
+"""The replay of share groups' records.
+
+Any record of a group creates it, whichever others compaction has removed. It replaces a group of
+another kind, such as the simple group that a commit creates.
+
+Source: Kafka's GroupMetadataManager.replay, getOrMaybeCreatePersistedShareGroup.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from wirebroker.codecs.group_records import (
+    GroupMemberKey,
+    GroupRecordKind,
+    WholeGroupKey,
+    decode_record_value,
+)
+from wirebroker.coordinator.groups.share.share_group import ShareGroup
+from wirebroker.coordinator.groups.share.share_member import ShareGroupMember
+from wirebroker.coordinator.groups.share.share_topics import NamedPartitions, ShareTopics
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from wirebroker.coordinator.groups.share.share_shard import ShareShard
+
+_NO_EPOCH: Final = -1
+
+
+def replay(shard: ShareShard, key: WholeGroupKey | GroupMemberKey, value: bytes | None) -> None:
+    """Apply a record of a share group.
+
+    Raises:
+        KafkaError: UNSUPPORTED_VERSION.
+        MalformedFrameError: Malformed value.
+    """
+    group = _find(shard, key.group_id, creates=value is not None)
+    if group is None:
+        return
+    body = None if value is None else decode_record_value(key.kind, value)
+    if isinstance(key, GroupMemberKey):
+        _MEMBER_REPLAYS[key.kind](group, key.member_id, body)
+    else:
+        _GROUP_REPLAYS[key.kind](shard, group, body)
+
+
+def _find(shard: ShareShard, group_id: str, *, creates: bool) -> ShareGroup | None:
+    group = shard.groups.get(group_id)
+    if isinstance(group, ShareGroup):
+        return group
+    if not creates:
+        # A tombstone for a group that is gone, or is of another kind by now.
+        return None
+    if group is not None:
+        # The later record counts.
+        group.cancel_timers(shard.timers)
+    created = shard.groups[group_id] = ShareGroup(group_id)
+    return created
+
+
+# -- members -------------------------------------------------------------------------------------
+
+
+def _replay_subscription(group: ShareGroup, member_id: str, body: Any) -> None:
+    if body is None:
+        group.remove(member_id)
+        return
+    known = group.members.get(member_id) or ShareGroupMember(member_id)
+    names = frozenset(body.subscribed_topic_names)
+    group.put(
+        replace(
+            known,
+            rack_id=body.rack_id,
+            client_id=body.client_id,
+            client_host=body.client_host,
+            # Keep the same object if the names are equal: the group then skips recounting.
+            topic_names=known.topic_names if known.topic_names == names else names,
+        )
+    )
+
+
+def _replay_target(group: ShareGroup, member_id: str, body: Any) -> None:
+    group.put_target(member_id, None if body is None else _partitions(body.topic_partitions))
+
+
+def _replay_current(group: ShareGroup, member_id: str, body: Any) -> None:
+    known = group.members.get(member_id)
+    if body is None:
+        if known is not None:
+            group.put(known.as_gone())
+        return
+    group.put(
+        replace(
+            known or ShareGroupMember(member_id),
+            epoch=body.member_epoch,
+            previous_epoch=body.previous_member_epoch,
+            assigned=_partitions(body.assigned_partitions),
+        )
+    )
+
+
+def _partitions(topics: Sequence[Any]) -> dict[bytes, frozenset[int]]:
+    return {topic.topic_id: frozenset(topic.partitions) for topic in topics}
+
+
+# -- groups --------------------------------------------------------------------------------------
+
+
+def _replay_epoch(shard: ShareShard, group: ShareGroup, body: Any) -> None:
+    if body is None:
+        group.cancel_timers(shard.timers)
+        del shard.groups[group.group_id]
+        return
+    group.epoch = body.epoch
+    group.metadata_hash = body.metadata_hash
+
+
+def _replay_target_epoch(shard: ShareShard, group: ShareGroup, body: Any) -> None:
+    del shard
+    group.assignment_epoch = _NO_EPOCH if body is None else body.assignment_epoch
+    group.assignment_ms = 0 if body is None else body.assignment_timestamp
+
+
+def _replay_topics(shard: ShareShard, group: ShareGroup, body: Any) -> None:
+    del shard
+    if body is None:
+        group.put_topics(None)
+        return
+    group.put_topics(
+        ShareTopics(
+            _named(body.initializing_topics),
+            _named(body.initialized_topics),
+            frozenset(topic.topic_id for topic in body.deleting_topics),
+        )
+    )
+
+
+def _named(topics: Sequence[Any]) -> dict[bytes, NamedPartitions]:
+    return {
+        topic.topic_id: NamedPartitions(topic.topic_name, frozenset(topic.partitions))
+        for topic in topics
+    }
+
+
+_MEMBER_REPLAYS: Final[Mapping[GroupRecordKind, Callable[[ShareGroup, str, Any], None]]] = {
+    GroupRecordKind.SHARE_GROUP_MEMBER_METADATA: _replay_subscription,
+    GroupRecordKind.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER: _replay_target,
+    GroupRecordKind.SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT: _replay_current,
+}
+_GROUP_REPLAYS: Final[Mapping[GroupRecordKind, Callable[[ShareShard, ShareGroup, Any], None]]] = {
+    GroupRecordKind.SHARE_GROUP_METADATA: _replay_epoch,
+    GroupRecordKind.SHARE_GROUP_TARGET_ASSIGNMENT_METADATA: _replay_target_epoch,
+    GroupRecordKind.SHARE_GROUP_STATE_PARTITION_METADATA: _replay_topics,
+}
+SHARE_KINDS: Final = frozenset((*_MEMBER_REPLAYS, *_GROUP_REPLAYS))

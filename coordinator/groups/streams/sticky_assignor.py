@@ -1,0 +1,344 @@
+"""The `sticky` assignor of streams groups: members keep their tasks as far as loads allow.
+
+    active     1. to the member that has it   2. to a member with a copy of its state
+               3. to the process with the smallest load
+    standby    1. to the member that had it as active task   2. to a member with a copy
+               3. to the process with the smallest load; never two tasks of one name in a process
+
+A task is taken back in the first two cases while its member has less than its share. Shares shrink
+as members reach them. Kafka's order of visits and its choices between equals are kept, so both
+brokers assign the same.
+
+Source: Kafka's StickyTaskAssignor; KIP-1071.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.coordinator.groups.java_collections import JavaPriorityQueue, computed_order
+from wirebroker.coordinator.groups.streams.process_loads import ProcessLoad, Task
+from wirebroker.coordinator.groups.streams.tasks import Tasks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from wirebroker.base.clock import Steps
+    from wirebroker.coordinator.groups.streams.tasks import TaskSets
+
+logger = logging.getLogger(__name__)
+
+# Tasks or members between two yields: about a millisecond.
+_WORK_PER_STEP: Final = 200
+
+
+class TaskMember(NamedTuple):
+    """A member as input of the assignor.
+
+    Attributes:
+        active: Its current active tasks.
+        standby: Its current standby tasks.
+        offsets: The sums of changelog offsets that it reports, by subtopology and partition.
+    """
+
+    member_id: str
+    process_id: str
+    active: Mapping[str, Iterable[int]]
+    standby: TaskSets
+    offsets: Mapping[str, Mapping[int, int]]
+
+
+class SubtopologyTasks(NamedTuple):
+    """The tasks of a subtopology."""
+
+    subtopology_id: str
+    task_count: int
+    is_stateful: bool
+
+
+class _Copy(NamedTuple):
+    """A member that has a copy of a task's state."""
+
+    member: TaskMember
+    was_standby: bool
+    offset_sum: int
+
+
+def sticky(
+    members: Sequence[TaskMember], subtopologies: Sequence[SubtopologyTasks], standby_count: int
+) -> Steps[dict[str, Tasks]]:
+    """Return the tasks of all members.
+
+    Args:
+        members: In the order in which Kafka visits them.
+        subtopologies: Sorted by id, in Java's order.
+        standby_count: Standby tasks for each task with state.
+
+    Raises:
+        KafkaError: UNKNOWN_SERVER_ERROR: there are no members.
+    """
+    assignment = _Assignment(members, subtopologies, standby_count)
+    yield from assignment.note_members()
+    yield from assignment.assign_active()
+    if standby_count > 0:
+        yield from assignment.assign_standby()
+    return (yield from assignment.result())
+
+
+class _Share:
+    """The number of tasks that each member may have, of all that are left to members below it."""
+
+    __slots__ = ("_members", "_tasks", "limit")
+
+    def __init__(self, tasks: int, members: int) -> None:
+        self._tasks = tasks
+        self._members = members
+        self.limit = _rounded_up(tasks, members)
+
+    def note(self, count: int) -> None:
+        """Note that a member has `count` tasks by now."""
+        if count == self.limit:
+            self._members -= 1
+            self._tasks -= count
+            self.limit = _rounded_up(self._tasks, self._members)
+
+
+def _rounded_up(tasks: int, members: int) -> int:
+    return -(-tasks // members) if members else 0
+
+
+class _Assignment:
+    """An assignment that is being made."""
+
+    __slots__ = (
+        "_active_members",
+        "_copies",
+        "_members",
+        "_processes",
+        "_share",
+        "_standby_count",
+        "_subtopologies",
+        "_total_share",
+    )
+
+    def __init__(
+        self,
+        members: Sequence[TaskMember],
+        subtopologies: Sequence[SubtopologyTasks],
+        standby_count: int,
+    ) -> None:
+        self._members = members
+        self._subtopologies = subtopologies
+        self._standby_count = standby_count
+        active = sum(each.task_count for each in subtopologies)
+        copies = sum(each.task_count for each in subtopologies if each.is_stateful) * standby_count
+        self._share = _Share(active, len(members))
+        self._total_share = _Share(active + copies, len(members))
+        self._processes: dict[str, ProcessLoad] = {}
+        # The members that have a task now; the best copy first.
+        self._active_members: dict[Task, TaskMember] = {}
+        self._copies: dict[Task, list[TaskMember]] = {}
+
+    # -- input -------------------------------------------------------------------------------
+
+    def note_members(self) -> Steps[None]:
+        """Look at the members' processes and tasks."""
+        ranks = {each.subtopology_id: rank for rank, each in enumerate(self._subtopologies)}
+        copies: dict[Task, list[_Copy]] = {}
+        for number, member in enumerate(self._members, 1):
+            process = self._processes.get(member.process_id)
+            if process is None:
+                process = self._processes[member.process_id] = ProcessLoad()
+            process.add_member(member.member_id)
+            for subtopology, partitions in member.active.items():
+                rank = ranks.get(subtopology)
+                if rank is not None:
+                    self._active_members.update(((rank, at), member) for at in partitions)
+            _note_copies(copies, ranks, member)
+            if number % _WORK_PER_STEP == 0:
+                yield
+        for task, candidates in copies.items():
+            candidates.sort(key=lambda copy: (not copy.was_standby, -copy.offset_sum))
+            self._copies[task] = [copy.member for copy in candidates]
+        yield
+
+    def _tasks(self, *, is_stateful: bool = False) -> list[Task]:
+        return [
+            (rank, partition)
+            for rank, each in enumerate(self._subtopologies)
+            if each.is_stateful or not is_stateful
+            for partition in range(each.task_count)
+        ]
+
+    # -- active tasks ------------------------------------------------------------------------
+
+    def assign_active(self) -> Steps[None]:
+        """Assign the active tasks."""
+        left: list[Task] = []
+        for number, task in enumerate(sorted(self._tasks(), key=_by_partition), 1):
+            if not self._take_back(task, self._active_members.get(task)):
+                left.append(task)
+            if number % _WORK_PER_STEP == 0:
+                yield
+        rest: list[Task] = []
+        for number, task in enumerate(left, 1):
+            if not self._take_back(task, self._least_loaded(self._copies.get(task, ()))):
+                rest.append(task)
+            if number % _WORK_PER_STEP == 0:
+                yield
+        queue = self._by_load()
+        for number, task in enumerate(sorted(rest), 1):
+            if not queue:
+                raise KafkaError(
+                    ErrorCode.UNKNOWN_SERVER_ERROR, "There is no process for active tasks."
+                )
+            process = queue.poll()
+            self._note(process.add_to_least_loaded(task, is_active=True))
+            queue.add(process.load, process)
+            if number % _WORK_PER_STEP == 0:
+                yield
+
+    def _take_back(self, task: Task, member: TaskMember | None) -> bool:
+        if member is None:
+            return False
+        process = self._processes[member.process_id]
+        if process.counts[member.member_id] >= self._share.limit:
+            return False
+        self._note(process.add(member.member_id, task, is_active=True))
+        return True
+
+    def _note(self, count: int) -> None:
+        self._share.note(count)
+        self._total_share.note(count)
+
+    def _by_load(self) -> JavaPriorityQueue[ProcessLoad]:
+        names = computed_order(self._processes, capacity=len(self._members))
+        processes = [self._processes[name] for name in names]
+        return JavaPriorityQueue([(process.load, process) for process in processes])
+
+    def _least_loaded(
+        self, members: Sequence[TaskMember], without: Task | None = None
+    ) -> TaskMember | None:
+        """Return a member whose process and whose own load are smaller than the others'."""
+        chosen: TaskMember | None = None
+        process_load = member_load = 0.0
+        for member in members:
+            process = self._processes[member.process_id]
+            if without is not None and without in process.tasks:
+                continue
+            loads = process.load, process.counts[member.member_id]
+            if chosen is None or (loads[0] < process_load and loads[1] < member_load):
+                chosen, (process_load, member_load) = member, loads
+        return chosen
+
+    # -- standby tasks -----------------------------------------------------------------------
+
+    def assign_standby(self) -> Steps[None]:
+        """Assign the standby tasks."""
+        left: list[tuple[Task, int]] = []
+        tasks = sorted(self._tasks(is_stateful=True), key=_by_partition, reverse=True)
+        for number, task in enumerate(tasks, 1):
+            taken = 0
+            while taken < self._standby_count and self._keep_copy(task):
+                taken += 1
+            left.append((task, self._standby_count - taken))
+            if number % _WORK_PER_STEP == 0:
+                yield
+        left.sort(reverse=True)
+        queue = self._by_load()
+        unassigned = 0
+        for number, (task, count) in enumerate(left, 1):
+            for assigned in range(count):
+                if not self._copy_to_least_loaded(queue, task):
+                    unassigned += count - assigned
+                    break
+            if number % _WORK_PER_STEP == 0:
+                yield
+        if unassigned:
+            logger.info("%d standby tasks have no process; add instances", unassigned)
+
+    def _keep_copy(self, task: Task) -> bool:
+        """Give a standby task to a member with the task's state."""
+        active = self._active_members.get(task)
+        if active is not None:
+            process = self._processes[active.process_id]
+            if task not in process.tasks and self._has_share(process, active):
+                self._total_share.note(process.add(active.member_id, task, is_active=False))
+                return True
+        member = self._least_loaded(self._copies.get(task, ()), without=task)
+        if member is None:
+            return False
+        process = self._processes[member.process_id]
+        if not self._has_share(process, member):
+            return False
+        self._total_share.note(process.add(member.member_id, task, is_active=False))
+        return True
+
+    def _has_share(self, process: ProcessLoad, member: TaskMember) -> bool:
+        return process.counts[member.member_id] < self._total_share.limit
+
+    def _copy_to_least_loaded(self, queue: JavaPriorityQueue[ProcessLoad], task: Task) -> bool:
+        polled: list[ProcessLoad] = []
+        is_found = False
+        while queue and not is_found:
+            process = queue.poll()
+            polled.append(process)
+            if task not in process.tasks:
+                self._total_share.note(process.add_to_least_loaded(task, is_active=False))
+                is_found = True
+        for process in reversed(polled):
+            queue.add(process.load, process)
+        return is_found
+
+    # -- result ------------------------------------------------------------------------------
+
+    def result(self) -> Steps[dict[str, Tasks]]:
+        """Return the tasks of each member."""
+        assigned: dict[str, Tasks] = {}
+        for number, member in enumerate(self._members, 1):
+            process = self._processes[member.process_id]
+            assigned[member.member_id] = Tasks(
+                self._sets(process.active.get(member.member_id, ())),
+                self._sets(process.standby.get(member.member_id, ())),
+            )
+            if number % _WORK_PER_STEP == 0:
+                yield
+        return assigned
+
+    def _sets(self, tasks: Iterable[Task]) -> TaskSets:
+        partitions: dict[int, list[int]] = {}
+        for rank, partition in tasks:
+            partitions.setdefault(rank, []).append(partition)
+        return {
+            self._subtopologies[rank].subtopology_id: frozenset(numbers)
+            for rank, numbers in partitions.items()
+        }
+
+
+def _by_partition(task: Task) -> tuple[int, int]:
+    return task[1], task[0]
+
+
+def _note_copies(
+    copies: dict[Task, list[_Copy]], ranks: Mapping[str, int], member: TaskMember
+) -> None:
+    """Add a member to the copies of the tasks that it has as standby, or whose offsets it has."""
+    for subtopology, partitions in member.standby.items():
+        rank = ranks.get(subtopology)
+        if rank is None:
+            continue
+        offsets = member.offsets.get(subtopology, {})
+        for partition in partitions:
+            copy = _Copy(member, True, offsets.get(partition, 0))
+            copies.setdefault((rank, partition), []).append(copy)
+    for subtopology, offsets in member.offsets.items():
+        rank = ranks.get(subtopology)
+        if rank is None:
+            continue
+        standby = member.standby.get(subtopology, ())
+        for partition, offset_sum in offsets.items():
+            if partition not in standby:
+                copy = _Copy(member, False, offset_sum)
+                copies.setdefault((rank, partition), []).append(copy)

@@ -1,0 +1,375 @@
+"""The steps of a request of a member: what it joins with, topics, target and tasks.
+
+Source: Kafka's GroupMetadataManager.streamsGroupHeartbeat.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.coordinator.groups import streams_configs
+from wirebroker.coordinator.groups.streams import streams_timers as timing
+from wirebroker.coordinator.groups.streams.group_epochs import epoch_record
+from wirebroker.coordinator.groups.streams.streams_fencing import watch
+from wirebroker.coordinator.groups.streams.streams_group import (
+    NO_TOPOLOGY,
+    StreamsGroup,
+    StreamsGroupState,
+)
+from wirebroker.coordinator.groups.streams.streams_joining import raises_epoch
+from wirebroker.coordinator.groups.streams.streams_member import TaskState
+from wirebroker.coordinator.groups.streams.streams_records import (
+    current_record,
+    member_record,
+    target_epoch_record,
+    topology_record,
+)
+from wirebroker.coordinator.groups.streams.task_assignment import (
+    MOST_AT_ONCE,
+    AssignTasks,
+    assign_at_once,
+    is_due,
+    job_of,
+    target_records,
+)
+from wirebroker.coordinator.groups.streams.task_offsets import NO_OFFSETS
+from wirebroker.coordinator.groups.streams.task_reconciliation import TaskTarget, reconcile
+from wirebroker.coordinator.groups.streams.tasks import NO_TASKS, Tasks, task_sets
+from wirebroker.coordinator.groups.topologies.configured_topology import configure
+from wirebroker.coordinator.groups.topologies.topic_problem import TopicStatus
+from wirebroker.coordinator.groups.topologies.topology import topology_of
+from wirebroker.coordinator.outcome import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from wirebroker.coordinator.groups.streams.streams_member import StreamsMember
+    from wirebroker.coordinator.groups.streams.streams_shard import StreamsShard
+    from wirebroker.coordinator.groups.topologies.configured_topology import (
+        ConfiguredSubtopology,
+        ConfiguredTopology,
+    )
+    from wirebroker.coordinator.groups.topologies.topology import StreamsTopology
+    from wirebroker.coordinator.outcome import Moment
+
+logger = logging.getLogger(__name__)
+
+# The epoch of a target assignment, and a member's part of it.
+TargetOfMember: TypeAlias = "tuple[int, Tasks]"
+
+
+class StreamsUpdate:
+    """A member that joins or stays, in one request.
+
+    Attributes:
+        outcome: The records so far.
+        member: The member as these records make it.
+        group_epoch: The group's epoch as these records make it.
+        topology: The group's topology.
+        configured: The topology with the cluster's topics.
+        configs: The settings of the assignor.
+        statuses: Those of the response.
+    """
+
+    __slots__ = (
+        "_body",
+        "_metadata_hash",
+        "_needs_assignment",
+        "configs",
+        "configured",
+        "group",
+        "group_epoch",
+        "member",
+        "now",
+        "outcome",
+        "shard",
+        "statuses",
+        "topology",
+    )
+
+    topology: StreamsTopology
+    configured: ConfiguredTopology
+
+    def __init__(
+        self,
+        shard: StreamsShard,
+        group: StreamsGroup,
+        member: StreamsMember,
+        outcome: Outcome,
+        *,
+        body: Any,
+        now: Moment,
+    ) -> None:
+        self.shard = shard
+        self.group = group
+        self.member = member
+        self.outcome = outcome
+        self.now = now
+        self.group_epoch = group.epoch
+        self.configs = streams_configs.assignment_configs(
+            shard.settings.streams, shard.image, group.group_id
+        )
+        self.statuses: list[dict[str, Any]] = []
+        self._body = body
+        self._metadata_hash = group.metadata_hash
+        self._needs_assignment = False
+
+    def undo(self, error: ErrorCode, now: Moment) -> Outcome:
+        """Restore the group's soft state and the member's timers, since the records are lost."""
+        del error
+        self.forget()
+        shard, group_id, member_id = self.shard, self.group.group_id, self.member.member_id
+        timing.cancel_member_timers(shard.timers, group_id, member_id)
+        member = self.group.members.get(member_id)
+        if member is not None:
+            watch(shard, self.group, member, now)
+        return Outcome()
+
+    def forget(self) -> None:
+        """Reset the soft state, so that the next request checks the topics again."""
+        group, member_id = self.group, self.member.member_id
+        group.checked_topics = None
+        if member_id not in group.members:
+            group.task_offsets.pop(member_id, None)
+        if any(isinstance(effect, AssignTasks) for effect in self.outcome.effects):
+            group.background_work = None
+
+    # -- 1. what the member joins with -------------------------------------------------------
+
+    def describe(self, updated: StreamsMember) -> None:
+        """Add the records of a changed member and of the first topology.
+
+        Raises:
+            KafkaError: INVALID_REQUEST: the group has another topology.
+        """
+        group, before = self.group, self.member
+        if updated != before:
+            self.outcome.records.append(member_record(group.group_id, updated))
+            self._needs_assignment = raises_epoch(before, updated)
+        self.member = updated
+        self.topology = self._topology()
+        if group.topology is not None and updated.topology_epoch < group.topology.epoch:
+            self.statuses.append(
+                TopicStatus.STALE_TOPOLOGY.with_detail(
+                    f"The member's topology epoch {updated.topology_epoch} is behind the group's "
+                    f"topology epoch {group.topology.epoch}."
+                )
+            )
+
+    def _topology(self) -> StreamsTopology:
+        present, requested = self.group.topology, self._body.topology
+        if requested is None:
+            if present is None:
+                raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "The group has no topology.")
+            return present
+        topology = topology_of(requested)
+        if present is None:
+            self.outcome.records.append(topology_record(self.group.group_id, topology))
+            return topology
+        if present.epoch <= topology.epoch and present != topology:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Topology updates are not supported yet.")
+        return present
+
+    # -- 2. the topics -----------------------------------------------------------------------
+
+    def configure(self) -> None:
+        """Check the topics, and raise the group's epoch if something needs a new assignment.
+
+        Raises:
+            KafkaError: STREAMS_INVALID_TOPOLOGY, INVALID_REQUEST, UNKNOWN_SERVER_ERROR.
+        """
+        group, body = self.group, self._body
+        self.configured = self._checked_topology()
+        validated = NO_TOPOLOGY
+        if self.configured.is_ready:
+            validated = self.topology.epoch
+            subtopologies = self.configured.tasks_by_subtopology
+            for tasks in (body.active_tasks, body.standby_tasks, body.warmup_tasks):
+                _check_tasks(subtopologies, tasks or ())
+        self._note_offsets()
+        is_changed = (
+            self._metadata_hash != group.metadata_hash
+            or validated != group.validated_topology_epoch
+            or self.configs != group.assignment_configs
+        )
+        self._needs_assignment = self._needs_assignment or is_changed
+        if not self._needs_assignment and not self._lacks_target():
+            return
+        self.group_epoch = group.epoch + 1
+        self.outcome.records.append(
+            epoch_record(
+                group,
+                self.group_epoch,
+                metadata_hash=self._metadata_hash,
+                validated_topology_epoch=validated,
+                assignment_configs=self.configs,
+            )
+        )
+
+    def _checked_topology(self) -> ConfiguredTopology:
+        """Return the topology with its topics, computed again if they have changed."""
+        group, image = self.group, self.shard.image
+        is_first = group.topology is None
+        configured = group.configured
+        if not is_first and configured is not None and group.checked_topics is image.topics:
+            return configured
+        required = self.topology.required_topics
+        self._metadata_hash = self.shard.topic_hashes.of_group(required)
+        group.checked_topics = image.topics
+        if is_first or configured is None or self._metadata_hash != group.metadata_hash:
+            configured = configure(self.topology, image.topics)
+            group.use_configured(configured)
+        return configured
+
+    def _note_offsets(self) -> None:
+        body, group = self._body, self.group
+        if body.task_offsets is not None or body.task_end_offsets is not None:
+            known = group.task_offsets.get(self.member.member_id, NO_OFFSETS)
+            updated = known.updated(body.task_offsets, body.task_end_offsets)
+            group.task_offsets[self.member.member_id] = updated
+
+    def _lacks_target(self) -> bool:
+        """Return whether the member of a stable group has other tasks than its target."""
+        group, member = self.group, self.member
+        if not member.is_reconciled_to(group.assignment_epoch):
+            return False
+        target = group.target.get(member.member_id, NO_TASKS)
+        return not member.assigned.equals(target) and group.state is StreamsGroupState.STABLE
+
+    # -- 3. the target assignment ------------------------------------------------------------
+
+    def assign(self) -> TargetOfMember:
+        """Return the epoch and the member's part of the target assignment, a new one if due.
+
+        Raises:
+            KafkaError: UNKNOWN_SERVER_ERROR: the assignor has failed.
+        """
+        group, shard = self.group, self.shard
+        if group.is_empty:
+            delay_ms = streams_configs.initial_rebalance_delay_ms(
+                shard.settings.streams, shard.image, group.group_id
+            )
+            if delay_ms > 0:
+                timing.expect_initial_rebalance(shard.timers, group.group_id, delay_ms, self.now)
+        if timing.is_rebalance_delayed(shard.timers, group.group_id):
+            self._delay("Assignment delayed due to the configured initial rebalance delay.")
+            return group.assignment_epoch, NO_TASKS
+        last = group.assignment_epoch, group.target_of(self.member)
+        if group.assignment_epoch >= self.group_epoch:
+            return last
+        if not self._needs_assignment and group.assignment_epoch >= group.epoch:
+            # The target stays; the member reconciles with it again.
+            record = target_epoch_record(group.group_id, self.group_epoch, group.assignment_ms)
+            self.outcome.records.append(record)
+            return self.group_epoch, last[1]
+        if not is_assignment_due(shard, group, self.now):
+            self._delay("Assignment delayed due to the configured assignment interval.")
+            return last
+        return self._new_target(last)
+
+    def _new_target(self, last: TargetOfMember) -> TargetOfMember:
+        group = self.group
+        job = None
+        if group.background_work is None and len(group.members) <= MOST_AT_ONCE:
+            job = job_of(group, self.group_epoch, self.configured, self.configs, self.member)
+        if job is None or not job.is_small:
+            self._delay("Assignment delayed until it is computed.")
+            begin_in_background(group, self.outcome)
+            return last
+        assignment = assign_at_once(job)
+        self.outcome.records += target_records(job, assignment, self.now.wall_ms)
+        return self.group_epoch, assignment[self.member.member_id]
+
+    def _delay(self, detail: str) -> None:
+        self.statuses.append(TopicStatus.ASSIGNMENT_DELAYED.with_detail(detail))
+
+    # -- 4. the member's tasks ---------------------------------------------------------------
+
+    def take_next_step(self, target: TargetOfMember) -> None:
+        """Move the member one step toward its target.
+
+        Raises:
+            KafkaError: FENCED_MEMBER_EPOCH, UNKNOWN_SERVER_ERROR.
+        """
+        member, group = self.member, self.group
+        epoch, tasks = target
+        if member.is_reconciled_to(epoch):
+            return
+        aim = TaskTarget(epoch, tasks, _owned(self._body), group.processes)
+        self.member = reconcile(member, aim)
+        if self.member == member:
+            return
+        self.outcome.records.append(current_record(group.group_id, self.member))
+        timers = self.shard.timers
+        event = timing.TaskRevocation(group.group_id, member.member_id, self.member.epoch)
+        if self.member.state is TaskState.UNREVOKED_TASKS:
+            timeout_ms = self.member.rebalance_timeout_ms
+            timing.expect_revocation(timers, event, timeout_ms, self.now)
+        else:
+            timing.cancel_revocation(timers, group.group_id, member.member_id)
+
+
+def is_assignment_due(shard: StreamsShard, group: StreamsGroup, now: Moment) -> bool:
+    """Return whether the interval between assignments has passed."""
+    interval_ms = streams_configs.assignment_interval_ms(
+        shard.settings.streams, shard.image, group.group_id
+    )
+    return is_due(group.assignment_ms, interval_ms, now.wall_ms)
+
+
+def begin_in_background(group: StreamsGroup, outcome: Outcome) -> None:
+    """Start the computation of a large group's assignment, unless it runs."""
+    if group.background_work is None:
+        effect = group.background_work = AssignTasks(group.group_id)
+        outcome.effects.append(effect)
+
+
+def on_initial_rebalance(
+    shard: StreamsShard, event: timing.InitialRebalance, now: Moment
+) -> Outcome:
+    """Assign the tasks of a group that has waited for further members."""
+    group, outcome = shard.groups.get(event.group_id), Outcome()
+    if not isinstance(group, StreamsGroup) or group.is_empty or group.configured is None:
+        return outcome
+    if group.epoch <= group.assignment_epoch or not is_assignment_due(shard, group, now):
+        return outcome
+    try:
+        job = job_of(group, group.epoch, group.configured, group.assignment_configs)
+        if job.is_small:
+            outcome.records += target_records(job, assign_at_once(job), now.wall_ms)
+        else:
+            begin_in_background(group, outcome)
+    except KafkaError as error:
+        # The members' heartbeats try again, and report it.
+        logger.warning("group %s: %s", group.group_id, error)
+    return outcome
+
+
+def _check_tasks(subtopologies: Mapping[str, ConfiguredSubtopology], tasks: Iterable[Any]) -> None:
+    """Refuse tasks that the topology does not have."""
+    for entry in tasks:
+        subtopology = subtopologies.get(entry.subtopology_id)
+        if subtopology is None:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                f"Subtopology {entry.subtopology_id} does not exist in the topology.",
+            )
+        for partition in entry.partitions:
+            if not 0 <= partition < subtopology.task_count:
+                raise KafkaError(
+                    ErrorCode.INVALID_REQUEST,
+                    f"Task {partition} for subtopology {entry.subtopology_id} is invalid. Number "
+                    f"of tasks for this subtopology: {subtopology.task_count}",
+                )
+
+
+def _owned(body: Any) -> Tasks | None:
+    if body.active_tasks is None or body.standby_tasks is None or body.warmup_tasks is None:
+        return None
+    return Tasks(
+        task_sets(body.active_tasks),
+        task_sets(body.standby_tasks),
+        task_sets(body.warmup_tasks),
+    )

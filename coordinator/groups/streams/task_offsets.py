@@ -1,0 +1,71 @@
+"""The changelog offsets that a member reports for its tasks: how far its copies of state are.
+
+Soft state: the `sticky` assignor prefers the most advanced copy; StreamsGroupDescribe shows them.
+
+Source: Kafka's MemberTaskOffsets; KIP-1071.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+# Memory of one reported offset, about.
+BYTES_OF_OFFSET: Final = 100
+
+
+class TaskOffsets(NamedTuple):
+    """Sums of offsets, and of the logs' ends, by subtopology id and partition."""
+
+    offsets: Mapping[str, Mapping[int, int]] = MappingProxyType({})
+    end_offsets: Mapping[str, Mapping[int, int]] = MappingProxyType({})
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory, about."""
+        counts = (len(each) for sums in self for each in sums.values())
+        return sum(counts) * BYTES_OF_OFFSET
+
+    def updated(
+        self, offsets: Iterable[Any] | None, end_offsets: Iterable[Any] | None
+    ) -> TaskOffsets:
+        """Return the offsets after a report; None: not reported.
+
+        Raises:
+            KafkaError: INVALID_REQUEST: a task is reported twice.
+        """
+        return TaskOffsets(
+            self.offsets if offsets is None else _by_task(offsets),
+            self.end_offsets if end_offsets is None else _by_task(end_offsets),
+        )
+
+
+NO_OFFSETS: Final = TaskOffsets()
+
+
+def _by_task(entries: Iterable[Any]) -> dict[str, dict[int, int]]:
+    offsets: dict[str, dict[int, int]] = {}
+    for entry in entries:
+        partitions = offsets.setdefault(entry.subtopology_id, {})
+        if entry.partition in partitions:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                f"Task offsets contain a duplicate entry for subtopology {entry.subtopology_id} "
+                f"and partition {entry.partition}.",
+            )
+        partitions[entry.partition] = entry.offset
+    return offsets
+
+
+def offsets_of(sums: Mapping[str, Mapping[int, int]]) -> Sequence[dict[str, Any]]:
+    """Return offsets as in a response, sorted."""
+    return [
+        {"subtopology_id": subtopology, "partition": partition, "offset": offset}
+        for subtopology, partitions in sorted(sums.items())
+        for partition, offset in sorted(partitions.items())
+    ]

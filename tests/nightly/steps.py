@@ -1,0 +1,348 @@
+"""All steps of the nightly run, and which of them are due."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tests.nightly.spark_steps import SPARK_STEPS
+from tests.nightly.step import Step, pytest_of
+
+STEPS = (
+    Step(
+        "loop-holds",
+        pytest_of(
+            "tests/unit/wirebroker/api/test_loop_holds.py",
+            "tests/unit/wirebroker/api/test_loop_holds_of_batches.py",
+            "tests/unit/wirebroker/api/test_request_arrays.py",
+            "--measure-holds",
+            "--nightly",
+        ),
+        2,
+        "the longest event loop turn for large requests; run nothing else at the same time",
+    ),
+    Step(
+        "largest-requests",
+        ("benchmarks.scenarios.largest_requests",),
+        10,
+        "the largest requests of each kind: the delay of another client, and the memory",
+        nights=3,
+    ),
+    Step(
+        "lockstep",
+        pytest_of("compat_tests/lockstep", "--seed", "random", "--lockstep-steps", "5000"),
+        10,
+        "5,000 random steps of each kind sent to both brokers; the responses are compared",
+    ),
+    Step(
+        "crashes",
+        pytest_of("tests/crash", "--seed", "random", "--crash-points", "12000"),
+        12,
+        "12,000 crash points of logs, compactions and whole brokers",
+    ),
+    Step(
+        "simulations",
+        pytest_of("tests/simulation", "--seed", "random", "--budget-scale", "30"),
+        12,
+        "simulated schedules of groups, transactions, power losses and replicas",
+    ),
+    Step(
+        "consumer-groups",
+        pytest_of(
+            *("tests/simulation/test_consumer_groups.py", "-k", "not detects"),
+            *("--seed", "random", "--budget-scale", "110"),
+        ),
+        18,
+        "1,000 simulated schedules of consumer groups, with migrations",
+        nights=3,
+    ),
+    Step(
+        "moving-groups",
+        pytest_of(
+            *("tests/simulation/test_moving_groups.py", "-k", "not detects"),
+            *("--seed", "random", "--budget-scale", "110"),
+        ),
+        18,
+        "1,000 simulated schedules of consumer groups whose coordinators move",
+        nights=3,
+    ),
+    Step(
+        "replicas",
+        pytest_of(
+            *("tests/simulation/test_replicas.py", "tests/simulation/test_coordinators.py"),
+            *("--seed", "random", "--budget-scale", "60"),
+        ),
+        12,
+        "about 1,000 simulated schedules each of replicas and coordinators on three to five nodes",
+    ),
+    Step(
+        "properties",
+        pytest_of(
+            *("tests/property", "tests/java", "--long"),
+            *("--seed", "random", "--budget-scale", "10", "-n", "2"),
+        ),
+        12,
+        "many more examples of randomized tests, including messages through Kafka's classes",
+    ),
+    Step(
+        "planted",
+        pytest_of(
+            "tests/crash",
+            "tests/simulation/test_replicas.py",
+            "-k",
+            "planted or detects",
+            "--nightly",
+        ),
+        8,
+        "planted faults, which the crash tests and the simulation of replicas must find",
+        nights=3,
+    ),
+    Step(
+        "packaging",
+        pytest_of(
+            *("tests/test_packaging.py", "tests/test_example_projects.py"),
+            *("tests/unit/compiling", "--nightly", "-n", "2"),
+        ),
+        8,
+        "wheels, installs, a dry run of a release, and the example projects",
+        nights=3,
+    ),
+    Step(
+        "churn",
+        pytest_of("compat_tests/transactions/test_churn.py", "--eos-records", "500000"),
+        8,
+        "500,000 records through three chained stages under churn",
+    ),
+    Step(
+        "kills",
+        pytest_of(
+            "compat_tests/faults/test_kills.py",
+            "compat_tests/transactions/test_java_kills.py",
+            *("--kills", "100", "--seed", "random"),
+        ),
+        5,
+        "a hundred kills of brokers under load",
+    ),
+    Step(
+        "cluster",
+        pytest_of(
+            "compat_tests/cluster/nightly_coordinators.py",
+            "compat_tests/cluster/nightly_replication.py",
+            *("--long", "--seed", "random"),
+        ),
+        12,
+        "each node of three-node clusters is killed, frozen and restarted while clients run",
+    ),
+    Step(
+        "cluster-controllers",
+        pytest_of(
+            "compat_tests/cluster/nightly_controllers.py",
+            "compat_tests/cluster/nightly_directories.py",
+            "--long",
+        ),
+        5,
+        "controllers are killed and frozen under load; brokers start without a directory",
+        nights=3,
+    ),
+    Step(
+        "upgrade",
+        pytest_of("compat_tests/cluster/nightly_upgrade.py", "--long"),
+        3,
+        "a cluster of an earlier version is upgraded node by node under load, then downgraded",
+    ),
+    Step(
+        "logins",
+        pytest_of(
+            "compat_tests/security/kerberos/nightly_kerberos.py",
+            "compat_tests/security/kerberos/nightly_kerberos_cluster.py",
+            "compat_tests/security/kerberos/nightly_kerberos_names.py",
+            "compat_tests/security/kerberos/nightly_kerberos_times.py",
+            "compat_tests/security/tokens/nightly_signed_tokens.py",
+            "compat_tests/security/tokens/nightly_tokens.py",
+            "--long",
+        ),
+        6,
+        "every client with Kerberos and a real KDC; signed tokens; tokens moved between brokers",
+        nights=3,
+    ),
+    Step(
+        "tls",
+        pytest_of(
+            "compat_tests/security/nightly_key_stores.py",
+            "compat_tests/security/nightly_mechanisms.py",
+            "compat_tests/security/nightly_other_clients.py",
+            "compat_tests/security/nightly_rust.py",
+            "compat_tests/security/test_protected_clients.py",
+            "--nightly",
+        ),
+        10,
+        "keystores of both kinds; every client with each mechanism over TLS, on both brokers",
+        nights=3,
+    ),
+    Step(
+        "transcripts",
+        pytest_of("tests/transcripts", "--broker", "apache"),
+        7,
+        "Apache Kafka still responds as recorded",
+        nights=7,
+    ),
+    Step(
+        "transcripts-4.3",
+        pytest_of("tests/transcripts", "--broker", "apache"),
+        7,
+        "Apache Kafka 4.3.1 responds as recorded, except for listed differences",
+        kafka="4.3.1",
+    ),
+    Step(
+        "transcripts-of-4.3",
+        pytest_of("tests/transcripts"),
+        2,
+        "the transcripts on a broker with the features of 4.3",
+        kafka="4.3.1",
+    ),
+    Step(
+        "twin",
+        ("compat_tests.twin",),
+        1,
+        "a file-by-file comparison of both brokers' data directories",
+    ),
+    Step(
+        "interchange",
+        pytest_of("compat_tests/interchange", "--nightly"),
+        8,
+        "both brokers use one data directory in turns, in either order, after any kind of stop",
+    ),
+    Step(
+        "groups",
+        pytest_of("compat_tests/groups", "--nightly"),
+        8,
+        "groups of every client with each of its assignors, of rust-rdkafka, and mixed groups",
+    ),
+    Step(
+        "kafka-4.3",
+        pytest_of(
+            *("compat_tests/interchange", "compat_tests/cluster", "compat_tests/lockstep"),
+            *("compat_tests/reference", "--long"),
+        ),
+        20,
+        "comparisons with Apache Kafka 4.3.1: directories, clusters, responses, tables",
+        kafka="4.3.1",
+        nights=3,
+    ),
+    Step(
+        "apache",
+        pytest_of("compat_tests", "--nightly", "--broker", "apache", "-n", "2"),
+        20,
+        "the client tests against Apache Kafka, which must also pass them",
+        nights=7,
+    ),
+    Step(
+        "apache-spark",
+        pytest_of("spark_it", "--nightly", "--broker", "apache"),
+        20,
+        "the pipeline tests against Apache Kafka",
+        nights=7,
+    ),
+    Step(
+        "spark-4.3",
+        pytest_of("spark_it", "--nightly"),
+        15,
+        "the pipeline tests on a broker with the features of 4.3",
+        kafka="4.3.1",
+        nights=3,
+    ),
+    Step(
+        "apache-spark-4.3",
+        pytest_of("spark_it", "--nightly", "--broker", "apache"),
+        20,
+        "the pipeline tests against Apache Kafka 4.3.1",
+        kafka="4.3.1",
+        nights=7,
+    ),
+    Step(
+        "monitoring",
+        pytest_of("compat_tests/monitoring", "--nightly"),
+        5,
+        "Prometheus and kafka_exporter read the metrics that dashboards need from a broker",
+    ),
+    *(
+        Step(
+            f"kafka-own-{part}",
+            ("compat_tests.kafka_own", "--part", f"{part}/5"),
+            18,
+            f"Apache Kafka's own integration tests, part {part} of 5",
+            nights=3,
+        )
+        for part in range(1, 6)
+    ),
+    Step(
+        "clients-suites", ("compat_tests.suites",), 5, "client libraries' own test suites", nights=3
+    ),
+    Step(
+        "security-suites",
+        ("compat_tests.suites", "--security"),
+        6,
+        "librdkafka's own ACL tests, and all of kafka-python's own tests",
+        nights=3,
+    ),
+    Step(
+        "login-suites",
+        ("compat_tests.suites", "--login"),
+        8,
+        "most of librdkafka's own tests, over SASL_SSL with logins that expire",
+        nights=3,
+    ),
+    Step(
+        "cluster-suites",
+        ("compat_tests.suites", "--broker", "cluster"),
+        5,
+        "client libraries' own test suites against a cluster of three",
+        nights=3,
+    ),
+    Step(
+        "variants",
+        pytest_of(
+            *("tests", "compat_tests", "-m", "nightly", "--nightly", "-n", "2"),
+            # Other steps run what these contain.
+            *("--ignore=compat_tests/groups", "--ignore=compat_tests/interchange"),
+            *("--ignore=compat_tests/monitoring", "--ignore=compat_tests/suites"),
+            *("--ignore=tests/crash", "--ignore=tests/simulation", "--ignore=tests/unit/compiling"),
+            *("--ignore=tests/test_packaging.py", "--ignore=tests/test_example_projects.py"),
+            "--ignore=tests/unit/wirebroker/api/test_loop_holds.py",
+            "--ignore=tests/unit/wirebroker/api/test_loop_holds_of_batches.py",
+        ),
+        10,
+        "further variants of quick tests: Apache Kafka's side of them, more clients and clusters",
+        nights=3,
+    ),
+    Step(
+        "cluster-transcripts",
+        pytest_of("compat_tests/cluster/nightly_transcripts.py", "--long"),
+        6,
+        "the transcripts on a cluster member whose controller is another process",
+        nights=3,
+    ),
+    *SPARK_STEPS,
+    Step(
+        "dist",
+        ("compiling.release", "--output", ".venv/nightly/dist"),
+        3,
+        "build the release and try each wheel (run `make .venv/.release-installed` first)",
+    ),
+)
+
+
+def due_steps(day: int, steps: tuple[Step, ...] = STEPS) -> list[Step]:
+    """Return the steps of a night.
+
+    Args:
+        day: The number of the day on which the night begins.
+        steps: All steps.
+    """
+    due: list[Step] = []
+    # Steps of the same interval take turns.
+    seen: Counter[int] = Counter()
+    for step in steps:
+        if (day + seen[step.nights]) % step.nights == 0:
+            due.append(step)
+        seen[step.nights] += 1
+    return due

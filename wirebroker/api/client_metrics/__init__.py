@@ -1,0 +1,1 @@
+"""Requests of clients that push metrics (KIP-714)."""

@@ -1,0 +1,47 @@
+"""ShareGroupHeartbeat: joins, keeps or ends a membership of a share group (KIP-932).
+
+Source: Kafka's KafkaApis.handleShareGroupHeartbeat.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.api.groups.group_errors import client_host, error_only, serves_share_groups
+from wirebroker.api.groups.member_memory import memory_error
+from wirebroker.api.registry import handles
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode, KafkaError, shortened
+from wirebroker.codecs.permissions import DESCRIBE_TOPIC, READ_GROUP
+from wirebroker.coordinator.groups.share.share_heartbeat import heartbeat
+from wirebroker.coordinator.groups.share.share_request import ShareHeartbeat, is_member_id
+from wirebroker.request.handlers import Cost
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Mapping
+
+    from wirebroker.api.broker import Broker
+    from wirebroker.request.request import Request
+
+
+@handles(ApiKey.SHARE_GROUP_HEARTBEAT, permissions=(READ_GROUP, DESCRIBE_TOPIC), cost=Cost.LOG)
+def share_group_heartbeat(
+    broker: Broker, request: Request, body: Any
+) -> Mapping[str, Any] | Awaitable[Mapping[str, Any]]:
+    """Update the member and return its partitions."""
+    if not serves_share_groups(broker):
+        return error_only(ErrorCode.UNSUPPORTED_VERSION)
+    if not is_member_id(body.member_id):
+        return error_only(ErrorCode.INVALID_REQUEST)
+    names = body.subscribed_topic_names or ()
+    size = len(body.member_id) + len(body.rack_id or "") + sum(map(len, names))
+    error = memory_error(broker, body.group_id, body.member_id, None, size)
+    if error is not ErrorCode.NONE:
+        return error_only(error)
+    heard = ShareHeartbeat(body, shortened(request.client_id or ""), client_host(request))
+    try:
+        # As in Kafka, before the coordinator is looked up.
+        heard.check()
+    except KafkaError as invalid:
+        return {"error_code": invalid.code, "error_message": invalid.message}
+    return broker.groups.submit(body.group_id, heartbeat, heard, on_error=error_only)

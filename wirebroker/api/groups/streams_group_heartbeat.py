@@ -1,0 +1,121 @@
+"""StreamsGroupHeartbeat: joins, keeps or ends a membership of a streams group (KIP-1071).
+
+v1 a 64-bit recovery lag, the status MISSING_CLIENT_TAGS, requests for a topology description
+(KIP-1331), which this broker never makes.
+
+Source: Kafka's KafkaApis.handleStreamsGroupHeartbeat.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from wirebroker.api.forwarding import requester_of
+from wirebroker.api.groups.group_errors import (
+    access_of,
+    client_host,
+    error_only,
+    serves_streams_groups,
+)
+from wirebroker.api.groups.member_memory import memory_error
+from wirebroker.api.registry import handles
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.permissions import (
+    CREATE_IN_CLUSTER,
+    CREATE_TOPIC,
+    DESCRIBE_TOPIC,
+    READ_GROUP,
+)
+from wirebroker.coordinator.groups.classic.join import shortened
+from wirebroker.coordinator.groups.streams.streams_heartbeat import INTERNAL_TOPICS, heartbeat
+from wirebroker.coordinator.groups.streams.streams_request import StreamsHeartbeat, check_size
+from wirebroker.coordinator.groups.topologies.topic_problem import TopicStatus
+from wirebroker.request.handlers import Cost
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Mapping, Sequence
+
+    from wirebroker.api.broker import Broker
+    from wirebroker.request.request import Request
+
+_MOST_ERRORS: Final = 3
+# Failures are reported for two intervals between heartbeats, and not repeated meanwhile.
+_INTERVALS: Final = 2
+
+
+@handles(
+    ApiKey.STREAMS_GROUP_HEARTBEAT,
+    permissions=(READ_GROUP, DESCRIBE_TOPIC, CREATE_TOPIC, CREATE_IN_CLUSTER),
+    cost=Cost.LOG,
+)
+def streams_group_heartbeat(
+    broker: Broker, request: Request, body: Any
+) -> Mapping[str, Any] | Awaitable[Mapping[str, Any]]:
+    """Update the member and return its tasks; create missing internal topics."""
+    if not serves_streams_groups(broker):
+        return error_only(ErrorCode.UNSUPPORTED_VERSION)
+    try:
+        check_size(body.topology)
+    except KafkaError as invalid:
+        return {"error_code": invalid.code, "error_message": invalid.message}
+    heard = StreamsHeartbeat(
+        body, request.version, shortened(request.client_id or ""), client_host(request)
+    )
+    error = memory_error(broker, body.group_id, body.member_id, body.instance_id, heard.size_bytes)
+    if error is not ErrorCode.NONE:
+        return error_only(error)
+    try:
+        # As in Kafka, before the coordinator is looked up.
+        heard.check()
+    except KafkaError as invalid:
+        return {"error_code": invalid.code, "error_message": invalid.message}
+    return broker.groups.submit(
+        body.group_id,
+        heartbeat,
+        heard,
+        on_error=error_only,
+        finish=partial(_with_topics, broker, request),
+    )
+
+
+def _with_topics(broker: Broker, request: Request, answer: dict[str, Any]) -> Mapping[str, Any]:
+    """Return the response; begin to create missing topics, or say why they are not created."""
+    topics = answer.get(INTERNAL_TOPICS)
+    if topics is None:
+        return answer
+    response = {name: value for name, value in answer.items() if name != INTERNAL_TOPICS}
+    denied = _denied(broker, request, [topic["name"] for topic in topics])
+    if denied:
+        detail = f"; Unauthorized to CREATE on topics {', '.join(denied)}."
+    else:
+        creation = broker.groups.streams_topics
+        kept_ms = _INTERVALS * response["heartbeat_interval_ms"]
+        creation.create(topics, requester_of(request), kept_ms=kept_ms)
+        failures = creation.failures([topic["name"] for topic in topics])
+        if not failures:
+            return response
+        detail = f"; Creation failed: {_listed(failures)}."
+    response["status"] = [
+        {**status, "status_detail": status["status_detail"] + detail}
+        if status["status_code"] == TopicStatus.MISSING_INTERNAL_TOPICS
+        else status
+        for status in response["status"]
+    ]
+    return response
+
+
+def _denied(broker: Broker, request: Request, names: Sequence[str]) -> list[str]:
+    """Return the topics that the client may not create."""
+    access = access_of(broker, request)
+    if access is None or access.may(CREATE_IN_CLUSTER, logs_denied=False):
+        return []
+    return [name for name in names if not access.may(CREATE_TOPIC, name)]
+
+
+def _listed(failures: Mapping[str, str]) -> str:
+    texts = [f"{name} ({reason})" for name, reason in failures.items()]
+    more = len(texts) - _MOST_ERRORS
+    listed = ", ".join(texts[:_MOST_ERRORS])
+    return f"{listed} and {more} more" if more > 0 else listed

@@ -1,0 +1,1 @@
+"""The metrics that clients push (KIP-714)."""

@@ -1,0 +1,1 @@
+"""Share groups on the broker: the persister of their delivery state."""
