@@ -46,18 +46,22 @@ def hash_order(keys: Iterable[str]) -> list[str]:
 def computed_order(keys: Iterable[str], *, capacity: int) -> list[str]:
     """Return distinct keys in the order of a HashMap that computeIfAbsent has filled.
 
-    It puts a key in front of its bucket, and enlarges the table one key later than put.
+    It puts a key in front of its bucket. A call enlarges a table that is too full, even if the key
+    is already in it.
 
     Args:
-        keys: In the order of insertion.
+        keys: Those of the calls, in order, with repetitions.
         capacity: That of the constructor.
     """
-    inserted = list(dict.fromkeys(keys))
+    inserted: dict[str, None] = {}
     buckets = 1 << max(capacity - 1, 0).bit_length()
-    while len(inserted) - 1 > buckets * 3 // 4:
-        buckets *= 2
-    inserted.reverse()
-    return sorted(inserted, key=lambda key: _bucket(key) & (buckets - 1))
+    for key in keys:
+        if len(inserted) > buckets * 3 // 4:
+            buckets *= 2
+        inserted[key] = None
+    newest_first = list(inserted)
+    newest_first.reverse()
+    return sorted(newest_first, key=lambda key: _bucket(key) & (buckets - 1))
 
 
 def timeline_order(keys: Iterable[str]) -> list[str]:

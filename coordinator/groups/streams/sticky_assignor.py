@@ -214,7 +214,8 @@ class _Assignment:
         self._total_share.note(count)
 
     def _by_load(self) -> JavaPriorityQueue[ProcessLoad]:
-        names = computed_order(self._processes, capacity=len(self._members))
+        calls = (member.process_id for member in self._members)
+        names = computed_order(calls, capacity=len(self._members))
         processes = [self._processes[name] for name in names]
         return JavaPriorityQueue([(process.load, process) for process in processes])
 

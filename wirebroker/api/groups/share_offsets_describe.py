@@ -28,7 +28,7 @@ from wirebroker.coordinator.share_state.state import StateError, StateSummary
 from wirebroker.request.handlers import Cost
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from wirebroker.api.broker import Broker
     from wirebroker.base.clock import Steps
@@ -55,12 +55,25 @@ async def describe_share_group_offsets(
     del request
     slices = Slices(broker.clock)
     groups: list[dict[str, Any]] = []
-    for start in range(0, len(body.groups), _MOST_AT_ONCE):
+    requested = await slices.run(_without_repetitions(body.groups))
+    for start in range(0, len(requested), _MOST_AT_ONCE):
         await slices.turn()
-        some = body.groups[start : start + _MOST_AT_ONCE]
+        some = requested[start : start + _MOST_AT_ONCE]
         # The persister may have to wait for share coordinators.
         groups += await asyncio.gather(*(_described(broker, slices, group) for group in some))
     return {"groups": groups}
+
+
+def _without_repetitions(groups: Sequence[Any]) -> Steps[list[Any]]:
+    """Return the groups without those that are requested again with the same topics."""
+    first: dict[str, Any] = {}
+    distinct: list[Any] = []
+    for group in groups:
+        known = first.setdefault(group.group_id, group)
+        if known is group or known != group:
+            distinct.append(group)
+        yield
+    return distinct
 
 
 async def _described(broker: Broker, slices: Slices, group: Any) -> dict[str, Any]:

@@ -47,6 +47,8 @@ def test_computed_keys_come_in_front_of_their_bucket():
     # Three buckets of four are taken before the fifth key enlarges the table.
     assert computed_order(["A", "E", "B", "C"], capacity=4) == ["E", "A", "B", "C"]
     assert computed_order(["A", "E", "B", "C", "D"], capacity=4) == ["A", "B", "C", "D", "E"]
+    # So does a key that is in the table.
+    assert computed_order(["A", "E", "B", "C", "B"], capacity=4) == ["A", "B", "C", "E"]
 
 
 def test_timeline_map_visits_the_newest_key_of_a_bucket_first():
