@@ -32,10 +32,6 @@ USED_ELSEWHERE: Final[dict[str, str]] = {
     "connection_lost": "called by asyncio",
     "format_commands": "called by click",
     **dict.fromkeys(
-        ["share_state_record", "share_state_tombstone"],
-        "for groups that are not served yet",
-    ),
-    **dict.fromkeys(
         [
             *("streamReader", "pushFilters", "initialOffset", "latestOffset", "commit"),
             *("getDefaultReadLimit", "prepareForTriggerAvailableNow", "reportLatestOffset"),

@@ -1,4 +1,4 @@
-"""Both brokers' transactions, and share groups, which wirebroker keeps but does not serve."""
+"""Transactions and share groups of both brokers in one data directory."""
 
 from __future__ import annotations
 

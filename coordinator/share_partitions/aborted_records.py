@@ -34,6 +34,8 @@ def without_aborted(
     for batch in aborted_batches:
         in_flight = partition.records.overlapping(batch.base_offset, batch.last_offset)
         archive(partition, in_flight, batch.base_offset, batch.last_offset, RecordState.ACQUIRED)
+    # No member acknowledges these records.
+    partition.move_start()
     remaining = _remaining(acquired.records, aborted_batches)
     count = sum(records.last_offset - records.first_offset + 1 for records in remaining)
     return Acquired(remaining, count)

@@ -47,7 +47,7 @@ class AcquiredRecords(NamedTuple):
 
 
 class Acquiring(NamedTuple):
-    """A member's wish."""
+    """The limits of one acquisition, as a member requests them."""
 
     member_id: str
     max_records: int

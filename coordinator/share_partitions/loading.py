@@ -30,7 +30,7 @@ def load(
     `start_offset` is the persisted one, or the one of share.auto.offset.reset.
 
     Raises:
-        KafkaError: UNKNOWN_SERVER_ERROR: the persisted batches make no sense.
+        KafkaError: UNKNOWN_SERVER_ERROR: the persisted batches are invalid.
     """
     partition.start_offset = start_offset
     partition.state_epoch = persisted.state_epoch

@@ -20,7 +20,7 @@ _NO_LEADER_EPOCH: Final = -1
 
 
 class StoredState(NamedTuple):
-    """What the records of one share partition add up to."""
+    """The state of one share partition after replay of its records."""
 
     # Raised by each snapshot.
     snapshot_epoch: int

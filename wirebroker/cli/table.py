@@ -66,7 +66,7 @@ VERBS: Final = (
     Verb(
         "share",
         "wirebroker.cli.verbs.share:share",
-        "Show, change and read by share groups, whose members read the same partitions (KIP-932).",
+        "Show and change share groups, and consume as a member of one (KIP-932).",
     ),
     Verb("acl", "wirebroker.cli.verbs.acl:acl", "Show and change permissions (ACLs)."),
     Verb("user", "wirebroker.cli.verbs.user:user", "Show, create and delete users of SCRAM."),

@@ -2,8 +2,8 @@
 
     org.apache.kafka.producer.record.send.total  ->  wirebroker_client_producer_record_send_total
 
-Additions (OpenTelemetry's deltas) are summed. A push replaces all current values of its client: the
-metrics that it lacks are gone.
+Deltas are added up. A push replaces all gauges of its client, so gauges missing from the push are
+removed. Counters remain.
 
 Source: KIP-714; OpenTelemetry's rules for names in Prometheus.
 """

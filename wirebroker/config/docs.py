@@ -76,10 +76,9 @@ table; of several, the first that is set.
 _GROUP: Final = """
 ## Group configs
 
-Set per consumer group, before or after it is created: `kafka-configs --alter --group NAME
---add-config …`. The default is the value of the broker config in the table; its minimum and maximum
-(`group.consumer.min.…`, `group.consumer.max.…`) limit the value. Kafka's configs of share
-groups can be set too, and have no effect.
+Set per group, before or after it is created: `kafka-configs --alter --group NAME --add-config …`.
+The default is the value of the broker config in the table. Where the broker has a minimum or a
+maximum (such as `group.consumer.min.…` and `group.consumer.max.…`), it limits the value.
 
 | config | type | default | allowed | what it does | broker config |
 | --- | --- | --- | --- | --- | --- |

@@ -45,7 +45,7 @@ _MOST_WARMED: Final = 20
 
 
 class ShareFetchWish(NamedTuple):
-    """What a member wants."""
+    """The fields of a ShareFetch request."""
 
     member: SessionMember
     max_wait_ms: int

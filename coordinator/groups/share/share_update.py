@@ -157,7 +157,7 @@ class ShareUpdate:
         }
 
     def initialize(self) -> None:
-        """Have the share state of newly subscribed partitions created."""
+        """Begin to create the share state of newly subscribed partitions."""
         begun = share_initialization.begin(
             self.shard, self.group, self._names, self.group_epoch, self.now
         )

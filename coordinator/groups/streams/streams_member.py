@@ -39,7 +39,7 @@ class TaskState(IntEnum):
 
 
 class UserEndpoint(NamedTuple):
-    """Where a process answers queries about its state (application.server)."""
+    """The address at which a process serves interactive queries (application.server)."""
 
     host: str
     port: int

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from wirebroker.api.broker import Broker
     from wirebroker.base.clock import Steps
+    from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
     from wirebroker.request.request import Request
 
     _Summaries = Mapping[tuple[bytes, int], StateSummary | StateError]
@@ -54,26 +55,32 @@ async def describe_share_group_offsets(
     """Return the offsets of the requested partitions, or of all that have share state."""
     del request
     slices = Slices(broker.clock)
-    groups: list[dict[str, Any]] = []
-    requested = await slices.run(_without_repetitions(body.groups))
-    for start in range(0, len(requested), _MOST_AT_ONCE):
+    described: list[dict[str, Any]] = []
+    distinct, positions = await slices.run(_distinct(body.groups))
+    for start in range(0, len(distinct), _MOST_AT_ONCE):
         await slices.turn()
-        some = requested[start : start + _MOST_AT_ONCE]
+        some = distinct[start : start + _MOST_AT_ONCE]
         # The persister may have to wait for share coordinators.
-        groups += await asyncio.gather(*(_described(broker, slices, group) for group in some))
-    return {"groups": groups}
+        described += await asyncio.gather(*(_described(broker, slices, group) for group in some))
+    return {"groups": [described[position] for position in positions]}
 
 
-def _without_repetitions(groups: Sequence[Any]) -> Steps[list[Any]]:
-    """Return the groups without those that are requested again with the same topics."""
-    first: dict[str, Any] = {}
+def _distinct(groups: Sequence[Any]) -> Steps[tuple[list[Any], list[int]]]:
+    """Return groups that differ from the first request of their ids, and each group's position.
+
+    A group that is requested again with the same topics has the position of the first.
+    """
+    first: dict[str, int] = {}
     distinct: list[Any] = []
+    positions: list[int] = []
     for group in groups:
-        known = first.setdefault(group.group_id, group)
-        if known is group or known != group:
+        position = first.setdefault(group.group_id, len(distinct))
+        if position == len(distinct) or distinct[position] != group:
+            position = len(distinct)
             distinct.append(group)
+        positions.append(position)
         yield
-    return distinct
+    return distinct, positions
 
 
 async def _described(broker: Broker, slices: Slices, group: Any) -> dict[str, Any]:
@@ -103,7 +110,7 @@ async def _describe(broker: Broker, slices: Slices, group: Any) -> dict[str, Any
             if topic_id in image.topics_by_id
         }
     else:
-        partitions, unknown = await slices.run(_requested(broker, group.topics))
+        partitions, unknown = await slices.run(_requested(image, group.topics))
     wanted: dict[tuple[bytes, int], int] = {}
     for topic_id, indexes in partitions.items():
         for index in indexes:
@@ -117,13 +124,13 @@ async def _describe(broker: Broker, slices: Slices, group: Any) -> dict[str, Any
 
 
 def _requested(
-    broker: Broker, topics: Any
+    image: ClusterImage, topics: Any
 ) -> Steps[tuple[dict[bytes, Collection[int]], list[dict[str, Any]]]]:
     """Return the requested partitions by topic id, and the response for unknown topics."""
     known: dict[bytes, dict[int, None]] = {}
     unknown: dict[str, dict[int, None]] = {}
     for requested in topics:
-        topic = broker.metadata.image.topics.get(requested.topic_name)
+        topic = image.topics.get(requested.topic_name)
         if topic is None:
             indexes = unknown.setdefault(requested.topic_name, {})
         else:

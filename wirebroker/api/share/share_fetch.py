@@ -53,7 +53,8 @@ if TYPE_CHECKING:
 
 _RECORD_MODE: Final = 1
 _MODES: Final = (0, _RECORD_MODE)
-_LONGEST_WAIT_MS: Final = 0x7FFFFFFF
+# A client without a session waits so long before it gets the error.
+_LONGEST_PAUSE_MS: Final = 5_000
 
 
 @handles_raw(ApiKey.SHARE_FETCH, permissions=(READ_GROUP, READ_TOPIC), cost=Cost.WAITS)
@@ -67,7 +68,7 @@ async def share_fetch(broker: Broker, request: Request) -> Reply:
         work = _ShareFetching(broker, request, body, member, access)
     except KafkaError as error:
         if error.code is ErrorCode.SHARE_SESSION_LIMIT_REACHED:
-            await pause(min(max(0, body.max_wait_ms), _LONGEST_WAIT_MS) / 1000)
+            await pause(min(max(0, body.max_wait_ms), _LONGEST_PAUSE_MS) / 1000)
         request.count_error(error.code)
         return encode_share_fetch({}, lock_timeout_ms=0, error_code=error.code)
     return await work.run()
@@ -223,8 +224,8 @@ class _ShareFetching:
             body.max_wait_ms,
             min(body.min_bytes, max_bytes),
             max(0, max_bytes),
-            body.max_records,
-            body.batch_size,
+            min(body.max_records, configs.limits.max_record_locks),
+            max(1, body.batch_size),
             getattr(body, "share_acquire_mode", 0) == _RECORD_MODE,
             configs.is_read_committed,
         )

@@ -49,7 +49,7 @@ _ACKNOWLEDGEMENTS: Final = {kind.name.lower(): kind for kind in AcknowledgeType}
 
 @click.group()
 def share() -> None:
-    """Show, change and read by share groups, whose members read the same partitions (KIP-932)."""
+    """Show and change share groups, and consume as a member of one (KIP-932)."""
 
 
 @share.command("list")

@@ -50,3 +50,13 @@ def test_aborted_records_at_the_ends_are_left_out():
     assert remaining.records == [(2, 3, 1)]
     none = without_aborted(kit.partition, remaining._replace(records=[]), batches, [(1, 0)])
     assert none.records == []
+
+
+def test_aborted_records_alone_leave_room_for_others():
+    kit = ShareKit()
+    batches = [data(0, 4, 1)]
+    acquired = acquire(kit.partition, Acquiring("a", 100, 100, 0), batches, LIMITS, 0)
+    none = without_aborted(kit.partition, acquired, batches, [(1, 0)])
+    assert none.records == []
+    kit.partition.check()
+    assert (kit.partition.start_offset, kit.partition.in_flight_count) == (5, 0)
