@@ -97,6 +97,8 @@ def test_worker_cluster_survives_a_killed_worker_and_stops_together(tmp_path):
         )
         consumer.assign([TopicPartition("t", 0, 0)])
         values = [message.value() for message in consumer.consume(2, timeout=PATIENCE_S)]
+        # Needs the coordinator, so __consumer_offsets exists from here on.
+        consumer.committed([TopicPartition("t", 0)], timeout=PATIENCE_S)
         consumer.close()
         assert values == [b"before", b"after"]
         workers.stop()
