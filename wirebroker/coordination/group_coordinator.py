@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from wirebroker.base.clock import Clock, Steps
     from wirebroker.config import Config
-    from wirebroker.coordination.share_group_effects import StateInitializer
+    from wirebroker.coordination.share_state_effects import StateInitializer
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
     from wirebroker.coordinator.controller.image.image_change import ImageChange, PartitionChange
     from wirebroker.coordinator.groups.settings import GroupSettings
@@ -96,7 +96,7 @@ class GroupCoordinator(CoordinatorService[GroupShard]):
 
     def use_persister(self, persister: StateInitializer) -> None:
         """Let share groups have their share state created."""
-        self._effects.of_share_groups.persister = persister
+        self._effects.share_state.persister = persister
 
     def use_config(self, config: Config) -> None:
         """Apply changed dynamic configs, also to loading shards."""

@@ -1,11 +1,12 @@
-"""Long work for consumer and streams groups, in slices beside their shards.
+"""Long work for groups, in slices beside their shards.
 
     ResolveRegexes       search the topics, keep those that the member may describe, install them
     AssignInBackground   compute a large consumer group's target assignment, install it
+    AssignShareGroup     the same for a share group
     AssignTasks          the same for a streams group
     HashTopics           hash the topics of a large group that was loaded
+    InitializeShareState   see share_state_effects.py
     ServeDowngraded      begin to serve a group that has become classic; at once
-    those of share groups   see share_group_effects.py
 
 A result is installed by an operation of the group's shard, and dropped if the shard was unloaded in
 the meantime.
@@ -17,24 +18,29 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.base.clock import Slices
 from wirebroker.codecs.permissions import DESCRIBE_TOPIC
-from wirebroker.coordination.share_group_effects import ShareEffect, ShareGroupEffects
+from wirebroker.coordination.share_state_effects import ShareStateEffects
 from wirebroker.coordinator.groups.consumer import (
     background_assignment,
     downgrade,
     regexes,
+    target_assignment,
     topic_lookup,
 )
 from wirebroker.coordinator.groups.consumer.downgrade import ServeDowngraded
 from wirebroker.coordinator.groups.consumer.regexes import ResolveRegexes
 from wirebroker.coordinator.groups.consumer.subscriptions import NO_TOPICS, ResolvedRegex
-from wirebroker.coordinator.groups.consumer.target_assignment import AssignInBackground, run_job
+from wirebroker.coordinator.groups.consumer.target_assignment import AssignInBackground
 from wirebroker.coordinator.groups.consumer.topic_lookup import HashTopics
 from wirebroker.coordinator.groups.consumer.topic_regex import matching_topics
+from wirebroker.coordinator.groups.share import share_assignment, share_background
+from wirebroker.coordinator.groups.share.share_assignment import AssignShareGroup
+from wirebroker.coordinator.groups.share.share_initialization import InitializeShareState
 from wirebroker.coordinator.groups.streams import background_tasks, task_assignment
 from wirebroker.coordinator.groups.streams.task_assignment import AssignTasks
 
@@ -55,12 +61,12 @@ _CHECKS_PER_STEP = 64
 class GroupEffects:
     """The running work of all shards of this node."""
 
-    __slots__ = ("_clock", "_kinds", "_metadata", "_tasks", "_turn", "of_share_groups")
+    __slots__ = ("_clock", "_kinds", "_metadata", "_tasks", "_turn", "share_state")
 
     def __init__(self, clock: Clock, metadata: MetadataFollower) -> None:
         self._clock = clock
         self._metadata = metadata
-        self.of_share_groups = ShareGroupEffects(clock)
+        self.share_state = ShareStateEffects(clock)
         self._tasks: set[asyncio.Task[None]] = set()
         # One at a time, so that many groups do not fill each turn of the loop.
         self._turn = asyncio.Lock()
@@ -68,15 +74,14 @@ class GroupEffects:
         self._kinds: Mapping[type[Any], tuple[str, Callable[..., Awaitable[None]]]] = {
             ResolveRegexes: ("resolving regular expressions", self._resolve),
             AssignInBackground: ("the target assignment", self._assign),
+            AssignShareGroup: ("the target assignment", self._assign),
             AssignTasks: ("the assignment of tasks", self._assign),
             HashTopics: ("hashing topics", self._hash_topics),
+            InitializeShareState: ("initializing share state", self.share_state.initialize),
         }
 
     def begin(self, engine: Engine[GroupShard], effect: Any) -> None:
         """Do the work of an effect, or begin it."""
-        if isinstance(effect, ShareEffect):
-            self.of_share_groups.begin(engine, effect)
-            return
         if isinstance(effect, ServeDowngraded):
             engine.run(downgrade.begin, effect.group_id, effect.rebalances)
             return
@@ -86,7 +91,6 @@ class GroupEffects:
 
     async def stop(self) -> None:
         """Cancel all work."""
-        await self.of_share_groups.stop()
         tasks = tuple(self._tasks)
         for task in tasks:
             task.cancel()
@@ -95,8 +99,10 @@ class GroupEffects:
     async def _perform(self, engine: Engine[GroupShard], effect: Any) -> None:
         """Do the work of an effect; a failed one is due again with the next heartbeat."""
         work, perform = self._kinds[type(effect)]
+        # The persister may wait for other nodes.
+        turn = nullcontext() if isinstance(effect, InitializeShareState) else self._turn
         try:
-            async with self._turn:
+            async with turn:
                 await perform(engine, effect)
         except Exception:
             logger.exception("group %s: %s failed; a heartbeat retries", effect.group_id, work)
@@ -132,14 +138,12 @@ class GroupEffects:
     # -- assignments -------------------------------------------------------------------------
 
     async def _assign(self, engine: Engine[GroupShard], effect: Any) -> None:
-        of_streams = isinstance(effect, AssignTasks)
-        work: Any = background_tasks if of_streams else background_assignment
-        run: Any = task_assignment.run_job if of_streams else run_job
+        work, computation = _ASSIGNMENTS[type(effect)]
         job = work.begin(engine.machine, effect)
         if job is None:
             return
         try:
-            await self._install(engine, work, run(job), job)
+            await self._install(engine, work, computation.run_job(job), job)
         finally:
             work.abandon(engine.machine, job)
 
@@ -157,6 +161,14 @@ class GroupEffects:
             engine.run(partial(work.install, job=job, records=records))
         if not engine.is_closed:
             engine.run(partial(work.finish, job=job))
+
+
+# The modules with the records of a kind's assignments, and with their computation.
+_ASSIGNMENTS: Final[Mapping[type[Any], tuple[Any, Any]]] = {
+    AssignInBackground: (background_assignment, target_assignment),
+    AssignShareGroup: (share_background, share_assignment),
+    AssignTasks: (background_tasks, task_assignment),
+}
 
 
 def _keep_described(found: dict[str, set[str]], access: Any) -> Steps[None]:

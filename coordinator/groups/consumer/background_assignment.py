@@ -1,22 +1,19 @@
 """The records of a target assignment that was computed in the background.
 
-They are appended in portions, the assignment's epoch last. Until then members reconcile with the
-old epoch; a crash in between leaves an assignment that is due again.
-
-    heartbeat   group.background_work = the effect
-    begin       group.background_work = the job; its records are appended only while it is set
-    abandon     None: the next heartbeat may begin another
+background.py has the rules.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from wirebroker.codecs.group_records import (
     GroupMemberKey,
     decode_record_key,
     encode_record_key,
 )
+from wirebroker.coordinator.groups import background
+from wirebroker.coordinator.groups.background import assigned_group, waiting_group
 from wirebroker.coordinator.groups.consumer.consumer_group import ConsumerGroup
 from wirebroker.coordinator.groups.consumer.consumer_records import target_epoch_record
 from wirebroker.coordinator.groups.consumer.target_assignment import changed_targets, job_of
@@ -35,18 +32,14 @@ if TYPE_CHECKING:
     )
     from wirebroker.coordinator.outcome import Moment, Token
 
-# Limits of one portion, which takes a few milliseconds to append and apply.
-_MOST_RECORDS: Final = 200
+# Limit of one portion.
 _MOST_BYTES: Final = 64 << 10
 
 
 def begin(shard: ConsumerShard, effect: AssignInBackground) -> AssignmentJob | None:
     """Return the computation; None if the group is gone, or another one has begun."""
-    group = shard.groups.get(effect.group_id)
-    if not isinstance(group, ConsumerGroup):
-        return None
-    # If the effect's heartbeat created the group, the replayed group has no work yet.
-    if group.background_work is not None and group.background_work is not effect:
+    group = waiting_group(shard, ConsumerGroup, effect)
+    if group is None:
         return None
     job = job_of(group, group.epoch, shard.image.topics, shard.settings.consumer_assignors[0])
     group.background_work = job
@@ -57,16 +50,7 @@ def changes(
     job: AssignmentJob, assignment: GroupAssignment
 ) -> Steps[list[list[CoordinatorRecord]]]:
     """Return the records of members whose target changes, in portions."""
-    portions: list[list[CoordinatorRecord]] = []
-    size = _MOST_BYTES
-    for record in changed_targets(job, assignment):
-        if size >= _MOST_BYTES or len(portions[-1]) >= _MOST_RECORDS:
-            portions.append([])
-            size = 0
-        portions[-1].append(record)
-        size += len(record.value or b"")
-        yield
-    return portions
+    return background.portions(changed_targets(job, assignment), _size_of, most_size=_MOST_BYTES)
 
 
 def install(
@@ -79,39 +63,28 @@ def install(
 ) -> Outcome:
     """Append a portion; members that have left meanwhile get no target."""
     del token, now
-    group = _group(shard, job)
+    group = assigned_group(shard, ConsumerGroup, job)
     if group is None:
         return Outcome()
 
-    def on_failure(_error: Any, _now: Moment) -> Outcome:
-        abandon(shard, job)
-        return Outcome()
-
-    return Outcome(_of_members(group, job, records), on_failure=on_failure)
+    return Outcome(
+        _of_members(group, job, records),
+        on_failure=background.abandoning(shard, ConsumerGroup, job),
+    )
 
 
 def finish(shard: ConsumerShard, token: Token, now: Moment, *, job: AssignmentJob) -> Outcome:
     """Append the assignment's epoch; members get their targets with their next heartbeats."""
     del token
-    group = _group(shard, job)
+    group = assigned_group(shard, ConsumerGroup, job)
     if group is None:
         return Outcome()
     return Outcome([target_epoch_record(job.group_id, job.epoch, now.wall_ms)])
 
 
-def _group(shard: ConsumerShard, job: AssignmentJob) -> ConsumerGroup | None:
-    """Return the group, if the assignment is still wanted."""
-    group = shard.groups.get(job.group_id)
-    if not isinstance(group, ConsumerGroup) or group.background_work is not job:
-        return None
-    return group if group.assignment_epoch < job.epoch else None
-
-
 def abandon(shard: ConsumerShard, job: AssignmentJob) -> None:
-    """Allow the next computation, unless it has begun."""
-    group = shard.groups.get(job.group_id)
-    if isinstance(group, ConsumerGroup) and group.background_work is job:
-        group.background_work = None
+    """See background.abandon."""
+    background.abandon(shard, ConsumerGroup, job)
 
 
 def _of_members(
@@ -134,3 +107,7 @@ def _of_members(
             key = key._replace(member_id=successor.member_id)
             wanted.append(record._replace(key=encode_record_key(key)))
     return wanted
+
+
+def _size_of(record: CoordinatorRecord) -> int:
+    return len(record.value or b"")

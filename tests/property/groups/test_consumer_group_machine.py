@@ -32,7 +32,8 @@ from tests.support.coordinators.consumer_kit import (
     compacted_log,
 )
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.coordinator.groups.consumer import background_assignment, target_assignment
+from wirebroker.coordinator.groups import background
+from wirebroker.coordinator.groups.consumer import target_assignment
 from wirebroker.coordinator.groups.consumer.consumer_member import MemberState
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
     def begin(self, most_at_once: int, names: tuple[str, ...], regex: str) -> None:
         self.patches = [
             mock.patch.object(target_assignment, "MOST_AT_ONCE", most_at_once),
-            mock.patch.object(background_assignment, "_MOST_RECORDS", 1),
+            mock.patch.object(background, "_MOST_ITEMS", 1),
         ]
         for patch in self.patches:
             patch.start()

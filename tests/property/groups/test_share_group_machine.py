@@ -26,7 +26,8 @@ from tests.support.coordinators.consumer_kit import ASSIGNMENT_INTERVAL_MS, comp
 from tests.support.coordinators.share_client import ShareClient
 from tests.support.coordinators.share_group_kit import RETRY_MS, SHARE_SESSION_MS, ShareGroups
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.coordinator.groups.share import share_assignment, share_background
+from wirebroker.coordinator.groups import background
+from wirebroker.coordinator.groups.share import share_assignment
 from wirebroker.coordinator.groups.share.share_deletion import STATE
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class ShareGroupMachine(RuleBasedStateMachine):
     def begin(self, most_at_once: int, names: tuple[str, ...]) -> None:
         self.patches = [
             mock.patch.object(share_assignment, "MOST_AT_ONCE", most_at_once),
-            mock.patch.object(share_background, "_MOST_RECORDS", 1),
+            mock.patch.object(background, "_MOST_ITEMS", 1),
         ]
         for patch in self.patches:
             patch.start()

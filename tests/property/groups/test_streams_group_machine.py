@@ -36,7 +36,8 @@ from tests.support.coordinators.streams_kit import (
     topology,
 )
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.coordinator.groups.streams import background_tasks, task_assignment
+from wirebroker.coordinator.groups import background
+from wirebroker.coordinator.groups.streams import task_assignment
 from wirebroker.coordinator.groups.streams.streams_member import TaskState
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class StreamsGroupMachine(RuleBasedStateMachine):
     def begin(self, most_at_once: int, standby_count: int, delay_ms: int, process: str) -> None:
         self.patches = [
             mock.patch.object(task_assignment, "MOST_AT_ONCE", most_at_once),
-            mock.patch.object(background_tasks, "_MOST_RECORDS", 1),
+            mock.patch.object(background, "_MOST_ITEMS", 1),
         ]
         for patch in self.patches:
             patch.start()

@@ -26,8 +26,9 @@ from tests.simulation.machine.loop import Process
 from tests.simulation.network.link import Exchange, LinkLostError
 from tests.simulation.worlds.world import World
 from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.coordinator.groups import background
 from wirebroker.coordinator.groups.classic.classic_group import ClassicGroup, GroupState
-from wirebroker.coordinator.groups.consumer import background_assignment, target_assignment
+from wirebroker.coordinator.groups.consumer import target_assignment
 from wirebroker.coordinator.groups.consumer.consumer_group import (
     ConsumerGroup,
     ConsumerGroupState,
@@ -100,7 +101,7 @@ class ConsumerGroupWorld(World):
     def run(self) -> None:
         with (
             mock.patch.object(target_assignment, "MOST_AT_ONCE", self._at_once),
-            mock.patch.object(background_assignment, "_MOST_RECORDS", 1),
+            mock.patch.object(background, "_MOST_ITEMS", 1),
         ):
             super().run()
 

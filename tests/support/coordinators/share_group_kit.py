@@ -186,7 +186,7 @@ class ShareGroups(ConsumerGroups):
         self.carry_out(done(self.shard, effect.group_id, partitions, None, self.moment))
 
     def _assign_shared(self, effect: Any) -> Iterator[None]:
-        """Do what ShareGroupEffects does."""
+        """Do what GroupEffects does."""
         job = share_background.begin(self.shard, effect)
         if job is None:
             return

@@ -11,7 +11,8 @@ from tests.support.coordinators.consumer_kit import (
     U,
 )
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.coordinator.groups.consumer import background_assignment, target_assignment
+from wirebroker.coordinator.groups import background
+from wirebroker.coordinator.groups.consumer import target_assignment
 from wirebroker.coordinator.groups.consumer.consumer_records import subscription_record
 from wirebroker.coordinator.groups.consumer.target_assignment import is_due, job_of
 
@@ -151,7 +152,7 @@ def test_the_preference_of_a_member_that_returns_counts_once():
 def large(monkeypatch):
     """Compute every assignment in the background; install it member by member."""
     monkeypatch.setattr(target_assignment, "MOST_AT_ONCE", 0)
-    monkeypatch.setattr(background_assignment, "_MOST_RECORDS", 1)
+    monkeypatch.setattr(background, "_MOST_ITEMS", 1)
 
 
 @pytest.mark.usefixtures("large")

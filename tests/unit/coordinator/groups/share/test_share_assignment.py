@@ -6,6 +6,7 @@ import pytest
 
 from tests.support.coordinators.share_group_kit import ShareGroups, T
 from wirebroker.codecs.errors import ErrorCode
+from wirebroker.coordinator.groups import background
 from wirebroker.coordinator.groups.share import share_assignment, share_background
 from wirebroker.coordinator.groups.share.share_assignment import AssignShareGroup
 
@@ -15,7 +16,7 @@ def groups():
     """Return groups whose assignments are always computed in the background."""
     with (
         mock.patch.object(share_assignment, "MOST_AT_ONCE", 0),
-        mock.patch.object(share_background, "_MOST_RECORDS", 1),
+        mock.patch.object(background, "_MOST_ITEMS", 1),
     ):
         yield ShareGroups()
 

@@ -5,7 +5,8 @@ import pytest
 from tests.support.coordinators.kit import one_broker, topic
 from tests.support.coordinators.streams_kit import StreamsGroups, subtopology, tasks_in, topology
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.coordinator.groups.streams import background_tasks, task_assignment
+from wirebroker.coordinator.groups import background
+from wirebroker.coordinator.groups.streams import task_assignment
 from wirebroker.coordinator.groups.topologies.topic_problem import TopicStatus
 
 PLAIN = topology(subtopology("0", "t"))
@@ -14,7 +15,7 @@ PLAIN = topology(subtopology("0", "t"))
 @pytest.fixture(autouse=True)
 def small_limits(monkeypatch):
     monkeypatch.setattr(task_assignment, "MOST_AT_ONCE", 4)
-    monkeypatch.setattr(background_tasks, "_MOST_RECORDS", 1)
+    monkeypatch.setattr(background, "_MOST_ITEMS", 1)
 
 
 def large():
