@@ -19,7 +19,6 @@ from compat_tests.support.newer_groups import join_classic_group
 from compat_tests.support.raw_requests import Requests, batch, record
 from tests.support.brokers.brokers import HOST, make_broker
 from tests.support.cli.script_transcripts import our_scripts
-from tests.support.cli.served_groups import is_served
 from wirebroker.codecs.api_keys import ApiKey
 
 if TYPE_CHECKING:
@@ -171,10 +170,6 @@ def broker(broker_kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         "share.coordinator.state.topic.num.partitions": "1",
     }
     folder = tmp_path_factory.mktemp("groups")
-    if broker_kind == "wirebroker" and not (
-        is_served("share_groups") and is_served("streams_groups")
-    ):
-        pytest.skip("wirebroker does not serve groups of each kind")
     with make_broker(broker_kind, folder, SETTINGS | settings) as running:
         yield running
 

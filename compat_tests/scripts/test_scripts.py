@@ -10,7 +10,6 @@ from compat_tests.scripts.kafka_scripts import KafkaScripts
 from compat_tests.scripts.record import TRANSCRIPTS
 from tests.support.brokers.brokers import AUTHORIZED, make_broker
 from tests.support.cli.script_transcripts import Answer, differs, our_scripts, played, steps_of
-from tests.support.cli.served_groups import is_served
 from tests.support.tools.tools import KAFKA_VERSION, REFERENCE_VERSION
 
 if TYPE_CHECKING:
@@ -72,8 +71,6 @@ def test_script_output_matches_transcript(
         pytest.skip(
             "the index of an active segment is not preallocated here: Kafka's tool wants it"
         )
-    if pair[1] == "wirebroker" and not is_served(name):
-        pytest.skip("wirebroker does not serve groups of this kind")
     if name == "storage" and KAFKA_VERSION != REFERENCE_VERSION:
         pytest.skip("it formats by default for the newest release that it knows")
     run_here: Callable[[str, list[str], str], Answer] = request.getfixturevalue("ours")

@@ -6,10 +6,7 @@ from tests.support.brokers.brokers import AUTHORIZED
 from tests.support.brokers.servers import ONE_NODE, ThreadedServer, config_of
 from tests.support.cli.repeated_options import REPEATED, files_in
 from tests.support.cli.script_transcripts import our_scripts
-from tests.support.cli.served_groups import is_served
 from tests.support.tools.ports import HOST, free_ports
-
-SERVED = [row for row in REPEATED if is_served(row.command.split()[0])]
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +36,7 @@ def run(broker, capfd):
     return answered
 
 
-@pytest.mark.parametrize("row", SERVED, ids=lambda row: f"{row.command} {row.option}")
+@pytest.mark.parametrize("row", REPEATED, ids=lambda row: f"{row.command} {row.option}")
 def test_a_repeated_option_is_refused_or_accepted_as_by_kafka(row, run):
     once = run(row, 1)
     assert row.message not in once.out + once.err

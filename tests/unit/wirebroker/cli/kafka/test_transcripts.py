@@ -9,12 +9,11 @@ import pytest
 from tests.support.brokers.brokers import AUTHORIZED
 from tests.support.brokers.servers import ONE_NODE, ThreadedServer, config_of
 from tests.support.cli.script_transcripts import differs, our_scripts, played, steps_of
-from tests.support.cli.served_groups import is_served
 
 TRANSCRIPTS = Path(__file__).parent / "transcripts"
 
 
-NAMES = [path.stem for path in sorted(TRANSCRIPTS.glob("*.txt")) if is_served(path.stem)]
+NAMES = [path.stem for path in sorted(TRANSCRIPTS.glob("*.txt"))]
 
 
 @pytest.mark.parametrize("name", NAMES)

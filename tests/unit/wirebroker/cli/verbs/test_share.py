@@ -4,12 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.cli.served_groups import is_served
-
-pytestmark = pytest.mark.skipif(
-    not is_served("share_groups"), reason="this broker does not serve share groups"
-)
-
 
 @pytest.fixture
 def shared(verbs, request):
