@@ -25,18 +25,18 @@ if TYPE_CHECKING:
     from wirebroker.base.clock import Steps
     from wirebroker.codecs.coordinator_records import CoordinatorRecord
     from wirebroker.coordinator.groups.assignors.assignor import GroupAssignment
-    from wirebroker.coordinator.groups.consumer.consumer_shard import ConsumerShard
     from wirebroker.coordinator.groups.consumer.target_assignment import (
         AssignInBackground,
         AssignmentJob,
     )
+    from wirebroker.coordinator.groups.serving_shard import ServingShard
     from wirebroker.coordinator.outcome import Moment, Token
 
 # Limit of one portion.
 _MOST_BYTES: Final = 64 << 10
 
 
-def begin(shard: ConsumerShard, effect: AssignInBackground) -> AssignmentJob | None:
+def begin(shard: ServingShard, effect: AssignInBackground) -> AssignmentJob | None:
     """Return the computation; None if the group is gone, or another one has begun."""
     group = waiting_group(shard, ConsumerGroup, effect)
     if group is None:
@@ -54,7 +54,7 @@ def changes(
 
 
 def install(
-    shard: ConsumerShard,
+    shard: ServingShard,
     token: Token,
     now: Moment,
     *,
@@ -73,7 +73,7 @@ def install(
     )
 
 
-def finish(shard: ConsumerShard, token: Token, now: Moment, *, job: AssignmentJob) -> Outcome:
+def finish(shard: ServingShard, token: Token, now: Moment, *, job: AssignmentJob) -> Outcome:
     """Append the assignment's epoch; members get their targets with their next heartbeats."""
     del token
     group = assigned_group(shard, ConsumerGroup, job)
@@ -82,7 +82,7 @@ def finish(shard: ConsumerShard, token: Token, now: Moment, *, job: AssignmentJo
     return Outcome([target_epoch_record(job.group_id, job.epoch, now.wall_ms)])
 
 
-def abandon(shard: ConsumerShard, job: AssignmentJob) -> None:
+def abandon(shard: ServingShard, job: AssignmentJob) -> None:
     """See background.abandon."""
     background.abandon(shard, ConsumerGroup, job)
 

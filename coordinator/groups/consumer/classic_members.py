@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
     from wirebroker.coordinator.groups.classic.join import Join
     from wirebroker.coordinator.groups.consumer.consumer_group import ConsumerGroup
-    from wirebroker.coordinator.groups.consumer.consumer_shard import ConsumerShard
+    from wirebroker.coordinator.groups.serving_shard import ServingShard
     from wirebroker.coordinator.outcome import Moment, Token
 
 
@@ -59,7 +59,7 @@ class _Owned(NamedTuple):
 
 
 def join(
-    shard: ConsumerShard, group: ConsumerGroup, request: Join, token: Token, now: Moment
+    shard: ServingShard, group: ConsumerGroup, request: Join, token: Token, now: Moment
 ) -> Outcome:
     """Handle a JoinGroup request.
 
@@ -175,7 +175,7 @@ def _downgrade(
 
 
 def _restart_timers(
-    shard: ConsumerShard, group: ConsumerGroup, member: ConsumerMember, now: Moment
+    shard: ServingShard, group: ConsumerGroup, member: ConsumerMember, now: Moment
 ) -> None:
     use = member.classic
     assert use is not None, "it has joined with the classic protocol"
@@ -189,7 +189,7 @@ def _restart_timers(
 
 
 def sync(
-    shard: ConsumerShard, group: ConsumerGroup, body: Any, token: Token, now: Moment
+    shard: ServingShard, group: ConsumerGroup, body: Any, token: Token, now: Moment
 ) -> Outcome:
     """Handle a SyncGroup request.
 
@@ -220,7 +220,7 @@ def sync(
 
 
 def heartbeat(
-    shard: ConsumerShard, group: ConsumerGroup, body: Any, token: Token, now: Moment
+    shard: ServingShard, group: ConsumerGroup, body: Any, token: Token, now: Moment
 ) -> Outcome:
     """Handle a Heartbeat request.
 
@@ -272,7 +272,7 @@ def _checked(group: ConsumerGroup, body: Any) -> tuple[ConsumerMember, ClassicUs
 
 
 def _expect_rejoin(
-    shard: ConsumerShard, group: ConsumerGroup, member: ConsumerMember, now: Moment
+    shard: ServingShard, group: ConsumerGroup, member: ConsumerMember, now: Moment
 ) -> None:
     timeout_ms = member.rebalance_timeout_ms
     expect_rejoin(shard.timers, group.group_id, member.member_id, timeout_ms, now)
@@ -282,7 +282,7 @@ def _expect_rejoin(
 
 
 def leave(
-    shard: ConsumerShard,
+    shard: ServingShard,
     group: ConsumerGroup,
     identities: Sequence[Any],
     token: Token,

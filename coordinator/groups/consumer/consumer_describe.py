@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from wirebroker.base.clock import Steps
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
     from wirebroker.coordinator.groups.consumer.consumer_member import ConsumerMember
-    from wirebroker.coordinator.groups.consumer.consumer_shard import ConsumerShard
+    from wirebroker.coordinator.groups.serving_shard import ServingShard
 
 _CLASSIC: Final = 0
 _CONSUMER: Final = 1
 
 
-def describe(shard: ConsumerShard, group_id: str) -> Steps[dict[str, Any]]:
+def describe(shard: ServingShard, group_id: str) -> Steps[dict[str, Any]]:
     """Return the steps that make a group of a response, as it is now.
 
     Raises:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from wirebroker.coordinator.groups.consumer.consumer_member import ConsumerMember
-    from wirebroker.coordinator.groups.consumer.consumer_shard import ConsumerShard
+    from wirebroker.coordinator.groups.serving_shard import ServingShard
     from wirebroker.coordinator.outcome import Moment
 
 logger = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ _REASONS: Final[Mapping[type[Any], str]] = {
 }
 
 
-def leave(shard: ConsumerShard, body: Any, now: Moment) -> Outcome:
+def leave(shard: ServingShard, body: Any, now: Moment) -> Outcome:
     """Return the records of a member that leaves; a static one may leave for a while.
 
     Raises:
@@ -66,7 +66,7 @@ def leave(shard: ConsumerShard, body: Any, now: Moment) -> Outcome:
 
 
 def fence(
-    shard: ConsumerShard, group: ConsumerGroup, members: list[ConsumerMember], now: Moment
+    shard: ServingShard, group: ConsumerGroup, members: list[ConsumerMember], now: Moment
 ) -> Outcome:
     """Return the records that remove members, and raise the group's epoch or make it classic.
 
@@ -93,7 +93,7 @@ def fence(
 
 
 def _remove_records(
-    shard: ConsumerShard, group: ConsumerGroup, members: list[ConsumerMember], outcome: Outcome
+    shard: ServingShard, group: ConsumerGroup, members: list[ConsumerMember], outcome: Outcome
 ) -> None:
     group_id = group.group_id
     for member in members:
@@ -120,7 +120,7 @@ def _regex_tombstones(group: ConsumerGroup, members: list[ConsumerMember]) -> li
     ]
 
 
-def watch(shard: ConsumerShard, group: ConsumerGroup, member: ConsumerMember, now: Moment) -> None:
+def watch(shard: ServingShard, group: ConsumerGroup, member: ConsumerMember, now: Moment) -> None:
     """Start a member's timers, as after a load."""
     group_id = group.group_id
     if member.classic is None:
@@ -133,7 +133,7 @@ def watch(shard: ConsumerShard, group: ConsumerGroup, member: ConsumerMember, no
         expect_revocation(shard.timers, event, member.rebalance_timeout_ms, now)
 
 
-def on_loaded(shard: ConsumerShard, now: Moment) -> None:
+def on_loaded(shard: ServingShard, now: Moment) -> None:
     """Start the timers of all members."""
     for group in shard.groups.values():
         if isinstance(group, ConsumerGroup):
@@ -142,13 +142,13 @@ def on_loaded(shard: ConsumerShard, now: Moment) -> None:
 
 
 def on_expiry(
-    shard: ConsumerShard, event: ConsumerSession | ClassicRejoin | ClassicSync, now: Moment
+    shard: ServingShard, event: ConsumerSession | ClassicRejoin | ClassicSync, now: Moment
 ) -> Outcome:
     """Remove a member that is silent, or that has not rejoined or synced in time."""
     return _remove(shard, event.group_id, event.member_id, _REASONS[type(event)], now)
 
 
-def on_revocation_timeout(shard: ConsumerShard, event: ConsumerRevocation, now: Moment) -> Outcome:
+def on_revocation_timeout(shard: ServingShard, event: ConsumerRevocation, now: Moment) -> Outcome:
     """Remove a member that has kept partitions for too long."""
     group = shard.groups.get(event.group_id)
     member = group.members.get(event.member_id) if isinstance(group, ConsumerGroup) else None
@@ -158,7 +158,7 @@ def on_revocation_timeout(shard: ConsumerShard, event: ConsumerRevocation, now: 
 
 
 def _remove(
-    shard: ConsumerShard, group_id: str, member_id: str, reason: str, now: Moment
+    shard: ServingShard, group_id: str, member_id: str, reason: str, now: Moment
 ) -> Outcome:
     group = shard.groups.get(group_id)
     member = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None

@@ -33,13 +33,13 @@ from wirebroker.coordinator.outcome import Outcome
 
 if TYPE_CHECKING:
     from wirebroker.coordinator.groups.consumer.consumer_member import ConsumerMember
-    from wirebroker.coordinator.groups.consumer.consumer_shard import ConsumerShard
     from wirebroker.coordinator.groups.consumer.heartbeat_request import ConsumerHeartbeat
+    from wirebroker.coordinator.groups.serving_shard import ServingShard
     from wirebroker.coordinator.outcome import Moment, Token
 
 
 def heartbeat(
-    shard: ConsumerShard, request: ConsumerHeartbeat, token: Token, now: Moment
+    shard: ServingShard, request: ConsumerHeartbeat, token: Token, now: Moment
 ) -> Outcome:
     """Handle a checked request; errors are in the response, with their messages."""
     body = request.body
@@ -55,7 +55,7 @@ def heartbeat(
         return refused
 
 
-def _stay(shard: ConsumerShard, request: ConsumerHeartbeat, token: Token, now: Moment) -> Outcome:
+def _stay(shard: ServingShard, request: ConsumerHeartbeat, token: Token, now: Moment) -> Outcome:
     """Handle the request of a member that joins or stays."""
     body, outcome = request.body, Outcome()
     group = joining.find_or_create(shard, body, outcome, now)

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from wirebroker.codecs.group_records import GroupRecordKey
-    from wirebroker.coordinator.groups.consumer.consumer_shard import ConsumerShard
+    from wirebroker.coordinator.groups.serving_shard import ServingShard
 
 _NO_EPOCH: Final = -1
 
 
-def replay(shard: ConsumerShard, key: GroupRecordKey, value: bytes | None) -> None:
+def replay(shard: ServingShard, key: GroupRecordKey, value: bytes | None) -> None:
     """Apply a record of a consumer group.
 
     Raises:
@@ -53,7 +53,7 @@ def replay(shard: ConsumerShard, key: GroupRecordKey, value: bytes | None) -> No
         _GROUP_REPLAYS[key.kind](shard, group, body)
 
 
-def _find(shard: ConsumerShard, group_id: str, *, creates: bool) -> ConsumerGroup | None:
+def _find(shard: ServingShard, group_id: str, *, creates: bool) -> ConsumerGroup | None:
     group = shard.groups.get(group_id)
     if isinstance(group, ConsumerGroup):
         return group
@@ -71,7 +71,7 @@ def _find(shard: ConsumerShard, group_id: str, *, creates: bool) -> ConsumerGrou
 
 
 def _replay_subscription(
-    shard: ConsumerShard, group: ConsumerGroup, member_id: str, body: Any
+    shard: ServingShard, group: ConsumerGroup, member_id: str, body: Any
 ) -> None:
     del shard
     if body is None:
@@ -104,7 +104,7 @@ def _replay_subscription(
     )
 
 
-def _replay_target(shard: ConsumerShard, group: ConsumerGroup, member_id: str, body: Any) -> None:
+def _replay_target(shard: ServingShard, group: ConsumerGroup, member_id: str, body: Any) -> None:
     del shard
     if body is None:
         group.target.pop(member_id, None)
@@ -114,7 +114,7 @@ def _replay_target(shard: ConsumerShard, group: ConsumerGroup, member_id: str, b
     }
 
 
-def _replay_current(shard: ConsumerShard, group: ConsumerGroup, member_id: str, body: Any) -> None:
+def _replay_current(shard: ServingShard, group: ConsumerGroup, member_id: str, body: Any) -> None:
     del shard
     known = group.members.get(member_id)
     if body is None:
@@ -155,7 +155,7 @@ def _partitions(topics: Sequence[Any], epoch: int) -> dict[bytes, dict[int, int]
 # -- groups --------------------------------------------------------------------------------------
 
 
-def _replay_epoch(shard: ConsumerShard, group: ConsumerGroup, body: Any) -> None:
+def _replay_epoch(shard: ServingShard, group: ConsumerGroup, body: Any) -> None:
     if body is None:
         group.cancel_timers(shard.timers)
         del shard.groups[group.group_id]
@@ -164,12 +164,12 @@ def _replay_epoch(shard: ConsumerShard, group: ConsumerGroup, body: Any) -> None
     group.metadata_hash = body.metadata_hash
 
 
-def _replay_partition_metadata(shard: ConsumerShard, group: ConsumerGroup, body: Any) -> None:
+def _replay_partition_metadata(shard: ServingShard, group: ConsumerGroup, body: Any) -> None:
     del shard
     group.has_partition_metadata = body is not None
 
 
-def _replay_target_epoch(shard: ConsumerShard, group: ConsumerGroup, body: Any) -> None:
+def _replay_target_epoch(shard: ServingShard, group: ConsumerGroup, body: Any) -> None:
     del shard
     group.assignment_epoch = _NO_EPOCH if body is None else body.assignment_epoch
     group.assignment_ms = 0 if body is None else body.assignment_timestamp
@@ -184,14 +184,14 @@ def _replay_regex(group: ConsumerGroup, regex: str, body: Any) -> None:
 
 
 _MEMBER_REPLAYS: Final[
-    Mapping[GroupRecordKind, Callable[[ConsumerShard, ConsumerGroup, str, Any], None]]
+    Mapping[GroupRecordKind, Callable[[ServingShard, ConsumerGroup, str, Any], None]]
 ] = {
     GroupRecordKind.CONSUMER_GROUP_MEMBER_METADATA: _replay_subscription,
     GroupRecordKind.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER: _replay_target,
     GroupRecordKind.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT: _replay_current,
 }
 _GROUP_REPLAYS: Final[
-    Mapping[GroupRecordKind, Callable[[ConsumerShard, ConsumerGroup, Any], None]]
+    Mapping[GroupRecordKind, Callable[[ServingShard, ConsumerGroup, Any], None]]
 ] = {
     GroupRecordKind.CONSUMER_GROUP_METADATA: _replay_epoch,
     GroupRecordKind.CONSUMER_GROUP_PARTITION_METADATA: _replay_partition_metadata,

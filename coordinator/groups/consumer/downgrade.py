@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.groups.classic.classic_shard import ClassicShard
     from wirebroker.coordinator.groups.consumer.consumer_group import ConsumerGroup
     from wirebroker.coordinator.groups.consumer.consumer_member import ClassicUse, ConsumerMember
-    from wirebroker.coordinator.groups.consumer.consumer_shard import ConsumerShard
+    from wirebroker.coordinator.groups.serving_shard import ServingShard
     from wirebroker.coordinator.outcome import Moment, Token
 
 logger = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ class ServeDowngraded(NamedTuple):
 
 
 def is_possible(
-    shard: ConsumerShard,
+    shard: ServingShard,
     group: ConsumerGroup,
     leaving: Collection[ConsumerMember],
     *,
@@ -74,7 +74,7 @@ def is_possible(
 
 
 def downgrade(
-    shard: ConsumerShard,
+    shard: ServingShard,
     group: ConsumerGroup,
     members: Sequence[ConsumerMember],
     now: Moment,
@@ -146,7 +146,7 @@ def classic_assignment(
 
 
 def downgrade_without(
-    shard: ConsumerShard, group: ConsumerGroup, leaving: Sequence[ConsumerMember], now: Moment
+    shard: ServingShard, group: ConsumerGroup, leaving: Sequence[ConsumerMember], now: Moment
 ) -> Outcome:
     """Return the records that make a group classic without some members; the others rejoin."""
     left = {member.member_id for member in leaving}

@@ -28,12 +28,12 @@ from wirebroker.coordinator.groups.consumer.upgrade import upgrade
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from wirebroker.coordinator.groups.consumer.consumer_shard import ConsumerShard
     from wirebroker.coordinator.groups.consumer.heartbeat_request import ConsumerHeartbeat
+    from wirebroker.coordinator.groups.serving_shard import ServingShard
     from wirebroker.coordinator.outcome import Moment, Outcome
 
 
-def find_or_create(shard: ConsumerShard, body: Any, outcome: Outcome, now: Moment) -> ConsumerGroup:
+def find_or_create(shard: ServingShard, body: Any, outcome: Outcome, now: Moment) -> ConsumerGroup:
     """Return a group; the first member makes one, or upgrades a classic group.
 
     Raises:
@@ -60,7 +60,7 @@ def find_or_create(shard: ConsumerShard, body: Any, outcome: Outcome, now: Momen
 
 
 def check_size(
-    shard: ConsumerShard, group: ConsumerGroup, member_id: str, instance_id: str | None
+    shard: ServingShard, group: ConsumerGroup, member_id: str, instance_id: str | None
 ) -> None:
     """Refuse a new member of a full group.
 
@@ -80,7 +80,7 @@ def _not_found(message: str) -> KafkaError:
     return KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, message)
 
 
-def existing_group(shard: ConsumerShard, group_id: str) -> ConsumerGroup:
+def existing_group(shard: ServingShard, group_id: str) -> ConsumerGroup:
     """Return a group.
 
     Raises:
@@ -95,7 +95,7 @@ def existing_group(shard: ConsumerShard, group_id: str) -> ConsumerGroup:
 
 
 def find_or_join(
-    shard: ConsumerShard, group: ConsumerGroup, body: Any, outcome: Outcome
+    shard: ServingShard, group: ConsumerGroup, body: Any, outcome: Outcome
 ) -> ConsumerMember:
     """Return the member, which may be new; a static one takes the place of its predecessor.
 

@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 
     from wirebroker.coordinator.groups.consumer.consumer_group import ConsumerGroup
     from wirebroker.coordinator.groups.consumer.consumer_member import ConsumerMember
-    from wirebroker.coordinator.groups.consumer.consumer_shard import ConsumerShard
     from wirebroker.coordinator.groups.consumer.target_assignment import AssignmentJob
+    from wirebroker.coordinator.groups.serving_shard import ServingShard
     from wirebroker.coordinator.outcome import Moment
 
 logger = logging.getLogger(__name__)
@@ -81,7 +81,7 @@ class MemberUpdate:
 
     def __init__(
         self,
-        shard: ConsumerShard,
+        shard: ServingShard,
         group: ConsumerGroup,
         member: ConsumerMember,
         outcome: Outcome,
@@ -267,7 +267,7 @@ class _SubscribedIds:
 
     __slots__ = ("_names", "_topics")
 
-    def __init__(self, shard: ConsumerShard, names: frozenset[str]) -> None:
+    def __init__(self, shard: ServingShard, names: frozenset[str]) -> None:
         self._names = names
         self._topics = shard.image.topics_by_id
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from wirebroker.coordinator.groups.consumer.consumer_member import ConsumerMember
-    from wirebroker.coordinator.groups.consumer.consumer_shard import ConsumerShard
+    from wirebroker.coordinator.groups.serving_shard import ServingShard
     from wirebroker.coordinator.outcome import Moment, Token
 
 logger = logging.getLogger(__name__)
@@ -98,7 +98,7 @@ def _check_count(counts: Mapping[str, int], replaced: str) -> None:
 
 
 def due_search(
-    shard: ConsumerShard,
+    shard: ServingShard,
     group: ConsumerGroup,
     old: ConsumerMember,
     new: ConsumerMember,
@@ -129,7 +129,7 @@ def due_search(
 
 
 def install(
-    shard: ConsumerShard,
+    shard: ServingShard,
     group_id: str,
     found: Mapping[str, ResolvedRegex],
     token: Token,
@@ -157,7 +157,7 @@ def install(
     return outcome
 
 
-def abandon(shard: ConsumerShard, group_id: str) -> None:
+def abandon(shard: ServingShard, group_id: str) -> None:
     """Allow the next search."""
     group = shard.groups.get(group_id)
     if isinstance(group, ConsumerGroup):

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from wirebroker.base.clock import Steps
-    from wirebroker.coordinator.groups.consumer.consumer_shard import ConsumerShard
-    from wirebroker.coordinator.groups.consumer.topic_hashes import Names
+    from wirebroker.coordinator.groups.serving_shard import ServingShard
+    from wirebroker.coordinator.groups.topic_hashes import Names
 
 # Topics that an operation itself may hash: about 2 ms.
 _FEW: Final = 500
@@ -28,7 +28,7 @@ class HashTopics(NamedTuple):
     group_id: str
 
 
-def unhashed(shard: ConsumerShard, group_id: str, names: Collection[str] = ()) -> Names:
+def unhashed(shard: ServingShard, group_id: str, names: Collection[str] = ()) -> Names:
     """Return the topics that have to be hashed before a request; few count as none.
 
     Args:
@@ -52,13 +52,13 @@ def unhashed(shard: ConsumerShard, group_id: str, names: Collection[str] = ()) -
     return unknown if len(unknown) > _FEW else NO_TOPICS
 
 
-def look_up(shard: ConsumerShard, group_id: str) -> Steps[None]:
+def look_up(shard: ServingShard, group_id: str) -> Steps[None]:
     """Hash the topics of a group."""
     yield
     yield from shard.topic_hashes.add(unhashed(shard, group_id))
 
 
-def on_loaded(shard: ConsumerShard) -> list[HashTopics]:
+def on_loaded(shard: ServingShard) -> list[HashTopics]:
     """Return the effects of large groups after a load."""
     return [
         HashTopics(group.group_id)

@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
     from wirebroker.coordinator.groups.classic.classic_group import ClassicGroup
     from wirebroker.coordinator.groups.classic.classic_member import Member
-    from wirebroker.coordinator.groups.consumer.consumer_shard import ConsumerShard
+    from wirebroker.coordinator.groups.serving_shard import ServingShard
     from wirebroker.coordinator.outcome import Moment, Outcome
 
 logger = logging.getLogger(__name__)
 
 
 def upgrade(
-    shard: ConsumerShard, classic: ClassicGroup, outcome: Outcome, now: Moment
+    shard: ServingShard, classic: ClassicGroup, outcome: Outcome, now: Moment
 ) -> ConsumerGroup:
     """Return a classic group as a consumer group, and add the records that make it one.
 
@@ -60,7 +60,7 @@ def upgrade(
     return group
 
 
-def _check(shard: ConsumerShard, classic: ClassicGroup) -> None:
+def _check(shard: ServingShard, classic: ClassicGroup) -> None:
     if not shard.settings.consumer_migration_policy.allows_upgrade:
         raise _refused(classic, "because online upgrade is disabled.")
     if not classic.is_consumer_group:

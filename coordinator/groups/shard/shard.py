@@ -37,7 +37,6 @@ from wirebroker.coordinator.groups.consumer.consumer_timers import (
     ConsumerRevocation,
     ConsumerSession,
 )
-from wirebroker.coordinator.groups.consumer.topic_hashes import TopicHashes
 from wirebroker.coordinator.groups.shard.group_offsets import GroupOffsets
 from wirebroker.coordinator.groups.share import share_fencing, share_replay
 from wirebroker.coordinator.groups.share.share_timers import ShareSessionExpiry
@@ -51,6 +50,7 @@ from wirebroker.coordinator.groups.streams.streams_timers import (
     TaskRevocation,
     TaskSession,
 )
+from wirebroker.coordinator.groups.topic_hashes import TopicHashes
 from wirebroker.coordinator.outcome import Moment, Outcome, Timers
 
 if TYPE_CHECKING:

@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from wirebroker.base.clock import Steps
     from wirebroker.codecs.coordinator_records import CoordinatorRecord
     from wirebroker.coordinator.groups.assignors.assignor import GroupAssignment
+    from wirebroker.coordinator.groups.serving_shard import ServingShard
     from wirebroker.coordinator.groups.share.share_assignment import (
         AssignShareGroup,
         ShareAssignmentJob,
     )
-    from wirebroker.coordinator.groups.share.share_shard import ShareShard
     from wirebroker.coordinator.outcome import Moment, Token
 
 # Limit of one portion.
 _MOST_BYTES: Final = 64 << 10
 
 
-def begin(shard: ShareShard, effect: AssignShareGroup) -> ShareAssignmentJob | None:
+def begin(shard: ServingShard, effect: AssignShareGroup) -> ShareAssignmentJob | None:
     """Return the computation; None if the group is gone, or another one has begun."""
     group = waiting_group(shard, ShareGroup, effect)
     if group is None:
@@ -50,7 +50,7 @@ def changes(
 
 
 def install(
-    shard: ShareShard,
+    shard: ServingShard,
     token: Token,
     now: Moment,
     *,
@@ -67,7 +67,7 @@ def install(
     return Outcome(wanted, on_failure=background.abandoning(shard, ShareGroup, job))
 
 
-def finish(shard: ShareShard, token: Token, now: Moment, *, job: ShareAssignmentJob) -> Outcome:
+def finish(shard: ServingShard, token: Token, now: Moment, *, job: ShareAssignmentJob) -> Outcome:
     """Append the assignment's epoch; members get their targets with their next heartbeats."""
     del token
     if assigned_group(shard, ShareGroup, job) is None:
@@ -75,7 +75,7 @@ def finish(shard: ShareShard, token: Token, now: Moment, *, job: ShareAssignment
     return Outcome([target_epoch_record(job.group_id, job.epoch, now.wall_ms)])
 
 
-def abandon(shard: ShareShard, job: ShareAssignmentJob) -> None:
+def abandon(shard: ServingShard, job: ShareAssignmentJob) -> None:
     """See background.abandon."""
     background.abandon(shard, ShareGroup, job)
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
-    from wirebroker.coordinator.groups.share.share_shard import ShareShard
+    from wirebroker.coordinator.groups.serving_shard import ServingShard
     from wirebroker.coordinator.outcome import Moment, Token
 
 # Keys of the operations' responses, for the handlers: the partitions whose state the persister has
@@ -37,7 +37,7 @@ ABSENT: Final = "absent"
 HAS_TOPICS: Final = "has_topics"
 
 
-def begin_group_deletion(shard: ShareShard, group_id: str, token: Token, now: Moment) -> Outcome:
+def begin_group_deletion(shard: ServingShard, group_id: str, token: Token, now: Moment) -> Outcome:
     """Begin to delete all share state of a group; a group of another kind has none.
 
     Raises:
@@ -74,7 +74,7 @@ def _all_partitions(topics: ShareTopics, image: ClusterImage) -> dict[bytes, fro
 
 
 def begin_topic_deletion(
-    shard: ShareShard, group_id: str, topic_ids: Collection[bytes], token: Token, now: Moment
+    shard: ServingShard, group_id: str, topic_ids: Collection[bytes], token: Token, now: Moment
 ) -> Outcome:
     """Begin to delete the share state of existing topics of a group without members.
 
@@ -106,7 +106,7 @@ def begin_topic_deletion(
 
 
 def finish_topic_deletion(
-    shard: ShareShard, group_id: str, topic_ids: Collection[bytes], token: Token, now: Moment
+    shard: ServingShard, group_id: str, topic_ids: Collection[bytes], token: Token, now: Moment
 ) -> Outcome:
     """Note that the persister has deleted the state of topics."""
     del now
@@ -119,7 +119,7 @@ def finish_topic_deletion(
     return outcome
 
 
-def sweep_deleted_topics(shard: ShareShard, deleted: Mapping[str, bytes]) -> Iterator[Outcome]:
+def sweep_deleted_topics(shard: ServingShard, deleted: Mapping[str, bytes]) -> Iterator[Outcome]:
     """Forget topics that no longer exist, in steps; `deleted` maps names to ids."""
     topic_ids = frozenset(deleted.values())
     for group_id, group in list(shard.groups.items()):

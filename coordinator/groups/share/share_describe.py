@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
     from wirebroker.base.clock import Steps
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
+    from wirebroker.coordinator.groups.serving_shard import ServingShard
     from wirebroker.coordinator.groups.share.share_member import ShareGroupMember
-    from wirebroker.coordinator.groups.share.share_shard import ShareShard
 
 
-def describe(shard: ShareShard, group_id: str) -> Steps[dict[str, Any]]:
+def describe(shard: ServingShard, group_id: str) -> Steps[dict[str, Any]]:
     """Return the steps that make a group of a response, as it is now.
 
     Raises:

@@ -16,13 +16,12 @@ from wirebroker.coordinator.groups.share.share_records import (
     member_tombstones,
     target_epoch_record,
 )
-from wirebroker.coordinator.groups.share.share_shard import metadata_hash
 from wirebroker.coordinator.groups.share.share_timers import cancel_session, restart_session
 from wirebroker.coordinator.outcome import Outcome
 
 if TYPE_CHECKING:
+    from wirebroker.coordinator.groups.serving_shard import ServingShard
     from wirebroker.coordinator.groups.share.share_member import ShareGroupMember
-    from wirebroker.coordinator.groups.share.share_shard import ShareShard
     from wirebroker.coordinator.groups.share.share_timers import ShareSessionExpiry
     from wirebroker.coordinator.outcome import Moment
 
@@ -31,7 +30,7 @@ logger = logging.getLogger(__name__)
 _NEVER_ASSIGNED_MS: Final = 0
 
 
-def leave(shard: ShareShard, group_id: str, member_id: str) -> Outcome:
+def leave(shard: ServingShard, group_id: str, member_id: str) -> Outcome:
     """Return the records of a member that leaves, whatever its epoch.
 
     Raises:
@@ -41,12 +40,12 @@ def leave(shard: ShareShard, group_id: str, member_id: str) -> Outcome:
     return _fence(shard, group, group.member(member_id))
 
 
-def _fence(shard: ShareShard, group: ShareGroup, member: ShareGroupMember) -> Outcome:
+def _fence(shard: ServingShard, group: ShareGroup, member: ShareGroupMember) -> Outcome:
     """Return the records that remove a member, and raise the group's epoch."""
     group_id, epoch = group.group_id, group.epoch + 1
     names = group.names_after(member, None)
     records = member_tombstones(group_id, member.member_id)
-    records.append(epoch_record(group_id, epoch, metadata_hash(shard, names)))
+    records.append(epoch_record(group_id, epoch, shard.topic_hashes.of_group(set(names))))
     if len(group.members) == 1:
         # Nothing is left to be assigned.
         records.append(target_epoch_record(group_id, epoch, _NEVER_ASSIGNED_MS))
@@ -61,13 +60,13 @@ def _fence(shard: ShareShard, group: ShareGroup, member: ShareGroupMember) -> Ou
     return Outcome(records, on_failure=on_failure)
 
 
-def watch(shard: ShareShard, group: ShareGroup, member_id: str, now: Moment) -> None:
+def watch(shard: ServingShard, group: ShareGroup, member_id: str, now: Moment) -> None:
     """Start a member's session again."""
     timeout_ms = share_session_timeout_ms(shard.settings, shard.image, group.group_id)
     restart_session(shard.timers, group.group_id, member_id, timeout_ms, now)
 
 
-def on_loaded(shard: ShareShard, now: Moment) -> None:
+def on_loaded(shard: ServingShard, now: Moment) -> None:
     """Start the sessions of all members."""
     for group in shard.groups.values():
         if isinstance(group, ShareGroup):
@@ -75,7 +74,7 @@ def on_loaded(shard: ShareShard, now: Moment) -> None:
                 watch(shard, group, member_id, now)
 
 
-def on_expiry(shard: ShareShard, event: ShareSessionExpiry, now: Moment) -> Outcome:
+def on_expiry(shard: ServingShard, event: ShareSessionExpiry, now: Moment) -> Outcome:
     """Remove a member that is silent."""
     del now
     group = shard.groups.get(event.group_id)

@@ -24,13 +24,13 @@ from wirebroker.coordinator.groups.share.share_update import ShareUpdate
 from wirebroker.coordinator.outcome import Outcome
 
 if TYPE_CHECKING:
+    from wirebroker.coordinator.groups.serving_shard import ServingShard
     from wirebroker.coordinator.groups.share.share_member import ShareGroupMember
     from wirebroker.coordinator.groups.share.share_request import ShareHeartbeat
-    from wirebroker.coordinator.groups.share.share_shard import ShareShard
     from wirebroker.coordinator.outcome import Moment, Token
 
 
-def heartbeat(shard: ShareShard, request: ShareHeartbeat, token: Token, now: Moment) -> Outcome:
+def heartbeat(shard: ServingShard, request: ShareHeartbeat, token: Token, now: Moment) -> Outcome:
     """Handle a checked request; errors are in the response, with their messages."""
     body = request.body
     try:
@@ -45,7 +45,7 @@ def heartbeat(shard: ShareShard, request: ShareHeartbeat, token: Token, now: Mom
         return refused
 
 
-def _stay(shard: ShareShard, request: ShareHeartbeat, token: Token, now: Moment) -> Outcome:
+def _stay(shard: ServingShard, request: ShareHeartbeat, token: Token, now: Moment) -> Outcome:
     """Handle the request of a member that joins or stays."""
     body = request.body
     is_joining = body.member_epoch == JOIN_EPOCH

@@ -23,7 +23,7 @@ from wirebroker.coordinator.outcome import Outcome
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from wirebroker.coordinator.groups.share.share_shard import ShareShard
+    from wirebroker.coordinator.groups.serving_shard import ServingShard
     from wirebroker.coordinator.groups.share.share_topics import TopicPartitions
     from wirebroker.coordinator.outcome import Moment, Token
 
@@ -47,7 +47,7 @@ class InitializeShareState(NamedTuple):
 
 
 def begin(
-    shard: ShareShard, group: ShareGroup, names: Iterable[str], epoch: int, now: Moment
+    shard: ServingShard, group: ShareGroup, names: Iterable[str], epoch: int, now: Moment
 ) -> Outcome:
     """Return the record and the effect for partitions of subscribed topics without share state."""
     if group.complete_topics is shard.image.topics and names is group.topic_names:
@@ -76,7 +76,7 @@ def begin(
 
 
 def _due(
-    shard: ShareShard, group: ShareGroup, names: Iterable[str], wall_ms: int
+    shard: ServingShard, group: ShareGroup, names: Iterable[str], wall_ms: int
 ) -> TopicPartitions:
     """Return the partitions that are to be initialized."""
     topics = group.topics or ShareTopics()
@@ -100,7 +100,7 @@ def _partitions(topics: TopicPartitions, topic_id: bytes) -> frozenset[int]:
     return frozenset() if topic is None else topic.partitions
 
 
-def _is_waiting(shard: ShareShard, group: ShareGroup, topic_id: bytes, wall_ms: int) -> bool:
+def _is_waiting(shard: ServingShard, group: ShareGroup, topic_id: bytes, wall_ms: int) -> bool:
     """Return whether a result may still arrive; time counts from when the topic was first seen."""
     if group.topics is None or topic_id not in group.topics.initializing:
         return False
@@ -110,7 +110,7 @@ def _is_waiting(shard: ShareShard, group: ShareGroup, topic_id: bytes, wall_ms: 
 
 
 def initialized(
-    shard: ShareShard,
+    shard: ServingShard,
     group_id: str,
     partitions: Mapping[bytes, Collection[int]],
     token: Token,
@@ -130,7 +130,7 @@ def initialized(
 
 
 def failed(
-    shard: ShareShard,
+    shard: ServingShard,
     group_id: str,
     partitions: Mapping[bytes, Collection[int]],
     token: Token,

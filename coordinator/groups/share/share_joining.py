@@ -15,11 +15,11 @@ from wirebroker.coordinator.groups.share.share_group import ShareGroup
 from wirebroker.coordinator.groups.share.share_member import ShareGroupMember
 
 if TYPE_CHECKING:
+    from wirebroker.coordinator.groups.serving_shard import ServingShard
     from wirebroker.coordinator.groups.share.share_request import ShareHeartbeat
-    from wirebroker.coordinator.groups.share.share_shard import ShareShard
 
 
-def find_or_create(shard: ShareShard, group_id: str, *, creates: bool) -> ShareGroup:
+def find_or_create(shard: ServingShard, group_id: str, *, creates: bool) -> ShareGroup:
     """Return a group; `creates`: also a new one.
 
     Raises:
@@ -32,7 +32,7 @@ def find_or_create(shard: ShareShard, group_id: str, *, creates: bool) -> ShareG
     return ShareGroup(group_id)
 
 
-def existing_group(shard: ShareShard, group_id: str) -> ShareGroup:
+def existing_group(shard: ServingShard, group_id: str) -> ShareGroup:
     """Return a group.
 
     Raises:
@@ -45,7 +45,7 @@ def existing_group(shard: ShareShard, group_id: str) -> ShareGroup:
     raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {reason}.")
 
 
-def find_or_join(shard: ShareShard, group: ShareGroup, body: Any) -> ShareGroupMember:
+def find_or_join(shard: ServingShard, group: ShareGroup, body: Any) -> ShareGroupMember:
     """Return the member, which may be new.
 
     Raises:

@@ -18,7 +18,7 @@ from wirebroker.coordinator.outcome import Outcome
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from wirebroker.coordinator.groups.share.share_shard import ShareShard
+    from wirebroker.coordinator.groups.serving_shard import ServingShard
     from wirebroker.coordinator.outcome import Moment, Token
 
 # Keys of the operations' responses, for the handlers: the epoch of the share state; partitions by
@@ -28,7 +28,7 @@ PARTITIONS: Final = "partitions"
 
 
 def alter(
-    shard: ShareShard,
+    shard: ServingShard,
     group_id: str,
     partitions: Mapping[bytes, Collection[int]],
     token: Token,
@@ -63,7 +63,9 @@ def alter(
     return outcome
 
 
-def initialized_partitions(shard: ShareShard, group_id: str, token: Token, now: Moment) -> Outcome:
+def initialized_partitions(
+    shard: ServingShard, group_id: str, token: Token, now: Moment
+) -> Outcome:
     """Return the partitions with share state; a group that does not exist has none."""
     del now
     group = shard.groups.get(group_id)

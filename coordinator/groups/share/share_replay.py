@@ -24,12 +24,12 @@ from wirebroker.coordinator.groups.share.share_topics import NamedPartitions, Sh
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from wirebroker.coordinator.groups.share.share_shard import ShareShard
+    from wirebroker.coordinator.groups.serving_shard import ServingShard
 
 _NO_EPOCH: Final = -1
 
 
-def replay(shard: ShareShard, key: WholeGroupKey | GroupMemberKey, value: bytes | None) -> None:
+def replay(shard: ServingShard, key: WholeGroupKey | GroupMemberKey, value: bytes | None) -> None:
     """Apply a record of a share group.
 
     Raises:
@@ -46,7 +46,7 @@ def replay(shard: ShareShard, key: WholeGroupKey | GroupMemberKey, value: bytes 
         _GROUP_REPLAYS[key.kind](shard, group, body)
 
 
-def _find(shard: ShareShard, group_id: str, *, creates: bool) -> ShareGroup | None:
+def _find(shard: ServingShard, group_id: str, *, creates: bool) -> ShareGroup | None:
     group = shard.groups.get(group_id)
     if isinstance(group, ShareGroup):
         return group
@@ -108,7 +108,7 @@ def _partitions(topics: Sequence[Any]) -> dict[bytes, frozenset[int]]:
 # -- groups --------------------------------------------------------------------------------------
 
 
-def _replay_epoch(shard: ShareShard, group: ShareGroup, body: Any) -> None:
+def _replay_epoch(shard: ServingShard, group: ShareGroup, body: Any) -> None:
     if body is None:
         group.cancel_timers(shard.timers)
         del shard.groups[group.group_id]
@@ -117,13 +117,13 @@ def _replay_epoch(shard: ShareShard, group: ShareGroup, body: Any) -> None:
     group.metadata_hash = body.metadata_hash
 
 
-def _replay_target_epoch(shard: ShareShard, group: ShareGroup, body: Any) -> None:
+def _replay_target_epoch(shard: ServingShard, group: ShareGroup, body: Any) -> None:
     del shard
     group.assignment_epoch = _NO_EPOCH if body is None else body.assignment_epoch
     group.assignment_ms = 0 if body is None else body.assignment_timestamp
 
 
-def _replay_topics(shard: ShareShard, group: ShareGroup, body: Any) -> None:
+def _replay_topics(shard: ServingShard, group: ShareGroup, body: Any) -> None:
     del shard
     if body is None:
         group.put_topics(None)
@@ -149,7 +149,7 @@ _MEMBER_REPLAYS: Final[Mapping[GroupRecordKind, Callable[[ShareGroup, str, Any],
     GroupRecordKind.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER: _replay_target,
     GroupRecordKind.SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT: _replay_current,
 }
-_GROUP_REPLAYS: Final[Mapping[GroupRecordKind, Callable[[ShareShard, ShareGroup, Any], None]]] = {
+_GROUP_REPLAYS: Final[Mapping[GroupRecordKind, Callable[[ServingShard, ShareGroup, Any], None]]] = {
     GroupRecordKind.SHARE_GROUP_METADATA: _replay_epoch,
     GroupRecordKind.SHARE_GROUP_TARGET_ASSIGNMENT_METADATA: _replay_target_epoch,
     GroupRecordKind.SHARE_GROUP_STATE_PARTITION_METADATA: _replay_topics,

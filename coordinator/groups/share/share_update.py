@@ -25,16 +25,15 @@ from wirebroker.coordinator.groups.share.share_records import (
     epoch_record,
     subscription_record,
 )
-from wirebroker.coordinator.groups.share.share_shard import metadata_hash
 from wirebroker.coordinator.groups.share.share_timers import cancel_session
 from wirebroker.coordinator.outcome import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from wirebroker.coordinator.groups.serving_shard import ServingShard
     from wirebroker.coordinator.groups.share.share_group import ShareGroup
     from wirebroker.coordinator.groups.share.share_member import ShareGroupMember
-    from wirebroker.coordinator.groups.share.share_shard import ShareShard
     from wirebroker.coordinator.outcome import Moment
 
 logger = logging.getLogger(__name__)
@@ -58,7 +57,7 @@ class ShareUpdate:
     __slots__ = ("_names", "group", "group_epoch", "member", "now", "outcome", "shard")
 
     def __init__(
-        self, shard: ShareShard, group: ShareGroup, member: ShareGroupMember, *, now: Moment
+        self, shard: ServingShard, group: ShareGroup, member: ShareGroupMember, *, now: Moment
     ) -> None:
         self.shard = shard
         self.group = group
@@ -104,7 +103,7 @@ class ShareUpdate:
                 ErrorCode.INVALID_REQUEST,
                 f"The members of a group can subscribe to at most {MOST_GROUP_TOPICS} topics.",
             )
-        hashed = metadata_hash(self.shard, self._names)
+        hashed = self.shard.topic_hashes.of_group(set(self._names))
         is_raised = is_raised or hashed != group.metadata_hash
         if is_raised:
             self.group_epoch = group.epoch + 1

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from wirebroker.base.clock import Steps
+    from wirebroker.coordinator.groups.serving_shard import ServingShard
     from wirebroker.coordinator.groups.streams.streams_member import StreamsMember
-    from wirebroker.coordinator.groups.streams.streams_shard import StreamsShard
     from wirebroker.coordinator.groups.streams.task_assignment import AssignTasks, TaskJob
     from wirebroker.coordinator.groups.streams.tasks import Tasks
     from wirebroker.coordinator.outcome import Moment, Token
@@ -33,7 +33,7 @@ _MOST_TASKS: Final = 10_000
 Target = tuple["StreamsMember", "Tasks"]
 
 
-def begin(shard: StreamsShard, effect: AssignTasks) -> TaskJob | None:
+def begin(shard: ServingShard, effect: AssignTasks) -> TaskJob | None:
     """Return the computation; None if no member is left, or another one has begun.
 
     Raises:
@@ -57,7 +57,7 @@ def changes(job: TaskJob, assignment: Mapping[str, Tasks]) -> Steps[list[list[Ta
 
 
 def install(
-    shard: StreamsShard,
+    shard: ServingShard,
     token: Token,
     now: Moment,
     *,
@@ -79,7 +79,7 @@ def install(
     return outcome
 
 
-def finish(shard: StreamsShard, token: Token, now: Moment, *, job: TaskJob) -> Outcome:
+def finish(shard: ServingShard, token: Token, now: Moment, *, job: TaskJob) -> Outcome:
     """Append the assignment's epoch; members get their targets with their next heartbeats."""
     del token
     group = assigned_group(shard, StreamsGroup, job)
@@ -88,7 +88,7 @@ def finish(shard: StreamsShard, token: Token, now: Moment, *, job: TaskJob) -> O
     return Outcome([target_epoch_record(job.group_id, job.epoch, now.wall_ms)])
 
 
-def abandon(shard: StreamsShard, job: TaskJob) -> None:
+def abandon(shard: ServingShard, job: TaskJob) -> None:
     """See background.abandon."""
     background.abandon(shard, StreamsGroup, job)
 

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from wirebroker.base.clock import Steps
+    from wirebroker.coordinator.groups.serving_shard import ServingShard
     from wirebroker.coordinator.groups.streams.streams_group import StreamsGroup
     from wirebroker.coordinator.groups.streams.streams_member import StreamsMember
-    from wirebroker.coordinator.groups.streams.streams_shard import StreamsShard
     from wirebroker.coordinator.groups.topologies.topology import TopologyTopic
 
 
-def describe(shard: StreamsShard, group_id: str) -> Steps[dict[str, Any]]:
+def describe(shard: ServingShard, group_id: str) -> Steps[dict[str, Any]]:
     """Return the steps that make a group of a response, as it is now.
 
     Raises:

@@ -30,8 +30,8 @@ from wirebroker.coordinator.groups.streams.streams_timers import (
 from wirebroker.coordinator.outcome import Outcome
 
 if TYPE_CHECKING:
+    from wirebroker.coordinator.groups.serving_shard import ServingShard
     from wirebroker.coordinator.groups.streams.streams_member import StreamsMember
-    from wirebroker.coordinator.groups.streams.streams_shard import StreamsShard
     from wirebroker.coordinator.groups.streams.streams_timers import TaskSession
     from wirebroker.coordinator.outcome import Moment
 
@@ -40,7 +40,7 @@ logger = logging.getLogger(__name__)
 _NEVER_ASSIGNED_MS: Final = 0
 
 
-def leave(shard: StreamsShard, body: Any, now: Moment) -> Outcome:
+def leave(shard: ServingShard, body: Any, now: Moment) -> Outcome:
     """Return the records of a member that leaves; a static one may leave for a while.
 
     Raises:
@@ -59,7 +59,7 @@ def leave(shard: StreamsShard, body: Any, now: Moment) -> Outcome:
     return _fence(shard, group, member)
 
 
-def _fence(shard: StreamsShard, group: StreamsGroup, member: StreamsMember) -> Outcome:
+def _fence(shard: ServingShard, group: StreamsGroup, member: StreamsMember) -> Outcome:
     """Return the records that remove a member, and raise the group's epoch."""
     group_id, epoch = group.group_id, group.epoch + 1
     records = [*member_tombstones(group_id, member.member_id), epoch_record(group, epoch)]
@@ -77,7 +77,7 @@ def _fence(shard: StreamsShard, group: StreamsGroup, member: StreamsMember) -> O
     return Outcome(records, on_failure=on_failure)
 
 
-def watch(shard: StreamsShard, group: StreamsGroup, member: StreamsMember, now: Moment) -> None:
+def watch(shard: ServingShard, group: StreamsGroup, member: StreamsMember, now: Moment) -> None:
     """Start a member's timers, as after a load."""
     group_id = group.group_id
     timeout_ms = streams_configs.session_timeout_ms(shard.settings.streams, shard.image, group_id)
@@ -87,7 +87,7 @@ def watch(shard: StreamsShard, group: StreamsGroup, member: StreamsMember, now: 
         expect_revocation(shard.timers, event, member.rebalance_timeout_ms, now)
 
 
-def on_loaded(shard: StreamsShard, now: Moment) -> None:
+def on_loaded(shard: ServingShard, now: Moment) -> None:
     """Start the timers of all members."""
     for group in shard.groups.values():
         if isinstance(group, StreamsGroup):
@@ -95,7 +95,7 @@ def on_loaded(shard: StreamsShard, now: Moment) -> None:
                 watch(shard, group, member, now)
 
 
-def on_expiry(shard: StreamsShard, event: TaskSession, now: Moment) -> Outcome:
+def on_expiry(shard: ServingShard, event: TaskSession, now: Moment) -> Outcome:
     """Remove a member that is silent."""
     del now
     group = shard.groups.get(event.group_id)
@@ -106,7 +106,7 @@ def on_expiry(shard: StreamsShard, event: TaskSession, now: Moment) -> Outcome:
     return _fence(shard, group, member)
 
 
-def on_revocation_timeout(shard: StreamsShard, event: TaskRevocation, now: Moment) -> Outcome:
+def on_revocation_timeout(shard: ServingShard, event: TaskRevocation, now: Moment) -> Outcome:
     """Remove a member that has kept tasks for too long."""
     del now
     group = shard.groups.get(event.group_id)

@@ -35,9 +35,9 @@ from wirebroker.coordinator.outcome import Outcome
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from wirebroker.coordinator.groups.serving_shard import ServingShard
     from wirebroker.coordinator.groups.streams.streams_member import StreamsMember
     from wirebroker.coordinator.groups.streams.streams_request import StreamsHeartbeat
-    from wirebroker.coordinator.groups.streams.streams_shard import StreamsShard
     from wirebroker.coordinator.outcome import Moment, Token
 
 # A field of the answer besides those of the response: topics of a CreateTopics request.
@@ -46,7 +46,7 @@ INTERNAL_TOPICS: Final = "internal_topics"
 _FIRST_MISSING_TAGS_VERSION: Final = 1
 
 
-def heartbeat(shard: StreamsShard, request: StreamsHeartbeat, token: Token, now: Moment) -> Outcome:
+def heartbeat(shard: ServingShard, request: StreamsHeartbeat, token: Token, now: Moment) -> Outcome:
     """Handle a checked request; errors are in the response, with their messages."""
     body = request.body
     try:
@@ -66,7 +66,7 @@ def heartbeat(shard: StreamsShard, request: StreamsHeartbeat, token: Token, now:
         return refused
 
 
-def _stay(shard: StreamsShard, request: StreamsHeartbeat, token: Token, now: Moment) -> Outcome:
+def _stay(shard: ServingShard, request: StreamsHeartbeat, token: Token, now: Moment) -> Outcome:
     """Handle the request of a member that joins or stays."""
     body, outcome = request.body, Outcome()
     group = joining.find_or_create(shard, body, outcome)

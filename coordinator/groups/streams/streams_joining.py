@@ -28,14 +28,14 @@ from wirebroker.coordinator.groups.streams.streams_records import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
+    from wirebroker.coordinator.groups.serving_shard import ServingShard
     from wirebroker.coordinator.groups.streams.streams_request import StreamsHeartbeat
-    from wirebroker.coordinator.groups.streams.streams_shard import StreamsShard
     from wirebroker.coordinator.outcome import Outcome
 
 _NO_TIMEOUT = -1
 
 
-def find_or_create(shard: StreamsShard, body: Any, outcome: Outcome) -> StreamsGroup:
+def find_or_create(shard: ServingShard, body: Any, outcome: Outcome) -> StreamsGroup:
     """Return a group; the first member makes one, also in place of an empty classic group.
 
     Raises:
@@ -58,7 +58,7 @@ def find_or_create(shard: StreamsShard, body: Any, outcome: Outcome) -> StreamsG
     return group
 
 
-def _check_size(shard: StreamsShard, group: StreamsGroup, body: Any) -> None:
+def _check_size(shard: ServingShard, group: StreamsGroup, body: Any) -> None:
     limit = shard.settings.streams.max_size
     is_known = body.member_id in group.members or body.instance_id in group.static_members
     if len(group.members) >= limit and not is_known:
@@ -72,7 +72,7 @@ def _not_found(message: str) -> KafkaError:
     return KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, message)
 
 
-def existing_group(shard: StreamsShard, group_id: str) -> StreamsGroup:
+def existing_group(shard: ServingShard, group_id: str) -> StreamsGroup:
     """Return a group.
 
     Raises:

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from wirebroker.codecs.group_records import WholeGroupKey
-    from wirebroker.coordinator.groups.streams.streams_shard import StreamsShard
+    from wirebroker.coordinator.groups.serving_shard import ServingShard
 
 _NO_EPOCH: Final = -1
 
 
-def replay(shard: StreamsShard, key: WholeGroupKey | GroupMemberKey, value: bytes | None) -> None:
+def replay(shard: ServingShard, key: WholeGroupKey | GroupMemberKey, value: bytes | None) -> None:
     """Apply a record of a streams group.
 
     Raises:
@@ -51,7 +51,7 @@ def replay(shard: StreamsShard, key: WholeGroupKey | GroupMemberKey, value: byte
         _GROUP_REPLAYS[key.kind](shard, group, body)
 
 
-def _find(shard: StreamsShard, group_id: str, *, creates: bool) -> StreamsGroup | None:
+def _find(shard: ServingShard, group_id: str, *, creates: bool) -> StreamsGroup | None:
     group = shard.groups.get(group_id)
     if isinstance(group, StreamsGroup):
         return group
@@ -150,7 +150,7 @@ def _active_tasks(task_ids: Iterable[Any], epoch: int) -> dict[str, dict[int, in
 # -- groups --------------------------------------------------------------------------------------
 
 
-def _replay_epoch(shard: StreamsShard, group: StreamsGroup, body: Any) -> None:
+def _replay_epoch(shard: ServingShard, group: StreamsGroup, body: Any) -> None:
     if body is None:
         group.cancel_timers(shard.timers)
         del shard.groups[group.group_id]
@@ -166,13 +166,13 @@ def _replay_epoch(shard: StreamsShard, group: StreamsGroup, body: Any) -> None:
     group.assignment_configs = {config.key: config.value for config in configs}
 
 
-def _replay_target_epoch(shard: StreamsShard, group: StreamsGroup, body: Any) -> None:
+def _replay_target_epoch(shard: ServingShard, group: StreamsGroup, body: Any) -> None:
     del shard
     group.assignment_epoch = _NO_EPOCH if body is None else body.assignment_epoch
     group.assignment_ms = 0 if body is None else body.assignment_timestamp
 
 
-def _replay_topology(shard: StreamsShard, group: StreamsGroup, body: Any) -> None:
+def _replay_topology(shard: ServingShard, group: StreamsGroup, body: Any) -> None:
     del shard
     group.topology = None if body is None else topology_of(body)
     group.checked_topics = None
@@ -184,7 +184,7 @@ _MEMBER_REPLAYS: Final[Mapping[GroupRecordKind, Callable[[StreamsGroup, str, Any
     GroupRecordKind.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT: _replay_current,
 }
 _GROUP_REPLAYS: Final[
-    Mapping[GroupRecordKind, Callable[[StreamsShard, StreamsGroup, Any], None]]
+    Mapping[GroupRecordKind, Callable[[ServingShard, StreamsGroup, Any], None]]
 ] = {
     GroupRecordKind.STREAMS_GROUP_METADATA: _replay_epoch,
     GroupRecordKind.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA: _replay_target_epoch,

@@ -45,8 +45,8 @@ from wirebroker.coordinator.outcome import Outcome
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from wirebroker.coordinator.groups.serving_shard import ServingShard
     from wirebroker.coordinator.groups.streams.streams_member import StreamsMember
-    from wirebroker.coordinator.groups.streams.streams_shard import StreamsShard
     from wirebroker.coordinator.groups.topologies.configured_topology import (
         ConfiguredSubtopology,
         ConfiguredTopology,
@@ -94,7 +94,7 @@ class StreamsUpdate:
 
     def __init__(
         self,
-        shard: StreamsShard,
+        shard: ServingShard,
         group: StreamsGroup,
         member: StreamsMember,
         outcome: Outcome,
@@ -311,7 +311,7 @@ class StreamsUpdate:
             timing.cancel_revocation(timers, group.group_id, member.member_id)
 
 
-def is_assignment_due(shard: StreamsShard, group: StreamsGroup, now: Moment) -> bool:
+def is_assignment_due(shard: ServingShard, group: StreamsGroup, now: Moment) -> bool:
     """Return whether the interval between assignments has passed."""
     interval_ms = streams_configs.assignment_interval_ms(
         shard.settings.streams, shard.image, group.group_id
@@ -327,7 +327,7 @@ def begin_in_background(group: StreamsGroup, outcome: Outcome) -> None:
 
 
 def on_initial_rebalance(
-    shard: StreamsShard, event: timing.InitialRebalance, now: Moment
+    shard: ServingShard, event: timing.InitialRebalance, now: Moment
 ) -> Outcome:
     """Assign the tasks of a group that has waited for further members."""
     group, outcome = shard.groups.get(event.group_id), Outcome()

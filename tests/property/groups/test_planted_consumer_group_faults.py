@@ -23,7 +23,7 @@ from wirebroker.coordinator.groups.consumer import (
 )
 from wirebroker.coordinator.groups.consumer.consumer_member import ConsumerMember
 from wirebroker.coordinator.groups.consumer.partition_epochs import PartitionEpochs
-from wirebroker.coordinator.groups.consumer.topic_hashes import TopicHashes
+from wirebroker.coordinator.groups.topic_hashes import TopicHashes
 
 if TYPE_CHECKING:
     from collections.abc import Callable

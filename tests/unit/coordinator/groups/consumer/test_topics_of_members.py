@@ -9,11 +9,11 @@ import pytest
 from tests.support.coordinators.consumer_kit import ConsumerGroups
 from tests.support.coordinators.kit import image_of, one_broker, topic
 from wirebroker.base.clock import in_one_go
-from wirebroker.coordinator.groups.consumer import topic_hashes
+from wirebroker.coordinator.groups import topic_hashes
 from wirebroker.coordinator.groups.consumer.consumer_member import ConsumerMember
 from wirebroker.coordinator.groups.consumer.subscriptions import ResolvedRegex, Subscriptions
-from wirebroker.coordinator.groups.consumer.topic_hashes import TopicHashes
 from wirebroker.coordinator.groups.consumer.topic_lookup import HashTopics
+from wirebroker.coordinator.groups.topic_hashes import TopicHashes
 
 SETS = [frozenset(names) for names in ((), ("t",), ("u",), ("t", "u"), ("t", "v"), ("w",))]
 REGEXES = ["", "", "r", "s"]

@@ -1,4 +1,4 @@
-"""The interface of a shard for consumer groups; the shard itself imports this folder."""
+"""The interface of a shard for the kinds of groups, whose folders the shard itself imports."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
-    from wirebroker.coordinator.groups.consumer.topic_hashes import TopicHashes
     from wirebroker.coordinator.groups.group import Group
     from wirebroker.coordinator.groups.settings import GroupSettings
+    from wirebroker.coordinator.groups.topic_hashes import TopicHashes
     from wirebroker.coordinator.outcome import Timers
 
 
-class ConsumerShard(Protocol):
+class ServingShard(Protocol):
     """A shard with groups of any kind."""
 
     groups: dict[str, Group]
