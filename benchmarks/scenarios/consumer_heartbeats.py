@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _INTERVAL_S: Final = 5.0
 _TOPIC: Final = "t"
 _REBALANCE_MS: Final = 300_000
-# Of Kafka's CPU per heartbeat.
+# The target, as a fraction of Kafka's CPU per heartbeat.
 _TARGET: Final = 0.5
 _MOST_ROUNDS: Final = 60
 _GROUP_SETTINGS: Final = {

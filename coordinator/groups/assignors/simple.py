@@ -116,7 +116,7 @@ class _Pool:
                         yield
 
     def deal(self, assigned: list[dict[bytes, set[int]]]) -> Steps[None]:
-        """Revoke what is too much, give out what is missing, and add the result to `assigned`."""
+        """Take surplus partitions away, assign missing ones, and add the result to `assigned`."""
         if not self.holders:
             return
         sharing = -(-len(self._positions) // len(self.holders))

@@ -63,7 +63,7 @@ def list_groups(
 
 
 def _in_table(listed: dict[str, Any]) -> int:
-    """Return a number by which groups have the order of Kafka's hash table."""
+    """Return the sort key that gives groups the order of Kafka's hash table."""
     group_id: str = listed["group_id"]
     return java_hash(group_id) * _HASH_FACTOR % (1 << 64)
 

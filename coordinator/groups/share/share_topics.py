@@ -70,7 +70,7 @@ class ShareTopics(NamedTuple):
         return self._replace(initializing=without(self.initializing, failed))
 
     def without_topics(self, topic_ids: Collection[bytes]) -> ShareTopics:
-        """Return what is left after the deletion of topics from the cluster."""
+        """Return the topics without those that were deleted from the cluster."""
         return ShareTopics(
             _except(self.initializing, topic_ids),
             _except(self.initialized, topic_ids),

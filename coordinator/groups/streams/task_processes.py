@@ -88,8 +88,8 @@ class TaskProcesses:
                         assert task not in owned, f"active task {task} has two owners"
                         owned.add(task)
         assert self._active == expected._active, "active tasks have the processes of their members"
-        assert self._standby == expected._standby, "standby tasks have those of their members"
-        assert self._warmup == expected._warmup, "warm-up tasks have those of their members"
+        assert self._standby == expected._standby, "the owners of standby tasks match the members"
+        assert self._warmup == expected._warmup, "the owners of warm-up tasks match the members"
 
 
 def _remove_copies(copies: _Copies, tasks: Mapping[str, Iterable[int]], process_id: str) -> None:
