@@ -19,10 +19,8 @@ from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.permissions import ALTER_CLUSTER_CONFIGS
 from wirebroker.config.rows.row import ConfigError
 from wirebroker.config.sources.dynamic import usable
-from wirebroker.coordinator.controller.configs.config_control import (
-    locally_refused_configs,
-    own_configs_after,
-)
+from wirebroker.coordinator.controller.configs.broker_configs import own_configs_after
+from wirebroker.coordinator.controller.configs.config_control import locally_refused_configs
 from wirebroker.coordinator.controller.image.cluster_image import ResourceType
 
 if TYPE_CHECKING:

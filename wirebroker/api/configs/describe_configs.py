@@ -21,7 +21,7 @@ from wirebroker.codecs.permissions import (
     DESCRIBE_TOPIC_CONFIGS,
 )
 from wirebroker.config.describe import describe_client_metrics
-from wirebroker.coordinator.controller.configs.config_control import check_this_broker
+from wirebroker.coordinator.controller.configs.broker_configs import check_this_broker
 from wirebroker.coordinator.controller.image.cluster_image import ResourceType
 from wirebroker.coordinator.controller.image.topic_names import check_topic_name
 from wirebroker.request.body_decoding import decoded

@@ -12,13 +12,9 @@ import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError, without_frames
-from wirebroker.coordinator.controller.configs.config_control import (
-    DELETE,
-    SET,
-    check_request,
-    check_this_broker,
-    resource_counts,
-)
+from wirebroker.coordinator.controller.configs.broker_configs import check_this_broker
+from wirebroker.coordinator.controller.configs.config_checks import check_request, resource_counts
+from wirebroker.coordinator.controller.configs.config_edits import DELETE, SET
 from wirebroker.coordinator.controller.image.cluster_image import ResourceType
 
 if TYPE_CHECKING:

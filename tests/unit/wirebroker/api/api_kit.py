@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from tests.support.coordinators.kit import image_of, one_broker
+from wirebroker.api.modules import load_handlers
 from wirebroker.api.registry import REGISTRY
 from wirebroker.base.clock import SystemClock, in_one_go
 from wirebroker.codecs.errors import KafkaError
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     from wirebroker.codecs.api_keys import ApiKey
     from wirebroker.codecs.metadata_records import MetadataRecord
     from wirebroker.coordinator.controller.requests.request import ControllerRequest
+
+
+load_handlers()  # a test may be run alone
 
 
 class InstantMetadata:

@@ -9,13 +9,10 @@ from wirebroker.base.clock import in_one_go
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.config import Config
 from wirebroker.coordinator.controller.configs.config_control import (
-    APPEND,
-    DELETE,
-    SET,
-    SUBTRACT,
     alter_configs,
     locally_refused_configs,
 )
+from wirebroker.coordinator.controller.configs.config_edits import APPEND, DELETE, SET, SUBTRACT
 from wirebroker.coordinator.controller.features.feature_control import feature_level
 from wirebroker.coordinator.controller.image.cluster_image import ResourceType, config_record
 
