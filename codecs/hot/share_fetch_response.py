@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from wirebroker.codecs.primitives import compact_nullable_string, compact_string, uvarint
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Generator, Mapping, Sequence
 
     from wirebroker.codecs.hot.fetch_response import RecordsSlice
     from wirebroker.codecs.hot.produce_response import NodeEndpoint
@@ -32,6 +32,8 @@ _HEAD: Final = Struct(">ihBi")
 _INDEX_AND_ERROR: Final = Struct(">ihBh")
 _LEADER: Final = Struct(">iiB")
 _ACQUIRED: Final = Struct(">qqhB")
+# Results, and batches of acquired records, before the caller may interrupt.
+_STEP: Final = 200
 
 
 class ShareFetchResult:
@@ -74,10 +76,14 @@ def encode_share_fetch(
     lock_timeout_ms: int,
     error_code: int = 0,
     node_endpoints: Sequence[NodeEndpoint] = (),
-) -> list[Any]:
-    """Encode a response's body in pieces: bytes, and the results' `records`, uncopied."""
+) -> Generator[None, None, list[Any]]:
+    """Encode a response's body in pieces: bytes, and the results' `records`, uncopied.
+
+    Yields after some results, so that the caller can interrupt the encoding of many.
+    """
     pieces: list[Any] = []
     head = [_HEAD.pack(0, error_code, 0, lock_timeout_ms), uvarint(len(topics) + 1)]
+    count = 0
     for topic_id, results in topics.items():
         head += (topic_id, uvarint(len(results) + 1))
         for result in results:
@@ -90,6 +96,10 @@ def encode_share_fetch(
             head.append(uvarint(len(result.acquired) + 1))
             head += [_ACQUIRED.pack(*acquired, 0) for acquired in result.acquired]
             head.append(b"\x00")
+            count += 1 + len(result.acquired)
+            if count >= _STEP:
+                count = 0
+                yield
         head.append(b"\x00")
     head.append(uvarint(len(node_endpoints) + 1))
     for node_id, host, port, rack in node_endpoints:

@@ -8,24 +8,33 @@ Source: Kafka's SharePartition.acknowledge, KafkaApis.validateAcknowledgementBat
 
 from __future__ import annotations
 
+import re
+from array import array
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from wirebroker.base.clock import finish
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.share_partitions.lock_timers import LockTimer
 from wirebroker.coordinator.share_partitions.record_state import RecordState
 from wirebroker.coordinator.share_partitions.state_change import CLIENT_REJECT, StateChange
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from wirebroker.base.clock import Steps
     from wirebroker.coordinator.share_partitions.in_flight_batch import InFlightBatch
     from wirebroker.coordinator.share_partitions.record_state import InFlightState
     from wirebroker.coordinator.share_partitions.share_partition import ShareLimits, SharePartition
 
-# Segments of one acknowledgement type before other work may run.
+# States before other work may run.
 _STEP: Final = 100
+# Ranges with different states of one batch in flight. The share coordinator stores a share
+# partition's states in one record, without a break.
+MOST_STATES: Final = 10_000
+# Equal types in a row.
+_RUNS: Final = re.compile(rb"(.)\1*", re.DOTALL)
+_TYPES_STEP: Final = 100_000
 
 
 class AckType(IntEnum):
@@ -38,6 +47,8 @@ class AckType(IntEnum):
     RENEW = 4
 
 
+# Without and with renewals.
+_ALLOWED_TYPES: Final = bytes(range(AckType.RENEW)), bytes(range(len(AckType)))
 _NEW_STATES: Final = {
     AckType.GAP: RecordState.ARCHIVED,
     AckType.ACCEPT: RecordState.ACKNOWLEDGED,
@@ -53,39 +64,68 @@ class Acknowledgement(NamedTuple):
     last_offset: int
     types: Sequence[int]
 
+    def within(self, first_offset: int, last_offset: int) -> Acknowledgement:
+        """Return the part for a range of offsets, which must overlap with the batch."""
+        first = max(first_offset, self.first_offset)
+        last = min(last_offset, self.last_offset)
+        types = self.types
+        if len(types) > 1:
+            types = types[first - self.first_offset : last - self.first_offset + 1]
+        return Acknowledgement(first, last, types)
+
     def segments(self) -> Iterator[tuple[int, int, int]]:
         """Yield (first offset, last offset, type) of consecutive offsets with the same type."""
         types = self.types
         if len(types) == 1:
             yield self.first_offset, self.last_offset, types[0]
             return
-        start = 0
-        for index in range(1, len(types) + 1):
-            if index == len(types) or types[index] != types[start]:
-                yield self.first_offset + start, self.first_offset + index - 1, types[start]
-                start = index
+        offset = self.first_offset
+        for run in _RUNS.finditer(bytes(types)):
+            yield offset + run.start(), offset + run.end() - 1, types[run.start()]
+
+    def counts(self) -> Iterator[tuple[int, int]]:
+        """Yield (type, number of records) of each type except GAP."""
+        if len(self.types) == 1:
+            if self.types[0] != AckType.GAP:
+                yield self.types[0], self.last_offset - self.first_offset + 1
+            return
+        types = bytes(self.types)
+        for ack_type in range(AckType.ACCEPT, len(AckType)):
+            count = types.count(ack_type)
+            if count:
+                yield ack_type, count
+
+
+def types_of(values: Sequence[int]) -> Steps[bytes]:
+    """Return acknowledgement types as bytes; negative ones become unknown ones."""
+    types = bytearray()
+    for start in range(0, len(values), _TYPES_STEP):
+        types += array("b", values[start : start + _TYPES_STEP]).tobytes()
+        if len(values) > _TYPES_STEP:
+            yield
+    return bytes(types)
 
 
 def check_acknowledgements(
     batches: Sequence[Acknowledgement], *, knows_renew: bool, is_renew: bool
-) -> bool:
+) -> Steps[bool]:
     """Return whether a request's batches of one partition are valid.
 
     Source: Kafka's KafkaApis.validateAcknowledgementBatches.
     """
     previous_end = -1
-    highest = AckType.RENEW if knows_renew else AckType.REJECT
-    for batch in batches:
+    allowed = _ALLOWED_TYPES[knows_renew and is_renew]
+    for number, batch in enumerate(batches, 1):
         count = len(batch.types)
         if not previous_end <= batch.first_offset <= batch.last_offset or count == 0:
             return False
         if count > 1 and batch.last_offset - batch.first_offset != count - 1:
             return False
-        if min(batch.types) < 0 or max(batch.types) > highest:
-            return False
-        if AckType.RENEW in batch.types and not is_renew:
+        if bytes(batch.types).translate(None, allowed):
             return False
         previous_end = batch.last_offset
+        if number % _STEP == 0 or count > _TYPES_STEP:
+            yield
     return True
 
 
@@ -94,9 +134,11 @@ def acknowledge(
     member_id: str,
     batches: Sequence[Acknowledgement],
     limits: ShareLimits,
-    now_ms: float,
+    now_ms: Callable[[], float],
 ) -> Steps[StateChange]:
     """Begin the state changes of a member's acknowledgements.
+
+    `now_ms` returns the time of locks, some of which may end between two steps.
 
     Raises:
         KafkaError: INVALID_RECORD_STATE or INVALID_REQUEST; nothing has changed but renewed locks.
@@ -107,8 +149,11 @@ def acknowledge(
         for batch in batches:
             if batch.last_offset >= partition.start_offset:
                 yield from work.apply(batch)
+    except KafkaError:
+        yield from change.roll_back(now_ms)
+        raise
     except BaseException:
-        change.roll_back(now_ms)
+        finish(change.roll_back(now_ms))
         raise
     return change
 
@@ -116,14 +161,14 @@ def acknowledge(
 class _Acknowledging:
     """The acknowledgements of one member in progress."""
 
-    __slots__ = ("_change", "_limits", "_member_id", "_now_ms", "_partition", "_segment_count")
+    __slots__ = ("_change", "_limits", "_member_id", "_now_ms", "_partition", "_state_count")
 
     def __init__(
         self,
         partition: SharePartition,
         member_id: str,
         limits: ShareLimits,
-        now_ms: float,
+        now_ms: Callable[[], float],
         change: StateChange,
     ) -> None:
         self._partition = partition
@@ -131,7 +176,7 @@ class _Acknowledging:
         self._limits = limits
         self._now_ms = now_ms
         self._change = change
-        self._segment_count = 0
+        self._state_count = 0
 
     def apply(self, acknowledgement: Acknowledgement) -> Steps[None]:
         """Begin the changes of one batch of the request."""
@@ -143,8 +188,14 @@ class _Acknowledging:
             if self._takes_whole(batch, acknowledgement):
                 ack_type = acknowledgement.types[0]
                 self._change_state(batch.state, ack_type)
+                if self._is_step_over():
+                    yield
             else:
                 yield from self._apply_by_offset(batch, acknowledgement)
+
+    def _is_step_over(self) -> bool:
+        self._state_count += 1
+        return self._state_count % _STEP == 0
 
     def _batches(self, acknowledgement: Acknowledgement) -> list[InFlightBatch]:
         partition = self._partition
@@ -186,16 +237,21 @@ class _Acknowledging:
         self, batch: InFlightBatch, acknowledgement: Acknowledgement
     ) -> Steps[None]:
         batch.track_offsets()
-        for first_offset, last_offset, ack_type in acknowledgement.segments():
-            first = max(first_offset, batch.first_offset, self._partition.start_offset)
-            last = min(last_offset, batch.last_offset)
-            if first > last:
-                continue
-            for state in batch.among(first, last):
-                self._check_offset(state)
-                self._change_state(state, ack_type)
-            self._segment_count += 1
-            if self._segment_count % _STEP == 0:
+        part = acknowledgement.within(batch.first_offset, batch.last_offset)
+        for first_offset, last, ack_type in part.segments():
+            # Between two steps the start offset may move, and states may be divided.
+            first = max(first_offset, self._partition.start_offset)
+            while first <= last:
+                if len(batch.states) > MOST_STATES:
+                    raise KafkaError(ErrorCode.INVALID_REQUEST, _TOO_MANY)
+                for state in batch.among(first, last):
+                    self._check_offset(state)
+                    self._change_state(state, ack_type)
+                    first = state.last_offset + 1
+                    if self._is_step_over():
+                        break
+                else:
+                    break
                 yield
 
     def _check_offset(self, state: InFlightState) -> None:
@@ -218,11 +274,12 @@ class _Acknowledging:
     def _renew(self, state: InFlightState) -> None:
         if not self._limits.is_renew_enabled:
             raise _invalid_state("Renewing acquisition locks is not enabled for the group.")
-        state.deadline_ms = self._now_ms + self._limits.lock_duration_ms
+        state.deadline_ms = self._now_ms() + self._limits.lock_duration_ms
         timer = LockTimer(state.deadline_ms, state.first_offset, state.last_offset)
         self._partition.timers.add(timer, self._partition.records)
 
 
+_TOO_MANY: Final = f"The batch has more than {MOST_STATES} ranges with different states."
 _NOT_ACQUIRED: Final = "The batch cannot be acknowledged. The batch is not in the acquired state."
 
 

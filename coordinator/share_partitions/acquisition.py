@@ -9,7 +9,7 @@ Source: Kafka's SharePartition.acquire.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from wirebroker.coordinator.share_partitions.archiving import archive_stale
 from wirebroker.coordinator.share_partitions.in_flight_batch import InFlightBatch
@@ -67,6 +67,9 @@ class Acquired(NamedTuple):
 
 
 NOTHING = Acquired([], 0)
+
+# Ranges of one acquisition: some 5 us each. Members of a group get the others next time.
+MOST_RANGES: Final = 1_000
 
 
 def acquire(
@@ -173,13 +176,13 @@ class _Acquisition:
             throttles = is_throttled(
                 batch, first_offset, last_offset, self._limits.delivery_count_limit
             )
-            if throttles and self.count > 0:
+            if len(self.result) >= MOST_RANGES or (throttles and self.count > 0):
                 return 0
             acquired_count = self._acquire_batch(
                 batch, first_offset, last_offset, max_records - self.count, throttles=throttles
             )
             self.count += acquired_count
-            if throttles and acquired_count > 0:
+            if len(self.result) >= MOST_RANGES or (throttles and acquired_count > 0):
                 return 0
         return max_records
 
@@ -218,6 +221,7 @@ class _Acquisition:
             deadline_ms=self._deadline_ms,
             delivery_count_limit=self._limits.delivery_count_limit,
             max_records=remaining if is_record_mode else None,
+            most_states=MOST_RANGES - len(self.result),
         )
         return self._add_states(states)
 
@@ -262,7 +266,7 @@ class _Acquisition:
         else:
             for acquired in new:
                 self._add_new(acquired)
-            acquired_end = last_offset
+            acquired_end = last_offset = new[-1].last_offset
         if partition.records.first.first_offset == first_offset:
             partition.start_offset = first_offset
         partition.end_offset = max(partition.end_offset, last_offset)
@@ -290,6 +294,8 @@ class _Acquisition:
                 if base_offset - first_offset >= batch_size:
                     result.append(AcquiredRecords(first_offset, base_offset - 1, 1))
                     first_offset = base_offset
+                    if len(self.result) + len(result) >= MOST_RANGES:
+                        return result
         result.append(AcquiredRecords(first_offset, last_offset, 1))
         return result
 

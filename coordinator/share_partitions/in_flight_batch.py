@@ -93,6 +93,14 @@ class InFlightBatch:
             yield state
             index += 1
 
+    def divide_acquired(self, offset: int) -> None:
+        """Divide the state that holds `offset` there, if its records are acquired."""
+        index = self.index(offset)
+        state = self.states[index]
+        if state.state is RecordState.ACQUIRED and state.first_offset < offset:
+            self.tracks_offsets = True
+            self.states.insert(index + 1, state.split(offset))
+
     def join(self) -> None:
         """Join neighbors whose states have become the same."""
         joined = self.states[:1]

@@ -5,7 +5,7 @@ Source: Kafka's SharePartition.maybeInitialize.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.share_partitions.in_flight_batch import InFlightBatch
@@ -18,16 +18,21 @@ from wirebroker.coordinator.share_partitions.state_change import (
 )
 
 if TYPE_CHECKING:
+    from wirebroker.base.clock import Steps
     from wirebroker.coordinator.share_partitions.share_partition import ShareLimits, SharePartition
     from wirebroker.coordinator.share_state.state import PersistedState, StateBatch
+
+# Batches before other work may run.
+_STEP: Final = 100
 
 
 def load(
     partition: SharePartition, persisted: PersistedState, start_offset: int, limits: ShareLimits
-) -> list[DeadRecords]:
+) -> Steps[list[DeadRecords]]:
     """Adopt a persisted state; return records whose way to the dead letters was interrupted.
 
-    `start_offset` is the persisted one, or the one of share.auto.offset.reset.
+    `start_offset` is the persisted one, or the one of share.auto.offset.reset. A share partition
+    that is fenced between two steps does not become active.
 
     Raises:
         KafkaError: UNKNOWN_SERVER_ERROR: the persisted batches are invalid.
@@ -37,7 +42,7 @@ def load(
     dead: list[DeadRecords] = []
     gap_start = NO_OFFSET
     next_offset = start_offset
-    for batch in persisted.batches:
+    for count, batch in enumerate(persisted.batches, 1):
         if not start_offset <= batch.first_offset <= batch.last_offset:
             raise _failed(partition)
         if gap_start == NO_OFFSET and batch.first_offset > next_offset:
@@ -50,6 +55,8 @@ def load(
             is_used_up = state.delivery_count >= limits.delivery_count_limit
             cause = DELIVERY_COUNT_EXCEEDED if is_used_up else CLIENT_REJECT
             dead.append(DeadRecords(state, cause))
+        if count % _STEP == 0:
+            yield
     if partition.records:
         partition.may_have_available = True
         partition.end_offset = partition.records.last.last_offset
@@ -58,6 +65,8 @@ def load(
         partition.move_start()
     else:
         partition.end_offset = start_offset
+    if partition.phase is SharePhase.FENCED:
+        return []
     partition.phase = SharePhase.ACTIVE
     return dead
 

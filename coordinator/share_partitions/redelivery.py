@@ -48,6 +48,7 @@ def acquire_states(
     deadline_ms: float,
     delivery_count_limit: int,
     max_records: int | None,
+    most_states: int,
 ) -> list[InFlightState]:
     """Acquire available records of a range for a member; return their states, in order.
 
@@ -68,7 +69,7 @@ def acquire_states(
             state = next(batch.among(state.first_offset, end))  # noqa: PLW2901 - its part
         state.acquire(member_id, deadline_ms)
         acquired.append(state)
-        if limits.is_reached:
+        if limits.is_reached or len(acquired) == most_states:
             break
     return acquired
 

@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
+
+    from wirebroker.base.clock import Steps
 
 INITIAL_EPOCH: Final = 0
 FINAL_EPOCH: Final = -1
@@ -26,6 +28,8 @@ _MAX_EPOCH: Final = 0x7FFFFFFF
 
 # Limit for all sessions together, as for fetch sessions. Kafka has no such limit.
 MOST_PARTITIONS: Final = 200_000
+# Partitions before other work may run.
+_STEP: Final = 200
 
 
 def next_epoch(epoch: int) -> int:
@@ -63,26 +67,24 @@ class ShareFetchSession:
     Attributes:
         epoch: The epoch that the next request must have.
         connection_id: The connection that opened it.
+        counted: Its partitions in `ShareSessions.partition_count`.
     """
 
-    __slots__ = ("_partitions", "connection_id", "epoch", "member")
+    __slots__ = ("_partitions", "connection_id", "counted", "epoch", "member")
 
-    def __init__(
-        self,
-        member: SessionMember,
-        connection_id: str,
-        named: Mapping[ShareSessionPartition, str | None],
-    ) -> None:
-        """Open the session; all partitions of its first response are sent anyway."""
+    def __init__(self, member: SessionMember, connection_id: str) -> None:
         self.member = member
         self.connection_id = connection_id
         self.epoch = next_epoch(INITIAL_EPOCH)
-        self._partitions = {
-            partition: _Cached(topic, must_send=False) for partition, topic in named.items()
-        }
+        self.counted = 0
+        self._partitions: dict[ShareSessionPartition, _Cached] = {}
 
     def __len__(self) -> int:
         return len(self._partitions)
+
+    def partitions(self) -> Collection[ShareSessionPartition]:
+        """Return the partitions; the session must not change meanwhile."""
+        return self._partitions.keys()
 
     def named(self) -> dict[ShareSessionPartition, str | None]:
         """Return the partitions with the topics' names when they were added; None if unknown."""
@@ -92,13 +94,23 @@ class ShareFetchSession:
         self,
         added: Mapping[ShareSessionPartition, str | None],
         forgotten: Iterable[ShareSessionPartition],
-    ) -> None:
+        *,
+        must_send: bool = True,
+    ) -> Steps[None]:
         """Apply the changes that a request names; the next response has the added partitions."""
+        partitions = self._partitions
+        count = 0
         for partition, topic in added.items():
-            if partition not in self._partitions:
-                self._partitions[partition] = _Cached(topic, must_send=True)
+            if partition not in partitions:
+                partitions[partition] = _Cached(topic, must_send=must_send)
+            count += 1
+            if count % _STEP == 0:
+                yield
         for partition in forgotten:
-            self._partitions.pop(partition, None)
+            partitions.pop(partition, None)
+            count += 1
+            if count % _STEP == 0:
+                yield
 
     def must_send(
         self, partition: ShareSessionPartition, *, has_records: bool, has_error: bool
@@ -117,6 +129,17 @@ class ShareFetchSession:
             del self._partitions[partition]
             self._partitions[partition] = cached
         return must_send
+
+
+def new_session(
+    member: SessionMember,
+    connection_id: str,
+    named: Mapping[ShareSessionPartition, str | None],
+) -> Steps[ShareFetchSession]:
+    """Return a session to open; all partitions of its first response are sent anyway."""
+    session = ShareFetchSession(member, connection_id)
+    yield from session.change(named, (), must_send=False)
+    return session
 
 
 class ShareSessions:
@@ -139,7 +162,7 @@ class ShareSessions:
     def __init__(self, max_sessions: int) -> None:
         self._max_sessions = max_sessions
         self._sessions: dict[SessionMember, ShareFetchSession] = {}
-        self._by_connection: dict[str, set[SessionMember]] = {}
+        self._by_connection: dict[str, dict[SessionMember, None]] = {}
         self._member_counts: dict[str, int] = {}
         self.partition_count = 0
 
@@ -154,28 +177,22 @@ class ShareSessions:
         """Return whether a group has a session here."""
         return group_id in self._member_counts
 
-    def open(
-        self,
-        member: SessionMember,
-        connection_id: str,
-        named: Mapping[ShareSessionPartition, str | None],
-    ) -> ShareFetchSession:
-        """Open a session; replace the member's old one.
+    def open(self, session: ShareFetchSession) -> None:
+        """Open a session; it replaces the member's old one.
 
         Raises:
             KafkaError: SHARE_SESSION_LIMIT_REACHED.
         """
+        member = session.member
         self.remove(member)
         if len(self._sessions) >= self._max_sessions:
             raise KafkaError(ErrorCode.SHARE_SESSION_LIMIT_REACHED)
-        self._check_room(len(named))
-        session = ShareFetchSession(member, connection_id, named)
-        self.partition_count += len(session)
+        self._check_room(len(session))
         self._sessions[member] = session
-        self._by_connection.setdefault(connection_id, set()).add(member)
+        self._count(session)
+        self._by_connection.setdefault(session.connection_id, {})[member] = None
         group_id = member.group_id
         self._member_counts[group_id] = self._member_counts.get(group_id, 0) + 1
-        return session
 
     def check(self, member: SessionMember, epoch: int) -> ShareFetchSession:
         """Return a member's session, in which a request has the given epoch.
@@ -207,17 +224,32 @@ class ShareSessions:
         session: ShareFetchSession,
         added: Mapping[ShareSessionPartition, str | None],
         forgotten: Iterable[ShareSessionPartition],
-    ) -> None:
-        """Apply the changes that a request names, and expect the next epoch.
+    ) -> Steps[None]:
+        """Expect the next epoch; return the steps that apply the changes of a request.
 
         Raises:
             KafkaError: SHARE_SESSION_LIMIT_REACHED; nothing has changed.
         """
         self._check_room(len(added))
-        before = len(session)
-        session.change(added, forgotten)
-        self.partition_count += len(session) - before
         session.epoch = next_epoch(session.epoch)
+        return self._change(session, added, forgotten)
+
+    def _change(
+        self,
+        session: ShareFetchSession,
+        added: Mapping[ShareSessionPartition, str | None],
+        forgotten: Iterable[ShareSessionPartition],
+    ) -> Steps[None]:
+        for _ in session.change(added, forgotten):
+            self._count(session)
+            yield
+        self._count(session)
+
+    def _count(self, session: ShareFetchSession) -> None:
+        """Count the partitions of a session, unless it has ended meanwhile."""
+        if self._sessions.get(session.member) is session:
+            self.partition_count += len(session) - session.counted
+            session.counted = len(session)
 
     def _check_room(self, count: int) -> None:
         if self.partition_count + count > MOST_PARTITIONS:
@@ -228,9 +260,9 @@ class ShareSessions:
         session = self._sessions.pop(member, None)
         if session is None:
             return None
-        self.partition_count -= len(session)
+        self.partition_count -= session.counted
         members = self._by_connection[session.connection_id]
-        members.discard(member)
+        del members[member]
         if not members:
             del self._by_connection[session.connection_id]
         group_id = member.group_id
@@ -248,6 +280,6 @@ class ShareSessions:
         self._member_counts.clear()
         self.partition_count = 0
 
-    def of_connection(self, connection_id: str) -> list[SessionMember]:
-        """Return the members whose sessions a connection opened."""
-        return sorted(self._by_connection.get(connection_id, ()))
+    def first_of_connection(self, connection_id: str) -> SessionMember | None:
+        """Return a member whose session a connection opened, or None."""
+        return next(iter(self._by_connection.get(connection_id, ())), None)

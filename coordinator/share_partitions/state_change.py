@@ -5,6 +5,7 @@ Source: Kafka's SharePartition.rollbackOrProcessStateUpdates, initiateDLQAndArch
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from wirebroker.coordinator.share_partitions.archiving import note_available
@@ -12,6 +13,8 @@ from wirebroker.coordinator.share_partitions.record_state import TERMINAL, Recor
 from wirebroker.coordinator.share_state.state import StateBatch
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from wirebroker.base.clock import Steps
     from wirebroker.coordinator.share_partitions.record_state import InFlightState
     from wirebroker.coordinator.share_partitions.share_partition import ShareLimits, SharePartition
@@ -39,12 +42,12 @@ class StateChange:
         batches: Their new states, as the persister stores them.
     """
 
-    __slots__ = ("_causes", "_partition", "_states", "batches")
+    __slots__ = ("_partition", "_states", "batches")
 
     def __init__(self, partition: SharePartition) -> None:
         self._partition = partition
-        self._states: list[InFlightState] = []
-        self._causes: list[str] = []
+        # In transition, each with the cause of its dead letters.
+        self._states: deque[tuple[InFlightState, str]] = deque()
         self.batches: list[StateBatch] = []
 
     def begin(
@@ -60,8 +63,7 @@ class StateChange:
             has_dead_letters=limits.has_dead_letters,
         ):
             return False
-        self._states.append(state)
-        self._causes.append(cause or DELIVERY_COUNT_EXCEEDED)
+        self._states.append((state, cause or DELIVERY_COUNT_EXCEEDED))
         self.batches.append(persisted(state))
         self._partition.count_done(state)
         return True
@@ -69,28 +71,44 @@ class StateChange:
     def commit(self) -> Steps[list[DeadRecords]]:
         """Complete the transitions, which are persisted; return the records that are dead now."""
         dead: list[DeadRecords] = []
-        for count, (state, cause) in enumerate(zip(self._states, self._causes, strict=True), 1):
+        states, partition = self._states, self._partition
+        while states:
+            state, cause = states.popleft()
             state.complete()
-            if count % _STEP == 0:
-                yield
-            if state.state is RecordState.AVAILABLE:
-                note_available(self._partition, state)
-            elif state.state is RecordState.ARCHIVING:
-                dead.append(DeadRecords(state, cause))
-        return dead
-
-    def roll_back(self, now_ms: float) -> None:
-        """Restore the states before the transitions."""
-        partition = self._partition
-        for state in self._states:
-            was_done = state.state in TERMINAL
-            state.undo(now_ms)
             if state.state is RecordState.AVAILABLE:
                 note_available(partition, state)
-            is_done = state.state in TERMINAL
-            if is_done != was_done:
-                count = partition.count_in_flight(state.first_offset, state.last_offset)
-                partition.delivery_complete_count += count if is_done else -count
+            elif state.state is RecordState.ARCHIVING:
+                dead.append(DeadRecords(state, cause))
+            if len(states) % _STEP == 0:
+                yield
+        return dead
+
+    def roll_back(self, now_ms: Callable[[], float]) -> Steps[None]:
+        """Restore the states before the transitions; closed early, do the rest immediately.
+
+        Locks that have ended meanwhile are not restored. `now_ms` returns the time of locks, which
+        passes between two steps.
+        """
+        states = self._states
+        try:
+            while states:
+                self._undo(states.popleft()[0], now_ms())
+                if len(states) % _STEP == 0:
+                    yield
+        finally:
+            while states:
+                self._undo(states.popleft()[0], now_ms())
+
+    def _undo(self, state: InFlightState, now_ms: float) -> None:
+        partition = self._partition
+        was_done = state.state in TERMINAL
+        state.undo(now_ms)
+        if state.state is RecordState.AVAILABLE:
+            note_available(partition, state)
+        is_done = state.state in TERMINAL
+        if is_done != was_done:
+            count = partition.count_in_flight(state.first_offset, state.last_offset)
+            partition.delivery_complete_count += count if is_done else -count
 
 
 def persisted(state: InFlightState) -> StateBatch:

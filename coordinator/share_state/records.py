@@ -57,4 +57,4 @@ def tombstone(key: SharePartitionKey) -> CoordinatorRecord:
 
 
 def _fields(batches: Sequence[StateBatch]) -> list[dict[str, Any]]:
-    return [batch._asdict() for batch in batches]
+    return [batch.fields() for batch in batches]

@@ -57,6 +57,16 @@ class StateBatch(NamedTuple):
     delivery_state: int
     delivery_count: int
 
+    def fields(self) -> dict[str, int]:
+        """Return the fields of messages and records; faster than `_asdict`."""
+        first_offset, last_offset, delivery_state, delivery_count = self
+        return {
+            "first_offset": first_offset,
+            "last_offset": last_offset,
+            "delivery_state": delivery_state,
+            "delivery_count": delivery_count,
+        }
+
 
 class PersistedState(NamedTuple):
     """The result of a read."""

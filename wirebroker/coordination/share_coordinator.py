@@ -24,6 +24,8 @@ from wirebroker.coordinator.share_state.upkeep import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from wirebroker.base.clock import Clock
     from wirebroker.codecs.errors import ErrorCode
     from wirebroker.coordination.partition_log import PartitionLog
@@ -84,6 +86,10 @@ class ShareCoordinator(CoordinatorService[ShareStateShard]):
     def is_enabled(self) -> bool:
         """Whether the cluster's features allow share groups."""
         return self._metadata.image.features.get(SHARE_VERSION, 0) >= 1
+
+    def shards(self) -> Iterator[ShareStateShard]:
+        """Yield the loaded shards, for reading."""
+        return (engine.machine for engine in self._partitions.active())
 
     def start(self) -> None:
         """Start to load partitions, to write cold snapshots and to delete redundant records."""

@@ -15,7 +15,8 @@ from wirebroker.codecs.coordinator_records import (
 )
 from wirebroker.codecs.errors import KafkaError
 from wirebroker.codecs.records.layout import BASE_TIMESTAMP_AT, TIMESTAMPS
-from wirebroker.metrics.group_rows import NOTHING_COMMITTED, GroupLag
+from wirebroker.metrics.group_rows import NOTHING_COMMITTED, GroupLag, GroupPartition
+from wirebroker.metrics.share_lag import share_progress
 from wirebroker.storage.files import ColdPagesError
 
 if TYPE_CHECKING:
@@ -34,12 +35,11 @@ _READ_AT_ONCE: Final = 100
 _WARMED_BYTES: Final = 64 << 10
 
 
-class GroupPartition(NamedTuple):
-    """A partition that a group reads."""
+class Lags(NamedTuple):
+    """The lags of groups with committed offsets, and of share groups."""
 
-    group_id: str
-    topic: str
-    partition: int
+    committed: dict[GroupPartition, GroupLag]
+    shares: dict[GroupPartition, GroupLag]
 
 
 class _Read(NamedTuple):
@@ -61,19 +61,24 @@ class GroupLags:
         # A group's offset and the timestamp there.
         self._previous: dict[GroupPartition, tuple[int, int]] = {}
 
-    async def find(self, slices: Slices) -> dict[GroupPartition, GroupLag]:
-        """Return the lags of the groups that this broker coordinates."""
+    async def find(self, slices: Slices) -> Lags:
+        """Return the lags of the groups whose offsets or share states this broker stores."""
         offsets: dict[GroupPartition, int] = {}
         for shard in list(self._broker.groups.shards()):
             for group_id in list(shard.offsets.by_group):
                 await self._read_offsets(shard, group_id, offsets, slices)
-        times = await self._times(offsets, slices)
+        shares = await share_progress(self._broker, slices)
+        starts = {place: progress.start_offset for place, progress in shares.items()}
+        times = await self._times({**starts, **offsets}, slices)
         now_ms = self._broker.clock.now_ms()
-        lags: dict[GroupPartition, GroupLag] = {}
-        for group_partition, offset in offsets.items():
-            lags[group_partition] = self._progress(
-                group_partition, offset, times.get(group_partition), now_ms
-            )
+        lags = Lags({}, {})
+        for place, offset in offsets.items():
+            lags.committed[place] = self._progress(place, offset, times.get(place), now_ms)
+            await slices.turn()
+        for place, progress in shares.items():
+            partition = self._partition(place)
+            end_offset = None if partition is None else partition.log.high_watermark
+            lags.shares[place] = progress.lag(end_offset, times.get(place), now_ms)
             await slices.turn()
         return lags
 

@@ -13,6 +13,7 @@ from wirebroker.metrics.group_rows import (
     GROUP_TOPIC_ROWS,
     KIND_LAG_ROWS,
     KIND_ROWS,
+    SHARE_PARTITION_ROWS,
     STATE_ROWS,
     GroupTopic,
     KindLag,
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
     from wirebroker.api.broker import Broker
     from wirebroker.base.clock import Slices
     from wirebroker.metrics.broker_rows import BrokerCounts
-    from wirebroker.metrics.group_lag import GroupPartition
-    from wirebroker.metrics.group_rows import GroupLag
+    from wirebroker.metrics.group_lag import Lags
+    from wirebroker.metrics.group_rows import GroupLag, GroupPartition
     from wirebroker.metrics.page import LabelTexts, Page
 
 
@@ -63,7 +64,7 @@ async def add_groups(
 
 async def add_lags(
     page: Page,
-    lags: Mapping[GroupPartition, GroupLag],
+    lags: Lags,
     kinds: Mapping[str, GroupType],
     slices: Slices,
 ) -> None:
@@ -71,15 +72,13 @@ async def add_lags(
     topics: dict[tuple[str, str], GroupTopic] = {}
     by_kind: dict[GroupType, KindLag] = {}
     rows: list[tuple[LabelTexts, GroupLag]] = []
-    for (group_id, topic, index), progress in lags.items():
+    for (group_id, topic, index), progress in lags.committed.items():
         lag = max(0, progress.lag or 0)
         before = topics.get((group_id, topic), GroupTopic(0, 0))
         topics[group_id, topic] = GroupTopic(
             before.offset_sum + progress.offset, before.lag_sum + lag
         )
-        kind = kinds.get(group_id, GroupType.CLASSIC)
-        records, largest_ms = by_kind.get(kind, KindLag(0, 0))
-        by_kind[kind] = KindLag(records + lag, max(largest_ms, progress.lag_ms or 0))
+        _count(by_kind, kinds.get(group_id, GroupType.CLASSIC), progress)
         place = ("consumergroup", group_id), ("partition", str(index)), ("topic", topic)
         rows.append((label_texts(place), progress))
         await slices.turn()
@@ -90,5 +89,28 @@ async def add_lags(
         by_topic.append((labels, group_topic))
         await slices.turn()
     await slices.run(page.add(GROUP_TOPIC_ROWS, by_topic))
+    await _add_shares(page, lags.shares, by_kind, slices)
     of_kinds = [(label_texts((("kind", kind),)), lag) for kind, lag in sorted(by_kind.items())]
     await slices.run(page.add(KIND_LAG_ROWS, of_kinds))
+
+
+def _count(by_kind: dict[GroupType, KindLag], kind: GroupType, progress: GroupLag) -> None:
+    records, largest_ms = by_kind.get(kind, KindLag(0, 0))
+    lag = max(0, progress.lag or 0)
+    by_kind[kind] = KindLag(records + lag, max(largest_ms, progress.lag_ms or 0))
+
+
+async def _add_shares(
+    page: Page,
+    lags: Mapping[GroupPartition, GroupLag],
+    by_kind: dict[GroupType, KindLag],
+    slices: Slices,
+) -> None:
+    """Add the lags of share groups by partition, and count them."""
+    rows: list[tuple[LabelTexts, GroupLag]] = []
+    for (group_id, topic, index), progress in lags.items():
+        _count(by_kind, GroupType.SHARE, progress)
+        place = ("group", group_id), ("partition", str(index)), ("topic", topic)
+        rows.append((label_texts(place), progress))
+        await slices.turn()
+    await slices.run(page.add(SHARE_PARTITION_ROWS, rows))

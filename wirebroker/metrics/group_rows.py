@@ -16,6 +16,14 @@ from wirebroker.metrics.rows import ShownRow
 NOTHING_COMMITTED: Final = -1
 
 
+class GroupPartition(NamedTuple):
+    """A partition that a group reads."""
+
+    group_id: str
+    topic: str
+    partition: int
+
+
 class GroupLag(NamedTuple):
     """A group's progress in a partition.
 
@@ -117,5 +125,23 @@ GROUP_PARTITION_ROWS: Final[tuple[ShownRow[GroupLag], ...]] = (
         "Age of the first record that the group has not read yet; 0 if it has read all.",
         lambda each: None if each.lag_ms is None else each.lag_ms / 1000,
         own="wirebroker_consumergroup_lag_seconds",
+    ),
+)
+
+SHARE_PARTITION_ROWS: Final[tuple[ShownRow[GroupLag], ...]] = (
+    ShownRow(
+        "Offset below which a share group has finished all records; -1: it has not begun.",
+        lambda each: each.offset,
+        own="wirebroker_sharegroup_start_offset",
+    ),
+    ShownRow(
+        "Records of a partition that a share group has not finished yet; -1: unknown.",
+        lambda each: each.lag,
+        own="wirebroker_sharegroup_lag",
+    ),
+    ShownRow(
+        "Age of the first record that a share group has not finished yet; 0 without any.",
+        lambda each: None if each.lag_ms is None else each.lag_ms / 1000,
+        own="wirebroker_sharegroup_lag_seconds",
     ),
 )

@@ -50,6 +50,7 @@ from wirebroker.metrics.partition_rows import (
 from wirebroker.metrics.process_facts import PROCESS_ROWS, read_process_facts
 from wirebroker.metrics.recent_quantiles import RecentQuantiles
 from wirebroker.metrics.request_rows import add_requests
+from wirebroker.metrics.share_rows import add_share_partitions
 from wirebroker.replica.traffic import TrafficSum
 
 if TYPE_CHECKING:
@@ -248,6 +249,7 @@ class Scrape:
         if self._lags is None:
             self._lags = GroupLags(broker)
         await add_lags(page, await self._lags.find(slices), kinds, slices)
+        await add_share_partitions(page, broker, slices)
 
 
 class _Named(NamedTuple):

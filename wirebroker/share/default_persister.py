@@ -9,6 +9,7 @@ Source: Kafka's DefaultStatePersister, PersisterStateManager.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.base.clock import Slices
@@ -20,6 +21,7 @@ from wirebroker.coordinator.share_state.shard import SHARE_GROUP_STATE
 from wirebroker.coordinator.share_state.state import SharePartitionKey, StateError
 from wirebroker.share.no_op_persister import NoOpPersister
 from wirebroker.share.state_rpcs import DELETE, INITIALIZE, READ, READ_SUMMARY, WRITE
+from wirebroker.share.state_writes import parts_of
 from wirebroker.share.stored_states import perform
 
 if TYPE_CHECKING:
@@ -127,7 +129,17 @@ class DefaultPersister:
         """See Persister."""
         if not self._coordinator.is_enabled:
             return await self._no_op.write(group_id, partitions)
-        return await self._perform(WRITE, group_id, partitions)
+        results: dict[Partition, StateError | None] = {}
+        waiting = {partition: deque(parts_of(write)) for partition, write in partitions.items()}
+        while waiting:
+            parts = {partition: of.popleft() for partition, of in waiting.items()}
+            results.update(await self._perform(WRITE, group_id, parts))
+            waiting = {
+                partition: of
+                for partition, of in waiting.items()
+                if of and results[partition] is None
+            }
+        return results
 
     async def delete(
         self, group_id: str, partitions: Collection[Partition]

@@ -25,9 +25,10 @@ class LeaderShare:
         failure: Why its state could not be loaded.
         dead: Records that wait to become dead letters.
         is_burying: Whether those are being written.
+        is_wanted: Whether a fetch did not read it, because another one was reading it.
     """
 
-    __slots__ = ("_waiters", "dead", "failure", "is_burying", "partition", "state")
+    __slots__ = ("_waiters", "dead", "failure", "is_burying", "is_wanted", "partition", "state")
 
     def __init__(self, key: SharePartitionKey, partition: Partition) -> None:
         self.state = SharePartition(key, partition.leader_epoch)
@@ -36,6 +37,7 @@ class LeaderShare:
         self.failure: KafkaError | None = None
         self.dead: deque[DeadRecords] = deque()
         self.is_burying = False
+        self.is_wanted = False
         self._waiters: dict[Callable[[], None], None] = {}
 
     @property
@@ -56,7 +58,8 @@ class LeaderShare:
         """Remove a callback."""
         self._waiters.pop(on_change, None)
 
-    def wake(self) -> None:
-        """Notify the waiting fetches."""
+    def wake(self, *, but: Callable[[], None] | None = None) -> None:
+        """Notify the waiting fetches, except the one with the callback `but`."""
         for on_change in tuple(self._waiters):
-            on_change()
+            if on_change != but:
+                on_change()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.coordinator.share_state.errors import state_error
-from wirebroker.coordinator.share_state.state import SharePartitionKey, StateError
+from wirebroker.coordinator.share_state.state import SharePartitionKey, StateError, StateWrite
 from wirebroker.net.client.errors import (
     PeerError,
     RequestTimedOutError,
@@ -22,7 +22,7 @@ from wirebroker.net.client.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from wirebroker.net.client.node import Node
     from wirebroker.share.state_rpcs import Partition, StateRpc
@@ -31,6 +31,8 @@ logger = logging.getLogger(__name__)
 
 # As in Kafka (socket.connection.setup.timeout.max.ms).
 _TIMEOUT_S: Final = 30.0
+# Partitions and batches after which a request is sent.
+_MOST_AT_ONCE: Final = 500
 
 
 class _Call(NamedTuple):
@@ -105,21 +107,23 @@ class RemoteStates:
             del self._queues[node_id, rpc]
 
     async def _send(self, node_id: int, rpc: StateRpc, group_id: str, joined: list[_Call]) -> None:
-        partitions = {
-            partition: data for call in joined for partition, data in call.partitions.items()
-        }
+        results: dict[Partition, Any] = {}
+        failure: StateError | None = None
         try:
-            results = await self._results(node_id, rpc, group_id, partitions)
+            for partitions in _in_portions(joined):
+                results.update(await self._results(node_id, rpc, group_id, partitions))
+        except PeerError as error:
+            logger.info("%s of group %s at node %d failed: %s", rpc.name, group_id, node_id, error)
+            failure = state_error(_code_of(error))
         except Exception:
             logger.exception("%s of group %s at node %d failed", rpc.name, group_id, node_id)
-            results = {}
         for call in joined:
             if not call.results.done():
                 call.results.set_result(
                     {
                         partition: results[partition]
                         if partition in results
-                        else _missing(rpc, group_id, partition)
+                        else failure or _missing(rpc, group_id, partition)
                         for partition in call.partitions
                     }
                 )
@@ -130,14 +134,25 @@ class RemoteStates:
         node = self._find_node(node_id)
         if node is None:
             return dict.fromkeys(partitions, state_error(ErrorCode.NETWORK_EXCEPTION))
-        try:
-            response = await node.request(
-                rpc.key, rpc.request(group_id, partitions), timeout_s=_TIMEOUT_S
-            )
-        except PeerError as error:
-            logger.info("%s of group %s at node %d failed: %s", rpc.name, group_id, node_id, error)
-            return dict.fromkeys(partitions, state_error(_code_of(error)))
+        response = await node.request(
+            rpc.key, rpc.request(group_id, partitions), timeout_s=_TIMEOUT_S
+        )
         return rpc.results(response)
+
+
+def _in_portions(joined: list[_Call]) -> Iterator[dict[Partition, Any]]:
+    """Yield the partitions of calls in portions that are encoded and decoded quickly."""
+    portion: dict[Partition, Any] = {}
+    size = 0
+    for call in joined:
+        for partition, data in call.partitions.items():
+            portion[partition] = data
+            size += 1 + (len(data.batches) if isinstance(data, StateWrite) else 0)
+            if size >= _MOST_AT_ONCE:
+                yield portion
+                portion, size = {}, 0
+    if portion:
+        yield portion
 
 
 def _without_repetitions(waiting: list[_Call]) -> list[list[_Call]]:

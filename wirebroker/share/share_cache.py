@@ -26,8 +26,8 @@ class ShareCache:
 
     def __init__(self) -> None:
         self._shares: dict[SharePartitionKey, LeaderShare] = {}
-        self._by_group: dict[str, set[SharePartitionKey]] = {}
-        self._by_partition: dict[Partition, set[SharePartitionKey]] = {}
+        self._by_group: dict[str, dict[SharePartitionKey, None]] = {}
+        self._by_partition: dict[Partition, dict[SharePartitionKey, None]] = {}
 
     def __len__(self) -> int:
         return len(self._shares)
@@ -44,8 +44,8 @@ class ShareCache:
         key = share.key
         assert key not in self._shares
         self._shares[key] = share
-        self._by_group.setdefault(key.group_id, set()).add(key)
-        self._by_partition.setdefault(share.partition, set()).add(key)
+        self._by_group.setdefault(key.group_id, {})[key] = None
+        self._by_partition.setdefault(share.partition, {})[key] = None
 
     def remove(self, share: LeaderShare) -> bool:
         """Remove and fence a share partition; return False if another one has its place."""
@@ -53,28 +53,20 @@ class ShareCache:
         if self._shares.get(key) is not share:
             return False
         del self._shares[key]
-        self._by_group[key.group_id].discard(key)
+        del self._by_group[key.group_id][key]
         if not self._by_group[key.group_id]:
             del self._by_group[key.group_id]
-        self._by_partition[share.partition].discard(key)
+        del self._by_partition[share.partition][key]
         if not self._by_partition[share.partition]:
             del self._by_partition[share.partition]
         share.state.phase = SharePhase.FENCED
         share.wake()
         return True
 
-    def remove_group(self, group_id: str) -> None:
-        """Remove the share partitions of a group."""
-        self._remove_all(self._by_group.get(group_id))
+    def of_group(self, group_id: str) -> list[LeaderShare]:
+        """Return the share partitions of a group."""
+        return [self._shares[key] for key in self._by_group.get(group_id, ())]
 
-    def remove_partition(self, partition: Partition) -> None:
-        """Remove the share partitions of a partition."""
-        self._remove_all(self._by_partition.get(partition))
-
-    def clear(self) -> None:
-        """Remove all share partitions."""
-        self._remove_all(set(self._shares))
-
-    def _remove_all(self, keys: set[SharePartitionKey] | None) -> None:
-        for key in tuple(keys or ()):
-            self.remove(self._shares[key])
+    def of_partition(self, partition: Partition) -> list[LeaderShare]:
+        """Return the share partitions of a partition."""
+        return [self._shares[key] for key in self._by_partition.get(partition, ())]

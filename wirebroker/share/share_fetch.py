@@ -16,6 +16,7 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from wirebroker.base.clock import Slices
 from wirebroker.base.threads import Work, in_thread
 from wirebroker.codecs.errors import ErrorCode, KafkaError, without_frames
 from wirebroker.codecs.hot.share_fetch_response import ShareFetchResult
@@ -27,8 +28,9 @@ from wirebroker.share.share_reads import batches_in, part_with, read_log
 from wirebroker.storage.files import ColdPagesError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
 
+    from wirebroker.base.clock import Clock, Steps
     from wirebroker.coordinator.share_partitions.acquisition import RecordBatch
     from wirebroker.coordinator.share_partitions.share_sessions import (
         SessionMember,
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
 # Bytes that a thread reads from a cold position, and after how many of them the loop blocks.
 _WARMED_BYTES: Final = 256 << 10
 _MOST_WARMED: Final = 20
+# Share partitions before other work may run.
+_CHOSEN_AT_ONCE: Final = 50
 
 
 class ShareFetchWish(NamedTuple):
@@ -78,6 +82,7 @@ class ShareFetch:
     """One member's fetch; `results` are complete after `run`."""
 
     __slots__ = (
+        "_clock",
         "_failures",
         "_is_given_up",
         "_is_stopping",
@@ -86,6 +91,7 @@ class ShareFetch:
         "_may_block",
         "_replicas",
         "_shares",
+        "_slices",
         "_wakeup",
         "_was_woken",
         "_wish",
@@ -98,7 +104,11 @@ class ShareFetch:
         replicas: ReplicaManager,
         wish: ShareFetchWish,
         is_stopping: Callable[[], bool],
+        *,
+        clock: Clock,
     ) -> None:
+        self._clock = clock
+        self._slices = Slices(clock)
         self._manager = manager
         self._replicas = replicas
         self._wish = wish
@@ -112,7 +122,7 @@ class ShareFetch:
         self._may_block = False
         self.results: dict[ShareSessionPartition, ShareFetchResult] = {}
 
-    def find(self, partitions: Iterable[ShareSessionPartition]) -> None:
+    async def find(self, partitions: Iterable[ShareSessionPartition]) -> None:
         """Find or load the share partitions."""
         wish = self._wish
         if wish.max_records == 0 or wish.max_bytes == 0:
@@ -124,15 +134,16 @@ class ShareFetch:
                 self._failures[partition] = without_frames(error)
             else:
                 self._shares[partition] = share
+            await self._slices.turn()
 
     async def run(self) -> None:
         """Acquire records, as soon as there are enough or the time is over."""
         if self._shares:
-            self._watch()
             try:
+                await self._watch()
                 await self._run()
             finally:
-                self._unwatch()
+                await self._unwatch()
         for partition, error in self._failures.items():
             self.results[partition] = ShareFetchResult(partition.partition, error.code)
 
@@ -157,15 +168,17 @@ class ShareFetch:
         self._is_given_up = True
         self._wake()
 
-    def _watch(self) -> None:
+    async def _watch(self) -> None:
         for share in self._shares.values():
             share.watch(self._wake)
             share.partition.watch(self._wake)
+            await self._slices.turn()
 
-    def _unwatch(self) -> None:
+    async def _unwatch(self) -> None:
         for share in self._shares.values():
             share.unwatch(self._wake)
             share.partition.unwatch(self._wake)
+            await self._slices.turn()
 
     def _wake(self) -> None:
         self._was_woken = True
@@ -185,12 +198,12 @@ class ShareFetch:
 
     async def _try(self, *, is_over: bool) -> bool:
         """Acquire records if there are enough, or if the time is over; return whether it did."""
-        reads = self._acquirable()
-        if not reads:
-            return False
-        for read in reads:
-            read.share.state.is_being_read = True
+        self._slices = Slices(self._clock)  # the time of a wait does not count
+        reads: list[_Read] = []
         try:
+            await self._slices.run(self._choose(reads))
+            if not reads:
+                return False
             await self._look(reads)
             if not is_over and not self._is_enough(reads):
                 return False
@@ -200,31 +213,49 @@ class ShareFetch:
             remaining = self._wish.max_records
             for read in reads:
                 remaining -= self._acquire(read, remaining)
+                await self._slices.turn()
         finally:
             for read in reads:
-                read.share.state.is_being_read = False
+                self._end_read(read.share)
         for read in reads:
             if self.results[read.partition].acquired:
-                read.share.wake()
+                read.share.wake(but=self._wake)
         return True
 
-    def _acquirable(self) -> list[_Read]:
+    def _choose(self, reads: list[_Read]) -> Steps[None]:
+        """Add the share partitions with records to acquire; no other fetch may read them."""
         limits = self._manager.configs.limits(self._wish.member.group_id)
-        reads = [
-            _Read(partition, share, share.state.next_fetch_offset())
-            for partition, share in self._shares.items()
-            if share.is_active and not share.state.is_being_read and share.state.can_acquire(limits)
-        ]
-        if reads:
-            # Each gets the same share of the bytes; without enough bytes, the first ones get one.
-            most_bytes, rest = divmod(self._wish.max_bytes, len(reads))
-            for number, read in enumerate(reads):
-                read.max_bytes = most_bytes
-                if most_bytes == 0:
-                    read.max_bytes = 1 if number < rest else 0
-            if most_bytes:
-                reads[0].max_bytes += rest
-        return reads
+        for count, (partition, share) in enumerate(self._shares.items(), 1):
+            state = share.state
+            if not share.is_active:
+                pass
+            elif state.is_being_read:
+                share.is_wanted = True
+            elif state.can_acquire(limits):
+                state.is_being_read = True
+                reads.append(_Read(partition, share, state.next_fetch_offset()))
+            if count % _CHOSEN_AT_ONCE == 0:
+                yield
+        self._share_bytes(reads)
+
+    def _share_bytes(self, reads: Sequence[_Read]) -> None:
+        """Give each the same share of the bytes; without enough bytes, the first ones get one."""
+        if not reads:
+            return
+        most_bytes, rest = divmod(self._wish.max_bytes, len(reads))
+        for number, read in enumerate(reads):
+            read.max_bytes = most_bytes
+            if most_bytes == 0:
+                read.max_bytes = 1 if number < rest else 0
+        if most_bytes:
+            reads[0].max_bytes += rest
+
+    def _end_read(self, share: LeaderShare) -> None:
+        """Let other fetches read a share partition, and wake those that could not."""
+        share.state.is_being_read = False
+        if share.is_wanted:
+            share.is_wanted = False
+            share.wake(but=self._wake)
 
     async def _look(self, reads: Sequence[_Read]) -> None:
         remaining = self._wish.max_bytes
@@ -235,8 +266,9 @@ class ShareFetch:
             if read.read is not None:
                 size += read.read.size
                 remaining = max(0, remaining - read.read.size)
+            await self._slices.turn()
 
-    def _read(self, read: _Read, max_bytes: int, size_before: int) -> None:
+    async def _read(self, read: _Read, max_bytes: int, size_before: int) -> None:
         read.read = read_log(
             read.share.partition,
             read.fetch_offset,
@@ -250,25 +282,28 @@ class ShareFetch:
         for read in reads:
             if read.read is not None and read.read.slice is not None:
                 await self._guarded(read, partial(self._list_batches, read))
+                await self._slices.turn()
 
-    def _list_batches(self, read: _Read) -> None:
+    async def _list_batches(self, read: _Read) -> None:
         found = read.read
         assert found is not None
         assert found.slice is not None
         # No later records can be acquired.
         last_in_flight = max(read.share.state.end_offset, read.fetch_offset)
-        read.batches = batches_in(
-            found.slice,
-            beyond_offset=last_in_flight + self._wish.max_records,
-            may_block=self._may_block,
-            finds_aborted=bool(found.aborted),
+        read.batches = await self._slices.run(
+            batches_in(
+                found.slice,
+                beyond_offset=last_in_flight + self._wish.max_records,
+                may_block=self._may_block,
+                finds_aborted=bool(found.aborted),
+            )
         )
 
-    async def _guarded(self, read: _Read, work: Callable[[], None]) -> None:
+    async def _guarded(self, read: _Read, work: Callable[[], Awaitable[None]]) -> None:
         """Call a function that reads files; note its error."""
         for _ in range(_MOST_WARMED):
             try:
-                work()
+                await work()
             except ColdPagesError as cold:
                 try:
                     await in_thread(Work.WARMING, cold.file.warm, cold.position, _WARMED_BYTES)
@@ -281,7 +316,7 @@ class ShareFetch:
                 return
         self._may_block = True
         try:
-            work()
+            await work()
         except (KafkaError, OSError) as error:
             self._note_error(read, error)
 
@@ -335,13 +370,16 @@ class ShareFetch:
             result.records = part_with(found.slice, read.batches, acquired.records)
         return acquired.record_count
 
-    def take_back(self) -> None:
+    async def take_back(self) -> None:
         """Make the acquired records available again, because they are not sent."""
         member_id = self._wish.member.member_id
         for partition, result in self.results.items():
-            for first_offset, last_offset, _ in result.acquired:
+            acquired, result.acquired = result.acquired, ()
+            for first_offset, last_offset, _ in acquired:
                 state = self._shares[partition].state
                 take_back(state, member_id, first_offset, last_offset)
+                await self._slices.turn()
+            if acquired:
                 self._shares[partition].wake()
 
     def note_sent(self) -> None:

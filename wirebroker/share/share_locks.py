@@ -6,10 +6,11 @@ Source: Kafka's SharePartitionManager (its timer), AcquisitionLockTimerTask.
 from __future__ import annotations
 
 import asyncio
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from wirebroker.base.clock import Clock
     from wirebroker.share.leader_share import LeaderShare
@@ -19,18 +20,43 @@ _TICK_MS: Final = 10.0
 
 
 class ShareLocks:
-    """Calls back for share partitions whose locks have expired."""
+    """Releases the locks of share partitions when they have expired."""
 
-    __slots__ = ("_clock", "_is_stopped", "_locked", "_on_expired", "_timer", "_timer_ms")
+    __slots__ = (
+        "_clock",
+        "_count",
+        "_due",
+        "_is_releasing",
+        "_is_stopped",
+        "_next_ms",
+        "_on_timer",
+        "_release",
+        "_timer",
+        "_timer_ms",
+    )
 
-    def __init__(self, clock: Clock, on_expired: Callable[[LeaderShare, float], None]) -> None:
-        """`on_expired` receives a share partition and the time of locks."""
+    # _next_ms: when locks of each share partition expire; _due has an entry for each, ordered by
+    # time. Entries with another time are outdated.
+
+    def __init__(
+        self,
+        clock: Clock,
+        release: Callable[[LeaderShare, float], Awaitable[object]],
+        on_timer: Callable[[], object],
+    ) -> None:
+        """`release` receives a share partition and the time of locks.
+
+        `on_timer` starts `release_expired`.
+        """
         self._clock = clock
-        self._on_expired = on_expired
-        # Those with timers, in the order of their first lock.
-        self._locked: dict[LeaderShare, None] = {}
+        self._release = release
+        self._on_timer = on_timer
+        self._next_ms: dict[LeaderShare, float] = {}
+        self._due: list[tuple[float, int, LeaderShare]] = []
+        self._count = 0
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0.0
+        self._is_releasing = False
         self._is_stopped = False
 
     def now_ms(self) -> float:
@@ -40,9 +66,12 @@ class ShareLocks:
     def watch(self, share: LeaderShare) -> None:
         """Watch the timers of a share partition."""
         next_ms = share.state.timers.next_ms
-        if next_ms is not None:
-            self._locked[share] = None
-            self._arm(next_ms)
+        if next_ms is None or next_ms >= self._next_ms.get(share, float("inf")):
+            return
+        self._next_ms[share] = next_ms
+        self._count += 1
+        heappush(self._due, (next_ms, self._count, share))
+        self._arm()
 
     def stop(self) -> None:
         """Release no more locks."""
@@ -54,26 +83,34 @@ class ShareLocks:
             self._timer.cancel()
             self._timer = None
 
-    def _arm(self, next_ms: float) -> None:
-        if self._is_stopped or (self._timer is not None and self._timer_ms <= next_ms):
+    def _arm(self) -> None:
+        if self._is_stopped or self._is_releasing or not self._due:
+            return
+        next_ms = self._due[0][0]
+        if self._timer is not None and self._timer_ms <= next_ms:
             return
         self._disarm()
         self._timer_ms = next_ms
         delay_s = max(_TICK_MS, next_ms - self.now_ms()) / 1000
-        self._timer = asyncio.get_running_loop().call_later(delay_s, self.release_expired)
+        self._timer = asyncio.get_running_loop().call_later(delay_s, self._on_timer)
 
-    def release_expired(self) -> None:
-        """Call back for the share partitions whose locks have expired."""
+    async def release_expired(self) -> None:
+        """Release the locks that have expired."""
         self._disarm()
-        now_ms = self.now_ms()
-        earliest: float | None = None
-        for share in tuple(self._locked):
-            timers = share.state.timers
-            if timers.next_ms is not None and timers.next_ms <= now_ms:
-                self._on_expired(share, now_ms)
-            if timers.next_ms is None or not share.is_active:
-                del self._locked[share]
-            elif earliest is None or timers.next_ms < earliest:
-                earliest = timers.next_ms
-        if earliest is not None:
-            self._arm(earliest)
+        if self._is_releasing:
+            return
+        self._is_releasing = True
+        try:
+            now_ms = self.now_ms()
+            while self._due and self._due[0][0] <= now_ms:
+                next_ms, _, share = heappop(self._due)
+                if self._next_ms.get(share) != next_ms:
+                    continue
+                del self._next_ms[share]
+                # A share partition that is removed has no locks.
+                if share.is_active:
+                    await self._release(share, now_ms)
+                    self.watch(share)
+        finally:
+            self._is_releasing = False
+            self._arm()

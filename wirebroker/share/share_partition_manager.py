@@ -8,54 +8,49 @@ Source: Kafka's SharePartitionManager.
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from wirebroker.base.clock import Slices
 from wirebroker.codecs.errors import ErrorCode, KafkaError, without_frames
 from wirebroker.coordinator.share_partitions.acknowledgement import AckType, acknowledge
-from wirebroker.coordinator.share_partitions.loading import load
-from wirebroker.coordinator.share_partitions.release import release_expired, release_member
-from wirebroker.coordinator.share_partitions.share_partition import NO_OFFSET, SharePhase
 from wirebroker.coordinator.share_partitions.share_sessions import (
+    MOST_PARTITIONS,
     SessionMember,
     ShareSessionPartition,
     ShareSessions,
 )
-from wirebroker.coordinator.share_state.state import SharePartitionKey, StateError
+from wirebroker.coordinator.share_state.state import SharePartitionKey
 from wirebroker.share.leader_share import LeaderShare
-from wirebroker.share.persisted import FENCING, error_of
+from wirebroker.share.persisted import FENCING
+from wirebroker.share.session_ends import SessionEnds
 from wirebroker.share.share_cache import ShareCache
+from wirebroker.share.share_loader import ShareLoader
 from wirebroker.share.share_locks import ShareLocks
 from wirebroker.share.share_writer import ShareWriter
-from wirebroker.share.start_offsets import start_offset
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from wirebroker.base.clock import Clock
+    from wirebroker.base.clock import Clock, Steps
     from wirebroker.base.metrics import Metrics
     from wirebroker.config import Config
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
     from wirebroker.coordinator.controller.image.image_change import ImageChange
     from wirebroker.coordinator.share_partitions.acknowledgement import Acknowledgement
     from wirebroker.coordinator.share_partitions.share_configs import ShareConfigs
-    from wirebroker.coordinator.share_partitions.state_change import StateChange
     from wirebroker.replica.leadership import LeadershipChange
     from wirebroker.replica.replica_manager import ReplicaManager
     from wirebroker.share.dead_letters import DeadLetters
     from wirebroker.share.persister import Persister
+    from wirebroker.share.share_writer import Changes
 
 logger = logging.getLogger(__name__)
 
+Errors = dict[ShareSessionPartition, KafkaError]
 
-class BegunAcknowledgements(NamedTuple):
-    """Acknowledgements whose changes are not persisted yet."""
-
-    member: SessionMember
-    requested: Mapping[ShareSessionPartition, Sequence[Acknowledgement]]
-    errors: dict[ShareSessionPartition, KafkaError]
-    changes: Sequence[tuple[LeaderShare, StateChange]]
+_NOT_HERE: Final = "This server does not host this topic-partition."
 
 
 class SharePartitionManager:
@@ -63,11 +58,12 @@ class SharePartitionManager:
 
     __slots__ = (
         "_clock",
+        "_loader",
         "_metrics",
-        "_persister",
         "_replicas",
         "_writer",
         "configs",
+        "ends",
         "locks",
         "sessions",
         "shares",
@@ -85,20 +81,38 @@ class SharePartitionManager:
     ) -> None:
         self._clock = clock
         self._replicas = replicas
-        self._persister = persister
         self.configs = configs
         self.sessions = ShareSessions(configs.config.int("group.share.max.share.sessions"))
         self._metrics = metrics
         metrics.share_sessions = self.sessions.__len__
         metrics.share_session_partitions = lambda: self.sessions.partition_count
         self.shares = ShareCache()
-        self.locks = ShareLocks(clock, self._on_expired)
+        self.locks = ShareLocks(clock, self._release_expired, self._on_locks_due)
         self._writer = ShareWriter(
             persister,
             dead_letters,
             clock=clock,
             now_ms=self.locks.now_ms,
             on_error=self.fence,
+            on_fault=self.shares.remove,
+        )
+        self._loader = ShareLoader(
+            configs,
+            self.shares,
+            self._writer,
+            clock=clock,
+            replicas=replicas,
+            persister=persister,
+            metrics=metrics,
+        )
+        self.ends = SessionEnds(
+            configs,
+            self.sessions,
+            self.shares,
+            self._writer,
+            clock=clock,
+            now_ms=self.locks.now_ms,
+            metrics=metrics,
         )
 
     # -- life ------------------------------------------------------------------------------------
@@ -122,11 +136,20 @@ class SharePartitionManager:
         self.configs.use(self.configs.config, image)
         if not self.configs.is_enabled and (self.shares or self.sessions):
             self.sessions.clear()
-            self.shares.clear()
+            slices = Slices(self._clock)
+            for share in tuple(self.shares):
+                self.shares.remove(share)
+                await slices.turn()
 
     def _on_leadership(self, change: LeadershipChange) -> None:
         for partition, _ in change.resigned:
-            self.shares.remove_partition(partition)
+            for share in self.shares.of_partition(partition):
+                self.shares.remove(share)
+        # Another node may have led in between, so the state is loaded again.
+        for partition, leader_epoch in change.elected:
+            for share in self.shares.of_partition(partition):
+                if share.state.leader_epoch < leader_epoch:
+                    self.shares.remove(share)
 
     # -- share partitions ------------------------------------------------------------------------
 
@@ -134,7 +157,8 @@ class SharePartitionManager:
         """Return a share partition; begin to load its state if necessary.
 
         Raises:
-            KafkaError: This node does not lead the partition.
+            KafkaError: This node does not lead the partition, the group has no session here, or
+                there are too many share partitions.
         """
         key = SharePartitionKey(group_id, topic_id, index)
         share = self.shares.get(key)
@@ -143,50 +167,14 @@ class SharePartitionManager:
             if partition is None:
                 raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
             partition.check_leader()
+            if not self.sessions.has_members(group_id):
+                raise KafkaError(ErrorCode.SHARE_SESSION_NOT_FOUND)
+            if len(self.shares) >= MOST_PARTITIONS:
+                raise KafkaError(ErrorCode.SHARE_SESSION_LIMIT_REACHED)
             share = LeaderShare(key, partition)
             self.shares.add(share)
-            self._writer.run(self._load(share), f"load share partition {key}")
+            self._loader.load_soon(share)
         return share
-
-    async def _load(self, share: LeaderShare) -> None:
-        started_s = self._clock.monotonic()
-        try:
-            await self._load_state(share)
-        except KafkaError as error:
-            logger.info("cannot load the share partition %s: %s", share.key, error)
-            share.failure = without_frames(error)
-            self.shares.remove(share)
-            share.state.phase = SharePhase.FAILED
-        self._metrics.share_load_ms.record((self._clock.monotonic() - started_s) * 1000)
-        share.wake()
-
-    async def _load_state(self, share: LeaderShare) -> None:
-        key, state = share.key, share.state
-        await self._writer.until_written(key)
-        partition = key.topic_id, key.partition
-        results = await self._persister.read(key.group_id, {partition: state.leader_epoch})
-        persisted = results[partition]
-        if isinstance(persisted, StateError):
-            raise error_of(persisted)
-        offset = persisted.start_offset
-        if offset == NO_OFFSET:
-            offset = await self._reset_offset(share)
-        if state.phase is SharePhase.INITIALIZING:
-            limits = self.configs.limits(key.group_id)
-            self._writer.bury(share, load(state, persisted, offset, limits))
-
-    async def _reset_offset(self, share: LeaderShare) -> int:
-        partition = share.partition
-        try:
-            return await start_offset(
-                partition,
-                self.configs.of(share.key.group_id).offset_reset,
-                leader_epoch=share.state.leader_epoch,
-                clock=self._clock,
-            )
-        except OSError as fault:
-            self._replicas.disk_failed(partition, fault)
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR) from fault
 
     def fence(self, share: LeaderShare, error: KafkaError) -> None:
         """Remove a share partition if an error says that its state is no longer valid."""
@@ -195,89 +183,76 @@ class SharePartitionManager:
 
     # -- acknowledgements ------------------------------------------------------------------------
 
-    async def begin(
+    async def acknowledge(
         self,
         member: SessionMember,
         requested: Mapping[ShareSessionPartition, Sequence[Acknowledgement]],
-    ) -> BegunAcknowledgements:
-        """Begin the state changes of a member's acknowledgements; call `finish` in any case."""
+    ) -> asyncio.Task[Errors]:
+        """Begin the state changes of a member's acknowledgements.
+
+        The task persists them and returns the errors of partitions.
+        """
         self._metrics.share_acknowledge_requests += 1
-        errors: dict[ShareSessionPartition, KafkaError] = {}
-        begun: list[tuple[LeaderShare, StateChange]] = []
+        errors: Errors = {}
+        begun: Changes = []
         limits = self.configs.limits(member.group_id)
         slices = Slices(self._clock)
-        for partition, batches in requested.items():
-            share = self.shares.get(SharePartitionKey(member.group_id, *partition))
-            if share is None:
-                code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                errors[partition] = KafkaError(code, _NOT_HERE)
-                continue
-            now_ms = self.locks.now_ms()
-            steps = acknowledge(share.state, member.member_id, batches, limits, now_ms)
-            try:
-                begun.append((share, await slices.run(steps)))
-            except KafkaError as error:
-                errors[partition] = without_frames(error)
-            self.locks.watch(share)
-        return BegunAcknowledgements(member, requested, errors, begun)
+        try:
+            for partition, batches in requested.items():
+                share = self.shares.get(SharePartitionKey(member.group_id, *partition))
+                if share is None:
+                    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                    errors[partition] = KafkaError(code, _NOT_HERE)
+                    await slices.turn()
+                    continue
+                now_ms = self.locks.now_ms
+                steps = acknowledge(share.state, member.member_id, batches, limits, now_ms)
+                try:
+                    begun.append((share, await self._writer.begin(share, steps, slices)))
+                except KafkaError as error:
+                    errors[partition] = without_frames(error)
+                self.locks.watch(share)
+                await slices.turn()
+        except BaseException:
+            self._writer.abandon(begun)
+            raise
+        # The request waits for it, also when the broker stops.
+        work = self._finish(member, requested, begun, errors)
+        return asyncio.create_task(work, name=f"acknowledgements of {member.member_id}")
 
-    async def finish(self, begun: BegunAcknowledgements) -> dict[ShareSessionPartition, KafkaError]:
-        """Persist the changes; return the errors of partitions."""
-        errors = begun.errors
-        failures = await self._writer.persist(begun.member.group_id, begun.changes)
+    async def _finish(
+        self,
+        member: SessionMember,
+        requested: Mapping[ShareSessionPartition, Sequence[Acknowledgement]],
+        begun: Changes,
+        errors: Errors,
+    ) -> Errors:
+        failures = await self._writer.persist(member.group_id, begun)
         for share, failure in failures.items():
             partition = ShareSessionPartition(share.key.topic_id, share.key.partition)
             errors[partition] = failure
-        for partition, batches in begun.requested.items():
+        slices = Slices(self._clock)
+        for partition, batches in requested.items():
             if partition not in errors:
-                self._count(batches)
+                await slices.run(self._count(batches))
+            await slices.turn()
         self._metrics.failed_share_acknowledgements += len(errors)
         return errors
 
-    def _count(self, batches: Iterable[Acknowledgement]) -> None:
+    def _count(self, batches: Iterable[Acknowledgement]) -> Steps[None]:
         """Count the records of acknowledgements that are in force."""
         counts = self._metrics.share_acknowledgements
         for batch in batches:
-            for first_offset, last_offset, ack_type in batch.segments():
-                if ack_type != AckType.GAP:
-                    counts[AckType(ack_type).name.title()] += last_offset - first_offset + 1
+            for ack_type, count in batch.counts():
+                counts[AckType(ack_type).name.title()] += count
+            yield
 
     # -- releases --------------------------------------------------------------------------------
 
-    def _on_expired(self, share: LeaderShare, now_ms: float) -> None:
+    def _on_locks_due(self) -> None:
+        self._writer.run(self.locks.release_expired(), "expired acquisition locks")
+
+    async def _release_expired(self, share: LeaderShare, now_ms: float) -> None:
         limits = self.configs.limits(share.key.group_id)
-        expired = release_expired(share.state, limits, now_ms)
-        if expired.batches:
-            self._metrics.share_lock_timeouts += expired.record_count
-            work = self._writer.persist_now(share, expired.batches)
-            self._writer.run(work, f"expired locks of {share.key}")
-            self._writer.bury(share, expired.dead)
-            share.wake()
-
-    def release_session(self, member: SessionMember) -> None:
-        """End a member's session; its records are available again.
-
-        The share partitions of a group without sessions are not kept.
-        """
-        session = self.sessions.remove(member)
-        if session is None:
-            return
-        limits = self.configs.limits(member.group_id)
-        begun: list[tuple[LeaderShare, StateChange]] = []
-        for partition in session.named():
-            share = self.shares.get(SharePartitionKey(member.group_id, *partition))
-            if share is not None:
-                begun.append((share, release_member(share.state, member.member_id, limits)))
-        work = self._writer.persist(member.group_id, begun)
-        self._writer.run(work, f"release records of {member.member_id}")
-        if not self.sessions.has_members(member.group_id):
-            self.shares.remove_group(member.group_id)
-
-    def connection_ended(self, connection_id: str) -> None:
-        """End the sessions of a connection."""
-        for member in self.sessions.of_connection(connection_id):
-            self._metrics.share_session_evictions += 1
-            self.release_session(member)
-
-
-_NOT_HERE = "This server does not host this topic-partition."
+        expired = await self._writer.release_expired(share, limits, now_ms)
+        self._metrics.share_lock_timeouts += expired.record_count

@@ -17,6 +17,7 @@ from wirebroker.storage.log.read import aborted_in
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from wirebroker.base.clock import Steps
     from wirebroker.codecs.records.batch import BatchHeader
     from wirebroker.coordinator.share_partitions.acquisition import AcquiredRecords
     from wirebroker.replica.partition import Partition
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 # Covers several small batches, or the header of a large one.
 _CHUNK_BYTES: Final = 4096
+# Batches before other work may run.
+_STEP: Final = 100
 # A transaction marker is much smaller.
 _MOST_MARKER_BYTES: Final = 4096
 
@@ -76,7 +79,7 @@ def read_log(
 
 def batches_in(
     found: FileSlice, *, beyond_offset: int, may_block: bool, finds_aborted: bool
-) -> list[RecordBatch]:
+) -> Steps[list[RecordBatch]]:
     """Return the whole batches of a slice, up to the first one that begins after an offset.
 
     Raises:
@@ -112,6 +115,8 @@ def batches_in(
         if header.base_offset > beyond_offset:
             break
         position += size
+        if len(batches) % _STEP == 0:
+            yield
     return batches
 
 

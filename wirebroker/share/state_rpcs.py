@@ -133,7 +133,7 @@ def _leader_epoch_of(partition: Any) -> int:
 def _write(written: StateWrite) -> Fields:
     fields = written._asdict()
     del fields["batches"]
-    return {**fields, "state_batches": [batch._asdict() for batch in written.batches]}
+    return {**fields, "state_batches": [batch.fields() for batch in written.batches]}
 
 
 def _write_of(partition: Any) -> StateWrite | StateError:
@@ -153,7 +153,7 @@ def _state(state: PersistedState) -> Fields:
     return {
         "state_epoch": state.state_epoch,
         "start_offset": state.start_offset,
-        "state_batches": [batch._asdict() for batch in state.batches],
+        "state_batches": [batch.fields() for batch in state.batches],
     }
 
 

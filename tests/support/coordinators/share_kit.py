@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from wirebroker.base.clock import in_one_go
+from wirebroker.base.clock import finish, in_one_go
 from wirebroker.codecs.errors import KafkaError
 from wirebroker.coordinator.share_partitions.acknowledgement import (
     Acknowledgement,
@@ -15,7 +15,7 @@ from wirebroker.coordinator.share_partitions.acquisition import Acquiring, Recor
 from wirebroker.coordinator.share_partitions.archiving import follow_log_start
 from wirebroker.coordinator.share_partitions.loading import load
 from wirebroker.coordinator.share_partitions.record_state import RecordState
-from wirebroker.coordinator.share_partitions.release import release_expired, release_member
+from wirebroker.coordinator.share_partitions.release import Expired, release_expired, release_member
 from wirebroker.coordinator.share_partitions.share_partition import ShareLimits, SharePartition
 from wirebroker.coordinator.share_partitions.state_change import archive_dead
 from wirebroker.coordinator.share_state.state import PersistedState, SharePartitionKey, StateBatch
@@ -70,7 +70,8 @@ class ShareKit:
         self.dead_letters: dict[int, str] = {}
         self.pending: list[Pending] = []
         self.partition = SharePartition(KEY, 0)
-        load(self.partition, PersistedState(0, start_offset, 0, ()), start_offset, limits)
+        empty = PersistedState(0, start_offset, 0, ())
+        in_one_go(load(self.partition, empty, start_offset, limits))
 
     # -- the log ---------------------------------------------------------------------------------
 
@@ -132,7 +133,7 @@ class ShareKit:
         """
         partition = self.partition
         requested = [Acknowledgement(*batch) for batch in batches]
-        steps = acknowledge(partition, member, requested, self.limits, self.now_ms)
+        steps = acknowledge(partition, member, requested, self.limits, self.now)
         change = in_one_go(steps)
         for batch in requested:
             for first, last, ack_type in batch.segments():
@@ -145,7 +146,9 @@ class ShareKit:
 
     def leave(self, member: str) -> None:
         """Release the records of a member; the persister answers later."""
-        self._await_persister(release_member(self.partition, member, self.limits))
+        self._await_persister(
+            in_one_go(release_member(self.partition, member, self.limits, self.now))
+        )
 
     def _await_persister(self, change: StateChange) -> None:
         if change.batches:
@@ -169,7 +172,7 @@ class ShareKit:
             self.dead += in_one_go(change.commit())
             self.partition.move_start()
             return
-        change.roll_back(self.now_ms)
+        finish(change.roll_back(self.now))
         for offset, grant in ended.items():
             if grant.deadline_ms > self.now_ms and offset >= self.partition.start_offset:
                 assert offset not in self.grants
@@ -196,10 +199,15 @@ class ShareKit:
 
     # -- time ------------------------------------------------------------------------------------
 
+    def now(self) -> float:
+        """Return the time of locks."""
+        return self.now_ms
+
     def advance(self, ms: float) -> None:
         """Let time pass; locks expire."""
         self.now_ms += ms
-        expired = release_expired(self.partition, self.limits, self.now_ms)
+        expired = Expired()
+        finish(release_expired(self.partition, self.limits, self.now_ms, expired))
         for batch in expired.batches:
             for offset in _offsets(batch):
                 grant = self.grants.pop(offset)
@@ -224,7 +232,7 @@ class ShareKit:
         persisted = PersistedState(0, self.stored_start, 0, tuple(batches))
         # A delivery that was not persisted may be repeated.
         self.counts = {offset: count for offset, (_, count) in self.stored.items()}
-        self.dead = load(self.partition, persisted, self.stored_start, self.limits)
+        self.dead = in_one_go(load(self.partition, persisted, self.stored_start, self.limits))
 
     # -- checks ----------------------------------------------------------------------------------
 

@@ -43,6 +43,10 @@ _LIMITS = (
     # Topics and subtopologies of a topology.
     "wirebroker.coordinator.groups.streams.streams_request:MOST_SUBTOPOLOGIES",
     "wirebroker.coordinator.groups.streams.streams_request:MOST_TOPICS",
+    # Ranges, batches, partitions and types of share groups in one step.
+    "wirebroker.coordinator.share_partitions.acquisition:MOST_RANGES",
+    "wirebroker.coordinator.share_partitions.acknowledgement:_TYPES_STEP",
+    "wirebroker.share.state_writes:MOST_BATCHES",
     # Elements of a response that is encoded on the loop.
     "wirebroker.request.request:_FEW_ELEMENTS",
     f"{_API}.topics.metadata:_MANY_PARTITIONS",

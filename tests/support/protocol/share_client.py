@@ -70,7 +70,7 @@ class ShareBroker:
         persister: Any = self.persister  # without the methods that share partitions do not call
         self.broker = broker_of(server)
         self.shares = self.broker.shares
-        self.shares._persister = persister
+        self.shares._loader._persister = persister
         self.shares._writer._persister = persister
 
     async def client(self) -> RawClient:

@@ -7,7 +7,7 @@ Source: Kafka's KafkaApis.handleShareAcknowledgeRequest.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.api.data.leader_endpoints import leader_endpoints
 from wirebroker.api.groups.group_errors import access_of, error_only
@@ -15,10 +15,10 @@ from wirebroker.api.registry import handles
 from wirebroker.api.share.share_requests import (
     MOVED,
     Acknowledging,
-    acknowledgements_of,
     checked_member,
     current_leader,
 )
+from wirebroker.base.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import KafkaError
 from wirebroker.codecs.permissions import READ_GROUP, READ_TOPIC
@@ -30,8 +30,12 @@ if TYPE_CHECKING:
 
     from wirebroker.api.broker import Broker
     from wirebroker.api.share.share_requests import AcknowledgeError
+    from wirebroker.base.clock import Steps
     from wirebroker.coordinator.share_partitions.share_sessions import ShareSessionPartition
     from wirebroker.request.request import Request
+
+# Partitions before other work may run.
+_STEP: Final = 200
 
 
 @handles(ApiKey.SHARE_ACKNOWLEDGE, permissions=(READ_GROUP, READ_TOPIC), cost=Cost.LOG)
@@ -43,18 +47,12 @@ async def share_acknowledge(broker: Broker, request: Request, body: Any) -> Mapp
         broker.shares.sessions.acknowledge(member, body.share_session_epoch)
     except KafkaError as error:
         return error_only(error.code)
-    work = Acknowledging(
-        broker,
-        access,
-        member,
-        acknowledgements_of(body),
-        version=request.version,
-        is_renew=getattr(body, "is_renew_ack", False),
-    )
-    results = await (await work.begin())
+    work = Acknowledging(broker, member)
+    results = await (await work.begin(access, body, request.version))
     if body.share_session_epoch == FINAL_EPOCH:
-        broker.shares.release_session(member)
-    return _response(broker, request, member.group_id, results)
+        broker.shares.ends.end(member)
+    slices = Slices(broker.clock)
+    return await slices.run(_response(broker, request, member.group_id, results))
 
 
 def _response(
@@ -62,10 +60,10 @@ def _response(
     request: Request,
     group_id: str,
     results: Mapping[ShareSessionPartition, AcknowledgeError],
-) -> dict[str, Any]:
+) -> Steps[dict[str, Any]]:
     topics: dict[bytes, list[dict[str, Any]]] = {}
     leaders: set[int] = set()
-    for partition, error in results.items():
+    for count, (partition, error) in enumerate(results.items(), 1):
         fields: dict[str, Any] = {
             "partition_index": partition.partition,
             "error_code": error.code,
@@ -76,6 +74,8 @@ def _response(
             leaders.add(leader)
             fields["current_leader"] = {"leader_id": leader, "leader_epoch": epoch}
         topics.setdefault(partition.topic_id, []).append(fields)
+        if count % _STEP == 0:
+            yield
     response: dict[str, Any] = {
         "acquisition_lock_timeout_ms": broker.shares.configs.limits(group_id).lock_duration_ms,
         "responses": [

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from wirebroker.base.clock import Slices
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.permissions import READ_GROUP, READ_TOPIC
 from wirebroker.coordinator.share_partitions.acknowledgement import (
     Acknowledgement,
     check_acknowledgements,
+    types_of,
 )
 from wirebroker.coordinator.share_partitions.share_sessions import (
     SessionMember,
@@ -19,15 +21,18 @@ from wirebroker.coordinator.share_partitions.share_sessions import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Mapping
+    import asyncio
+    from collections.abc import Coroutine
 
     from wirebroker.api.broker import Broker
     from wirebroker.authorization.access import RequestAccess
-    from wirebroker.share.share_partition_manager import BegunAcknowledgements
+    from wirebroker.base.clock import Steps
 
 # Of member ids.
 _LONGEST_ID: Final = 36
 _FIRST_WITH_RENEW: Final = 2
+# Partitions and batches before other work may run.
+_STEP: Final = 200
 MOVED: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 
 
@@ -84,75 +89,90 @@ def partition_error(
     return ErrorCode.NONE
 
 
-def acknowledgements_of(body: Any) -> dict[ShareSessionPartition, list[Acknowledgement]]:
-    """Return the acknowledgements of a request."""
-    return {
-        ShareSessionPartition(topic.topic_id, partition.partition_index): [
-            Acknowledgement(batch.first_offset, batch.last_offset, batch.acknowledge_types)
-            for batch in partition.acknowledgement_batches
-        ]
-        for topic in body.topics
-        for partition in topic.partitions
-    }
+def acknowledgements_of(body: Any) -> Steps[dict[ShareSessionPartition, list[Acknowledgement]]]:
+    """Return the acknowledgements of a request; of a repeated partition the last ones."""
+    found: dict[ShareSessionPartition, list[Acknowledgement]] = {}
+    count = 0
+    for topic in body.topics:
+        for partition in topic.partitions:
+            batches = found[ShareSessionPartition(topic.topic_id, partition.partition_index)] = []
+            for batch in partition.acknowledgement_batches:
+                types = yield from types_of(batch.acknowledge_types)
+                batches.append(Acknowledgement(batch.first_offset, batch.last_offset, types))
+                count += 1
+                if count % _STEP == 0:
+                    yield
+            count += 1
+            if count % _STEP == 0:
+                yield
+    return found
 
 
 class Acknowledging:
-    """The acknowledgements of one request.
+    """The acknowledgements of one request."""
 
-    Attributes:
-        errors: The results of partitions that are refused without asking their share partitions.
-    """
+    __slots__ = ("_accepted", "_broker", "_empty", "_errors", "_member")
 
-    __slots__ = ("_accepted", "_broker", "_empty", "_member", "errors")
-
-    def __init__(
-        self,
-        broker: Broker,
-        access: RequestAccess | None,
-        member: SessionMember,
-        requested: Mapping[ShareSessionPartition, list[Acknowledgement]],
-        *,
-        version: int,
-        is_renew: bool,
-    ) -> None:
+    def __init__(self, broker: Broker, member: SessionMember) -> None:
         self._broker = broker
         self._member = member
         self._accepted: dict[ShareSessionPartition, list[Acknowledgement]] = {}
         self._empty: list[ShareSessionPartition] = []
-        self.errors: dict[ShareSessionPartition, AcknowledgeError] = {}
+        # Of partitions that are refused before their share partitions are looked up.
+        self._errors: dict[ShareSessionPartition, AcknowledgeError] = {}
+
+    async def begin(
+        self, access: RequestAccess | None, body: Any, version: int
+    ) -> Coroutine[Any, Any, dict[ShareSessionPartition, AcknowledgeError]]:
+        """Begin the changes; return what waits for the persister and returns the results."""
+        slices = Slices(self._broker.clock)
+        requested = await slices.run(acknowledgements_of(body))
+        knows_renew, is_renew = version >= _FIRST_WITH_RENEW, getattr(body, "is_renew_ack", False)
         for partition, batches in requested.items():
-            name = topic_name(broker, partition.topic_id)
-            is_valid = check_acknowledgements(
-                batches, knows_renew=version >= _FIRST_WITH_RENEW, is_renew=is_renew
-            )
-            if name is not None and not is_valid:
-                error = ErrorCode.INVALID_REQUEST
-            else:
-                error = partition_error(broker, access, name, partition)
-            if error is not ErrorCode.NONE:
-                self.errors[partition] = AcknowledgeError(error)
-            elif batches:
-                self._accepted[partition] = batches
-            else:
-                self._empty.append(partition)
-
-    async def begin(self) -> Coroutine[Any, Any, dict[ShareSessionPartition, AcknowledgeError]]:
-        """Begin the changes; return what persists them and returns the result of each partition."""
-        return self._finish(await self._broker.shares.begin(self._member, self._accepted))
-
-    async def _finish(
-        self, begun: BegunAcknowledgements
-    ) -> dict[ShareSessionPartition, AcknowledgeError]:
+            check = check_acknowledgements(batches, knows_renew=knows_renew, is_renew=is_renew)
+            self._sort(access, partition, batches, is_valid=await slices.run(check))
+            await slices.turn()
         if not self._accepted:
             # Partitions without batches have results only next to others with batches.
-            return self.errors
-        results = dict(self.errors)
-        failures = await self._broker.shares.finish(begun)
+            self._broker.metrics.share_acknowledge_requests += 1
+            return self._refused()
+        return self._finish(await self._broker.shares.acknowledge(self._member, self._accepted))
+
+    def _sort(
+        self,
+        access: RequestAccess | None,
+        partition: ShareSessionPartition,
+        batches: list[Acknowledgement],
+        *,
+        is_valid: bool,
+    ) -> None:
+        name = topic_name(self._broker, partition.topic_id)
+        if name is not None and not is_valid:
+            error = ErrorCode.INVALID_REQUEST
+        else:
+            error = partition_error(self._broker, access, name, partition)
+        if error is not ErrorCode.NONE:
+            self._errors[partition] = AcknowledgeError(error)
+        elif batches:
+            self._accepted[partition] = batches
+        else:
+            self._empty.append(partition)
+
+    async def _refused(self) -> dict[ShareSessionPartition, AcknowledgeError]:
+        return self._errors
+
+    async def _finish(
+        self, work: asyncio.Task[dict[ShareSessionPartition, KafkaError]]
+    ) -> dict[ShareSessionPartition, AcknowledgeError]:
+        failures = await work
+        results = dict(self._errors)
+        slices = Slices(self._broker.clock)
         for partition in self._accepted:
             failure = failures.get(partition)
             results[partition] = (
                 NO_ERROR if failure is None else AcknowledgeError(failure.code, failure.message)
             )
+            await slices.turn()
         results.update(dict.fromkeys(self._empty, NO_ERROR))
         return results
 

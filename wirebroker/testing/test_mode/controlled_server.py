@@ -118,6 +118,6 @@ class ControlledServer(Server):
         await self.broker.groups.catch_up()
         await self.broker.transactions.catch_up()
         await self.broker.share_coordinator.catch_up()
-        self.broker.shares.locks.release_expired()
+        await self.broker.shares.locks.release_expired()
         await self._maintenance.catch_up()
         await self.compactor.catch_up()

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from wirebroker.base.clock import in_one_go
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.hot.share_fetch_response import ShareFetchResult, encode_share_fetch
 from wirebroker.codecs.messages import decode_response, encode_response
@@ -60,8 +61,8 @@ def test_response_equals_the_generic_codecs(
     version: int, topics: dict[bytes, list[ShareFetchResult]]
 ):
     endpoints = [(3, "host", 9092, None), (4, "h", 1, "rack")]
-    pieces = encode_share_fetch(
-        topics, lock_timeout_ms=30_000, error_code=5, node_endpoints=endpoints
+    pieces = in_one_go(
+        encode_share_fetch(topics, lock_timeout_ms=30_000, error_code=5, node_endpoints=endpoints)
     )
     names = ("node_id", "host", "port", "rack")
     expected = {
@@ -80,7 +81,7 @@ def test_records_of_files_are_pieces_of_their_own():
     numbers = count()
     piece: Any = FileSlice(next(numbers), 10, 4)  # type: ignore[arg-type]
     result = a_result(0, records=piece)
-    head, records, tail = encode_share_fetch({ONE: [result]}, lock_timeout_ms=1)
+    head, records, tail = in_one_go(encode_share_fetch({ONE: [result]}, lock_timeout_ms=1))
     assert records is piece
     decoded = decode_response(ApiKey.SHARE_FETCH, 2, head + b"abcd" + tail)
     assert decoded.responses[0].partitions[0].records == b"abcd"

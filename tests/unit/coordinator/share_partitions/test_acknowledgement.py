@@ -5,11 +5,14 @@ from typing import Any
 import pytest
 
 from tests.support.coordinators.share_kit import LIMITS, ShareKit
+from wirebroker.base.clock import in_one_go
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.coordinator.share_partitions import acknowledgement
 from wirebroker.coordinator.share_partitions.acknowledgement import (
     Acknowledgement,
     acknowledge,
     check_acknowledgements,
+    types_of,
 )
 from wirebroker.coordinator.share_partitions.record_state import RecordState
 
@@ -35,14 +38,23 @@ GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
     ],
 )
 def test_requests_are_checked_before_anything_changes(batches: list, is_valid: bool):
-    requested = [Acknowledgement(*batch) for batch in batches]
-    assert check_acknowledgements(requested, knows_renew=True, is_renew=False) == is_valid
+    requested = [
+        Acknowledgement(first, last, in_one_go(types_of(types))) for first, last, types in batches
+    ]
+    check = check_acknowledgements(requested, knows_renew=True, is_renew=False)
+    assert in_one_go(check) == is_valid
 
 
 def test_renewals_need_a_version_and_a_flag():
     renewal = [Acknowledgement(0, 0, [RENEW])]
-    assert check_acknowledgements(renewal, knows_renew=True, is_renew=True)
-    assert not check_acknowledgements(renewal, knows_renew=False, is_renew=True)
+    assert in_one_go(check_acknowledgements(renewal, knows_renew=True, is_renew=True))
+    assert not in_one_go(check_acknowledgements(renewal, knows_renew=False, is_renew=True))
+
+
+def test_many_batches_and_types_are_checked_in_steps():
+    many = [Acknowledgement(offset, offset, b"\x01") for offset in range(1_000)]
+    assert sum(1 for _ in check_acknowledgements(many, knows_renew=True, is_renew=True)) >= 10
+    assert sum(1 for _ in types_of([ACCEPT] * 500_000)) >= 5
 
 
 def code_of(kit: ShareKit, member: str, *batches: tuple[int, int, list[int]]) -> ErrorCode:
@@ -173,7 +185,7 @@ def test_long_acknowledgement_runs_in_steps():
     kit.fetch("a", 2_000)
     types = [ACCEPT, RELEASE] * 1_000
     requested = [Acknowledgement(0, 1_999, types)]
-    steps = acknowledge(kit.partition, "a", requested, kit.limits, kit.now_ms)
+    steps = acknowledge(kit.partition, "a", requested, kit.limits, kit.now)
     assert sum(1 for _ in steps) >= 20
 
 
@@ -182,8 +194,42 @@ def test_interrupted_acknowledgement_is_rolled_back():
     kit.append(2_000)
     kit.fetch("a", 2_000)
     requested = [Acknowledgement(0, 1_999, [ACCEPT, RELEASE] * 1_000)]
-    steps = acknowledge(kit.partition, "a", requested, kit.limits, kit.now_ms)
+    steps = acknowledge(kit.partition, "a", requested, kit.limits, kit.now)
     next(steps)
     steps.close()
     assert len(kit.owned("a")) == 2_000
+    kit.check()
+
+
+def test_many_small_batches_are_acknowledged_in_steps():
+    kit = ShareKit(LIMITS._replace(max_record_locks=10_000))
+    kit.append(*[1] * 1_000)
+    kit.fetch("a", 1_000, batch_size=1)
+    requested = [Acknowledgement(0, 999, [ACCEPT])]
+    steps = acknowledge(kit.partition, "a", requested, kit.limits, kit.now)
+    assert sum(1 for _ in steps) >= 10
+
+
+def test_types_of_each_offset_reach_the_batches_of_their_offsets():
+    kit = ShareKit()
+    kit.append(3, 1, 2)
+    kit.fetch("a", 6, batch_size=1)
+    kit.acknowledge("a", (1, 5, [ACCEPT, RELEASE, REJECT, ACCEPT, GAP]))
+    kit.answer()
+    assert {offset: state for offset, (state, _) in kit.stored.items()} == {
+        1: RecordState.ACKNOWLEDGED,
+        2: RecordState.AVAILABLE,
+        3: RecordState.ARCHIVED,
+        4: RecordState.ACKNOWLEDGED,
+        5: RecordState.ARCHIVED,
+    }
+    assert kit.owned("a") == [0]
+
+
+def test_states_of_a_batch_are_limited(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(acknowledgement, "MOST_STATES", 10)
+    kit = acquired(40)
+    code = code_of(kit, "a", (0, 39, [ACCEPT, RELEASE] * 20))
+    assert code is ErrorCode.INVALID_REQUEST
+    assert len(kit.owned("a")) == 40
     kit.check()

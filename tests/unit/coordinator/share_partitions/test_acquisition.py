@@ -1,8 +1,14 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tests.support.coordinators.share_kit import LIMITS, ShareKit
+from wirebroker.coordinator.share_partitions import acquisition
 from wirebroker.coordinator.share_partitions.acquisition import Acquiring, RecordBatch, acquire
 from wirebroker.coordinator.share_partitions.share_partition import SharePhase
+
+if TYPE_CHECKING:
+    import pytest
 
 ALL = 1
 
@@ -112,3 +118,29 @@ def test_offsets_between_record_batches_need_no_acquisition():
     kit.acknowledge("a", (0, 2, [ALL]), (6, 7, [ALL]))
     kit.answer()
     assert kit.partition.start_offset == 8
+
+
+def test_ranges_of_an_acquisition_are_limited(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(acquisition, "MOST_RANGES", 3)
+    kit = ShareKit()
+    kit.append(*[1] * 8)
+    assert kit.fetch("a", batch_size=1) == [(0, 0, 1), (1, 1, 1), (2, 2, 1)]
+    assert kit.fetch("a", batch_size=1) == [(3, 3, 1), (4, 4, 1), (5, 5, 1)]
+    assert kit.fetch("a", batch_size=1) == [(6, 6, 1), (7, 7, 1)]
+    kit.check()
+
+
+def test_ranges_of_records_that_are_delivered_again_are_limited(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(acquisition, "MOST_RANGES", 3)
+    kit = ShareKit()
+    kit.append(8, 8)
+    kit.fetch("a", batch_size=8)
+    kit.acknowledge("a", (0, 15, [1, 2] * 8))
+    kit.answer()
+    kit.append(1)
+    assert kit.fetch("a") == [(1, 1, 2), (3, 3, 2), (5, 5, 2)]
+    assert kit.fetch("a") == [(7, 7, 2), (9, 9, 2), (11, 11, 2)]
+    assert kit.fetch("a") == [(13, 13, 2), (15, 15, 2), (16, 16, 1)]
+    kit.check()

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.coordinators.share_kit import KEY, LIMITS, ShareKit
+from wirebroker.base.clock import in_one_go
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.share_partitions.loading import load
 from wirebroker.coordinator.share_partitions.record_state import RecordState
@@ -18,7 +19,7 @@ def loaded(*batches: tuple[int, int, int, int], start: int = 0) -> ShareKit:
     kit = ShareKit(start_offset=start)
     persisted = PersistedState(3, start, 0, tuple(StateBatch(*batch) for batch in batches))
     kit.partition = SharePartition(KEY, 1)
-    kit.dead = load(kit.partition, persisted, start, LIMITS)
+    kit.dead = in_one_go(load(kit.partition, persisted, start, LIMITS))
     kit.partition.check()
     return kit
 
@@ -94,3 +95,14 @@ def test_state_without_sense_is_refused(batch: tuple[int, int, int, int]):
     with pytest.raises(KafkaError) as raised:
         loaded(batch, start=5)
     assert raised.value.code == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_long_state_is_loaded_in_steps_and_not_after_a_fence():
+    batches = tuple(StateBatch(offset, offset, offset % 2 * 2, 1) for offset in range(1_000))
+    partition = SharePartition(KEY, 1)
+    partition.phase = SharePhase.INITIALIZING
+    steps = load(partition, PersistedState(3, 0, 0, batches), 0, LIMITS)
+    next(steps)
+    partition.phase = SharePhase.FENCED
+    assert in_one_go(steps) == []
+    assert partition.phase is SharePhase.FENCED

@@ -141,12 +141,17 @@ def garbage():
 
 @contextlib.contextmanager
 def watched_broker(
-    directory, garbage: GarbagePolicy, sizes: RequestSizes, *, is_measured: bool
+    directory,
+    garbage: GarbagePolicy,
+    sizes: RequestSizes,
+    *,
+    is_measured: bool,
+    settings: dict[str, str] | None = None,
 ) -> Iterator[WatchedBroker]:
     with (
         sizes.limits(),
         memory_directory(directory) as data,
-        ThreadedServer(config_of(data), PATIENCE_S) as server,
+        ThreadedServer(config_of(data, settings=settings), PATIENCE_S) as server,
     ):
         garbage.keep_all()
         watched = WatchedBroker(server, sizes, is_measured=is_measured)

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tests.support.brokers.servers import ONE_NODE, client_of, running
+import pytest
+
+from tests.support.brokers.servers import ONE_NODE, broker_of, client_of, running
 from tests.support.http.scrape_pages import HTTP, scrape, value
 from tests.support.protocol.requests import append, create_topic
+from tests.support.protocol.share_client import SHARE_NODE
 from tests.support.records.batches import batch
 from tests.support.records.clocks import MovedClock
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
+from wirebroker.coordinator.share_state.state import StateBatch, StateWrite
+from wirebroker.metrics.share_lag import ShareProgress
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -85,3 +90,55 @@ async def test_groups_and_lags_are_given_by_kind(tmp_path: Path) -> None:
         page = await scrape(server)
         assert value(page, f"{METRICS}consumer_group_count", state="Empty") == 1
         assert value(page, f"{METRICS}consumer_group_count", state="Stable") is None
+
+
+async def test_lags_of_share_groups(tmp_path: Path) -> None:
+    clock = MovedClock()
+    settings = {**SHARE_NODE, **HTTP}
+    async with (
+        running(tmp_path, settings=settings, clock=clock) as server,
+        client_of(server) as client,
+    ):
+        topic_id = await create_topic(client, "t", 3)
+        for text in (b"one", b"two", b"three", b"four"):
+            await append(client, "t", batch(text, timestamp_ms=clock.now_ms()))
+        persister = broker_of(server).persister
+        begun, new, read_all = (topic_id, 0), (topic_id, 1), (topic_id, 2)
+        await persister.initialize("g", {begun: (1, 0), new: (1, -1), read_all: (1, 0)})
+        accepted = StateBatch(2, 2, 2, 1)
+        await persister.write("g", {begun: StateWrite(1, 0, 1, 1, (accepted,))})
+        clock.passed_ms += 30_000
+        page = await scrape(server)
+
+        def of(name: str, partition: str) -> float | None:
+            labels = {"group": "g", "topic": "t", "partition": partition}
+            return value(page, f"wirebroker_sharegroup_{name}", **labels)
+
+        # The second record and the fourth.
+        assert (of("start_offset", "0"), of("lag", "0")) == (1, 2)
+        assert (of("start_offset", "1"), of("lag", "1")) == (-1, -1)
+        assert (of("start_offset", "2"), of("lag", "2")) == (0, 0)
+        seconds = of("lag_seconds", "0")
+        assert seconds is not None
+        assert 30 <= seconds < 90
+        assert (of("lag_seconds", "1"), of("lag_seconds", "2")) == (None, 0)
+        assert value(page, "wirebroker_group_lag_records", kind="share") == 2
+        assert value(page, "wirebroker_group_lag_seconds", kind="share") == seconds
+
+
+@pytest.mark.parametrize(
+    ("progress", "end_offset", "lag"),
+    [
+        (ShareProgress(3, 2), 10, 5),
+        (ShareProgress(3, 7), 10, 0),
+        # A follower's end may be older than the state.
+        (ShareProgress(3, 2), 4, 0),
+        (ShareProgress(-1, -1), 10, -1),
+        (ShareProgress(3, -1), 10, -1),
+        (ShareProgress(3, 2), None, None),
+    ],
+)
+def test_lag_counts_unfinished_records(
+    progress: ShareProgress, end_offset: int | None, lag: int | None
+) -> None:
+    assert progress.lag(end_offset, None, 0).lag == lag

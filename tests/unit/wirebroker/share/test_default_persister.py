@@ -18,12 +18,15 @@ from wirebroker.coordinator.share_state.errors import state_error
 from wirebroker.coordinator.share_state.shard import SHARE_GROUP_STATE
 from wirebroker.coordinator.share_state.state import (
     PersistedState,
+    StateBatch,
     StateError,
     StateSummary,
     StateWrite,
 )
 from wirebroker.share import default_persister
 from wirebroker.share.default_persister import DefaultPersister
+from wirebroker.share.state_rpcs import WRITE
+from wirebroker.share.stored_states import perform
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -190,3 +193,32 @@ async def test_disabled_share_groups_store_nothing() -> None:
         PARTITION: StateSummary(0, 0, -1, -1)
     }
     assert coordinator.requests == 0
+
+
+def long_write(count: int) -> StateWrite:
+    batches = tuple(StateBatch(offset, offset, offset % 2 * 2, 1) for offset in range(count))
+    return StateWrite(1, 2, 3, 4, batches)
+
+
+@pytest.mark.parametrize("image", [LED_HERE, LED_THERE], ids=["here", "there"])
+async def test_long_write_is_stored_in_parts(image: ClusterImage) -> None:
+    coordinator, remote = ScriptedCoordinator(), ScriptedRemote()
+    persister = persister_of(coordinator, remote, image)
+    assert await persister.write("g", {PARTITION: long_write(25_000)}) == {PARTITION: None}
+    assert coordinator.requests + len(remote.nodes) == 25
+
+
+async def test_long_write_ends_with_its_first_failure() -> None:
+    coordinator = ScriptedCoordinator(ErrorCode.FENCED_STATE_EPOCH)
+    (error,) = (await persister_of(coordinator).write("g", {PARTITION: long_write(2_500)})).values()
+    assert error is not None
+    assert error.code is ErrorCode.FENCED_STATE_EPOCH
+    assert coordinator.requests == 1
+
+
+async def test_long_write_of_a_request_runs_in_parts() -> None:
+    coordinator: Any = ScriptedCoordinator()
+    write = {PARTITION: long_write(9_500)}
+    results = await perform(coordinator, WRITE, "g", write.items(), HandClock())
+    assert results == {PARTITION: None}
+    assert coordinator.requests == 10

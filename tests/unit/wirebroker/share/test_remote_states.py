@@ -121,6 +121,36 @@ async def test_kinds_of_requests_do_not_wait_for_each_other() -> None:
     assert await results[1] == {A: PersistedState(0, 0, -1, ())}
 
 
+async def test_many_partitions_are_sent_in_several_requests() -> None:
+    node = ScriptedNode()
+    node.is_open.set()
+    many = [(TOPIC, index) for index in range(1_200)]
+    results = await remote_of(node).request(2, DELETE, "g", dict.fromkeys(many))
+    assert results == dict.fromkeys(many)
+    sizes = [len(node.partitions(index)) for index in range(len(node.requests))]
+    assert sizes == [500, 500, 200]
+
+
+async def test_long_writes_are_sent_in_several_requests() -> None:
+    node = ScriptedNode()
+    node.is_open.set()
+    batches = tuple(StateBatch(offset, offset, offset % 2 * 2, 1) for offset in range(400))
+    long = {partition: StateWrite(0, 0, 0, 0, batches) for partition in (A, B, C)}
+    results = await remote_of(node).request(2, WRITE, "g", long)
+    assert results == dict.fromkeys(long)
+    assert [node.partitions(index) for index in range(2)] == [[A, B], [C]]
+
+
+async def test_after_a_lost_connection_the_other_partitions_fail_too() -> None:
+    node = ScriptedNode()
+    node.fails_with = ConnectionLostError("n:1", "gone")
+    node.is_open.set()
+    many = [(TOPIC, index) for index in range(1_200)]
+    results = await remote_of(node).request(2, DELETE, "g", dict.fromkeys(many))
+    assert results == dict.fromkeys(many, state_error(ErrorCode.NETWORK_EXCEPTION))
+    assert len(node.requests) == 1
+
+
 async def test_repeated_partition_is_sent_in_another_request() -> None:
     node = ScriptedNode()
     node.is_open.set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from tests.support.protocol.requests import append
 from tests.support.protocol.share_client import share_broker
 from tests.support.records.batches import batch, values_in
+from tests.support.tools.waiting import until
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.replica.replica_manager import ReplicaManager
 from wirebroker.share import share_fetch
@@ -89,3 +91,49 @@ async def test_failing_disk_is_an_error_of_the_partition(
         response = await ann.fetch()
         (result,) = response.responses[0].partitions
         assert result.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+async def test_fetch_reads_a_partition_after_another_fetch_that_does_not_acquire(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The second fetch was woken by the append, while the first one still read."""
+    may_read = asyncio.Event()
+    warmed: list[int] = []
+
+    async def slow(*_: Any) -> None:
+        warmed.append(1)
+        await may_read.wait()
+
+    def cold_once(partition: Any, *arguments: Any, may_block: bool, **options: Any) -> Any:
+        if not warmed:
+            raise ColdPagesError(partition.log.segments.active.log, 0)
+        return read_log(partition, *arguments, may_block=may_block, **options)
+
+    async with share_broker(tmp_path) as share:
+        ann, bob = await share.member("ann"), await share.member("bob")
+        assert await ann.acquired(wait_ms=0) == []
+        assert await bob.acquired(wait_ms=0) == []
+        monkeypatch.setattr(share_fetch, "in_thread", slow)
+        monkeypatch.setattr(share_fetch, "read_log", cold_once)
+        await append(ann.client, "t", batch(b"a"))
+        wants_more = asyncio.ensure_future(ann.fetch((), min_bytes=1 << 19, wait_ms=60_000))
+        await until(lambda: bool(warmed))
+        waiting = asyncio.ensure_future(bob.acquired((), wait_ms=60_000))
+        (found,) = share.shares.shares
+        await until(lambda: found.is_wanted)
+        may_read.set()
+        assert await waiting == [(0, 0, 1)]
+        wants_more.cancel()
+
+
+async def test_error_of_a_load_is_sent_at_the_end_of_the_wait(tmp_path: Path):
+    """As in Apache Kafka 4.4.0, which does not complete the fetch either."""
+    async with share_broker(tmp_path) as share:
+        share.persister.fails_with = ErrorCode.GROUP_ID_NOT_FOUND
+        ann = await share.member("ann")
+        loop = asyncio.get_running_loop()
+        begin_s = loop.time()
+        response = await ann.fetch(wait_ms=300)
+        assert loop.time() - begin_s >= 0.29
+        (result,) = response.responses[0].partitions
+        assert result.error_code == ErrorCode.GROUP_ID_NOT_FOUND

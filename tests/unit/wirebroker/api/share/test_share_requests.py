@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.http.scrape_pages import HTTP, scrape, value
 from tests.support.protocol.requests import append, create_topic, delete_topic
 from tests.support.protocol.share_client import VERSION, acquired_in, share_broker
 from tests.support.records.batches import batch
@@ -186,3 +187,16 @@ async def test_long_acknowledgement_leaves_time_to_others(tmp_path: Path):
         assert (await ann.acknowledge((0, count - 1, types))).error_code == 0
         (write,) = share.persister.writes
         assert len(write.batches) == count
+
+
+async def test_records_in_flight_are_metrics(tmp_path: Path):
+    async with share_broker(tmp_path, 1, **HTTP) as share:
+        ann = await share.member("ann")
+        await append(ann.client, "t", batch(b"a", b"b", b"c"))
+        await append(ann.client, "t", batch(b"d"))
+        assert await ann.acquired(batch_size=1) == [(0, 2, 1), (3, 3, 1)]
+        page = await scrape(share.server)
+        labels = {"group": "g", "topic": "t", "partition": "0"}
+        name = "kafka_server_sharepartitionmetrics_inflight"
+        assert value(page, f"{name}messagecount", **labels) == 4
+        assert value(page, f"{name}batchcount", **labels) == 2
