@@ -24,8 +24,8 @@ LAYERS = ("codecs", "storage", "coordinator")
 LINKED = {"pipelines": "spark_it/pipelines", "segments": "spark_it/segments"}
 PRODUCT = (*LAYERS, "wirebroker", *LINKED.values())
 LEAVES = re.compile(
-    r"wirebroker(\.config|\.base(\.(cleaner_figures|clock|_histogram|integer_histogram|metric_field"
-    r"|metrics|request_meters|text))?)?"
+    r"wirebroker(\.config|\.base(\.(cleaner_figures|clock|_histogram|integer_histogram|log_bound"
+    r"|metric_field|metrics|request_meters|text))?)?"
 )
 
 MOST_LINES = 600

@@ -5,13 +5,15 @@ epoch; a crash in between leaves an assignment that is due again.
 
     heartbeat   group.background_work = the effect
     begin       group.background_work = the job; its records are appended only while it is set
-    abandon     None: the next heartbeat may begin another
+    abandon     None: the next heartbeat may begin another, except if the log has refused the
+                records (`refused_epoch`)
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
+from wirebroker.codecs.errors import ErrorCode
 from wirebroker.coordinator.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -21,15 +23,22 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.groups.group import Group
     from wirebroker.coordinator.outcome import Moment, OnFailure
 
+# `refused_epoch` if the log has refused none.
+NONE_REFUSED: Final = -1
 # Limits of one portion, which takes a few milliseconds to append and apply.
 _MOST_ITEMS: Final = 200
 
 
 class AssignedGroup(Protocol):
-    """A group whose target assignment the coordinator computes."""
+    """A group whose target assignment the coordinator computes.
+
+    Attributes:
+        refused_epoch: Soft. The group epoch whose assignment the log has refused.
+    """
 
     assignment_epoch: int
     background_work: object | None
+    refused_epoch: int
 
 
 class HasGroups(Protocol):
@@ -86,10 +95,19 @@ def abandon(shard: HasGroups, kind: type[AssignedGroup], job: OfGroup) -> None:
         group.background_work = None
 
 
-def abandoning(shard: HasGroups, kind: type[AssignedGroup], job: OfGroup) -> OnFailure:
-    """Return what a failed append of a portion does."""
+def abandoning(shard: HasGroups, kind: type[AssignedGroup], job: Job) -> OnFailure:
+    """Return what a failed append of a portion does.
 
-    def on_failure(_error: Any, _now: Moment) -> Outcome:
+    If the log refuses a record, as one that is too large, the same assignment would fail again. So
+    the next one is computed in another epoch of the group.
+    """
+
+    def on_failure(error: ErrorCode, _now: Moment) -> Outcome:
+        group = shard.groups.get(job.group_id)
+        is_current = isinstance(group, kind) and group.background_work is job
+        if is_current and error is ErrorCode.UNKNOWN_SERVER_ERROR:
+            assert isinstance(group, kind)
+            group.refused_epoch = job.epoch
         abandon(shard, kind, job)
         return Outcome()
 

@@ -1,6 +1,6 @@
-"""The groups, topics and partitions of an OffsetFetch request, without repetitions.
+"""The groups, topics and partitions of a request, without repetitions.
 
-Each repetition of a group would cost as much as all its offsets.
+Each repetition of a group would cost as much as all its offsets or members.
 """
 
 from __future__ import annotations
@@ -8,16 +8,38 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Generator, Iterable, Sequence
 
 # Partition indexes per step.
 _STEP: Final = 10_000
 
 
+def distinct(names: Iterable[str]) -> Generator[None, None, list[str]]:
+    """Return each name once, in steps."""
+    found: dict[str, None] = {}
+    for name in names:
+        found[name] = None
+        yield
+    return list(found)
+
+
 def merged_groups(groups: Sequence[Any]) -> Generator[None, None, list[Any]]:
-    """Return each group once with all its topics (None: all), in steps.
+    """Return each group of an OffsetFetch once with all its topics (None: all), in steps.
 
     The decoded request is modified.
+    """
+    merged = yield from groups_of_all(groups)
+    for group in merged:
+        if group.topics is not None:
+            group.topics = yield from merged_topics(group.topics)
+        yield
+    return merged
+
+
+def groups_of_all(groups: Sequence[Any]) -> Generator[None, None, list[Any]]:
+    """Return each group once with the topics of all its repetitions (None: all), in steps.
+
+    The decoded request is modified; topics may still be repeated.
     """
     merged: dict[str, Any] = {}
     for group in groups:
@@ -27,10 +49,6 @@ def merged_groups(groups: Sequence[Any]) -> Generator[None, None, list[Any]]:
                 first.topics = None
             else:
                 first.topics.extend(group.topics)
-        yield
-    for group in merged.values():
-        if group.topics is not None:
-            group.topics = yield from merged_topics(group.topics)
         yield
     return list(merged.values())
 

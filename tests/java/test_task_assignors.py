@@ -95,7 +95,7 @@ class ChangingGroup:
         self.random.choice([*changes, self.join, self.leave])()
 
     def assigned(self) -> Assignment:
-        names = hash_order(timeline_order(self.members))
+        names = hash_order(in_one_go(timeline_order(self.members)))
         members = [self.members[name] for name in names]
         result = in_one_go(sticky(members, self.subtopologies, self.standby_count))
         return {name: (flat(tasks.active), flat(tasks.standby)) for name, tasks in result.items()}

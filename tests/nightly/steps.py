@@ -13,6 +13,7 @@ STEPS = (
         pytest_of(
             "tests/unit/wirebroker/api/test_loop_holds.py",
             "tests/unit/wirebroker/api/test_loop_holds_of_batches.py",
+            "tests/unit/wirebroker/api/test_loop_holds_of_groups.py",
             "tests/unit/wirebroker/api/test_request_arrays.py",
             "--measure-holds",
             "--nightly",
@@ -309,6 +310,7 @@ STEPS = (
             *("--ignore=tests/test_packaging.py", "--ignore=tests/test_example_projects.py"),
             "--ignore=tests/unit/wirebroker/api/test_loop_holds.py",
             "--ignore=tests/unit/wirebroker/api/test_loop_holds_of_batches.py",
+            "--ignore=tests/unit/wirebroker/api/test_loop_holds_of_groups.py",
         ),
         10,
         "further variants of quick tests: Apache Kafka's side of them, more clients and clusters",

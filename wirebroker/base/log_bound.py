@@ -19,6 +19,8 @@ _INTERVAL_S: Final = 60.0
 # For one message and subject.
 _MOST_ALIKE: Final = 60
 _MOST_OF_ALL: Final = 600
+# Letters of an id that a client chooses.
+_LONGEST_SUBJECT: Final = 100
 
 
 def about(peer: str, listener: str) -> Mapping[str, object]:
@@ -29,6 +31,21 @@ def about(peer: str, listener: str) -> Mapping[str, object]:
 def about_topic(name: str) -> Mapping[str, object]:
     """Return the `extra` for a line about a topic, which any client may cause."""
     return {"about": name}
+
+
+def about_group(group_id: str) -> Mapping[str, object]:
+    """Return the `extra` for a line about a group, which its members may cause."""
+    return {"about": f"group {group_id[:_LONGEST_SUBJECT]}"}
+
+
+def about_transaction(transactional_id: str) -> Mapping[str, object]:
+    """Return the `extra` for a line about a transactional id, whose client may cause it."""
+    return {"about": f"transactional id {transactional_id[:_LONGEST_SUBJECT]}"}
+
+
+def about_client_metrics(name: str) -> Mapping[str, object]:
+    """Return the `extra` for a line about a subscription of client metrics."""
+    return {"about": f"client metrics {name[:_LONGEST_SUBJECT]}"}
 
 
 @dataclass(slots=True)

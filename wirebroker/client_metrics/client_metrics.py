@@ -10,12 +10,14 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.base.clock import Slices, finish
+from wirebroker.base.log_bound import about_client_metrics
 from wirebroker.client_metrics.payload import Payload, points_of
 from wirebroker.client_metrics.series import ClientSeries
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.primitives import random_uuid, uuid_text
 from wirebroker.codecs.records.compression import Codec
 from wirebroker.coordinator.client_metrics.client_instance import (
+    ClientConnection,
     ClientInstance,
     Push,
     client_subscription,
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _MOST_CLIENTS: Final = 16_384
+# A client has one id. Without this bound, one connection could replace the clients of all others.
+_MOST_OF_ONE_CONNECTION: Final = 16
 # Each new client makes room for itself and for one more.
 _CHECKED_OLDEST: Final = 2
 # A client id can have 32 KiB, in each of its series.
@@ -60,6 +64,7 @@ class ClientMetrics:
     """
 
     __slots__ = (
+        "_by_owner",
         "_clients",
         "_clock",
         "_subscriptions",
@@ -79,6 +84,8 @@ class ClientMetrics:
         self._version = 0
         # The least recently used first.
         self._clients: OrderedDict[bytes, ClientInstance] = OrderedDict()
+        # The same by connection, the oldest first.
+        self._by_owner: dict[ClientConnection, dict[bytes, ClientInstance]] = {}
         self.unknown_subscriptions = self.throttled = self.unreadable = 0
 
     def __len__(self) -> int:
@@ -185,9 +192,19 @@ class ClientMetrics:
                 self._remove(oldest)
             else:
                 self._remove_if_gone(oldest)
-        self._clients[instance_id] = client
-        self._clients.move_to_end(instance_id)
+        self._put(client)
         return client
+
+    def _put(self, client: ClientInstance) -> None:
+        replaced = self._clients.get(client.instance_id)
+        if replaced is not None:
+            self._forget_owner(replaced)
+        self._clients[client.instance_id] = client
+        self._clients.move_to_end(client.instance_id)
+        of_owner = self._by_owner.setdefault(client.owner, {})
+        of_owner[client.instance_id] = client
+        if len(of_owner) > _MOST_OF_ONE_CONNECTION:
+            self._remove(next(iter(of_owner.values())))
 
     def _remove_if_gone(self, client: ClientInstance) -> bool:
         is_gone = client.is_gone(self._clock.now_ms())
@@ -198,7 +215,14 @@ class ClientMetrics:
     def _remove(self, client: ClientInstance) -> None:
         if self._clients.get(client.instance_id) is client:
             del self._clients[client.instance_id]
+            self._forget_owner(client)
             self.series.remove(client.instance_id)
+
+    def _forget_owner(self, client: ClientInstance) -> None:
+        of_owner = self._by_owner.get(client.owner, {})
+        of_owner.pop(client.instance_id, None)
+        if not of_owner:
+            self._by_owner.pop(client.owner, None)
 
 
 def _first(clients: Mapping[bytes, ClientInstance], count: int) -> Iterator[ClientInstance]:
@@ -211,7 +235,7 @@ def _usable(name: str, configs: Mapping[str, str]) -> Subscription | None:
         return subscription_of(name, configs)
     except KafkaError as error:
         problem = str(error)
-    logger.error("ignoring client metrics %s: %s", name, problem)
+    logger.error("ignoring client metrics %s: %s", name, problem, extra=about_client_metrics(name))
     return None
 
 

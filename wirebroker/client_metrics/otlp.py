@@ -42,6 +42,8 @@ _TEXT, _FLAG, _INTEGER, _DECIMAL = 1, 2, 3, 4  # of AnyValue
 # The number of the attributes' field in each kind's data points.
 _ATTRIBUTES_OF: Final = {_GAUGE: 7, _SUM: 7, _HISTOGRAM: 9, _EXPONENTIAL: 1, _SUMMARY: 7}
 _DELTA: Final = 1
+# Letters of a name or a value that are read; the page of metrics shows fewer.
+_LONGEST_NAME: Final = 400
 
 Attributes = tuple[tuple[str, str], ...]
 
@@ -75,6 +77,11 @@ class _Budget:
 def read_points(data: bytes, *, most_fields: int, most_attributes: int) -> Iterator[Point]:
     """Read the data points of a MetricsData message, those of resources with their attributes.
 
+    Args:
+        data: The message.
+        most_fields: Limit of the fields.
+        most_attributes: Limit of the attributes of a data point and its resource.
+
     Raises:
         MalformedFrameError: The data is invalid, or has more fields or attributes.
     """
@@ -98,7 +105,8 @@ class _Reader:
         scopes: list[memoryview] = []
         for number, value in _fields(view, self._budget):
             if number == _RESOURCE:
-                attributes += self._attributes(_message(value), _RESOURCE_ATTRIBUTES)
+                # A resource may come in parts.
+                attributes = self._attributes(_message(value), _RESOURCE_ATTRIBUTES, attributes)
             elif number == _SCOPE_METRICS:
                 scopes.append(_message(value))
         for scope in scopes:
@@ -111,7 +119,7 @@ class _Reader:
         data: list[tuple[int, memoryview]] = []
         for number, value in _fields(view, self._budget):
             if number == _NAME:
-                name = _text(value)
+                name = _text(value)[:_LONGEST_NAME]
             elif number in _ATTRIBUTES_OF:
                 data.append((number, _message(value)))
         for kind, body in data:
@@ -143,35 +151,36 @@ class _Reader:
                 elif field == _AS_INT:
                     number = _fixed(value, _SFIXED64)
             if number is not None:
-                own = self._attributes(point, _ATTRIBUTES_OF[kind])
-                yield Point(name, attributes + own, form, number)
+                every = self._attributes(point, _ATTRIBUTES_OF[kind], attributes)
+                yield Point(name, every, form, number)
 
     def _distributions(
         self, name: str, kind: int, points: list[memoryview], attributes: Attributes, form: Form
     ) -> Iterator[Point]:
         for point in points:
-            own = self._attributes(point, _ATTRIBUTES_OF[kind])
+            every = self._attributes(point, _ATTRIBUTES_OF[kind], attributes)
             for field, value in _fields(point, self._budget):
                 if field == _COUNT:
                     count = _fixed(value, _FIXED64_UINT)
-                    yield Point(f"{name}.count", attributes + own, form, count)
+                    yield Point(f"{name}.count", every, form, count)
                 elif field == _TOTAL:
-                    yield Point(f"{name}.sum", attributes + own, form, _fixed(value, _DOUBLE))
+                    yield Point(f"{name}.sum", every, form, _fixed(value, _DOUBLE))
 
-    def _attributes(self, view: memoryview, field: int) -> Attributes:
+    def _attributes(self, view: memoryview, field: int, outer: Attributes) -> Attributes:
+        """Return attributes with those of the resource, which all its points share."""
         pairs: list[tuple[str, str]] = []
         for number, value in _fields(view, self._budget):
             if number == field:
-                if len(pairs) == self._most_attributes:
+                if len(outer) + len(pairs) == self._most_attributes:
                     raise MalformedFrameError("too many attributes of one data point")
                 pairs.append(self._attribute(_message(value)))
-        return tuple(pairs)
+        return (*outer, *pairs) if pairs else outer
 
     def _attribute(self, view: memoryview) -> tuple[str, str]:
         key = text = ""
         for number, value in _fields(view, self._budget):
             if number == _KEY:
-                key = _text(value)
+                key = _text(value)[:_LONGEST_NAME]
             elif number == _VALUE:
                 for kind, inner in _fields(_message(value), self._budget):
                     text = _any_text(kind, inner)
@@ -181,7 +190,7 @@ class _Reader:
 def _any_text(kind: int, value: int | memoryview) -> str:
     """Return an attribute's value as text; empty for arrays, mappings and bytes."""
     if kind == _TEXT:
-        return _text(value)
+        return _text(value)[:_LONGEST_NAME]
     if kind == _FLAG:
         return "true" if value else "false"
     if kind == _INTEGER and isinstance(value, int):

@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from wirebroker.client_metrics.otlp import Point
 
 MOST_OF_ONE_CLIENT: Final = 2_000
-MOST_LABELS: Final = 32
+MOST_LABELS: Final = 16
 _LONGEST_NAME: Final = 200
 _LONGEST_VALUE: Final = 200
 _PREFIX: Final = "wirebroker_client_"
 _KAFKA_PREFIX: Final = "org.apache.kafka."
 _TOTAL: Final = "_total"
 _INVALID: Final = re.compile(r"[^a-zA-Z0-9_]+")
-# Points per step: about 1 ms.
-_STEP: Final = 128
+# Labels and points per step: about 1 ms.
+_STEP: Final = 256
 
 Labels = tuple[tuple[str, str], ...]
 
@@ -71,14 +71,17 @@ class ClientSeries:
         before = self._by_client.get(client, {})
         after = {key: value for key, value in before.items() if key.kind is Kind.COUNTER}
         room = min(MOST_OF_ONE_CLIENT, self._most - self._count + len(before))
-        for count, point in enumerate(points, 1):
-            key = _key_of(point, own_labels)
+        texts, work = _Texts(), 0
+        for point in points:
+            key = texts.key_of(point, own_labels)
             if key not in after and len(after) >= room:
                 self.dropped += 1
             else:
                 is_addition = point.form is Form.DELTA
                 after[key] = after.get(key, 0.0) + point.value if is_addition else point.value
-            if count % _STEP == 0:
+            work += 1 + len(key.labels)
+            if work >= _STEP:
+                work = 0
                 yield
         self.remove(client)
         # Other clients may have used the room in the meantime.
@@ -99,18 +102,44 @@ class ClientSeries:
             yield from series.items()
 
 
-def _key_of(point: Point, own_labels: Mapping[str, str]) -> SeriesKey:
-    kind = Kind.GAUGE if point.form is Form.GAUGE else Kind.COUNTER
-    name = _PREFIX + _sanitized(point.name.removeprefix(_KAFKA_PREFIX))[:_LONGEST_NAME]
-    if kind is Kind.COUNTER and not name.endswith(_TOTAL):
-        name += _TOTAL
-    labels = {
-        _label_name(key): value[:_LONGEST_VALUE]
-        for key, value in point.attributes[:MOST_LABELS]
-        if key
-    }
-    # A client's own labels cannot be replaced by attributes of the same name.
-    return SeriesKey(name, tuple(sorted({**labels, **own_labels}.items())), kind)
+class _Texts:
+    """The names and labels of one push; its points share most of them."""
+
+    __slots__ = ("_label_names", "_labels", "_names")
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+        self._label_names: dict[str, str] = {}
+        self._labels: dict[tuple[str, str], tuple[str, str]] = {}
+
+    def key_of(self, point: Point, own_labels: Mapping[str, str]) -> SeriesKey:
+        """Return the series of a data point."""
+        kind = Kind.GAUGE if point.form is Form.GAUGE else Kind.COUNTER
+        name = self._names.get(point.name)
+        if name is None:
+            name = self._names[point.name] = _series_name(point.name)
+        if kind is Kind.COUNTER and not name.endswith(_TOTAL):
+            name += _TOTAL
+        labels = dict(
+            self._label(attribute) for attribute in point.attributes[:MOST_LABELS] if attribute[0]
+        )
+        # A client's own labels cannot be replaced by attributes of the same name.
+        merged = sorted({**labels, **own_labels}.items())
+        return SeriesKey(name, tuple(map(self._shared, merged)), kind)
+
+    def _label(self, attribute: tuple[str, str]) -> tuple[str, str]:
+        key, value = attribute
+        name = self._label_names.get(key)
+        if name is None:
+            name = self._label_names[key] = _label_name(key)
+        return name, value[:_LONGEST_VALUE]
+
+    def _shared(self, label: tuple[str, str]) -> tuple[str, str]:
+        return self._labels.setdefault(label, label)
+
+
+def _series_name(text: str) -> str:
+    return _PREFIX + _sanitized(text.removeprefix(_KAFKA_PREFIX))[:_LONGEST_NAME]
 
 
 def _sanitized(text: str) -> str:

@@ -103,7 +103,9 @@ class AutoCreation:
         for result in answer.topics:
             code = ErrorCode(result.error_code)
             if code == ErrorCode.NONE:
-                logger.info("created topic %s because a client requested it", result.name)
+                logger.info(
+                    "created topic %s because a client requested it", result.name, extra=bounds
+                )
             elif code != ErrorCode.TOPIC_ALREADY_EXISTS:
                 failed = result.name, code.name
                 logger.warning("auto-creation of %s failed: %s", *failed, extra=bounds)

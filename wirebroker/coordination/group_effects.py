@@ -18,11 +18,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.base.clock import Slices
+from wirebroker.base.log_bound import about_group
 from wirebroker.codecs.permissions import DESCRIBE_TOPIC
 from wirebroker.coordination.share_state_effects import ShareStateEffects
 from wirebroker.coordinator.groups.consumer import (
@@ -30,14 +30,14 @@ from wirebroker.coordinator.groups.consumer import (
     downgrade,
     regexes,
     target_assignment,
-    topic_lookup,
 )
 from wirebroker.coordinator.groups.consumer.downgrade import ServeDowngraded
 from wirebroker.coordinator.groups.consumer.regexes import ResolveRegexes
 from wirebroker.coordinator.groups.consumer.subscriptions import NO_TOPICS, ResolvedRegex
 from wirebroker.coordinator.groups.consumer.target_assignment import AssignInBackground
-from wirebroker.coordinator.groups.consumer.topic_lookup import HashTopics
 from wirebroker.coordinator.groups.consumer.topic_regex import matching_topics
+from wirebroker.coordinator.groups.shard import topic_lookup
+from wirebroker.coordinator.groups.shard.topic_lookup import HashTopics
 from wirebroker.coordinator.groups.share import share_assignment, share_background
 from wirebroker.coordinator.groups.share.share_assignment import AssignShareGroup
 from wirebroker.coordinator.groups.share.share_initialization import InitializeShareState
@@ -61,7 +61,15 @@ _CHECKS_PER_STEP = 64
 class GroupEffects:
     """The running work of all shards of this node."""
 
-    __slots__ = ("_clock", "_kinds", "_metadata", "_tasks", "_turn", "share_state")
+    __slots__ = (
+        "_clock",
+        "_kinds",
+        "_long_turn",
+        "_metadata",
+        "_tasks",
+        "_turn",
+        "share_state",
+    )
 
     def __init__(self, clock: Clock, metadata: MetadataFollower) -> None:
         self._clock = clock
@@ -70,6 +78,8 @@ class GroupEffects:
         self._tasks: set[asyncio.Task[None]] = set()
         # One at a time, so that many groups do not fill each turn of the loop.
         self._turn = asyncio.Lock()
+        # For assignments that take longer, so that small groups need not wait for them.
+        self._long_turn = asyncio.Lock()
         # Work by kind of effect, with its name for the log.
         self._kinds: Mapping[type[Any], tuple[str, Callable[..., Awaitable[None]]]] = {
             ResolveRegexes: ("resolving regular expressions", self._resolve),
@@ -99,23 +109,26 @@ class GroupEffects:
     async def _perform(self, engine: Engine[GroupShard], effect: Any) -> None:
         """Do the work of an effect; a failed one is due again with the next heartbeat."""
         work, perform = self._kinds[type(effect)]
-        # The persister may wait for other nodes.
-        turn = nullcontext() if isinstance(effect, InitializeShareState) else self._turn
         try:
-            async with turn:
-                await perform(engine, effect)
+            await perform(engine, effect)
         except Exception:
-            logger.exception("group %s: %s failed; a heartbeat retries", effect.group_id, work)
+            group_id = effect.group_id
+            bounds = about_group(group_id)
+            logger.exception(
+                "group %s: %s failed; a heartbeat retries", group_id, work, extra=bounds
+            )
 
     async def _hash_topics(self, engine: Engine[GroupShard], effect: HashTopics) -> None:
-        slices = Slices(self._clock, Slices.BESIDE_OTHERS_SECONDS)
-        await slices.run(topic_lookup.look_up(engine.machine, effect.group_id))
+        async with self._turn:
+            slices = Slices(self._clock, Slices.BESIDE_OTHERS_SECONDS)
+            await slices.run(topic_lookup.look_up(engine.machine, effect.group_id))
 
     # -- regular expressions -----------------------------------------------------------------
 
     async def _resolve(self, engine: Engine[GroupShard], effect: ResolveRegexes) -> None:
         try:
-            await self._search(engine, effect)
+            async with self._turn:
+                await self._search(engine, effect)
         finally:
             regexes.abandon(engine.machine, effect.group_id)
 
@@ -138,10 +151,27 @@ class GroupEffects:
     # -- assignments -------------------------------------------------------------------------
 
     async def _assign(self, engine: Engine[GroupShard], effect: Any) -> None:
+        work, _ = _ASSIGNMENTS[type(effect)]
+        async with self._turn:
+            job = work.begin(engine.machine, effect)
+            if job is None:
+                return
+            if job.is_brief:
+                await self._run(engine, effect, job)
+                return
+        try:
+            async with self._long_turn:
+                # The group has changed meanwhile.
+                work.abandon(engine.machine, job)
+                job = None if engine.is_closed else work.begin(engine.machine, effect)
+                if job is not None:
+                    await self._run(engine, effect, job)
+        finally:
+            if job is not None:
+                work.abandon(engine.machine, job)
+
+    async def _run(self, engine: Engine[GroupShard], effect: Any, job: Any) -> None:
         work, computation = _ASSIGNMENTS[type(effect)]
-        job = work.begin(engine.machine, effect)
-        if job is None:
-            return
         try:
             await self._install(engine, work, computation.run_job(job), job)
         finally:

@@ -12,6 +12,7 @@ import logging
 from typing import TYPE_CHECKING, Protocol
 
 from wirebroker.base.clock import Slices
+from wirebroker.base.log_bound import about_group
 from wirebroker.coordinator.groups.share import share_initialization
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class ShareStateEffects:
                 "share group %s: cannot initialize its share state (%s); a heartbeat retries",
                 effect.group_id,
                 error.message or error.code.name,
+                extra=about_group(effect.group_id),
             )
         partitions = {topic_id: indexes for topic_id, (indexes, _) in effect.topics.items()}
         done = share_initialization.initialized if error is None else share_initialization.failed

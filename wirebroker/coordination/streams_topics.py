@@ -13,6 +13,7 @@ import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.base.clock import next_turn
+from wirebroker.base.log_bound import about_topic
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.messages import decode_request, encode_request, request_message
@@ -30,7 +31,7 @@ logger = logging.getLogger(__name__)
 MOST_UNDER_CREATION: Final = 1_000
 MOST_FAILURES: Final = 1_000
 # In one request, which blocks the event loop for 40 us per topic.
-_MOST_AT_ONCE: Final = 100
+_MOST_AT_ONCE: Final = 25
 _TIMEOUT_MS: Final = 30_000
 
 
@@ -110,7 +111,11 @@ class StreamsTopics:
         for result in results:
             code = ErrorCode(result["error_code"])
             if code is ErrorCode.NONE:
-                logger.info("created topic %s for a streams group", result["name"])
+                logger.info(
+                    "created topic %s for a streams group",
+                    result["name"],
+                    extra=about_topic(result["name"]),
+                )
             else:
                 self._note(result["name"], result.get("error_message") or code.name, kept_ms)
 
@@ -126,7 +131,9 @@ class StreamsTopics:
         return created
 
     def _note(self, name: str, reason: str, kept_ms: int) -> None:
-        logger.warning("the internal topic %s of a streams group: %s", name, reason)
+        logger.warning(
+            "the internal topic %s of a streams group: %s", name, reason, extra=about_topic(name)
+        )
         self._failures.pop(name, None)
         if len(self._failures) >= MOST_FAILURES:
             del self._failures[next(iter(self._failures))]

@@ -38,7 +38,7 @@ def sorted_in_steps(items: Iterable[T], key: Callable[[T], Any]) -> Steps[list[T
     return merged
 
 
-def cleared_in_steps(items: dict[Any, Any] | list[Any]) -> Steps[None]:
+def cleared_in_steps(items: dict[Any, Any] | list[Any] | set[Any]) -> Steps[None]:
     """Remove all items, since releasing 100,000 objects at once takes tens of milliseconds.
 
     Temporary objects are released only when the result is complete. Otherwise the cycle collector,

@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
+from wirebroker.base.log_bound import about_group
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.coordinator.groups.classic.classic_group import (
     ClassicGroup,
@@ -61,6 +62,7 @@ def prepare(shard: ClassicShard, group: ClassicGroup, now: Moment) -> Outcome:
         group.group_id,
         group.generation,
         group.previous_state,
+        extra=about_group(group.group_id),
     )
     if is_initial:
         delay_ms = shard.settings.initial_rebalance_delay_ms
@@ -132,6 +134,7 @@ def complete_join(shard: ClassicShard, group: ClassicGroup, now: Moment) -> Outc
         group.generation,
         len(group.members),
         group.protocol,
+        extra=about_group(group.group_id),
     )
     return outcome
 
@@ -214,6 +217,7 @@ def on_session_expiry(shard: ClassicShard, event: SessionExpiry, now: Moment) ->
             group.group_id,
             member.member_id,
             member.session_timeout_ms,
+            extra=about_group(group.group_id),
         )
         outcome = free_gradually(shard, group, member.member_id)
     return outcome.then(_continue_rebalance(shard, group, now, was_member=member is not None))

@@ -91,7 +91,6 @@ def _of_members(
     group: ConsumerGroup, job: AssignmentJob, records: Sequence[CoordinatorRecord]
 ) -> list[CoordinatorRecord]:
     """Return the records of members, also of static members that returned under another id."""
-    instances: dict[str, str | None] = {}
     wanted: list[CoordinatorRecord] = []
     for record in records:
         key = decode_record_key(record.key)
@@ -99,10 +98,7 @@ def _of_members(
         if key.member_id in group.members:
             wanted.append(record)
             continue
-        instances = instances or {
-            member.member_id: member.instance_id for member, _, _ in job.members
-        }
-        successor = group.static_member(instances[key.member_id])
+        successor = group.static_member(job.members[key.member_id].instance_id)
         if successor is not None:
             key = key._replace(member_id=successor.member_id)
             wanted.append(record._replace(key=encode_record_key(key)))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
+from wirebroker.base.log_bound import about_group
 from wirebroker.codecs.errors import KafkaError
 from wirebroker.coordinator.groups.consumer import downgrade
 from wirebroker.coordinator.groups.consumer.consumer_group import ConsumerGroup
@@ -164,10 +165,18 @@ def _remove(
     member = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
     if not isinstance(group, ConsumerGroup) or member is None:
         return Outcome()
-    logger.info("group %s removes member %s: %s", group_id, member_id, reason)
+    logger.info(
+        "group %s removes member %s: %s", group_id, member_id, reason, extra=about_group(group_id)
+    )
     try:
         return fence(shard, group, [member], now)
     except KafkaError as error:
         # It stays a member until an administrator removes it, as in Kafka.
-        logger.warning("group %s: cannot remove member %s: %s", group_id, member_id, error)
+        logger.warning(
+            "group %s: cannot remove member %s: %s",
+            group_id,
+            member_id,
+            error,
+            extra=about_group(group_id),
+        )
         return Outcome()

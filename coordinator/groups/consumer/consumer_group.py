@@ -16,6 +16,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.coordinator.groups.background import NONE_REFUSED
 from wirebroker.coordinator.groups.consumer.consumer_records import group_tombstones
 from wirebroker.coordinator.groups.consumer.consumer_timers import cancel_member_timers
 from wirebroker.coordinator.groups.consumer.partition_epochs import PartitionEpochs
@@ -63,6 +64,7 @@ class ConsumerGroup:
         is_resolving: Soft. Whether its regular expressions are being resolved.
         background_work: Soft. The effect or the job of the target assignment that is being computed
             in the background.
+        refused_epoch: Soft. See AssignedGroup.
     """
 
     __slots__ = (
@@ -81,6 +83,7 @@ class ConsumerGroup:
         "members",
         "metadata_hash",
         "partition_epochs",
+        "refused_epoch",
         "static_members",
         "subscriptions",
         "target",
@@ -109,6 +112,7 @@ class ConsumerGroup:
         self.checked_topics: object | None = None
         self.is_resolving = False
         self.background_work: object | None = None
+        self.refused_epoch = NONE_REFUSED
 
     # -- changes by replay -------------------------------------------------------------------
 

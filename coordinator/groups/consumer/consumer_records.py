@@ -95,14 +95,18 @@ def current_record(group_id: str, member: ConsumerMember) -> CoordinatorRecord:
 
 
 def _with_epochs(partitions: AssignedPartitions) -> list[dict[str, Any]]:
-    return [
-        {
-            "topic_id": topic_id,
-            "partitions": sorted(epochs),
-            "assignment_epochs": [epochs[index] for index in sorted(epochs)],
-        }
-        for topic_id, epochs in sorted(partitions.items())
-    ]
+    entries: list[dict[str, Any]] = []
+    for topic_id in sorted(partitions):
+        epochs = partitions[topic_id]
+        indexes = sorted(epochs)
+        entries.append(
+            {
+                "topic_id": topic_id,
+                "partitions": indexes,
+                "assignment_epochs": list(map(epochs.__getitem__, indexes)),
+            }
+        )
+    return entries
 
 
 def regex_record(group_id: str, regex: str, resolved: ResolvedRegex) -> CoordinatorRecord:

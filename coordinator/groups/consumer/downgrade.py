@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, NamedTuple
 
+from wirebroker.base.log_bound import about_group
 from wirebroker.codecs.consumer_protocol import encode_assignment, protocol_version
 from wirebroker.codecs.coordinator_records import group_metadata_record
 from wirebroker.codecs.errors import ErrorCode, KafkaError, MalformedFrameError
@@ -65,10 +66,18 @@ def is_possible(
     if not remaining:
         return False
     if not shard.settings.consumer_migration_policy.allows_downgrade:
-        logger.info("group %s stays a consumer group: downgrades are disabled", group.group_id)
+        logger.info(
+            "group %s stays a consumer group: downgrades are disabled",
+            group.group_id,
+            extra=about_group(group.group_id),
+        )
         return False
     if remaining > shard.settings.max_size:
-        logger.info("group %s stays a consumer group: too large to be classic", group.group_id)
+        logger.info(
+            "group %s stays a consumer group: too large to be classic",
+            group.group_id,
+            extra=about_group(group.group_id),
+        )
         return False
     return True
 
@@ -109,7 +118,9 @@ def downgrade(
     except MalformedFrameError as error:
         message = f"Cannot downgrade the classic group {group.group_id}: {error}."
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, message) from None
-    logger.info("group %s becomes a classic group", group.group_id)
+    logger.info(
+        "group %s becomes a classic group", group.group_id, extra=about_group(group.group_id)
+    )
     return group_metadata_record(
         group.group_id,
         protocol_type=CONSUMER_PROTOCOL,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from wirebroker.base.log_bound import about_group
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.groups.consumer import regexes
 from wirebroker.coordinator.groups.consumer.consumer_fencing import watch
@@ -179,7 +180,12 @@ class MemberUpdate:
             self.group_epoch = group.epoch + 1
             record = epoch_record(group.group_id, self.group_epoch, self._metadata_hash)
             self.outcome.records.append(record)
-            logger.info("group %s is in epoch %d", group.group_id, self.group_epoch)
+            logger.info(
+                "group %s is in epoch %d",
+                group.group_id,
+                self.group_epoch,
+                extra=about_group(group.group_id),
+            )
         group.checked_topics = shard.image.topics
         if group.has_partition_metadata:
             self.outcome.records.append(partition_metadata_tombstone(group.group_id))
@@ -195,7 +201,7 @@ class MemberUpdate:
         interval_ms = consumer_assignment_interval_ms(shard.settings, shard.image, group.group_id)
         if not is_due(group.assignment_ms, interval_ms, self.now.wall_ms):
             return last
-        if group.background_work is not None:
+        if group.background_work is not None or group.refused_epoch == self.group_epoch:
             return last
         job = self._small_job()
         if job is None:
@@ -246,7 +252,7 @@ class MemberUpdate:
             _SubscribedIds(self.shard, group.subscriptions.topics_of(member)),
             has_changed,
             owned,
-            group.partition_epochs.of,
+            group.partition_epochs.of_topic,
         )
         self.member = reconcile(member, aim)
         if self.member == member:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     )
 
 NO_OWNER: Final = -1
+_NO_EPOCHS: Final[Mapping[int, int]] = {}
 
 
 class PartitionEpochs:
@@ -31,6 +32,10 @@ class PartitionEpochs:
     def of(self, topic_id: bytes, partition: int) -> int:
         """Return the epoch of the member that has a partition, or NO_OWNER."""
         return self._epochs.get(topic_id, {}).get(partition, NO_OWNER)
+
+    def of_topic(self, topic_id: bytes) -> Mapping[int, int]:
+        """Return the epochs of a topic's partitions that have owners."""
+        return self._epochs.get(topic_id, _NO_EPOCHS)
 
     def replace(self, old: ConsumerMember | None, new: ConsumerMember | None) -> None:
         """Note that a member has changed, joined or left."""

@@ -20,10 +20,9 @@ from wirebroker.coordinator.groups.consumer.consumer_member import (
     ConsumerMember,
     MemberState,
 )
-from wirebroker.coordinator.groups.consumer.partition_epochs import NO_OWNER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Mapping, Sequence
+    from collections.abc import Callable, Collection, Container, Mapping, Sequence
 
 _NONE: Mapping[int, int] = {}
 _NO_INDEXES: frozenset[int] = frozenset()
@@ -39,7 +38,7 @@ class MemberTarget(NamedTuple):
             the target assignment may still have them.
         has_subscription_changed: Whether this request has changed them.
         owned: The partitions that the member reports; None: not reported.
-        epoch_of: The epoch of a partition's owner, or NO_OWNER.
+        owned_of: The partitions of a topic that have owners, with the owners' epochs.
     """
 
     epoch: int
@@ -47,7 +46,7 @@ class MemberTarget(NamedTuple):
     topic_ids: Container[bytes]
     has_subscription_changed: bool
     owned: Sequence[Any] | None
-    epoch_of: Callable[[bytes, int], int]
+    owned_of: Callable[[bytes], Mapping[int, int]]
 
 
 def reconcile(member: ConsumerMember, target: MemberTarget) -> ConsumerMember:
@@ -109,18 +108,17 @@ def _next_step(member: ConsumerMember, target: MemberTarget, *, epoch: int) -> C
         if topic_id not in target.topic_ids:
             wanted = _NO_INDEXES
         current = member.assigned.get(topic_id, _NONE)
-        kept = {index: since for index, since in current.items() if index in wanted}
+        kept = current if current.keys() <= wanted else _part_of(current, wanted)
         if kept:
             assigned[topic_id] = kept
         if len(kept) < len(current):
-            revoking[topic_id] = {
-                index: since for index, since in current.items() if index not in wanted
-            }
-        missing = [index for index in wanted if index not in kept]
-        free = [index for index in missing if _is_free(member, target, topic_id, index)]
+            revoking[topic_id] = _part_of(current, current.keys() - wanted)
+        missing = wanted - current.keys() if current else wanted
+        free = _free(member, target, topic_id, missing)
         is_complete = is_complete and len(free) == len(missing)
         if free:
-            added[topic_id] = {**kept, **dict.fromkeys(free, target.epoch)}
+            new = dict.fromkeys(free, target.epoch)
+            added[topic_id] = {**kept, **new} if kept else new
     if _owns_any(revoking, target.owned):
         return member.with_epoch(
             epoch,
@@ -136,11 +134,18 @@ def _next_step(member: ConsumerMember, target: MemberTarget, *, epoch: int) -> C
     )
 
 
-def _is_free(member: ConsumerMember, target: MemberTarget, topic_id: bytes, index: int) -> bool:
-    """Return whether a partition has no owner, or only this member, which is giving it up."""
-    if target.epoch_of(topic_id, index) == NO_OWNER:
-        return True
-    return index in member.revoking.get(topic_id, _NONE)
+def _part_of(epochs: Mapping[int, int], indexes: Collection[int]) -> dict[int, int]:
+    return {index: since for index, since in epochs.items() if index in indexes}
+
+
+def _free(
+    member: ConsumerMember, target: MemberTarget, topic_id: bytes, indexes: frozenset[int]
+) -> frozenset[int]:
+    """Return the partitions without an owner, or that only this member has and gives up."""
+    owned = target.owned_of(topic_id)
+    if not owned:
+        return indexes
+    return indexes.difference(owned.keys() - member.revoking.get(topic_id, _NONE).keys())
 
 
 def _owns_any(partitions: AssignedPartitions, owned: Sequence[Any] | None) -> bool:

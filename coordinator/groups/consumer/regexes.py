@@ -14,6 +14,7 @@ from collections import Counter
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from wirebroker.base.log_bound import about_group
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.groups.consumer.consumer_group import ConsumerGroup
 from wirebroker.coordinator.groups.consumer.consumer_records import (
@@ -153,7 +154,12 @@ def install(
     metadata_hash = shard.topic_hashes.of_group(topics)
     if has_changed or metadata_hash != group.metadata_hash:
         outcome.records.append(epoch_record(group_id, group.epoch + 1, metadata_hash))
-        logger.info("group %s is in epoch %d: other topics match", group_id, group.epoch + 1)
+        logger.info(
+            "group %s is in epoch %d: other topics match",
+            group_id,
+            group.epoch + 1,
+            extra=about_group(group_id),
+        )
     return outcome
 
 

@@ -163,11 +163,7 @@ class Subscriptions:
 
     def topics_of(self, member: ConsumerMember) -> frozenset[str]:
         """Return the topics that a member subscribes to."""
-        if not member.topic_regex:
-            return member.topic_names
-        resolved = self.resolved.get(member.topic_regex)
-        topics = NO_TOPICS if resolved is None else resolved.topics
-        return member.topic_names | topics if member.topic_names else topics
+        return topics_of(member, self.resolved)
 
     def check(self, members: Iterable[ConsumerMember]) -> None:
         """Assert that the numbers are those of the members."""
@@ -184,6 +180,15 @@ class Subscriptions:
         assert self._names == names, "topics are counted"
         assert self.names_bytes == sum(map(size_of_names, sets)), "the size of names is known"
         assert self._regexes == regexes, "regular expressions are counted"
+
+
+def topics_of(member: ConsumerMember, resolved: Mapping[str, ResolvedRegex]) -> frozenset[str]:
+    """Return the topics that a member subscribes to, with the topics of regular expressions."""
+    if not member.topic_regex:
+        return member.topic_names
+    found = resolved.get(member.topic_regex)
+    topics = NO_TOPICS if found is None else found.topics
+    return member.topic_names | topics if member.topic_names else topics
 
 
 def size_of_names(names: Collection[str]) -> int:

@@ -12,17 +12,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from wirebroker.base.clock import in_one_go
+from wirebroker.base.clock import collected, in_one_go
 from wirebroker.coordinator.groups.assignors.assignor import SubscribedMember
 from wirebroker.coordinator.groups.assignors.assignors import ASSIGNORS
+from wirebroker.coordinator.groups.assignors.in_steps import sorted_in_steps
 from wirebroker.coordinator.groups.consumer.consumer_group import NO_TARGET
 from wirebroker.coordinator.groups.consumer.consumer_records import (
     target_epoch_record,
     target_record,
 )
+from wirebroker.coordinator.groups.consumer.subscriptions import topics_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from wirebroker.base.clock import Steps
     from wirebroker.codecs.coordinator_records import CoordinatorRecord
@@ -30,10 +32,13 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.groups.assignors.assignor import GroupAssignment
     from wirebroker.coordinator.groups.consumer.consumer_group import ConsumerGroup
     from wirebroker.coordinator.groups.consumer.consumer_member import ConsumerMember
+    from wirebroker.coordinator.groups.consumer.subscriptions import ResolvedRegex
 
 # Maximum members plus partitions for which an assignment is computed in one go; takes a few
 # milliseconds.
 MOST_AT_ONCE: Final = 3_000
+# Members plus partitions whose computation other groups need not wait for: 0.1 s.
+MOST_BRIEF: Final = 10_000
 _MEMBERS_PER_STEP: Final = 64
 
 
@@ -48,31 +53,44 @@ class AssignmentJob(NamedTuple):
 
     Attributes:
         epoch: The group epoch.
-        members: The members, and those whose targets they take over.
+        members: The members by id.
+        targets: The targets that they have or take over.
+        resolved: The topics of their regular expressions.
         topics: The cluster's topics by name.
-        names: The topics that members subscribe to.
         assignor: Name of the assignor.
     """
 
     group_id: str
     epoch: int
-    members: Sequence[tuple[ConsumerMember, frozenset[str], Mapping[bytes, frozenset[int]]]]
+    members: Mapping[str, ConsumerMember]
+    targets: Mapping[str, Mapping[bytes, frozenset[int]]]
+    resolved: Mapping[str, ResolvedRegex]
     topics: Mapping[str, TopicImage]
-    names: frozenset[str]
     assignor: str
 
     @property
     def is_small(self) -> bool:
         """Whether it may be computed at once."""
-        # Each subscription is looked up name by name.
-        subscriptions = {names for _, names, _ in self.members}
-        work = len(self.members) + sum(map(len, subscriptions))
-        if work > MOST_AT_ONCE:
+        return self._is_below(MOST_AT_ONCE)
+
+    @property
+    def is_brief(self) -> bool:
+        """Whether the assignments of other groups may wait for it."""
+        return self._is_below(MOST_BRIEF)
+
+    def _is_below(self, limit: int) -> bool:
+        work = len(self.members)
+        if work > limit:
             return False
-        for name in self.names:
+        # Each subscription is looked up name by name.
+        subscriptions = {topics_of(member, self.resolved) for member in self.members.values()}
+        work += sum(map(len, subscriptions))
+        if work > limit:
+            return False
+        for name in frozenset[str]().union(*subscriptions):
             topic = self.topics.get(name)
             work += 1 if topic is None else len(topic.partitions)
-            if work > MOST_AT_ONCE:
+            if work > limit:
                 return False
         return True
 
@@ -84,30 +102,28 @@ def job_of(
     default_assignor: str,
     updated: ConsumerMember | None = None,
 ) -> AssignmentJob:
-    """Return the computation for a group, in which one member is new or has changed."""
-    members = dict(group.members)
+    """Return the computation for a group, in which one member is new or has changed.
+
+    It only copies what may change; `run_job` does the rest in steps.
+    """
+    members, targets = dict(group.members), dict(group.target)
     old: ConsumerMember | None = None
-    targets = group.target
     if updated is not None:
         replaced = group.static_member(updated.instance_id)
         old = members.get(updated.member_id) if replaced is None else replaced
         if replaced is not None:
             members.pop(replaced.member_id)
-            targets = {**targets, updated.member_id: group.target_of(updated)}
+            targets[updated.member_id] = group.target_of(updated)
         members[updated.member_id] = updated
-    subscriptions = group.subscriptions
-    inputs = [
-        (member, subscriptions.topics_of(member), targets.get(member_id, NO_TARGET))
-        for member_id, member in sorted(members.items())
-    ]
     # A Java coordinator may have had others.
     preferred = group.preferred_assignor(default_assignor, old, updated)
     return AssignmentJob(
         group.group_id,
         epoch,
-        inputs,
+        members,
+        targets,
+        dict(group.subscriptions.resolved),
         topics,
-        frozenset().union(*{names for _, names, _ in inputs}),
         preferred if preferred in ASSIGNORS else default_assignor,
     )
 
@@ -120,23 +136,21 @@ def run_job(job: AssignmentJob) -> Steps[GroupAssignment]:
     """
     # Members with equal subscriptions share one object, as assignors prefer.
     topic_ids: dict[frozenset[str], frozenset[bytes]] = {}
+    counts: dict[bytes, int] = {}
     inputs: list[SubscribedMember] = []
-    for member, names, target in job.members:
+    for member_id in (yield from sorted_in_steps(job.members, str)):
+        member = job.members[member_id]
+        names = topics_of(member, job.resolved)
         ids = topic_ids.get(names)
         if ids is None:
-            ids = topic_ids[names] = frozenset(
-                job.topics[name].topic_id for name in names if name in job.topics
-            )
+            found = yield from collected(filter(None, map(job.topics.get, names)))
+            ids = topic_ids[names] = frozenset(topic.topic_id for topic in found)
+            counts.update((topic.topic_id, len(topic.partitions)) for topic in found)
             yield
-        inputs.append(SubscribedMember(member.member_id, member.instance_id, ids, target))
+        target = job.targets.get(member_id, NO_TARGET)
+        inputs.append(SubscribedMember(member_id, member.instance_id, ids, target))
         if len(inputs) % _MEMBERS_PER_STEP == 0:
             yield
-    counts = {
-        topic.topic_id: len(topic.partitions)
-        for topic in (job.topics.get(name) for name in job.names)
-        if topic is not None
-    }
-    yield
     return (yield from ASSIGNORS[job.assignor](inputs, counts))
 
 
@@ -156,10 +170,10 @@ def target_records(
 
 def changed_targets(job: AssignmentJob, assignment: GroupAssignment) -> Iterable[CoordinatorRecord]:
     """Yield the records of the members whose target has changed, or who had none."""
-    for member, _, target in job.members:
-        new = assignment[member.member_id]
+    for member_id, new in assignment.items():
+        target = job.targets.get(member_id, NO_TARGET)
         if new != target or target is NO_TARGET:
-            yield target_record(job.group_id, member.member_id, new)
+            yield target_record(job.group_id, member_id, new)
 
 
 def is_due(assignment_ms: int, interval_ms: int, wall_ms: int) -> bool:

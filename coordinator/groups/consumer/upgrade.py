@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
+from wirebroker.base.log_bound import about_group
 from wirebroker.codecs.consumer_protocol import decode_assignment, decode_subscription
 from wirebroker.codecs.errors import ErrorCode, KafkaError, MalformedFrameError
 from wirebroker.coordinator.groups.consumer.consumer_group import ConsumerGroup
@@ -56,7 +57,9 @@ def upgrade(
         assert member.classic is not None, "all members have used the classic protocol"
         timeout_ms = member.classic.session_timeout_ms
         restart_session(shard.timers, group.group_id, member.member_id, timeout_ms, now)
-    logger.info("group %s becomes a consumer group", group.group_id)
+    logger.info(
+        "group %s becomes a consumer group", group.group_id, extra=about_group(group.group_id)
+    )
     return group
 
 
@@ -71,7 +74,7 @@ def _check(shard: ServingShard, classic: ClassicGroup) -> None:
 
 def _refused(classic: ClassicGroup, reason: str) -> KafkaError:
     message = f"Cannot upgrade classic group {classic.group_id} to consumer group {reason}"
-    logger.info("%s", message)
+    logger.info("%s", message, extra=about_group(classic.group_id))
     return KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, message)
 
 

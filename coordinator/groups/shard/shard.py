@@ -29,7 +29,6 @@ from wirebroker.coordinator.groups.classic.classic_timers import (
 from wirebroker.coordinator.groups.consumer import (
     consumer_fencing,
     consumer_replay,
-    topic_lookup,
 )
 from wirebroker.coordinator.groups.consumer.consumer_timers import (
     ClassicRejoin,
@@ -37,6 +36,7 @@ from wirebroker.coordinator.groups.consumer.consumer_timers import (
     ConsumerRevocation,
     ConsumerSession,
 )
+from wirebroker.coordinator.groups.shard import topic_lookup
 from wirebroker.coordinator.groups.shard.group_offsets import GroupOffsets
 from wirebroker.coordinator.groups.share import share_fencing, share_replay
 from wirebroker.coordinator.groups.share.share_timers import ShareSessionExpiry

@@ -9,18 +9,19 @@ Source: Kafka's GroupMetadataManager.maybeUpdateTargetAssignment, TargetAssignme
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from wirebroker.base.clock import in_one_go
+from wirebroker.base.clock import collected, in_one_go
 from wirebroker.coordinator.groups.assignors.assignor import SubscribedMember
+from wirebroker.coordinator.groups.assignors.in_steps import sorted_in_steps
 from wirebroker.coordinator.groups.assignors.simple import assign_shared
-from wirebroker.coordinator.groups.consumer.target_assignment import MOST_AT_ONCE
+from wirebroker.coordinator.groups.consumer.target_assignment import MOST_AT_ONCE, MOST_BRIEF
 from wirebroker.coordinator.groups.share.share_member import NO_ASSIGNMENT
 from wirebroker.coordinator.groups.share.share_records import target_epoch_record, target_record
 from wirebroker.coordinator.groups.share.share_topics import NO_TOPICS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from wirebroker.base.clock import Steps
     from wirebroker.codecs.coordinator_records import CoordinatorRecord
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.groups.share.share_group import ShareGroup
     from wirebroker.coordinator.groups.share.share_member import ShareGroupMember
     from wirebroker.coordinator.groups.share.share_topics import TopicPartitions
+
+_MEMBERS_PER_STEP: Final = 64
 
 
 class AssignShareGroup(NamedTuple):
@@ -42,24 +45,36 @@ class ShareAssignmentJob(NamedTuple):
 
     Attributes:
         epoch: The group epoch.
-        members: The members with their present targets.
+        members: The members by id.
+        targets: Their present targets.
         topics: The cluster's topics by name.
         initialized: The partitions that may be assigned.
     """
 
     group_id: str
     epoch: int
-    members: Sequence[tuple[ShareGroupMember, Mapping[bytes, frozenset[int]]]]
+    members: Mapping[str, ShareGroupMember]
+    targets: Mapping[str, Mapping[bytes, frozenset[int]]]
     topics: Mapping[str, TopicImage]
     initialized: TopicPartitions
 
     @property
     def is_small(self) -> bool:
         """Whether it may be computed at once."""
-        subscriptions = {member.topic_names for member, _ in self.members}
-        work = len(self.members) + sum(map(len, subscriptions))
+        return self._is_below(MOST_AT_ONCE)
+
+    @property
+    def is_brief(self) -> bool:
+        """Whether the assignments of other groups may wait for it."""
+        return self._is_below(MOST_BRIEF)
+
+    def _is_below(self, limit: int) -> bool:
+        count = len(self.members)
+        if count > limit:
+            return False
+        subscriptions = {member.topic_names for member in self.members.values()}
         partitions = sum(len(topic.partitions) for topic in self.initialized.values())
-        return work + max(partitions, len(self.members)) <= MOST_AT_ONCE
+        return count + sum(map(len, subscriptions)) + max(partitions, count) <= limit
 
 
 def job_of(
@@ -68,17 +83,18 @@ def job_of(
     topics: Mapping[str, TopicImage],
     updated: ShareGroupMember | None = None,
 ) -> ShareAssignmentJob:
-    """Return the computation for a group, in which one member is new or has changed."""
+    """Return the computation for a group, in which one member is new or has changed.
+
+    It only copies what may change; `run_job` does the rest in steps.
+    """
     members = dict(group.members)
     if updated is not None:
         members[updated.member_id] = updated
     return ShareAssignmentJob(
         group.group_id,
         epoch,
-        [
-            (member, group.target.get(member_id, NO_ASSIGNMENT))
-            for member_id, member in sorted(members.items())
-        ],
+        members,
+        dict(group.target),
         topics,
         NO_TOPICS if group.topics is None else group.topics.initialized,
     )
@@ -89,15 +105,17 @@ def run_job(job: ShareAssignmentJob) -> Steps[GroupAssignment]:
     # Members with equal subscriptions share one object, as assignors prefer.
     topic_ids: dict[frozenset[str], frozenset[bytes]] = {}
     inputs: list[SubscribedMember] = []
-    for member, target in job.members:
-        names = member.topic_names
+    for member_id in (yield from sorted_in_steps(job.members, str)):
+        names = job.members[member_id].topic_names
         ids = topic_ids.get(names)
         if ids is None:
-            ids = topic_ids[names] = frozenset(
-                job.topics[name].topic_id for name in names if name in job.topics
-            )
+            found = yield from collected(filter(None, map(job.topics.get, names)))
+            ids = topic_ids[names] = frozenset(topic.topic_id for topic in found)
             yield
-        inputs.append(SubscribedMember(member.member_id, None, ids, target))
+        target = job.targets.get(member_id, NO_ASSIGNMENT)
+        inputs.append(SubscribedMember(member_id, None, ids, target))
+        if len(inputs) % _MEMBERS_PER_STEP == 0:
+            yield
     assignable = {topic_id: topic.partitions for topic_id, topic in job.initialized.items()}
     return (yield from assign_shared(inputs, assignable))
 
@@ -120,7 +138,7 @@ def changed_targets(
     job: ShareAssignmentJob, assignment: GroupAssignment
 ) -> Iterable[CoordinatorRecord]:
     """Yield the records of the members whose target has changed, or who had none."""
-    for member, target in job.members:
-        new = assignment[member.member_id]
+    for member_id, new in assignment.items():
+        target = job.targets.get(member_id, NO_ASSIGNMENT)
         if new != target or target is NO_ASSIGNMENT:
-            yield target_record(job.group_id, member.member_id, new)
+            yield target_record(job.group_id, member_id, new)

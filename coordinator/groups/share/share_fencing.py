@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
+from wirebroker.base.log_bound import about_group
 from wirebroker.coordinator.groups.group_configs import share_session_timeout_ms
 from wirebroker.coordinator.groups.share.share_group import ShareGroup
 from wirebroker.coordinator.groups.share.share_joining import existing_group
@@ -82,6 +83,9 @@ def on_expiry(shard: ServingShard, event: ShareSessionExpiry, now: Moment) -> Ou
     if not isinstance(group, ShareGroup) or member is None:
         return Outcome()
     logger.info(
-        "share group %s removes member %s: its session has ended", event.group_id, event.member_id
+        "share group %s removes member %s: its session has ended",
+        event.group_id,
+        event.member_id,
+        extra=about_group(event.group_id),
     )
     return _fence(shard, group, member)

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.coordinator.groups.background import NONE_REFUSED
 from wirebroker.coordinator.groups.group import GroupType, OffsetExpiry
 from wirebroker.coordinator.groups.share.share_records import group_tombstones
 from wirebroker.coordinator.groups.share.share_timers import cancel_session
@@ -53,6 +54,7 @@ class ShareGroup:
         initializing_since_ms: Soft. Wall time since when topics are known to be initializing.
         background_work: Soft. The effect or the job of the target assignment that is being computed
             in the background.
+        refused_epoch: Soft. See AssignedGroup.
     """
 
     __slots__ = (
@@ -69,6 +71,7 @@ class ShareGroup:
         "members",
         "metadata_bytes",
         "metadata_hash",
+        "refused_epoch",
         "target",
         "topics",
     )
@@ -91,6 +94,7 @@ class ShareGroup:
         self.complete_topics: object | None = None
         self.initializing_since_ms: dict[bytes, int] = {}
         self.background_work: object | None = None
+        self.refused_epoch = NONE_REFUSED
         # None: unknown.
         self._has_unassigned: bool | None = None
 

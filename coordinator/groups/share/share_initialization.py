@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 _UNDECIDED: Final = -1
 # New partitions of a known topic are read from their beginning.
 _BEGINNING: Final = 0
+# Partitions of a group that can have share state; one record has all of them: 15 ms.
+MOST_PARTITIONS: Final = 100_000
 
 
 class InitializeShareState(NamedTuple):
@@ -78,9 +80,10 @@ def begin(
 def _due(
     shard: ServingShard, group: ShareGroup, names: Iterable[str], wall_ms: int
 ) -> TopicPartitions:
-    """Return the partitions that are to be initialized."""
+    """Return the partitions that are to be initialized, up to MOST_PARTITIONS of the group."""
     topics = group.topics or ShareTopics()
     due: dict[bytes, NamedPartitions] = {}
+    room = MOST_PARTITIONS - topics.partition_count
     for name in names:
         topic = shard.image.topics.get(name)
         if topic is None:
@@ -91,6 +94,9 @@ def _due(
             known |= _partitions(topics.initializing, topic.topic_id)
         if len(known) < count:
             missing = frozenset(range(count)) - known
+            room -= len(missing - _partitions(topics.initializing, topic.topic_id))
+            if room < 0:
+                break
             due[topic.topic_id] = NamedPartitions(name, missing)
     return due
 

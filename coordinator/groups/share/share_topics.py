@@ -47,6 +47,15 @@ class ShareTopics(NamedTuple):
         return frozenset((*self.initializing, *self.initialized))
 
     @property
+    def partition_count(self) -> int:
+        """Number of partitions that have state, or are about to."""
+        return sum(
+            len(topic.partitions)
+            for topics in (self.initializing, self.initialized)
+            for topic in topics.values()
+        )
+
+    @property
     def all_ids(self) -> frozenset[bytes]:
         """Ids of all topics."""
         return self.known | self.deleting

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from wirebroker.base.log_bound import about_group
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.groups.consumer.target_assignment import is_due
 from wirebroker.coordinator.groups.group_configs import share_assignment_interval_ms
@@ -25,6 +26,7 @@ from wirebroker.coordinator.groups.share.share_records import (
     epoch_record,
     subscription_record,
 )
+from wirebroker.coordinator.groups.share.share_request import MOST_TOPICS
 from wirebroker.coordinator.groups.share.share_timers import cancel_session
 from wirebroker.coordinator.outcome import Outcome
 
@@ -38,8 +40,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# A change of the metadata looks at all topics of a group: 20 ms.
-MOST_GROUP_TOPICS: Final = 50_000
+# Of all members together.
+MOST_GROUP_TOPICS: Final = MOST_TOPICS
 
 # The epoch of a target assignment, and a member's part of it.
 TargetOfMember: TypeAlias = "tuple[int, Mapping[bytes, frozenset[int]]]"
@@ -109,7 +111,12 @@ class ShareUpdate:
             self.group_epoch = group.epoch + 1
             record = epoch_record(group.group_id, self.group_epoch, hashed)
             self.outcome.records.append(record)
-            logger.info("share group %s is in epoch %d", group.group_id, self.group_epoch)
+            logger.info(
+                "share group %s is in epoch %d",
+                group.group_id,
+                self.group_epoch,
+                extra=about_group(group.group_id),
+            )
         group.checked_topics = image.topics
         return is_raised
 
@@ -118,6 +125,8 @@ class ShareUpdate:
         group, shard, member = self.group, self.shard, self.member
         last = group.assignment_epoch, group.target.get(member.member_id, NO_ASSIGNMENT)
         if group.assignment_epoch >= self.group_epoch or group.background_work is not None:
+            return last
+        if group.refused_epoch == self.group_epoch:
             return last
         interval_ms = share_assignment_interval_ms(shard.settings, shard.image, group.group_id)
         if not is_due(group.assignment_ms, interval_ms, self.now.wall_ms):

@@ -17,13 +17,16 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from wirebroker.base.clock import collected
+from wirebroker.base.log_bound import about_group
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.coordinator.groups.assignors.in_steps import cleared_in_steps
 from wirebroker.coordinator.groups.java_collections import JavaPriorityQueue, computed_order
 from wirebroker.coordinator.groups.streams.process_loads import ProcessLoad, Task
 from wirebroker.coordinator.groups.streams.tasks import Tasks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from wirebroker.base.clock import Steps
     from wirebroker.coordinator.groups.streams.tasks import TaskSets
@@ -67,7 +70,10 @@ class _Copy(NamedTuple):
 
 
 def sticky(
-    members: Sequence[TaskMember], subtopologies: Sequence[SubtopologyTasks], standby_count: int
+    members: Sequence[TaskMember],
+    subtopologies: Sequence[SubtopologyTasks],
+    standby_count: int,
+    group_id: str = "",
 ) -> Steps[dict[str, Tasks]]:
     """Return the tasks of all members.
 
@@ -75,6 +81,7 @@ def sticky(
         members: In the order in which Kafka visits them.
         subtopologies: Sorted by id, in Java's order.
         standby_count: Standby tasks for each task with state.
+        group_id: The group, for the log.
 
     Raises:
         KafkaError: UNKNOWN_SERVER_ERROR: there are no members.
@@ -83,7 +90,14 @@ def sticky(
     yield from assignment.note_members()
     yield from assignment.assign_active()
     if standby_count > 0:
-        yield from assignment.assign_standby()
+        unassigned = yield from assignment.assign_standby()
+        if unassigned:
+            logger.info(
+                "group %s: %d standby tasks have no process; add instances",
+                group_id,
+                unassigned,
+                extra=about_group(group_id),
+            )
     return (yield from assignment.result())
 
 
@@ -152,53 +166,88 @@ class _Assignment:
             if process is None:
                 process = self._processes[member.process_id] = ProcessLoad()
             process.add_member(member.member_id)
-            for subtopology, partitions in member.active.items():
-                rank = ranks.get(subtopology)
-                if rank is not None:
-                    self._active_members.update(((rank, at), member) for at in partitions)
-            _note_copies(copies, ranks, member)
+            yield from self._note_active(ranks, member)
+            yield from _note_copies(copies, ranks, member)
             if number % _WORK_PER_STEP == 0:
                 yield
-        for task, candidates in copies.items():
+        for number, (task, candidates) in enumerate(copies.items(), 1):
             candidates.sort(key=lambda copy: (not copy.was_standby, -copy.offset_sum))
             self._copies[task] = [copy.member for copy in candidates]
-        yield
+            if number % _WORK_PER_STEP == 0 or len(candidates) > _WORK_PER_STEP:
+                yield
+        yield from cleared_in_steps(copies)
 
-    def _tasks(self, *, is_stateful: bool = False) -> list[Task]:
-        return [
-            (rank, partition)
+    def _note_active(self, ranks: Mapping[str, int], member: TaskMember) -> Steps[None]:
+        for subtopology, partitions in member.active.items():
+            rank = ranks.get(subtopology)
+            if rank is None:
+                continue
+            for number, partition in enumerate(partitions, 1):
+                self._active_members[rank, partition] = member
+                if number % _WORK_PER_STEP == 0:
+                    yield
+
+    def _by_subtopology(self, *, is_stateful: bool = False) -> Iterator[Task]:
+        """Yield the tasks, those of the first subtopology first."""
+        for rank, each in enumerate(self._subtopologies):
+            if each.is_stateful or not is_stateful:
+                for partition in range(each.task_count):
+                    yield rank, partition
+
+    def _by_partition(self, *, is_stateful: bool = False) -> Iterator[Task]:
+        """Yield the tasks, those of the first partition first."""
+        counts = [
+            (rank, each.task_count)
             for rank, each in enumerate(self._subtopologies)
             if each.is_stateful or not is_stateful
-            for partition in range(each.task_count)
         ]
+        begin = 0
+        for end in sorted({count for _, count in counts}):
+            ranks = [rank for rank, count in counts if count >= end]
+            for partition in range(begin, end):
+                for rank in ranks:
+                    yield rank, partition
+            begin = end
 
     # -- active tasks ------------------------------------------------------------------------
 
     def assign_active(self) -> Steps[None]:
         """Assign the active tasks."""
         left: list[Task] = []
-        for number, task in enumerate(sorted(self._tasks(), key=_by_partition), 1):
+        for number, task in enumerate(self._by_partition(), 1):
             if not self._take_back(task, self._active_members.get(task)):
                 left.append(task)
             if number % _WORK_PER_STEP == 0:
                 yield
-        rest: list[Task] = []
-        for number, task in enumerate(left, 1):
-            if not self._take_back(task, self._least_loaded(self._copies.get(task, ()))):
-                rest.append(task)
+        rest: set[Task] = set()
+        work = 0
+        for task in left:
+            copies = self._copies.get(task, ())
+            if not self._take_back(task, self._least_loaded(copies)):
+                rest.add(task)
+            work += 1 + len(copies)
+            if work >= _WORK_PER_STEP:
+                work = 0
+                yield
+        yield from cleared_in_steps(left)
+        if not rest:
+            return
+        queue = yield from self._by_load()
+        for number, task in enumerate(self._by_subtopology(), 1):
+            if task in rest:
+                self._give_to_least_loaded(queue, task)
             if number % _WORK_PER_STEP == 0:
                 yield
-        queue = self._by_load()
-        for number, task in enumerate(sorted(rest), 1):
-            if not queue:
-                raise KafkaError(
-                    ErrorCode.UNKNOWN_SERVER_ERROR, "There is no process for active tasks."
-                )
-            process = queue.poll()
-            self._note(process.add_to_least_loaded(task, is_active=True))
-            queue.add(process.load, process)
-            if number % _WORK_PER_STEP == 0:
-                yield
+        yield from cleared_in_steps(rest)
+
+    def _give_to_least_loaded(self, queue: JavaPriorityQueue[ProcessLoad], task: Task) -> None:
+        if not queue:
+            raise KafkaError(
+                ErrorCode.UNKNOWN_SERVER_ERROR, "There is no process for active tasks."
+            )
+        process = queue.poll()
+        self._note(process.add_to_least_loaded(task, is_active=True))
+        queue.add(process.load, process)
 
     def _take_back(self, task: Task, member: TaskMember | None) -> bool:
         if member is None:
@@ -213,11 +262,17 @@ class _Assignment:
         self._share.note(count)
         self._total_share.note(count)
 
-    def _by_load(self) -> JavaPriorityQueue[ProcessLoad]:
+    def _by_load(self) -> Steps[JavaPriorityQueue[ProcessLoad]]:
         calls = (member.process_id for member in self._members)
-        names = computed_order(calls, capacity=len(self._members))
-        processes = [self._processes[name] for name in names]
-        return JavaPriorityQueue([(process.load, process) for process in processes])
+        names = yield from computed_order(calls, capacity=len(self._members))
+        queue: JavaPriorityQueue[ProcessLoad] = JavaPriorityQueue()
+        for number, name in enumerate(names, 1):
+            process = self._processes[name]
+            yield from process.sort_members()
+            queue.add(process.load, process)
+            if number % _WORK_PER_STEP == 0:
+                yield
+        return queue
 
     def _least_loaded(
         self, members: Sequence[TaskMember], without: Task | None = None
@@ -236,29 +291,42 @@ class _Assignment:
 
     # -- standby tasks -----------------------------------------------------------------------
 
-    def assign_standby(self) -> Steps[None]:
-        """Assign the standby tasks."""
-        left: list[tuple[Task, int]] = []
-        tasks = sorted(self._tasks(is_stateful=True), key=_by_partition, reverse=True)
-        for number, task in enumerate(tasks, 1):
+    def assign_standby(self) -> Steps[int]:
+        """Assign the standby tasks; return the number of those that have no process."""
+        missing: dict[Task, int] = {}
+        work = 0
+        # The last first.
+        tasks = yield from collected(self._by_partition(is_stateful=True))
+        while tasks:
+            task = tasks.pop()
             taken = 0
             while taken < self._standby_count and self._keep_copy(task):
                 taken += 1
-            left.append((task, self._standby_count - taken))
-            if number % _WORK_PER_STEP == 0:
+            missing[task] = self._standby_count - taken
+            work += (1 + taken) * (1 + len(self._copies.get(task, ())))
+            if work >= _WORK_PER_STEP:
+                work = 0
                 yield
-        left.sort(reverse=True)
-        queue = self._by_load()
-        unassigned = 0
-        for number, (task, count) in enumerate(left, 1):
+        return (yield from self._assign_missing(missing))
+
+    def _assign_missing(self, missing: dict[Task, int]) -> Steps[int]:
+        """Assign standby tasks to the least loaded processes; return how many are left."""
+        queue = yield from self._by_load()
+        unassigned = work = 0
+        tasks = yield from collected(self._by_subtopology(is_stateful=True))
+        while tasks:
+            task = tasks.pop()
+            count = missing.pop(task)
             for assigned in range(count):
+                work += 1
                 if not self._copy_to_least_loaded(queue, task):
                     unassigned += count - assigned
+                    work += len(queue)
                     break
-            if number % _WORK_PER_STEP == 0:
+            if work >= _WORK_PER_STEP:
+                work = 0
                 yield
-        if unassigned:
-            logger.info("%d standby tasks have no process; add instances", unassigned)
+        return unassigned
 
     def _keep_copy(self, task: Task) -> bool:
         """Give a standby task to a member with the task's state."""
@@ -301,45 +369,51 @@ class _Assignment:
         for number, member in enumerate(self._members, 1):
             process = self._processes[member.process_id]
             assigned[member.member_id] = Tasks(
-                self._sets(process.active.get(member.member_id, ())),
-                self._sets(process.standby.get(member.member_id, ())),
+                (yield from self._sets(process.active.get(member.member_id, ()))),
+                (yield from self._sets(process.standby.get(member.member_id, ()))),
             )
             if number % _WORK_PER_STEP == 0:
                 yield
+        yield from cleared_in_steps(self._active_members)
+        yield from cleared_in_steps(self._copies)
+        for process in self._processes.values():
+            yield from process.release()
         return assigned
 
-    def _sets(self, tasks: Iterable[Task]) -> TaskSets:
+    def _sets(self, tasks: Iterable[Task]) -> Steps[TaskSets]:
         partitions: dict[int, list[int]] = {}
-        for rank, partition in tasks:
+        for number, (rank, partition) in enumerate(tasks, 1):
             partitions.setdefault(rank, []).append(partition)
+            if number % _WORK_PER_STEP == 0:
+                yield
         return {
             self._subtopologies[rank].subtopology_id: frozenset(numbers)
             for rank, numbers in partitions.items()
         }
 
 
-def _by_partition(task: Task) -> tuple[int, int]:
-    return task[1], task[0]
-
-
 def _note_copies(
     copies: dict[Task, list[_Copy]], ranks: Mapping[str, int], member: TaskMember
-) -> None:
+) -> Steps[None]:
     """Add a member to the copies of the tasks that it has as standby, or whose offsets it has."""
     for subtopology, partitions in member.standby.items():
         rank = ranks.get(subtopology)
         if rank is None:
             continue
         offsets = member.offsets.get(subtopology, {})
-        for partition in partitions:
+        for number, partition in enumerate(partitions, 1):
             copy = _Copy(member, True, offsets.get(partition, 0))
             copies.setdefault((rank, partition), []).append(copy)
+            if number % _WORK_PER_STEP == 0:
+                yield
     for subtopology, offsets in member.offsets.items():
         rank = ranks.get(subtopology)
         if rank is None:
             continue
         standby = member.standby.get(subtopology, ())
-        for partition, offset_sum in offsets.items():
+        for number, (partition, offset_sum) in enumerate(offsets.items(), 1):
             if partition not in standby:
                 copy = _Copy(member, False, offset_sum)
                 copies.setdefault((rank, partition), []).append(copy)
+            if number % _WORK_PER_STEP == 0:
+                yield

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
+from wirebroker.base.log_bound import about_group
 from wirebroker.coordinator.groups import streams_configs
 from wirebroker.coordinator.groups.streams.group_epochs import epoch_record
 from wirebroker.coordinator.groups.streams.streams_group import StreamsGroup
@@ -102,7 +103,11 @@ def on_expiry(shard: ServingShard, event: TaskSession, now: Moment) -> Outcome:
     member = group.members.get(event.member_id) if isinstance(group, StreamsGroup) else None
     if not isinstance(group, StreamsGroup) or member is None:
         return Outcome()
-    logger.info("group %s removes member %s: its session has ended", *event)
+    logger.info(
+        "group %s removes member %s: its session has ended",
+        *event,
+        extra=about_group(event.group_id),
+    )
     return _fence(shard, group, member)
 
 
@@ -113,5 +118,9 @@ def on_revocation_timeout(shard: ServingShard, event: TaskRevocation, now: Momen
     member = group.members.get(event.member_id) if isinstance(group, StreamsGroup) else None
     if not isinstance(group, StreamsGroup) or member is None or member.epoch != event.epoch:
         return Outcome()
-    logger.info("group %s removes member %s: it kept revoked tasks", *event[:2])
+    logger.info(
+        "group %s removes member %s: it kept revoked tasks",
+        *event[:2],
+        extra=about_group(event.group_id),
+    )
     return _fence(shard, group, member)

@@ -16,6 +16,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.coordinator.groups.background import NONE_REFUSED
 from wirebroker.coordinator.groups.group import GroupType, OffsetExpiry
 from wirebroker.coordinator.groups.streams.streams_records import group_tombstones
 from wirebroker.coordinator.groups.streams.streams_timers import (
@@ -76,10 +77,12 @@ class StreamsGroup:
         endpoints: Soft. Responses' entries by member id, as far as computed.
         background_work: Soft. The effect or the job of the target assignment that is being computed
             in the background.
+        refused_epoch: Soft. See AssignedGroup.
     """
 
     __slots__ = (
         "_member_bytes",
+        "_offset_bytes",
         "assignment_configs",
         "assignment_epoch",
         "assignment_ms",
@@ -94,6 +97,7 @@ class StreamsGroup:
         "members",
         "metadata_hash",
         "processes",
+        "refused_epoch",
         "shutdown_member_id",
         "static_members",
         "target",
@@ -118,6 +122,7 @@ class StreamsGroup:
         self.target: dict[str, Tasks] = {}
         self.processes = TaskProcesses()
         self._member_bytes = 0
+        self._offset_bytes = 0
         self.configured: ConfiguredTopology | None = None
         self.checked_topics: object | None = None
         self.task_offsets: dict[str, TaskOffsets] = {}
@@ -125,6 +130,7 @@ class StreamsGroup:
         self.endpoint_epoch = 0
         self.endpoints: dict[str, dict[str, Any]] = {}
         self.background_work: object | None = None
+        self.refused_epoch = NONE_REFUSED
 
     # -- changes by replay -------------------------------------------------------------------
 
@@ -144,7 +150,7 @@ class StreamsGroup:
         if member is None:
             return
         self._count(member, None)
-        self.task_offsets.pop(member_id, None)
+        self.forget_offsets(member_id)
         instance = member.instance_id
         # A new incarnation may have taken the instance id.
         if instance is not None and self.static_members.get(instance) == member_id:
@@ -160,6 +166,16 @@ class StreamsGroup:
                 self._member_bytes += difference * member.metadata_bytes
 
     # -- soft state --------------------------------------------------------------------------
+
+    def note_offsets(self, member_id: str, offsets: TaskOffsets) -> None:
+        """Set the offsets that a member reports."""
+        self.forget_offsets(member_id)
+        self.task_offsets[member_id] = offsets
+        self._offset_bytes += offsets.size_bytes
+
+    def forget_offsets(self, member_id: str) -> None:
+        """Remove the offsets of a member, if there are any."""
+        self._offset_bytes -= self.task_offsets.pop(member_id, NO_OFFSETS).size_bytes
 
     def use_configured(self, configured: ConfiguredTopology | None) -> None:
         """Set the topology with its topics."""
@@ -238,9 +254,8 @@ class StreamsGroup:
     @property
     def metadata_bytes(self) -> int:
         """See Group: of the members, of what they report, and of the topology."""
-        of_offsets = sum(offsets.size_bytes for offsets in self.task_offsets.values())
         of_topology = 0 if self.topology is None else self.topology.size_bytes
-        return self._member_bytes + of_offsets + of_topology
+        return self._member_bytes + self._offset_bytes + of_topology
 
     def member_bytes(self, member_id: str, instance_id: str | None) -> int:
         """See Group; each member brings the topology."""
@@ -364,6 +379,12 @@ class StreamsGroup:
             "the assignment epoch is at most the group epoch"
         )
         self.processes.check(self.members.values())
+        assert self._member_bytes == sum(
+            member.metadata_bytes for member in self.members.values()
+        ), "the members' bytes are counted"
+        assert self._offset_bytes == sum(
+            offsets.size_bytes for offsets in self.task_offsets.values()
+        ), "the offsets' bytes are counted"
 
 
 def _stale(reason: str) -> KafkaError:

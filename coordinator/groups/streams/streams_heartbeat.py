@@ -33,15 +33,17 @@ from wirebroker.coordinator.groups.topologies.topic_problem import TopicStatus
 from wirebroker.coordinator.outcome import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from wirebroker.coordinator.groups.serving_shard import ServingShard
     from wirebroker.coordinator.groups.streams.streams_member import StreamsMember
     from wirebroker.coordinator.groups.streams.streams_request import StreamsHeartbeat
     from wirebroker.coordinator.outcome import Moment, Token
 
-# A field of the answer besides those of the response: topics of a CreateTopics request.
+# Fields of the answer besides those of the response: topics of a CreateTopics request, and the
+# steps that list the partitions by endpoint.
 INTERNAL_TOPICS: Final = "internal_topics"
+ENDPOINTS: Final = "endpoints"
 # Older clients do not know the status.
 _FIRST_MISSING_TAGS_VERSION: Final = 1
 
@@ -126,9 +128,7 @@ def _response(
     if has_new_endpoint or (is_changed and member.user_endpoint is not None):
         group.endpoint_epoch += 1
     if group.endpoint_epoch != request.body.endpoint_information_epoch:
-        response["partitions_by_user_endpoint"] = partitions_by_endpoint(
-            group, member, replaced_id, image.topics
-        )
+        response[ENDPOINTS] = partitions_by_endpoint(group, member, replaced_id, image.topics)
     if group_id in shard.groups:
         response["endpoint_information_epoch"] = group.endpoint_epoch
     if update.configured.missing_topics:
@@ -151,16 +151,21 @@ def _reports_others(body: Any, member: StreamsMember) -> bool:
         (body.warmup_tasks, assigned.warmup),
     )
     return any(
-        reported is not None and _pairs(reported) != _pairs_of(tasks) for reported, tasks in pairs
+        reported is not None and _reported_sets(reported) != _sets_of(tasks)
+        for reported, tasks in pairs
     )
 
 
-def _pairs(reported: Iterable[Any]) -> set[tuple[str, int]]:
-    return {(entry.subtopology_id, each) for entry in reported for each in entry.partitions}
+def _reported_sets(reported: Iterable[Any]) -> dict[str, set[int]]:
+    sets: dict[str, set[int]] = {}
+    for entry in reported:
+        if entry.partitions:
+            sets.setdefault(entry.subtopology_id, set()).update(entry.partitions)
+    return sets
 
 
-def _pairs_of(tasks: Mapping[str, Iterable[int]]) -> set[tuple[str, int]]:
-    return {(name, each) for name, partitions in tasks.items() for each in partitions}
+def _sets_of(tasks: Mapping[str, Collection[int]]) -> dict[str, set[int]]:
+    return {name: set(partitions) for name, partitions in tasks.items() if partitions}
 
 
 def _statuses(update: StreamsUpdate, version: int) -> list[dict[str, Any]]:

@@ -181,9 +181,7 @@ def _has_all(member: StreamsMember, body: Any) -> bool:
 
 def _are_among(owned: Iterable[Any] | None, tasks: Mapping[str, Collection[int]]) -> bool:
     return owned is not None and all(
-        partition in tasks.get(entry.subtopology_id, ())
-        for entry in owned
-        for partition in entry.partitions
+        set(entry.partitions).issubset(tasks.get(entry.subtopology_id, ())) for entry in owned
     )
 
 

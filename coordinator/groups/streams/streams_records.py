@@ -85,14 +85,18 @@ def current_record(group_id: str, member: StreamsMember) -> CoordinatorRecord:
 
 
 def _with_epochs(tasks: ActiveTasks) -> list[dict[str, Any]]:
-    return [
-        {
-            "subtopology_id": subtopology,
-            "partitions": sorted(epochs),
-            "assignment_epochs": [epochs[partition] for partition in sorted(epochs)],
-        }
-        for subtopology, epochs in sorted(tasks.items())
-    ]
+    entries: list[dict[str, Any]] = []
+    for subtopology in sorted(tasks):
+        epochs = tasks[subtopology]
+        partitions = sorted(epochs)
+        entries.append(
+            {
+                "subtopology_id": subtopology,
+                "partitions": partitions,
+                "assignment_epochs": list(map(epochs.__getitem__, partitions)),
+            }
+        )
+    return entries
 
 
 def topology_record(group_id: str, topology: StreamsTopology) -> CoordinatorRecord:

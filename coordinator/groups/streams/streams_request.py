@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.controller.image.topic_names import check_topic_name, is_internal
+from wirebroker.coordinator.groups.streams.request_bounds import TASK_FIELDS, check_topology
 from wirebroker.coordinator.groups.streams.streams_member import (
     JOIN_EPOCH,
     LEAVE_STATIC_EPOCH,
@@ -21,10 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _NO_TIMEOUT: Final = -1
-_TASK_FIELDS: Final = ("active_tasks", "standby_tasks", "warmup_tasks")
-# Each change of the metadata looks at all topics of a topology.
-MOST_TOPICS: Final = 4_000
-MOST_SUBTOPOLOGIES: Final = 1_000
 
 
 class StreamsHeartbeat(NamedTuple):
@@ -44,7 +41,7 @@ class StreamsHeartbeat(NamedTuple):
         size += sum(len(tag.key) + len(tag.value) for tag in body.client_tags or ())
         size += len(body.user_endpoint.host) if body.user_endpoint is not None else 0
         for offsets in (body.task_offsets, body.task_end_offsets):
-            size += len(offsets or ()) * BYTES_OF_OFFSET
+            size += sum(BYTES_OF_OFFSET + len(entry.subtopology_id) for entry in offsets or ())
         return size + (0 if body.topology is None else _topology_size(body.topology))
 
     def check(self) -> None:
@@ -70,7 +67,7 @@ class StreamsHeartbeat(NamedTuple):
             raise _invalid(
                 f"MemberEpoch is {body.member_epoch}, but must be greater than or equal to -2."
             )
-        tasks = [getattr(body, name) for name in _TASK_FIELDS]
+        tasks = [getattr(body, name) for name in TASK_FIELDS]
         if any(each is not None for each in tasks) and any(each is None for each in tasks):
             raise _invalid("If one task-type is non-null, all must be non-null.")
         if body.member_epoch != JOIN_EPOCH and body.topology is not None:
@@ -80,7 +77,7 @@ class StreamsHeartbeat(NamedTuple):
         body = self.body
         if body.rebalance_timeout_ms == _NO_TIMEOUT:
             raise _invalid("RebalanceTimeoutMs must be provided in first request.")
-        for name, shown in zip(_TASK_FIELDS, ("Active", "Standby", "Warmup"), strict=True):
+        for name, shown in zip(TASK_FIELDS, ("Active", "Standby", "Warmup"), strict=True):
             tasks = getattr(body, name)
             if tasks is None or tasks:
                 raise _invalid(f"{shown}Tasks must be empty when (re-)joining.")
@@ -105,34 +102,13 @@ def has_valid_topics(topology: Any) -> bool:
     return True
 
 
-def check_size(topology: Any) -> None:
-    """Refuse a topology of more subtopologies and topics than one turn can check.
-
-    Raises:
-        KafkaError: INVALID_REQUEST.
-    """
-    if topology is None:
-        return
-    if len(topology.subtopologies) > MOST_SUBTOPOLOGIES:
-        raise _invalid(f"A topology can have at most {MOST_SUBTOPOLOGIES} subtopologies.")
-    count = sum(
-        len(each.source_topics)
-        + len(each.repartition_sink_topics)
-        + len(each.repartition_source_topics)
-        + len(each.state_changelog_topics)
-        for each in topology.subtopologies
-    )
-    if count > MOST_TOPICS:
-        raise _invalid(f"A topology can have at most {MOST_TOPICS} topics.")
-
-
 def _check_topics(topology: Any) -> None:
     """Refuse Kafka's internal topics, invalid names, and too many topics.
 
     Raises:
         KafkaError: STREAMS_INVALID_TOPOLOGY, INVALID_REQUEST.
     """
-    check_size(topology)
+    check_topology(topology)
     names = dict.fromkeys(topic_names(topology))
     prohibited = [name for name in names if is_internal(name)]
     if prohibited:
@@ -160,6 +136,7 @@ def _invalid_names(names: Iterable[str]) -> Iterable[str]:
 def _topology_size(topology: Any) -> int:
     size = sum(map(len, topic_names(topology)))
     for subtopology in topology.subtopologies:
+        size += len(subtopology.subtopology_id)
         topics = (*subtopology.state_changelog_topics, *subtopology.repartition_source_topics)
         size += sum(
             len(config.key) + len(config.value)

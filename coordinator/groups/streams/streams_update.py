@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from wirebroker.base.log_bound import about_group
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.groups import streams_configs
 from wirebroker.coordinator.groups.streams import streams_timers as timing
@@ -27,11 +28,12 @@ from wirebroker.coordinator.groups.streams.streams_records import (
     topology_record,
 )
 from wirebroker.coordinator.groups.streams.task_assignment import (
-    MOST_AT_ONCE,
     AssignTasks,
     assign_at_once,
+    check_task_count,
     is_due,
     job_of,
+    may_be_small,
     target_records,
 )
 from wirebroker.coordinator.groups.streams.task_offsets import NO_OFFSETS
@@ -132,7 +134,7 @@ class StreamsUpdate:
         group, member_id = self.group, self.member.member_id
         group.checked_topics = None
         if member_id not in group.members:
-            group.task_offsets.pop(member_id, None)
+            group.forget_offsets(member_id)
         if any(isinstance(effect, AssignTasks) for effect in self.outcome.effects):
             group.background_work = None
 
@@ -228,7 +230,7 @@ class StreamsUpdate:
         if body.task_offsets is not None or body.task_end_offsets is not None:
             known = group.task_offsets.get(self.member.member_id, NO_OFFSETS)
             updated = known.updated(body.task_offsets, body.task_end_offsets)
-            group.task_offsets[self.member.member_id] = updated
+            group.note_offsets(self.member.member_id, updated)
 
     def _lacks_target(self) -> bool:
         """Return whether the member of a stable group has other tasks than its target."""
@@ -271,13 +273,15 @@ class StreamsUpdate:
 
     def _new_target(self, last: TargetOfMember) -> TargetOfMember:
         group = self.group
-        job = None
-        if group.background_work is None and len(group.members) <= MOST_AT_ONCE:
-            job = job_of(group, self.group_epoch, self.configured, self.configs, self.member)
-        if job is None or not job.is_small:
+        tasks = check_task_count(self.group_epoch, self.configured, self.configs)
+        if self.group_epoch == group.refused_epoch:
+            self._delay("Assignment delayed because it is too large to be written.")
+            return last
+        if group.background_work is not None or not may_be_small(group, tasks):
             self._delay("Assignment delayed until it is computed.")
             begin_in_background(group, self.outcome)
             return last
+        job = job_of(group, self.group_epoch, self.configured, self.configs, self.member)
         assignment = assign_at_once(job)
         self.outcome.records += target_records(job, assignment, self.now.wall_ms)
         return self.group_epoch, assignment[self.member.member_id]
@@ -343,7 +347,7 @@ def on_initial_rebalance(
             begin_in_background(group, outcome)
     except KafkaError as error:
         # The members' heartbeats try again, and report it.
-        logger.warning("group %s: %s", group.group_id, error)
+        logger.warning("group %s: %s", group.group_id, error, extra=about_group(group.group_id))
     return outcome
 
 
@@ -356,13 +360,14 @@ def _check_tasks(subtopologies: Mapping[str, ConfiguredSubtopology], tasks: Iter
                 ErrorCode.INVALID_REQUEST,
                 f"Subtopology {entry.subtopology_id} does not exist in the topology.",
             )
-        for partition in entry.partitions:
-            if not 0 <= partition < subtopology.task_count:
-                raise KafkaError(
-                    ErrorCode.INVALID_REQUEST,
-                    f"Task {partition} for subtopology {entry.subtopology_id} is invalid. Number "
-                    f"of tasks for this subtopology: {subtopology.task_count}",
-                )
+        partitions, valid = entry.partitions, range(subtopology.task_count)
+        if partitions and not (min(partitions) in valid and max(partitions) in valid):
+            invalid = next(each for each in partitions if each not in valid)
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                f"Task {invalid} for subtopology {entry.subtopology_id} is invalid. Number of "
+                f"tasks for this subtopology: {subtopology.task_count}",
+            )
 
 
 def _owned(body: Any) -> Tasks | None:

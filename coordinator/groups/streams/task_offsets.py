@@ -20,16 +20,15 @@ BYTES_OF_OFFSET: Final = 100
 
 
 class TaskOffsets(NamedTuple):
-    """Sums of offsets, and of the logs' ends, by subtopology id and partition."""
+    """Sums of offsets, and of the logs' ends, by subtopology id and partition.
+
+    Attributes:
+        size_bytes: Memory, about.
+    """
 
     offsets: Mapping[str, Mapping[int, int]] = MappingProxyType({})
     end_offsets: Mapping[str, Mapping[int, int]] = MappingProxyType({})
-
-    @property
-    def size_bytes(self) -> int:
-        """Memory, about."""
-        counts = (len(each) for sums in self for each in sums.values())
-        return sum(counts) * BYTES_OF_OFFSET
+    size_bytes: int = 0
 
     def updated(
         self, offsets: Iterable[Any] | None, end_offsets: Iterable[Any] | None
@@ -39,13 +38,19 @@ class TaskOffsets(NamedTuple):
         Raises:
             KafkaError: INVALID_REQUEST: a task is reported twice.
         """
-        return TaskOffsets(
-            self.offsets if offsets is None else _by_task(offsets),
-            self.end_offsets if end_offsets is None else _by_task(end_offsets),
-        )
+        after = self.offsets if offsets is None else _by_task(offsets)
+        ends_after = self.end_offsets if end_offsets is None else _by_task(end_offsets)
+        return TaskOffsets(after, ends_after, _size(after) + _size(ends_after))
 
 
 NO_OFFSETS: Final = TaskOffsets()
+
+
+def _size(sums: Mapping[str, Mapping[int, int]]) -> int:
+    return sum(
+        len(partitions) * (BYTES_OF_OFFSET + len(subtopology))
+        for subtopology, partitions in sums.items()
+    )
 
 
 def _by_task(entries: Iterable[Any]) -> dict[str, dict[int, int]]:

@@ -11,14 +11,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from wirebroker.coordinator.groups.streams.streams_member import StreamsMember
-    from wirebroker.coordinator.groups.streams.tasks import AssignedTasks
 
-_NONE: Final[frozenset[str]] = frozenset()
 _Owners = dict[str, dict[int, str]]
 _Copies = dict[str, dict[int, set[str]]]
+_NO_OWNERS: Final[Mapping[int, str]] = {}
+_NO_COPIES: Final[Mapping[int, Collection[str]]] = {}
 
 
 class TaskProcesses:
@@ -31,49 +31,54 @@ class TaskProcesses:
         self._standby: _Copies = {}
         self._warmup: _Copies = {}
 
-    def of_active(self, subtopology: str, partition: int) -> str | None:
-        """Return the process that has an active task, also while it gives it up."""
-        return self._active.get(subtopology, {}).get(partition)
+    def of_active(self, subtopology: str) -> Mapping[int, str]:
+        """Return the processes that have active tasks, also while they give them up."""
+        return self._active.get(subtopology, _NO_OWNERS)
 
-    def of_standby(self, subtopology: str, partition: int) -> Collection[str]:
-        """Return the processes that have a standby task."""
-        return self._standby.get(subtopology, {}).get(partition, _NONE)
+    def of_standby(self, subtopology: str) -> Mapping[int, Collection[str]]:
+        """Return the processes that have standby tasks."""
+        return self._standby.get(subtopology, _NO_COPIES)
 
-    def of_warmup(self, subtopology: str, partition: int) -> Collection[str]:
-        """Return the processes that have a warm-up task."""
-        return self._warmup.get(subtopology, {}).get(partition, _NONE)
+    def of_warmup(self, subtopology: str) -> Mapping[int, Collection[str]]:
+        """Return the processes that have warm-up tasks."""
+        return self._warmup.get(subtopology, _NO_COPIES)
 
     def replace(self, old: StreamsMember | None, new: StreamsMember | None) -> None:
         """Note that a member has changed, joined or left."""
         if old is not None and new is not None and _is_same(old, new):
             return
         if old is not None:
-            self._remove(old.assigned, old.process_id)
-            self._remove(old.revoking, old.process_id)
+            stays = new is not None and new.process_id == old.process_id
+            self._remove(old, new if stays else None)
         if new is not None:
-            self._add(new.assigned, new.process_id)
-            self._add(new.revoking, new.process_id)
+            stays = old is not None and new.process_id == old.process_id
+            self._add(new, old if stays else None)
 
-    def _add(self, tasks: AssignedTasks, process_id: str) -> None:
-        for subtopology, epochs in tasks.active.items():
-            self._active.setdefault(subtopology, {}).update(dict.fromkeys(epochs, process_id))
-        for copies, sets in ((self._standby, tasks.standby), (self._warmup, tasks.warmup)):
-            for subtopology, partitions in sets.items():
+    def _add(self, member: StreamsMember, before: StreamsMember | None) -> None:
+        """Add the process of a member; `before` is the member whose copies it has already."""
+        for subtopology, partitions in _active_of(member):
+            processes = self._active.setdefault(subtopology, {})
+            processes.update(dict.fromkeys(partitions, member.process_id))
+        for copies, role in ((self._standby, "standby"), (self._warmup, "warmup")):
+            for subtopology, partitions in _without(member, before, role):
                 owners = copies.setdefault(subtopology, {})
                 for partition in partitions:
-                    owners.setdefault(partition, set()).add(process_id)
+                    owners.setdefault(partition, set()).add(member.process_id)
 
-    def _remove(self, tasks: AssignedTasks, process_id: str) -> None:
-        for subtopology, epochs in tasks.active.items():
+    def _remove(self, member: StreamsMember, after: StreamsMember | None) -> None:
+        """Remove the process of a member; `after` is the member whose tasks it still has."""
+        process_id = member.process_id
+        for subtopology, partitions in _without(member, after, "active"):
             owners = self._active.get(subtopology, {})
-            for partition in epochs:
+            for partition in partitions:
                 # Another process is a later owner.
                 if owners.get(partition) == process_id:
                     del owners[partition]
             if not owners:
                 self._active.pop(subtopology, None)
-        _remove_copies(self._standby, tasks.standby, process_id)
-        _remove_copies(self._warmup, tasks.warmup, process_id)
+        for copies, role in ((self._standby, "standby"), (self._warmup, "warmup")):
+            for subtopology, partitions in _without(member, after, role):
+                _remove_copies(copies, subtopology, partitions, process_id)
 
     def check(self, members: Iterable[StreamsMember]) -> None:
         """Assert that these are the processes of the members, and that tasks have one owner."""
@@ -92,18 +97,38 @@ class TaskProcesses:
         assert self._warmup == expected._warmup, "the owners of warm-up tasks match the members"
 
 
-def _remove_copies(copies: _Copies, tasks: Mapping[str, Iterable[int]], process_id: str) -> None:
-    for subtopology, partitions in tasks.items():
-        owners = copies.get(subtopology, {})
-        for partition in partitions:
-            processes = owners.get(partition)
-            if processes is None:
+def _active_of(member: StreamsMember) -> Iterator[tuple[str, Collection[int]]]:
+    yield from member.assigned.active.items()
+    yield from member.revoking.active.items()
+
+
+def _without(
+    member: StreamsMember, other: StreamsMember | None, role: str
+) -> Iterator[tuple[str, Collection[int]]]:
+    """Yield the tasks of a member in a role, without those that `other` has in the same role."""
+    for tasks in (member.assigned, member.revoking):
+        for subtopology, partitions in getattr(tasks, role).items():
+            if other is None:
+                yield subtopology, partitions
                 continue
-            processes.discard(process_id)
-            if not processes:
-                del owners[partition]
-        if not owners:
-            copies.pop(subtopology, None)
+            kept = (getattr(each, role) for each in (other.assigned, other.revoking))
+            rest = set(partitions).difference(*(sets.get(subtopology, ()) for sets in kept))
+            yield subtopology, rest
+
+
+def _remove_copies(
+    copies: _Copies, subtopology: str, partitions: Collection[int], process_id: str
+) -> None:
+    owners = copies.get(subtopology, {})
+    for partition in partitions:
+        processes = owners.get(partition)
+        if processes is None:
+            continue
+        processes.discard(process_id)
+        if not processes:
+            del owners[partition]
+    if not owners:
+        copies.pop(subtopology, None)
 
 
 def _is_same(old: StreamsMember, new: StreamsMember) -> bool:

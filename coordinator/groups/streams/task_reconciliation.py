@@ -13,7 +13,7 @@ Source: Kafka's CurrentAssignmentBuilder; KIP-1071.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.groups.streams.streams_member import StreamsMember, TaskState
@@ -25,12 +25,15 @@ from wirebroker.coordinator.groups.streams.tasks import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Set as AbstractSet
 
     from wirebroker.coordinator.groups.streams.task_processes import TaskProcesses
     from wirebroker.coordinator.groups.streams.tasks import TaskSets
 
 _Sets = dict[str, set[int]]
+Numbers: TypeAlias = "AbstractSet[int]"
+_NO_EPOCHS: Final[Mapping[int, int]] = {}
 
 
 class TaskTarget(NamedTuple):
@@ -88,8 +91,9 @@ class _Difference:
         self,
         current: Mapping[str, Collection[int]],
         target: TaskSets,
-        is_taken: Callable[[str, int], bool],
+        taken: Callable[[str, Numbers], Numbers],
     ) -> None:
+        """Compare tasks; `taken` returns those that are not free."""
         self.current = current
         self.kept: _Sets = {}
         self.revoked: _Sets = {}
@@ -100,7 +104,7 @@ class _Difference:
             wanted = target.get(subtopology, NO_PARTITIONS)
             have = set(current.get(subtopology, ()))
             missing = wanted - have
-            free = {partition for partition in missing if not is_taken(subtopology, partition)}
+            free = set(missing - taken(subtopology, missing)) if missing else set[int]()
             self.is_unreleased = self.is_unreleased or len(free) < len(missing)
             for sets, partitions in (
                 (self.kept, have & wanted),
@@ -110,11 +114,14 @@ class _Difference:
                 if partitions:
                     sets[subtopology] = partitions
 
-    def tasks(self) -> Iterator[tuple[str, int]]:
-        """Yield the member's tasks."""
-        for subtopology, partitions in self.current.items():
-            for partition in partitions:
-                yield subtopology, partition
+    def grant(self, subtopology: str, partitions: Collection[int]) -> set[int]:
+        """Let some of the tasks that can be added stay; return those."""
+        added = self.added.get(subtopology)
+        granted = added.intersection(partitions) if added else set[int]()
+        if granted:
+            _discard(self.added, subtopology, granted)
+            self.kept.setdefault(subtopology, set()).update(granted)
+        return granted
 
     def result(self, *, is_revoking: bool) -> TaskSets:
         """Return the member's tasks after the step."""
@@ -131,9 +138,9 @@ class _Step:
         self._member = member
         self._target = target
         assigned, tasks = member.assigned, target.tasks
-        self._active = _Difference(assigned.active, tasks.active, self._is_active_taken)
-        self._standby = _Difference(assigned.standby, tasks.standby, self._is_standby_taken)
-        self._warmup = _Difference(assigned.warmup, tasks.warmup, self._is_warmup_taken)
+        self._active = _Difference(assigned.active, tasks.active, self._taken_active)
+        self._standby = _Difference(assigned.standby, tasks.standby, self._taken_standby)
+        self._warmup = _Difference(assigned.warmup, tasks.warmup, self._taken_warmup)
 
     def next(self, epoch: int) -> StreamsMember:
         """Return the member; `epoch` is its epoch while it gives up tasks."""
@@ -141,9 +148,8 @@ class _Step:
         _convert(self._standby, self._warmup)
         _convert(self._warmup, self._standby)
         for copies in (self._standby, self._warmup):
-            for subtopology, partition in copies.tasks():
-                if _has(self._target.tasks.active, subtopology, partition):
-                    _discard(copies.revoked, subtopology, partition)
+            for subtopology, partitions in self._target.tasks.active.items():
+                _discard(copies.revoked, subtopology, partitions)
         revoking = self._revoking()
         is_revoking = not revoking.is_empty and _has_not_released(self._target.owned, revoking)
         self._keep_promoted(is_revoking=is_revoking)
@@ -167,60 +173,64 @@ class _Step:
 
     # -- tasks of others ---------------------------------------------------------------------
 
-    def _is_active_taken(self, subtopology: str, partition: int) -> bool:
-        processes = self._target.processes
+    def _taken_active(self, subtopology: str, partitions: Numbers) -> Numbers:
+        owners = self._target.processes.of_active(subtopology)
         return (
-            processes.of_active(subtopology, partition) is not None
-            or self._is_standby_of_another(subtopology, partition)
-            or self._is_warmup_of_another(subtopology, partition)
+            (owners.keys() & partitions)
+            | self._standby_of_others(subtopology, partitions)
+            | self._warmup_of_others(subtopology, partitions)
         )
 
-    def _is_standby_taken(self, subtopology: str, partition: int) -> bool:
-        processes, own = self._target.processes, self._member
-        is_active_of_another = processes.of_active(
-            subtopology, partition
-        ) == own.process_id and not _has(own.assigned.active, subtopology, partition)
+    def _taken_standby(self, subtopology: str, partitions: Numbers) -> Numbers:
+        own = self._member.assigned.active.get(subtopology, _NO_EPOCHS)
         return (
-            is_active_of_another
-            or own.process_id in processes.of_standby(subtopology, partition)
-            or self._is_warmup_of_another(subtopology, partition)
+            (self._active_of_process(subtopology, partitions) - own.keys())
+            | self._of_process(self._target.processes.of_standby(subtopology), partitions)
+            | self._warmup_of_others(subtopology, partitions)
         )
 
-    def _is_warmup_taken(self, subtopology: str, partition: int) -> bool:
-        processes, process_id = self._target.processes, self._member.process_id
+    def _taken_warmup(self, subtopology: str, partitions: Numbers) -> Numbers:
         return (
-            processes.of_active(subtopology, partition) == process_id
-            or self._is_standby_of_another(subtopology, partition)
-            or process_id in processes.of_warmup(subtopology, partition)
+            self._active_of_process(subtopology, partitions)
+            | self._standby_of_others(subtopology, partitions)
+            | self._of_process(self._target.processes.of_warmup(subtopology), partitions)
         )
 
-    def _is_standby_of_another(self, subtopology: str, partition: int) -> bool:
-        """Return whether another member of this process has the standby task."""
-        own = self._member
-        owners = self._target.processes.of_standby(subtopology, partition)
-        is_own = _has(own.assigned.standby, subtopology, partition)
-        return own.process_id in owners and not is_own
+    def _active_of_process(self, subtopology: str, partitions: Numbers) -> Numbers:
+        """Return the tasks that this process has as active tasks."""
+        owners, process_id = self._target.processes.of_active(subtopology), self._member.process_id
+        return {each for each in owners.keys() & partitions if owners[each] == process_id}
 
-    def _is_warmup_of_another(self, subtopology: str, partition: int) -> bool:
-        own = self._member
-        owners = self._target.processes.of_warmup(subtopology, partition)
-        is_own = _has(own.assigned.warmup, subtopology, partition)
-        return own.process_id in owners and not is_own
+    def _of_process(self, owners: Mapping[int, Collection[str]], partitions: Numbers) -> Numbers:
+        """Return the tasks of which this process has a copy."""
+        process_id = self._member.process_id
+        return {each for each in owners.keys() & partitions if process_id in owners[each]}
+
+    def _standby_of_others(self, subtopology: str, partitions: Numbers) -> Numbers:
+        """Return the standby tasks of other members of this process."""
+        copies = self._of_process(self._target.processes.of_standby(subtopology), partitions)
+        return copies - self._member.assigned.standby.get(subtopology, NO_PARTITIONS)
+
+    def _warmup_of_others(self, subtopology: str, partitions: Numbers) -> Numbers:
+        copies = self._of_process(self._target.processes.of_warmup(subtopology), partitions)
+        return copies - self._member.assigned.warmup.get(subtopology, NO_PARTITIONS)
 
     # -- changes of role ---------------------------------------------------------------------
 
     def _demote(self) -> None:
         """Let active tasks become standby tasks at once."""
-        for subtopology, partition in self._active.tasks():
-            _grant(self._standby, subtopology, partition)
+        for subtopology, partitions in self._active.current.items():
+            self._standby.grant(subtopology, partitions)
 
     def _keep_promoted(self, *, is_revoking: bool) -> None:
         """Keep the copies of tasks that are to become active, and do not in this step."""
         for copies in (self._standby, self._warmup):
-            for subtopology, partition in copies.tasks():
-                is_promoted = not is_revoking and _has(self._active.added, subtopology, partition)
-                if _has(self._target.tasks.active, subtopology, partition) and not is_promoted:
-                    copies.kept.setdefault(subtopology, set()).add(partition)
+            for subtopology, partitions in copies.current.items():
+                wanted = self._target.tasks.active.get(subtopology, NO_PARTITIONS)
+                promoted = set[int]() if is_revoking else self._active.added.get(subtopology, set())
+                waiting = wanted.intersection(partitions) - promoted
+                if waiting:
+                    copies.kept.setdefault(subtopology, set()).update(waiting)
 
     # -- result ------------------------------------------------------------------------------
 
@@ -238,39 +248,26 @@ class _Step:
     def _active_epochs(self, *, is_revoking: bool) -> dict[str, dict[int, int]]:
         """Return the active tasks after the step, with the epochs in which they were assigned."""
         current, epoch = self._member.assigned.active, self._target.epoch
-        return {
-            subtopology: {
-                partition: current.get(subtopology, {}).get(partition, epoch)
-                for partition in partitions
-            }
-            for subtopology, partitions in self._active.result(is_revoking=is_revoking).items()
-        }
+        after: dict[str, dict[int, int]] = {}
+        for subtopology, partitions in self._active.result(is_revoking=is_revoking).items():
+            epochs = after[subtopology] = dict.fromkeys(partitions, epoch)
+            before = current.get(subtopology, _NO_EPOCHS)
+            epochs.update((each, before[each]) for each in before.keys() & partitions)
+        return after
 
 
 def _convert(outgoing: _Difference, incoming: _Difference) -> None:
     """Let the member's copies of one role take the other role at once."""
-    for subtopology, partition in outgoing.tasks():
-        if _grant(incoming, subtopology, partition):
-            _discard(outgoing.revoked, subtopology, partition)
+    for subtopology, partitions in outgoing.current.items():
+        granted = incoming.grant(subtopology, partitions)
+        if granted:
+            _discard(outgoing.revoked, subtopology, granted)
 
 
-def _grant(difference: _Difference, subtopology: str, partition: int) -> bool:
-    """Move a task from those that can be added to those that stay; return whether it was there."""
-    if not _has(difference.added, subtopology, partition):
-        return False
-    _discard(difference.added, subtopology, partition)
-    difference.kept.setdefault(subtopology, set()).add(partition)
-    return True
-
-
-def _has(tasks: Mapping[str, Collection[int]], subtopology: str, partition: int) -> bool:
-    return partition in tasks.get(subtopology, ())
-
-
-def _discard(sets: _Sets, subtopology: str, partition: int) -> None:
+def _discard(sets: _Sets, subtopology: str, removed: Numbers) -> None:
     partitions = sets.get(subtopology)
     if partitions is not None:
-        partitions.discard(partition)
+        partitions -= removed
         if not partitions:
             del sets[subtopology]
 

@@ -12,6 +12,7 @@ Source: Kafka's RepartitionTopics, CopartitionedTopicsEnforcer, ChangelogTopics.
 
 from __future__ import annotations
 
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
@@ -83,43 +84,54 @@ class PartitionCounts:
     # -- repartition topics ------------------------------------------------------------------
 
     def _of_repartition_topics(self) -> dict[str, int]:
+        """Return the counts of all repartition topics.
+
+        Kafka visits all subtopologies again and again. Each one decides the counts of its sinks in
+        the first visit in which it knows the count of a topic that it reads.
+        """
         counts = {
             topic.name: topic.partition_count
             for subtopology in self._subtopologies
             for topic in subtopology.repartition_source_topics
             if topic.partition_count
         }
-        while self._decide_sinks(counts):
-            pass
-        for subtopology in self._subtopologies:
-            if any(topic.name not in counts for topic in subtopology.repartition_source_topics):
-                raise _invalid(
-                    "Failed to compute number of partitions for all repartition topics, because a "
-                    "repartition source topic is never used as a sink topic."
-                )
+        readers = self._readers()
+        # Visits to come: round, position of the subtopology.
+        visits = [
+            (1, position)
+            for position, subtopology in enumerate(self._subtopologies)
+            if self._of_inputs_so_far(subtopology, counts) is not None
+        ]
+        planned = {position for _, position in visits}
+        while visits:
+            visit = heappop(visits)
+            for name in self._decide_sinks(visit[1], counts):
+                for reader in readers.get(name, ()):
+                    if reader not in planned:
+                        planned.add(reader)
+                        heappush(visits, (visit[0] + (reader < visit[1]), reader))
+        self._check_repartition_topics(counts)
         return counts
 
-    def _decide_sinks(self, counts: dict[str, int]) -> bool:
-        """Decide what can be decided by now; return whether something is left."""
-        is_left = has_progress = False
-        for subtopology in self._subtopologies:
-            for name in subtopology.repartition_sink_topics:
-                if name in counts:
-                    continue
-                count = self._of_writer(subtopology, counts)
-                if count is None:
-                    is_left = True
-                else:
-                    counts[name] = count
-                    has_progress = True
-        if is_left and not has_progress:
-            raise _invalid(
-                "Failed to compute number of partitions for all repartition topics. There may be "
-                "loops in the topology that cannot be resolved."
-            )
-        return is_left
+    def _readers(self) -> dict[str, list[int]]:
+        """Return the positions of the subtopologies that read each repartition topic."""
+        readers: dict[str, list[int]] = {}
+        for position, subtopology in enumerate(self._subtopologies):
+            for topic in subtopology.repartition_source_topics:
+                readers.setdefault(topic.name, []).append(position)
+        return readers
 
-    def _of_writer(self, subtopology: Subtopology, counts: Mapping[str, int]) -> int | None:
+    def _decide_sinks(self, position: int, counts: dict[str, int]) -> list[str]:
+        """Decide the counts of a subtopology's sinks; return those that had none."""
+        subtopology = self._subtopologies[position]
+        count = self._of_inputs_so_far(subtopology, counts)
+        assert count is not None, "a visit is planned when a count is known"
+        names = subtopology.repartition_sink_topics
+        decided = [name for name in dict.fromkeys(names) if name not in counts]
+        counts.update(dict.fromkeys(decided, count))
+        return decided
+
+    def _of_inputs_so_far(self, subtopology: Subtopology, counts: Mapping[str, int]) -> int | None:
         known = [
             counts[topic.name]
             for topic in subtopology.repartition_source_topics
@@ -127,6 +139,25 @@ class PartitionCounts:
         ]
         known += [count for count in map(self.of, subtopology.source_topics) if count is not None]
         return max(known, default=None)
+
+    def _check_repartition_topics(self, counts: Mapping[str, int]) -> None:
+        subtopologies = self._subtopologies
+        if any(
+            name not in counts for each in subtopologies for name in each.repartition_sink_topics
+        ):
+            raise _invalid(
+                "Failed to compute number of partitions for all repartition topics. There may be "
+                "loops in the topology that cannot be resolved."
+            )
+        if any(
+            topic.name not in counts
+            for each in subtopologies
+            for topic in each.repartition_source_topics
+        ):
+            raise _invalid(
+                "Failed to compute number of partitions for all repartition topics, because a "
+                "repartition source topic is never used as a sink topic."
+            )
 
     # -- copartition groups ------------------------------------------------------------------
 
@@ -136,11 +167,16 @@ class PartitionCounts:
         for subtopology in self._subtopologies:
             for topic in subtopology.repartition_source_topics:
                 (fixed if topic.partition_count else flexible).add(topic.name)
+        # Those of all copartition groups, which do not change.
+        of_fixed = {self._known(name) for name in fixed}
         for subtopology in self._subtopologies:
             for group in subtopology.copartition_groups:
-                self._make_equal(subtopology.copartitioned(group), fixed, flexible)
+                names = subtopology.copartitioned(group)
+                self._make_equal(names, fixed, flexible, of_fixed)
 
-    def _make_equal(self, names: frozenset[str], fixed: set[str], flexible: set[str]) -> None:
+    def _make_equal(
+        self, names: frozenset[str], fixed: set[str], flexible: set[str], of_fixed: set[int]
+    ) -> None:
         """Give the topics of a copartition group equal counts.
 
         Raises:
@@ -154,10 +190,10 @@ class PartitionCounts:
         }
         others = {name: count for name, count in counts.items() if name not in repartition}
         if others:
-            chosen = _equal(others, others)
+            chosen = _equal(set(others.values()), others)
         elif fixed:
             # As in Kafka, those of all copartition groups.
-            chosen = _equal({name: self._known(name) for name in fixed}, repartition)
+            chosen = _equal(of_fixed, repartition)
         else:
             chosen = max(repartition.values())
         for name in hash_order(_sorted(repartition)):
@@ -178,14 +214,14 @@ class PartitionCounts:
         return counts
 
 
-def _equal(compared: Mapping[str, int], shown: Mapping[str, int]) -> int:
-    distinct = set(compared.values())
-    if len(distinct) > 1:
+def _equal(counts: set[int], shown: Mapping[str, int]) -> int:
+    if len(counts) > 1:
         listed = ", ".join(f"{name}={shown[name]}" for name in _sorted(shown))
         raise _unequal(
             f"Following topics do not have the same number of partitions: [{{{listed}}}]"
         )
-    return distinct.pop()
+    (count,) = counts
+    return count
 
 
 def _sorted(names: Iterable[str]) -> Sequence[str]:

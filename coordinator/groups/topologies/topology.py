@@ -94,17 +94,14 @@ class StreamsTopology:
         subtopologies: By id, in the order of the request.
         subtopology_of: The subtopology that reads a topic, by the topic's name.
         required_topics: Source topics and internal topics.
+        size_bytes: Number of letters in its names and configs.
     """
 
     epoch: int
     subtopologies: Mapping[str, Subtopology]
     subtopology_of: Mapping[str, str] = field(compare=False, repr=False)
     required_topics: frozenset[str] = field(compare=False, repr=False)
-
-    @property
-    def size_bytes(self) -> int:
-        """Number of letters in its names and configs."""
-        return sum(map(_size, self.subtopologies.values()))
+    size_bytes: int = field(compare=False, repr=False)
 
 
 def topology_of(body: Any) -> StreamsTopology:
@@ -128,7 +125,8 @@ def topology_of(body: Any) -> StreamsTopology:
         names = tuple(subtopology.input_topics())
         readers.update(dict.fromkeys(names, subtopology.subtopology_id))
         required.update(names, (topic.name for topic in subtopology.changelog_topics))
-    return StreamsTopology(body.epoch, subtopologies, readers, frozenset(required))
+    size = sum(map(_size, subtopologies.values()))
+    return StreamsTopology(body.epoch, subtopologies, readers, frozenset(required), size)
 
 
 def topic_names(body: Any) -> Iterator[str]:

@@ -24,9 +24,9 @@ from wirebroker.coordinator.groups.consumer.heartbeat_request import ConsumerHea
 from wirebroker.coordinator.groups.consumer.regexes import ResolveRegexes
 from wirebroker.coordinator.groups.consumer.subscriptions import ResolvedRegex
 from wirebroker.coordinator.groups.consumer.target_assignment import run_job
-from wirebroker.coordinator.groups.consumer.topic_lookup import HashTopics, look_up
 from wirebroker.coordinator.groups.consumer.topic_regex import matching_topics
 from wirebroker.coordinator.groups.shard.admin import delete_groups
+from wirebroker.coordinator.groups.shard.topic_lookup import HashTopics, look_up
 from wirebroker.coordinator.outcome import Outcome
 
 if TYPE_CHECKING:

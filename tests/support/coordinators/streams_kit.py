@@ -22,7 +22,11 @@ from wirebroker.coordinator.groups.shard.admin import delete_groups
 from wirebroker.coordinator.groups.streams import background_tasks
 from wirebroker.coordinator.groups.streams.streams_describe import describe
 from wirebroker.coordinator.groups.streams.streams_group import StreamsGroup
-from wirebroker.coordinator.groups.streams.streams_heartbeat import INTERNAL_TOPICS, heartbeat
+from wirebroker.coordinator.groups.streams.streams_heartbeat import (
+    ENDPOINTS,
+    INTERNAL_TOPICS,
+    heartbeat,
+)
 from wirebroker.coordinator.groups.streams.streams_request import StreamsHeartbeat
 from wirebroker.coordinator.groups.streams.task_assignment import run_job
 from wirebroker.coordinator.groups.streams_settings import StreamsSettings
@@ -221,7 +225,10 @@ class StreamsGroups(Groups):
             return {"error_code": error.code, "error_message": error.message}
         token = self.token()
         self.carry_out(heartbeat(self.shard, request, token, self.moment))
-        return self.answers[token]
+        answer = self.answers[token]
+        if ENDPOINTS in answer:
+            answer["partitions_by_user_endpoint"] = in_one_go(answer.pop(ENDPOINTS))
+        return answer
 
     def enter(self, member_id: str, **fields: Any) -> dict[str, Any]:
         """Join, or join again after all tasks were given up."""

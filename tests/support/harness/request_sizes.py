@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _API = "wirebroker.api"
 _CONTROL = "wirebroker.coordinator.controller"
+_GROUPS = "wirebroker.coordinator.groups"
+_STREAMS = f"{_GROUPS}.streams.request_bounds"
 _VALIDATION = "wirebroker.storage.log.validation.record_validation"
 # Modules that import a limit have a copy of it.
 _LIMITS = (
@@ -40,13 +42,24 @@ _LIMITS = (
     f"{_API}.topics.describe_topic_partitions:_RUN",
     f"{_API}.topics.metadata:_AT_ONCE",
     f"{_API}.transactions.add_partitions_to_txn:_AT_ONCE",
-    # Topics and subtopologies of a topology.
-    "wirebroker.coordinator.groups.streams.streams_request:MOST_SUBTOPOLOGIES",
-    "wirebroker.coordinator.groups.streams.streams_request:MOST_TOPICS",
     # Ranges, batches, partitions and types of share groups in one step.
     "wirebroker.coordinator.share_partitions.acquisition:MOST_RANGES",
     "wirebroker.coordinator.share_partitions.acknowledgement:_TYPES_STEP",
     "wirebroker.share.state_writes:MOST_BATCHES",
+    # Members, topics and partitions of a group whose heartbeat needs no slices.
+    f"{_GROUPS}.consumer.member_update:MOST_AT_ONCE",
+    f"{_GROUPS}.consumer.target_assignment:MOST_AT_ONCE",
+    f"{_GROUPS}.share.share_assignment:MOST_AT_ONCE",
+    f"{_GROUPS}.shard.topic_lookup:_FEW",
+    f"{_GROUPS}.streams.task_assignment:MOST_AT_ONCE",
+    "wirebroker.coordination.streams_topics:_MOST_AT_ONCE",
+    # Elements of a streams group's heartbeat.
+    f"{_STREAMS}:MOST_CONFIGS",
+    f"{_STREAMS}:MOST_COPARTITIONED",
+    f"{_STREAMS}:MOST_OFFSETS",
+    f"{_STREAMS}:MOST_SUBTOPOLOGIES",
+    f"{_STREAMS}:MOST_TASKS_REPORTED",
+    f"{_STREAMS}:MOST_TOPICS",
     # Elements of a response that is encoded on the loop.
     "wirebroker.request.request:_FEW_ELEMENTS",
     f"{_API}.topics.metadata:_MANY_PARTITIONS",

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from wirebroker.api.groups import hashing
 from wirebroker.api.groups.group_errors import (
     access_of,
     client_host,
     error_only,
-    response_of,
     serves_consumer_groups,
 )
 from wirebroker.api.groups.member_memory import memory_error
 from wirebroker.api.registry import handles
-from wirebroker.base.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.permissions import DESCRIBE_TOPIC, READ_GROUP
@@ -27,7 +26,6 @@ from wirebroker.coordinator.groups.consumer.consumer_group import ConsumerGroup
 from wirebroker.coordinator.groups.consumer.consumer_heartbeat import heartbeat
 from wirebroker.coordinator.groups.consumer.heartbeat_request import ConsumerHeartbeat
 from wirebroker.coordinator.groups.consumer.subscriptions import size_of_names
-from wirebroker.coordinator.groups.consumer.topic_lookup import unhashed
 from wirebroker.request.handlers import Cost
 
 if TYPE_CHECKING:
@@ -62,21 +60,12 @@ def consumer_group_heartbeat(
         heard.check(broker.groups.settings.consumer_assignors)
     except KafkaError as invalid:
         return {"error_code": invalid.code, "error_message": invalid.message}
-    names = body.subscribed_topic_names or ()
-    if shard is not None and unhashed(shard, body.group_id, names):
-        return _beat_after_hashing(broker, shard, heard)
-    return broker.groups.submit(body.group_id, heartbeat, heard, on_error=error_only)
-
-
-async def _beat_after_hashing(
-    broker: Broker, shard: GroupShard, heard: ConsumerHeartbeat
-) -> Mapping[str, Any]:
-    """Serve the request once the hashes of the group's many topics are known."""
-    group_id: str = heard.body.group_id
-    names = unhashed(shard, group_id, heard.body.subscribed_topic_names or ())
-    await Slices(broker.clock).run(shard.topic_hashes.add(names))
-    result = broker.groups.submit(group_id, heartbeat, heard, on_error=error_only)
-    return await response_of(result)
+    return hashing.submit(
+        broker,
+        body.group_id,
+        body.subscribed_topic_names or (),
+        lambda: broker.groups.submit(body.group_id, heartbeat, heard, on_error=error_only),
+    )
 
 
 def _size(shard: GroupShard | None, body: Any) -> int:

@@ -13,6 +13,7 @@ from wirebroker.api.registry import handles
 from wirebroker.base.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.permissions import DELETE_GROUP
+from wirebroker.coordinator.groups.requested_offsets import distinct
 from wirebroker.coordinator.groups.shard import admin as group_admin
 from wirebroker.coordinator.groups.share import share_deletion
 from wirebroker.request.handlers import Cost
@@ -34,7 +35,7 @@ async def delete_groups(broker: Broker, request: Request, body: Any) -> dict[str
     del request
     slices = Slices(broker.clock)
     results: list[dict[str, Any]] = []
-    for group_id in dict.fromkeys(body.groups_names):
+    for group_id in await slices.run(distinct(body.groups_names)):
         answer = await _delete_share_state(broker, group_id)
         if not answer:
             result = broker.groups.submit(

@@ -16,6 +16,7 @@ from wirebroker.base.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.permissions import DESCRIBE_GROUP
+from wirebroker.coordinator.groups.requested_offsets import distinct
 from wirebroker.coordinator.groups.shard import admin as group_admin
 from wirebroker.coordinator.outcome import Outcome
 from wirebroker.request.handlers import Cost
@@ -30,13 +31,13 @@ FIRST_OPERATIONS_VERSION = 3
 
 @handles(ApiKey.DESCRIBE_GROUPS, permissions=(DESCRIBE_GROUP,), cost=Cost.READS)
 async def describe_groups(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
-    """Describe the requested groups."""
+    """Describe each of the requested groups once."""
     slices = Slices(broker.clock)
     groups: list[dict[str, Any]] = []
     tells_operations = (
         request.version >= FIRST_OPERATIONS_VERSION and body.include_authorized_operations
     )
-    for group_id in body.groups:
+    for group_id in await slices.run(distinct(body.groups)):
         result = broker.groups.submit(
             group_id,
             _describe,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from wirebroker.api.groups import hashing
 from wirebroker.api.groups.group_errors import client_host, error_only, serves_share_groups
 from wirebroker.api.groups.member_memory import memory_error
 from wirebroker.api.registry import handles
@@ -44,4 +45,9 @@ def share_group_heartbeat(
         heard.check()
     except KafkaError as invalid:
         return {"error_code": invalid.code, "error_message": invalid.message}
-    return broker.groups.submit(body.group_id, heartbeat, heard, on_error=error_only)
+    return hashing.submit(
+        broker,
+        body.group_id,
+        names,
+        lambda: broker.groups.submit(body.group_id, heartbeat, heard, on_error=error_only),
+    )

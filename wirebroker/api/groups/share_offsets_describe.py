@@ -22,13 +22,14 @@ from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.permissions import DESCRIBE_GROUP, DESCRIBE_TOPIC
 from wirebroker.codecs.primitives import ZERO_UUID
+from wirebroker.coordinator.groups.requested_offsets import groups_of_all
 from wirebroker.coordinator.groups.share import share_offsets
 from wirebroker.coordinator.groups.share.error_texts import error_text
 from wirebroker.coordinator.share_state.state import StateError, StateSummary
 from wirebroker.request.handlers import Cost
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Mapping
 
     from wirebroker.api.broker import Broker
     from wirebroker.base.clock import Steps
@@ -52,35 +53,20 @@ _ANY_LEADER_EPOCH: Final = 0
 async def describe_share_group_offsets(
     broker: Broker, request: Request, body: Any
 ) -> dict[str, Any]:
-    """Return the offsets of the requested partitions, or of all that have share state."""
+    """Return the offsets of the requested partitions, or of all that have share state.
+
+    A group that is requested several times has one response with all its topics.
+    """
     del request
     slices = Slices(broker.clock)
     described: list[dict[str, Any]] = []
-    distinct, positions = await slices.run(_distinct(body.groups))
-    for start in range(0, len(distinct), _MOST_AT_ONCE):
+    groups = await slices.run(groups_of_all(body.groups))
+    for start in range(0, len(groups), _MOST_AT_ONCE):
         await slices.turn()
-        some = distinct[start : start + _MOST_AT_ONCE]
+        some = groups[start : start + _MOST_AT_ONCE]
         # The persister may have to wait for share coordinators.
         described += await asyncio.gather(*(_described(broker, slices, group) for group in some))
-    return {"groups": [described[position] for position in positions]}
-
-
-def _distinct(groups: Sequence[Any]) -> Steps[tuple[list[Any], list[int]]]:
-    """Return groups that differ from the first request of their ids, and each group's position.
-
-    A group that is requested again with the same topics has the position of the first.
-    """
-    first: dict[str, int] = {}
-    distinct: list[Any] = []
-    positions: list[int] = []
-    for group in groups:
-        position = first.setdefault(group.group_id, len(distinct))
-        if position == len(distinct) or distinct[position] != group:
-            position = len(distinct)
-            distinct.append(group)
-        positions.append(position)
-        yield
-    return distinct, positions
+    return {"groups": described}
 
 
 async def _described(broker: Broker, slices: Slices, group: Any) -> dict[str, Any]:

@@ -8,18 +8,22 @@ Source: Kafka's KafkaApis.handleStreamsGroupHeartbeat.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.api.forwarding import requester_of
+from wirebroker.api.groups import hashing
 from wirebroker.api.groups.group_errors import (
     access_of,
     client_host,
     error_only,
+    response_of,
     serves_streams_groups,
 )
 from wirebroker.api.groups.member_memory import memory_error
 from wirebroker.api.registry import handles
+from wirebroker.base.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.permissions import (
@@ -29,13 +33,20 @@ from wirebroker.codecs.permissions import (
     READ_GROUP,
 )
 from wirebroker.coordinator.groups.classic.join import shortened
-from wirebroker.coordinator.groups.streams.streams_heartbeat import INTERNAL_TOPICS, heartbeat
-from wirebroker.coordinator.groups.streams.streams_request import StreamsHeartbeat, check_size
+from wirebroker.coordinator.groups.streams.request_bounds import check_bounds
+from wirebroker.coordinator.groups.streams.streams_heartbeat import (
+    ENDPOINTS,
+    INTERNAL_TOPICS,
+    heartbeat,
+)
+from wirebroker.coordinator.groups.streams.streams_request import StreamsHeartbeat
 from wirebroker.coordinator.groups.topologies.topic_problem import TopicStatus
+from wirebroker.coordinator.groups.topologies.topology import topic_names
 from wirebroker.request.handlers import Cost
+from wirebroker.request.request import LargeResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Mapping, Sequence
+    from collections.abc import Awaitable, Sequence
 
     from wirebroker.api.broker import Broker
     from wirebroker.request.request import Request
@@ -57,7 +68,7 @@ def streams_group_heartbeat(
     if not serves_streams_groups(broker):
         return error_only(ErrorCode.UNSUPPORTED_VERSION)
     try:
-        check_size(body.topology)
+        check_bounds(body)
     except KafkaError as invalid:
         return {"error_code": invalid.code, "error_message": invalid.message}
     heard = StreamsHeartbeat(
@@ -71,13 +82,34 @@ def streams_group_heartbeat(
         heard.check()
     except KafkaError as invalid:
         return {"error_code": invalid.code, "error_message": invalid.message}
-    return broker.groups.submit(
+    result = hashing.submit(
+        broker,
         body.group_id,
-        heartbeat,
-        heard,
-        on_error=error_only,
-        finish=partial(_with_topics, broker, request),
+        () if body.topology is None else set(topic_names(body.topology)),
+        lambda: broker.groups.submit(
+            body.group_id,
+            heartbeat,
+            heard,
+            on_error=error_only,
+            finish=partial(_with_topics, broker, request),
+        ),
     )
+    if isinstance(result, Mapping) and ENDPOINTS not in result:
+        return result
+    return _with_endpoints(broker, result)
+
+
+async def _with_endpoints(
+    broker: Broker, result: Mapping[str, Any] | Awaitable[Mapping[str, Any]]
+) -> Mapping[str, Any]:
+    """Return the response with the partitions by endpoint, listed in slices."""
+    answer = await response_of(result)
+    steps = answer.get(ENDPOINTS)
+    if steps is None:
+        return answer
+    response = {name: value for name, value in answer.items() if name != ENDPOINTS}
+    entries = await Slices(broker.clock).run(steps)
+    return LargeResponse(response | {"partitions_by_user_endpoint": entries})
 
 
 def _with_topics(broker: Broker, request: Request, answer: dict[str, Any]) -> Mapping[str, Any]:

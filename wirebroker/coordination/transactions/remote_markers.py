@@ -51,6 +51,7 @@ class RemoteMarkers:
                 marker.producer_id,
                 node_id,
                 error,
+                extra={"about": f"markers for node {node_id}"},
             )
             return dict.fromkeys(partitions, ErrorCode.NETWORK_EXCEPTION)
         return _errors(answer)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
+from wirebroker.base.log_bound import about_transaction
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.coordinator.controller.image.cluster_image import NO_LEADER
@@ -73,6 +74,7 @@ class RemoteVerification:
                 node_id,
                 claim.transactional_id,
                 error,
+                extra=about_transaction(claim.transactional_id),
             )
             return dict.fromkeys(claim.partitions, ErrorCode.NETWORK_EXCEPTION)
         return _errors(claim, answer)

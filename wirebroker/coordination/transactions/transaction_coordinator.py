@@ -10,6 +10,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from wirebroker.base.clock import Slices
+from wirebroker.base.log_bound import about_transaction
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.records.batch import NO_SEQUENCE
 from wirebroker.coordination.coordinator_partitions import CoordinatorPartitions
@@ -145,10 +146,17 @@ class TransactionCoordinator(CoordinatorService[TransactionShard]):
             engine.run(operation)
         except KafkaError as error:
             logger.info(
-                "cannot abort the transaction of %s yet: %s", transactional_id, error.code.name
+                "cannot abort the transaction of %s yet: %s",
+                transactional_id,
+                error.code.name,
+                extra=about_transaction(transactional_id),
             )
         else:
-            logger.info("aborted the transaction of %s: it timed out", transactional_id)
+            logger.info(
+                "aborted the transaction of %s: it timed out",
+                transactional_id,
+                extra=about_transaction(transactional_id),
+            )
 
     async def expire(self) -> None:
         """Delete transactional ids that are unused for transactional.id.expiration.ms.

@@ -16,6 +16,7 @@ from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
 from wirebroker.base.clock import Slices, next_turn, pause
+from wirebroker.base.log_bound import about_transaction
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordination.transactions.marker_routes import MarkerRoutes
 from wirebroker.coordinator.groups.partitions import CONSUMER_OFFSETS
@@ -181,7 +182,11 @@ class MarkerWriter:
                 errors = await self._write_round(effect.marker, waiting)
             except Exception:
                 # Retry: nothing else would end the transaction.
-                logger.exception("cannot end the transaction of %s", effect.transactional_id)
+                logger.exception(
+                    "cannot end the transaction of %s",
+                    effect.transactional_id,
+                    extra=about_transaction(effect.transactional_id),
+                )
             else:
                 refused |= _FINAL.intersection(errors.values())
                 waiting = {
@@ -292,4 +297,5 @@ def _note_end(effect: WriteMarkers, errors: Iterable[ErrorCode]) -> None:
         effect.transactional_id,
         effect.marker.producer_epoch,
         ", ".join(sorted(error.name for error in errors)),
+        extra=about_transaction(effect.transactional_id),
     )

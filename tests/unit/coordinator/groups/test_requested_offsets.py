@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from wirebroker.coordinator.groups.requested_offsets import merged_groups, merged_topics
+from wirebroker.coordinator.groups.requested_offsets import distinct, merged_groups, merged_topics
 
 
 def topic(name: str, *indexes: int, topic_id: bytes = bytes(16)) -> Any:
@@ -62,3 +62,7 @@ def test_request_for_all_topics_wins_in_any_position() -> None:
 def test_a_long_list_is_merged_in_steps() -> None:
     steps = merged_topics([topic("t", *range(50_000))])
     assert sum(1 for _ in steps) > 5
+
+
+def test_names_are_distinct_in_their_order() -> None:
+    assert result_of(distinct(["b", "a", "b", "", "a"])) == ["b", "a", ""]

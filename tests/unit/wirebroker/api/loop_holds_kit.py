@@ -70,14 +70,15 @@ class WatchedBroker:
         """As many partitions as a large Produce has."""
         return range(self.sizes.of(MANY_BATCHES))
 
-    def assert_short(self, work: Callable[[], Any]) -> None:
+    def assert_short(self, work: Callable[[], Any], *, most_calls: int = MOST_CALLS) -> None:
         if self._work is None:
             self._measure(work)
             return
         self.server.call(self._work.begin())
         work()
         self.server.call(self._work.end())
-        assert 0 < self._work.largest < self.sizes.of(MOST_CALLS)
+        largest, most = self._work.largest, self.sizes.of(most_calls)
+        assert 0 < largest < most, f"a turn of {largest} calls, more than {most}"
 
     def _measure(self, work: Callable[[], Any]) -> None:
         histograms = (self.server.watch.cpu_holds_ms, self.server.watch.holds_ms)

@@ -144,6 +144,21 @@ async def test_new_clients_replace_the_least_recently_used(monkeypatch: Any) -> 
     assert clients[1].instance_id not in kept
 
 
+async def test_one_connection_cannot_replace_the_clients_of_others(monkeypatch: Any) -> None:
+    monkeypatch.setattr(client_metrics, "_MOST_CLIENTS", 30)
+    fleet = Fleet()
+    other = fleet.connect()
+    client = instance_of(fleet.get(other, 200))
+    request = fleet.connect()
+    for number in range(1, 100):
+        fleet.get(request, number)
+    assert len(fleet.metrics) == 17
+    assert await fleet.push(other, client) is ErrorCode.NONE
+    request.session.end()
+    in_one_go(fleet.metrics.remove_gone())
+    assert len(fleet.metrics) == len(fleet.metrics._by_owner) == 1
+
+
 def test_gone_clients_make_room_without_a_scrape() -> None:
     fleet = Fleet()
     for number in range(1, 50):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.support.records.otlp_messages import (
     CUMULATIVE,
     DELTA,
+    GAUGE,
     HISTOGRAM,
     SUM,
     attributes,
@@ -24,13 +25,14 @@ from tests.support.records.otlp_messages import (
     varint,
 )
 from wirebroker.client_metrics.otlp import Form, Point, read_points
+from wirebroker.client_metrics.series import MOST_LABELS
 from wirebroker.codecs.errors import MalformedFrameError
 
 RESOURCE = {"group_id": "g"}
 OF_RESOURCE = (("group_id", "g"),)
 
 
-def points(data: bytes, *, fields: int = 1_000, attribute_count: int = 8) -> list[Point]:
+def points(data: bytes, *, fields: int = 1_000, attribute_count: int = MOST_LABELS) -> list[Point]:
     return list(read_points(data, most_fields=fields, most_attributes=attribute_count))
 
 
@@ -101,7 +103,6 @@ def test_unknown_fields_and_points_without_a_number_are_skipped() -> None:
         b"\x10" + b"\xff" * 11,  # a varint without an end
         metrics_data([field(1, b"\xff")]),  # not UTF-8
         metrics_data([metric("a", 5, [field(4, b"1234")])]),  # a short number
-        metrics_data([gauge("a", 1, {f"k{number}": "v" for number in range(9)})]),
     ],
 )
 def test_malformed_data_is_refused(data: bytes) -> None:
@@ -114,6 +115,39 @@ def test_the_number_of_fields_is_limited() -> None:
     assert points(data, fields=2_010) == []
     with pytest.raises(MalformedFrameError, match="too many fields"):
         points(data, fields=900)
+
+
+def resources(count: int, points_of_each: int) -> bytes:
+    """Return data points of a resource that comes in parts, of an attribute each."""
+    gauges = b"".join(
+        field(2, metric("a", GAUGE, [number_point(1)])) for _ in range(points_of_each)
+    )
+    parts = b"".join(field(1, attributes(1, {f"k{number}": "v"})) for number in range(count))
+    return field(1, field(2, gauges) + parts)
+
+
+def test_the_attributes_of_a_point_and_its_resource_are_limited() -> None:
+    assert len(points(resources(MOST_LABELS, 1))[0].attributes) == MOST_LABELS
+    for data in (
+        resources(MOST_LABELS + 1, 1),
+        metrics_data([gauge("a", 1, {"own": "v"})], {f"k{n}": "v" for n in range(MOST_LABELS)}),
+        metrics_data([gauge("a", 1, {f"k{n}": "v" for n in range(MOST_LABELS + 1)})]),
+    ):
+        with pytest.raises(MalformedFrameError, match="too many attributes"):
+            points(data)
+
+
+def test_points_share_the_attributes_of_their_resource() -> None:
+    first, *others = points(resources(MOST_LABELS, 100))
+    assert len(others) == 99
+    assert all(point.attributes is first.attributes for point in others)
+
+
+def test_long_texts_are_cut() -> None:
+    long = "x" * 100_000
+    (point,) = points(metrics_data([gauge(long, 1, {long: long})], {f"{long}2": long}))
+    assert {len(text) for pair in point.attributes for text in pair} == {400}
+    assert len(point.name) == 400
 
 
 def is_read_or_refused(data: bytes) -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import operator
+
 from wirebroker.base.clock import finish
 from wirebroker.base.metric_field import Kind
 from wirebroker.client_metrics.otlp import Attributes, Form, Point
-from wirebroker.client_metrics.series import MOST_OF_ONE_CLIENT, ClientSeries
+from wirebroker.client_metrics.series import MOST_LABELS, MOST_OF_ONE_CLIENT, ClientSeries
 
 A, B = b"a" * 16, b"b" * 16
 OWN = {"client_id": "c"}
@@ -103,3 +105,25 @@ def test_a_push_that_is_stored_in_slices_leaves_other_clients_their_room() -> No
     assert len(series) == 200
     assert sum(1 for _ in series.series()) == 200
     assert series.dropped == 150
+
+
+def test_the_points_of_a_push_share_their_labels() -> None:
+    series = ClientSeries(MOST_OF_ONE_CLIENT)
+    # Two pairs that are equal and not the same object.
+    pairs = [("topic".upper(), "t" * number) for number in (5, 5)]
+    record(series, A, *(gauge(f"m{n}", 1, pair) for n, pair in enumerate(pairs)))
+    (first, _), (second, _) = series.series()
+    assert first.labels == second.labels == (("TOPIC", "ttttt"), ("client_id", "c"))
+    assert all(map(operator.is_, first.labels, second.labels))
+
+
+def test_pushes_with_many_labels_are_stored_in_short_steps() -> None:
+    series = ClientSeries(MOST_OF_ONE_CLIENT)
+    points = [
+        gauge(f"m{number}", 1, *((f"k{n}-{number}", "v") for n in range(MOST_LABELS)))
+        for number in range(MOST_OF_ONE_CLIENT)
+    ]
+    steps = sum(1 for _ in series.record(A, OWN, points))
+    assert len(series) == MOST_OF_ONE_CLIENT
+    # At most 600 labels each.
+    assert steps >= MOST_OF_ONE_CLIENT * MOST_LABELS / 600

@@ -42,7 +42,7 @@ def target(epoch, partitions, *, owned=None, taken=(), topics=(T, U), changed=Fa
         None
         if owned is None
         else [SimpleNamespace(topic_id=t, partitions=list(found)) for t, found in owned.items()],
-        lambda topic, index: 7 if (topic, index) in taken else -1,
+        lambda topic: {index: 7 for other, index in taken if other == topic},
     )
 
 

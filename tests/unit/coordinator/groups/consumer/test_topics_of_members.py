@@ -12,7 +12,7 @@ from wirebroker.base.clock import in_one_go
 from wirebroker.coordinator.groups import topic_hashes
 from wirebroker.coordinator.groups.consumer.consumer_member import ConsumerMember
 from wirebroker.coordinator.groups.consumer.subscriptions import ResolvedRegex, Subscriptions
-from wirebroker.coordinator.groups.consumer.topic_lookup import HashTopics
+from wirebroker.coordinator.groups.shard.topic_lookup import HashTopics
 from wirebroker.coordinator.groups.topic_hashes import TopicHashes
 
 SETS = [frozenset(names) for names in ((), ("t",), ("u",), ("t", "u"), ("t", "v"), ("w",))]

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.support.harness.step_lines import lines_of_steps
 from wirebroker.base.clock import in_one_go
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.groups.streams.sticky_assignor import (
@@ -94,6 +95,43 @@ def test_without_members_there_is_nobody_for_active_tasks():
     assert assign([], []) == {}
 
 
-def test_long_assignments_have_steps():
-    steps = sticky([member("a"), member("b")], [SubtopologyTasks("0", 5_000, True)], 1)
-    assert sum(1 for _ in steps) > 20
+TASKS = 4_000
+# Inputs that have many of one thing each, in one member, process, task or subtopology.
+LARGE = {
+    "tasks of one subtopology": ([member("a"), member("b")], [SubtopologyTasks("0", TASKS, True)]),
+    "subtopologies": (
+        [member("a"), member("b")],
+        [SubtopologyTasks(f"{number:03}", 8, True) for number in range(500)],
+    ),
+    "tasks of one member": (
+        [member("a", active={"0": range(TASKS)}), member("b", standby={"0": range(TASKS)})],
+        [SubtopologyTasks("0", TASKS, True)],
+    ),
+    "members of one process": (
+        [member(f"m{number}", "p") for number in range(TASKS)],
+        [SubtopologyTasks("0", 10, True)],
+    ),
+    "processes": (
+        [member(f"m{number}") for number in range(TASKS)],
+        [SubtopologyTasks("0", 10, True)],
+    ),
+    "offsets of one member": (
+        [member("a", offsets={"0": dict.fromkeys(range(TASKS), 1)}), member("b")],
+        [SubtopologyTasks("0", TASKS, True)],
+    ),
+    "copies of one task": (
+        [member(f"m{number}", offsets={"0": {0: 1}}) for number in range(TASKS)],
+        [SubtopologyTasks("0", 1, True)],
+    ),
+}
+# Two milliseconds, or all copies of one task.
+MOST_LINES = 30_000
+MOST_LINES_PER_COPY = 15
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_large_assignments_are_made_in_short_steps(name):
+    members, subtopologies = LARGE[name]
+    counts = lines_of_steps(sticky(members, subtopologies, 1))
+    most = max(MOST_LINES, MOST_LINES_PER_COPY * TASKS if name == "copies of one task" else 0)
+    assert max(counts) < most

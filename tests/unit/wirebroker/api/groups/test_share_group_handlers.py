@@ -16,7 +16,7 @@ from wirebroker.coordinator.groups.share import share_assignment
 
 for each in (
     "delete_groups",
-    "share_group_describe",
+    "described_groups",
     "share_group_heartbeat",
     "share_offsets_alter",
     "share_offsets_delete",

@@ -14,8 +14,8 @@ from wirebroker.coordinator.controller.features.feature_control import feature_l
 from wirebroker.coordinator.groups.streams_settings import StreamsSettings
 from wirebroker.coordinator.groups.topologies.topic_problem import TopicStatus
 
-for each in ("describe", "heartbeat", "topology"):
-    importlib.import_module(f"wirebroker.api.groups.streams_group_{each}")
+for each in ("described_groups", "streams_group_heartbeat", "streams_group_topology"):
+    importlib.import_module(f"wirebroker.api.groups.{each}")
 
 HEARTBEAT, DESCRIBE = ApiKey.STREAMS_GROUP_HEARTBEAT, ApiKey.STREAMS_GROUP_DESCRIBE
 UPDATE = ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE
