@@ -127,17 +127,8 @@ def _keyed(name: str) -> tuple[str, ...]:
     return ("produce", name, "--key-separator", "=")
 
 
-def test_classic_groups_are_described_seeked_and_deleted(verbs: Verbs, name: str) -> None:
-    check_a_groups_life(verbs, name, "classic")
-
-
-@pytest.mark.parametrize("asked", [pytest.param("apache", marks=pytest.mark.java)], indirect=True)
-def test_consumer_groups_are_described_seeked_and_deleted(verbs: Verbs, name: str) -> None:
-    """KIP-848, which wirebroker does not support yet."""
-    check_a_groups_life(verbs, name, "consumer")
-
-
-def check_a_groups_life(verbs: Verbs, name: str, protocol: str) -> None:
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_groups_are_described_seeked_and_deleted(verbs: Verbs, name: str, protocol: str) -> None:
     verbs.do("topic", "create", name)
     assert verbs.feed(b"0\n1\n2\n", "produce", name).status == 0
     settings = {"group.id": name, "client.id": "reader", "group.protocol": protocol}

@@ -23,7 +23,15 @@ from tests.support.harness.project_files import ROOT
 
 RECORD = Path(__file__).parent / "tested.json"
 README = ROOT / "README.md"
-FEATURES = ("produce, consume", "consumer groups", "transactions", "admin")
+FEATURES = (
+    "produce, consume",
+    "consumer groups",
+    "consumer protocol",
+    "share groups",
+    "streams groups",
+    "transactions",
+    "admin",
+)
 TESTS = ("compat_tests", "spark_it", "--nightly", "-m", "shows")
 RECORDING = ("-p", "compat_tests.clients.recording", "--record-clients")
 _TABLE = re.compile(r"^\| client \| version \|.*\n(\|.*\n)+", re.MULTILINE)

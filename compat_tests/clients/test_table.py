@@ -92,9 +92,9 @@ def test_failures_are_recorded_and_other_results_kept(tmp_path, options):
     assert pytest_run(trial, *RECORDING, file, *options).returncode == 1
     lines = table(json.loads(file.read_text("utf-8"))).splitlines()[2:]
     assert [line.split("|")[1] + line.split("|", 3)[3] for line in lines] == [
-        " kafka-python  | | | yes |",
-        " kcat  consume | yes | | 1 of 1 tests fail |",
-        " Spark's Kafka connector  | | 1 of 1 tests fail | |",
+        " kafka-python  | | | | | | yes |",
+        " kcat  consume | yes | | | | | 1 of 1 tests fail |",
+        " Spark's Kafka connector  | | | | | 1 of 1 tests fail | |",
     ]
 
 

@@ -23,8 +23,6 @@ SETTINGS = {
     "replica.lag.time.max.ms": "4000",
     "offsets.topic.replication.factor": "2",
     "offsets.topic.num.partitions": "4",
-    # Only protocols that both kinds coordinate.
-    "group.coordinator.rebalance.protocols": "classic",
 }
 
 
@@ -45,21 +43,26 @@ BOTH_BROKERS = ((1, MemberBroker), (2, JavaBroker), (2, MemberBroker), (1, JavaB
 
 
 @pytest.mark.parametrize(
-    "changes",
+    ("changes", "protocol"),
     [
-        pytest.param(THERE_AND_BACK, id="one broker"),
-        pytest.param(BOTH_BROKERS, id="both brokers", marks=pytest.mark.nightly),
+        pytest.param(THERE_AND_BACK, "consumer", id="one broker"),
+        pytest.param(BOTH_BROKERS, "classic", id="both brokers", marks=pytest.mark.nightly),
+        pytest.param(
+            BOTH_BROKERS, "consumer", id="both brokers-consumer", marks=pytest.mark.nightly
+        ),
     ],
 )
 def test_cluster_under_load_moves_from_apache_kafka_and_back(
-    start_cluster: StartCluster, changes: Sequence[tuple[int, type[JavaBroker | MemberBroker]]]
+    start_cluster: StartCluster,
+    changes: Sequence[tuple[int, type[JavaBroker | MemberBroker]]],
+    protocol: str,
 ) -> None:
     cluster = start_cluster(settings=SETTINGS)
     cluster.java_broker(1)
     cluster.wirebroker(2)
     create(cluster, {"t": [1, 2]})
     eventually(lambda: isrs(cluster, ["t"])["t"] == {1, 2}, timeout_s=WAIT_S)
-    with Reader(cluster, "t") as reader:
+    with Reader(cluster, "t", group_protocol=protocol) as reader:
         with Load(cluster, ["t"]) as load:
             load.go_on()
             for node_id, kind in changes:

@@ -42,6 +42,24 @@ class GroupClient:
         return self.name
 
 
+@dataclass(slots=True, frozen=True)
+class ShareClient:
+    """A client as a member of share groups (KIP-932).
+
+    Args:
+        name: Name in test ids.
+        command: Returns the command line of the member program; builds its dependencies.
+        follows_recreated_topics: Whether it reads a topic that was deleted and created again.
+    """
+
+    name: str
+    command: Callable[[], list[str]]
+    follows_recreated_topics: bool = True
+
+    def __str__(self) -> str:
+        return self.name
+
+
 def _python(module: str) -> Callable[[], list[str]]:
     return lambda: [sys.executable, "-m", f"compat_tests.groups.members.{module}"]
 
@@ -83,6 +101,7 @@ FRANZ_GO = GroupClient(
     "franz-go",
     lambda: tools_go.member_command("franz"),
     ("cooperative-sticky", "range", "roundrobin", "sticky"),
+    broker_assignors=("broker-uniform", "broker-range"),
 )
 SARAMA = GroupClient(
     "sarama", lambda: tools_go.member_command("sarama"), ("range", "roundrobin", "sticky")
@@ -109,3 +128,9 @@ CLIENTS = (
     RUST_RDKAFKA,
     JAVA,
 )
+
+SHARE_CONFLUENT = ShareClient("confluent-kafka", _python("share"))
+SHARE_FRANZ_GO = ShareClient(
+    "franz-go", lambda: tools_go.member_command("share"), follows_recreated_topics=False
+)
+SHARE_JAVA = ShareClient("java", lambda: java_program("ShareMember"))

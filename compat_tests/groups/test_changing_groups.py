@@ -43,6 +43,10 @@ CLIENTS += [
     _with(hosts.confluent_command, "broker-uniform"),
     _with(hosts.java_command, "broker-uniform", pytest.mark.nightly),
 ]
+OF_THE_BROKER = [
+    _with(hosts.confluent_command, "broker-uniform", pytest.mark.nightly),
+    _with(hosts.java_command, "broker-uniform", pytest.mark.nightly),
+]
 WITH_PATTERNS = [
     _with(hosts.confluent_command, "broker-uniform", pytest.mark.nightly),
     _with(hosts.java_command, "broker-uniform"),
@@ -214,6 +218,32 @@ def test_added_partitions_are_read_from_their_start(
     for member in members:
         member.close()
     assert committed(host, group, topic, 5) == [6, 6, 3, 3, 3]
+
+
+@pytest.mark.parametrize(("host", "assignor"), OF_THE_BROKER, indirect=["host"])
+def test_new_and_recreated_topics_are_read_from_their_start(
+    host: Host, group: str, topic: str, assignor: str
+) -> None:
+    later = f"{topic}-later"
+    topics.create(host.bootstrap, topic, partitions=2)
+    members = [host.open(group, assignor) for _ in range(2)]
+    for member in members:
+        member.subscribe(topic, later)
+    wait_until_shared(host, members, partitions_of(topic, 0, 1))
+    for count in (3, 5):
+        topics.create(host.bootstrap, later, partitions=2)
+        produce(host, later, 0, 1, count=count)
+        wait_until_shared(host, members, partitions_of(topic, 0, 1) | partitions_of(later, 0, 1))
+        wait_until_consumed(host, members, partitions_of(later, 0, 1), range(count))
+        topics.delete(host.bootstrap, later)
+        wait_until_shared(host, members, partitions_of(topic, 0, 1))
+        for member in members:
+            member.records.clear()
+    produce(host, topic, 0, 1)
+    wait_until_consumed(host, members, partitions_of(topic, 0, 1), range(3))
+    for member in members:
+        member.close()
+    assert committed(host, group, topic, 2) == [3, 3]
 
 
 @with_clients

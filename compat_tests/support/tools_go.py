@@ -78,5 +78,5 @@ def _build(folder: Path, sources: Path) -> None:
         "GOCACHE": str(tools.TOOLS / "go-cache"),
         "GOFLAGS": "-modcacherw -mod=readonly",  # lets `rm -r .venv` delete it
     }
-    build = [go_command(), "build", "-trimpath", "-o", f"{folder}/", "./franz", "./sarama"]
+    build = [go_command(), "build", "-trimpath", "-o", f"{folder}/", "./..."]
     tools._run(build, environment, directory=sources)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from compat_tests.clients.message import WAIT_S
 from compat_tests.conftest import new_topic_name
@@ -37,6 +37,16 @@ def delete(bootstrap: str, topic: str) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.delete_topics([topic], request_timeout=WAIT_S)[topic].result()
     eventually(lambda: topic not in names(admin))
+
+
+def grow(bootstrap: str, topic: str, *, partitions: int) -> None:
+    """Add partitions to a topic, up to this number."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    new = [NewPartitions(topic, partitions)]
+    admin.create_partitions(new, request_timeout=WAIT_S)[topic].result()
+    eventually(
+        lambda: len(admin.list_topics(timeout=WAIT_S).topics[topic].partitions) == partitions
+    )
 
 
 def names(admin: AdminClient) -> list[str]:

@@ -7,6 +7,19 @@ from collections import Counter
 from tests.nightly.spark_steps import SPARK_STEPS
 from tests.nightly.step import Step, pytest_of
 
+# Tests of the step "group-kinds".
+_GROUPS_OF_EVERY_KIND = (
+    "compat_tests/groups/test_migrating_groups.py",
+    "compat_tests/groups/test_share_life.py",
+    "compat_tests/groups/test_streams_applications.py",
+)
+# Step, selected brokers, and their description.
+_MOVES = (
+    ("moving-members", "wirebroker-wirebroker", "two wirebrokers"),
+    ("moving-members-mixed", "apache-wirebroker", "Apache Kafka and wirebroker"),
+    ("moving-members-apache", "apache-apache", "two brokers of Apache Kafka"),
+)
+
 STEPS = (
     Step(
         "loop-holds",
@@ -214,9 +227,37 @@ STEPS = (
     ),
     Step(
         "groups",
-        pytest_of("compat_tests/groups", "--nightly"),
+        pytest_of(
+            "compat_tests/groups",
+            "--nightly",
+            *(f"--ignore={file}" for file in _GROUPS_OF_EVERY_KIND),
+        ),
         8,
         "groups of every client with each of its assignors, of rust-rdkafka, and mixed groups",
+    ),
+    Step(
+        "group-kinds",
+        pytest_of(*_GROUPS_OF_EVERY_KIND, "--nightly"),
+        8,
+        "share groups, streams groups, and groups that change their protocol, on every client",
+        nights=3,
+    ),
+    Step(
+        "group-kinds-apache",
+        pytest_of(*_GROUPS_OF_EVERY_KIND, "--nightly", "--broker", "apache"),
+        8,
+        "the same against Apache Kafka",
+        nights=7,
+    ),
+    *(
+        Step(
+            name,
+            pytest_of("compat_tests/cluster/nightly_moving_members.py", "--long", "-k", brokers),
+            10,
+            f"consumer and share groups of every client, whose coordinators move, on {what}",
+            nights=7,
+        )
+        for name, brokers, what in _MOVES
     ),
     Step(
         "kafka-4.3",
@@ -231,7 +272,10 @@ STEPS = (
     ),
     Step(
         "apache",
-        pytest_of("compat_tests", "--nightly", "--broker", "apache", "-n", "2"),
+        pytest_of(
+            *("compat_tests", "--nightly", "--broker", "apache", "-n", "2"),
+            *(f"--ignore={file}" for file in _GROUPS_OF_EVERY_KIND),
+        ),
         20,
         "the client tests against Apache Kafka, which must also pass them",
         nights=7,

@@ -64,7 +64,16 @@ _NAMED_ONCE = [
     "  groups[of again].error_code: Kafka says 0 NONE, we leave it out",
 ]
 
+# A member in its previous epoch that lacks partitions gets its assignment again.
+_REPEATED_ASSIGNMENT = [
+    "line 924, send ConsumerGroupHeartbeat 1:",
+    "  assignment: Kafka says null, we leave it out",
+    "  assignment.topic_partitions[0].topic_id: we say T2, Kafka leaves it out",
+    "  assignment.topic_partitions[0].partitions: we say [0, 1, 2], Kafka leaves it out",
+]
+
 AGREED: dict[str, list[str]] = {
+    "consumer_group_life": _REPEATED_ASSIGNMENT,
     "end_txn_of_zombies": _NO_RETRY,
     "offset_fetch": _NAMED_ONCE,
     "produce_bad_payloads": _UNREADABLE,

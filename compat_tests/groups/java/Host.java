@@ -47,6 +47,7 @@ public final class Host {
             Properties config = new Properties();
             config.put("max.poll.interval.ms", open[5]);
             config.put("metadata.max.age.ms", open[6]);
+            config.put("allow.auto.create.topics", false);
             return config;
         }
 

@@ -36,6 +36,7 @@ class Member:
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
             "fetch.wait.max.ms": 100,
+            "socket.timeout.ms": 10_000,
         }
         if settings.instance_id:
             config["group.instance.id"] = settings.instance_id

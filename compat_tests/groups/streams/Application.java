@@ -21,9 +21,10 @@ import org.apache.kafka.streams.kstream.Produced;
 import org.apache.kafka.streams.kstream.TimeWindows;
 
 /**
- * An instance of an application with group.protocol=streams, under exactly_once_v2.
+ * An instance of an application under exactly_once_v2.
  *
- * Given: bootstrap, application id, prefix of topics, folder for its state, its port for queries.
+ * Given: bootstrap, application id, prefix of topics, folder for its state, its port for queries,
+ * group.protocol, the number of replicas of internal topics.
  * Reads PREFIX-lines and PREFIX-names, both by customer; writes
  *     PREFIX-words    the count of each word, by way of a repartition topic
  *     PREFIX-hours    the count of each customer's lines by the hour
@@ -95,14 +96,14 @@ public final class Application {
         config.put("application.id", given[1]);
         config.put("state.dir", given[3]);
         config.put("application.server", "localhost:" + given[4]);
-        config.put("group.protocol", "streams");
+        config.put("group.protocol", given[5]);
         config.put("processing.guarantee", StreamsConfig.EXACTLY_ONCE_V2);
         config.put("default.key.serde", Serdes.StringSerde.class);
         config.put("default.value.serde", Serdes.StringSerde.class);
         config.put("commit.interval.ms", 100);
         config.put("statestore.cache.max.bytes", 0); // each step of a count goes out
         config.put("num.stream.threads", 2);
-        config.put("replication.factor", 1);
+        config.put("replication.factor", Integer.parseInt(given[6]));
         config.put(StreamsConfig.consumerPrefix(ConsumerConfig.AUTO_OFFSET_RESET_CONFIG), "earliest");
         config.put(StreamsConfig.consumerPrefix(ConsumerConfig.MAX_POLL_RECORDS_CONFIG), 200);
         config.put(StreamsConfig.producerPrefix(ProducerConfig.TRANSACTION_TIMEOUT_CONFIG), 5000);

@@ -54,10 +54,12 @@ def _validate(group: ClassicGroup, body: Any) -> None:
     group.validate_member(body.member_id, body.group_instance_id)
     if body.generation_id != group.generation:
         raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
-    for requested, current in (
-        (body.protocol_type, group.protocol_type),
-        (body.protocol_name, group.protocol),
-    ):
+    checked = [(body.protocol_type, group.protocol_type)]
+    # In a consumer group, JoinGroup returns the first protocol of the member. If the group becomes
+    # classic before SyncGroup, all members have to rejoin; this error would end the client.
+    if not group.is_in(GroupState.PREPARING_REBALANCE):
+        checked.append((body.protocol_name, group.protocol))
+    for requested, current in checked:
         if requested is not None and current is not None and requested != current:
             raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
 

@@ -75,7 +75,8 @@ def _stay(shard: ServingShard, request: ConsumerHeartbeat, token: Token, now: Mo
         "heartbeat_interval_ms": consumer_heartbeat_interval_ms(settings, image, group.group_id),
     }
     is_joining = body.member_epoch == JOIN_EPOCH
-    if is_joining or request.is_full or member.assigned != before.assigned:
+    has_missed = body.member_epoch < before.epoch and not _reports_all(member, body)
+    if is_joining or request.is_full or has_missed or member.assigned != before.assigned:
         response["assignment"] = _assignment(member)
     former = shard.groups.get(group.group_id)
     if isinstance(former, ClassicGroup):
@@ -85,6 +86,18 @@ def _stay(shard: ServingShard, request: ConsumerHeartbeat, token: Token, now: Mo
     if outcome.records:
         outcome.on_failure = update.undo
     return outcome
+
+
+def _reports_all(member: ConsumerMember, body: Any) -> bool:
+    """Return whether a member in its previous epoch knows all partitions that it was assigned.
+
+    A delayed request of the member may have advanced its epoch, after the member had repeated it.
+    """
+    owned = {topic.topic_id: topic.partitions for topic in body.topic_partitions or ()}
+    return all(
+        epochs.keys() <= set(owned.get(topic_id, ()))
+        for topic_id, epochs in member.assigned.items()
+    )
 
 
 def _assignment(member: ConsumerMember) -> dict[str, Any]:

@@ -7,6 +7,7 @@ falls. At rest each group is stable, and each partition has one owner.
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.simulation.cluster.coordinator_world import CoordinatorWorld
@@ -107,8 +108,8 @@ class MovingGroupsWorld(CoordinatorWorld):
         for _ in range(_MOST_ROUNDS):
             if all(self._is_settled(group_id) for group_id in _GROUPS):
                 return
-            for member in self._members:
-                await member.take_turn()
+            # All at the same time: one after another, their sessions could end in between.
+            await asyncio.gather(*(member.take_turn() for member in self._members))
         raise AssertionError(f"groups do not settle: {self.answers}")
 
     def _is_settled(self, group_id: str) -> bool:

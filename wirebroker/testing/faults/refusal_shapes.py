@@ -32,6 +32,7 @@ class Shape(NamedTuple):
         levels: From the outermost array to the one with the error.
         also: Values of other fields.
         codes: Errors that it reports; None for all.
+        more_errors: Other fields for the error, of other parts of the request.
     """
 
     levels: tuple[Level, ...]
@@ -39,6 +40,7 @@ class Shape(NamedTuple):
     error: str = "error_code"
     codes: Collection[ErrorCode] | None = None
     versions: range = range(_LAST_VERSION)
+    more_errors: tuple[str, ...] = ()
 
 
 class Top(NamedTuple):
@@ -67,6 +69,7 @@ _TOPICS: Final = _level("topics", "topics", "name")
 _TOPICS_OR_IDS: Final = _level("topics", "topics", "name", "topic_id")
 _PARTITIONS: Final = _level("partitions", "partitions", "partition_index")
 _INDEXES: Final = _of("partition_indexes", "partitions", "partition_index")
+_SHARED: Final = (_level("topics", "responses", "topic_id"), _PARTITIONS)
 _SHARE_STATES: Final = (
     Shape(
         (
@@ -77,6 +80,7 @@ _SHARE_STATES: Final = (
 )
 _RESOURCE: Final = ("resource_type", "resource_name")
 _NO_OFFSET: Final = {"committed_offset": -1, "committed_leader_epoch": -1}
+_NO_RECORDS: Final = {"records": b""}
 _NO_NODE: Final = {"node_id": -1, "port": -1}
 _OF_FETCHED_OFFSETS: Final = frozenset(
     {
@@ -94,6 +98,19 @@ _OF_DELETED_OFFSETS: Final = frozenset(
     }
 )
 _OF_MEMBERS: Final = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID})
+_OF_SHARED_PARTITIONS: Final = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.CORRUPT_MESSAGE,
+    }
+)
+_OF_ACKNOWLEDGEMENTS: Final = frozenset({ErrorCode.INVALID_RECORD_STATE})
 _OF_FETCH_SESSIONS: Final = frozenset(
     {
         ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
@@ -214,6 +231,17 @@ SHAPES: Final[dict[ApiKey, tuple[Shape, ...]]] = {
     ApiKey.STREAMS_GROUP_DESCRIBE: (Shape((_of("group_ids", "groups", "group_id"),)),),
     ApiKey.SHARE_GROUP_DESCRIBE: (Shape((_of("group_ids", "groups", "group_id"),)),),
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: (Shape((_level("groups", "groups", "group_id"),)),),
+    ApiKey.SHARE_FETCH: (
+        Shape(_SHARED, _NO_RECORDS, error="acknowledge_error_code", codes=_OF_ACKNOWLEDGEMENTS),
+        # Acknowledgements in the request fail as well.
+        Shape(
+            _SHARED,
+            _NO_RECORDS,
+            codes=_OF_SHARED_PARTITIONS,
+            more_errors=("acknowledge_error_code",),
+        ),
+    ),
+    ApiKey.SHARE_ACKNOWLEDGE: (Shape(_SHARED, codes=_OF_SHARED_PARTITIONS | _OF_ACKNOWLEDGEMENTS),),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: (Shape((_TOPICS,)),),
     ApiKey.INITIALIZE_SHARE_GROUP_STATE: _SHARE_STATES,
     ApiKey.READ_SHARE_GROUP_STATE: _SHARE_STATES,

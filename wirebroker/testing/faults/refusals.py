@@ -124,7 +124,7 @@ def _refused_rows(
         if below:
             row[below[0].answered] = _refused_rows(element, tuple(below), shape, code)
         else:
-            row |= {shape.error: int(code), **shape.also}
+            row |= dict.fromkeys((shape.error, *shape.more_errors), int(code)) | dict(shape.also)
         rows.append(row)
     if len(level.asked) > 1:  # such as a user with a deletion and an upsertion
         return list({tuple(row.items()): row for row in rows}.values())

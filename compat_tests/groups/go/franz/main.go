@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -11,7 +12,10 @@ import (
 	"wirebroker/groupmembers/speaking"
 )
 
+// Those of the broker (KIP-848) begin with "broker-"; franz-go names them by its own balancers.
 var balancers = map[string]func() kgo.GroupBalancer{
+	"broker-uniform":     kgo.StickyBalancer,
+	"broker-range":       kgo.RangeBalancer,
 	"range":              kgo.RangeBalancer,
 	"roundrobin":         kgo.RoundRobinBalancer,
 	"sticky":             kgo.StickyBalancer,
@@ -51,7 +55,7 @@ func options(settings speaking.Settings) []kgo.Opt {
 		speaking.Revoked(of[settings.Topic])
 	}
 	all := []kgo.Opt{
-		kgo.SeedBrokers(settings.Bootstrap),
+		kgo.SeedBrokers(strings.Split(settings.Bootstrap, ",")...),
 		kgo.ConsumerGroup(settings.Group),
 		kgo.ConsumeTopics(settings.Topic),
 		kgo.Balancers(chosen...),
@@ -65,6 +69,9 @@ func options(settings speaking.Settings) []kgo.Opt {
 		kgo.OnPartitionsAssigned(assigned),
 		kgo.OnPartitionsRevoked(revoked),
 		kgo.OnPartitionsLost(revoked),
+	}
+	if strings.HasPrefix(settings.Assignors[0], "broker-") {
+		all = append(all, kgo.ServerSideBalancer())
 	}
 	if settings.InstanceID != "" {
 		all = append(all, kgo.InstanceID(settings.InstanceID))

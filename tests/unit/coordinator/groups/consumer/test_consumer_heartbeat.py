@@ -101,6 +101,20 @@ def test_a_heartbeat_that_changes_nothing_has_no_records_and_no_assignment():
     assert len(groups.log) == mark
 
 
+def test_assignment_is_repeated_to_a_member_that_has_missed_it():
+    """A delayed request advances the epoch, and the response goes to a closed connection."""
+    groups = ConsumerGroups(consumer_assignment_interval_ms=0)
+    groups.enter("a", "t")
+    groups.grow_topic("t", 4)
+    missed = groups.beat("a", 2)
+    assert missed["member_epoch"] == 3
+    answer = groups.beat("a", 2, owned={T: [0, 1, 2]})
+    assert answer["member_epoch"] == 3
+    partitions = [{"topic_id": T, "partitions": [0, 1, 2, 3]}]
+    assert answer["assignment"] == missed["assignment"] == {"topic_partitions": partitions}
+    assert "assignment" not in groups.beat("a", 2, owned={T: [0, 1, 2, 3]})
+
+
 def test_a_full_request_is_answered_with_the_assignment():
     groups = ConsumerGroups()
     groups.enter("a", "t")

@@ -127,6 +127,22 @@ def test_group_becomes_classic_when_its_last_consumer_member_leaves():
     assert groups.group().is_empty
 
 
+def test_members_rejoin_if_a_downgraded_group_has_another_protocol():
+    """The response to JoinGroup in a consumer group names the first of the member's protocols."""
+    groups = ConsumerGroups(consumer_assignment_interval_ms=0)
+    first, _ = classic_pair(groups)
+    groups.enter("new", "t")
+    both = (("roundrobin", subscription("t")), *known("t"))
+    told = groups.answers[groups.join(first, known=both)]
+    assert told["protocol_name"] == "roundrobin"
+    groups.beat("new", -1)
+    groups.work()
+    assert groups.group().state_name == "PreparingRebalance"
+    assert groups.group().protocol == "range"
+    waiter = groups.sync(first, generation=told["generation_id"], protocol="roundrobin")
+    assert groups.error(waiter) is ErrorCode.REBALANCE_IN_PROGRESS
+
+
 def test_a_returning_static_member_makes_a_group_classic():
     groups = ConsumerGroups(consumer_assignment_interval_ms=0)
     groups.enter("new", "t", instance="one")
