@@ -1,6 +1,6 @@
 """Run Apache Kafka's own integration tests against wirebroker's processes.
 
-python -m compat_tests.kafka_own [CLASS ...] [--broker apache] [--protocols all] [--part 1/4]
+python -m compat_tests.kafka_own [CLASS ...] [--broker apache] [--protocols classic] [--part 1/4]
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from compat_tests.kafka_own import suite
 from compat_tests.kafka_own.reports import outdated, reasons, unexpected
@@ -22,11 +22,14 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
 
+_STREAMS: Final = "org.apache.kafka.streams."
+
+
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("classes", nargs="*", metavar="CLASS", help="patterns; default: all")
     parser.add_argument("--broker", choices=("wirebroker", "apache"), default="wirebroker")
-    parser.add_argument("--protocols", choices=("classic", "all"), default="classic")
+    parser.add_argument("--protocols", choices=("classic", "all"), default="all")
     parser.add_argument("--controllers", type=int, default=1, help="most controllers of a cluster")
     parser.add_argument("--jobs", type=int, default=2, help="classes at a time")
     parser.add_argument("--part", type=_part, default=(1, 1), metavar="I/N", help="run part I of N")
@@ -47,12 +50,17 @@ def chosen(
 ) -> list[str]:
     """Return every N-th matching class, from the I-th on.
 
-    Without patterns, return all classes except those in `left_out` (names without the package).
+    Without patterns, return all classes except those in `left_out` (names without the package) and
+    those of Kafka Streams, which test a library.
     """
     if patterns:
         matches = [name for name in names if any(re.search(pattern, name) for pattern in patterns)]
     else:
-        matches = [name for name in names if name.rpartition(".")[2] not in left_out]
+        matches = [
+            name
+            for name in names
+            if name.rpartition(".")[2] not in left_out and not name.startswith(_STREAMS)
+        ]
     number, count = part
     return matches[number - 1 :: count]
 

@@ -6,8 +6,11 @@ the class path and start each node as a process instead (`Nodes.java`).
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import zipfile
@@ -28,13 +31,17 @@ if TYPE_CHECKING:
 KAFKA_VERSION: Final = "4.3.1"
 APACHE: Final = "kafka"
 _FOLDER: Final = Path(__file__).parent
-_CLUSTER_TESTS: Final = tuple(
-    f"org/apache/kafka/common/test/api/{name};".encode()
-    for name in ("ClusterTest", "ClusterTests", "ClusterTemplate")
+_CLUSTER_TESTS: Final = (
+    *(
+        f"org/apache/kafka/common/test/api/{name};".encode()
+        for name in ("ClusterTest", "ClusterTests", "ClusterTemplate")
+    ),
+    b"org/apache/kafka/streams/integration/utils/EmbeddedKafkaCluster",
 )
 _CLASS_S: Final = 1500
 _TEST_S: Final = 120
-_HEAP: Final = "-Xmx700m"
+# A class runs too short for optimized code to pay.
+_JVM: Final = ("-Xmx700m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
 
 class Broker(NamedTuple):
@@ -55,6 +62,13 @@ def own_command() -> str:
     return str(Path(sys.executable).parent / "wirebroker")
 
 
+def environment() -> dict[str, str]:
+    """Return variables by which `own_command` runs this tree, not the installed sources."""
+    inherited = os.environ.get("PYTHONPATH")
+    paths = [str(tools.PROJECT), *([inherited] if inherited else [])]
+    return os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
+
+
 def missing_program() -> str | None:
     return next((name for name in ("mvn", "java", "javac") if shutil.which(name) is None), None)
 
@@ -68,7 +82,8 @@ def jars() -> Path:
         project = ["-f", str(_FOLDER / "pom.xml"), f"-Dkafka.version={KAFKA_VERSION}"]
         tools._run(["mvn", "-q", "-B", *project, *goal, f"-DoutputDirectory={folder}"])
 
-    return tools._installed(f"kafka-own-{KAFKA_VERSION}", install)
+    project_hash = hashlib.sha256((_FOLDER / "pom.xml").read_bytes()).hexdigest()[:12]
+    return tools._installed(f"kafka-own-{KAFKA_VERSION}-{project_hash}", install)
 
 
 def class_names() -> list[str]:
@@ -76,7 +91,9 @@ def class_names() -> list[str]:
     for jar in sorted(jars().glob("*-test.jar")):
         with zipfile.ZipFile(jar) as archive:
             for entry in archive.namelist():
-                is_test = entry.endswith("Test.class") and "$" not in entry
+                simple = entry.rpartition("/")[2]
+                is_test = simple.endswith("Test.class") and "$" not in simple
+                is_test = is_test and not simple.startswith("Abstract")
                 if is_test and any(mark in archive.read(entry) for mark in _CLUSTER_TESTS):
                     names.append(entry.removesuffix(".class").replace("/", "."))
     return sorted(names)
@@ -96,42 +113,48 @@ def run_class(name: str, broker: Broker, output: Path) -> list[Outcome]:
     with (output / f"{name}.log").open("wb") as log:
         process = subprocess.Popen(
             _command(name, broker, reports),
+            env=environment(),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
+            start_new_session=True,
         )
         try:
             process.wait(_CLASS_S)
         except subprocess.TimeoutExpired:
             pass
         finally:
-            process.kill()
+            # Java's group includes the nodes of an unfinished test.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
             process.wait()
     return outcomes_in(name, reports)
 
 
 def _command(name: str, broker: Broker, reports: Path) -> Sequence[str]:
     kafka = f"{jars()}/*"
+    is_apache = broker.command == APACHE
     stand_ins = java_programs.compiled("kafka-own", _FOLDER / "java", jars())
     properties = {
         "kit.broker": broker.command,
-        "kit.java.classpath": kafka,
+        # Kafka's own nodes have the version that wirebroker's are compared with.
+        "kit.java.classpath": f"{tools.kafka_jars()}/*" if is_apache else kafka,
         "kit.tails": "true",
         "org.slf4j.simpleLogger.defaultLogLevel": "off",
     }
     if broker.protocols:
         properties["kit.protocols"] = broker.protocols
-    if broker.command != APACHE:
+    if not is_apache:
         properties["kit.controllers"] = str(broker.controllers)
     settings = {
         "junit.jupiter.extensions.autodetection.enabled": "true",
         "junit.jupiter.execution.timeout.default": f"{_TEST_S}s",
     }
     return [
-        *("java", _HEAP, *(f"-D{key}={value}" for key, value in properties.items())),
+        *("java", *_JVM, *(f"-D{key}={value}" for key, value in properties.items())),
         *("-cp", f"{stand_ins}{os.pathsep}{kafka}"),
         *("org.junit.platform.console.ConsoleLauncher", "execute", "-c", name),
         *("--include-classname", ".*", "--disable-banner", "--disable-ansi-colors"),
-        *("--details=none", f"--reports-dir={reports}"),
+        *("--details=testfeed", f"--reports-dir={reports}"),
         *(part for key, value in settings.items() for part in ("--config", f"{key}={value}")),
     ]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -10,14 +12,20 @@ from compat_tests.kafka_own import suite
 from compat_tests.kafka_own.__main__ import chosen
 from compat_tests.kafka_own.reports import outcomes_in, outdated, reasons, unexpected
 from compat_tests.suites.outcomes import Outcome
+from tests.support.tools import tools
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-# Short classes of several areas; the others run nightly, too.
+# Short classes of several areas, two minutes in all; the others run nightly, too.
 CLASSES = (
+    "ClientTelemetryTest",
+    "ConsumerGroupDescribeRequestTest",
     "DeleteRecordsCommandTest",
     "DescribeQuorumRequestTest",
+    "DescribeStreamsGroupTest",
+    "DynamicGroupConfigIntegrationTest",
+    "GroupsCommandTest",
+    "ListGroupsRequestTest",
+    "ShareGroupDescribeRequestTest",
+    "StreamsGroupDescribeRequestTest",
 )
 _REPORT = """<testsuite>
   <testcase name="passes()"/>
@@ -41,7 +49,7 @@ def test_kafka_test_class_passes(name: str, broker_kind: str, tmp_path: Path) ->
     (whole_name,) = [
         class_name for class_name in suite.class_names() if class_name.rpartition(".")[2] == name
     ]
-    outcomes = suite.run_class(whole_name, suite.Broker(command, "classic", 1), tmp_path)
+    outcomes = suite.run_class(whole_name, suite.Broker(command, "", 1), tmp_path)
     assert not unexpected(outcomes)
     assert not outdated(outcomes)
     assert any(outcome.result == "passed" for outcome in outcomes), outcomes
@@ -72,6 +80,21 @@ def test_excluded_class_runs_only_if_pattern_matches() -> None:
     assert chosen(names, (), (1, 1), left_out) == ["a.TopicTest"]
     assert chosen(names, ("Share",), (1, 1), left_out) == ["a.ShareConsumerTest"]
     assert chosen(names, (), (1, 1)) == names
+
+
+def test_classes_of_kafka_streams_run_only_if_pattern_matches() -> None:
+    names = ["org.apache.kafka.streams.integration.EosIntegrationTest", "a.TopicTest"]
+    assert chosen(names, (), (1, 1)) == ["a.TopicTest"]
+    assert chosen(names, ("Eos",), (1, 1)) == names[:1]
+
+
+def test_nodes_run_this_trees_sources() -> None:
+    code = "import wirebroker; print(wirebroker.__file__)"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(
+        command, env=suite.environment(), cwd="/", capture_output=True, text=True, check=True
+    )
+    assert Path(done.stdout.strip()) == tools.PROJECT / "wirebroker" / "__init__.py"
 
 
 def test_parts_together_contain_all_classes() -> None:

@@ -312,12 +312,12 @@ STEPS = (
     *(
         Step(
             f"kafka-own-{part}",
-            ("compat_tests.kafka_own", "--part", f"{part}/5"),
+            ("compat_tests.kafka_own", "--part", f"{part}/8"),
             18,
-            f"Apache Kafka's own integration tests, part {part} of 5",
+            f"Apache Kafka's own integration tests, part {part} of 8",
             nights=3,
         )
-        for part in range(1, 6)
+        for part in range(1, 9)
     ),
     Step(
         "clients-suites", ("compat_tests.suites",), 5, "client libraries' own test suites", nights=3

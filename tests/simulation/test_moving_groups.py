@@ -6,18 +6,28 @@ pytest tests/simulation/test_moving_groups.py --seed 7 --budget-scale 0     runs
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any, Final
 from unittest import mock
 
 import pytest
 
 from tests.simulation.cluster.moving_groups_world import MovingGroupsWorld
+from tests.simulation.worlds.partial_loading import loading
 from tests.simulation.worlds.schedules import LEAVES_COROUTINES
 from tests.support.harness.budget import Budget
+from wirebroker.codecs.group_records import GroupRecordKind
 from wirebroker.coordination.coordinator_partitions import CoordinatorPartitions
 from wirebroker.coordinator.groups.consumer import reconciliation
 
 SECONDS = 5
 _PLENTY = 100
+# Versions of the key of an offset commit; other keys have higher numbers.
+_OFFSET_COMMITS: Final = {0, 1}
+_OF_MEMBERS: Final = {
+    GroupRecordKind.CONSUMER_GROUP_MEMBER_METADATA,
+    GroupRecordKind.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER,
+    GroupRecordKind.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT,
+}
 
 pytestmark = LEAVES_COROUTINES
 
@@ -58,6 +68,26 @@ def _first_failure(about: str) -> str:
 def test_detects_partitions_that_still_have_owners() -> None:
     with mock.patch.object(reconciliation, "_is_free", return_value=True):
         assert _first_failure("own")
+
+
+def _kind(key: bytes) -> int:
+    return int.from_bytes(key[:2], "big")
+
+
+def test_detects_groups_that_are_lost_when_they_move() -> None:
+    def without_groups(records: list[Any]) -> list[Any]:
+        return [record for record in records if _kind(record[0]) in _OFFSET_COMMITS]
+
+    with loading(without_groups):
+        assert _first_failure("is lost")
+
+
+def test_detects_members_that_are_lost_when_they_move() -> None:
+    def without_members(records: list[Any]) -> list[Any]:
+        return [record for record in records if _kind(record[0]) not in _OF_MEMBERS]
+
+    with loading(without_members):
+        assert _first_failure("is lost")
 
 
 def test_detects_coordinator_that_serves_after_it_has_resigned() -> None:

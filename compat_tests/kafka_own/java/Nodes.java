@@ -87,6 +87,12 @@ public final class Nodes implements AutoCloseable {
                     .collect(Collectors.joining(","))
             );
             p.putIfAbsent("log.cleaner.dedupe.buffer.size", "2097152");
+            if (!APACHE && "".equals(p.get("group.share.persister.class.name"))) {
+                // Without its persister Kafka has no state topic, and one broker is enough for share groups
+                p.putIfAbsent("share.coordinator.state.topic.replication.factor", "1");
+                p.putIfAbsent("share.coordinator.state.topic.num.partitions", "1");
+                p.putIfAbsent("share.coordinator.state.topic.min.isr", "1");
+            }
             p.put("unstable.feature.versions.enable", "true");
             p.put("unstable.api.versions.enable", "true");
             if ((b ? security : controllerSecurity).equals("SASL_PLAINTEXT")) {
@@ -126,13 +132,14 @@ public final class Nodes implements AutoCloseable {
     }
 
     /** Java classes that a test plugs into the broker exist only inside a JVM. */
-    static void refusePlugins(Map<String, String> settings) {
+    public static void refusePlugins(Map<String, String> settings) {
         if (APACHE) return;
         for (Map.Entry<String, String> e : settings.entrySet())
             for (String name : String.valueOf(e.getValue()).split(",")) {
                 if (
                     !name.matches("([a-z]\\w*\\.)+[A-Z][\\w$]*") ||
                     name.equals("org.apache.kafka.metadata.authorizer.StandardAuthorizer") ||
+                    name.equals("org.apache.kafka.server.share.persister.DefaultStatePersister") ||
                     name.startsWith("org.apache.kafka.common.security.")
                 ) continue;
                 try {

@@ -70,63 +70,20 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
         );
     }
 
-    /** Nodes by id. Of a broker there is what the wire tells (see Seen); of a controller only its id. */
-    static final class Outside<V> extends TreeMap<Integer, V> {
+    /** Controllers by id, as far as they can be seen from outside (see Seen). */
+    static final class Outside extends TreeMap<Integer, ControllerServer> {
 
-        private final transient String what;
-        private final transient boolean some;
-
-        Outside(String what, Map<Integer, V> of) {
-            this.what = what;
-            some = of.values().stream().allMatch(Objects::nonNull);
-            of.forEach(super::put);
-        }
-
-        private void check() {
-            if (!some) throw new TestAbortedException("internals: a " + what + " object");
+        Outside(Map<Integer, ControllerServer> of) {
+            super(of);
         }
 
         @Override
-        public V get(Object k) {
-            check();
-            return super.get(k);
-        }
-
-        @Override
-        public V getOrDefault(Object k, V v) {
-            check();
-            return super.getOrDefault(k, v);
-        }
-
-        @Override
-        public Collection<V> values() {
-            if (some) return super.values();
+        public Collection<ControllerServer> values() {
             // Kafka's Scala helpers only wait for the controllers to catch up; tests in Java want the object
-            if (
-                StackWalker.getInstance().walk(s ->
-                    s.limit(6).anyMatch(f -> f.getClassName().startsWith("kafka."))
-                )
-            ) return List.of();
-            check();
-            return null;
-        }
-
-        @Override
-        public Set<Map.Entry<Integer, V>> entrySet() {
-            check();
-            return super.entrySet();
-        }
-
-        @Override
-        public Map.Entry<Integer, V> firstEntry() {
-            check();
-            return super.firstEntry();
-        }
-
-        @Override
-        public void forEach(java.util.function.BiConsumer<? super Integer, ? super V> f) {
-            check();
-            super.forEach(f);
+            boolean waits = StackWalker.getInstance().walk(s ->
+                s.limit(6).anyMatch(f -> f.getClassName().startsWith("kafka."))
+            );
+            return waits ? List.of() : super.values();
         }
     }
 
@@ -284,17 +241,17 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
 
         @Override
         public Map<Integer, KafkaBroker> brokers() {
-            return new Outside<>("KafkaBroker", Seen.brokers(nodes(), nodes().brokers.keySet()));
+            return Seen.brokers(nodes(), nodes().brokers.keySet());
         }
 
         @Override
         public Map<Integer, KafkaBroker> aliveBrokers() {
-            return new Outside<>("KafkaBroker", Seen.brokers(nodes(), alive()));
+            return Seen.brokers(nodes(), alive());
         }
 
         @Override
         public Map<Integer, ControllerServer> controllers() {
-            return new Outside<>("ControllerServer", Seen.none(nodes().controllers.keySet()));
+            return new Outside(Seen.controllers(nodes()));
         }
 
         @Override

@@ -2,13 +2,16 @@ package org.apache.kafka.common.test.junit;
 
 import java.lang.reflect.*;
 import java.util.*;
+import java.util.concurrent.CompletableFuture;
 import java.util.stream.Collectors;
 import kafka.network.SocketServer;
+import kafka.server.ControllerServer;
 import kafka.server.KafkaBroker;
 import kafka.server.KafkaConfig;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.requests.MetadataResponse;
+import org.apache.kafka.controller.Controller;
 import org.apache.kafka.coordinator.group.GroupCoordinator;
 import org.apache.kafka.metadata.*;
 import org.mockito.Mockito;
@@ -43,12 +46,6 @@ final class Seen {
     static Map<Integer, KafkaBroker> brokers(Nodes nodes, Collection<Integer> ids) {
         Map<Integer, KafkaBroker> m = new TreeMap<>();
         for (int id : ids) m.put(id, broker(nodes, id));
-        return m;
-    }
-
-    static <V> Map<Integer, V> none(Collection<Integer> ids) {
-        Map<Integer, V> m = new TreeMap<>();
-        for (int id : ids) m.put(id, null);
         return m;
     }
 
@@ -95,6 +92,38 @@ final class Seen {
                     default -> throw no(KafkaBroker.class, m);
                 }
         );
+    }
+
+    /** Controllers know the ids of topics; Kafka's tests ask them for nothing else that is visible outside. */
+    static Map<Integer, ControllerServer> controllers(Nodes nodes) {
+        Map<Integer, ControllerServer> m = new TreeMap<>();
+        for (int id : nodes.controllers.keySet()) m.put(
+            id,
+            Mockito.mock(ControllerServer.class, call -> {
+                if (!call.getMethod().getName().equals("controller")) throw no(
+                    ControllerServer.class,
+                    call.getMethod()
+                );
+                return stand(Controller.class, (c, b) -> {
+                    if (!c.getName().equals("findAllTopicIds")) throw no(Controller.class, c);
+                    return CompletableFuture.completedFuture(topicIds(nodes));
+                });
+            })
+        );
+        return m;
+    }
+
+    private static Map<String, Uuid> topicIds(Nodes nodes) {
+        int id = nodes.brokers.keySet().stream().filter(nodes::alive).findFirst().orElseThrow();
+        return answer(nodes, id, null)
+            .topicMetadata()
+            .stream()
+            .collect(
+                Collectors.toMap(
+                    MetadataResponse.TopicMetadata::topic,
+                    MetadataResponse.TopicMetadata::topicId
+                )
+            );
     }
 
     private static MetadataResponse answer(Nodes nodes, int id, String topic) {
@@ -178,6 +207,7 @@ final class Seen {
                                 0
                             )
                         );
+                    case "getAliveBrokerNodes" -> List.copyOf(answer(nodes, id, null).brokers());
                     case "hasAliveBroker" -> answer(nodes, id, null)
                         .brokers()
                         .stream()

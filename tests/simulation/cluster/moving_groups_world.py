@@ -2,7 +2,8 @@
 
 Beyond coordinator_world.py: in the state of the current leader of a group's partition, no partition
 has two owners, and the coordinator knows what each current member owns. A member's epoch never
-falls. At rest each group is stable, and each partition has one owner.
+falls. A group that was acknowledged is never lost; when the coordinator moves, no member is lost
+before its session ends. At rest each group is stable, and each partition has one owner.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ class MovingGroupsWorld(CoordinatorWorld):
 
     Attributes:
         checks: The number of checked states with owners.
+        known_groups: Groups of which a member got a response.
     """
 
     settings: Mapping[str, str] = {
@@ -48,6 +50,7 @@ class MovingGroupsWorld(CoordinatorWorld):
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
         self.checks = 0
+        self.known_groups: set[str] = set()
         self._members = [
             MovingMember(self, group, f"{group}-{number}", _TOPIC)
             for group in _GROUPS
@@ -67,21 +70,28 @@ class MovingGroupsWorld(CoordinatorWorld):
     def look_at(self, member: CoordinatingMember) -> None:
         super().look_at(member)
         for group_id in _GROUPS:
-            group = self._served(member, group_id)
+            group = self.served(member, group_id)
             if group is not None:
                 self._check_owners(group)
 
-    def _served(self, member: CoordinatingMember, group_id: str) -> ConsumerGroup | None:
-        """Return a group if this node is the current leader of its partition."""
+    def leads(self, member: CoordinatingMember, group_id: str) -> bool:
+        """Return whether a node is the current leader of a group's partition, and serves it."""
         index = member.groups.partition_for(group_id)
         state = self.state(index)
         is_leader = state.leader == member.node_id
         if not is_leader or member.epoch_for(group_id) != state.leader_epoch:
-            return None
+            return False
         try:
-            engine = member.groups._partitions.at(index)
+            member.groups._partitions.at(index)
         except KafkaError:
+            return False
+        return True
+
+    def served(self, member: CoordinatingMember, group_id: str) -> ConsumerGroup | None:
+        """Return a group if this node is the current leader of its partition."""
+        if not self.leads(member, group_id):
             return None
+        engine = member.groups._partitions.at(member.groups.partition_for(group_id))
         group = engine.machine.groups.get(group_id)
         return group if isinstance(group, ConsumerGroup) else None
 
@@ -105,6 +115,11 @@ class MovingGroupsWorld(CoordinatorWorld):
 
     async def _calm(self) -> None:
         await super()._calm()
+        await self._settle()
+        # Until the records of the last heartbeats are replicated.
+        await super()._calm()
+
+    async def _settle(self) -> None:
         for _ in range(_MOST_ROUNDS):
             if all(self._is_settled(group_id) for group_id in _GROUPS):
                 return
@@ -116,7 +131,7 @@ class MovingGroupsWorld(CoordinatorWorld):
         members = [member for member in self._members if member.group == group_id]
         for node_id in self.node_ids:
             node = self.member(node_id)
-            group = None if node is None else self._served(node, group_id)
+            group = None if node is None else self.served(node, group_id)
             if group is not None:
                 break
         else:

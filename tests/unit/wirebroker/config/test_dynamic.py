@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     ("name", "value", "word"),
     [
         ("node.id", "2", "node.id"),
-        ("broker.heartbeat.interval.ms", "2", "cannot be changed"),
+        ("broker.heartbeat.interval.ms", "2", "update these configs dynamically"),
         ("wirebroker.typo", "2", "not a config"),
-        ("wirebroker.durability", "fsync", "cannot be changed"),
+        ("wirebroker.durability", "fsync", "update these configs dynamically"),
         ("ssl.keystore.location", "/x", "single listeners"),
         ("max.connections", "many", "32-bit integer"),
         ("listener.name.plaintext.max.connections", "many", "32-bit integer"),
