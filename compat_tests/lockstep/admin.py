@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from compat_tests.lockstep.group_configs import GroupConfigs
+from compat_tests.lockstep.group_kinds.group_configs import GroupConfigs
 from compat_tests.lockstep.record_sets import sound
 from compat_tests.lockstep.steps import command
 from compat_tests.lockstep.topics import NO_ID, UNKNOWN_ID, Topic

@@ -73,6 +73,52 @@ AGREED: tuple[Agreed, ...] = (
         "Tools that compare controllers see only one.",
     ),
     Agreed(
+        "share-fetches",
+        "send ShareAcknowledge .*",
+        r"error_code: Kafka says -1 UNKNOWN_SERVER_ERROR, we say 0 NONE"
+        r"|acquisition_lock_timeout_ms: Kafka says 0, we say .*"
+        r"|responses: Kafka says \[\], we leave it out"
+        r"|responses\[\d+\]\..*: we say .*, Kafka leaves it out",
+        "An acknowledgement that begins before the first record in flight and ends after it makes"
+        " Apache Kafka's code fail (a missing key of a map); wirebroker refuses it with"
+        " INVALID_RECORD_STATE.",
+        "None: no client acknowledges records that it has not received.",
+        "other seeds show it (1)",
+    ),
+    Agreed(
+        "share-fetches",
+        "send ShareFetch .*",
+        r".*\.records then \d+ bytes of the next batch: Kafka says so, we leave it out",
+        "If the records exceed max_bytes, Apache Kafka may add the beginning of the next batch.",
+        "None: clients skip a partial batch.",
+        "other seeds show it (4)",
+    ),
+    Agreed(
+        "share-groups",
+        "send DescribeShareGroupOffsets .*",
+        r"groups\[\]\..*",
+        "Apache Kafka's code fails for the empty group id; wirebroker has no offsets of it.",
+        "None: no group has this id.",
+    ),
+    Agreed(
+        "streams-groups",
+        "send StreamsGroupHeartbeat .*",
+        r"(active|standby|warmup)_tasks: Kafka says null, we (say \[\]|leave it out)"
+        r"|(active|standby|warmup)_tasks\[\w+\]\.\w+: we say .*, Kafka leaves it out",
+        "If a member reports tasks that differ from its assignment, wirebroker repeats the"
+        " assignment.",
+        "None: after a lost response the member learns its tasks.",
+    ),
+    Agreed(
+        "streams-groups",
+        "send StreamsGroupDescribe .*",
+        r".*_topics\[\d+\]\.partitions: Kafka says 0, we say \d+",
+        "Apache Kafka describes the group as of its last record: a topology that was configured"
+        " since then has no partition counts yet.",
+        "None: tools show the counts earlier.",
+        "other seeds show it (7)",
+    ),
+    Agreed(
         "restarts",
         "send Produce .*",
         r".*\.(error_code: Kafka says 45 \w+, we say 0 NONE"

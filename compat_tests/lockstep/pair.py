@@ -11,8 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
 
 from compat_tests.lockstep.kind import Range
+from compat_tests.support.kafka_with_receiver import KafkaWithReceiver
 from tests.support.brokers import java_start
-from tests.support.brokers.brokers import HOST, ApacheKafka, Broker, Wirebroker
+from tests.support.brokers.brokers import HOST, Broker, Wirebroker
 from tests.support.protocol.raw_client import BlockingClient
 from tests.transcripts.driver import Driver
 from tests.transcripts.printing import Names
@@ -35,6 +36,17 @@ SETTINGS = {
     "group.consumer.session.timeout.ms": "3000000",
     "group.consumer.max.session.timeout.ms": "3000000",
     "group.consumer.assignment.interval.ms": "0",
+    "group.share.session.timeout.ms": "3000000",
+    "group.share.max.session.timeout.ms": "3000000",
+    "group.share.assignment.interval.ms": "0",
+    "group.share.record.lock.duration.ms": "3000000",
+    "group.share.max.record.lock.duration.ms": "3600000",
+    "share.coordinator.state.topic.num.partitions": "2",
+    "group.streams.session.timeout.ms": "3000000",
+    "group.streams.max.session.timeout.ms": "3000000",
+    "group.streams.assignment.interval.ms": "0",
+    "group.streams.initial.rebalance.delay.ms": "0",
+    "telemetry.max.bytes": "100000",
     "log.retention.ms": "-1",
     "log.cleaner.enable": "false",
     "max.incremental.fetch.session.cache.slots": "100000",
@@ -54,8 +66,12 @@ class Answers(NamedTuple):
 class Pair:
     def __init__(self, directory: Path) -> None:
         java_options = java_start.options()  # it is started often and has little to do
-        self.apache: Broker = ApacheKafka(directory / "apache", SETTINGS, java_options=java_options)
-        self.wirebroker: Broker = Wirebroker(directory / "wirebroker", SETTINGS)
+        self.apache: Broker = KafkaWithReceiver(
+            directory / "apache", SETTINGS, java_options=java_options
+        )
+        self.wirebroker: Broker = Wirebroker(
+            directory / "wirebroker", {**SETTINGS, "wirebroker.client.metrics": "true"}
+        )
         self.versions: dict[ApiKey, Range] = {}
         self._runs = 0
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from compat_tests.lockstep.groups import Groups
+from compat_tests.lockstep.group_kinds.groups import Groups
 from compat_tests.lockstep.kind import Kind
 from compat_tests.lockstep.producers import Producers
 from compat_tests.lockstep.records import Records

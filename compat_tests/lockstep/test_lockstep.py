@@ -70,8 +70,6 @@ _TRIED_ELSEWHERE = {
     ApiKey.RENEW_DELEGATION_TOKEN,
     ApiKey.EXPIRE_DELEGATION_TOKEN,
     ApiKey.DESCRIBE_DELEGATION_TOKEN,
-    # tests/transcripts compares share and streams groups with Kafka.
-    *(ApiKey(number) for number in (*range(76, 80), *range(83, 94))),
 }
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from compat_tests.support import java_programs
+from compat_tests.support.kafka_with_receiver import KafkaWithReceiver
 from tests.support.brokers import java_start
 from tests.support.brokers.brokers import ApacheKafka, Wirebroker
 from tests.support.protocol.raw_client import BlockingClient
@@ -21,6 +20,7 @@ from wirebroker.config.table import ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from wirebroker.config.rows.row import ConfigRow
 
@@ -96,24 +96,13 @@ def test_api_versions_of_new_brokers_are_those_of_kafka(
     )
 
 
-class WithReceiver(ApacheKafka):
-    """A broker with the plug-in of receiver/Receiver.java."""
-
-    def _command(self) -> list[str]:
-        command = super()._command()
-        classes = java_programs.compiled("receiver", Path(__file__).with_name("receiver"))
-        command[command.index("-cp") + 1] += f":{classes}"
-        return command
-
-
 @pytest.mark.skipif(not tools.IS_REFERENCE, reason="another release has other versions")
 @pytest.mark.long
 def test_api_versions_with_client_metrics(tmp_path: Path) -> None:
     options = java_start.options()
-    receiver = {"metric.reporters": "Receiver"}
     enabled = {"wirebroker.client.metrics": "true"}
     with (
-        WithReceiver(tmp_path / "kafka", receiver, java_options=options) as kafka_broker,
+        KafkaWithReceiver(tmp_path / "kafka", java_options=options) as kafka_broker,
         contextlib.closing(BlockingClient(("127.0.0.1", kafka_broker.port))) as kafka_client,
         Wirebroker(tmp_path / "wirebroker", enabled) as broker,
         contextlib.closing(BlockingClient(("127.0.0.1", broker.port))) as client,

@@ -108,6 +108,10 @@ def repeat(text: str, count: int) -> str:
     return text * count
 
 
+def zeros(count: int) -> bytes:
+    return bytes(count)
+
+
 def subscription(*topics: str) -> bytes:
     """Return a consumer's JoinGroup metadata for these topics."""
     names = b"".join(struct.pack(">h", len(topic)) + topic.encode() for topic in topics)
@@ -146,6 +150,7 @@ HELPERS: dict[str, Callable[..., Any]] = {
     "marker": marker,
     "subscription": subscription,
     "repeat": repeat,
+    "zeros": zeros,
     "hex": hex_bytes,
     "topology": topology,
     "subtopology": subtopology,

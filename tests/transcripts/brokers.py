@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from typing import TYPE_CHECKING
 
 from tests.support.brokers.brokers import HOST, PROFILE, make_broker
@@ -42,7 +43,7 @@ class _BrokerInThread:
         self.port = free_port()
         self._config = load_config(
             file=None,
-            environment={},
+            environment=os.environ,  # the features of another release
             flags={**PROFILE, **settings},
             data_directory=str(directory / "data"),
             port=self.port,

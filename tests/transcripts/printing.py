@@ -115,6 +115,8 @@ _SORTED_BY_ID = frozenset(
         ("ProduceResponse", "responses"),
         ("ReadShareGroupStateResponse", "results"),
         ("ReadShareGroupStateSummaryResponse", "results"),
+        ("ShareAcknowledgeResponse", "responses"),
+        ("ShareFetchResponse", "responses"),
         ("ShareGroupCurrentMemberAssignmentValue", "assigned_partitions"),
         ("ShareGroupDescribeResponse", "topic_partitions"),
         ("ShareGroupHeartbeatResponse", "topic_partitions"),

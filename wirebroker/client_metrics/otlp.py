@@ -207,6 +207,8 @@ def _fields(view: memoryview, budget: _Budget) -> Iterator[tuple[int, int | memo
             raise MalformedFrameError("too many fields")
         tag, position = read_uvarint(view, position)
         kind = tag & 7
+        if not tag >> 3:
+            raise MalformedFrameError("a field without a number")
         if kind == _VARINT:
             number, position = _read_varint64(view, position)
             yield tag >> 3, number

@@ -109,7 +109,7 @@ class StreamsTopics:
                 self._note(topic["name"], error.message or error.code.name, kept_ms)
             return
         for result in results:
-            code = ErrorCode(result["error_code"])
+            code = ErrorCode(result.get("error_code", ErrorCode.NONE))
             if code is ErrorCode.NONE:
                 logger.info(
                     "created topic %s for a streams group",

@@ -100,6 +100,7 @@ def test_unknown_fields_and_points_without_a_number_are_skipped() -> None:
         b"\x0a\x05ab",  # ends early
         b"\x0b",  # a group
         b"\x08\x01",  # a number instead of a message
+        b"\x00\x01",  # field 0
         b"\x10" + b"\xff" * 11,  # a varint without an end
         metrics_data([field(1, b"\xff")]),  # not UTF-8
         metrics_data([metric("a", 5, [field(4, b"1234")])]),  # a short number

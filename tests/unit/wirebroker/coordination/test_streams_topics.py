@@ -25,6 +25,8 @@ class Channel:
         self.asked: list[tuple[list[str], Requester]] = []
         self.codes: dict[str, ErrorCode] = {}
         self.refusal: KafkaError | None = None
+        # The controller of the same process leaves out fields that have their defaults.
+        self.leaves_out_defaults = False
 
     async def forward(self, key: Any, version: int, body: Any, requester: Requester) -> Any:
         assert key is ApiKey.CREATE_TOPICS
@@ -33,16 +35,13 @@ class Channel:
         await next_turn()
         if self.refusal is not None:
             raise self.refusal
-        return {
-            "topics": [
-                {
-                    "name": topic.name,
-                    "error_code": self.codes.get(topic.name, ErrorCode.NONE),
-                    "error_message": None,
-                }
-                for topic in body.topics
-            ]
-        }
+        return {"topics": [self._result(topic.name) for topic in body.topics]}
+
+    def _result(self, name: str) -> dict[str, Any]:
+        code = self.codes.get(name, ErrorCode.NONE)
+        if self.leaves_out_defaults and code is ErrorCode.NONE:
+            return {"name": name}
+        return {"name": name, "error_code": code, "error_message": None}
 
 
 def topics(*names: str) -> list[dict[str, Any]]:
@@ -87,6 +86,14 @@ async def test_topic_is_created_in_the_name_of_the_client_once_at_a_time(creatio
     await until_done(creation)
     assert [names for names, _ in channel.asked][2:] == [["a"]]
     assert creation.failures(["a", "b", "c"]) == {}
+
+
+async def test_failure_after_success_without_error_code_is_reported(creation, channel):
+    channel.leaves_out_defaults = True
+    channel.codes["b"] = ErrorCode.POLICY_VIOLATION
+    creation.create(topics("a", "b"), REQUESTER, kept_ms=KEPT_MS)
+    await until_done(creation)
+    assert creation.failures(["a", "b"]) == {"b": "POLICY_VIOLATION"}
 
 
 async def test_failure_is_reported_and_tried_again_later(creation, channel, clock):

@@ -4,12 +4,20 @@ import org.apache.kafka.common.metrics.KafkaMetric;
 import org.apache.kafka.common.metrics.MetricsReporter;
 import org.apache.kafka.server.telemetry.ClientTelemetry;
 import org.apache.kafka.server.telemetry.ClientTelemetryReceiver;
+import org.apache.kafka.shaded.com.google.protobuf.InvalidProtocolBufferException;
+import org.apache.kafka.shaded.io.opentelemetry.proto.metrics.v1.MetricsData;
 
-/** A plug-in with which a broker advertises the keys of KIP-714; it ignores all metrics. */
+/** A plug-in with which a broker advertises the keys of KIP-714; it only reads the metrics. */
 public class Receiver implements MetricsReporter, ClientTelemetry {
     @Override
     public ClientTelemetryReceiver clientReceiver() {
-        return (context, payload) -> {};
+        return (context, payload) -> {
+            try {
+                MetricsData.parseFrom(payload.data());
+            } catch (InvalidProtocolBufferException exception) {
+                throw new IllegalArgumentException(exception);
+            }
+        };
     }
 
     @Override

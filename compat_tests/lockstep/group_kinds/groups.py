@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from compat_tests.lockstep.group_requests import (
+from compat_tests.lockstep.group_kinds.group_requests import (
     FIRST_STATIC,
     FIRST_STATIC_JOIN,
     Group,

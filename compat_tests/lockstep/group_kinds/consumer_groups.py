@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from compat_tests.lockstep.consumer_members import (
+from compat_tests.lockstep.group_kinds.consumer_members import (
     ASSIGNOR,
     LEAVE,
     LEAVE_FOR_A_WHILE,

@@ -1,0 +1,441 @@
+"""Steps about streams groups (KIP-1071): topologies, members, tasks, offsets, administration.
+
+Members behave as clients do: a heartbeat reports the tasks of the last assignment, none or fewer.
+The topics of a topology exist, or the broker creates the internal ones. Assignments have no
+interval between them, and nothing is removed by time. In the end the records of every group are
+compared.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from compat_tests.lockstep.group_kinds.streams_members import (
+    LEAVE,
+    LEAVE_FOR_A_WHILE,
+    StreamsGroup,
+    StreamsMember,
+    StreamsRequests,
+    as_tasks,
+    chained,
+)
+from compat_tests.lockstep.steps import Expression, call, command
+from wirebroker.codecs.api_keys import ApiKey
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from compat_tests.lockstep.kind import Moves
+
+_GROUP = 32
+_MOST_MEMBERS = 3
+_CONFIGS: dict[str, tuple[str, ...]] = {
+    "streams.num.standby.replicas": ("0", "1", "2"),
+    "streams.heartbeat.interval.ms": ("5000", "15000"),
+}
+
+
+class StreamsGroups(StreamsRequests):
+    name = "streams-groups"
+    keys = frozenset(
+        {
+            ApiKey.STREAMS_GROUP_HEARTBEAT,
+            ApiKey.STREAMS_GROUP_DESCRIBE,
+            ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE,
+            ApiKey.OFFSET_COMMIT,
+            ApiKey.OFFSET_FETCH,
+            ApiKey.OFFSET_DELETE,
+        }
+    )
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.groups: list[StreamsGroup] = []
+        self._made = 0
+        self._changing = ""
+
+    def beginning(self) -> Moves:
+        for partitions in (4, 2):
+            yield from self.create(partitions)
+        yield command(["coordinator"])
+        first, second = (topic.name for topic in self.topics)
+        self._changing = first
+        simple = [call("topology", call("subtopology", "0", first), epoch=0)]
+        simple.append(call("topology", call("subtopology", "0", first, second), epoch=1))
+        self.groups.append(StreamsGroup(f"{self.prefix}simple", simple))
+        created = f"{self.prefix}created"
+        names = (f"{created}-a-repartition", f"{created}-b-changelog")
+        topologies = [chained(second, *names, epoch) for epoch in (0, 1)]
+        self.groups.append(StreamsGroup(created, topologies))
+        member = self._new_member()
+        if (yield from self._send_join(self.groups[1], member)):
+            self.groups[1].members.append(member)
+        for name in names:
+            yield command(["wait", name, "2"])
+        yield from self._change_something()
+        for _ in range(3):
+            yield from self.join()
+
+    def moves(self) -> list[tuple[int, Callable[[], Moves]]]:
+        return [
+            (8, self.join),
+            (3, self.join_again),
+            (32, self.beat),
+            (3, self.state_everything),
+            (4, self.leave),
+            (3, self.leave_for_a_while),
+            (3, self.return_as_static),
+            (8, self.wrong_beat),
+            (4, self.wrong_fields),
+            (2, self.wrong_topology),
+            (2, self.change_topology),
+            (3, self.report_offsets),
+            (1, self.shut_down),
+            (6, self.commit),
+            (4, self.fetch_offsets),
+            (2, self.delete_offsets),
+            (5, self.describe),
+            (3, self.describe_topology),
+            (1, self.list_groups),
+            (2, self.delete_groups),
+            (1, self.change_config),
+            (1, self.change_topics),
+            (1, self.unserved_version),
+        ]
+
+    def ending(self) -> Moves:
+        for group in self.groups:
+            yield from self._describe(group)
+            yield command(["group-records", group.group_id])
+
+    # -- members that come and go ------------------------------------------------------------
+
+    def join(self) -> Moves:
+        """Add a member, or remove one from a full group."""
+        group = self._group()
+        if len(group.members) >= _MOST_MEMBERS:
+            yield from self.leave()
+            return
+        member = self._new_member()
+        if (yield from self._send_join(group, member)):
+            group.members.append(member)
+
+    def join_again(self) -> Moves:
+        group, member = self._any_member()
+        if member is not None:
+            yield from self._send_join(group, member)
+
+    def leave(self) -> Moves:
+        group, member = self._any_member()
+        if member is not None and (yield from self._send_leave(group, member)):
+            group.members.remove(member)
+
+    def leave_for_a_while(self) -> Moves:
+        group, member = self._any_member(is_static=True)
+        if member is not None and (yield from self._send_leave(group, member, LEAVE_FOR_A_WHILE)):
+            member.is_away = True
+
+    def return_as_static(self) -> Moves:
+        """Let a static member that has left for a while join with another member id.
+
+        While it is there, Apache Kafka refuses every request with another member id, and then
+        takes its tasks away (docs/compatibility.md).
+        """
+        group, member = self._any_member(is_static=True)
+        if member is None or not member.is_away:
+            return
+        successor = self._new_member()
+        successor.instance = member.instance
+        if self.maybe(0.5):
+            successor.process, successor.endpoint = member.process, member.endpoint
+        if (yield from self._send_join(group, successor)):
+            group.members[group.members.index(member)] = successor
+
+    # -- heartbeats --------------------------------------------------------------------------
+
+    def beat(self) -> Moves:
+        """Send a heartbeat that reports all, none, some or no word of the member's tasks."""
+        group, member = self._any_member()
+        if member is None:
+            return
+        fields = self._beat_fields(group, member)
+        match self.random.randrange(8):
+            case 0:
+                pass
+            case 1:
+                active = member.tasks.get("active_tasks", {})
+                fewer = {name: partitions[:1] for name, partitions in active.items()}
+                fields |= {**member.reported(), "active_tasks": as_tasks(fewer)}
+            case _:
+                fields |= member.reported()
+        member.learn((yield from self._send_beat(fields)))
+
+    def state_everything(self) -> Moves:
+        group, member = self._any_member()
+        if member is not None:
+            fields = {**self._whole_fields(group, member), **member.reported()}
+            del fields["topology"]
+            member.learn((yield from self._send_beat(fields)))
+
+    def report_offsets(self) -> Moves:
+        group, member = self._any_member()
+        if member is None:
+            return
+        offsets = [
+            {"subtopology_id": name, "partition": partition, "offset": self.random.choice((0, 70))}
+            for name in ("0", "1", "none")
+            for partition in (0, 9)
+        ]
+        fields = {
+            **self._beat_fields(group, member),
+            **member.reported(),
+            "task_offsets": self.some(offsets, 0),
+            "task_end_offsets": self.some(offsets, 0),
+        }
+        member.learn((yield from self._send_beat(fields)))
+
+    def change_topology(self) -> Moves:
+        """Join with the next topology, or with the last one once more."""
+        group = self._group()
+        if group.topology_epoch + 1 < len(group.topologies):
+            group.topology_epoch += 1
+        elif self.maybe(0.5):
+            group.topology_epoch = 0
+        if group.members:
+            yield from self._send_join(group, self.random.choice(group.members))
+
+    def shut_down(self) -> Moves:
+        group, member = self._any_member()
+        if member is not None:
+            fields = {**self._beat_fields(group, member), "shutdown_application": True}
+            member.learn((yield from self._send_beat(fields)))
+
+    def wrong_beat(self) -> Moves:
+        """Send a heartbeat with a wrong epoch, member, instance or group."""
+        group, member = self._any_member()
+        if member is None:
+            return
+        fields = self._beat_fields(group, member)
+        match self.random.randrange(6):
+            case 0:
+                fields["member_epoch"] += self.random.choice((-2, -1, 1, 1000))
+            case 1:
+                fields["member_epoch"] -= 1
+                fields |= member.reported()
+            case 2:
+                fields |= {"member_id": "nobody", "instance_id": None}
+                fields["member_epoch"] = self.random.choice((member.epoch, LEAVE))
+            case 3:
+                fields["instance_id"] = self.random.choice((None, "nothing"))
+            case 4:
+                fields["group_id"] = f"{self.prefix}unknown"
+                fields["member_epoch"] = self.random.choice((1, LEAVE))
+            case _:
+                fields["instance_id"] = "nothing"
+                fields["member_epoch"] = self.random.choice((LEAVE, LEAVE_FOR_A_WHILE))
+        # An epoch of 0 or a leave would change the group without the model's notice.
+        if fields["member_epoch"] > 0 or fields["instance_id"] == "nothing":
+            answer = yield from self._send_beat(fields)
+            if fields["group_id"] == group.group_id and fields["member_id"] == member.member_id:
+                member.learn(answer)
+
+    def wrong_fields(self) -> Moves:
+        """Join with invalid fields."""
+        group = self._group()
+        fields = self._whole_fields(group, self._new_member())
+        wrong: dict[str, Any] = self.random.choice(
+            (
+                {"group_id": ""},
+                {"member_id": ""},
+                {"instance_id": ""},
+                {"rack_id": " "},
+                {"process_id": ""},
+                {"process_id": None},
+                {"rebalance_timeout_ms": -1},
+                {"rebalance_timeout_ms": 0},
+                {"active_tasks": None},
+                {"active_tasks": [{"subtopology_id": "0", "partitions": [0]}]},
+                {"warmup_tasks": None},
+                {"topology": None},
+                {"user_endpoint": {"host": "", "port": self._made}},
+                {"member_epoch": -3},
+                {"member_epoch": LEAVE_FOR_A_WHILE, "instance_id": None},
+                {"client_tags": [{"key": "a", "value": "b"}, {"key": "a", "value": "c"}]},
+            )
+        )
+        yield from self._send_beat({**fields, **wrong})
+
+    def wrong_topology(self) -> Moves:
+        """Let a member join with a strange topology and leave.
+
+        It has no endpoint: Apache Kafka fails for those without tasks (docs/compatibility.md).
+        """
+        self._made += 1
+        first, second = (topic.name for topic in self.topics)
+        topology = self.random.choice(
+            (
+                call("topology", epoch=0),
+                call("topology", epoch=-1),
+                _of(call("subtopology", "0", first), call("subtopology", "0", first)),
+                _of(call("subtopology", "0", first, regex=["x.*"])),
+                _of(call("subtopology", "0", first, regex=["["])),
+                _of(call("subtopology", "0", first, second, copartition=[[[0, 1], []]])),
+                _of(call("subtopology", "0", first, second, copartition=[[[0, 5], []]])),
+                _of(call("subtopology", "0", first, sinks=["no-source"])),
+                _of(call("subtopology", "0", repartition=[call("internal", "r", -1)])),
+                _of(call("subtopology", "0", first, repartition=[call("internal", "a b")])),
+                _of(call("subtopology", "0", f"{self.prefix}nowhere")),
+                _of(call("subtopology", "", first)),
+            )
+        )
+        group = StreamsGroup(f"{self.prefix}strange{self._made}", [topology])
+        member = StreamsMember("m", None, "p", None)
+        if (yield from self._send_join(group, member)):
+            member.learn((yield from self._send_beat(self._beat_fields(group, member))))
+            yield from self._describe(group)
+            yield from self._send_leave(group, member)
+        yield command(["group-records", group.group_id])
+
+    # -- offsets and administration ----------------------------------------------------------
+
+    def commit(self) -> Moves:
+        group, member = self._any_member()
+        epoch = LEAVE if member is None else member.epoch + self.random.choice((0, 0, 0, -1, 1))
+        topics = [
+            {
+                **topic.both,
+                "partitions": [
+                    {
+                        "partition_index": index,
+                        "committed_offset": self.random.choice((0, 5, 77)),
+                        "committed_leader_epoch": -1,
+                        "committed_metadata": self.random.choice(("", "mark")),
+                    }
+                    for index in self.some([*topic.partitions, 9], maximum=2)
+                ],
+            }
+            for topic in self.some(self.topics, maximum=2)
+        ]
+        request = {
+            "group_id": group.group_id,
+            "generation_id_or_member_epoch": epoch,
+            "member_id": "" if member is None else member.member_id,
+            "group_instance_id": None if member is None else member.instance,
+            "topics": topics,
+        }
+        version = self.version(ApiKey.OFFSET_COMMIT, 7)
+        yield from self.ask(ApiKey.OFFSET_COMMIT, request, version=version)
+
+    def fetch_offsets(self) -> Moves:
+        group, member = self._any_member()
+        is_admin = member is None or self.maybe(0.3)
+        requested = {
+            "group_id": group.group_id,
+            "member_id": None if is_admin or member is None else member.member_id,
+            "member_epoch": -1
+            if is_admin or member is None
+            else member.epoch + self.random.choice((0, 0, -1, 1)),
+            "topics": None,
+        }
+        version = self.version(ApiKey.OFFSET_FETCH, 8)
+        yield from self.ask(ApiKey.OFFSET_FETCH, {"groups": [requested]}, version=version)
+
+    def delete_offsets(self) -> Moves:
+        topics = [
+            {
+                "name": topic.name,
+                "partitions": [{"partition_index": index} for index in topic.partitions],
+            }
+            for topic in self.some(self.topics)
+        ]
+        request = {"group_id": self._group().group_id, "topics": topics}
+        yield from self.ask(ApiKey.OFFSET_DELETE, request)
+
+    def describe(self) -> Moves:
+        names = [group.group_id for group in self.some(self.groups)]
+        names += self.some([f"{self.prefix}unknown", ""], 0, 1)
+        request = {
+            "group_ids": names,
+            "include_authorized_operations": self.maybe(0.3),
+            "include_topology_description": self.maybe(0.3),
+        }
+        yield from self.ask(ApiKey.STREAMS_GROUP_DESCRIBE, request)
+
+    def describe_topology(self) -> Moves:
+        """Send a topology's description; a broker without a plug-in has no use for it."""
+        group, member = self._any_member()
+        node = {
+            "name": "source",
+            "node_type": self.random.choice((1, 2, 3, 99)),
+            "source_topics": [self.topics[0].name],
+            "sink_topic": None,
+            "stores": [],
+            "successors": [],
+        }
+        described = {"subtopologies": [{"subtopology_id": "0", "nodes": [node]}]}
+        request = {
+            "group_id": self.random.choice((group.group_id, "", f"{self.prefix}unknown")),
+            "member_id": "nobody" if member is None or self.maybe(0.3) else member.member_id,
+            "topology_epoch": group.topology_epoch + self.random.choice((0, 0, 1, -1)),
+            "topology_description": {**described, "global_stores": []},
+        }
+        yield from self.ask(ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE, request)
+
+    def list_groups(self) -> Moves:
+        states = ["Stable", "Empty", "Reconciling", "notready", "Nonsense"]
+        request = {
+            "states_filter": self.some(states, 0, 2),
+            "types_filter": self.some(["streams", "Streams", "consumer"], 0, 1),
+        }
+        yield from self.ask(ApiKey.LIST_GROUPS, request)
+
+    def delete_groups(self) -> Moves:
+        request = {"groups_names": [self._group().group_id]}
+        yield from self.ask(ApiKey.DELETE_GROUPS, request)
+
+    def change_config(self) -> Moves:
+        group = self._group()
+        name = self.random.choice([*_CONFIGS])
+        value = self.random.choice(_CONFIGS[name])
+        change = {"name": name, "config_operation": 0, "value": value}
+        resource = {"resource_type": _GROUP, "resource_name": group.group_id, "configs": [change]}
+        request = {"resources": [resource], "validate_only": False}
+        answer = yield from self.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, request)
+        if answer.is_good:
+            yield command(["wait-group-config", group.group_id, name, value])
+            yield from self.until_applied(self.any_topic())
+
+    def change_topics(self) -> Moves:
+        """Make the topic without internal ones larger, or delete it and create it again."""
+        topic = next(topic for topic in self.topics if topic.name == self._changing)
+        if self.maybe(0.7):
+            yield from self.add_partitions(topic)
+        else:
+            yield from self.recreate(topic)
+        yield from self._change_something()
+
+    # -- choices -----------------------------------------------------------------------------
+
+    def _change_something(self) -> Moves:
+        """Coordinators know of a change when brokers serve the next one."""
+        self._made += 1
+        yield command(["create", f"{self.prefix}later{self._made}", "1"])
+
+    def _group(self) -> StreamsGroup:
+        return self.random.choice(self.groups)
+
+    def _any_member(self, *, is_static: bool = False) -> tuple[StreamsGroup, StreamsMember | None]:
+        group = self._group()
+        members = [member for member in group.members if member.instance or not is_static]
+        return group, self.random.choice(members) if members else None
+
+    def _new_member(self) -> StreamsMember:
+        self._made += 1
+        instance = f"{self.prefix}i{self._made}" if self.maybe(0.4) else None
+        process = self.random.choice(("p1", "p2", f"own{self._made}"))
+        endpoint = {"host": process, "port": self._made} if self.maybe(0.4) else None
+        return StreamsMember(f"member{self._made}", instance, process, endpoint)
+
+
+def _of(*subtopologies: Expression) -> Expression:
+    return call("topology", *subtopologies)
