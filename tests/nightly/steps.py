@@ -80,6 +80,26 @@ STEPS = (
         nights=3,
     ),
     Step(
+        "moving-share-groups",
+        pytest_of(
+            *("tests/simulation/test_share_groups.py", "-k", "not detects"),
+            *("--seed", "random", "--budget-scale", "80"),
+        ),
+        18,
+        "1,000 simulated schedules of share groups whose leaders and coordinators move",
+        nights=3,
+    ),
+    Step(
+        "moving-streams-groups",
+        pytest_of(
+            *("tests/simulation/test_streams_groups.py", "-k", "not detects"),
+            *("--seed", "random", "--budget-scale", "60"),
+        ),
+        12,
+        "1,000 simulated schedules of streams groups whose coordinators move",
+        nights=3,
+    ),
+    Step(
         "replicas",
         pytest_of(
             *("tests/simulation/test_replicas.py", "tests/simulation/test_coordinators.py"),
@@ -102,12 +122,14 @@ STEPS = (
         pytest_of(
             "tests/crash",
             "tests/simulation/test_replicas.py",
+            "tests/simulation/test_share_groups.py",
+            "tests/simulation/test_streams_groups.py",
             "-k",
             "planted or detects",
             "--nightly",
         ),
-        8,
-        "planted faults, which the crash tests and the simulation of replicas must find",
+        12,
+        "planted faults, which the crash tests and the simulations of clusters must find",
         nights=3,
     ),
     Step(

@@ -5,17 +5,16 @@ pytest tests/simulation/test_coordinators.py --seed 7 --budget-scale 0     runs 
 
 from __future__ import annotations
 
-from collections import Counter
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 import pytest
 
+from tests.simulation.cluster.cluster_schedules import first_failure, run_schedules
 from tests.simulation.cluster.coordinator_world import CoordinatorWorld
 from tests.simulation.worlds.partial_loading import loading
 from tests.simulation.worlds.schedules import LEAVES_COROUTINES
-from tests.support.harness.budget import Budget
 from wirebroker.coordination import coordinator_partitions
 from wirebroker.coordination.coordinator_loading import load
 from wirebroker.coordination.coordinator_partitions import CoordinatorPartitions
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.outcome import Moment
 
 SECONDS = 5
-_PLENTY = 200
 _CARRY_OUT = Engine.carry_out
 
 pytestmark = LEAVES_COROUTINES
@@ -37,23 +35,9 @@ pytestmark = LEAVES_COROUTINES
 def test_committed_offsets_never_go_back_in_any_schedule(
     request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    budget = Budget(request.config, seconds=SECONDS)
-    totals: Counter[str] = Counter()
-    number = 0
-    for number in budget.rounds():
-        world = CoordinatorWorld(budget.seed + number)
-        world.run()
-        totals.update(world.answers)
-        totals["terms"] += world.terms
-        totals["deaths"] += world.deaths
-        totals["freezes"] += world.freezes
+    totals = run_schedules(CoordinatorWorld, request, capsys, seconds=SECONDS, name="coordinators")
     assert totals["OFFSET_COMMIT NONE"]
     assert totals["OFFSET_FETCH NONE"]
-    with capsys.disabled():
-        print(  # noqa: T201
-            f"\n  coordinators: seed {budget.seed}, {number + 1} schedules"
-            f"\n  {dict(totals.most_common())}"
-        )
 
 
 def test_the_same_seed_gives_the_same_answers() -> None:
@@ -68,24 +52,10 @@ def test_the_same_seed_gives_the_same_answers() -> None:
 # -- planted faults --------------------------------------------------------------------------
 
 
-def _first_failure(first_seed: int = 0) -> str:
-    """Return the message of the first schedule that fails.
-
-    Args:
-        first_seed: Start near a failing schedule.
-    """
-    for seed in range(first_seed, first_seed + _PLENTY):
-        try:
-            CoordinatorWorld(seed).run()
-        except AssertionError as error:
-            return f"{seed} {error}"
-    raise AssertionError("the mistake is not seen")
-
-
 def test_detects_commits_acknowledged_before_replication() -> None:
     at_once = property(lambda log: log.end_offset)
     with mock.patch.object(PartitionLog, "committed_offset", at_once):
-        assert "was committed" in _first_failure()
+        assert "was committed" in first_failure(CoordinatorWorld)
 
 
 def test_detects_offsets_readable_before_replication() -> None:
@@ -97,12 +67,12 @@ def test_detects_offsets_readable_before_replication() -> None:
             token.resolve(response)
 
     with mock.patch.object(Engine, "carry_out", carry_out):
-        assert "was committed" in _first_failure()
+        assert "was committed" in first_failure(CoordinatorWorld)
 
 
 def test_detects_load_without_the_last_commit() -> None:
     with loading(lambda records: records[:-1]):
-        assert "is held for" in _first_failure()
+        assert "is held for" in first_failure(CoordinatorWorld)
 
 
 def test_detects_load_that_ends_at_the_high_watermark() -> None:
@@ -116,7 +86,7 @@ def test_detects_load_that_ends_at_the_high_watermark() -> None:
         return await load(committed, shard, clock, on_walk)
 
     with mock.patch.object(coordinator_partitions, "load", load_committed):
-        assert "is held for" in _first_failure()
+        assert "is held for" in first_failure(CoordinatorWorld)
 
 
 def test_detects_coordinator_that_serves_before_it_has_loaded() -> None:
@@ -130,9 +100,9 @@ def test_detects_coordinator_that_serves_before_it_has_loaded() -> None:
             partitions._activate(term)
 
     with mock.patch.object(CoordinatorPartitions, "_elect", at_once):
-        assert "is held for" in _first_failure()
+        assert "is held for" in first_failure(CoordinatorWorld)
 
 
 def test_detects_coordinator_that_serves_after_it_has_resigned() -> None:
     with mock.patch.object(CoordinatorPartitions, "_resign"):
-        assert "is led" in _first_failure()
+        assert "is led" in first_failure(CoordinatorWorld)

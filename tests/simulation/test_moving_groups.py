@@ -5,22 +5,20 @@ pytest tests/simulation/test_moving_groups.py --seed 7 --budget-scale 0     runs
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any, Final
 from unittest import mock
 
 import pytest
 
+from tests.simulation.cluster.cluster_schedules import first_failure, run_schedules
 from tests.simulation.cluster.moving_groups_world import MovingGroupsWorld
 from tests.simulation.worlds.partial_loading import loading
 from tests.simulation.worlds.schedules import LEAVES_COROUTINES
-from tests.support.harness.budget import Budget
 from wirebroker.codecs.group_records import GroupRecordKind
 from wirebroker.coordination.coordinator_partitions import CoordinatorPartitions
 from wirebroker.coordinator.groups.consumer import reconciliation
 
 SECONDS = 5
-_PLENTY = 100
 # Versions of the key of an offset commit; other keys have higher numbers.
 _OFFSET_COMMITS: Final = {0, 1}
 _OF_MEMBERS: Final = {
@@ -36,38 +34,16 @@ pytestmark = LEAVES_COROUTINES
 def test_partitions_have_one_owner_while_coordinators_move(
     request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    budget = Budget(request.config, seconds=SECONDS)
-    totals: Counter[str] = Counter()
-    number = 0
-    for number in budget.rounds():
-        world = MovingGroupsWorld(budget.seed + number)
-        world.run()
-        totals.update(world.answers)
-        totals["terms"] += world.terms
-        totals["deaths"] += world.deaths
-        totals["checks of owners"] += world.checks
+    totals = run_schedules(
+        MovingGroupsWorld, request, capsys, seconds=SECONDS, name="moving groups"
+    )
     assert totals["CONSUMER_GROUP_HEARTBEAT NONE"]
     assert totals["checks of owners"]
-    with capsys.disabled():
-        print(  # noqa: T201
-            f"\n  moving groups: seed {budget.seed}, {number + 1} schedules"
-            f"\n  {dict(totals.most_common())}"
-        )
-
-
-def _first_failure(about: str) -> str:
-    for seed in range(_PLENTY):
-        try:
-            MovingGroupsWorld(seed).run()
-        except AssertionError as error:
-            if about in str(error):
-                return f"{seed} {error}"
-    raise AssertionError("the mistake is not seen")
 
 
 def test_detects_partitions_that_still_have_owners() -> None:
     with mock.patch.object(reconciliation, "_is_free", return_value=True):
-        assert _first_failure("own")
+        assert first_failure(MovingGroupsWorld, about="own")
 
 
 def _kind(key: bytes) -> int:
@@ -79,7 +55,7 @@ def test_detects_groups_that_are_lost_when_they_move() -> None:
         return [record for record in records if _kind(record[0]) in _OFFSET_COMMITS]
 
     with loading(without_groups):
-        assert _first_failure("is lost")
+        assert first_failure(MovingGroupsWorld, about="is lost")
 
 
 def test_detects_members_that_are_lost_when_they_move() -> None:
@@ -87,9 +63,9 @@ def test_detects_members_that_are_lost_when_they_move() -> None:
         return [record for record in records if _kind(record[0]) not in _OF_MEMBERS]
 
     with loading(without_members):
-        assert _first_failure("is lost")
+        assert first_failure(MovingGroupsWorld, about="is lost")
 
 
 def test_detects_coordinator_that_serves_after_it_has_resigned() -> None:
     with mock.patch.object(CoordinatorPartitions, "_resign"):
-        assert _first_failure("is led")
+        assert first_failure(MovingGroupsWorld, about="is led")

@@ -11,9 +11,9 @@ from unittest import mock
 
 import pytest
 
+from tests.simulation.cluster.cluster_schedules import first_failure, run_schedules
 from tests.simulation.cluster.replica_world import ReplicaWorld
 from tests.simulation.worlds.schedules import LEAVES_COROUTINES
-from tests.support.harness.budget import Budget
 from wirebroker.api.data import partition_reads
 from wirebroker.coordinator.controller.brokers import alter_partition
 from wirebroker.replica.leader_role import LeaderRole
@@ -33,20 +33,8 @@ pytestmark = LEAVES_COROUTINES
 def test_acknowledged_records_are_on_all_replicas_in_every_schedule(
     request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    budget = Budget(request.config, seconds=SECONDS)
-    acknowledged = deaths = freezes = number = 0
-    for number in budget.rounds():
-        world = ReplicaWorld(budget.seed + number)
-        world.run()
-        acknowledged += len(world.acknowledged)
-        deaths += world.deaths
-        freezes += world.freezes
-    assert acknowledged
-    with capsys.disabled():
-        print(  # noqa: T201
-            f"\n  replicas: seed {budget.seed}, {number + 1} schedules, "
-            f"{acknowledged} records acknowledged, {deaths} deaths, {freezes} freezes"
-        )
+    totals = run_schedules(ReplicaWorld, request, capsys, seconds=SECONDS, name="replicas")
+    assert totals["records acknowledged"]
 
 
 def _first_failure(
@@ -60,16 +48,15 @@ def _first_failure(
             join an ISR lead immediately; some faults show only then.
         is_hard_on_outsiders: Whether nodes outside the ISRs die first and lose unsynced data.
     """
-    for seed in range(first_seed, first_seed + 400):
+
+    def new_world(seed: int) -> ReplicaWorld:
         world = ReplicaWorld(seed)
         if is_late:
             world.late_rate, world.upset_rate = 0.8, 1.0
         world.is_hard_on_outsiders = is_hard_on_outsiders
-        try:
-            world.run()
-        except AssertionError as error:
-            return str(error)
-    raise AssertionError("the mistake is not seen")
+        return world
+
+    return first_failure(new_world, first_seed=first_seed, plenty=400)
 
 
 @pytest.mark.nightly

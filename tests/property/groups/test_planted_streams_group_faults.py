@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
-from unittest import mock
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
-from hypothesis.stateful import run_state_machine_as_test
 
 from tests.property.groups.test_streams_group_machine import StreamsGroupMachine
+from tests.support.harness.planted_faults import assert_found, cases
 from wirebroker.codecs.group_records import GroupRecordKind
 from wirebroker.coordinator.groups.streams import (
     streams_fencing,
@@ -29,10 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from wirebroker.codecs.coordinator_records import CoordinatorRecord
-
-# Examples within which a fault must be found.
-PLENTY = 1_000
-STEPS = 40
 
 
 def _nothing(*args: Any, **options: Any) -> None:
@@ -105,25 +99,8 @@ FAULTS: dict[str, Any] = {
 
 # All of them take more than a minute.
 _EACH_DAY = {"ignored owners", "a dropped tombstone of a member"}
-_CASES = [
-    name if name in _EACH_DAY else pytest.param(name, marks=pytest.mark.nightly) for name in FAULTS
-]
 
 
-@pytest.mark.parametrize("name", _CASES)
+@pytest.mark.parametrize("name", cases(FAULTS, _EACH_DAY))
 def test_a_planted_fault_is_found(name: str) -> None:
-    target, attribute, fault = FAULTS[name]
-    with mock.patch.object(target, attribute, fault), pytest.raises((AssertionError, KeyError)):
-        run_state_machine_as_test(
-            StreamsGroupMachine,
-            settings=settings(
-                max_examples=PLENTY,
-                stateful_step_count=STEPS,
-                deadline=None,
-                database=None,
-                derandomize=True,
-                phases=[Phase.generate],
-                report_multiple_bugs=False,
-                suppress_health_check=list(HealthCheck),
-            ),
-        )
+    assert_found(StreamsGroupMachine, FAULTS[name], (AssertionError, KeyError))

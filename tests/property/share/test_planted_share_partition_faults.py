@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from typing import Any
-from unittest import mock
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
-from hypothesis.stateful import run_state_machine_as_test
 
 from tests.property.share.test_share_partition_machine import SharePartitionMachine
+from tests.support.harness.planted_faults import assert_found, cases
 from wirebroker.coordinator.share_partitions import (
     acknowledgement,
     acquisition,
@@ -25,10 +23,6 @@ from wirebroker.coordinator.share_partitions.record_state import (
     RecordState,
 )
 from wirebroker.coordinator.share_partitions.share_partition import SharePartition
-
-# Examples within which a fault must be found.
-PLENTY = 1_000
-STEPS = 40
 
 _CHANGE = InFlightState.change
 _COMMIT = state_change.StateChange.commit
@@ -110,28 +104,10 @@ _EACH_DAY = {
     "locks that never expire",
     "records granted while their release may fail",
 }
-_CASES = [
-    name if name in _EACH_DAY else pytest.param(name, marks=pytest.mark.nightly) for name in FAULTS
-]
 
 
-@pytest.mark.parametrize("name", _CASES)
+@pytest.mark.parametrize("name", cases(FAULTS, _EACH_DAY))
 def test_a_planted_fault_is_found(name: str) -> None:
-    target, attribute, fault = FAULTS[name]
-    with (
-        mock.patch.object(target, attribute, fault),
-        pytest.raises((AssertionError, AttributeError, KeyError, TypeError)),
-    ):
-        run_state_machine_as_test(
-            SharePartitionMachine,
-            settings=settings(
-                max_examples=PLENTY,
-                stateful_step_count=STEPS,
-                deadline=None,
-                database=None,
-                derandomize=True,
-                phases=[Phase.generate],
-                report_multiple_bugs=False,
-                suppress_health_check=list(HealthCheck),
-            ),
-        )
+    assert_found(
+        SharePartitionMachine, FAULTS[name], (AssertionError, AttributeError, KeyError, TypeError)
+    )

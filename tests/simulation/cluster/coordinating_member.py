@@ -26,6 +26,7 @@ for _module in (
     "groups.find_coordinator",
     "groups.offset_commit",
     "groups.offset_fetch",
+    "groups.streams_group_heartbeat",
 ):
     importlib.import_module(f"wirebroker.api.{_module}")
 

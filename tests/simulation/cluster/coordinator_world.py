@@ -13,20 +13,18 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from tests.simulation.cluster.committed_offsets import CommittedOffsets
-from tests.simulation.cluster.coordinating_member import CoordinatingMember
 from tests.simulation.cluster.offset_clients import Committer, Inquirer
-from tests.simulation.cluster.replica_world import ReplicaWorld
+from tests.simulation.cluster.service_world import ServiceWorld
 from wirebroker.base.clock import pause
 from wirebroker.coordinator.groups.partitions import CONSUMER_OFFSETS
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from wirebroker.codecs.api_keys import ApiKey
-    from wirebroker.codecs.errors import ErrorCode
+    from tests.simulation.cluster.coordinating_member import CoordinatingMember
 
 # Java's hash puts two of them into each of two partitions.
 GROUPS: Final = ("g0", "g1", "g2", "g3")
@@ -34,38 +32,28 @@ _OFFSETS_ID: Final = b"o" * 16
 _LOOK_S: Final = 0.1
 
 
-class CoordinatorWorld(ReplicaWorld):
+class CoordinatorWorld(ServiceWorld):
     """One schedule.
 
     Attributes:
-        answers: The number of responses by kind of request and error.
         terms: The number of leader epochs, over all partitions, that were seen to be coordinated.
     """
 
     topic = CONSUMER_OFFSETS
-    member_kind = CoordinatingMember
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
         self.committed = CommittedOffsets()
-        self.answers: Counter[str] = Counter()
         self._terms: set[tuple[int, int]] = set()
+
+    def totals(self) -> Counter[str]:
+        return super().totals() + Counter({"terms": self.terms})
 
     @property
     def terms(self) -> int:
         return len(self._terms)
 
     # -- nodes ---------------------------------------------------------------------------------
-
-    def member(self, node_id: int) -> CoordinatingMember | None:
-        """Return a live node that knows the offsets topic, or None."""
-        return cast("CoordinatingMember | None", self._replica(0, node_id))
-
-    def anybody(self) -> CoordinatingMember | None:
-        return self.member(self.random.choice(list(self.node_ids)))
-
-    def count(self, key: ApiKey, error: ErrorCode) -> None:
-        self.answers[f"{key.name} {error.name}"] += 1
 
     def look_at(self, member: CoordinatingMember) -> None:
         for group, offset in member.held(GROUPS).items():

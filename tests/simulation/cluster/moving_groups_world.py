@@ -9,6 +9,7 @@ before its session ends. At rest each group is stable, and each partition has on
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.simulation.cluster.coordinator_world import CoordinatorWorld
@@ -56,6 +57,9 @@ class MovingGroupsWorld(CoordinatorWorld):
             for group in _GROUPS
             for number in range(self.random.randint(1, 3))
         ]
+
+    def totals(self) -> Counter[str]:
+        return super().totals() + Counter({"checks of owners": self.checks})
 
     def _create_topics(self) -> None:
         feature = {"name": "group.version", "feature_level": 1}

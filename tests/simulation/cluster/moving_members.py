@@ -25,12 +25,12 @@ _REBALANCE_MS: Final = 4_000
 _PATIENCE_S: Final = 2.0
 # The coordinator's 3 s by the fastest clock are 2.1 s.
 _SHORTEST_SESSION_S: Final = 2.0
-_AGAIN: Final = {
+AGAIN: Final = {
     ErrorCode.NOT_COORDINATOR,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
 }
-_REMOVED: Final = {
+REMOVED: Final = {
     ErrorCode.UNKNOWN_MEMBER_ID,
     ErrorCode.FENCED_MEMBER_EPOCH,
     ErrorCode.GROUP_ID_NOT_FOUND,
@@ -96,11 +96,11 @@ class MovingMember(GroupClient):
     def _receive(self, coordinator: CoordinatingMember, answer: Any, sent_s: float) -> None:
         error = ErrorCode(answer.error_code)
         self.world.count(ApiKey.CONSUMER_GROUP_HEARTBEAT, error)
-        if error in _REMOVED:
+        if error in REMOVED:
             self._check_removal(coordinator, error)
             self.epoch, self.owned = _JOIN, frozenset()
             return
-        if error in _AGAIN:
+        if error in AGAIN:
             return
         assert error is ErrorCode.NONE, answer
         assert answer.member_epoch >= self.epoch, f"{self.member_id} goes back"

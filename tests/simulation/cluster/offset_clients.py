@@ -12,6 +12,7 @@ from wirebroker.codecs.errors import ErrorCode
 if TYPE_CHECKING:
     from tests.simulation.cluster.coordinating_member import CoordinatingMember
     from tests.simulation.cluster.coordinator_world import CoordinatorWorld
+    from tests.simulation.cluster.service_world import ServiceWorld
 
 _FIND_VERSION: Final = 4
 # Versions with topic names, before and after batched groups (KIP-709) and member epochs (KIP-848).
@@ -28,7 +29,7 @@ _PATIENCE_S: Final = 4.0
 class GroupClient:
     """A client that finds the coordinator of a group and sends requests to it."""
 
-    def __init__(self, world: CoordinatorWorld, group: str) -> None:
+    def __init__(self, world: ServiceWorld, group: str) -> None:
         self.world = world
         self.group = group
 
@@ -55,6 +56,8 @@ class GroupClient:
 
 class Committer(GroupClient):
     """Commits rising offsets of a group without members, usually each until it succeeds."""
+
+    world: CoordinatorWorld
 
     async def run(self) -> None:
         world = self.world
@@ -95,6 +98,8 @@ class Committer(GroupClient):
 
 class Inquirer(GroupClient):
     """Fetches a group's committed offsets from current and former coordinators."""
+
+    world: CoordinatorWorld
 
     async def run(self) -> None:
         world = self.world

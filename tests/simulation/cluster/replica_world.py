@@ -12,6 +12,7 @@ promises  records acknowledged with acks=all, or read by a consumer, are in ever
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from contextvars import Context
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.controller.image.cluster_image import PartitionImage
 
 _PARTITIONS = 2
-_STORM_S = 20.0
 _CALM_S = 240.0
 # Share of requests that go to any replica, which may still act as leader.
 _OLD_METADATA = 0.1
@@ -43,12 +43,16 @@ class ReplicaWorld:
 
     Attributes:
         topic: The topic whose leaders change, and whose replicas are compared in the end.
+        further_topics: Other such topics.
         settings: Further configs of the nodes.
+        storm_s: The duration of the faults.
     """
 
     topic = "t"
+    further_topics: tuple[str, ...] = ()
     member_kind: type[Member] = Member
     settings: Mapping[str, str] = {}
+    storm_s = 20.0
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
@@ -83,6 +87,16 @@ class ReplicaWorld:
         # The current fault of a node; one at a time.
         self._victim: asyncio.Future[None] = self.loop.create_future()
         self._victim.set_result(None)
+
+    def totals(self) -> Counter[str]:
+        """Return the counts of the schedule."""
+        return Counter(
+            {
+                "records acknowledged": len(self.acknowledged),
+                "deaths": self.deaths,
+                "freezes": self.freezes,
+            }
+        )
 
     # -- environment of nodes ------------------------------------------------------------------
 
@@ -125,12 +139,19 @@ class ReplicaWorld:
             await self._start(node_id)
         self._create_topics()
         clients = [self.loop.create_task(client) for client in self._clients()]
-        while self.loop.time() < _STORM_S:
+        while self.loop.time() < self.storm_s:
             await pause(self.random.uniform(0.1, 2.0))
             self._misfortune()
         await asyncio.gather(*clients, self._victim)
         await self._calm()
         self._check()
+
+    def topics(self) -> tuple[str, ...]:
+        return (self.topic, *self.further_topics)
+
+    def partitions(self) -> list[tuple[str, int]]:
+        """Return the partitions whose leaders change."""
+        return [(topic, index) for topic in self.topics() for index in range(_PARTITIONS)]
 
     def assignments(self) -> list[tuple[int, ...]]:
         ids = list(self.node_ids)
@@ -188,14 +209,14 @@ class ReplicaWorld:
         elif choice < 0.85:
             self.blocked.clear()
         else:
-            index = self.random.randrange(_PARTITIONS)
-            state = self.state(index)
+            topic, index = self.random.choice(self.partitions())
+            state = self.state(index, topic)
             able = [replica_id for replica_id in state.isr if replica_id in self.cluster.members]
             if able:
-                self.cluster.elect(self.random.choice(able), index=index, topic=self.topic)
+                self.cluster.elect(self.random.choice(able), index=index, topic=topic)
 
     def _outsiders(self) -> list[int]:
-        states = [self.state(index) for index in range(_PARTITIONS)]
+        states = [self.state(index, topic) for topic, index in self.partitions()]
         return [
             node_id
             for node_id in self.node_ids
@@ -216,16 +237,16 @@ class ReplicaWorld:
     def note_states(self) -> None:
         """Handle new metadata."""
 
-    def upset(self, index: int, joined: Collection[int]) -> None:
+    def upset(self, topic: str, index: int, joined: Collection[int]) -> None:
         """Perhaps elect a node that has just joined the ISR."""
         if joined and not self.is_over and self.random.random() < self.upset_rate:
             successor = self.random.choice(sorted(joined))
-            self.loop.call_soon(self._elect, successor, index, context=Context())
+            self.loop.call_soon(self._elect, successor, topic, index, context=Context())
 
-    def _elect(self, node_id: int, index: int) -> None:
-        state = self.state(index)
+    def _elect(self, node_id: int, topic: str, index: int) -> None:
+        state = self.state(index, topic)
         if node_id in state.isr and node_id != state.leader and node_id in self.cluster.members:
-            self.cluster.elect(node_id, index=index, topic=self.topic)
+            self.cluster.elect(node_id, index=index, topic=topic)
 
     async def _freeze(self, node_id: int) -> None:
         self.freezes += 1
@@ -245,10 +266,10 @@ class ReplicaWorld:
 
     @property
     def is_over(self) -> bool:
-        return self.loop.time() >= _STORM_S
+        return self.loop.time() >= self.storm_s
 
-    def state(self, index: int) -> PartitionImage:
-        return self.cluster.state(index, self.topic)
+    def state(self, index: int, topic: str | None = None) -> PartitionImage:
+        return self.cluster.state(index, topic or self.topic)
 
     def taken_for_leader(self, index: int) -> Member | None:
         """Return the leader, or any replica for a client with old metadata."""
@@ -292,25 +313,29 @@ class ReplicaWorld:
 
     # -- the end ---------------------------------------------------------------------------------
 
-    async def _calm(self) -> None:
-        """End all network faults and wait until all replicas are equal."""
+    def end_faults(self) -> None:
         self.blocked.clear()
         self.break_rate = self.lost_rate = 0.0
         self.slowest_s = 0.005
+
+    async def _calm(self) -> None:
+        """End all network faults and wait until all replicas are equal."""
+        self.end_faults()
         deadline = self.loop.time() + _CALM_S
         while not self._is_at_rest():
             assert self.loop.time() < deadline, self._why()
             await pause(0.5)
 
-    def _replicas(self, index: int) -> list[Any]:
-        state = self.state(index)
-        return [self.cluster[node_id].partition(self.topic, index) for node_id in state.replicas]
+    def _replicas(self, index: int, topic: str | None = None) -> list[Any]:
+        topic = topic or self.topic
+        replicas = self.state(index, topic).replicas
+        return [self.cluster[node_id].partition(topic, index) for node_id in replicas]
 
     def _is_at_rest(self) -> bool:
-        for index in range(_PARTITIONS):
-            if len(self.state(index).isr) < 3:
+        for topic, index in self.partitions():
+            if len(self.state(index, topic).isr) < 3:
                 return False
-            logs = [replica.log for replica in self._replicas(index)]
+            logs = [replica.log for replica in self._replicas(index, topic)]
             if len({log.log_end_offset for log in logs}) > 1:
                 return False
             if any(log.high_watermark < log.log_end_offset for log in logs):
@@ -319,20 +344,21 @@ class ReplicaWorld:
 
     def _why(self) -> str:
         return "; ".join(
-            f"{self.state(index)}: "
-            f"{[(e.log.log_end_offset, e.log.high_watermark) for e in self._replicas(index)]}"
-            for index in range(_PARTITIONS)
+            f"{topic} {self.state(index, topic)}: {[_bounds(each) for each in replicas]}"
+            for topic, index in self.partitions()
+            for replicas in [self._replicas(index, topic)]
         )
 
     def _check(self) -> None:
-        for index in range(_PARTITIONS):
-            replicas = self._replicas(index)
+        for topic, index in self.partitions():
+            replicas = self._replicas(index, topic)
             first = stored(replicas[0])
             for replica in replicas:
                 replica.check()
                 replica.log.check()
-                assert stored(replica) == first, "replicas differ"
-            self._check_records(index, values_at(first))
+                assert stored(replica) == first, f"replicas of {topic} differ"
+            if topic == self.topic:
+                self._check_records(index, values_at(first))
 
     def _check_records(self, index: int, values: dict[int, bytes | None]) -> None:
         assert len(set(values.values())) == len(values), "a record is there twice"
@@ -341,3 +367,7 @@ class ReplicaWorld:
         for (partition_index, offset), value in self.acknowledged.items():
             if partition_index == index:
                 assert values.get(offset) == value, f"offset {offset} is lost"
+
+
+def _bounds(replica: Any) -> tuple[int, int]:
+    return replica.log.log_end_offset, replica.log.high_watermark

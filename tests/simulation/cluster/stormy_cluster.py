@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tests.simulation.cluster.replica_world import ReplicaWorld
     from tests.simulation.machine.loop import SkewedClock
     from tests.support.replicas.memory_peers import Peer
+    from wirebroker.coordinator.controller.image.cluster_image import PartitionImage, TopicImage
     from wirebroker.coordinator.controller.requests.request import ControllerRequest
     from wirebroker.net.client.transport import Receiver, Transport
 
@@ -88,10 +89,15 @@ class _Dialer:
 
 
 class StormyCluster(Cluster):
-    """A cluster whose controller is reached over faulty links."""
+    """A cluster whose controller is reached over faulty links.
+
+    Attributes:
+        world: The schedule.
+        leaders: The leader of each partition in each leader epoch.
+    """
 
     def __init__(self, world: ReplicaWorld, node_ids: range) -> None:
-        self._world = world
+        self.world = world
         self.member_kind = world.member_kind
         super().__init__(
             None,
@@ -101,19 +107,19 @@ class StormyCluster(Cluster):
             new_files=world.new_files,
             settings={**_SETTINGS, **world.settings},
         )
-        self.leaders: dict[tuple[int, int], int] = {}
+        self.leaders: dict[tuple[str, int, int], int] = {}
 
     def clock_of(self, node_id: int) -> SkewedClock:
-        return self._world.clocks[node_id]
+        return self.world.clocks[node_id]
 
     def dialer(self, node_id: int) -> _Dialer:
-        return _Dialer(self._world, node_id)
+        return _Dialer(self.world, node_id)
 
     def peer(self, node_id: int) -> Peer:
         return self._peers[PeerAddress(f"node-{node_id}", 9092)]
 
     async def handle(self, request: ControllerRequest) -> dict[str, Any]:
-        world = self._world
+        world = self.world
         await pause(world.delay_s())
         if world.random.random() < world.lost_rate:
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
@@ -133,29 +139,30 @@ class StormyCluster(Cluster):
 
     async def _handle_late(self, request: ControllerRequest) -> None:
         """Handle a request again, long after its sender's timeout, as if its link had hung."""
-        await pause(self._world.random.uniform(0.2, _LATEST_S))
+        await pause(self.world.random.uniform(0.2, _LATEST_S))
         await super().handle(request)
 
     def write(self, *records: Any) -> None:
-        name = self._world.topic
         topics_before = self.image.topics
         super().write(*records)
-        self._world.note_states()
-        topic = self.image.topics.get(name)
-        for partition in () if topic is None else topic.partitions.values():
-            if partition.leader >= 0:
-                before = self.leaders.setdefault(
-                    (partition.index, partition.leader_epoch), partition.leader
-                )
-                assert before == partition.leader, "two leaders in one epoch"
-            if name in topics_before:
-                joined = set(partition.isr) - set(
-                    topics_before[name].partitions[partition.index].isr
-                )
-                self._world.upset(partition.index, joined)
+        self.world.note_states()
+        for name in self.world.topics():
+            topic = self.image.topics.get(name)
+            for partition in () if topic is None else topic.partitions.values():
+                self._note(name, partition, topics_before.get(name))
+
+    def _note(self, name: str, partition: PartitionImage, before: TopicImage | None) -> None:
+        if partition.leader >= 0:
+            leader = self.leaders.setdefault(
+                (name, partition.index, partition.leader_epoch), partition.leader
+            )
+            assert leader == partition.leader, "two leaders in one epoch"
+        if before is not None:
+            joined = set(partition.isr) - set(before.partitions[partition.index].isr)
+            self.world.upset(name, partition.index, joined)
 
     def _tell(self, member: Member) -> None:
-        world = self._world
+        world = self.world
         process = world.processes.get(member.node_id)
         if process is not None:
             slowness = world.random.choice([1, 1, 1, 20])

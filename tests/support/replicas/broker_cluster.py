@@ -220,10 +220,13 @@ class Member:
     def partition(self, name: str = "t", index: int = 0) -> Partition:
         return self.replicas.find(name, b"", by_id=False)[0][index]
 
-    async def ask(self, key: ApiKey, version: int, body: Mapping[str, Any]) -> Any:
-        """Return the decoded response to a request from an unnamed client."""
+    async def ask(
+        self, key: ApiKey, version: int, body: Mapping[str, Any], session: Session | None = None
+    ) -> Any:
+        """Return the decoded response to a request of a connection, by default a new one."""
         frame = memoryview(bytearray(encode_request(key, version, body)))
-        return decode_response(key, version, await self._answer(key, version, frame, 0))
+        response = await self._answer(key, version, frame, 0, session or new_session("c"))
+        return decode_response(key, version, response)
 
     async def produce(
         self, value: bytes, *, index: int = 0, timeout_ms: int = 5_000, **header: Any
@@ -263,17 +266,14 @@ class Member:
     async def _serve(self, request: Asked) -> None:
         frame = memoryview(bytearray(request.frame))
         request.answer_bytes(
-            await self._answer(request.key, request.version, frame, request.position)
+            await self._answer(
+                request.key, request.version, frame, request.position, new_session("c")
+            )
         )
 
-    async def _answer(self, key: ApiKey, version: int, frame: memoryview, position: int) -> bytes:
-        session = Session(
-            connection_id="c",
-            peer="peer:1",
-            listener_name=_LISTENER,
-            local_host="here",
-            local_port=9092,
-        )
+    async def _answer(
+        self, key: ApiKey, version: int, frame: memoryview, position: int, session: Session
+    ) -> bytes:
         request = Request(key, version, 7, "client", frame, position, session)
         [handler] = [candidate for candidate in REGISTRY.handlers() if candidate.key is key]
         reply: Any
@@ -290,6 +290,17 @@ class Member:
             bytes(part) if isinstance(part, bytes | bytearray | memoryview) else part.read()
             for part in reply
         )
+
+
+def new_session(connection_id: str) -> Session:
+    """Return the session of a new connection."""
+    return Session(
+        connection_id=connection_id,
+        peer="peer:1",
+        listener_name=_LISTENER,
+        local_host="here",
+        local_port=9092,
+    )
 
 
 class Cluster:
