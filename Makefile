@@ -27,7 +27,7 @@ TREE := .venv/compiled
 # tests try other cases than the plain run does.
 COMPILED_TESTS := tests/unit tests/property tests/hostile tests/transcripts \
   $(addprefix --ignore=tests/unit/,benchmarks compiling support) \
-  $(addprefix --ignore=tests/unit/wirebroker/,authorization base broker cli client config engine http inspect maintenance metrics pipelines quorum security segments shadow testing api/test_loop_holds.py api/test_loop_holds_of_batches.py api/test_request_arrays.py) \
+  $(addprefix --ignore=tests/unit/wirebroker/,authorization base broker cli client config http inspect maintenance metrics pipelines quorum security segments shadow testing api/test_loop_holds.py api/test_loop_holds_of_batches.py api/test_request_arrays.py) \
   $(addprefix --ignore=tests/property/,test_acl_index.py test_cluster_image.py test_quota_rates.py test_sasl_messages.py test_seed.py)
 COMPILED_SEED := 2000
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet

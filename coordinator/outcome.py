@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -23,25 +22,25 @@ if TYPE_CHECKING:
     from wirebroker.codecs.errors import ErrorCode
 
 
-class Moment(NamedTuple):
-    """The current time on both clocks."""
+class Moment:
+    """The current time on both clocks.
 
-    # Written into records; may jump.
-    wall_ms: int
-    # For timers; never goes back.
-    monotonic_ms: int
+    Attributes:
+        wall_ms: Written into records; may jump.
+        monotonic_ms: For timers; never goes back.
+    """
+
+    __slots__ = ("monotonic_ms", "wall_ms")
+
+    def __init__(self, wall_ms: int, monotonic_ms: int) -> None:
+        self.wall_ms = wall_ms
+        self.monotonic_ms = monotonic_ms
 
 
 # Identifies a waiter; opaque to shards.
 Token = Any
-
-
-class Answer(NamedTuple):
-    """The response for one waiter."""
-
-    token: Token
-    # Usually the fields of a message.
-    response: Any
+# The response for one waiter: its token, and usually the fields of a message.
+Answer = tuple[Token, Any]
 
 
 class ProducerEpoch(NamedTuple):
@@ -66,20 +65,30 @@ class Marker(NamedTuple):
 OnFailure = Callable[["ErrorCode", Moment], "Outcome"]
 
 
-@dataclass(slots=True)
 class Outcome:
     """A coordinator's `machine.Result`."""
 
-    records: list[CoordinatorRecord] = field(default_factory=list["CoordinatorRecord"])
-    answers: list[Answer] = field(default_factory=list[Answer])
-    on_failure: OnFailure | None = None
-    is_atomic: bool = True
-    effects: list[Any] = field(default_factory=list[Any])
-    producer: ProducerEpoch | None = None
+    __slots__ = ("answers", "effects", "is_atomic", "on_failure", "producer", "records")
+
+    def __init__(  # noqa: PLR0917 - one per request
+        self,
+        records: list[CoordinatorRecord] | None = None,
+        answers: list[Answer] | None = None,
+        on_failure: OnFailure | None = None,
+        is_atomic: bool = True,
+        effects: list[Any] | None = None,
+        producer: ProducerEpoch | None = None,
+    ) -> None:
+        self.records: list[CoordinatorRecord] = [] if records is None else records
+        self.answers: list[Answer] = [] if answers is None else answers
+        self.on_failure = on_failure
+        self.is_atomic = is_atomic
+        self.effects: list[Any] = [] if effects is None else effects
+        self.producer = producer
 
     def answer(self, token: Token, response: dict[str, Any]) -> None:
         """Add the response for one waiter."""
-        self.answers.append(Answer(token, response))
+        self.answers.append((token, response))
 
     def then(self, other: Outcome) -> Outcome:
         """Return this outcome followed by another; at most one may have records."""

@@ -34,6 +34,9 @@ _SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
     "offsets.topic.num.partitions": "1",
     "offsets.topic.replication.factor": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "group.streams.initial.rebalance.delay.ms": "0",
 }
 # More partitions than a connection remembers (api/data/prepared_produce.py).
 _MANY = 500
@@ -43,11 +46,11 @@ _MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 
 def cases(
-    dispatch: Callable[[memoryview], Any], commit: dict[str, Any]
+    dispatch: Callable[[memoryview], Any], commit: dict[str, Any], beats: dict[str, bytes]
 ) -> Iterator[tuple[str, list[bytes]]]:
     """Return (name, frames of one round) of each case.
 
-    `commit` is the OffsetCommit of a group's member.
+    `commit` is the OffsetCommit of a group's member; `beats` are the heartbeats of members.
     """
     from tests.support.protocol.raw_client import request_frame
     from tests.support.protocol.requests import fetch_request, produce_request
@@ -88,6 +91,8 @@ def cases(
     by_time = {"replica_id": -1, "topics": [{"name": "t", "partitions": rows}]}
     yield "list offsets by time", [frame(ApiKey.LIST_OFFSETS, 5, by_time)] * repeat
     yield "commit an offset", [frame(ApiKey.OFFSET_COMMIT, 7, commit)] * (repeat // 2)
+    for kind, beat in beats.items():
+        yield f"heartbeat of a {kind} group", [beat] * (repeat // 2)
     yield "metadata of a topic", [frame(ApiKey.METADATA, 12, {"topics": [{"name": "t"}]})] * repeat
 
 
@@ -111,7 +116,8 @@ async def _measure(only: str, profiled: str | None) -> dict[str, float]:
             dispatcher = Dispatcher(broker_of(server), REGISTRY)
             info = _connection_info(Session)
             commit = await _join(client)
-            for name, frames in cases(lambda frame: dispatcher(frame, info), commit):
+            beats = await _join_groups(client)
+            for name, frames in cases(lambda frame: dispatcher(frame, info), commit, beats):
                 if only not in name or (profiled and profiled != name):
                     continue
                 _check(dispatcher(_writable(frames[-1]), info), name)
@@ -154,6 +160,26 @@ async def _join(client: Any) -> dict[str, Any]:
         "generation_id_or_member_epoch": joined.generation_id,
         "topics": [{"name": "t", "partitions": [partition]}],
     }
+
+
+async def _join_groups(client: Any) -> dict[str, bytes]:
+    """Form a group of each newer kind; return heartbeats of their members without changes."""
+    from benchmarks.load.group_members import KINDS
+    from tests.support.protocol.raw_client import request_frame
+
+    beats: dict[str, bytes] = {}
+    for kind, member_class in KINDS.items():
+        member = member_class(f"{kind}-group", f"{kind}-member")
+        async with asyncio.timeout(60):
+            while not member.is_at_rest:
+                await member.beat(client)
+        body = {
+            "group_id": member.group,
+            "member_id": member.member_id,
+            "member_epoch": member.epoch,
+        }
+        beats[kind] = request_frame(member.key, member.version, body)[4:]
+    return beats
 
 
 def _connection_info(kind: Any) -> Any:

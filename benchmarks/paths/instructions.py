@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from benchmarks.growth.growth_cases import find_coordinator, join
+from benchmarks.load.generators import fetch_error_at, offsets_error_at, produce_error_at
 from benchmarks.load.growth_requests import client_of, create_topic
 from benchmarks.measurement.brokers import SETTINGS, Checkout, of_checkout, version
 from tests.support.brokers.brokers import Wirebroker
@@ -45,12 +46,14 @@ class Case(NamedTuple):
     Attributes:
         rounds: The difference between the two runs.
         frames: Returns a frame for each connection, or one for all, given a running broker.
+        error_at: Position of the error code in a response.
     """
 
     name: str
     connections: int
     rounds: int
     frames: Callable[[Broker], list[bytes]]
+    error_at: int
 
 
 class _Counted(Checkout):
@@ -111,14 +114,17 @@ def _commit(broker: Broker) -> list[bytes]:
     return frames
 
 
+_PRODUCED: Final = produce_error_at(_TOPIC)
+_FETCHED: Final = fetch_error_at(_TOPIC)
+_OFFSETS: Final = offsets_error_at(_TOPIC)
 CASES: Final = (
-    Case("produce 100 B, 50 connections", 50, 100, _produce),
-    Case("produce 100 B, 1 connection", 1, 4000, _produce),
-    Case("fetch 1 KiB, 20 connections", 20, 200, _fetch(1 << 10)),
-    Case("fetch 64 KiB, 4 connections", 4, 200, _fetch(64 << 10)),
-    Case("fetch 1 MiB, 2 connections", 2, 200, _fetch(1 << 20)),
-    Case("OffsetCommit, 20 connections", 20, 100, _commit),
-    Case("ListOffsets by time, 20 connections", 20, 100, _list_offsets),
+    Case("produce 100 B, 50 connections", 50, 100, _produce, _PRODUCED),
+    Case("produce 100 B, 1 connection", 1, 4000, _produce, _PRODUCED),
+    Case("fetch 1 KiB, 20 connections", 20, 200, _fetch(1 << 10), _FETCHED),
+    Case("fetch 64 KiB, 4 connections", 4, 200, _fetch(64 << 10), _FETCHED),
+    Case("fetch 1 MiB, 2 connections", 2, 200, _fetch(1 << 20), _FETCHED),
+    Case("OffsetCommit, 20 connections", 20, 100, _commit, _OFFSETS),
+    Case("ListOffsets by time, 20 connections", 20, 100, _list_offsets, _OFFSETS),
 )
 
 
@@ -169,7 +175,9 @@ def _instructions(case: Case, checkout: Path, rounds: int) -> int:
             for client, frame in zip(clients, frames, strict=True):
                 client.push(frame)
             for client in clients:
-                client.read_frame()
+                answer = client.read_frame()
+                code = answer[case.error_at : case.error_at + 2]
+                assert code == b"\x00\x00", f"{case.name}: error {code.hex()}"
         for client in clients:
             client.close()
         broker.stop()

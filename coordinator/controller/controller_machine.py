@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from wirebroker.coordinator.controller.image.image_builder import ImageBuilder
-from wirebroker.coordinator.outcome import Answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
     from wirebroker.coordinator.controller.image.image_change import ImageChange
     from wirebroker.coordinator.operation import Operation
-    from wirebroker.coordinator.outcome import Moment, Timers, Token
+    from wirebroker.coordinator.outcome import Answer, Moment, Timers, Token
 
 Response = TypeVar("Response")
 
@@ -107,7 +106,7 @@ class ControllerMachine:
         changes: list[ClusterChange] = []
         if result.records:
             changes.append((yield from self._change(result.records)))
-        return ControllerDecision(changes, [Answer(token, result.response)])
+        return ControllerDecision(changes, [(token, result.response)])
 
     def _change(self, records: list[MetadataRecord]) -> Steps[ClusterChange]:
         builder = ImageBuilder(self.image)

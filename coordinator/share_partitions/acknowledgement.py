@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from array import array
+from collections.abc import Sequence  # noqa: TC003 - compiled tuples look for it
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -20,7 +21,7 @@ from wirebroker.coordinator.share_partitions.record_state import RecordState
 from wirebroker.coordinator.share_partitions.state_change import CLIENT_REJECT, StateChange
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from wirebroker.base.clock import Steps
     from wirebroker.coordinator.share_partitions.in_flight_batch import InFlightBatch

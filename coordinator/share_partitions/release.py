@@ -16,6 +16,7 @@ from wirebroker.coordinator.share_partitions.state_change import (
     StateChange,
     persisted,
 )
+from wirebroker.coordinator.share_state.state import StateBatch  # noqa: TC001 - compiled tuples look for it
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.share_partitions.in_flight_batch import InFlightBatch
     from wirebroker.coordinator.share_partitions.record_state import InFlightState
     from wirebroker.coordinator.share_partitions.share_partition import ShareLimits, SharePartition
-    from wirebroker.coordinator.share_state.state import StateBatch
 
 
 # States, or timers, before other work may run.

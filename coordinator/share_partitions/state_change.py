@@ -9,14 +9,17 @@ from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from wirebroker.coordinator.share_partitions.archiving import note_available
-from wirebroker.coordinator.share_partitions.record_state import TERMINAL, RecordState
+from wirebroker.coordinator.share_partitions.record_state import (
+    TERMINAL,
+    InFlightState,
+    RecordState,
+)
 from wirebroker.coordinator.share_state.state import StateBatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from wirebroker.base.clock import Steps
-    from wirebroker.coordinator.share_partitions.record_state import InFlightState
     from wirebroker.coordinator.share_partitions.share_partition import ShareLimits, SharePartition
 
 # Values of the header __dlq.errors.message.

@@ -6,13 +6,10 @@ Source: Kafka's SharePartitionKey, PersisterStateBatch, PartitionFactory.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from wirebroker.codecs.errors import ErrorCode  # noqa: TC001 - compiled tuples look for it
 from wirebroker.codecs.primitives import uuid_from_text, uuid_text
-
-if TYPE_CHECKING:
-    from wirebroker.codecs.errors import ErrorCode
-
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,20}")
 _INT32_END: Final = 1 << 31

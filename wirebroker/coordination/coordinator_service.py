@@ -115,7 +115,7 @@ class CoordinatorService(Generic[ShardT]):
         """
         waiter = Waiter(on_error, finish)
         try:
-            self._engine_of(target).run(operation, *arguments, token=waiter, guard=guard)
+            self._engine_of(target).run_with(operation, arguments, waiter, guard)
         except KafkaError as error:
             waiter.fail(error)
         return waiter.result()

@@ -159,8 +159,8 @@ class PartitionLog:
             )
         except KafkaError as error:
             raise KafkaError(_APPEND_ERRORS.get(error.code, error.code), error.message) from error
-        except TakesLongError as error:
-            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR) from error
+        except TakesLongError as refusal:
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR) from refusal
         self._batch_offset = result.last_offset + 1 - len(records)
         self.end_offset = result.last_offset + 1
 

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Sequence  # noqa: TC003 - compiled tuples look for it
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from wirebroker.codecs.errors import KafkaError
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.coordinator.outcome import Answer  # noqa: TC001 - compiled tuples look for it
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
 
     from wirebroker.base.clock import Clock
-    from wirebroker.codecs.errors import ErrorCode
     from wirebroker.coordinator.machine import MachineLog
-    from wirebroker.coordinator.outcome import Answer
 
 
 class ResponseErrors(NamedTuple):

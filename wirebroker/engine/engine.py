@@ -125,10 +125,20 @@ class Engine(Generic[MachineT]):
         Raises:
             KafkaError: From the operation, which then has changed nothing.
         """
+        self.run_with(operation, arguments, token, guard)
+
+    def run_with(
+        self,
+        operation: Callable[..., Result],
+        arguments: tuple[Any, ...],
+        token: Token,
+        guard: VerificationGuard | None = None,
+    ) -> None:
+        """Do the same with arguments in a tuple, for every request."""
         assert not self._turn.locked(), f"an operation of {self.log.name} runs in steps"
         clock = self._clock
         now = Moment(clock.now_ms(), int(clock.monotonic() * 1000))
-        self.carry_out(operation(self.machine, *arguments, token, now), now, guard=guard)
+        self._carry_out(operation(self.machine, *arguments, token, now), now, guard)
         self._arm(now.monotonic_ms)
 
     async def run_in_steps(
@@ -140,24 +150,28 @@ class Engine(Generic[MachineT]):
             KafkaError: From the operation, or because this node has resigned or the log has failed.
                 Nothing has changed.
         """
-        async with self._turn:
+        await self._turn.acquire()
+        try:
+            # Many small operations in a row must not block the loop either.
+            await self._slices.turn()
+            self._check_serving()
+            now = self.now()
+            steps = operation(self.machine, token, now)
+            result = await Slices(self._clock).run(steps)
+            self._check_serving()
+            self.carry_out(result, now)
+        finally:
+            # Here, because the next operation takes the turn before any other task.
             try:
-                # Many small operations in a row must not block the loop either.
-                await self._slices.turn()
-                self._check_serving()
-                now = self.now()
-                steps = operation(self.machine, token, now)
-                result = await Slices(self._clock).run(steps)
-                self._check_serving()
-                self.carry_out(result, now)
-            finally:
-                # Here, because the next operation takes the turn before any other task.
                 self._run_due()
+            finally:
+                self._turn.release()
 
     async def drain(self) -> None:
         """Finish operations that run in steps and refuse new ones, before `close`."""
-        async with self._turn:
-            self._is_draining = True
+        await self._turn.acquire()
+        self._is_draining = True
+        self._turn.release()
 
     def _check_serving(self) -> None:
         if self.is_closed or self._is_draining:
@@ -170,6 +184,9 @@ class Engine(Generic[MachineT]):
         self, result: Result, now: Moment, *, guard: VerificationGuard | None = None
     ) -> None:
         """Append and apply a result's records; queue its responses."""
+        self._carry_out(result, now, guard)
+
+    def _carry_out(self, result: Result, now: Moment, guard: VerificationGuard | None) -> None:
         assert not self.is_closed, f"{self.log.name} is no longer led here"
         error = self._append_all(result, now, guard) if result.records else None
         if error is not None:
@@ -243,8 +260,11 @@ class Engine(Generic[MachineT]):
             next_ms = self.machine.timers.next_ms()
             if next_ms is None or next_ms > self.now().monotonic_ms:
                 return
-            async with self._turn:
+            await self._turn.acquire()
+            try:
                 self._run_due()
+            finally:
+                self._turn.release()
             await next_turn()
 
     def _on_time(self) -> None:

@@ -5,6 +5,7 @@ Source: Kafka's ReplicaManagerLogReader, ShareFetchUtils.maybeSliceFetchRecords.
 
 from __future__ import annotations
 
+from collections.abc import Sequence  # noqa: TC003 - compiled tuples look for it
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from wirebroker.codecs.records.batch import iterate_records, read_batch_header
@@ -15,8 +16,6 @@ from wirebroker.storage.files import FileSlice
 from wirebroker.storage.log.read import aborted_in
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from wirebroker.base.clock import Steps
     from wirebroker.codecs.records.batch import BatchHeader
     from wirebroker.coordinator.share_partitions.acquisition import AcquiredRecords

@@ -81,7 +81,7 @@ def _assign(
     def on_failure(error: ErrorCode, now: Moment) -> Outcome:
         failed = Outcome()
         for member, answer in zip(waiting, outcome.answers, strict=True):
-            group.members[member.member_id].awaiting_sync = answer.token
+            group.members[member.member_id].awaiting_sync = answer[0]
         rebalance.answer_syncs_with_error(shard, group, error, failed, now)
         return failed.then(rebalance.rebalance_or_complete(shard, group, now))
 

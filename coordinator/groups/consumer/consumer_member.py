@@ -15,10 +15,11 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
+from wirebroker.coordinator.groups.classic.classic_member import Protocols  # noqa: TC001 - compiled tuples look for it
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from wirebroker.coordinator.groups.classic.classic_member import Protocols
 
 # Epochs in requests and records with a special meaning.
 JOIN_EPOCH: Final = 0

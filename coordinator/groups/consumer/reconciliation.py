@@ -11,7 +11,14 @@ Source: Kafka's CurrentAssignmentBuilder; KIP-848.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import (  # noqa: TC003 - compiled tuples look for them
+    Callable,
+    Collection,
+    Container,
+    Mapping,
+    Sequence,
+)
+from typing import Any, NamedTuple
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.groups.consumer.consumer_member import (
@@ -20,9 +27,6 @@ from wirebroker.coordinator.groups.consumer.consumer_member import (
     ConsumerMember,
     MemberState,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Container, Mapping, Sequence
 
 _NONE: Mapping[int, int] = {}
 _NO_INDEXES: frozenset[int] = frozenset()

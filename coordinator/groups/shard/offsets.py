@@ -63,15 +63,21 @@ class DetachedOffsets(NamedTuple):
 # -- OffsetCommit ----------------------------------------------------------------------------
 
 
-class Commit(NamedTuple):
+class Commit:
     """An OffsetCommit request, limited to existing partitions.
 
-    `topics` has (name, topic id, partitions of the body) each.
+    Attributes:
+        topics: (name, topic id, partitions of the body) each.
     """
 
-    body: Any
-    version: int
-    topics: Sequence[tuple[str, bytes, Sequence[Any]]]
+    __slots__ = ("body", "topics", "version")
+
+    def __init__(
+        self, body: Any, version: int, topics: list[tuple[str, bytes, Sequence[Any]]]
+    ) -> None:
+        self.body = body
+        self.version = version
+        self.topics = topics
 
 
 def commit(shard: GroupShard, request: Commit, token: Token, now: Moment) -> Outcome:
@@ -130,13 +136,16 @@ def add_commits(
         if utf16_length(metadata) > limit:
             error = ErrorCode.OFFSET_METADATA_TOO_LARGE
         else:
-            committed = CommittedOffset(
+            fields: tuple[Any, ...] = (
                 partition.committed_offset,
                 max(partition.committed_leader_epoch, NO_LEADER_EPOCH),
                 metadata,
                 wall_ms,
                 expire_ms,
                 topic_id,
+            )
+            committed = tuple.__new__(  # pyright: ignore[reportUnknownMemberType]
+                CommittedOffset, fields
             )
             record = offset_commit_record(group_id, topic, partition.partition_index, committed)
             outcome.records.append(record)

@@ -15,6 +15,7 @@ Source: Kafka's StickyTaskAssignor; KIP-1071.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable, Mapping  # noqa: TC003 - compiled tuples look for it
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from wirebroker.base.clock import collected
@@ -23,13 +24,12 @@ from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.groups.assignors.in_steps import cleared_in_steps
 from wirebroker.coordinator.groups.java_collections import JavaPriorityQueue, computed_order
 from wirebroker.coordinator.groups.streams.process_loads import ProcessLoad, Task
-from wirebroker.coordinator.groups.streams.tasks import Tasks
+from wirebroker.coordinator.groups.streams.tasks import Tasks, TaskSets
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from wirebroker.base.clock import Steps
-    from wirebroker.coordinator.groups.streams.tasks import TaskSets
 
 logger = logging.getLogger(__name__)
 

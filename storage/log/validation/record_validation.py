@@ -19,7 +19,14 @@ from wirebroker.codecs.errors import ErrorCode, KafkaError, TooLargeError
 from wirebroker.codecs.records.batch import NO_TIMESTAMP
 from wirebroker.codecs.records.compression import MAX_DECOMPRESSED_BYTES, unpack
 from wirebroker.codecs.records.layout import HEADER_BYTES, LOG_APPEND_TIME_FLAG
-from wirebroker.codecs.records.walk import IS_QUICK, LONG_MAX, LONG_MIN, MAX_REFUSED, RecordWalker
+from wirebroker.codecs.records.walk import (
+    IS_QUICK,
+    LONG_MAX,
+    LONG_MIN,
+    MAX_REFUSED,
+    RecordWalker,
+    Refused,
+)
 from wirebroker.storage.log.validation.batch_shape import RecordError, RefusedBatchError
 from wirebroker.storage.long_work import TakesLongError
 
@@ -28,7 +35,6 @@ if TYPE_CHECKING:
 
     from wirebroker.codecs.records.batch import BatchHeader
     from wirebroker.codecs.records.compression import Codec
-    from wirebroker.codecs.records.walk import Refused
     from wirebroker.config.rows.topic import TopicSettings
 
 # Covers a client's default batch (1 MiB); 5 ms with gzip.
@@ -131,11 +137,11 @@ class RecordValidator:
                 raise
             # Kafka has no such limit.
             fault = RefusedBatchError(ErrorCode.MESSAGE_TOO_LARGE, error.message or "")
-        except KafkaError as error:
-            code = error.code
+        except KafkaError as refusal:
+            code = refusal.code
             if code == ErrorCode.CORRUPT_MESSAGE:
                 code = ErrorCode.UNKNOWN_SERVER_ERROR  # Kafka has no better error code for it
-            fault = RefusedBatchError(code, error.message or "")
+            fault = RefusedBatchError(code, refusal.message or "")
         if fault is None and walker.fault is not None:
             fault = RefusedBatchError(ErrorCode.INVALID_RECORD, walker.fault)
         return Walked(

@@ -9,7 +9,7 @@ from wirebroker.base.clock import collected
 from wirebroker.codecs.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from wirebroker.base.clock import Steps
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
@@ -50,44 +50,61 @@ def chunked_commits(topics: Iterable[tuple[Any, ...]]) -> Iterator[list[tuple[An
         yield part
 
 
-def split_existing(
-    partitions: Iterable[Any], existing: Container[int]
-) -> Steps[tuple[list[Any], list[Any]]]:
-    """Return the partitions that exist, and the others."""
+def sort_topics(
+    image: ClusterImage, topics: Iterable[Any], *, by_id: bool
+) -> Steps[tuple[Valid, Topics]]:
+    """Return what can be committed, and the response for partitions that do not exist.
+
+    A topic with many partitions is in several parts.
+    """
+    valid: Valid = []
+    refused: Topics = []
+    for topic in topics:
+        partitions = topic.partitions
+        for start in range(0, max(1, len(partitions)), _AT_ONCE):
+            part = partitions[start : start + _AT_ONCE]
+            sort_topic(image, topic, part, valid, refused, by_id)
+            yield
+    return valid, refused
+
+
+def sort_topic(  # noqa: PLR0917 - for every topic of every commit
+    image: ClusterImage,
+    requested: Any,
+    partitions: Sequence[Any],
+    valid: Valid,
+    refused: Topics,
+    by_id: bool,
+) -> None:
+    """Add a topic's existing partitions to `valid`, and the others with an error to `refused`."""
+    if by_id:
+        topic = image.topics_by_id.get(requested.topic_id)
+    else:
+        topic = image.topics.get(requested.name)
+    if topic is None:
+        error = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        refused.append(_failed_topic(requested.name, requested.topic_id, partitions, error))
+        return
+    existing = topic.partitions
     present: list[Any] = []
     missing: list[Any] = []
     for partition in partitions:
         (present if partition.partition_index in existing else missing).append(partition)
-        yield
-    return present, missing
+    if missing:
+        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        refused.append(_failed_topic(topic.name, topic.topic_id, missing, unknown))
+    if present:
+        valid.append((topic.name, topic.topic_id, present))
 
 
-def sort_topics(
-    image: ClusterImage, topics: Iterable[Any], *, by_id: bool
-) -> Steps[tuple[Valid, Topics]]:
-    """Return what can be committed, and the response for partitions that do not exist."""
-    valid: Valid = []
-    refused: Topics = []
-    for requested in topics:
-        if by_id:
-            topic = image.topics_by_id.get(requested.topic_id)
-            error = ErrorCode.UNKNOWN_TOPIC_ID
-        else:
-            topic = image.topics.get(requested.name)
-            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        if topic is None:
-            failed_topic = (requested.name, requested.topic_id, requested.partitions)
-            refused += yield from with_error([failed_topic], error)
-            yield
-            continue
-        existing, unknown = yield from split_existing(requested.partitions, topic.partitions)
-        if unknown:
-            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            refused += yield from with_error([(topic.name, topic.topic_id, unknown)], error)
-        if existing:
-            valid.append((topic.name, topic.topic_id, existing))
-        yield
-    return valid, refused
+def _failed_topic(
+    name: str, topic_id: bytes, partitions: Sequence[Any], error: ErrorCode
+) -> dict[str, Any]:
+    failed = [
+        {"partition_index": partition.partition_index, "error_code": error}
+        for partition in partitions
+    ]
+    return {"name": name, "topic_id": topic_id, "partitions": failed}
 
 
 def with_error(

@@ -17,6 +17,7 @@ from wirebroker.api.groups.chunked_commit import (
     chunked_commits,
     merged,
     names_many,
+    sort_topic,
     sort_topics,
     with_error,
 )
@@ -48,19 +49,34 @@ def offset_commit(
     by_id = request.version >= FIRST_TOPIC_ID_VERSION
     if names_many(body.topics):
         return _commit_in_parts(broker, request.version, body, by_id=by_id)
-    valid, refused = in_one_go(sort_topics(broker.metadata.image, body.topics, by_id=by_id))
+    valid: Valid = []
+    refused: Topics = []
+    image = broker.metadata.image
+    for topic in body.topics:
+        sort_topic(image, topic, topic.partitions, valid, refused, by_id)
     if not valid:
         return {"topics": refused}
     commit = Commit(body, request.version, valid)
+    if refused or len(valid) > 1:
+        return _commit_mixed(broker, commit, refused, by_id=by_id)
+    return broker.groups.submit(
+        body.group_id, group_offsets.commit, commit, on_error=partial(_refused, valid)
+    )
+
+
+def _commit_mixed(
+    broker: Broker, commit: Commit, refused: Topics, *, by_id: bool
+) -> Mapping[str, Any] | Awaitable[Mapping[str, Any]]:
+    """Store the offsets of several topics, or add the partitions that do not exist."""
 
     def finish(answer: Mapping[str, Any]) -> Mapping[str, Any]:
         return in_one_go(_merge(refused, answer["topics"], by_id=by_id))
 
     return broker.groups.submit(
-        body.group_id,
+        commit.body.group_id,
         group_offsets.commit,
         commit,
-        on_error=lambda error: finish(_refused(valid, error)),
+        on_error=lambda error: finish(_refused(commit.topics, error)),
         finish=finish,
     )
 

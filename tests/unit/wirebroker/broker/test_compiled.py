@@ -138,3 +138,28 @@ def test_finally_blocks_contain_no_await(path):
         )
     ]
     assert not awaited
+
+
+@pytest.mark.parametrize("path", compiled_paths())
+def test_types_of_named_tuples_are_imported_at_run_time(path):
+    """A compiled module looks them up when it is imported, and fails without them."""
+    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+    late_names = {
+        alias.asname or alias.name
+        for block in tree.body
+        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
+        for node in ast.walk(block)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+    }
+    used_names = {
+        node.id
+        for tuple_class in tree.body
+        if isinstance(tuple_class, ast.ClassDef)
+        and any(ast.unparse(base) == "NamedTuple" for base in tuple_class.bases)
+        for field in tuple_class.body
+        if isinstance(field, ast.AnnAssign)
+        for node in ast.walk(field.annotation)
+        if isinstance(node, ast.Name)
+    }
+    assert not used_names & late_names

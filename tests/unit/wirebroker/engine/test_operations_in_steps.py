@@ -13,7 +13,7 @@ import pytest
 from tests.support.records.clocks import HandClock
 from wirebroker.base.clock import Slices, next_turn
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.coordinator.outcome import Answer, Outcome, Timers
+from wirebroker.coordinator.outcome import Outcome, Timers
 from wirebroker.engine.committed_responses import ResponseErrors
 from wirebroker.engine.engine import Engine
 from wirebroker.engine.waiter import AwaitedResponse
@@ -118,7 +118,7 @@ class World:
                 yield
             records: list[Any] = [] if record is None else [record]
             outcome = Outcome(records)
-            outcome.answers.append(Answer(token, applied))
+            outcome.answers.append((token, applied))
             return outcome
 
         await self.engine.run_in_steps(operation, waiter)

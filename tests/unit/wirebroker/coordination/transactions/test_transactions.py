@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-from typing import Any
 
 import pytest
 
@@ -14,9 +13,7 @@ from wirebroker.base.clock import next_turn, pause
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.records.batch import iterate_batches
-from wirebroker.coordination.coordinator_service import CoordinatorService
-from wirebroker.coordination.transactions.transaction_coordinator import TransactionCoordinator
-from wirebroker.coordination.transactions.transaction_markers import MarkerWriter
+from wirebroker.coordination.internal_topic import InternalTopic
 from wirebroker.coordinator.groups.partitions import CONSUMER_OFFSETS, TRANSACTION_STATE
 from wirebroker.coordinator.transactions.shard import TransactionShard
 from wirebroker.quorum.channel.producer_id_supply import ProducerIdSupply
@@ -421,16 +418,16 @@ async def test_read_committed_hides_open_transactions(tmp_path):
         assert (aborted.producer_id, aborted.first_offset) == (0, 0)
 
 
-async def test_no_marker_is_written_after_the_stop(monkeypatch):
-    nothing: Any = None
-    coordinator = TransactionCoordinator.__new__(TransactionCoordinator)
-    coordinator.markers = MarkerWriter(clock=nothing, replicas=nothing, groups=nothing)
+async def test_no_marker_is_written_after_the_stop(monkeypatch, tmp_path):
+    async with running(tmp_path, settings=ONE_NODE) as server:
+        coordinator = broker_of(server).transactions
 
-    async def stop(_service):
-        task = asyncio.create_task(pause(PATIENCE_S))
-        coordinator.markers._tasks.add(task)
+        async def stop(_topic):
+            task = asyncio.create_task(pause(PATIENCE_S))
+            coordinator.markers._tasks.add(task)
 
-    monkeypatch.setattr(CoordinatorService, "stop", stop)
-    await coordinator.stop()
-    (task,) = coordinator.markers._tasks
-    assert task.cancelled()
+        with monkeypatch.context() as patches:
+            patches.setattr(InternalTopic, "stop", stop)
+            await coordinator.stop()
+        (task,) = coordinator.markers._tasks
+        assert task.cancelled()

@@ -1,7 +1,8 @@
-"""Members of consumer groups (KIP-848) that only send heartbeats: CPU of each, memory of a member.
+"""Members of groups that only send heartbeats: CPU of each, memory of a member.
 
-    python -m benchmarks.scenarios.consumer_heartbeats [--members 10000] [--groups 100]
-        [--connections 500] [--seconds 30] [--ours CHECKOUT] [--apache]
+    python -m benchmarks.scenarios.group_heartbeats [--kind consumer|share|streams]
+        [--members 10000] [--groups 100] [--connections 500] [--seconds 30] [--ours CHECKOUT]
+        [--apache]
 
 All members join and are assigned their partitions. Then each sends a heartbeat every five seconds,
 evenly spread. The broker's CPU in between is divided by the number of heartbeats. `--apache` runs
@@ -16,8 +17,9 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from benchmarks.load.group_members import KINDS, TOPIC
 from benchmarks.measurement.brokers import SETTINGS, Checkout, apache_kafka
 from benchmarks.measurement.machine import cpu_seconds, describe, resident_mb
 from tests.support.protocol.raw_client import RawClient
@@ -26,19 +28,24 @@ from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 
 if TYPE_CHECKING:
+    from benchmarks.load.group_members import GroupMember
     from tests.support.brokers.brokers import Broker
 
 _INTERVAL_S: Final = 5.0
-_TOPIC: Final = "t"
-_REBALANCE_MS: Final = 300_000
 # The target, as a fraction of Kafka's CPU per heartbeat.
 _TARGET: Final = 0.5
 _MOST_ROUNDS: Final = 60
 _GROUP_SETTINGS: Final = {
     "offsets.topic.replication.factor": "1",
     # Joins take their time; no session may end meanwhile.
-    "group.consumer.max.session.timeout.ms": "600000",
-    "group.consumer.session.timeout.ms": "600000",
+    **{
+        f"group.{kind}.{limit}session.timeout.ms": "600000"
+        for kind in KINDS
+        for limit in ("max.", "")
+    },
+    "group.streams.initial.rebalance.delay.ms": "0",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
 }
 
 
@@ -56,51 +63,9 @@ class Figures(NamedTuple):
         )
 
 
-class Member:
-    """A member that reports what it was assigned."""
-
-    def __init__(self, group: str, member_id: str) -> None:
-        self.group = group
-        self.member_id = member_id
-        self.epoch = 0
-        self._assigned: list[Any] = []
-        self._reports = False
-
-    @property
-    def is_at_rest(self) -> bool:
-        return self.epoch > 0 and not self._reports
-
-    async def beat(self, client: RawClient) -> None:
-        body: dict[str, Any] = {
-            "group_id": self.group,
-            "member_id": self.member_id,
-            "member_epoch": self.epoch,
-            "topic_partitions": None,
-        }
-        if not self.epoch:
-            body |= {
-                "rebalance_timeout_ms": _REBALANCE_MS,
-                "subscribed_topic_names": [_TOPIC],
-                "topic_partitions": [],
-            }
-        elif self._reports:
-            body["topic_partitions"] = self._assigned
-        answer = await client.ask(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, body)
-        error = ErrorCode(answer.error_code)
-        if error in {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR}:
-            return
-        assert error is ErrorCode.NONE, answer
-        self._reports = answer.assignment is not None or answer.member_epoch != self.epoch
-        self.epoch = answer.member_epoch
-        if answer.assignment is not None:
-            self._assigned = [
-                {"topic_id": topic.topic_id, "partitions": list(topic.partitions)}
-                for topic in answer.assignment.topic_partitions
-            ]
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kind", choices=tuple(KINDS), default="consumer")
     parser.add_argument("--members", type=int, default=10_000)
     parser.add_argument("--groups", type=int, default=100)
     parser.add_argument("--connections", type=int, default=500)
@@ -132,8 +97,9 @@ def _measured(broker: Broker, options: argparse.Namespace) -> Figures:
 
 async def _measure(broker: Broker, options: argparse.Namespace) -> Figures:
     per_group = options.members // options.groups
+    kind = KINDS[options.kind]
     members = [
-        Member(f"group{number % options.groups}", f"member{number}")
+        kind(f"group{number % options.groups}", f"member{number}")
         for number in range(options.members)
     ]
     address = ("127.0.0.1", broker.port)
@@ -159,7 +125,7 @@ async def _measure(broker: Broker, options: argparse.Namespace) -> Figures:
 
 async def _prepare(client: RawClient, partitions: int) -> None:
     """Create the topics, so that each member gets one partition."""
-    topic = {"name": _TOPIC, "num_partitions": partitions, "replication_factor": 1}
+    topic = {"name": TOPIC, "num_partitions": partitions, "replication_factor": 1}
     body = {"topics": [topic], "timeout_ms": 60_000}
     created = await client.ask(ApiKey.CREATE_TOPICS, 7, body)
     assert created.topics[0].error_code == ErrorCode.NONE, created
@@ -172,7 +138,7 @@ async def _prepare(client: RawClient, partitions: int) -> None:
     raise AssertionError("there is no coordinator")
 
 
-async def _beat_all(clients: list[RawClient], members: list[Member], *, over_s: float) -> None:
+async def _beat_all(clients: list[RawClient], members: list[GroupMember], *, over_s: float) -> None:
     """Send a heartbeat for each member, spread over a time, one at a time on a connection."""
     began = time.monotonic()
     step_s = over_s / len(members)
