@@ -55,7 +55,10 @@ STEPS = (
     ),
     Step(
         "simulations",
-        pytest_of("tests/simulation", "--seed", "random", "--budget-scale", "30"),
+        pytest_of(
+            *("tests/simulation", "--ignore=tests/simulation/test_raft.py"),
+            *("--seed", "random", "--budget-scale", "30"),
+        ),
         12,
         "simulated schedules of groups, transactions, power losses and replicas",
     ),
@@ -107,6 +110,12 @@ STEPS = (
         ),
         12,
         "about 1,000 simulated schedules each of replicas and coordinators on three to five nodes",
+    ),
+    Step(
+        "raft",
+        pytest_of("tests/simulation/test_raft.py", "--nightly", "--seed", "random", "-n", "2"),
+        4,
+        "10,000 simulated schedules of quorums with faults and changes of voters; planted faults",
     ),
     Step(
         "properties",

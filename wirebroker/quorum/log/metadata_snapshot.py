@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     from wirebroker.base.clock import Clock
     from wirebroker.codecs.metadata_records import MetadataRecord
+    from wirebroker.codecs.primitives import Buffer
     from wirebroker.codecs.records.batch import BatchHeader
 
 SUFFIX = ".checkpoint"
@@ -158,7 +159,7 @@ def read_snapshot(content: bytes) -> SnapshotContents:
     return SnapshotContents(batches, list(voters), controls[0].last_contained_log_timestamp)
 
 
-def control_records(batch: memoryview | bytes, header: BatchHeader) -> Iterator[ControlRecord]:
+def control_records(batch: Buffer, header: BatchHeader) -> Iterator[ControlRecord]:
     """Yield the known control records of a control batch."""
     for record in iterate_records(batch, header, max_bytes=MAX_CONTROL_BYTES):
         if control_type(record.key) in (ControlType.ABORT, ControlType.COMMIT):

@@ -86,6 +86,15 @@ class MetadataStore:
         snapshot_epoch = self.snapshots[-1].epoch if self.snapshots else 0
         return max(self._epochs.latest_epoch, snapshot_epoch)
 
+    @property
+    def epochs(self) -> list[tuple[int, int]]:
+        """Each epoch with records and its first offset, oldest first."""
+        return self._epochs.entries
+
+    def snapshot_size(self, snapshot: SnapshotId) -> int:
+        """Return the length of a snapshot's file in bytes."""
+        return self._files.data(f"{self._directory}/{snapshot.file_name}").size()
+
     # Loading
 
     def open(self) -> None:

@@ -42,7 +42,7 @@ class FetchedBatch(NamedTuple):
     """A whole batch and its header."""
 
     header: BatchHeader
-    batch: bytes | memoryview
+    batch: bytes | bytearray | memoryview
 
 
 def whole_batches(records: memoryview) -> list[FetchedBatch]:

@@ -14,7 +14,7 @@ from wirebroker.codecs.records.control import ControlRecord, KRaftVersion, KRaft
 from wirebroker.quorum.log.metadata_snapshot import SnapshotId, encode_snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from wirebroker.base.clock import Clock
     from wirebroker.config import Config
@@ -28,6 +28,10 @@ LOGGER = logging.getLogger(__name__)
 _LEAST_INTERVAL_BYTES: Final = 1 << 20
 
 
+def _ignore(snapshot: SnapshotId, size: int) -> None:
+    """Do nothing."""
+
+
 class SnapshotWriter:
     """The snapshots of one log; used on one event loop.
 
@@ -35,10 +39,19 @@ class SnapshotWriter:
         voters: The log's voter records, which snapshots repeat.
     """
 
-    __slots__ = ("_clock", "_config", "_last_at", "_store", "_task", "voters")
+    __slots__ = ("_clock", "_config", "_last_at", "_on_written", "_store", "_task", "voters")
 
-    def __init__(self, store: MetadataStore, *, clock: Clock, config: Config) -> None:
+    def __init__(
+        self,
+        store: MetadataStore,
+        *,
+        clock: Clock,
+        config: Config,
+        on_written: Callable[[SnapshotId, int], None] = _ignore,
+    ) -> None:
+        """Write snapshots of a log; `on_written` is called with each one and its size in bytes."""
         self._store = store
+        self._on_written = on_written
         self._clock = clock
         self._config = config
         self._last_at = clock.monotonic()
@@ -103,5 +116,6 @@ class SnapshotWriter:
             LOGGER.warning("cannot write a metadata snapshot: %s", error)
         else:
             LOGGER.info("wrote metadata snapshot %s (%d bytes)", snapshot.file_name, len(content))
+            self._on_written(snapshot, len(content))
         finally:
             self._task = None

@@ -1,0 +1,189 @@
+"""The disk of a simulated replica: a log whose last writes are lost in a crash, and snapshots.
+
+Writes of the log take effect at once for the replica. A sync makes those before it durable when it
+ends; a crash keeps any prefix of the others. `quorum-state` and snapshots are written as a whole.
+"""
+
+from __future__ import annotations
+
+import pickle
+from typing import TYPE_CHECKING, NamedTuple
+
+from wirebroker.codecs.records.control import KRaftVersion
+from wirebroker.coordinator.raft.model.election_state import (
+    ElectionState,
+    decode_election_state,
+    encode_election_state,
+)
+from wirebroker.coordinator.raft.model.log_view import LogView
+from wirebroker.coordinator.raft.model.voter_history import VoterHistory
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from wirebroker.codecs.records.control import ControlRecord
+    from wirebroker.coordinator.raft.model.log_point import LogPoint, RaftBatch
+    from wirebroker.coordinator.raft.model.voter_set import VoterSet
+
+BATCH_BYTES = 100
+
+
+class RaftSnapshot(NamedTuple):
+    point: LogPoint
+    controls: tuple[ControlRecord, ...]
+    # What has been applied before the snapshot's end.
+    applied: tuple[RaftBatch, ...]
+
+    def encode(self) -> bytes:
+        return pickle.dumps(self)
+
+
+class LogContents:
+    """Batches after a start offset, and the snapshots that are not deleted."""
+
+    def __init__(self) -> None:
+        self.start_offset = 0
+        self.batches: list[RaftBatch] = []
+        self.snapshots: dict[LogPoint, bytes] = {}
+
+    @property
+    def end_offset(self) -> int:
+        return self.batches[-1].end_offset if self.batches else self.start_offset
+
+    def apply(self, write: tuple) -> None:
+        match write:
+            case ("append", batch):
+                assert batch.base_offset == self.end_offset, (batch, self.end_offset)
+                self.batches.append(batch)
+            case ("truncate", end_offset):
+                while self.batches and self.batches[-1].base_offset >= end_offset:
+                    self.batches.pop()
+                assert self.end_offset == end_offset, (self.end_offset, end_offset)
+            case ("delete", point):
+                self.start_offset = point.offset
+                self.batches = [b for b in self.batches if b.base_offset >= point.offset]
+                self.snapshots = {p: s for p, s in self.snapshots.items() if p >= point}
+
+    def contains(self, batch: RaftBatch) -> bool:
+        if batch.end_offset <= self.start_offset:
+            return True
+        return any(b is batch or b == batch for b in reversed(self.batches))
+
+    def copy(self) -> LogContents:
+        other = LogContents()
+        other.start_offset = self.start_offset
+        other.batches = self.batches.copy()
+        other.snapshots = self.snapshots.copy()
+        return other
+
+
+class RaftDisk:
+    def __init__(self, static_voters: VoterSet) -> None:
+        self.static_voters = static_voters
+        self.quorum_state: bytes | None = None
+        self.contents = LogContents()
+        self.durable = LogContents()
+        self._unsynced: list[tuple] = []
+        self._synced_count = 0  # writes that are durable, since the last restart
+        self.download: tuple[LogPoint, bytearray] | None = None
+
+    def persist(self, election: ElectionState, data_version: int) -> None:
+        self.quorum_state = encode_election_state(election, data_version)
+
+    def write(self, *write: object) -> None:
+        self.contents.apply(write)
+        self._unsynced.append(write)
+
+    def begin_sync(self) -> int:
+        return self._synced_count + len(self._unsynced)
+
+    def end_sync(self, count: int) -> None:
+        newly_synced = count - self._synced_count
+        if newly_synced > 0:  # else a later sync has ended before
+            for write in self._unsynced[:newly_synced]:
+                self.durable.apply(write)
+            del self._unsynced[:newly_synced]
+            self._synced_count = count
+
+    def add_snapshot(self, snapshot: RaftSnapshot) -> int:
+        content = snapshot.encode()
+        for contents in (self.contents, self.durable):
+            contents.snapshots[snapshot.point] = content
+        return len(content)
+
+    def install(self, snapshot: RaftSnapshot) -> int:
+        content = snapshot.encode()
+        self.durable = LogContents()
+        self.durable.start_offset = snapshot.point.offset
+        self.durable.snapshots[snapshot.point] = content
+        self.contents = self.durable.copy()
+        self._synced_count += len(self._unsynced)
+        self._unsynced.clear()
+        return len(content)
+
+    def write_download(self, point: LogPoint, position: int, data: bytes) -> None:
+        if position == 0:
+            self.download = (point, bytearray())
+        assert self.download is not None
+        assert self.download[0] == point
+        assert len(self.download[1]) == position
+        self.download[1].extend(data)
+
+    def finish_download(self, point: LogPoint) -> RaftSnapshot:
+        assert self.download is not None
+        snapshot: RaftSnapshot = pickle.loads(bytes(self.download[1]))
+        assert snapshot.point == point
+        self.download = None
+        return snapshot
+
+    def crash(self, random: Random) -> None:
+        """Lose a random number of the last unsynced writes."""
+        kept = random.choice([0, len(self._unsynced), random.randint(0, len(self._unsynced))])
+        for write in self._unsynced[:kept]:
+            self.durable.apply(write)
+        self._unsynced.clear()
+        self._synced_count = 0
+        self.contents = self.durable.copy()
+        self.download = None
+
+    def load(self) -> tuple[LogView, VoterHistory, ElectionState, list[RaftBatch]]:
+        """Return the state with which a replica starts, and what its last snapshot applied."""
+        self._begin_at_newest_snapshot()
+        contents = self.contents
+        epochs: list[tuple[int, int]] = []
+        for batch in contents.batches:
+            if not epochs or epochs[-1][0] != batch.epoch:
+                epochs.append((batch.epoch, batch.base_offset))
+        log = LogView(
+            start_offset=contents.start_offset,
+            end_offset=contents.end_offset,
+            epochs=epochs,
+            snapshots=[(point, len(content)) for point, content in contents.snapshots.items()],
+        )
+        history = VoterHistory(self.static_voters)
+        applied: list[RaftBatch] = []
+        latest = log.latest_snapshot
+        if latest is not None:
+            snapshot: RaftSnapshot = pickle.loads(contents.snapshots[latest])
+            history.reset(latest.offset - 1, snapshot.controls)
+            applied = list(snapshot.applied)
+        for batch in contents.batches:
+            if latest is None or batch.base_offset >= latest.offset:
+                history.add(batch)
+        election = ElectionState()
+        if self.quorum_state is not None:
+            election = decode_election_state(self.quorum_state)
+        return log, history, election, applied
+
+    def _begin_at_newest_snapshot(self) -> None:
+        """Replace the log by a snapshot whose records it has lost."""
+        latest = max(self.contents.snapshots, default=None)
+        last_epoch = self.contents.batches[-1].epoch if self.contents.batches else 0
+        if latest is None or latest <= (last_epoch, self.contents.end_offset):
+            return
+        if latest.offset > self.contents.start_offset:
+            self.install(pickle.loads(self.contents.snapshots[latest]))
+
+
+def formatted_controls(voters: VoterSet) -> tuple[ControlRecord, ...]:
+    return (KRaftVersion(1), voters.to_record())

@@ -1,0 +1,1 @@
+"""This node as a voter or observer of the metadata quorum."""

@@ -1,0 +1,122 @@
+"""Connections to the other replicas of the metadata log.
+
+A connection carries one request at a time, as the raft machine requires (RequestManager). Whatever
+goes wrong is a `RequestFailure`: the machine decides when to try again.
+
+Source: Kafka's KafkaNetworkChannel.
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+from wirebroker.codecs.errors import ErrorCode, KafkaError, MalformedFrameError
+from wirebroker.coordinator.raft.protocol.messages import (
+    KRaftVersionsRequest,
+    KRaftVersionsResponse,
+    RequestFailure,
+    VoteRequest,
+)
+from wirebroker.net.client.errors import PeerError, UnsupportedVersionError
+from wirebroker.net.client.settings import PeerAddress
+from wirebroker.quorum.log.observed_log import whole_batches
+from wirebroker.quorum.raft.raft_log import raft_batch
+from wirebroker.quorum.raft.request_bodies import FIRST_WITH_PRE_VOTE, KEYS, body_of
+from wirebroker.quorum.raft.response_bodies import response_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wirebroker.coordinator.raft.model.log_point import RaftBatch
+    from wirebroker.coordinator.raft.model.replica_key import Destination
+    from wirebroker.coordinator.raft.protocol.messages import RaftRequest, RaftResponse
+    from wirebroker.net.client.node import Node
+
+LOGGER = logging.getLogger(__name__)
+
+KRAFT_VERSION = "kraft.version"
+
+
+class RaftTransport(Protocol):
+    """Sends requests to replicas."""
+
+    async def request(self, destination: Destination, request: RaftRequest) -> RaftResponse:
+        """Send a request; return the response, or a RequestFailure."""
+        ...
+
+    def abort(self) -> None:
+        """Close all connections."""
+        ...
+
+
+class RaftChannel:
+    """The connections of one replica; `make_node` returns a connection that is opened when used."""
+
+    __slots__ = ("_listener", "_make_node", "_nodes", "_timeout_s")
+
+    def __init__(
+        self, make_node: Callable[[PeerAddress], Node], *, listener: str, timeout_s: float
+    ) -> None:
+        """Reach the others on their listener `listener`."""
+        self._make_node = make_node
+        self._listener = listener
+        self._timeout_s = timeout_s
+        # By node id, because a voter that moves has another address.
+        self._nodes: dict[int, Node] = {}
+
+    async def request(self, destination: Destination, request: RaftRequest) -> RaftResponse:
+        """See RaftTransport."""
+        node = self._node(destination)
+        try:
+            if isinstance(request, KRaftVersionsRequest):
+                return await self._request_versions(node)
+            return await self._request(node, request)
+        except UnsupportedVersionError:
+            return RequestFailure(ErrorCode.UNSUPPORTED_VERSION)
+        except PeerError as error:
+            LOGGER.debug("no response to %s: %s", type(request).__name__, error)
+            return RequestFailure(ErrorCode.BROKER_NOT_AVAILABLE)
+        except (KafkaError, MalformedFrameError) as error:
+            LOGGER.warning("%s sent an unusable response: %s", node.address, error)
+            return RequestFailure(ErrorCode.BROKER_NOT_AVAILABLE)
+
+    def abort(self) -> None:
+        """See RaftTransport."""
+        for node in self._nodes.values():
+            node.abort()
+
+    def _node(self, destination: Destination) -> Node:
+        address = PeerAddress(destination.host, destination.port)
+        node = self._nodes.get(destination.node_id)
+        if node is None or node.address != address:
+            if node is not None:
+                node.abort()
+            node = self._nodes[destination.node_id] = self._make_node(address)
+        return node
+
+    async def _request(self, node: Node, request: RaftRequest) -> RaftResponse:
+        key = KEYS[type(request)]
+        answer = await node.request(key, partial(_body, request), timeout_s=self._timeout_s)
+        return response_of(key, answer, listener=self._listener, batches=_batches)
+
+    async def _request_versions(self, node: Node) -> KRaftVersionsResponse:
+        """Return what the peer said when the connection was opened."""
+        connection = await node.connect(self._timeout_s)
+        for feature in connection.versions.answer.supported_features or ():
+            if feature.name == KRAFT_VERSION:
+                return KRaftVersionsResponse(
+                    ErrorCode.NONE, (feature.min_version, feature.max_version)
+                )
+        return KRaftVersionsResponse(ErrorCode.NONE)
+
+
+def _body(request: RaftRequest, version: int) -> dict[str, Any]:
+    if isinstance(request, VoteRequest) and request.is_pre_vote and version < FIRST_WITH_PRE_VOTE:
+        raise UnsupportedVersionError("a voter", f"no pre-vote in version {version} of Vote")
+    return body_of(request, version)
+
+
+def _batches(records: bytes) -> tuple[RaftBatch, ...]:
+    return tuple(map(raft_batch, whole_batches(memoryview(records))))

@@ -1,0 +1,327 @@
+"""The metadata log of a replica that votes or may vote: its files, and what waits to be applied.
+
+The raft machine decides what is appended, truncated and committed (coordinator/raft); this class
+does it. Only the appends of this node's controller begin here, because a disk that refuses them
+must not have changed the machine.
+
+    files          = snapshot, then batches up to `end_offset`
+    waiting        = the batches from the applied offset to the end, in order
+
+Source: Kafka's KafkaRaftLog and KafkaRaftClient.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple
+
+from wirebroker.base.threads import Work, in_thread
+from wirebroker.codecs.records.batch import whole_batches
+from wirebroker.coordinator.raft.model.log_point import LogPoint, RaftBatch
+from wirebroker.coordinator.raft.model.log_view import LogView
+from wirebroker.coordinator.raft.model.voter_history import VoterHistory
+from wirebroker.quorum.log.metadata_batches import BatchBuilder, EncodedBatches
+from wirebroker.quorum.log.metadata_snapshot import (
+    FORMATTED,
+    SnapshotContents,
+    SnapshotId,
+    control_records,
+    read_snapshot,
+)
+from wirebroker.quorum.log.metadata_store import MetadataStore
+from wirebroker.quorum.log.observed_log import FetchedBatch
+
+if TYPE_CHECKING:
+    from wirebroker.base.clock import Clock
+    from wirebroker.coordinator.controller.controller_machine import ClusterChange
+    from wirebroker.coordinator.raft.model.log_point import LogSlice, SnapshotSlice
+    from wirebroker.coordinator.raft.model.voter_set import VoterSet
+    from wirebroker.storage.files import Files, FileSlice
+
+# The name of a snapshot that is being downloaded, as in Kafka.
+_PART = ".part"
+_MAX_PIECE_BYTES = 1 << 20
+
+
+class LoadedLog(NamedTuple):
+    """The contents of the disk at the start.
+
+    Attributes:
+        view: Offsets and epochs.
+        history: The voters at each offset.
+        snapshot: The newest snapshot, if there is one.
+    """
+
+    view: LogView
+    history: VoterHistory
+    snapshot: SnapshotContents | None
+
+
+class WaitingBatch(NamedTuple):
+    """A batch that is not applied yet.
+
+    Attributes:
+        change: What this node's controller has made of this batch and of the parts before it; a
+            batch without a change is decoded to apply it.
+        is_part: Whether a change follows that contains this batch.
+    """
+
+    end_offset: int
+    epoch: int
+    fetched: FetchedBatch
+    change: ClusterChange | None = None
+    is_part: bool = False
+
+
+class RaftLog:
+    """The log in one log directory; used on one event loop.
+
+    Attributes:
+        generation: Counts truncations and replacements; a read is valid if it stays the same.
+        is_unused: Whether there is no data record outside the snapshot that a storage tool wrote.
+        last_timestamp_ms: That of the last batch that was taken to be applied.
+    """
+
+    __slots__ = (
+        "_clock",
+        "_files",
+        "_waiting",
+        "generation",
+        "is_unused",
+        "last_timestamp_ms",
+        "store",
+    )
+
+    def __init__(self, log_directory: str, *, files: Files, clock: Clock) -> None:
+        self.store = MetadataStore(files, log_directory, clock)
+        self.generation = 0
+        self.is_unused = True
+        self.last_timestamp_ms = 0
+        self._files = files
+        self._clock = clock
+        self._waiting: deque[WaitingBatch] = deque()
+
+    @property
+    def end_offset(self) -> int:
+        """The offset after the last record, on disk or not."""
+        return self.store.end_offset
+
+    def load(self, static_voters: VoterSet) -> LoadedLog:
+        """Open the log and return what it contains. The files are only read.
+
+        Raises:
+            StartError: Records are missing.
+            KafkaError: The snapshot is damaged.
+            OSError: The disk failed.
+        """
+        store = self.store
+        store.open()
+        content = store.read_snapshot()
+        history = VoterHistory(static_voters)
+        snapshot: SnapshotContents | None = None
+        if content is not None:
+            snapshot = read_snapshot(content)
+            self.is_unused = store.snapshots[-1] == FORMATTED
+            self.last_timestamp_ms = snapshot.timestamp_ms
+            history.reset(store.snapshots[-1].end_offset - 1, snapshot.voters)
+        for header, batch in store.recover():
+            fetched = FetchedBatch(header, batch)
+            history.add(raft_batch(fetched))
+            self._wait(fetched)
+        return LoadedLog(self._view(), history, snapshot)
+
+    def _view(self) -> LogView:
+        store = self.store
+        return LogView(
+            start_offset=store.start_offset,
+            end_offset=store.end_offset,
+            epochs=store.epochs,
+            snapshots=[(point_of(found), store.snapshot_size(found)) for found in store.snapshots],
+        )
+
+    def close(self) -> None:
+        """Close the files."""
+        self.store.close()
+
+    # Writing
+
+    def append(self, batch: RaftBatch) -> None:
+        """Append a batch of another leader, or control records of this node as leader.
+
+        Raises:
+            OSError: Nothing was appended.
+        """
+        if batch.payload is None:
+            self._append_controls(batch)
+            return
+        fetched = batch.payload
+        assert isinstance(fetched, FetchedBatch), batch
+        self._append(EncodedBatches([bytearray(fetched.batch)], [fetched.header]))
+        self._wait(fetched)
+
+    def _append_controls(self, batch: RaftBatch) -> None:
+        builder = BatchBuilder(
+            base_offset=batch.base_offset,
+            leader_epoch=batch.epoch,
+            timestamp_ms=self._clock.now_ms(),
+        )
+        builder.add_control(batch.controls)
+        assert builder.next_offset == batch.end_offset, batch
+        self._append(builder.batches)
+        self._wait(*_fetched(builder.batches))
+
+    def append_change(self, batches: EncodedBatches, change: ClusterChange) -> list[RaftBatch]:
+        """Append a change of this node's controller; return the batches for the machine.
+
+        Raises:
+            OSError: Nothing was appended.
+        """
+        self._append(batches)
+        fetched = _fetched(batches)
+        self._wait(*fetched, change=change)
+        return [raft_batch(one) for one in fetched]
+
+    def _append(self, batches: EncodedBatches) -> None:
+        epoch = batches.headers[0].leader_epoch
+        if epoch > self.store.latest_epoch:
+            self.store.begin_epoch(epoch)
+        self.store.append(batches)
+
+    def _wait(self, *batches: FetchedBatch, change: ClusterChange | None = None) -> None:
+        for fetched in batches:
+            header = fetched.header
+            is_last = fetched is batches[-1]
+            self.is_unused = self.is_unused and header.is_control
+            self._waiting.append(
+                WaitingBatch(
+                    header.last_offset + 1,
+                    header.leader_epoch,
+                    fetched,
+                    change if is_last else None,
+                    is_part=not is_last and change is not None,
+                )
+            )
+
+    def truncate(self, end_offset: int) -> None:
+        """Delete the records from an offset on.
+
+        Raises:
+            OSError: The disk failed.
+        """
+        self.generation += 1
+        self.store.truncate_to(end_offset)
+        while self._waiting and self._waiting[-1].end_offset > end_offset:
+            self._waiting.pop()
+
+    async def sync(self) -> None:
+        """Wait until everything appended so far is on disk.
+
+        Raises:
+            OSError: The content of the disk is unknown.
+        """
+        await in_thread(Work.METADATA, self.store.sync)
+
+    def take_committed(self, high_watermark: int) -> list[WaitingBatch]:
+        """Return the batches that are newly committed, once."""
+        committed: list[WaitingBatch] = []
+        while self._waiting and self._waiting[0].end_offset <= high_watermark:
+            committed.append(self._waiting.popleft())
+            self.last_timestamp_ms = committed[-1].fetched.header.max_timestamp
+        return committed
+
+    # Reading
+
+    def slice(self, records: LogSlice) -> FileSlice | None:
+        """Return whole batches to read."""
+        max_bytes = min(records.max_bytes, _MAX_PIECE_BYTES)
+        return self.store.slice_from(records.start_offset, records.end_offset, max_bytes)
+
+    async def read_snapshot(self, point: LogPoint, piece: SnapshotSlice) -> bytes:
+        """Return bytes of a snapshot.
+
+        Raises:
+            FileNotFoundError: It was replaced.
+        """
+        snapshot = SnapshotId(point.offset, point.epoch)
+        _, data = await in_thread(
+            Work.WARMING,
+            self.store.read_snapshot_part,
+            snapshot,
+            piece.position,
+            min(piece.max_bytes, _MAX_PIECE_BYTES),
+        )
+        return data
+
+    # Snapshots that are downloaded
+
+    def write_part(self, point: LogPoint, position: int, data: bytes) -> None:
+        """Write bytes of a snapshot that is being downloaded.
+
+        Raises:
+            OSError: The disk failed.
+        """
+        file = self._files.data(self._part_path(point))
+        if position == 0:
+            file.unlink()
+        assert file.size() == position, (point, position)
+        file.write_at(position, data)
+
+    async def check_part(self, point: LogPoint) -> tuple[SnapshotContents, bytes]:
+        """Read a downloaded snapshot.
+
+        Raises:
+            KafkaError: CORRUPT_MESSAGE: it is damaged; it is deleted.
+            OSError: The disk failed.
+        """
+        path = self._part_path(point)
+        self._files.data(path).close()
+        content = await in_thread(Work.UPKEEP, self._files.read_file, path)
+        return await in_thread(Work.UPKEEP, read_snapshot, content), content
+
+    def delete_part(self, point: LogPoint) -> None:
+        """Delete a downloaded snapshot."""
+        self._files.unlink(self._part_path(point))
+
+    async def install(self, point: LogPoint, content: bytes) -> None:
+        """Replace the log by a downloaded snapshot.
+
+        Raises:
+            OSError: The disk failed.
+        """
+        snapshot = SnapshotId(point.offset, point.epoch)
+        await in_thread(Work.METADATA, self.store.write_snapshot, snapshot, content)
+        self.generation += 1
+        self.is_unused = False
+        self._waiting.clear()
+        self.store.restart_at(snapshot)
+        self.delete_part(point)
+
+    def _part_path(self, point: LogPoint) -> str:
+        return f"{self.store.directory}/{SnapshotId(point.offset, point.epoch).file_name}{_PART}"
+
+
+def _fetched(batches: EncodedBatches) -> list[FetchedBatch]:
+    return [
+        FetchedBatch(header, buffer)
+        for header, buffer in zip(batches.headers, batches.buffers, strict=True)
+    ]
+
+
+def point_of(snapshot: SnapshotId) -> LogPoint:
+    """Return a snapshot's end."""
+    return LogPoint(snapshot.epoch, snapshot.end_offset)
+
+
+def raft_batch(fetched: FetchedBatch) -> RaftBatch:
+    """Return a batch as the machine sees it."""
+    header = fetched.header
+    controls = tuple(control_records(fetched.batch, header)) if header.is_control else ()
+    return RaftBatch(
+        header.base_offset, header.last_offset + 1, header.leader_epoch, controls, fetched
+    )
+
+
+def read_records(piece: FileSlice) -> bytes:
+    """Read whole batches of a slice. Blocks."""
+    content = piece.read()
+    return bytes(memoryview(content)[: whole_batches(memoryview(content))])

@@ -1,0 +1,509 @@
+"""One replica of the metadata log: the raft machine with its log, its connections and its clock.
+
+    a request, a response, a finished sync or the time   ->  the machine's step
+    the step's actions                                   ->  files, messages, committed records
+
+A step and its actions run in one turn of the event loop, so the machine and the files always agree.
+Only syncs, reads for responses and the check of a downloaded snapshot run beside it; their results
+are events. A failed disk ends the node, because the log's end on disk is then unknown.
+
+Source: Kafka's KafkaRaftClient and KafkaRaftClientDriver.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wirebroker.base.threads import Work, in_thread
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.coordinator.raft.model.election_state import encode_election_state
+from wirebroker.coordinator.raft.protocol.actions import (
+    Append,
+    HighWatermarkAdvanced,
+    InstallSnapshot,
+    LeaderChanged,
+    Persist,
+    Respond,
+    Send,
+    ShutdownFinished,
+    Sync,
+    Truncate,
+    Violation,
+    VotersChanged,
+    WriteSnapshot,
+)
+from wirebroker.coordinator.raft.protocol.events import (
+    LogSynced,
+    RequestCancelled,
+    RequestReceived,
+    ResignationRequested,
+    ResponseReceived,
+    ShutdownRequested,
+    SnapshotCreated,
+    SnapshotInstalled,
+    SnapshotRejected,
+    Tick,
+)
+from wirebroker.coordinator.raft.protocol.messages import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    FetchSnapshotResponse,
+    LogFetchResponse,
+    RequestFailure,
+)
+from wirebroker.disks.data_directory import is_disk_failure
+from wirebroker.quorum.raft.raft_log import point_of, read_records
+from wirebroker.quorum.raft.raft_snapshots import RaftSnapshots
+from wirebroker.quorum.raft.request_bodies import request_of
+from wirebroker.quorum.raft.response_bodies import response_body
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from wirebroker.base.clock import Clock
+    from wirebroker.codecs.api_keys import ApiKey
+    from wirebroker.config import Config
+    from wirebroker.coordinator.controller.controller_machine import ClusterChange
+    from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
+    from wirebroker.coordinator.raft.model.log_point import LogPoint
+    from wirebroker.coordinator.raft.protocol.actions import RaftAction
+    from wirebroker.coordinator.raft.protocol.events import RaftEvent
+    from wirebroker.coordinator.raft.protocol.messages import DescribedReplica, RaftResponse
+    from wirebroker.coordinator.raft.raft_replica import RaftReplica, RaftStep
+    from wirebroker.quorum.log.metadata_batches import EncodedBatches
+    from wirebroker.quorum.log.metadata_snapshot import SnapshotId
+    from wirebroker.quorum.raft.committed_records import CommittedRecords
+    from wirebroker.quorum.raft.raft_channel import RaftTransport
+    from wirebroker.quorum.raft.raft_log import RaftLog
+    from wirebroker.storage.files import Files, FileSlice
+
+LOGGER = logging.getLogger(__name__)
+
+ELECTION_FILE = "quorum-state"
+# For a state without a deadline.
+_LONGEST_DELAY_S = 3_600.0
+
+
+class QuorumLeadership(NamedTuple):
+    """Who leads.
+
+    Attributes:
+        start_offset: If this node leads: the first offset of its epoch.
+    """
+
+    leader_id: int | None
+    epoch: int
+    start_offset: int | None = None
+
+
+class _Reply(NamedTuple):
+    """A request that waits for its response."""
+
+    key: ApiKey
+    version: int
+    listener: str
+    future: asyncio.Future[dict[str, Any]]
+
+
+class RaftNode:
+    """A replica, used on one event loop.
+
+    Attributes:
+        leadership: Who leads now.
+        failure: Why it has ended by itself, or None.
+        snapshots: Those that it writes.
+    """
+
+    __slots__ = (
+        "_clock",
+        "_committed",
+        "_files",
+        "_is_ended",
+        "_is_syncing",
+        "_log",
+        "_must_sync_to",
+        "_on_failure",
+        "_on_leadership",
+        "_replica",
+        "_replies",
+        "_stopped",
+        "_tasks",
+        "_timer",
+        "_transport",
+        "failure",
+        "leadership",
+        "snapshots",
+    )
+
+    def __init__(
+        self,
+        replica: RaftReplica,
+        log: RaftLog,
+        *,
+        files: Files,
+        clock: Clock,
+        transport: RaftTransport,
+        committed: CommittedRecords,
+        config: Config,
+        on_leadership: Callable[[QuorumLeadership], None],
+        on_failure: Callable[[OSError], None],
+    ) -> None:
+        """Join the parts.
+
+        `on_leadership` is called within a step: it must not call this node. `on_failure` is called
+        when the disk has failed, which ends the node.
+        """
+        self._replica = replica
+        self._log = log
+        self._files = files
+        self._clock = clock
+        self._transport = transport
+        self._committed = committed
+        self._on_leadership = on_leadership
+        self._on_failure = on_failure
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._replies: set[_Reply] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._must_sync_to: LogPoint | None = None
+        self._is_syncing = False
+        self._is_ended = False
+        self._stopped = asyncio.Event()
+        self.failure: str | None = None
+        self.leadership = QuorumLeadership(None, replica.core.state.epoch)
+        self.snapshots = RaftSnapshots(
+            log, clock=clock, config=config, on_written=self._snapshot_is_written
+        )
+
+    @property
+    def end_offset(self) -> int:
+        """The end of the log, on disk or not."""
+        return self._log.end_offset
+
+    @property
+    def directory(self) -> str:
+        """The path of the log's directory."""
+        return self._log.store.directory
+
+    @property
+    def is_unused(self) -> bool:
+        """Whether no controller has initialized the cluster yet."""
+        return self._log.is_unused
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether it has stopped or failed."""
+        return self._is_ended
+
+    @property
+    def is_only_voter(self) -> bool:
+        """Whether the quorum has no other voters."""
+        core = self._replica.core
+        return core.history.last_voters.is_only_voter(core.key)
+
+    @property
+    def is_applied(self) -> bool:
+        """Whether everything that is known to be committed is applied."""
+        return self._committed.is_idle
+
+    def start(self) -> None:
+        """Begin from what is on disk; remove what a crash left."""
+        self._log.store.remove_leftovers()
+        self._perform(self._replica.start(self._now_ms()))
+
+    async def stop(self, *, timeout_ms: int) -> None:
+        """Resign if this node leads, wait for a successor, and close the connections."""
+        self._step(ShutdownRequested(timeout_ms))
+        await self._stopped.wait()
+        await self.abandon()
+
+    async def settle(self) -> None:
+        """Wait until everything appended is committed and applied, or cannot be."""
+        while (not self._is_ended and self._must_sync_to is not None) or self._is_syncing:
+            await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+        await self._committed.settle()
+
+    async def abandon(self) -> None:
+        """End at once, without resigning; may be repeated."""
+        self._end()
+        self._committed.stop()
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        await self.snapshots.writer.settle()
+        self._log.close()
+
+    # Requests of other nodes
+
+    async def respond(
+        self, key: ApiKey, version: int, body: Any, *, listener: str
+    ) -> dict[str, Any]:
+        """Return the response to a request that arrived on a listener.
+
+        Raises:
+            KafkaError: KAFKA_STORAGE_ERROR: this node has ended.
+        """
+        try:
+            request = request_of(key, version, body)
+        except KafkaError as error:
+            return response_body(key, version, RequestFailure(error.code), listener=listener)
+        if self._is_ended:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+        reply = _Reply(key, version, listener, asyncio.get_running_loop().create_future())
+        self._replies.add(reply)
+        self._step(RequestReceived(reply, request))
+        try:
+            return await reply.future
+        except asyncio.CancelledError:
+            self._step(RequestCancelled(reply))
+            raise
+        finally:
+            self._replies.discard(reply)
+
+    async def describe(self) -> DescribeQuorumResponse:
+        """Return the progress of voters and observers, with times since 1970.
+
+        Raises:
+            KafkaError: NOT_LEADER_OR_FOLLOWER: this node does not lead.
+        """
+        answer: asyncio.Future[RaftResponse] = asyncio.get_running_loop().create_future()
+        self._step(RequestReceived(answer, DescribeQuorumRequest()))
+        response = await answer
+        assert isinstance(response, DescribeQuorumResponse), response
+        if response.error is not ErrorCode.NONE:
+            raise KafkaError(response.error)
+        since_1970_ms = self._clock.now_ms() - self._now_ms()
+        return response._replace(
+            voters=tuple(_at(voter, since_1970_ms) for voter in response.voters),
+            observers=tuple(_at(observer, since_1970_ms) for observer in response.observers),
+        )
+
+    # This node's controller
+
+    def append(self, epoch: int, batches: EncodedBatches, change: ClusterChange) -> None:
+        """Append a change of the controller that leads an epoch.
+
+        Raises:
+            KafkaError: NOT_LEADER_OR_FOLLOWER: this node does not lead that epoch, or no longer.
+            OSError: Nothing was appended.
+        """
+        if self._is_ended or self.leadership != self._leadership_of(epoch):
+            raise KafkaError(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER, f"this node does not lead epoch {epoch}"
+            )
+        appended = self._log.append_change(batches, change)
+        self._perform(self._replica.append(epoch, appended, self._now_ms()))
+
+    def resign(self, epoch: int) -> None:
+        """Stop leading an epoch, because its controller has failed."""
+        self._step(ResignationRequested(epoch))
+
+    def _leadership_of(self, epoch: int) -> QuorumLeadership:
+        own_id = self._replica.core.key.replica_id
+        return QuorumLeadership(own_id, epoch, self.leadership.start_offset)
+
+    # Steps
+
+    def _now_ms(self) -> int:
+        return int(self._clock.monotonic() * 1000)
+
+    def _step(self, event: RaftEvent) -> None:
+        if not self._is_ended:
+            self._perform(self._replica.step(event, self._now_ms()))
+
+    def _perform(self, step: RaftStep) -> None:
+        try:
+            for action in step.actions:
+                self._act(action)
+        except OSError as error:
+            self.fail(error)
+            return
+        self._arm(step.wake_ms)
+
+    def _arm(self, wake_ms: int) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        delay_s = max(0, wake_ms - self._now_ms()) / 1000
+        self._timer = asyncio.get_running_loop().call_later(
+            min(delay_s, 3600.0), self._step, Tick()
+        )
+
+    def _act(self, action: RaftAction) -> None:  # noqa: C901, PLR0912 - a table
+        match action:
+            case Persist(election, data_version):
+                content = encode_election_state(election, data_version)
+                path = f"{self._log.store.directory}/{ELECTION_FILE}"
+                self._files.write_file(path, content)
+            case Append(batch):
+                # Those of the controller are in the log already (`append`).
+                if batch.end_offset > self._log.end_offset:
+                    self._log.append(batch)
+            case Truncate(end_offset):
+                self._log.truncate(end_offset)
+            case Sync(point):
+                self._must_sync_to = point
+                self._begin_sync()
+            case WriteSnapshot(point, position, data):
+                self._log.write_part(point, position, data)
+            case InstallSnapshot(point):
+                self._begin(self._install(point))
+            case Send():
+                self._begin(self._send(action))
+            case Respond(token, response):
+                self._reply(token, response)
+            case LeaderChanged(leader_id, epoch, start_offset):
+                self.leadership = QuorumLeadership(leader_id, epoch, start_offset)
+                self._on_leadership(self.leadership)
+            case HighWatermarkAdvanced(high_watermark):
+                self._committed.advance(high_watermark)
+            case VotersChanged(voters):
+                LOGGER.info("the voters of the metadata quorum are now %s", sorted(voters.ids))
+            case Violation(text):
+                LOGGER.warning("ignored a message of the metadata quorum: %s", text)
+            case ShutdownFinished():
+                self._stopped.set()
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # What runs beside the steps
+
+    async def _send(self, send: Send) -> None:
+        response = await self._transport.request(send.destination, send.request)
+        self._step(ResponseReceived(send.request_id, send.destination, response))
+
+    def _begin_sync(self) -> None:
+        if not self._is_syncing:
+            self._is_syncing = True
+            self._begin(self._sync())
+
+    async def _sync(self) -> None:
+        """Sync until everything is on disk; appends meanwhile share the next sync."""
+        while self._must_sync_to is not None and not self._is_ended:
+            point, self._must_sync_to = self._must_sync_to, None
+            try:
+                await self._log.sync()
+            except OSError as error:
+                self.fail(error)
+                return
+            self._step(LogSynced(point))
+        self._is_syncing = False
+
+    async def _install(self, point: LogPoint) -> None:
+        try:
+            contents, content = await self._log.check_part(point)
+            await self._committed.settle()
+            await self.snapshots.writer.settle()
+            await self._log.install(point, content)
+        except KafkaError as error:
+            LOGGER.warning("the downloaded metadata snapshot %s is damaged: %s", point, error)
+            self._log.delete_part(point)
+            self._step(SnapshotRejected(point))
+        except OSError as error:
+            self.fail(error)
+        else:
+            self._committed.replace(point, contents)
+            self._step(SnapshotInstalled(point, len(content), tuple(contents.voters)))
+
+    def _reply(self, token: object, response: RaftResponse) -> None:
+        if isinstance(token, asyncio.Future):
+            if not token.done():
+                token.set_result(response)
+            return
+        assert isinstance(token, _Reply), token
+        if isinstance(response, LogFetchResponse) and response.records is not None:
+            # Found now: a later change of the log would give another leader's bytes.
+            piece = self._log.slice(response.records)
+            self._begin(self._reply_with_records(token, response, piece, self._log.generation))
+        elif isinstance(response, FetchSnapshotResponse) and response.bytes_to_read is not None:
+            self._begin(self._reply_with_snapshot(token, response))
+        else:
+            self._resolve(token, response)
+
+    async def _reply_with_records(
+        self, reply: _Reply, response: LogFetchResponse, piece: FileSlice | None, generation: int
+    ) -> None:
+        data = b"" if piece is None else await in_thread(Work.WARMING, read_records, piece)
+        if self._log.generation != generation:
+            leader = self._replica.core.known_leader()
+            response, data = LogFetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, leader), b""
+        self._resolve(reply, response, data)
+
+    async def _reply_with_snapshot(self, reply: _Reply, response: FetchSnapshotResponse) -> None:
+        point, requested = response.snapshot, response.bytes_to_read
+        assert point is not None
+        assert requested is not None
+        try:
+            data = await self._log.read_snapshot(point, requested)
+        except FileNotFoundError:  # replaced meanwhile
+            leader = self._replica.core.known_leader()
+            response, data = FetchSnapshotResponse(ErrorCode.SNAPSHOT_NOT_FOUND, leader), b""
+        self._resolve(reply, response, data)
+
+    def _resolve(self, reply: _Reply, response: RaftResponse, data: bytes = b"") -> None:
+        if not reply.future.done():
+            body = response_body(
+                reply.key, reply.version, response, listener=reply.listener, data=data
+            )
+            reply.future.set_result(body)
+
+    # Its own snapshots
+
+    def look_for_snapshot(self, image: ClusterImage) -> None:
+        """Begin a snapshot of the applied image, if one is due."""
+        if self._is_ended:
+            return
+        core = self._replica.core
+        if core.installing is not None:
+            return
+        try:
+            self.snapshots.look(
+                image,
+                synced_offset=core.log.synced_offset,
+                controls=self._replica.snapshot_controls,
+            )
+        except OSError as error:
+            if is_disk_failure(error):
+                self.fail(error)
+            else:
+                LOGGER.warning("cannot start a metadata snapshot: %s", error)
+
+    def _snapshot_is_written(self, snapshot: SnapshotId, size: int) -> None:
+        self._step(SnapshotCreated(point_of(snapshot), size, is_log_start=True))
+
+    # The end
+
+    def fail(self, error: OSError) -> None:
+        """End, because the disk has failed."""
+        if self._is_ended:
+            return
+        self.failure = f"the metadata log cannot be written: {error}"
+        LOGGER.error("%s", self.failure)
+        self._end()
+        self._on_failure(error)
+
+    def _end(self) -> None:
+        self._is_ended = True
+        self._stopped.set()
+        if self._timer is not None:
+            self._timer.cancel()
+        for reply in self._replies:
+            self._resolve(reply, RequestFailure(ErrorCode.BROKER_NOT_AVAILABLE))
+        self._transport.abort()
+
+
+def _at(replica: DescribedReplica, since_1970_ms: int) -> DescribedReplica:
+    """Return a replica with times since 1970 instead of the machine's."""
+
+    def at(time_ms: int) -> int:
+        return time_ms + since_1970_ms if time_ms >= 0 else time_ms
+
+    return replica._replace(
+        last_fetch_ms=at(replica.last_fetch_ms),
+        last_caught_up_ms=at(replica.last_caught_up_ms),
+    )
