@@ -107,6 +107,12 @@ class _Reply(NamedTuple):
     future: asyncio.Future[dict[str, Any]]
 
 
+class _Question(NamedTuple):
+    """A question of this node itself."""
+
+    future: asyncio.Future[RaftResponse]
+
+
 class RaftNode:
     """A replica, used on one event loop.
 
@@ -269,9 +275,9 @@ class RaftNode:
         Raises:
             KafkaError: NOT_LEADER_OR_FOLLOWER: this node does not lead.
         """
-        answer: asyncio.Future[RaftResponse] = asyncio.get_running_loop().create_future()
-        self._step(RequestReceived(answer, DescribeQuorumRequest()))
-        response = await answer
+        question = _Question(asyncio.get_running_loop().create_future())
+        self._step(RequestReceived(question, DescribeQuorumRequest()))
+        response = await question.future
         assert isinstance(response, DescribeQuorumResponse), response
         if response.error is not ErrorCode.NONE:
             raise KafkaError(response.error)
@@ -411,9 +417,9 @@ class RaftNode:
             self._step(SnapshotInstalled(point, len(content), tuple(contents.voters)))
 
     def _reply(self, token: object, response: RaftResponse) -> None:
-        if isinstance(token, asyncio.Future):
-            if not token.done():
-                token.set_result(response)
+        if isinstance(token, _Question):
+            if not token.future.done():
+                token.future.set_result(response)
             return
         assert isinstance(token, _Reply), token
         if isinstance(response, LogFetchResponse) and response.records is not None:
