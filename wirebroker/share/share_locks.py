@@ -10,7 +10,7 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterator
 
     from wirebroker.base.clock import Clock
     from wirebroker.share.leader_share import LeaderShare
@@ -94,6 +94,13 @@ class ShareLocks:
         delay_s = max(_TICK_MS, next_ms - self.now_ms()) / 1000
         self._timer = asyncio.get_running_loop().call_later(delay_s, self._on_timer)
 
+    def _take_due(self, now_ms: float) -> Iterator[LeaderShare]:
+        while self._due and self._due[0][0] <= now_ms:
+            next_ms, _, share = heappop(self._due)
+            if self._next_ms.get(share) == next_ms:
+                del self._next_ms[share]
+                yield share
+
     async def release_expired(self) -> None:
         """Release the locks that have expired."""
         self._disarm()
@@ -102,11 +109,8 @@ class ShareLocks:
         self._is_releasing = True
         try:
             now_ms = self.now_ms()
-            while self._due and self._due[0][0] <= now_ms:
-                next_ms, _, share = heappop(self._due)
-                if self._next_ms.get(share) != next_ms:
-                    continue
-                del self._next_ms[share]
+            # Each one once: the next run follows after a tick, whatever is left.
+            for share in list(self._take_due(now_ms)):
                 # A share partition that is removed has no locks.
                 if share.is_active:
                     await self._release(share, now_ms)
