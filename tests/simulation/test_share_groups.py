@@ -20,7 +20,7 @@ from wirebroker.coordinator.share_partitions.lock_timers import LockTimers
 from wirebroker.coordinator.share_partitions.record_state import InFlightState, RecordState
 from wirebroker.coordinator.share_state import batch_merge
 from wirebroker.coordinator.share_state.shard import RecordedPartition
-from wirebroker.share import share_fetch, share_partition_manager
+from wirebroker.share import share_fetch, share_loader
 from wirebroker.share.dead_letters import DeadLetters
 from wirebroker.share.share_partition_manager import SharePartitionManager
 from wirebroker.share.share_writer import ShareWriter
@@ -106,7 +106,7 @@ FAULTS: dict[str, tuple[Any, str, Any, str]] = {
     "owners that are not checked": (_ACKNOWLEDGING, "_check_owner", _nothing, ""),
     "deliveries that are not counted": (InFlightState, "acquire", _without_count, "falls"),
     "deliveries without limit": (InFlightState, "change", _without_limit, "beyond the limit"),
-    "states that are not loaded": (share_partition_manager, "load", _without_batches, "grant"),
+    "states that are not loaded": (share_loader, "load", _without_batches, "grant"),
     "states that are not stored": (ShareWriter, "_store", _without_storing, ""),
     "share partitions of former leaders": (
         SharePartitionManager,

@@ -59,6 +59,10 @@ def _nothing(*args: Any, **options: Any) -> None:
     del args, options
 
 
+def _none_taken(*_arguments: Any) -> frozenset[int]:
+    return frozenset()
+
+
 def _false(*args: Any) -> bool:
     del args
     return False
@@ -81,8 +85,8 @@ def _without_member_tombstones(shard: Any, key: Any, value: bytes | None) -> Non
 
 # Where each fault is planted, and a part of the message with which it is found.
 FAULTS: dict[str, tuple[Any, str, Any, str]] = {
-    "ignored owners": (_STEP, "_is_active_taken", _false, "own"),
-    "copies in one process": (_STEP, "_is_standby_taken", _false, "two copies"),
+    "ignored owners": (_STEP, "_taken_active", _none_taken, "own"),
+    "copies in one process": (_STEP, "_taken_standby", _none_taken, "two copies"),
     "tasks that are taken without being given up": (
         task_reconciliation,
         "_has_not_released",

@@ -117,7 +117,7 @@ def _next_step(member: ConsumerMember, target: MemberTarget, *, epoch: int) -> C
             assigned[topic_id] = kept
         if len(kept) < len(current):
             revoking[topic_id] = _part_of(current, current.keys() - wanted)
-        missing = wanted - current.keys() if current else wanted
+        missing = wanted.difference(current) if current else wanted
         free = _free(member, target, topic_id, missing)
         is_complete = is_complete and len(free) == len(missing)
         if free:

@@ -33,11 +33,6 @@ def _nothing(*args: Any, **options: Any) -> None:
     del args, options
 
 
-def _true(*args: Any) -> bool:
-    del args
-    return True
-
-
 def _false(*args: Any) -> bool:
     del args
     return False
@@ -73,8 +68,12 @@ def _without_revoking(group_id: str, member: ConsumerMember) -> CoordinatorRecor
 _CURRENT_RECORD = consumer_records.current_record
 
 
+def _all_free(_member: Any, _target: Any, _topic_id: bytes, indexes: Any) -> Any:
+    return indexes
+
+
 FAULTS: dict[str, Any] = {
-    "ignored owners": (reconciliation, "_is_free", _true),
+    "ignored owners": (reconciliation, "_free", _all_free),
     "partitions that are taken without being given up": (reconciliation, "_owns_any", _false),
     "silent members that own nothing": (
         reconciliation,

@@ -33,6 +33,10 @@ def _nothing(*args: Any, **options: Any) -> None:
     del args, options
 
 
+def _none_taken(*_arguments: Any) -> frozenset[int]:
+    return frozenset()
+
+
 def _false(*args: Any) -> bool:
     del args
     return False
@@ -61,8 +65,8 @@ _CURRENT_RECORD = streams_records.current_record
 _STEP = task_reconciliation._Step
 
 FAULTS: dict[str, Any] = {
-    "ignored owners": (_STEP, "_is_active_taken", _false),
-    "copies in one process": (_STEP, "_is_standby_taken", _false),
+    "ignored owners": (_STEP, "_taken_active", _none_taken),
+    "copies in one process": (_STEP, "_taken_standby", _none_taken),
     "tasks that are taken without being given up": (
         task_reconciliation,
         "_has_not_released",
