@@ -62,6 +62,10 @@ class Java:
         return answer
 
 
+# Java's ShareFetchResponse does not count the errors of acknowledgements.
+UNCOUNTED = {(ApiKey.SHARE_FETCH, ErrorCode.INVALID_RECORD_STATE)}
+
+
 @pytest.fixture(scope="module")
 def java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Java]:
     source = Path(__file__).with_name("ErrorResponses.java")
@@ -76,7 +80,8 @@ def test_java_finds_every_error_in_every_version(java: Java, key: ApiKey) -> Non
         body = decode_request(key, version, encoded(key, version))
         for code in set(ErrorCode) - {ErrorCode.NONE}:
             codes = java.codes(key, version, refusal_of(key, version, body, code))
-            assert codes - {0} == {code}, (version, code)
+            expected = set[int]() if (key, code) in UNCOUNTED else {code}
+            assert codes - {0} == expected, (version, code)
 
 
 @pytest.mark.parametrize("key", [k for k in KEYS if k not in DIFFERENCES], ids=lambda key: key.name)

@@ -324,7 +324,7 @@ STEPS = (
         15,
         "the pipeline tests on a broker with the features of 4.3",
         kafka="4.3.1",
-        nights=3,
+        nights=7,
     ),
     Step(
         "apache-spark-4.3",
@@ -346,7 +346,7 @@ STEPS = (
             ("compat_tests.kafka_own", "--part", f"{part}/8"),
             18,
             f"Apache Kafka's own integration tests, part {part} of 8",
-            nights=3,
+            nights=7,
         )
         for part in range(1, 9)
     ),

@@ -66,6 +66,98 @@ _NAMED_ONCE = [
     "  groups[of again].error_code: Kafka says 0 NONE, we leave it out",
 ]
 
+_SHARE_OFFSETS_NAMED_ONCE = [
+    "line 580, send DescribeShareGroupOffsets 1 to guest:",
+    '  groups[g again].group_id: Kafka says "g", we leave it out',
+    '  groups[g again].topics[tea].topic_name: Kafka says "tea", we leave it out',
+    "  groups[g again].topics[tea].topic_id: Kafka says none, we leave it out",
+    "  groups[g again].topics[tea].partitions[0].partition_index: Kafka says 0, we leave it out",
+    "  groups[g again].topics[tea].partitions[0].start_offset: Kafka says -1, we leave it out",
+    "  groups[g again].topics[tea].partitions[0].leader_epoch: Kafka says 0, we leave it out",
+    "  groups[g again].topics[tea].partitions[0].lag: Kafka says -1, we leave it out",
+    "  groups[g again].topics[tea].partitions[0].error_code: "
+    "Kafka says 29 TOPIC_AUTHORIZATION_FAILED, we leave it out",
+    "  groups[g again].topics[tea].partitions[0].error_message: "
+    'Kafka says "Topic authorization failed.", we leave it out',
+    "  groups[g again].error_code: Kafka says 0 NONE, we leave it out",
+    "  groups[g again].error_message: Kafka says null, we leave it out",
+    '  groups[g again].topics[toe].topic_name: Kafka says "toe", we leave it out',
+    "  groups[g again].topics[toe].topic_id: Kafka says none, we leave it out",
+    "  groups[g again].topics[toe].partitions[0].partition_index: Kafka says 0, we leave it out",
+    "  groups[g again].topics[toe].partitions[0].start_offset: Kafka says -1, we leave it out",
+    "  groups[g again].topics[toe].partitions[0].leader_epoch: Kafka says 0, we leave it out",
+    "  groups[g again].topics[toe].partitions[0].lag: Kafka says -1, we leave it out",
+    "  groups[g again].topics[toe].partitions[0].error_code: "
+    "Kafka says 29 TOPIC_AUTHORIZATION_FAILED, we leave it out",
+    "  groups[g again].topics[toe].partitions[0].error_message: "
+    'Kafka says "Topic authorization failed.", we leave it out',
+    '  groups[g].topics[tea again].topic_name: we say "tea", Kafka leaves it out',
+    "  groups[g].topics[tea again].topic_id: we say none, Kafka leaves it out",
+    "  groups[g].topics[tea again].partitions[0].partition_index: we say 0, Kafka leaves it out",
+    "  groups[g].topics[tea again].partitions[0].start_offset: we say -1, Kafka leaves it out",
+    "  groups[g].topics[tea again].partitions[0].leader_epoch: we say 0, Kafka leaves it out",
+    "  groups[g].topics[tea again].partitions[0].lag: we say -1, Kafka leaves it out",
+    "  groups[g].topics[tea again].partitions[0].error_code: "
+    "we say 29 TOPIC_AUTHORIZATION_FAILED, Kafka leaves it out",
+    "  groups[g].topics[tea again].partitions[0].error_message: "
+    'we say "Topic authorization failed.", Kafka leaves it out',
+    '  groups[g].topics[toe].topic_name: we say "toe", Kafka leaves it out',
+    "  groups[g].topics[toe].topic_id: we say none, Kafka leaves it out",
+    "  groups[g].topics[toe].partitions[0].partition_index: we say 0, Kafka leaves it out",
+    "  groups[g].topics[toe].partitions[0].start_offset: we say -1, Kafka leaves it out",
+    "  groups[g].topics[toe].partitions[0].leader_epoch: we say 0, Kafka leaves it out",
+    "  groups[g].topics[toe].partitions[0].lag: we say -1, Kafka leaves it out",
+    "  groups[g].topics[toe].partitions[0].error_code: "
+    "we say 29 TOPIC_AUTHORIZATION_FAILED, Kafka leaves it out",
+    "  groups[g].topics[toe].partitions[0].error_message: "
+    'we say "Topic authorization failed.", Kafka leaves it out',
+]
+
+_CONSUMER_GROUPS_NAMED_ONCE = [
+    "line 249, send ConsumerGroupDescribe 0:",
+    "  groups[g again].error_code: Kafka says 69 GROUP_ID_NOT_FOUND, we leave it out",
+    '  groups[g again].error_message: Kafka says "Group g not found.", we leave it out',
+    '  groups[g again].group_id: Kafka says "g", we leave it out',
+    '  groups[g again].group_state: Kafka says "", we leave it out',
+    "  groups[g again].group_epoch: Kafka says 0, we leave it out",
+    "  groups[g again].assignment_epoch: Kafka says 0, we leave it out",
+    '  groups[g again].assignor_name: Kafka says "", we leave it out',
+    "  groups[g again].members: Kafka says [], we leave it out",
+    "  groups[g again].authorized_operations: Kafka says -2147483648, we leave it out",
+    "line 718, send ConsumerGroupDescribe 1:",
+    "  groups[g again].error_code: Kafka says 69 GROUP_ID_NOT_FOUND, we leave it out",
+    '  groups[g again].error_message: Kafka says "Group g not found.", we leave it out',
+    '  groups[g again].group_id: Kafka says "g", we leave it out',
+    '  groups[g again].group_state: Kafka says "", we leave it out',
+    "  groups[g again].group_epoch: Kafka says 0, we leave it out",
+    "  groups[g again].assignment_epoch: Kafka says 0, we leave it out",
+    '  groups[g again].assignor_name: Kafka says "", we leave it out',
+    "  groups[g again].members: Kafka says [], we leave it out",
+    "  groups[g again].authorized_operations: Kafka says -2147483648, we leave it out",
+    "line 1513, send ConsumerGroupDescribe 1:",
+    "  groups[g again].error_code: Kafka says 0 NONE, we leave it out",
+    "  groups[g again].error_message: Kafka says null, we leave it out",
+    '  groups[g again].group_id: Kafka says "g", we leave it out',
+    '  groups[g again].group_state: Kafka says "Empty", we leave it out',
+    "  groups[g again].group_epoch: Kafka says 5, we leave it out",
+    "  groups[g again].assignment_epoch: Kafka says 5, we leave it out",
+    '  groups[g again].assignor_name: Kafka says "range", we leave it out',
+    "  groups[g again].members: Kafka says [], we leave it out",
+    "  groups[g again].authorized_operations: Kafka says -2147483648, we leave it out",
+]
+
+_CLASSIC_GROUPS_NAMED_ONCE = [
+    "line 726, send DescribeGroups 6:",
+    "  groups[dg-simple again].error_code: Kafka says 0 NONE, we leave it out",
+    "  groups[dg-simple again].error_message: Kafka says null, we leave it out",
+    '  groups[dg-simple again].group_id: Kafka says "dg-simple", we leave it out',
+    '  groups[dg-simple again].group_state: Kafka says "Empty", we leave it out',
+    '  groups[dg-simple again].protocol_type: Kafka says "", we leave it out',
+    '  groups[dg-simple again].protocol_data: Kafka says "", we leave it out',
+    "  groups[dg-simple again].members: Kafka says [], we leave it out",
+    "  groups[dg-simple again].authorized_operations: Kafka says -2147483648, we leave it out",
+]
+
 # A member in its previous epoch that lacks partitions gets its assignment again.
 _REPEATED_ASSIGNMENT = [
     "line 924, send ConsumerGroupHeartbeat 1:",
@@ -75,7 +167,10 @@ _REPEATED_ASSIGNMENT = [
 ]
 
 AGREED: dict[str, list[str]] = {
+    "authorization_of_share_groups": _SHARE_OFFSETS_NAMED_ONCE,
+    "consumer_group_checks": _CONSUMER_GROUPS_NAMED_ONCE,
     "consumer_group_life": _REPEATED_ASSIGNMENT,
+    "describe_groups": _CLASSIC_GROUPS_NAMED_ONCE,
     "end_txn_of_zombies": _NO_RETRY,
     "offset_fetch": _NAMED_ONCE,
     "produce_bad_payloads": _UNREADABLE,

@@ -34,6 +34,7 @@ from wirebroker.codecs.permissions import (
 )
 from wirebroker.codecs.primitives import ZERO_UUID
 from wirebroker.coordinator.controller.features.feature_control import SHARE_VERSION
+from wirebroker.coordinator.groups.requested_offsets import groups_of_all
 from wirebroker.coordinator.groups.share.share_request import is_member_id
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def describe_share_group_offsets(request: CheckedRequest) -> Steps[Ruling]:
     access, body = request.access, request.body
     if _is_unsupported(request):
         return SERVED
-    groups = body.groups
+    groups = yield from groups_of_all(body.groups)
     # None: the group is denied.
     finishes: list[_Finish | None] = []
     for group in groups:

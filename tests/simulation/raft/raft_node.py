@@ -9,6 +9,7 @@ from wirebroker.codecs.errors import KafkaError
 from wirebroker.codecs.records.control import VoterEndpoint
 from wirebroker.coordinator.raft.model.log_point import LogPoint, RaftBatch
 from wirebroker.coordinator.raft.model.replica_key import Destination
+from wirebroker.coordinator.raft.model.voter_set import VoterSet
 from wirebroker.coordinator.raft.protocol.actions import (
     Append,
     HighWatermarkAdvanced,
@@ -42,7 +43,6 @@ from wirebroker.coordinator.raft.states.replica_core import Identity
 
 if TYPE_CHECKING:
     from tests.simulation.raft.raft_world import RaftWorld
-    from wirebroker.coordinator.raft.model.voter_set import VoterSet
     from wirebroker.coordinator.raft.protocol.actions import RaftAction
     from wirebroker.coordinator.raft.protocol.events import RaftEvent
     from wirebroker.coordinator.raft.raft_replica import RaftStep
@@ -125,8 +125,13 @@ class RaftNode:
         self.disk.crash(self.world.random)
 
     def wipe(self) -> None:
-        """Replace the disk; the node is another replica from now on."""
+        """Replace the disk; the node is another replica from now on.
+
+        It is configured with bootstrap servers. With the former static voters, replaced nodes would
+        count as a majority of their own, in Kafka as well.
+        """
         assert self.replica is None
+        self.static_voters = VoterSet()
         self.key = self.world.new_key(self.node_id)
         self.disk = RaftDisk(self.static_voters)
 
