@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from compat_tests.cluster.moving.test_moving_groups import coordinator_of
 from compat_tests.cluster.replicated_load import WAIT_S, isrs
-from compat_tests.cluster.test_moving_groups import coordinator_of
 from tests.support.protocol.raw_client import BlockingClient
 from tests.support.tools.ports import HOST
 from tests.support.tools.waiting import eventually

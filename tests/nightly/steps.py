@@ -283,7 +283,7 @@ STEPS = (
     *(
         Step(
             name,
-            pytest_of("compat_tests/cluster/nightly_moving_members.py", "--long", "-k", brokers),
+            pytest_of("compat_tests/cluster/moving/nightly_members.py", "--long", "-k", brokers),
             10,
             f"consumer and share groups of every client, whose coordinators move, on {what}",
             nights=7,

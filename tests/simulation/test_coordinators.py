@@ -23,10 +23,9 @@ from wirebroker.engine.engine import Engine
 
 if TYPE_CHECKING:
     from wirebroker.coordinator.machine import Result
-    from wirebroker.coordinator.outcome import Moment
 
 SECONDS = 5
-_CARRY_OUT = Engine.carry_out
+_CARRY_OUT = Engine._carry_out
 
 pytestmark = LEAVES_COROUTINES
 
@@ -59,14 +58,14 @@ def test_detects_commits_acknowledged_before_replication() -> None:
 
 
 def test_detects_offsets_readable_before_replication() -> None:
-    def carry_out(engine: Engine[Any], result: Result, now: Moment, **options: Any) -> None:
+    def carry_out(engine: Engine[Any], result: Result, *arguments: Any) -> None:
         if result.records:
-            _CARRY_OUT(engine, result, now, **options)
+            _CARRY_OUT(engine, result, *arguments)
             return
         for token, response in result.answers:
             token.resolve(response)
 
-    with mock.patch.object(Engine, "carry_out", carry_out):
+    with mock.patch.object(Engine, "_carry_out", carry_out):
         assert "was committed" in first_failure(CoordinatorWorld)
 
 

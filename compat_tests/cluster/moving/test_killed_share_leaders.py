@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from compat_tests.cluster.moving.share_readers import ShareReaders
 from compat_tests.cluster.replicated_load import QUICK, WAIT_S, Load, create
-from compat_tests.cluster.share_readers import ShareReaders
 from tests.support.brokers.own_trio import OwnTrio, own_trio
 from tests.support.tools.waiting import eventually
 from wirebroker.coordinator.share_state.shard import SHARE_GROUP_STATE

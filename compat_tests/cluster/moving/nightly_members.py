@@ -1,6 +1,6 @@
 """Consumer and share groups of every client, whose coordinators move between brokers.
 
-pytest compat_tests/cluster/nightly_moving_members.py --long
+pytest compat_tests/cluster/moving/nightly_members.py --long
 
 Each of two brokers is stopped, killed (-9) or frozen (SIGSTOP) in turn, so that the coordinators
 and the leaders of all partitions move: between two wirebrokers, between a wirebroker and Apache
