@@ -120,9 +120,7 @@ def _response(
     }
     is_changed = member.assigned != before.assigned
     is_joining = request.body.member_epoch == JOIN_EPOCH
-    # A delayed assignment may give it others: members get only the new ones then, as in Kafka.
-    is_repeated = not update.is_delayed and _reports_others(request.body, member)
-    if is_joining or is_changed or is_repeated:
+    if is_joining or is_changed or _reports_others(request.body, member):
         response["active_tasks"] = task_ids(member.assigned.active)
         response["standby_tasks"] = task_ids(member.assigned.standby)
         response["warmup_tasks"] = task_ids(member.assigned.warmup)

@@ -83,7 +83,6 @@ class StreamsUpdate:
         "configured",
         "group",
         "group_epoch",
-        "is_delayed",
         "member",
         "now",
         "outcome",
@@ -118,8 +117,6 @@ class StreamsUpdate:
         self._body = body
         self._metadata_hash = group.metadata_hash
         self._needs_assignment = False
-        # Whether a target assignment is due, but computed later.
-        self.is_delayed = False
 
     def undo(self, error: ErrorCode, now: Moment) -> Outcome:
         """Restore the group's soft state and the member's timers, since the records are lost."""
@@ -290,7 +287,6 @@ class StreamsUpdate:
         return self.group_epoch, assignment[self.member.member_id]
 
     def _delay(self, detail: str) -> None:
-        self.is_delayed = True
         self.statuses.append(TopicStatus.ASSIGNMENT_DELAYED.with_detail(detail))
 
     # -- 4. the member's tasks ---------------------------------------------------------------

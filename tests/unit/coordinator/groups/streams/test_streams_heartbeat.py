@@ -108,19 +108,6 @@ def test_member_that_reports_other_tasks_is_told_its_own():
     assert tasks_in(groups.beat("a", groups.streams_member("a").epoch)) is None
 
 
-def test_tasks_are_not_repeated_while_an_assignment_is_delayed():
-    groups = StreamsGroups(streams={"assignment_interval_ms": 1_000})
-    groups.enter("a")
-    # The second member's tasks are assigned later.
-    assert tasks_in(groups.enter("b")) == {}
-    epoch = groups.streams_member("a").epoch
-    answer = groups.beat("a", epoch, active={})
-    assert statuses(answer) == [TopicStatus.ASSIGNMENT_DELAYED]
-    assert tasks_in(answer) is None
-    groups.advance(1_000)
-    assert tasks_in(groups.beat("a", epoch, active={})) == groups.active("a") != {}
-
-
 def test_standby_tasks_are_in_other_processes():
     groups = StreamsGroups(streams={"num_standby_replicas": 1})
     groups.enter("a")
