@@ -128,7 +128,7 @@ class RaftNode:
         """Replace the disk; the node is another replica from now on.
 
         It is configured with bootstrap servers. With the former static voters, replaced nodes would
-        count as a majority of their own, in Kafka as well.
+        count as a majority by themselves, in Kafka as well.
         """
         assert self.replica is None
         self.static_voters = VoterSet()
