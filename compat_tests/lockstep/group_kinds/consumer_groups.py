@@ -23,6 +23,7 @@ from compat_tests.lockstep.group_kinds.consumer_members import (
     ConsumerRequests,
     as_owned,
 )
+from compat_tests.lockstep.group_kinds.member_commits import commit_of
 from compat_tests.lockstep.steps import command
 from wirebroker.codecs.api_keys import ApiKey
 
@@ -250,31 +251,7 @@ class ConsumerGroups(ConsumerRequests):
 
     def commit(self) -> Moves:
         group, member = self._any_member()
-        epoch = LEAVE if member is None else member.epoch + self.random.choice((0, 0, 0, -1, 1))
-        topics = [
-            {
-                **topic.both,
-                "partitions": [
-                    {
-                        "partition_index": index,
-                        "committed_offset": self.random.choice((0, 5, 77)),
-                        "committed_leader_epoch": -1,
-                        "committed_metadata": self.random.choice(("", "mark")),
-                    }
-                    for index in self.some([*topic.partitions, 9], maximum=2)
-                ],
-            }
-            for topic in self.some(self.topics, maximum=2)
-        ]
-        request = {
-            "group_id": group.group_id,
-            "generation_id_or_member_epoch": epoch,
-            "member_id": "" if member is None else member.member_id,
-            "group_instance_id": None if member is None else member.instance,
-            "topics": topics,
-        }
-        version = self.version(ApiKey.OFFSET_COMMIT, 7)
-        yield from self.ask(ApiKey.OFFSET_COMMIT, request, version=version)
+        yield from commit_of(self, group.group_id, member)
 
     def fetch_offsets(self) -> Moves:
         group, member = self._any_member()

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.base.threads import Work, in_thread
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.codecs.records.batch import whole_batches
 from wirebroker.coordinator.controller.image.topic_names import CLUSTER_METADATA_TOPIC
 from wirebroker.quorum.controller.observers import ObserverId, Observers
 from wirebroker.quorum.log.metadata_snapshot import SnapshotId
-from wirebroker.quorum.log.metadata_store import TOPIC_ID, EpochEnd
+from wirebroker.quorum.log.metadata_store import TOPIC_ID, EpochEnd, read_batches
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from wirebroker.base.clock import Clock
     from wirebroker.coordinator.controller.image.cluster_image import Endpoint
     from wirebroker.quorum.controller.controller_log import ControllerLog
-    from wirebroker.storage.files import FileSlice
 
 Body = dict[str, Any]
 
@@ -194,7 +192,7 @@ class MetadataFetches:
         byte_limit = max(0, min(max_bytes, requested.partition_max_bytes or max_bytes, _MAX_BYTES))
         piece = log.stored.store.slice_from(requested.fetch_offset, end_offset, byte_limit)
         if piece is not None:
-            part["records"] = await in_thread(Work.WARMING, _read_whole, piece)
+            part["records"] = await in_thread(Work.WARMING, read_batches, piece)
         return part
 
     def _fetched(self, version: int, part: Body) -> Body:
@@ -256,8 +254,3 @@ def _is_of_metadata(topics: Any, version: int) -> bool:
     if version >= _FIRST_WITH_IDS:
         return bool(topics[0].topic_id == TOPIC_ID)
     return bool(topics[0].topic == CLUSTER_METADATA_TOPIC)
-
-
-def _read_whole(piece: FileSlice) -> memoryview:
-    content = memoryview(piece.read())
-    return content[: whole_batches(content)]

@@ -11,6 +11,7 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING, NamedTuple
 
 from wirebroker.codecs.primitives import uuid_text
+from wirebroker.codecs.records.batch import whole_batches
 from wirebroker.config.rows.row import StartError
 from wirebroker.quorum.log.metadata_snapshot import SnapshotId, snapshot_ids
 from wirebroker.storage.log.leader_epochs import UNDEFINED_EPOCH, LeaderEpochs
@@ -326,3 +327,9 @@ class MetadataStore:
         segment.create()
         self._files.sync_directory(self._directory)
         return segment
+
+
+def read_batches(piece: FileSlice) -> memoryview:
+    """Read the whole batches of a slice. Blocks."""
+    content = memoryview(piece.read())
+    return content[: whole_batches(content)]

@@ -16,7 +16,6 @@ from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
 from wirebroker.base.threads import Work, in_thread
-from wirebroker.codecs.records.batch import whole_batches
 from wirebroker.coordinator.raft.model.log_point import LogPoint, RaftBatch
 from wirebroker.coordinator.raft.model.log_view import LogView
 from wirebroker.coordinator.raft.model.voter_history import VoterHistory
@@ -319,9 +318,3 @@ def raft_batch(fetched: FetchedBatch) -> RaftBatch:
     return RaftBatch(
         header.base_offset, header.last_offset + 1, header.leader_epoch, controls, fetched
     )
-
-
-def read_records(piece: FileSlice) -> bytes:
-    """Read whole batches of a slice. Blocks."""
-    content = piece.read()
-    return bytes(memoryview(content)[: whole_batches(memoryview(content))])

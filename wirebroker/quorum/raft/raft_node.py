@@ -54,7 +54,8 @@ from wirebroker.coordinator.raft.protocol.messages import (
     RequestFailure,
 )
 from wirebroker.disks.data_directory import is_disk_failure
-from wirebroker.quorum.raft.raft_log import point_of, read_records
+from wirebroker.quorum.log.metadata_store import read_batches
+from wirebroker.quorum.raft.raft_log import point_of
 from wirebroker.quorum.raft.raft_snapshots import RaftSnapshots
 from wirebroker.quorum.raft.request_bodies import request_of
 from wirebroker.quorum.raft.response_bodies import response_body
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
 
     from wirebroker.base.clock import Clock
     from wirebroker.codecs.api_keys import ApiKey
+    from wirebroker.codecs.primitives import Buffer
     from wirebroker.config import Config
     from wirebroker.coordinator.controller.controller_machine import ClusterChange
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
@@ -434,7 +436,7 @@ class RaftNode:
     async def _reply_with_records(
         self, reply: _Reply, response: LogFetchResponse, piece: FileSlice | None, generation: int
     ) -> None:
-        data = b"" if piece is None else await in_thread(Work.WARMING, read_records, piece)
+        data = b"" if piece is None else await in_thread(Work.WARMING, read_batches, piece)
         if self._log.generation != generation:
             leader = self._replica.core.known_leader()
             response, data = LogFetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, leader), b""
@@ -451,7 +453,7 @@ class RaftNode:
             response, data = FetchSnapshotResponse(ErrorCode.SNAPSHOT_NOT_FOUND, leader), b""
         self._resolve(reply, response, data)
 
-    def _resolve(self, reply: _Reply, response: RaftResponse, data: bytes = b"") -> None:
+    def _resolve(self, reply: _Reply, response: RaftResponse, data: Buffer = b"") -> None:
         if not reply.future.done():
             body = response_body(
                 reply.key, reply.version, response, listener=reply.listener, data=data

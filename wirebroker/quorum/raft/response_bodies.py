@@ -33,6 +33,7 @@ from wirebroker.quorum.raft.request_bodies import FIRST_WITH_IDS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from wirebroker.codecs.primitives import Buffer
     from wirebroker.coordinator.raft.model.log_point import RaftBatch
     from wirebroker.coordinator.raft.protocol.messages import RaftResponse
 
@@ -44,7 +45,7 @@ _FIRST_WITH_ENDPOINTS: Final = 1
 
 
 def response_body(
-    key: ApiKey, version: int, response: RaftResponse, *, listener: str, data: bytes = b""
+    key: ApiKey, version: int, response: RaftResponse, *, listener: str, data: Buffer = b""
 ) -> Body:
     """Return the body of a response.
 
@@ -144,7 +145,7 @@ def _election_body(
     return {"topics": [{"topic_name": CLUSTER_METADATA_TOPIC, "partitions": [partition]}]}
 
 
-def _fetch_body(response: LogFetchResponse, version: int, data: bytes) -> Body:
+def _fetch_body(response: LogFetchResponse, version: int, data: Buffer) -> Body:
     partition: Body = {
         "partition_index": 0,
         "error_code": int(response.error),
@@ -168,7 +169,7 @@ def _fetch_body(response: LogFetchResponse, version: int, data: bytes) -> Body:
     return {"responses": [topic]}
 
 
-def _snapshot_body(response: FetchSnapshotResponse, data: bytes) -> Body:
+def _snapshot_body(response: FetchSnapshotResponse, data: Buffer) -> Body:
     partition: Body = {
         "index": 0,
         "error_code": int(response.error),
