@@ -5,8 +5,6 @@
 Nothing here awaits, and only new ids are random. Only the brokers' sessions and the buckets of
 quotas are soft state.
 
-AddRaftVoter and RemoveRaftVoter are refused: the voter is static (KIP-853).
-
 Source: Kafka's QuorumController, ControllerApis, AddVoterHandler, RemoveVoterHandler.
 """
 
@@ -147,19 +145,10 @@ class Controller:
         return ControllerResult(True, result.records)
 
 
-def _change_voters() -> Operation[Body]:
-    yield
-    raise KafkaError(
-        ErrorCode.UNSUPPORTED_VERSION,
-        "The voters of this cluster are static: its kraft.version is 0.",
-    )
-
-
-for _key in (ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER):
-    declare(
-        _key,
-        lambda _: _change_voters(),
-        permissions=(ALTER_CLUSTER,),
-        refuse=refused_with_message,
-    )
-declare(ApiKey.DESCRIBE_QUORUM, None, permissions=(DESCRIBE_CLUSTER,), refuse=refused_with_message)
+# Decided by the quorum's replicas (coordinator/raft), not by an operation on the image.
+for _key, _permission in (
+    (ApiKey.ADD_RAFT_VOTER, ALTER_CLUSTER),
+    (ApiKey.REMOVE_RAFT_VOTER, ALTER_CLUSTER),
+    (ApiKey.DESCRIBE_QUORUM, DESCRIBE_CLUSTER),
+):
+    declare(_key, None, permissions=(_permission,), refuse=refused_with_message)

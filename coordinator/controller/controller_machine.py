@@ -9,7 +9,7 @@ Source: Kafka's QuorumController.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from wirebroker.coordinator.controller.image.image_builder import ImageBuilder
@@ -32,8 +32,29 @@ class EncodedRecords(Protocol):
     """Records encoded for the end of the log."""
 
     @property
+    def base_offset(self) -> int:
+        """Offset of the first record."""
+        ...
+
+    @property
     def end_offset(self) -> int:
         """Offset after the last record."""
+        ...
+
+
+class ChangeLog(Protocol):
+    """The log to which changes are appended.
+
+    The quorum appends control records to it, which change nothing in the image.
+    """
+
+    @property
+    def end_offset(self) -> int:
+        """Offset after the last record."""
+        ...
+
+    def encode(self, records: list[MetadataRecord]) -> Steps[EncodedRecords]:
+        """Encode records for the end of the log."""
         ...
 
 
@@ -72,17 +93,12 @@ class ControllerMachine:
         image: The state after all appended records.
     """
 
-    __slots__ = ("_encode", "image", "rules")
+    __slots__ = ("_log", "image", "rules")
 
-    def __init__(
-        self,
-        rules: Controller,
-        image: ClusterImage,
-        encode: Callable[[list[MetadataRecord]], Steps[EncodedRecords]],
-    ) -> None:
+    def __init__(self, rules: Controller, image: ClusterImage, log: ChangeLog) -> None:
         self.rules = rules
         self.image = image
-        self._encode = encode
+        self._log = log
 
     @property
     def timers(self) -> Timers:
@@ -97,23 +113,31 @@ class ControllerMachine:
     ) -> Steps[ControllerDecision]:
         """Run an operation on the newest image and apply its records to a copy, in steps.
 
-        No other change may be applied before its result.
+        No other change may be applied before its result. If the quorum appended a control record
+        meanwhile, the operation runs again, because records and responses contain offsets.
 
         Raises:
             KafkaError: From the operation.
         """
-        result = yield from operation(self.image, now)
-        changes: list[ClusterChange] = []
-        if result.records:
-            changes.append((yield from self._change(result.records)))
-        return ControllerDecision(changes, [(token, result.response)])
+        while True:
+            self._skip_control_records()
+            result = yield from operation(self.image, now)
+            if not result.records:
+                return ControllerDecision((), [(token, result.response)])
+            change = yield from self._change(result.records)
+            if change.encoded.base_offset == self.image.offset == self._log.end_offset:
+                return ControllerDecision([change], [(token, result.response)])
+
+    def _skip_control_records(self) -> None:
+        if self._log.end_offset > self.image.offset:
+            self.image = replace(self.image, offset=self._log.end_offset)
 
     def _change(self, records: list[MetadataRecord]) -> Steps[ClusterChange]:
         builder = ImageBuilder(self.image)
         for record in records:
             builder.apply(record)
             yield
-        encoded = yield from self._encode(records)
+        encoded = yield from self._log.encode(records)
         epoch = self.image.epoch
         image, change = yield from builder.finish(offset=encoded.end_offset, epoch=epoch)
         return ClusterChange(encoded, image, change)

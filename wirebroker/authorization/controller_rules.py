@@ -227,6 +227,10 @@ LISTENER_RULES: Final[dict[ApiKey, Rule]] = {
     ApiKey.ENVELOPE: of_cluster(CLUSTER_ACTION),
     ApiKey.DESCRIBE_CLUSTER: of_cluster(ALTER_CLUSTER),
     ApiKey.FETCH_SNAPSHOT: of_cluster(CLUSTER_ACTION),
+    ApiKey.VOTE: of_cluster(CLUSTER_ACTION),
+    ApiKey.BEGIN_QUORUM_EPOCH: of_cluster(CLUSTER_ACTION),
+    ApiKey.END_QUORUM_EPOCH: of_cluster(CLUSTER_ACTION),
+    ApiKey.UPDATE_RAFT_VOTER: of_cluster(CLUSTER_ACTION),
     ApiKey.DESCRIBE_ACLS: of_cluster(DESCRIBE_CLUSTER, error_message=MESSAGES[CLUSTER_DENIED]),
 }
 

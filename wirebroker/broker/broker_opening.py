@@ -119,7 +119,7 @@ class BrokerOpening:
         await quorum.open(
             directories.metadata_home,
             cluster_id=directories.cluster_id,
-            directory_id=directories.online[0].directory_id,
+            directory_id=directories.metadata_directory_id,
         )
         # Refuses data of a newer broker before anything is changed.
         directories.begin_use()

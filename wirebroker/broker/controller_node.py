@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from wirebroker.api.controller.registry import CONTROLLER_REGISTRY
 from wirebroker.broker.bound_sockets import bind_all, endpoint_of
+from wirebroker.broker.voter_membership import membership_of
 from wirebroker.config.listeners.listeners import controller_listeners_of, is_wildcard
 from wirebroker.coordinator.controller.security.token_control import SECRET_KEY
 from wirebroker.net.connection_table import ConnectionTable
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("wirebroker")
 
-_API_MODULES: Final = ("envelope", "local_requests", "metadata_log", "requests")
+_API_MODULES: Final = ("envelope", "local_requests", "quorum_requests", "requests")
 _SINGLE: Final = (
     "the controller at {} is the only one of its cluster: while it is down, brokers keep serving, "
     "but no partition fails over and no metadata changes"
@@ -101,47 +102,60 @@ class ControllerNode:
         self._sockets = bind_all(self._listener_configs, self._settings)
 
     async def open(
-        self, log_directory: str, rules: Controller, first_users: Sequence[MetadataRecord] = ()
+        self,
+        log_directory: str,
+        rules: Controller,
+        *,
+        directory_id: bytes,
+        first_users: Sequence[MetadataRecord] = (),
     ) -> QuorumController:
-        """Replay the metadata log, lead it, and serve other nodes.
+        """Replay the metadata log, lead it or take part in its quorum, and serve other nodes.
 
         So other nodes' brokers are not fenced while this node's broker starts. `log_directory` has
-        `__cluster_metadata-0`, locked and formatted.
+        `__cluster_metadata-0`, locked and formatted, and the id `directory_id`.
 
         Raises:
             StartError: The log cannot be used.
+            ConfigError: The connections to the other voters cannot be used.
             OSError: The disk failed.
         """
+        endpoints = [_endpoint(listener, sock) for listener, sock in self._sockets]
         controller = self.controller = await QuorumController.open(
             log_directory,
             files=self._files,
             clock=self._clock,
             rules=rules,
-            endpoints=[_endpoint(listener, sock) for listener, sock in self._sockets],
+            membership=membership_of(
+                rules.config, clock=self._clock, directory_id=directory_id, endpoints=endpoints
+            ),
             first_users=first_users,
         )
         self._duties = ControllerDuties(controller, serves_others=bool(self._sockets))
         if self._sockets:
             await self._tls.open(self._listener_configs)
             self.serve(controller)
-            addresses = ", ".join(
-                shown_address(bound_listener.host, bound_listener.port)
-                for bound_listener in self.bound
-            )
-            logger.info("%s", _SINGLE.format(addresses))
+            if controller.node.is_only_voter:
+                self._log_single()
         return controller
 
+    def _log_single(self) -> None:
+        addresses = ", ".join(
+            shown_address(bound_listener.host, bound_listener.port) for bound_listener in self.bound
+        )
+        logger.info("%s", _SINGLE.format(addresses))
+
     async def close(self) -> None:
-        """Finish submitted operations, and close connections and files."""
-        for listener in self._listeners:
-            listener.close()
+        """Finish submitted operations, resign, and close connections and files.
+
+        The listeners accept connections until this node has resigned: the others may need its vote.
+        """
         await self.end_duties()
         if self.controller is not None:
-            self.controller.fetches.stop()
+            await self.controller.close()
+        for listener in self._listeners:
+            listener.close()
         if self._table is not None:
             await self._table.close(grace_s=_STOP_GRACE_S)
-        if self.controller is not None:
-            await self.controller.close()
 
     async def abandon(self) -> None:
         """End as after a kill, without responses."""
@@ -151,7 +165,7 @@ class ControllerNode:
         if self._table is not None:
             self._table.cut()
         if self.controller is not None:
-            await self.controller.close()
+            await self.controller.abandon()
 
     async def end_duties(self) -> None:
         """Stop background tasks."""

@@ -108,7 +108,11 @@ class ControllerServer:
     async def _open(self) -> None:
         node_id = self.config.node_id
         rules = Controller(self.config, node_id=node_id, cluster_id=self.cluster_id)
-        controller = await self.node.open(self._directories.metadata_home, rules)
+        controller = await self.node.open(
+            self._directories.metadata_home,
+            rules,
+            directory_id=self._directories.metadata_directory_id,
+        )
         rules.use_config(dynamic_config(self.config, controller.follower.image, node_id))
 
         async def follow(change: ImageChange, image: ClusterImage) -> None:
@@ -116,9 +120,10 @@ class ControllerServer:
                 rules.use_config(dynamic_config(self.config, image, node_id))
 
         controller.follower.subscribe("the configuration", follow)
-        controller.log.on_disk_failure = lambda path, error: self._on_failure(
+        controller.on_disk_failure = lambda path, error: self._on_failure(
             f"the metadata log in {path} cannot be written: {error}"
         )
+        controller.on_unusable = self._on_failure
 
     def not_ready_reason(self) -> str | None:
         """Return why other nodes are not served, or None."""

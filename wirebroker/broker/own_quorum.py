@@ -87,11 +87,12 @@ class OwnQuorum:
 
     async def open(self, metadata_home: str, *, cluster_id: str, directory_id: bytes) -> None:
         """Replay the log and become its leader."""
-        del directory_id
         node_id = self._config.node_id
         rules = Controller(self._config, node_id=node_id, cluster_id=cluster_id)
-        controller = await self._node.open(metadata_home, rules, self._first_users)
-        controller.log.hold_snapshots()
+        controller = await self._node.open(
+            metadata_home, rules, directory_id=directory_id, first_users=self._first_users
+        )
+        controller.node.snapshots.is_held = True
         self._channel = LocalChannel(controller)
         self._lifecycle = OwnLifecycle(self._channel, controller.follower, node_id=node_id)
 
@@ -104,7 +105,7 @@ class OwnQuorum:
     def on_disk_failure(self, tell: Callable[[str, OSError], None]) -> None:
         """See Quorum."""
         assert self.controller is not None, "the quorum is not open"
-        self.controller.log.on_disk_failure = tell
+        self.controller.on_disk_failure = tell
 
     def watch_disks(self, directories: Sequence[DataDirectory]) -> None:
         """See Quorum."""
@@ -123,7 +124,7 @@ class OwnQuorum:
     def serve(self) -> None:
         """Start the pending snapshot."""
         assert self.controller is not None, "the quorum is not open"
-        self.controller.log.allow_snapshots()
+        self.controller.allow_snapshots()
 
     async def retire(self) -> None:
         """Move the leaderships to other brokers, if any serve."""

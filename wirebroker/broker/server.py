@@ -226,7 +226,7 @@ class Server:
     @property
     def is_controller(self) -> bool:
         """Whether the active controller is in this process."""
-        return self.controller is not None
+        return self.controller is not None and self.controller.is_active
 
     def not_ready_reason(self) -> str | None:
         """Return why clients are not served, or None."""

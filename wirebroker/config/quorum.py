@@ -39,9 +39,31 @@ def controllers_of(config: Settings) -> list[tuple[str, int]]:
     Raises:
         ConfigError: An item is not an address.
     """
-    texts = [(_BOOTSTRAP, item) for item in config.list(_BOOTSTRAP)]
-    texts += [(_VOTERS, item.partition("@")[2]) for item in config.list(_VOTERS)]
-    return list(dict.fromkeys(parse_address(text, name) for name, text in texts))
+    return list(dict.fromkeys((*bootstrap_servers_of(config), *voters_of(config).values())))
+
+
+def bootstrap_servers_of(config: Settings) -> list[tuple[str, int]]:
+    """Return the addresses in controller.quorum.bootstrap.servers.
+
+    Raises:
+        ConfigError: An item is not an address.
+    """
+    return [parse_address(item, _BOOTSTRAP) for item in config.list(_BOOTSTRAP)]
+
+
+def voters_of(config: Settings) -> dict[int, tuple[str, int]]:
+    """Return the voters in controller.quorum.voters and their addresses.
+
+    Raises:
+        ConfigError: An item is not a node id and an address.
+    """
+    voters: dict[int, tuple[str, int]] = {}
+    for item in config.list(_VOTERS):
+        voter_id, _, address = item.partition("@")
+        if not voter_id.strip().isdecimal():
+            raise ConfigError(f"{_VOTERS}: {item} cannot be used: write id@host:port")
+        voters[int(voter_id)] = parse_address(address, _VOTERS)
+    return voters
 
 
 def parse_address(text: str, name: str) -> tuple[str, int]:
@@ -62,16 +84,26 @@ def check_quorum(config: Settings) -> None:
     Raises:
         ConfigError: They are not.
     """
-    voters = {voter.partition("@")[0].strip() for voter in config.list(_VOTERS)}
+    voters = voters_of(config)
     if not is_member(config):
-        if voters - {str(config.node_id)}:
+        if voters and config.node_id not in voters:
             raise ConfigError(
-                f"{_VOTERS} names nodes other than node.id={config.node_id}: with "
-                "process.roles=broker,controller this node is the only voter; remove the "
-                "setting, or set process.roles=broker to join the other nodes"
+                f"{_VOTERS} does not name node.id={config.node_id}: with the role controller this "
+                "node is a voter; add it, or set process.roles=broker to join the other nodes"
+            )
+        if len(voters) > 1 and not config.list("controller.listener.names"):
+            raise ConfigError(
+                f"{_VOTERS} names other nodes, which need a listener of this controller: add one "
+                "to listeners and to controller.listener.names"
+            )
+        if len(voters) > 1 and not is_controller_alone(config):
+            raise ConfigError(
+                f"{_VOTERS} names several nodes: with process.roles=broker,controller this node is "
+                "the only voter; remove the setting, or set process.roles=broker to join the other "
+                "nodes, or process.roles=controller to vote"
             )
         return
-    if str(config.node_id) in voters:
+    if config.node_id in voters:
         raise ConfigError(
             f"{_VOTERS} names node {config.node_id}: with process.roles=broker this node is not a "
             "voter; choose another node.id"

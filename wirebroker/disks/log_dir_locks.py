@@ -124,6 +124,14 @@ class LogDirLocks:
         return self.online[0].cluster_id
 
     @property
+    def metadata_directory_id(self) -> bytes:
+        """The id of the metadata log's directory."""
+        if self._metadata_directory is not None:
+            return self._metadata_directory.directory_id
+        home = self.metadata_home
+        return next(opened.directory_id for opened in self.of_logs if opened.path == home)
+
+    @property
     def metadata_home(self) -> str:
         """The absolute path of the metadata log's directory."""
         home = self._config.optional_str("metadata.log.dir") or self._config.log_directories[0]

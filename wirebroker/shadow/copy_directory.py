@@ -25,6 +25,7 @@ from wirebroker.coordinator.controller.image.cluster_image import (
     partition_record,
 )
 from wirebroker.coordinator.operation import MAX_RECORDS, ControllerResult
+from wirebroker.quorum.controller.membership import alone
 from wirebroker.quorum.controller.quorum_controller import QuorumController
 from wirebroker.storage.log.log import Log
 from wirebroker.storage.log_directory import LogDirectory, LogDirectoryError
@@ -91,7 +92,13 @@ class CopyDirectory:
             raise StartError(problem, advice) from error
         try:
             rules = Controller(config, node_id=config.node_id, cluster_id=cluster_id)
-            controller = await QuorumController.open(path, files=files, clock=clock, rules=rules)
+            controller = await QuorumController.open(
+                path,
+                files=files,
+                clock=clock,
+                rules=rules,
+                membership=alone(config.node_id, directory.directory_id),
+            )
         except BaseException:
             directory.close()
             raise

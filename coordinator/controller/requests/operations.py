@@ -28,7 +28,7 @@ class Declaration(NamedTuple):
 
     Attributes:
         begin: Begins the operation, which may raise KafkaError for the whole request; None for
-            DescribeQuorum, which reads the log and not the image.
+            requests about the quorum, which its replicas decide (coordinator/raft).
         permissions: Those that the request may require. A rule of
             authorization/controller_rules.py checks them; without a rule there is one, which is
             required. Empty: the operation decides.

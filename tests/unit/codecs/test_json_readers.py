@@ -12,14 +12,12 @@ from wirebroker.cli.kafka import delete_records
 from wirebroker.cli.kafka.operators import leader_election
 from wirebroker.client.replicas.reassignment_plan import read_plan
 from wirebroker.config import ConfigError
-from wirebroker.config.rows.row import StartError
 from wirebroker.config.security.oauth import OAuthSettings
 from wirebroker.http.message import HttpError, HttpRequest
 from wirebroker.inspect.rows.small_file_rows import clean_shutdown_row, quorum_state_row
-from wirebroker.quorum.log.quorum_state import read_quorum_state
+from wirebroker.coordinator.raft.model.election_state import decode_election_state
 from wirebroker.security.tokens.strict_json import strict_object
 from wirebroker.security.tokens.tokens import TokenChecks
-from wirebroker.storage.files import Files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,10 +45,7 @@ def keys_of(path):
 READERS: Final[
     dict[str, tuple[Callable[[Path], Any], type[Exception] | tuple[type[Exception], ...]]]
 ] = {
-    "quorum-state": (
-        lambda path: read_quorum_state(Files(), str(path.parent), node_id=1),
-        StartError,
-    ),
+    "quorum-state": (lambda path: decode_election_state(path.read_bytes()), ValueError),
     "clean shutdown row": (lambda path: clean_shutdown_row(path.read_bytes()), ValueError),
     "quorum-state row": (lambda path: quorum_state_row(path.read_bytes()), ValueError),
     "plan": (lambda path: read_plan(path.read_bytes().decode()), ValueError),

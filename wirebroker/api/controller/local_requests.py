@@ -1,6 +1,6 @@
 """Requests on a controller listener that this node serves from its own state and the image.
 
-DescribeCluster (KIP-919) returns the only controller.
+DescribeCluster (KIP-919) returns the controllers and the active one.
 
 Source: Kafka's ControllerApis and AclApis.
 """
@@ -17,11 +17,15 @@ from wirebroker.api.security.sasl import sasl_authenticate, sasl_handshake
 from wirebroker.authorization.described_acls import describe_rules
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.permissions import DESCRIBE_CLUSTER
+from wirebroker.coordinator.raft.protocol.messages import NO_LEADER
 from wirebroker.request.handlers import Cost
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from wirebroker.quorum.controller.quorum_controller import QuorumController
     from wirebroker.request.request import Reply, Request
+    from wirebroker.request.session import Session
 
 
 @handles_raw(ApiKey.API_VERSIONS, permissions=(), cost=Cost.BOUNDED)
@@ -33,20 +37,46 @@ def api_versions(controller: QuorumController, request: Request) -> Reply:
 
 @handles(ApiKey.DESCRIBE_CLUSTER, permissions=(DESCRIBE_CLUSTER,), cost=Cost.BOUNDED)
 def describe_cluster(controller: QuorumController, request: Request, body: Any) -> dict[str, Any]:
-    """Describe this node, with the request's listener."""
+    """Describe the controllers, with the addresses of the request's listener."""
     if body.endpoint_type != CONTROLLERS:
         return wrong_endpoint(body.endpoint_type, request.version, served=CONTROLLERS)
-    rules, session = controller.rules, request.session
-    host, port = session.local_host, session.local_port
-    for endpoint in controller.endpoints:
-        if endpoint.name == session.listener_name:
-            host, port = endpoint.host, endpoint.port
+    addresses = _controllers(controller, request.session)
+    leader_id = controller.node.leadership.leader_id
     return {
         "endpoint_type": CONTROLLERS,
-        "cluster_id": rules.cluster_id,
-        "controller_id": rules.node_id,
-        "brokers": [{"broker_id": rules.node_id, "host": host, "port": port, "rack": None}],
+        "cluster_id": controller.rules.cluster_id,
+        "controller_id": NO_LEADER if leader_id is None else leader_id,
+        "brokers": [
+            {"broker_id": node_id, "host": host, "port": port, "rack": None}
+            for node_id, (host, port) in sorted(addresses.items())
+        ],
     }
+
+
+def _controllers(controller: QuorumController, session: Session) -> dict[int, tuple[str, int]]:
+    """Return the addresses of the voters and of the registered controllers on a listener.
+
+    Voters without a registration are those that no active controller has heard of yet.
+    """
+    name = session.listener_name
+    listeners: list[tuple[int, Iterable[Any]]] = [
+        (voter.voter_id, voter.endpoints) for voter in controller.node.voters
+    ]
+    leader = controller.node.known_leader
+    listeners.append((leader.leader_id, leader.endpoints))
+    listeners += [
+        (node_id, record.body.end_points)
+        for node_id, record in controller.follower.image.controllers.items()
+    ]
+    listeners.append((controller.rules.node_id, controller.endpoints))
+    addresses = {
+        node_id: (endpoint.host, endpoint.port)
+        for node_id, endpoints in listeners
+        for endpoint in endpoints
+        if endpoint.name == name
+    }
+    addresses.setdefault(controller.rules.node_id, (session.local_host, session.local_port))
+    return addresses
 
 
 @handles_raw(ApiKey.DESCRIBE_CONFIGS, permissions=NEEDS, cost=Cost.READS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from wirebroker.config.rows.forms import integer, items, kept, long, text
+from wirebroker.config.rows.forms import boolean, integer, items, kept, long, text
 from wirebroker.config.rows.texts import path_wish, short_wish
 
 if TYPE_CHECKING:
@@ -42,7 +42,8 @@ ROWS: Final = (
     items(
         "controller.quorum.voters",
         "",
-        "Controllers (id@host:port) to join; a node with its own controller can name only itself.",
+        "Voters (id@host:port) of a quorum with static voters: those that a broker joins, or those "
+        "of which this controller is one.",
     ),
     items(
         "controller.quorum.bootstrap.servers",
@@ -94,20 +95,66 @@ ROWS: Final = (
         "Time after which a snapshot is written if there are new records; 0 disables this.",
         0,
     ),
+    integer(
+        "controller.quorum.election.timeout.ms",
+        1_000,
+        "Time without a leader after which a controller begins an election, and up to the same "
+        "time more, at random.",
+        0,
+    ),
+    integer(
+        "controller.quorum.fetch.timeout.ms",
+        2_000,
+        "Time without a response of the leader after which a controller begins an election. A "
+        "leader resigns if a majority has not fetched for one and a half times this time.",
+        1,
+    ),
+    integer(
+        "controller.quorum.election.backoff.max.ms",
+        1_000,
+        "Longest pause of a controller before it begins an election after another one resigned.",
+        0,
+    ),
+    integer(
+        "controller.quorum.request.timeout.ms",
+        2_000,
+        "How long a controller waits for the response of another one.",
+        1,
+    ),
+    integer(
+        "controller.quorum.retry.backoff.ms",
+        20,
+        "Pause before a controller repeats a failed request to another one.",
+        0,
+    ),
+    integer(
+        "controller.quorum.fetch.max.bytes",
+        1_048_576,
+        "Most bytes that a controller fetches from the leader in one request.",
+        1,
+    ),
+    integer(
+        "controller.quorum.fetch.snapshot.max.bytes",
+        1_048_576,
+        "Most bytes of a snapshot that a controller fetches in one request.",
+        1,
+    ),
+    boolean(
+        "controller.quorum.auto.join.enable",
+        False,
+        "Whether a controller that is not a voter adds itself to the voters (kraft.version 1).",
+    ),
     *kept(
-        "the metadata quorum uses fixed timeouts and sizes.",
+        "a change of the metadata is appended at once; one sync covers all changes that wait.",
+        """
+        controller.quorum.append.linger.ms int 25 - read-only
+        """,
+    ),
+    *kept(
+        "the controller's events and sockets have fixed limits.",
         """
         controller.performance.always.log.threshold.ms long 2000 - read-only internal
         controller.performance.sample.period.ms long 60000 - read-only internal
-        controller.quorum.append.linger.ms int 25 - read-only
-        controller.quorum.auto.join.enable boolean false - read-only
-        controller.quorum.election.backoff.max.ms int 1000 - read-only
-        controller.quorum.election.timeout.ms int 1000 - read-only
-        controller.quorum.fetch.max.bytes int 1048576 - read-only
-        controller.quorum.fetch.snapshot.max.bytes int 1048576 - read-only
-        controller.quorum.fetch.timeout.ms int 2000 - read-only
-        controller.quorum.request.timeout.ms int 2000 - read-only
-        controller.quorum.retry.backoff.ms int 20 - read-only
         controller.socket.timeout.ms int 30000 - read-only
         """,
     ),

@@ -33,7 +33,7 @@ _LONGEST_PAUSE_S: Final = 86_400.0
 
 
 class ControllerDuties:
-    """Runs the duties that the configuration enables, until it is stopped."""
+    """Runs the duties that the configuration enables while this is the active controller."""
 
     __slots__ = ("_controller", "_tasks")
 
@@ -58,7 +58,13 @@ class ControllerDuties:
         *,
         name: str = "regular elections",
     ) -> None:
-        self._tasks.append(asyncio.create_task(_repeat(duty, interval_s), name=name))
+        self._tasks.append(asyncio.create_task(self._repeat(duty, interval_s), name=name))
+
+    async def _repeat(self, duty: Callable[[], Awaitable[None]], interval_s: float) -> None:
+        while True:
+            await pause(interval_s)
+            if self._controller.is_active:
+                await duty()
 
     async def stop(self) -> None:
         """Stop; the controller finishes what was submitted."""
@@ -105,8 +111,3 @@ class ControllerDuties:
         for token in removed:
             LOGGER.info("delegation token %s of %s has expired", token.token_id, token.owner)
 
-
-async def _repeat(duty: Callable[[], Awaitable[None]], interval_s: float) -> None:
-    while True:
-        await pause(interval_s)
-        await duty()

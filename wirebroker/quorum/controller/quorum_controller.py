@@ -1,8 +1,11 @@
-"""The active controller of a one-voter quorum: its log, state machine and engine.
+"""A controller of the quorum: a voter, and the active controller while it leads.
 
-A response waits until its records are on disk and published (engine.py, controller_log.py).
+    RaftNode          elects the leader, replicates and commits the log
+    ControllerTerm    runs the cluster's operations while this node leads
 
-Source: Kafka's QuorumController, for a quorum of one voter (KIP-500).
+A response waits until its records are committed and published here (engine.py, controller_log.py).
+
+Source: Kafka's QuorumController (KIP-500).
 """
 
 from __future__ import annotations
@@ -12,115 +15,93 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from wirebroker.authorization.acl_updates import follow_acls, unserved_protection
+from wirebroker.authorization.acl_updates import follow_acls
 from wirebroker.base.addresses import java_host
 from wirebroker.base.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError, MalformedFrameError
-from wirebroker.config.protection import asking_names, check_directory
-from wirebroker.config.rows.releases import RELEASE_VERSION, RELEASES
 from wirebroker.config.rows.row import StartError
 from wirebroker.coordinator.controller.brokers.broker_registration import (
     controller_registration,
 )
 from wirebroker.coordinator.controller.controller import refusal
 from wirebroker.coordinator.controller.controller_machine import ControllerMachine, SilentBroker
-from wirebroker.coordinator.controller.features.feature_control import (
-    activation_records,
-    bootstrap_levels,
-    check_features,
-)
-from wirebroker.coordinator.controller.image.cluster_image import (
-    METADATA_VERSION,
-    ClusterImage,
-    ResourceType,
-    to_records,
-)
-from wirebroker.coordinator.controller.image.image_builder import ImageBuilder
 from wirebroker.coordinator.operation import ControllerResult
-from wirebroker.engine.committed_responses import ResponseErrors
 from wirebroker.engine.engine import Engine
-from wirebroker.engine.waiter import AwaitedResponse
 from wirebroker.quorum.controller.controller_log import ControllerLog
-from wirebroker.quorum.controller.metadata_fetch import MetadataFetches
-from wirebroker.quorum.controller.quorum_description import QuorumView, describe_quorum
+from wirebroker.quorum.controller.controller_term import ERRORS, ControllerTerm
+from wirebroker.quorum.controller.first_records import FirstRecords
+from wirebroker.quorum.controller.quorum_description import describe_quorum
+from wirebroker.quorum.controller.quorum_settings import quorum_settings
 from wirebroker.quorum.image.metadata_follower import MetadataFollower
-from wirebroker.quorum.log.metadata_log import MetadataLog
-from wirebroker.quorum.log.metadata_snapshot import (
-    BOOTSTRAP_FILE,
-    bootstrap_records,
-    encode_bootstrap,
-)
+from wirebroker.quorum.raft.raft_opening import RaftSurroundings, open_replica
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from wirebroker.base.clock import Clock
     from wirebroker.codecs.metadata_records import MetadataRecord
-    from wirebroker.config import Config
     from wirebroker.coordinator.controller.controller import Controller
-    from wirebroker.coordinator.controller.image.cluster_image import Endpoint
+    from wirebroker.coordinator.controller.image.cluster_image import ClusterImage, Endpoint
     from wirebroker.coordinator.controller.requests.request import ControllerRequest
     from wirebroker.coordinator.operation import Operation
     from wirebroker.coordinator.outcome import Moment
+    from wirebroker.quorum.controller.membership import Membership
+    from wirebroker.quorum.raft.raft_node import QuorumLeadership, RaftNode
     from wirebroker.storage.files import Files
 
 Response = TypeVar("Response")
 
 LOGGER = logging.getLogger(__name__)
 
-_ERRORS: Final = ResponseErrors(
-    resigned=ErrorCode.NOT_CONTROLLER, disk=ErrorCode.KAFKA_STORAGE_ERROR
-)
+# As in Kafka, which waits no longer for a successor.
+_STOP_MS: Final = 5_000
+_OF_VOTERS: Final = frozenset({ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER})
 
 
 class QuorumController:
-    """The only controller, created by `open` and used on one event loop.
+    """A controller, created by `open` and used on one event loop.
 
     Attributes:
         authorization: The ACLs, or None if all is allowed.
         endpoints: Its addresses for other nodes.
+        node: Its replica of the metadata log.
+        on_disk_failure: Called with the log's path when its disk fails.
+        on_unusable: Called with the reason when committed records cannot be applied.
+        term: The present term, if this node leads.
     """
 
     __slots__ = (
+        "_activity",
         "_clock",
-        "_engine",
         "_fencing",
+        "_first_records",
         "authorization",
         "endpoints",
-        "fetches",
         "follower",
-        "log",
+        "node",
+        "on_disk_failure",
+        "on_unusable",
         "rules",
+        "term",
     )
 
+    node: RaftNode
+
     def __init__(
-        self,
-        stored: MetadataLog,
-        image: ClusterImage,
-        *,
-        clock: Clock,
-        rules: Controller,
-        endpoints: Sequence[Endpoint],
+        self, *, clock: Clock, rules: Controller, endpoints: Sequence[Endpoint], first: FirstRecords
     ) -> None:
         self.rules = rules
         self.endpoints = endpoints
-        self.follower = MetadataFollower(clock, image)
-        self.authorization = follow_acls(rules.config, self.follower)
-        self.log = ControllerLog(stored, self.follower)
-        self.fetches = MetadataFetches(
-            self.log,
-            clock=clock,
-            node_id=rules.node_id,
-            cluster_id=rules.cluster_id,
-            endpoints=endpoints,
-        )
+        self.follower = MetadataFollower(clock)
+        self.term: ControllerTerm | None = None
+        self.on_disk_failure: Callable[[str, OSError], None] = _ignore
+        self.on_unusable: Callable[[str], None] = LOGGER.error
+        self._first_records = first
         self._clock = clock
         self._fencing: set[asyncio.Task[None]] = set()
-        machine = ControllerMachine(rules, self.log.lead(image), self.log.encode)
-        self._engine = Engine(
-            machine, self.log, clock, errors=_ERRORS, on_effect=self._begin_fencing
-        )
+        # While the only voter starts: the result of its first activation.
+        self._activity: asyncio.Future[None] | None = None
 
     @property
     def clock(self) -> Clock:
@@ -132,6 +113,11 @@ class QuorumController:
         """The follower, under the name that brokers use."""
         return self.follower
 
+    @property
+    def is_active(self) -> bool:
+        """Whether this is the active controller."""
+        return self.term is not None and self.term.is_active
+
     # Start and stop
 
     @classmethod
@@ -142,78 +128,174 @@ class QuorumController:
         files: Files,
         clock: Clock,
         rules: Controller,
-        endpoints: Sequence[Endpoint] = (),
+        membership: Membership,
         first_users: Sequence[MetadataRecord] = (),
     ) -> QuorumController:
-        """Read or create the log of a log directory and become its leader.
+        """Read or create the log of a log directory; the only voter becomes active.
 
         `log_directory` is locked and formatted. `rules` have the configuration of this node.
-        Followers learn the first of its `endpoints`. `first_users` are records for a new cluster.
+        `first_users` are records for a new cluster.
 
         Raises:
             StartError: The log belongs to another cluster, was written by a newer version, or lacks
                 records.
+            KafkaError: The first records cannot be written.
             OSError: The disk failed.
         """
-        config, node_id = rules.config, rules.node_id
-        log = MetadataLog(log_directory, files=files, clock=clock, config=config, node_id=node_id)
-        bootstrap_path = f"{log_directory}/{BOOTSTRAP_FILE}"
-        bootstrap: list[MetadataRecord] = []
+        first = FirstRecords(log_directory, rules.config, first_users)
+        controller = cls(clock=clock, rules=rules, endpoints=membership.endpoints, first=first)
+        node = controller.node = await open_replica(
+            log_directory,
+            membership.identity(rules.node_id, rules.cluster_id),
+            controller._surroundings(files, membership),
+            settings=quorum_settings(rules.config),
+            static_voters=membership.static_voters,
+        )
+        image, is_unused = controller.follower.image, node.is_unused
         try:
-            image = await log.load()
-            check_features(image.features)
-            if METADATA_VERSION not in image.features and files.exists(bootstrap_path):
-                bootstrap = bootstrap_records(files.read_file(bootstrap_path))
-                check_features(bootstrap_levels(bootstrap))
-            elif METADATA_VERSION in image.features and log.is_unused:
-                # Kafka 4.4's storage tool writes the feature levels to the first snapshot.
-                bootstrap = list(to_records(image))
-            if bootstrap or METADATA_VERSION not in image.features:
-                bootstrap += first_users
-            else:
-                _warn_of_ignored(image, config, first_users)
-            initial_image = ImageBuilder(image).apply_all(bootstrap).build(offset=0, epoch=0)[0]
-            check_directory(
-                (
-                    *unserved_protection(initial_image, config),
-                    *_protecting_configs(initial_image, node_id),
-                ),
-                log.directory,
-                config,
-            )
+            first.read(files)
+            first.check(image, is_unused=is_unused, node_id=rules.node_id, home=node.directory)
         except (KafkaError, MalformedFrameError) as error:
             raise StartError(
-                f"the metadata log in {log.directory} cannot be read: {error}",
+                f"the metadata log in {node.directory} cannot be read: {error}",
                 "start the newer broker that wrote it, or restore it from a backup",
             ) from None
         # Until here the log was only read.
-        is_new = log.is_unused and METADATA_VERSION not in image.features
-        if is_new and not files.exists(bootstrap_path):
-            level = RELEASES[config.str(RELEASE_VERSION)]
-            files.write_file(bootstrap_path, encode_bootstrap(clock.now_ms(), level))
-        controller = cls(log, image, clock=clock, rules=rules, endpoints=endpoints)
-        await controller._activate(bootstrap)
+        first.store(files, image, is_unused=is_unused, now_ms=clock.now_ms())
+        controller.authorization = follow_acls(rules.config, controller.follower)
+        await controller._start()
         return controller
 
-    async def _activate(self, bootstrap: list[MetadataRecord]) -> None:
+    async def _start(self) -> None:
+        try:
+            if not self.node.is_only_voter:
+                self.node.start()
+                return
+            activity = self._activity = asyncio.get_running_loop().create_future()
+            self.node.start()
+            await activity
+        except BaseException:
+            await self.abandon()
+            raise
+        finally:
+            self._activity = None
+
+    def _surroundings(self, files: Files, membership: Membership) -> RaftSurroundings:
+        return RaftSurroundings(
+            files=files,
+            clock=self._clock,
+            random=membership.random,
+            transport=membership.transport,
+            follower=self.follower,
+            config=self.rules.config,
+            on_leadership=self._leadership_changed,
+            on_applied=self._records_were_applied,
+            on_unusable=self._cannot_apply,
+            on_disk_failure=self._disk_failed,
+        )
+
+    def allow_snapshots(self) -> None:
+        """Begin snapshots when they are due, after a start that postponed them."""
+        self.node.snapshots.is_held = False
+        self.node.look_for_snapshot(self.follower.image)
+
+    async def close(self) -> None:
+        """Finish what was submitted, resign, and close the files; may be repeated."""
+        if self.node.is_ended and self.term is None:
+            return
+        if self.term is not None and not self.term.engine.is_closed:
+            await self.term.engine.drain()
+        await self.node.settle()
+        await self.node.stop(timeout_ms=_STOP_MS)
+        await self._end()
+
+    async def abandon(self) -> None:
+        """End as after a kill, without resigning."""
+        await self.node.settle()
+        await self.node.abandon()
+        await self._end()
+
+    async def _end(self) -> None:
+        term, self.term = self.term, None
+        if term is not None:
+            term.end()
+        await asyncio.gather(*self._fencing)
+
+    # The replica's reports
+
+    def _leadership_changed(self, leadership: QuorumLeadership) -> None:
+        """End the term; another one begins when the first record of its epoch is applied."""
+        if self.term is not None:
+            LOGGER.info("this controller is no longer active: epoch %d", leadership.epoch)
+            term, self.term = self.term, None
+            term.end()
+        if leadership.leader_id is not None and leadership.start_offset is None:
+            LOGGER.info(
+                "controller %d leads epoch %d of the metadata quorum",
+                leadership.leader_id,
+                leadership.epoch,
+            )
+
+    def _records_were_applied(self) -> None:
+        start_offset = self.node.leadership.start_offset
+        is_complete = start_offset is not None and self.follower.image.offset > start_offset
+        if self.term is not None:
+            self.term.log.notify()
+        elif is_complete and not self.node.is_ended:
+            self._begin_term()
+        self.node.look_for_snapshot(self.follower.image)
+
+    def _begin_term(self) -> None:
+        epoch = self.node.leadership.epoch
+        log = ControllerLog(self.node, self.follower, self._clock, epoch=epoch)
+        machine = ControllerMachine(self.rules, self.follower.image, log)
+        engine = Engine(machine, log, self._clock, errors=ERRORS, on_effect=self._begin_fencing)
+        term = self.term = ControllerTerm(log, engine)
+        engine.begin()
+        task = asyncio.create_task(self._try_to_activate(term), name="activate the controller")
+        self._fencing.add(task)
+        task.add_done_callback(self._fencing.discard)
+
+    async def _try_to_activate(self, term: ControllerTerm) -> None:
+        try:
+            await self._activate(term)
+        except Exception as error:
+            if self._activity is not None:
+                _end_with(self._activity, error)
+            elif self.term is term:
+                LOGGER.exception("this controller cannot become active and resigns")
+                self.node.resign(term.log.epoch)
+            return
+        term.is_activated = True
+        if self._activity is not None:
+            _end_with(self._activity)
+        elif not self.node.is_only_voter:
+            LOGGER.info("this controller is active in epoch %d", term.log.epoch)
+
+    async def _activate(self, term: ControllerTerm) -> None:
         rules = self.rules
-        self._engine.begin()
-        first = partial(_first_records, bootstrap, rules.config)
         registration = controller_registration(rules.node_id, rules.new_uuid(), self.endpoints)
         # One sync for both.
         await asyncio.gather(
-            self.submit(first),
-            self.submit(partial(_write, [registration])),
+            term.submit(partial(self._write_first, self.node.is_unused)),
+            term.submit(partial(_write, [registration])),
         )
 
-    async def close(self) -> None:
-        """Finish what was submitted and close the files; may be repeated."""
-        if self._engine.is_closed:
-            return
-        await self._engine.drain()
-        await self.log.close()
-        self._engine.close()
-        await asyncio.gather(*self._fencing)
+    def _write_first(self, is_unused: bool, image: ClusterImage, now: Moment) -> Operation[None]:
+        del now
+        yield
+        return ControllerResult(None, self._first_records.of(image, is_unused=is_unused))
+
+    def _cannot_apply(self, reason: str) -> None:
+        self.node.resign(self.node.leadership.epoch)
+        self.on_unusable(reason)
+
+    def _disk_failed(self, error: OSError) -> None:
+        if self._activity is not None:
+            _end_with(self._activity, error)
+        if self.term is not None:
+            self.term.log.notify()
+        self.on_disk_failure(self.node.directory, error)
 
     # Requests
 
@@ -247,8 +329,12 @@ class QuorumController:
         return dict(await Slices(self._clock).run(ruling.merged(answer)))
 
     async def _carry_out(self, request: ControllerRequest) -> dict[str, Any]:
+        if not self.is_active and not request.is_direct:
+            raise self._not_active()  # the broker looks for the active controller
         if request.key is ApiKey.DESCRIBE_QUORUM:
-            return await Slices(self._clock).run(describe_quorum(request, self._quorum()))
+            return await describe_quorum(request, self.node, self._clock)
+        if request.key in _OF_VOTERS:
+            return await self.node.respond(request.key, request.version, request.body, listener="")
         return await self.submit(self.rules.operation(request))
 
     async def submit(
@@ -260,23 +346,20 @@ class QuorumController:
 
         Raises:
             KafkaError: From the operation; KAFKA_STORAGE_ERROR if the disk fails; NOT_CONTROLLER if
-                this node no longer leads.
+                this node does not lead, or no longer.
         """
-        waiter: AwaitedResponse[Response] = AwaitedResponse()
-        await self._engine.run_in_steps(
-            lambda machine, token, now: machine.decide(operation, token, now), waiter
-        )
-        return await waiter.future
+        if self.node.failure is not None:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, self.node.failure)
+        if self.term is None or not self.term.is_active:
+            raise self._not_active()
+        return await self.term.submit(operation)
 
-    def _quorum(self) -> QuorumView:
-        now_ms = self._clock.now_ms()
-        return QuorumView(
-            voter_id=self.rules.node_id,
-            epoch=self.log.stored.epoch,
-            end_offset=self.log.committed_offset,
-            now_ms=now_ms,
-            endpoints=self.endpoints,
-            observers=self.fetches.observers.lately(now_ms),
+    def _not_active(self) -> KafkaError:
+        leader_id = self.node.leadership.leader_id
+        known = "no active controller is known" if leader_id is None else f"it is {leader_id}"
+        return KafkaError(
+            ErrorCode.NOT_CONTROLLER,
+            f"node {self.rules.node_id} is not the active controller: {known}",
         )
 
     # Silent brokers
@@ -297,42 +380,19 @@ class QuorumController:
             LOGGER.warning("fenced broker %d: its session timed out", node_id)
 
 
-def _protecting_configs(image: ClusterImage, node_id: int) -> tuple[str, ...]:
-    cluster_wide = image.config(ResourceType.BROKER, "")
-    return asking_names({**cluster_wide, **image.config(ResourceType.BROKER, str(node_id))})
-
-
-def _warn_of_ignored(
-    image: ClusterImage, config: Config, first_users: Sequence[MetadataRecord]
-) -> None:
-    if first_users:
-        LOGGER.warning("the cluster is not new: ignoring the initial users")
-    level, release = image.features[METADATA_VERSION], config.str(RELEASE_VERSION)
-    if config.is_set(RELEASE_VERSION) and RELEASES[release] != level:
-        LOGGER.warning(
-            "the cluster is not new: it keeps metadata.version %d, and %s=%s has no effect; "
-            "run `wirebroker features upgrade` to raise it",
-            level,
-            RELEASE_VERSION,
-            release,
-        )
-
-
-def _first_records(
-    bootstrap: list[MetadataRecord], config: Config, image: ClusterImage, now: Moment
-) -> Operation[None]:
-    del now
-    yield
-    records = activation_records(
-        image,
-        bootstrap=bootstrap,
-        metadata_level=RELEASES[config.str(RELEASE_VERSION)],
-        min_insync_replicas=config.int("min.insync.replicas"),
-    )
-    return ControllerResult(None, records)
-
-
 def _write(records: list[MetadataRecord], image: ClusterImage, now: Moment) -> Operation[None]:
     del image, now
     yield
     return ControllerResult(None, records)
+
+
+def _end_with(activity: asyncio.Future[None], error: Exception | None = None) -> None:
+    if not activity.done():
+        if error is None:
+            activity.set_result(None)
+        else:
+            activity.set_exception(error)
+
+
+def _ignore(path: str, error: OSError) -> None:
+    """Ignore the failure: the replica has logged it."""

@@ -1,4 +1,4 @@
-"""DescribeQuorum: the voter and the observers of the metadata log, with their progress (KIP-642).
+"""DescribeQuorum: the voters and the observers of the metadata log, with their progress (KIP-642).
 
 v1 adds times (KIP-836), v2 messages, directories and nodes (KIP-853).
 
@@ -8,40 +8,37 @@ Source: Kafka's KafkaRaftClient.handleDescribeQuorumRequest.
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from wirebroker.base.clock import collected
-from wirebroker.codecs.errors import ErrorCode
+from wirebroker.base.clock import Slices, collected
+from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.controller.image.topic_names import CLUSTER_METADATA_TOPIC
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from wirebroker.base.clock import Steps
-    from wirebroker.coordinator.controller.image.cluster_image import Endpoint
+    from wirebroker.base.clock import Clock, Steps
     from wirebroker.coordinator.controller.requests.request import ControllerRequest
-    from wirebroker.quorum.controller.observers import Observer, ObserverId
+    from wirebroker.coordinator.raft.model.replica_key import Endpoints
+    from wirebroker.coordinator.raft.protocol.messages import (
+        DescribedReplica,
+        DescribeQuorumResponse,
+    )
 
 # The first version with nodes and directories.
-_FIRST_WITH_NODES = 2
+_FIRST_WITH_NODES: Final = 2
 
 
-class QuorumView(NamedTuple):
-    """The quorum as its only voter, which is always caught up, sees it.
+class DescribedQuorum(Protocol):
+    """A replica that may lead; see RaftNode."""
 
-    `end_offset` is the committed end; `now_ms` is since 1970.
-    """
-
-    voter_id: int
-    epoch: int
-    end_offset: int
-    now_ms: int
-    endpoints: Iterable[Endpoint]
-    observers: Iterable[tuple[ObserverId, Observer]]
+    async def describe(self) -> DescribeQuorumResponse:
+        """Return the progress of voters and observers."""
+        ...
 
 
-def describe_quorum(request: ControllerRequest, view: QuorumView) -> Steps[dict[str, Any]]:
-    """Describe partition 0 of the metadata log if nothing else is requested; in steps."""
+async def describe_quorum(
+    request: ControllerRequest, node: DescribedQuorum, clock: Clock
+) -> dict[str, Any]:
+    """Describe partition 0 of the metadata log if nothing else is requested."""
     body = request.body
     requested = (
         (topic.topic_name, partition.partition_index)
@@ -49,57 +46,47 @@ def describe_quorum(request: ControllerRequest, view: QuorumView) -> Steps[dict[
         for partition in topic.partitions
     )
     if list(islice(requested, 2)) != [(CLUSTER_METADATA_TOPIC, 0)]:
-        return (yield from _unknown(body))
-    return {
-        "error_message": "",
-        "topics": [
-            {
-                "topic_name": CLUSTER_METADATA_TOPIC,
-                "partitions": [_partition(view, request.version)],
-            }
-        ],
-        "nodes": [_node(view)] if request.version >= _FIRST_WITH_NODES else [],
-    }
+        return await Slices(clock).run(_unknown(body))
+    has_nodes = request.version >= _FIRST_WITH_NODES
+    nodes: list[dict[str, Any]] = []
+    try:
+        view = await node.describe()
+    except KafkaError as error:
+        message = error.message or "This node is not the leader of the metadata quorum."
+        partition = {"error_code": int(error.code), "error_message": message}
+    else:
+        partition = _partition(view, has_directories=has_nodes)
+        nodes = [_node(*voter) for voter in view.endpoints] if has_nodes else []
+    partition["partition_index"] = 0
+    topic = {"topic_name": CLUSTER_METADATA_TOPIC, "partitions": [partition]}
+    return {"error_message": "", "topics": [topic], "nodes": nodes}
 
 
-def _partition(view: QuorumView, version: int) -> dict[str, Any]:
-    voter = {
-        "replica_id": view.voter_id,
-        "log_end_offset": view.end_offset,
-        "last_fetch_timestamp": view.now_ms,
-        "last_caught_up_timestamp": view.now_ms,
-    }
-    observers = [
-        {
-            "replica_id": observer_id.node_id,
-            **(
-                {"replica_directory_id": observer_id.directory_id}
-                if version >= _FIRST_WITH_NODES
-                else {}
-            ),
-            "log_end_offset": observer.end_offset,
-            "last_fetch_timestamp": observer.last_fetch_ms,
-            "last_caught_up_timestamp": observer.last_caught_up_ms,
-        }
-        for observer_id, observer in view.observers
-    ]
+def _partition(view: DescribeQuorumResponse, *, has_directories: bool) -> dict[str, Any]:
     return {
-        "partition_index": 0,
         "error_message": "",
-        "leader_id": view.voter_id,
+        "leader_id": view.leader_id,
         "leader_epoch": view.epoch,
-        "high_watermark": view.end_offset,
-        "current_voters": [voter],
-        "observers": observers,
+        "high_watermark": view.high_watermark,
+        "current_voters": [_replica(voter, has_directories) for voter in view.voters],
+        "observers": [_replica(observer, has_directories) for observer in view.observers],
     }
 
 
-def _node(view: QuorumView) -> dict[str, Any]:
-    listeners = [
-        {"name": endpoint.name, "host": endpoint.host, "port": endpoint.port}
-        for endpoint in view.endpoints
-    ]
-    return {"node_id": view.voter_id, "listeners": listeners}
+def _replica(replica: DescribedReplica, has_directory: bool) -> dict[str, Any]:  # noqa: FBT001
+    fields: dict[str, Any] = {
+        "replica_id": replica.key.replica_id,
+        "log_end_offset": replica.log_end_offset,
+        "last_fetch_timestamp": replica.last_fetch_ms,
+        "last_caught_up_timestamp": replica.last_caught_up_ms,
+    }
+    if has_directory:
+        fields["replica_directory_id"] = replica.key.directory_id
+    return fields
+
+
+def _node(node_id: int, endpoints: Endpoints) -> dict[str, Any]:
+    return {"node_id": node_id, "listeners": [endpoint._asdict() for endpoint in endpoints]}
 
 
 def _unknown(body: Any) -> Steps[dict[str, Any]]:

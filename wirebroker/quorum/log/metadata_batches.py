@@ -40,6 +40,11 @@ class EncodedBatches(NamedTuple):
     headers: list[BatchHeader]
 
     @property
+    def base_offset(self) -> int:
+        """Return the offset of the first record."""
+        return self.headers[0].base_offset
+
+    @property
     def end_offset(self) -> int:
         """Return the offset after the last record."""
         return self.headers[-1].last_offset + 1

@@ -32,8 +32,9 @@ LOGGER = logging.getLogger(__name__)
 class CommittedRecords:
     """Applies what is committed, in a task while there is something to apply.
 
-    `on_applied` is called after each step; `on_failure` with the reason when applying ends, because
-    a record is damaged or of a newer version.
+    `on_applied` is called after each applied change, and once more when nothing is left to apply;
+    `on_failure` with the reason when applying ends, because a record is damaged or of a newer
+    version.
     """
 
     __slots__ = (
@@ -104,7 +105,7 @@ class CommittedRecords:
     async def _run(self) -> None:
         try:
             while await self._apply_next():
-                self._on_applied()
+                pass
         except (KafkaError, MalformedFrameError) as error:
             self._fail(f"the cluster's metadata cannot be applied: {error}")
         except Exception:
@@ -112,6 +113,7 @@ class CommittedRecords:
             self._fail("the cluster's metadata cannot be applied: see the line above")
         finally:
             self._task = None
+        self._on_applied()
 
     def _fail(self, reason: str) -> None:
         self._is_failed = True
@@ -121,6 +123,7 @@ class CommittedRecords:
         if self._snapshot is not None:
             (point, contents), self._snapshot = self._snapshot, None
             await self._apply_snapshot(point, contents)
+            self._on_applied()
             return True
         committed = self._log.take_committed(self._high_watermark)
         if not committed:
@@ -138,11 +141,14 @@ class CommittedRecords:
                 decoded = []
                 self._parts.clear()
                 await self._follower.publish(batch.change.change, batch.change.image)
+                self._on_applied()
         await self._decode(decoded)
         return True
 
     async def _decode(self, batches: Sequence[WaitingBatch]) -> None:
-        await _follow(self._follower, batches)
+        if batches:
+            await _follow(self._follower, batches)
+            self._on_applied()
 
     async def _apply_snapshot(self, point: LogPoint, contents: SnapshotContents) -> None:
         snapshot = SnapshotId(point.offset, point.epoch)

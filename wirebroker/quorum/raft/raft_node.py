@@ -49,43 +49,44 @@ from wirebroker.coordinator.raft.protocol.events import (
 from wirebroker.coordinator.raft.protocol.messages import (
     DescribeQuorumRequest,
     DescribeQuorumResponse,
-    FetchSnapshotResponse,
-    LogFetchResponse,
     RequestFailure,
 )
 from wirebroker.disks.data_directory import is_disk_failure
-from wirebroker.quorum.log.metadata_store import read_batches
 from wirebroker.quorum.raft.raft_log import point_of
+from wirebroker.quorum.raft.raft_replies import OwnQuestion, RaftReplies
 from wirebroker.quorum.raft.raft_snapshots import RaftSnapshots
 from wirebroker.quorum.raft.request_bodies import request_of
 from wirebroker.quorum.raft.response_bodies import response_body
+from wirebroker.quorum.raft.superseded_writes import needed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from wirebroker.base.clock import Clock
     from wirebroker.codecs.api_keys import ApiKey
-    from wirebroker.codecs.primitives import Buffer
     from wirebroker.config import Config
     from wirebroker.coordinator.controller.controller_machine import ClusterChange
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
     from wirebroker.coordinator.raft.model.log_point import LogPoint
+    from wirebroker.coordinator.raft.model.voter_set import VoterSet
     from wirebroker.coordinator.raft.protocol.actions import RaftAction
     from wirebroker.coordinator.raft.protocol.events import RaftEvent
-    from wirebroker.coordinator.raft.protocol.messages import DescribedReplica, RaftResponse
+    from wirebroker.coordinator.raft.protocol.messages import DescribedReplica, KnownLeader
     from wirebroker.coordinator.raft.raft_replica import RaftReplica, RaftStep
     from wirebroker.quorum.log.metadata_batches import EncodedBatches
     from wirebroker.quorum.log.metadata_snapshot import SnapshotId
     from wirebroker.quorum.raft.committed_records import CommittedRecords
     from wirebroker.quorum.raft.raft_channel import RaftTransport
     from wirebroker.quorum.raft.raft_log import RaftLog
-    from wirebroker.storage.files import Files, FileSlice
+    from wirebroker.storage.files import Files
 
 LOGGER = logging.getLogger(__name__)
 
 ELECTION_FILE = "quorum-state"
 # For a state without a deadline.
 _LONGEST_DELAY_S = 3_600.0
+# With fewer actions no Persist follows another one.
+_FEWEST_SUPERSEDED = 3
 
 
 class QuorumLeadership(NamedTuple):
@@ -98,21 +99,6 @@ class QuorumLeadership(NamedTuple):
     leader_id: int | None
     epoch: int
     start_offset: int | None = None
-
-
-class _Reply(NamedTuple):
-    """A request that waits for its response."""
-
-    key: ApiKey
-    version: int
-    listener: str
-    future: asyncio.Future[dict[str, Any]]
-
-
-class _Question(NamedTuple):
-    """A question of this node itself."""
-
-    future: asyncio.Future[RaftResponse]
 
 
 class RaftNode:
@@ -172,7 +158,7 @@ class RaftNode:
         self._on_leadership = on_leadership
         self._on_failure = on_failure
         self._tasks: set[asyncio.Task[None]] = set()
-        self._replies: set[_Reply] = set()
+        self._replies = RaftReplies(log, replica.core.known_leader)
         self._timer: asyncio.TimerHandle | None = None
         self._must_sync_to: LogPoint | None = None
         self._is_syncing = False
@@ -209,6 +195,16 @@ class RaftNode:
         """Whether the quorum has no other voters."""
         core = self._replica.core
         return core.history.last_voters.is_only_voter(core.key)
+
+    @property
+    def voters(self) -> VoterSet:
+        """The voters that count now."""
+        return self._replica.core.history.last_voters
+
+    @property
+    def known_leader(self) -> KnownLeader:
+        """The leader and its listeners, as far as they are known."""
+        return self._replica.core.known_leader()
 
     @property
     def is_applied(self) -> bool:
@@ -251,17 +247,16 @@ class RaftNode:
     ) -> dict[str, Any]:
         """Return the response to a request that arrived on a listener.
 
-        Raises:
-            KafkaError: KAFKA_STORAGE_ERROR: this node has ended.
+        A node that has ended responds with BROKER_NOT_AVAILABLE.
         """
         try:
             request = request_of(key, version, body)
         except KafkaError as error:
             return response_body(key, version, RequestFailure(error.code), listener=listener)
         if self._is_ended:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
-        reply = _Reply(key, version, listener, asyncio.get_running_loop().create_future())
-        self._replies.add(reply)
+            failure = RequestFailure(ErrorCode.BROKER_NOT_AVAILABLE)
+            return response_body(key, version, failure, listener=listener)
+        reply = self._replies.expect(key, version, listener)
         self._step(RequestReceived(reply, request))
         try:
             return await reply.future
@@ -269,7 +264,7 @@ class RaftNode:
             self._step(RequestCancelled(reply))
             raise
         finally:
-            self._replies.discard(reply)
+            self._replies.forget(reply)
 
     async def describe(self) -> DescribeQuorumResponse:
         """Return the progress of voters and observers, with times since 1970.
@@ -277,7 +272,9 @@ class RaftNode:
         Raises:
             KafkaError: NOT_LEADER_OR_FOLLOWER: this node does not lead.
         """
-        question = _Question(asyncio.get_running_loop().create_future())
+        if self._is_ended:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        question = OwnQuestion(asyncio.get_running_loop().create_future())
         self._step(RequestReceived(question, DescribeQuorumRequest()))
         response = await question.future
         assert isinstance(response, DescribeQuorumResponse), response
@@ -323,8 +320,9 @@ class RaftNode:
             self._perform(self._replica.step(event, self._now_ms()))
 
     def _perform(self, step: RaftStep) -> None:
+        actions = step.actions
         try:
-            for action in step.actions:
+            for action in actions if len(actions) < _FEWEST_SUPERSEDED else needed(actions):
                 self._act(action)
         except OSError as error:
             self.fail(error)
@@ -336,7 +334,7 @@ class RaftNode:
             self._timer.cancel()
         delay_s = max(0, wake_ms - self._now_ms()) / 1000
         self._timer = asyncio.get_running_loop().call_later(
-            min(delay_s, 3600.0), self._step, Tick()
+            min(delay_s, _LONGEST_DELAY_S), self._step, Tick()
         )
 
     def _act(self, action: RaftAction) -> None:  # noqa: C901, PLR0912 - a table
@@ -361,7 +359,8 @@ class RaftNode:
             case Send():
                 self._begin(self._send(action))
             case Respond(token, response):
-                self._reply(token, response)
+                if (reading := self._replies.give(token, response)) is not None:
+                    self._begin(reading)
             case LeaderChanged(leader_id, epoch, start_offset):
                 self.leadership = QuorumLeadership(leader_id, epoch, start_offset)
                 self._on_leadership(self.leadership)
@@ -418,48 +417,6 @@ class RaftNode:
             self._committed.replace(point, contents)
             self._step(SnapshotInstalled(point, len(content), tuple(contents.voters)))
 
-    def _reply(self, token: object, response: RaftResponse) -> None:
-        if isinstance(token, _Question):
-            if not token.future.done():
-                token.future.set_result(response)
-            return
-        assert isinstance(token, _Reply), token
-        if isinstance(response, LogFetchResponse) and response.records is not None:
-            # Found now: a later change of the log would give another leader's bytes.
-            piece = self._log.slice(response.records)
-            self._begin(self._reply_with_records(token, response, piece, self._log.generation))
-        elif isinstance(response, FetchSnapshotResponse) and response.bytes_to_read is not None:
-            self._begin(self._reply_with_snapshot(token, response))
-        else:
-            self._resolve(token, response)
-
-    async def _reply_with_records(
-        self, reply: _Reply, response: LogFetchResponse, piece: FileSlice | None, generation: int
-    ) -> None:
-        data = b"" if piece is None else await in_thread(Work.WARMING, read_batches, piece)
-        if self._log.generation != generation:
-            leader = self._replica.core.known_leader()
-            response, data = LogFetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, leader), b""
-        self._resolve(reply, response, data)
-
-    async def _reply_with_snapshot(self, reply: _Reply, response: FetchSnapshotResponse) -> None:
-        point, requested = response.snapshot, response.bytes_to_read
-        assert point is not None
-        assert requested is not None
-        try:
-            data = await self._log.read_snapshot(point, requested)
-        except FileNotFoundError:  # replaced meanwhile
-            leader = self._replica.core.known_leader()
-            response, data = FetchSnapshotResponse(ErrorCode.SNAPSHOT_NOT_FOUND, leader), b""
-        self._resolve(reply, response, data)
-
-    def _resolve(self, reply: _Reply, response: RaftResponse, data: Buffer = b"") -> None:
-        if not reply.future.done():
-            body = response_body(
-                reply.key, reply.version, response, listener=reply.listener, data=data
-            )
-            reply.future.set_result(body)
-
     # Its own snapshots
 
     def look_for_snapshot(self, image: ClusterImage) -> None:
@@ -500,8 +457,7 @@ class RaftNode:
         self._stopped.set()
         if self._timer is not None:
             self._timer.cancel()
-        for reply in self._replies:
-            self._resolve(reply, RequestFailure(ErrorCode.BROKER_NOT_AVAILABLE))
+        self._replies.end()
         self._transport.abort()
 
 

@@ -12,9 +12,11 @@ from tests.support.coordinators.kit import CONFIG, broker, image_of, new_topic, 
 from wirebroker.base.clock import in_one_go
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import KafkaError
+from wirebroker.codecs.metadata_records import RecordType, metadata_record
 from wirebroker.coordinator.controller.controller import Controller
 from wirebroker.coordinator.controller.controller_machine import ControllerMachine, SilentBroker
 from wirebroker.coordinator.controller.requests.request import ControllerRequest
+from wirebroker.coordinator.operation import ControllerResult
 from wirebroker.coordinator.outcome import Moment
 
 SESSION_MS = 9_000  # broker.session.timeout.ms
@@ -22,14 +24,45 @@ SESSION_MS = 9_000  # broker.session.timeout.ms
 
 def _machine(image: Any) -> ControllerMachine:
     """Return a controller on node 100 whose log accepts records unchanged."""
-
-    def encode(records):
-        yield
-        return SimpleNamespace(end_offset=machine.image.offset + len(records), records=records)
-
-    machine = ControllerMachine(Controller(CONFIG, node_id=100), image, encode)
+    machine = ControllerMachine(Controller(CONFIG, node_id=100), image, _Log(image.offset))
     assert not machine.on_loaded(Moment(0, 0)).records
     return machine
+
+
+class _Log:
+    """A log of this end; the quorum appends `interruptions` control records during encoding."""
+
+    def __init__(self, end_offset: int, interruptions: int = 0) -> None:
+        self.end_offset = end_offset
+        self.interruptions = interruptions
+
+    def encode(self, records):
+        base_offset = self.end_offset
+        if self.interruptions:
+            self.interruptions -= 1
+            self.end_offset += 1
+        yield
+        end_offset = base_offset + len(records)
+        return SimpleNamespace(base_offset=base_offset, end_offset=end_offset, records=records)
+
+
+def test_an_operation_runs_again_after_a_control_record_of_the_quorum() -> None:
+    image = one_broker()
+    log = _Log(image.offset + 2, interruptions=1)
+    machine = ControllerMachine(Controller(CONFIG, node_id=100), image, log)
+    runs: list[int] = []
+
+    def operation(newest, _now):
+        runs.append(newest.offset)
+        yield
+        return ControllerResult(newest.offset, [metadata_record(RecordType.NO_OP)])
+
+    decision = _decide(machine, operation)
+    assert runs == [image.offset + 2, image.offset + 3]
+    [(_, answer)] = decision.answers
+    [change] = decision.records
+    assert (answer, change.encoded.base_offset) == (runs[-1], runs[-1])
+    assert change.image.offset == runs[-1] + 1
 
 
 def _decide(machine: ControllerMachine, operation: Any, now_ms: int = 0) -> Any:

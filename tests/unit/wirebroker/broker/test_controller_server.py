@@ -40,6 +40,11 @@ class Voter:
     def __init__(self, node_id: int, *, is_active: bool) -> None:
         self.rules = SimpleNamespace(cluster_id="c", node_id=node_id)
         self.endpoints = ()
+        self.node = SimpleNamespace(
+            voters=(),
+            known_leader=SimpleNamespace(leader_id=node_id, endpoints=()),
+            leadership=SimpleNamespace(leader_id=node_id),
+        )
         self.authorization = None
         self.follower = SimpleNamespace(image=ClusterImage())
         self.is_active = is_active

@@ -411,9 +411,9 @@ def ask_while_logs_are_opened(monkeypatch, ask):
     controllers: list[QuorumController] = []
     activate, load = QuorumController._activate, ReplicaManager.load
 
-    async def noted(controller, bootstrap):
+    async def noted(controller, term):
         controllers.append(controller)
-        await activate(controller, bootstrap)
+        await activate(controller, term)
 
     async def slow_load(replicas, image):
         await load(replicas, image)

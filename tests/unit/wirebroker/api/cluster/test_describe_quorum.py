@@ -3,18 +3,41 @@
 import pytest
 
 from tests.unit.wirebroker.api.api_kit import answer, make_broker
-from wirebroker.base.clock import in_one_go
+from wirebroker.base.clock import SystemClock
 from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.codecs.errors import ErrorCode
-from wirebroker.coordinator.controller.image.cluster_image import Endpoint
-from wirebroker.quorum.controller.observers import Observer, ObserverId
-from wirebroker.quorum.controller.quorum_description import QuorumView, describe_quorum
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.messages import request_message
+from wirebroker.codecs.records.control import VoterEndpoint
+from wirebroker.coordinator.controller.requests.request import ControllerRequest
+from wirebroker.coordinator.raft.model.replica_key import ReplicaKey
+from wirebroker.coordinator.raft.protocol.messages import (
+    DescribedReplica,
+    DescribeQuorumResponse,
+)
+from wirebroker.quorum.controller.quorum_description import describe_quorum
+
+
+class Leader:
+    """A replica that leads and has one observer."""
+
+    async def describe(self) -> DescribeQuorumResponse:
+        voter = DescribedReplica(ReplicaKey(1), 7, 5, 5)
+        observer = DescribedReplica(ReplicaKey(2, bytes(15) + b"\x07"), 6, 4, 3)
+        listeners = (VoterEndpoint("CONTROLLER", "here", 9093),)
+        return DescribeQuorumResponse(
+            ErrorCode.NONE, 1, 4, 7, (voter,), (observer,), ((1, listeners),)
+        )
+
+
+class Follower:
+    """A replica that does not lead."""
+
+    async def describe(self) -> DescribeQuorumResponse:
+        raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
 
 async def quorum(request):
-    observers = [(ObserverId(2, bytes(15) + b"\x07"), Observer(6, 4, 3, 7))]
-    view = QuorumView(1, 4, 7, 5, [Endpoint("CONTROLLER", "here", 9093, 0)], observers)
-    return in_one_go(describe_quorum(request, view))
+    return await describe_quorum(request, Leader(), SystemClock())
 
 
 def describe(version, *partitions):
@@ -57,3 +80,12 @@ def test_other_partitions_have_no_quorum(asked):
     codes = [part.error_code for topic in reply.topics for part in topic.partitions]
     assert codes == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * len(asked)
     assert not reply.nodes
+
+
+async def test_a_follower_refuses_the_partition():
+    metadata = {"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}
+    body = request_message(ApiKey.DESCRIBE_QUORUM).struct_class(topics=[metadata])
+    request = ControllerRequest(ApiKey.DESCRIBE_QUORUM, 2, body)
+    answer = await describe_quorum(request, Follower(), SystemClock())
+    [partition] = answer["topics"][0]["partitions"]
+    assert partition["error_code"] == ErrorCode.NOT_LEADER_OR_FOLLOWER

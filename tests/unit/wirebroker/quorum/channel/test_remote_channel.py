@@ -143,13 +143,22 @@ REQUESTS: list[tuple[ApiKey, dict[str, Any], Callable[[Any], Any], Any]] = [
     ),
     (
         ApiKey.ADD_RAFT_VOTER,
-        {"voter_id": 7, "listeners": []},
+        {
+            "cluster_id": None,
+            "voter_id": 7,
+            "voter_directory_id": bytes([7]) * 16,
+            "listeners": [{"name": "CONTROLLER", "host": "localhost", "port": 9093}],
+        },
         lambda answer: answer.error_code,
         ErrorCode.UNSUPPORTED_VERSION,
     ),
     (
         ApiKey.REMOVE_RAFT_VOTER,
-        {"voter_id": CONTROLLER_ID},
+        {
+            "cluster_id": None,
+            "voter_id": CONTROLLER_ID,
+            "voter_directory_id": bytes([7]) * 16,
+        },
         lambda answer: answer.error_code,
         ErrorCode.UNSUPPORTED_VERSION,
     ),

@@ -18,6 +18,7 @@ class Submitted:
         self.rules = SimpleNamespace(config=Config({"log.dirs": "data", **settings}))
         self.answers = list(answers)
         self.operations = []
+        self.is_active = True
 
     async def submit(self, operation):
         self.operations.append(operation.func.__name__)

@@ -42,7 +42,8 @@ async def test_failed_fencing_is_retried(
     monkeypatch.setattr(broker_sessions, "_AGAIN_MS", 10)
     controller = await _with_others(tmp_path, 2, 3)
     refusals = [KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)]
-    append = controller.log.append
+    assert controller.term is not None
+    append = controller.term.log.append
 
     def refuse_once(*arguments):
         if refusals:
@@ -50,13 +51,13 @@ async def test_failed_fencing_is_retried(
         append(*arguments)
 
     monkeypatch.setattr(
-        type(controller.log), "append", lambda _, *arguments: refuse_once(*arguments)
+        type(controller.term.log), "append", lambda _, *arguments: refuse_once(*arguments)
     )
     sessions = controller.rules.sessions
     for node_id, session in sessions._sessions.items():
         session.ends_at_ms = 0
         sessions.timers.set(node_id, 0, node_id)
-    controller._engine._on_time()
+    controller.term.engine._on_time()
     async with asyncio.timeout(PATIENCE_S):
         while not all(broker.fenced for broker in controller.follower.image.brokers.values()):
             await pause(0.001)

@@ -13,6 +13,7 @@ from wirebroker.coordinator.controller.requests.request import ControllerRequest
 from wirebroker.coordinator.operation import ControllerResult
 from wirebroker.quorum.channel.broker_lifecycle import BrokerLifecycle
 from wirebroker.quorum.channel.controller_channel import LocalChannel
+from wirebroker.quorum.controller.membership import alone
 from wirebroker.quorum.controller.quorum_controller import QuorumController
 from wirebroker.quorum.log.metadata_store import DIRECTORY_NAME
 from wirebroker.storage.files import Files
@@ -34,7 +35,11 @@ class Node:
     async def open(self):
         rules = Controller(self.config, node_id=1, cluster_id=CLUSTER_ID)
         return await QuorumController.open(
-            self.directory, files=Files(), clock=SystemClock(), rules=rules
+            self.directory,
+            files=Files(),
+            clock=SystemClock(),
+            rules=rules,
+            membership=alone(1, DIRECTORY_ID),
         )
 
     async def start(self):
@@ -82,6 +87,7 @@ def snapshotting(directory):
 
 
 async def settle(log):
-    while log.log.stored.snapshots.is_busy:
-        await asyncio.shield(log.log.stored.snapshots.settle())
+    writer = log.node.snapshots.writer
+    while writer.is_busy:
+        await asyncio.shield(writer.settle())
         await next_turn()

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.brokers.servers import config_of, running
-from tests.unit.wirebroker.quorum.log.metadata_kit import Node
+from tests.unit.wirebroker.quorum.log.metadata_kit import DIRECTORY_ID, Node
 from wirebroker.broker.server import Server
 from wirebroker.codecs.metadata_records import encode_metadata_record
 from wirebroker.codecs.records.batch import iterate_batches
@@ -36,7 +36,7 @@ LOG = "00000000000000000000.log"
 
 
 def voters(*ids):
-    dynamic = tuple(Voter(voter, bytes(15) + b"\x09", (ENDPOINT,), 0, 1) for voter in ids)
+    dynamic = tuple(Voter(voter, DIRECTORY_ID, (ENDPOINT,), 0, 1) for voter in ids)
     return [KRaftVersion(1), KRaftVoters(dynamic)]
 
 
@@ -71,8 +71,7 @@ class KilledError(Exception):
     """The simulated end of the process."""
 
 
-async def killed(controller, _bootstrap):
-    await controller.log.close()
+async def killed(_controller, _term):
     raise KilledError
 
 
@@ -166,7 +165,7 @@ async def test_voters_of_the_first_snapshot_become_part_of_the_log(node, tmp_pat
 
 async def test_a_directory_formatted_for_more_voters_is_refused(node, tmp_path):
     format_with_voters(tmp_path, 1, 2)
-    with pytest.raises(StartError, match=r"other voters than this node: \{2\}"):
+    with pytest.raises(StartError, match=r"other voters: \[2\]"):
         await node.start()
 
 

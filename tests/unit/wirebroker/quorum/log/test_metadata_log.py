@@ -80,7 +80,7 @@ async def test_a_restart_gives_the_same_cluster_in_the_next_epoch(node, clean):
     before = log.follower.image
     log = await node.open()
     await log.close()
-    after, epoch = log.follower.image, log.log.stored.epoch
+    after, epoch = log.follower.image, log.node.leadership.epoch
     assert epoch == 2
     assert after.topics == before.topics
     assert after.configs == before.configs
@@ -92,7 +92,7 @@ async def test_every_start_begins_a_new_epoch(node):
     epochs = []
     for _ in range(3):
         log = await node.open()
-        epochs.append(log.log.stored.epoch)
+        epochs.append(log.node.leadership.epoch)
     assert epochs == [1, 2, 3]
     assert b'"leaderEpoch":3' in Files().read_file(f"{node.log_directory}/quorum-state")
 
@@ -349,7 +349,7 @@ async def test_synced_changes_are_answered_even_if_the_disk_then_fails(node, mon
     while not disk.begun.is_set():  # everything from now on belongs to the next sync
         await next_turn()
     tasks += [asyncio.create_task(node.create(log, new_topic(name))) for name in "ab"]
-    while len(log._engine.machine.image.topics) < 3:
+    while len(log.term.engine.machine.image.topics) < 3:
         await next_turn()
     disk.admission.set()
     await entered.wait()
@@ -376,7 +376,7 @@ async def test_nothing_is_written_after_a_failed_sync(node, monkeypatch):
 
     def slow(image, now_ms):
         disk.admission.set()
-        while log.log.failure is None:
+        while log.term.log.failure is None:
             yield
         disk.error = None
         return ControllerResult("done", [NO_OP])

@@ -1,0 +1,52 @@
+"""Three controllers and two brokers without a JVM: metadata survives the active controller."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.support.brokers.own_quorum import OwnQuorum
+from tests.support.tools.waiting import PATIENCE_S, eventually
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def quorum(tmp_path: Path) -> Iterator[OwnQuorum]:
+    with OwnQuorum(tmp_path) as running:
+        yield running
+
+
+def _create(admin: AdminClient, *topics: str) -> None:
+    new_topics = [NewTopic(topic, 2, replication_factor=2) for topic in topics]
+    for future in admin.create_topics(new_topics, operation_timeout=30).values():
+        future.result(PATIENCE_S)
+
+
+def _topics(admin: AdminClient) -> set[str]:
+    return set(admin.list_topics(timeout=10).topics)
+
+
+def test_acknowledged_topics_survive_the_active_controller(quorum: OwnQuorum) -> None:
+    admin = AdminClient({"bootstrap.servers": quorum.bootstrap})
+    _create(admin, "first")
+    created = {"first"}
+    for round_number in range(3):
+        leader_id = quorum.leader_id()
+        quorum.controllers[leader_id].kill9()
+        name = f"after-{round_number}"
+        _create(admin, name)
+        created.add(name)
+        assert quorum.leader_id() != leader_id
+        quorum.controllers[leader_id].start()
+        eventually(lambda: created <= _topics(admin))
+    for controller in quorum.controllers.values():
+        controller.stop()
+    for controller in quorum.controllers.values():
+        controller.start()
+    _create(admin, "last")
+    assert created | {"last"} <= _topics(admin)
