@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from wirebroker.api.controller.registry import CONTROLLER_REGISTRY
 from wirebroker.broker.bound_sockets import bind_all, endpoint_of
-from wirebroker.broker.voter_membership import membership_of
+from wirebroker.broker.voter_membership import membership_of, registration_of
 from wirebroker.config.listeners.listeners import controller_listeners_of, is_wildcard
 from wirebroker.coordinator.controller.security.token_control import SECRET_KEY
 from wirebroker.net.connection_table import ConnectionTable
@@ -24,6 +24,7 @@ from wirebroker.net.listeners.listener import Listener
 from wirebroker.net.listeners.ready_lines import BoundListener, shown_address
 from wirebroker.net.settings import NetworkSettings
 from wirebroker.quorum.controller.controller_duties import ControllerDuties
+from wirebroker.quorum.controller.leader_watch import LeaderWatch
 from wirebroker.quorum.controller.quorum_controller import QuorumController
 from wirebroker.security.sasl.listener_sasl import ListenerSasl
 from wirebroker.security.tls.listener_tls import ListenerTls
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from wirebroker.config.listeners.listeners import ListenerConfig
     from wirebroker.coordinator.controller.controller import Controller
     from wirebroker.coordinator.controller.image.cluster_image import Endpoint
+    from wirebroker.quorum.controller.membership import Membership
+    from wirebroker.quorum.membership.controller_registration import ControllerRegistration
     from wirebroker.storage.files import Files
 
 logger = logging.getLogger("wirebroker")
@@ -64,11 +67,13 @@ class ControllerNode:
         "_files",
         "_listener_configs",
         "_listeners",
+        "_registration",
         "_sasl",
         "_settings",
         "_sockets",
         "_table",
         "_tls",
+        "_watch",
         "controller",
     )
 
@@ -83,6 +88,8 @@ class ControllerNode:
         self._sasl = ListenerSasl(clock, token_secret=config.optional_str(SECRET_KEY))
         self._table: ConnectionTable | None = None
         self._duties: ControllerDuties | None = None
+        self._registration: ControllerRegistration | None = None
+        self._watch: LeaderWatch | None = None
         self.controller: QuorumController | None = None
 
     @property
@@ -119,15 +126,18 @@ class ControllerNode:
             ConfigError: The connections to the other voters cannot be used.
             OSError: The disk failed.
         """
-        endpoints = [_endpoint(listener, sock) for listener, sock in self._sockets]
+        membership = membership_of(
+            rules.config,
+            clock=self._clock,
+            directory_id=directory_id,
+            endpoints=[_endpoint(listener, sock) for listener, sock in self._sockets],
+        )
         controller = self.controller = await QuorumController.open(
             log_directory,
             files=self._files,
             clock=self._clock,
             rules=rules,
-            membership=membership_of(
-                rules.config, clock=self._clock, directory_id=directory_id, endpoints=endpoints
-            ),
+            membership=membership,
             first_users=first_users,
         )
         self._duties = ControllerDuties(controller, serves_others=bool(self._sockets))
@@ -136,7 +146,23 @@ class ControllerNode:
             self.serve(controller)
             if controller.node.is_only_voter:
                 self._log_single()
+            else:
+                self._join_others(controller, membership)
         return controller
+
+    def _join_others(self, controller: QuorumController, membership: Membership) -> None:
+        """Register with the active controller, and watch for one."""
+        config = controller.rules.config
+        self._registration = registration_of(config, self._clock, controller)
+        self._registration.start()
+        self._watch = LeaderWatch(
+            controller.node,
+            membership.transport,
+            own_id=config.node_id,
+            listener_name=membership.listener_name,
+            clock=self._clock,
+        )
+        self._watch.start()
 
     def _log_single(self) -> None:
         addresses = ", ".join(
@@ -170,8 +196,9 @@ class ControllerNode:
     async def end_duties(self) -> None:
         """Stop background tasks."""
         self._sasl.close()
-        if self._duties is not None:
-            await self._duties.stop()
+        for part in (self._duties, self._registration, self._watch):
+            if part is not None:
+                await part.stop()
 
     def release(self) -> None:
         """Close the ports, in any state."""

@@ -1,4 +1,4 @@
-"""The place of this node's controller in its quorum, from the configuration.
+"""The place of this node's controller in its quorum, and its registration, from the configuration.
 
 | settings | voters while the log contains none |
 | --- | --- |
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from wirebroker.codecs.primitives import ZERO_UUID
 from wirebroker.codecs.records.control import Voter, VoterEndpoint
-from wirebroker.config.quorum import bootstrap_servers_of, voters_of
+from wirebroker.config.quorum import bootstrap_servers_of, controllers_of, voters_of
 from wirebroker.coordinator.raft.model.replica_key import Destination
 from wirebroker.coordinator.raft.model.voter_set import VoterSet
 from wirebroker.quorum.controller.membership import Membership, alone
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from wirebroker.config import Config
     from wirebroker.coordinator.controller.image.cluster_image import Endpoint
     from wirebroker.coordinator.raft.protocol.messages import RaftRequest, RaftResponse
+    from wirebroker.quorum.controller.quorum_controller import QuorumController
+    from wirebroker.quorum.membership.controller_registration import ControllerRegistration
     from wirebroker.quorum.raft.raft_channel import RaftTransport
 
 # Bootstrap servers have ids from here downwards, because their node ids are unknown.
@@ -54,6 +56,10 @@ class TransportOnDemand:
             self._transport = self._open()
         return await self._transport.request(destination, request)
 
+    def outcome(self, node_id: int) -> str:
+        """See RaftTransport."""
+        return "" if self._transport is None else self._transport.outcome(node_id)
+
     def abort(self) -> None:
         """See RaftTransport."""
         if self._transport is not None:
@@ -74,10 +80,7 @@ def membership_of(
     name = endpoints[0].name
     voters = _static_voters(config, name)
     servers = [server for server in bootstrap_servers_of(config) if not _is_own(server, endpoints)]
-    if not voters and servers:
-        static_voters = VoterSet()
-    else:
-        static_voters = voters or own.static_voters
+    static_voters = VoterSet() if servers and not voters else voters or own.static_voters
 
     def open_transport() -> RaftTransport:
         return _channel(config, clock, name)
@@ -140,3 +143,35 @@ def _channel(config: Config, clock: Clock, listener_name: str) -> RaftTransport:
         )
 
     return RaftChannel(make_node, listener=listener_name, timeout_s=timeout_s)
+
+
+def registration_of(
+    config: Config, clock: Clock, controller: QuorumController
+) -> ControllerRegistration:
+    """Return the registration of one of several controllers.
+
+    Raises:
+        ConfigError: The connections to the other controllers cannot be used.
+    """
+    from wirebroker.config.listeners.listeners import to_controllers  # noqa: PLC0415
+    from wirebroker.net.client.settings import PeerAddress  # noqa: PLC0415
+    from wirebroker.quorum.channel.remote_channel import RemoteChannel  # noqa: PLC0415
+    from wirebroker.quorum.membership.controller_registration import (  # noqa: PLC0415
+        ControllerRegistration,
+    )
+    from wirebroker.quorum.membership.joined_quorum import (  # noqa: PLC0415
+        controllers_at,
+        registered_controllers,
+    )
+    from wirebroker.security.login.outgoing import connection_method  # noqa: PLC0415
+
+    name = controller.endpoints[0].name
+    controllers = controllers_at(
+        [PeerAddress(*address) for address in controllers_of(config)],
+        clock,
+        way=connection_method(to_controllers(config)),
+        node_id=config.node_id,
+        more=lambda: registered_controllers(controller.follower.image, name),
+    )
+    channel = RemoteChannel(controllers, clock)
+    return ControllerRegistration(channel, controller.follower, controller.registration)

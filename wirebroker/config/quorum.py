@@ -91,16 +91,16 @@ def check_quorum(config: Settings) -> None:
                 f"{_VOTERS} does not name node.id={config.node_id}: with the role controller this "
                 "node is a voter; add it, or set process.roles=broker to join the other nodes"
             )
-        if len(voters) > 1 and not config.list("controller.listener.names"):
-            raise ConfigError(
-                f"{_VOTERS} names other nodes, which need a listener of this controller: add one "
-                "to listeners and to controller.listener.names"
-            )
         if len(voters) > 1 and not is_controller_alone(config):
             raise ConfigError(
                 f"{_VOTERS} names several nodes: with process.roles=broker,controller this node is "
                 "the only voter; remove the setting, or set process.roles=broker to join the other "
                 "nodes, or process.roles=controller to vote"
+            )
+        if len(voters) > 1 and not config.list("controller.listener.names"):
+            raise ConfigError(
+                f"{_VOTERS} names other nodes, which need a listener of this controller: add one "
+                "to listeners and to controller.listener.names"
             )
         return
     if config.node_id in voters:

@@ -15,6 +15,7 @@ from wirebroker.codecs.permissions import ALTER_CLUSTER
 from wirebroker.coordinator.controller.features.feature_control import (
     SUPPORTED_FEATURES,
     has_eligible_leader_replicas,
+    has_registered_controllers,
     has_unregistered_controllers,
 )
 from wirebroker.coordinator.controller.image.cluster_image import (
@@ -34,7 +35,7 @@ from wirebroker.coordinator.controller.requests.operations import (
 from wirebroker.coordinator.operation import ControllerResult
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from wirebroker.config import Config
     from wirebroker.coordinator.controller.image.cluster_image import Endpoint
@@ -220,16 +221,37 @@ def broker_change(broker: BrokerImage, **fields: Any) -> MetadataRecord:
 
 def controller_registration(
     node_id: int, incarnation_id: bytes, endpoints: Iterable[Endpoint]
-) -> MetadataRecord:
-    """Return the record that registers a controller."""
-    return metadata_record(
-        RecordType.REGISTER_CONTROLLER,
-        controller_id=node_id,
-        incarnation_id=incarnation_id,
-        zk_migration_ready=False,
-        end_points=[endpoint._asdict() for endpoint in endpoints],
-        features=feature_ranges(SUPPORTED_FEATURES),
-    )
+) -> dict[str, Any]:
+    """Return the fields of the request by which a controller registers."""
+    return {
+        "controller_id": node_id,
+        "incarnation_id": incarnation_id,
+        "zk_migration_ready": False,
+        "listeners": [endpoint._asdict() for endpoint in endpoints],
+        "features": feature_ranges(SUPPORTED_FEATURES),
+    }
+
+
+def controller_record(registration: Mapping[str, Any]) -> MetadataRecord:
+    """Return the record of a registered controller."""
+    fields = dict(registration)
+    end_points = fields.pop("listeners")
+    return metadata_record(RecordType.REGISTER_CONTROLLER, end_points=end_points, **fields)
+
+
+def register_controller(request: Any, image: ClusterImage) -> Operation[dict[str, Any]]:
+    """Register a controller, or another life of one.
+
+    Raises:
+        KafkaError: UNSUPPORTED_VERSION.
+    """
+    yield
+    if not has_registered_controllers(image.features):
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_VERSION,
+            "The current MetadataVersion is too old to support controller registrations.",
+        )
+    return ControllerResult({}, [controller_record(request.as_dict())])
 
 
 def _invalid(message: str) -> KafkaError:
@@ -251,6 +273,11 @@ def _register(case: Case) -> Operation[dict[str, Any]]:
 
 
 declare_of_brokers(ApiKey.BROKER_REGISTRATION, _register)
+declare_of_brokers(
+    ApiKey.CONTROLLER_REGISTRATION,
+    lambda case: register_controller(case.body, case.image),
+    refuse=refused_with_message,
+)
 # The session ends by itself, because whether the records will be written is unknown here.
 declare(
     ApiKey.UNREGISTER_BROKER,

@@ -33,6 +33,7 @@ STREAMS_VERSION = "streams.version"
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
 TRANSACTION_VERSION = "transaction.version"
 ELIGIBLE_LEADER_REPLICAS = "eligible.leader.replicas.version"
+_FIRST_WITH_REGISTERED_CONTROLLERS = 15
 _FIRST_WITH_DIRECTORIES = 17
 _FIRST_WITH_CORDONED = 30
 _FIRST_WITH_CIDR = 32
@@ -67,6 +68,11 @@ def has_cordoned_directories(features: Mapping[str, int]) -> bool:
 def has_address_ranges(features: Mapping[str, int]) -> bool:
     """Return whether an ACL's host may be an address range (4.4-IV1, KIP-1276)."""
     return features.get(METADATA_VERSION, 0) >= _FIRST_WITH_CIDR
+
+
+def has_registered_controllers(features: Mapping[str, int]) -> bool:
+    """Return whether controllers register themselves (3.7-IV0, KIP-919)."""
+    return features.get(METADATA_VERSION, 0) >= _FIRST_WITH_REGISTERED_CONTROLLERS
 
 
 def has_unregistered_controllers(features: Mapping[str, int]) -> bool:

@@ -60,9 +60,9 @@ def declare(
     _add(key, Declaration(begin, permissions, refuse or refused, subjects, is_forwarded=True))
 
 
-def declare_of_brokers(key: ApiKey, begin: Begin) -> None:
-    """Declare a request that only brokers send."""
-    _add(key, Declaration(begin, (CLUSTER_ACTION,), refused, (), is_forwarded=False))
+def declare_of_brokers(key: ApiKey, begin: Begin, *, refuse: Refuse | None = None) -> None:
+    """Declare a request that only brokers and controllers send."""
+    _add(key, Declaration(begin, (CLUSTER_ACTION,), refuse or refused, (), is_forwarded=False))
 
 
 def _add(key: ApiKey, declaration: Declaration) -> None:

@@ -13,9 +13,9 @@ from wirebroker.cli.kafka.operators import leader_election
 from wirebroker.client.replicas.reassignment_plan import read_plan
 from wirebroker.config import ConfigError
 from wirebroker.config.security.oauth import OAuthSettings
+from wirebroker.coordinator.raft.model.election_state import decode_election_state
 from wirebroker.http.message import HttpError, HttpRequest
 from wirebroker.inspect.rows.small_file_rows import clean_shutdown_row, quorum_state_row
-from wirebroker.coordinator.raft.model.election_state import decode_election_state
 from wirebroker.security.tokens.strict_json import strict_object
 from wirebroker.security.tokens.tokens import TokenChecks
 

@@ -110,4 +110,3 @@ class ControllerDuties:
             return
         for token in removed:
             LOGGER.info("delegation token %s of %s has expired", token.token_id, token.owner)
-

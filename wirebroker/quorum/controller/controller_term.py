@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.engine.committed_responses import ResponseErrors
-from wirebroker.engine.engine import Engine
 from wirebroker.engine.waiter import AwaitedResponse
 
 if TYPE_CHECKING:
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
     from wirebroker.coordinator.operation import Operation
     from wirebroker.coordinator.outcome import Moment
+    from wirebroker.engine.engine import Engine
     from wirebroker.quorum.controller.controller_log import ControllerLog
 
 Response = TypeVar("Response")

@@ -30,6 +30,10 @@ class NoTransport:
         del destination, request
         return RequestFailure(ErrorCode.BROKER_NOT_AVAILABLE)
 
+    def outcome(self, node_id: int) -> str:
+        """See RaftTransport."""
+        return f"node {node_id} cannot be reached without a controller listener"
+
     def abort(self) -> None:
         """See RaftTransport."""
 

@@ -22,6 +22,7 @@ from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError, MalformedFrameError
 from wirebroker.config.rows.row import StartError
 from wirebroker.coordinator.controller.brokers.broker_registration import (
+    controller_record,
     controller_registration,
 )
 from wirebroker.coordinator.controller.controller import refusal
@@ -66,6 +67,7 @@ class QuorumController:
         authorization: The ACLs, or None if all is allowed.
         endpoints: Its addresses for other nodes.
         node: Its replica of the metadata log.
+        registration: The fields by which this process registers as a controller.
         on_disk_failure: Called with the log's path when its disk fails.
         on_unusable: Called with the reason when committed records cannot be applied.
         term: The present term, if this node leads.
@@ -82,6 +84,7 @@ class QuorumController:
         "node",
         "on_disk_failure",
         "on_unusable",
+        "registration",
         "rules",
         "term",
     )
@@ -93,6 +96,7 @@ class QuorumController:
     ) -> None:
         self.rules = rules
         self.endpoints = endpoints
+        self.registration = controller_registration(rules.node_id, rules.new_uuid(), endpoints)
         self.follower = MetadataFollower(clock)
         self.term: ControllerTerm | None = None
         self.on_disk_failure: Callable[[str, OSError], None] = _ignore
@@ -273,12 +277,10 @@ class QuorumController:
             LOGGER.info("this controller is active in epoch %d", term.log.epoch)
 
     async def _activate(self, term: ControllerTerm) -> None:
-        rules = self.rules
-        registration = controller_registration(rules.node_id, rules.new_uuid(), self.endpoints)
         # One sync for both.
         await asyncio.gather(
             term.submit(partial(self._write_first, self.node.is_unused)),
-            term.submit(partial(_write, [registration])),
+            term.submit(partial(_write, [controller_record(self.registration)])),
         )
 
     def _write_first(self, is_unused: bool, image: ClusterImage, now: Moment) -> Operation[None]:

@@ -73,7 +73,7 @@ def _partition(view: DescribeQuorumResponse, *, has_directories: bool) -> dict[s
     }
 
 
-def _replica(replica: DescribedReplica, has_directory: bool) -> dict[str, Any]:  # noqa: FBT001
+def _replica(replica: DescribedReplica, has_directory: bool) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "replica_id": replica.key.replica_id,
         "log_end_offset": replica.log_end_offset,

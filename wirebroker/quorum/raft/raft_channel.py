@@ -46,6 +46,10 @@ class RaftTransport(Protocol):
         """Send a request; return the response, or a RequestFailure."""
         ...
 
+    def outcome(self, node_id: int) -> str:
+        """Return the outcome of the last request to a node, for a log line."""
+        ...
+
     def abort(self) -> None:
         """Close all connections."""
         ...
@@ -54,7 +58,7 @@ class RaftTransport(Protocol):
 class RaftChannel:
     """The connections of one replica; `make_node` returns a connection that is opened when used."""
 
-    __slots__ = ("_listener", "_make_node", "_nodes", "_timeout_s")
+    __slots__ = ("_listener", "_make_node", "_nodes", "_outcomes", "_timeout_s")
 
     def __init__(
         self, make_node: Callable[[PeerAddress], Node], *, listener: str, timeout_s: float
@@ -65,22 +69,34 @@ class RaftChannel:
         self._timeout_s = timeout_s
         # By node id, because a voter that moves has another address.
         self._nodes: dict[int, Node] = {}
+        self._outcomes: dict[int, str] = {}
 
     async def request(self, destination: Destination, request: RaftRequest) -> RaftResponse:
         """See RaftTransport."""
         node = self._node(destination)
+        outcome = "responds"
         try:
-            if isinstance(request, KRaftVersionsRequest):
-                return await self._request_versions(node)
-            return await self._request(node, request)
+            return await self._response(node, request)
         except UnsupportedVersionError:
             return RequestFailure(ErrorCode.UNSUPPORTED_VERSION)
         except PeerError as error:
             LOGGER.debug("no response to %s: %s", type(request).__name__, error)
-            return RequestFailure(ErrorCode.BROKER_NOT_AVAILABLE)
+            outcome = str(error)
         except (KafkaError, MalformedFrameError) as error:
             LOGGER.warning("%s sent an unusable response: %s", node.address, error)
-            return RequestFailure(ErrorCode.BROKER_NOT_AVAILABLE)
+            outcome = "sent an unusable response"
+        finally:
+            self._outcomes[destination.node_id] = outcome
+        return RequestFailure(ErrorCode.BROKER_NOT_AVAILABLE)
+
+    async def _response(self, node: Node, request: RaftRequest) -> RaftResponse:
+        if isinstance(request, KRaftVersionsRequest):
+            return await self._request_versions(node)
+        return await self._request(node, request)
+
+    def outcome(self, node_id: int) -> str:
+        """See RaftTransport."""
+        return self._outcomes.get(node_id, "no request was sent to it")
 
     def abort(self) -> None:
         """See RaftTransport."""

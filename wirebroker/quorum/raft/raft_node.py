@@ -16,7 +16,6 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from wirebroker.base.threads import Work, in_thread
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.raft.model.election_state import encode_election_state
 from wirebroker.coordinator.raft.protocol.actions import (
@@ -51,6 +50,7 @@ from wirebroker.coordinator.raft.protocol.messages import (
     DescribeQuorumResponse,
     RequestFailure,
 )
+from wirebroker.coordinator.raft.states.epoch_states import FollowerState
 from wirebroker.disks.data_directory import is_disk_failure
 from wirebroker.quorum.raft.raft_log import point_of
 from wirebroker.quorum.raft.raft_replies import OwnQuestion, RaftReplies
@@ -205,6 +205,19 @@ class RaftNode:
     def known_leader(self) -> KnownLeader:
         """The leader and its listeners, as far as they are known."""
         return self._replica.core.known_leader()
+
+    @property
+    def has_working_leader(self) -> bool:
+        """Whether this node leads, or the leader responds to it."""
+        state = self._replica.core.state
+        return self._replica.core.is_leader or (
+            isinstance(state, FollowerState) and state.has_fetched
+        )
+
+    @property
+    def state_name(self) -> str:
+        """The name of its state, as in Kafka."""
+        return self._replica.core.state.name
 
     @property
     def is_applied(self) -> bool:

@@ -180,6 +180,10 @@ class Link:
         answer = decode_response(key, version, encode_response(key, version, body))
         return response_of(key, answer, listener=LISTENER, batches=_batches)
 
+    def outcome(self, node_id: int) -> str:
+        """Nothing is known."""
+        return f"node {node_id}"
+
     def abort(self) -> None:
         """Nothing is open."""
 
