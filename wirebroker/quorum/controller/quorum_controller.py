@@ -40,6 +40,7 @@ from wirebroker.quorum.raft.raft_opening import RaftSurroundings, open_replica
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from wirebroker.authorization.access import Authorization
     from wirebroker.base.clock import Clock
     from wirebroker.codecs.metadata_records import MetadataRecord
     from wirebroker.coordinator.controller.controller import Controller
@@ -89,6 +90,8 @@ class QuorumController:
         "term",
     )
 
+    # Set by `open`.
+    authorization: Authorization | None
     node: RaftNode
 
     def __init__(

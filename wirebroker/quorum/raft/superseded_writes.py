@@ -1,6 +1,6 @@
 """Writes of `quorum-state` that a later one in the same step replaces.
 
-The only voter begins an epoch in one step: candidate, then leader. Nobody learns of the first
+The only voter begins an epoch in one step: candidate, then leader. Nothing depends on the first
 state, so only the last one is written.
 """
 

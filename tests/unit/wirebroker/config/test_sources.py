@@ -150,8 +150,8 @@ def test_misspelled_name_in_a_file_is_warned_about_with_a_hint(tmp_path):
 @pytest.mark.parametrize(
     "name",
     [
-        "controller.quorum.election.timeout.ms",
-        "controller.quorum.fetch.timeout.ms",
+        "controller.quorum.append.linger.ms",
+        "controller.socket.timeout.ms",
         "listener.name.inside.num.network.threads",
         "rlmm.config.remote.log.metadata.topic.replication.factor",
         "ssl.keystore.filename",
