@@ -183,6 +183,11 @@ class ControllerNode:
         if self._table is not None:
             await self._table.close(grace_s=_STOP_GRACE_S)
 
+    @property
+    def voters(self) -> str:
+        """The voters with their addresses and states, if there are several."""
+        return "" if self._watch is None else self._watch.voters()
+
     async def abandon(self) -> None:
         """End as after a kill, without responses."""
         for listener in self._listeners:

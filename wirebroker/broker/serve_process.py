@@ -29,7 +29,7 @@ from wirebroker.broker.controller_server import ControllerServer
 from wirebroker.broker.log_settings import LEAST_HIDDEN, configure_as
 from wirebroker.broker.server import Server
 from wirebroker.config import Config, ConfigError, StartError
-from wirebroker.config.quorum import is_controller_alone, is_member
+from wirebroker.config.quorum import has_other_voters, is_controller_alone, is_member
 from wirebroker.net.listeners.ready_lines import open_warning, ready_lines
 from wirebroker.net.loop_watch import LoopWatch
 
@@ -179,7 +179,7 @@ async def _serve(
 async def _start(server: _AnyServer, told_to_stop: asyncio.Event) -> bool:
     """Start; return False if stopped while waiting for the controllers."""
     starting = asyncio.create_task(server.start(), name="start")
-    if is_member(server.config):
+    if is_member(server.config) or has_other_voters(server.config):
         stopping = asyncio.create_task(told_to_stop.wait())
         await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()

@@ -29,7 +29,7 @@ from wirebroker.broker.own_quorum import OwnQuorum
 from wirebroker.broker.port_file import PortFile
 from wirebroker.codecs.errors import KafkaError
 from wirebroker.config.listeners.listeners import ListenerConfig, listeners_of
-from wirebroker.config.quorum import is_member
+from wirebroker.config.quorum import has_other_voters, is_member
 from wirebroker.disks.log_dir_locks import LogDirLocks, why_not_started
 from wirebroker.maintenance.compaction_child import run_here, run_in_child
 from wirebroker.maintenance.compactor import Compactor
@@ -100,11 +100,15 @@ class Server:
         self.reception = Listeners(config, clock=network_clock, login_clock=self.clock)
         self._maintenance: Maintenance | None = None
         self.compactor: Compactor | None = None
-        self.quorum: Quorum = (
-            self._joined(on_failure or _log_failure, has_chosen_id=has_chosen_id)
-            if is_member(config)
-            else OwnQuorum(config, files=self.files, clock=self.clock, first_users=first_users)
-        )
+        self.quorum: Quorum
+        if is_member(config):
+            self.quorum = self._joined(on_failure or _log_failure, has_chosen_id=has_chosen_id)
+        elif has_other_voters(config):
+            self.quorum = self._voting(on_failure or _log_failure)
+        else:
+            self.quorum = OwnQuorum(
+                config, files=self.files, clock=self.clock, first_users=first_users
+            )
         self._opening = BrokerOpening(
             config,
             directories=self._directories,
@@ -129,10 +133,15 @@ class Server:
             has_chosen_id=has_chosen_id,
         )
 
+    def _voting(self, on_failure: Callable[[str], None]) -> Quorum:
+        from wirebroker.broker.voting_quorum import VotingQuorum  # noqa: PLC0415 - likewise
+
+        return VotingQuorum(self.config, files=self.files, clock=self.clock, on_failure=on_failure)
+
     @property
     def controller(self) -> QuorumController | None:
         """The controller in this process, if any, once it is open."""
-        return self.quorum.controller if isinstance(self.quorum, OwnQuorum) else None
+        return self.quorum.controller
 
     @property
     def lifecycle(self) -> BrokerLifecycle:

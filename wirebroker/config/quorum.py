@@ -33,6 +33,11 @@ def is_controller_alone(config: Settings) -> bool:
     return set(config.list("process.roles")) == {"controller"}
 
 
+def has_other_voters(config: Settings) -> bool:
+    """Return whether a controller of this process is one of several voters."""
+    return not is_member(config) and len(config.list(_VOTERS)) > 1
+
+
 def controllers_of(config: Settings) -> list[tuple[str, int]]:
     """Return the distinct addresses of the controllers to contact first.
 
@@ -90,12 +95,6 @@ def check_quorum(config: Settings) -> None:
             raise ConfigError(
                 f"{_VOTERS} does not name node.id={config.node_id}: with the role controller this "
                 "node is a voter; add it, or set process.roles=broker to join the other nodes"
-            )
-        if len(voters) > 1 and not is_controller_alone(config):
-            raise ConfigError(
-                f"{_VOTERS} names several nodes: with process.roles=broker,controller this node is "
-                "the only voter; remove the setting, or set process.roles=broker to join the other "
-                "nodes, or process.roles=controller to vote"
             )
         if len(voters) > 1 and not config.list("controller.listener.names"):
             raise ConfigError(

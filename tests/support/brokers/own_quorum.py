@@ -4,8 +4,8 @@
     quorum.start()
     quorum.controllers[quorum.leader_id()].kill9()
 
-Controllers have the ids 1 to `voters`, brokers those from 101. Each keeps its port and its folder
-over restarts.
+Controllers have the ids 1 to `voters`, brokers those from 101; with `is_combined`, controllers are
+brokers, too. Each keeps its ports and its folder over restarts.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 import random
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
 from tests.support.brokers.brokers import Wirebroker
@@ -64,9 +65,10 @@ class OwnQuorum:
         *,
         voters: int = 3,
         brokers: int = 2,
+        is_combined: bool = False,
         settings: Mapping[str, str] | None = None,
     ) -> None:
-        ports = free_ports(voters + brokers)
+        ports = free_ports(voters + brokers + (voters if is_combined else 0))
         self.addresses = {1 + index: f"{HOST}:{ports[index]}" for index in range(voters)}
         common = {
             **SETTINGS,
@@ -82,9 +84,16 @@ class OwnQuorum:
         self.brokers: dict[int, QuorumNode] = {}
         for node_id, address in self.addresses.items():
             own = {"process.roles": "controller", "listeners": f"CONTROLLER://{address}"}
+            port = int(address.rpartition(":")[2])
+            if is_combined:
+                port = ports.pop()
+                listeners = f"PLAINTEXT://{HOST}:{port},CONTROLLER://{address}"
+                own = {"process.roles": "broker,controller", "listeners": listeners}
             node = QuorumNode(folder / str(node_id), {**common, "node.id": str(node_id), **own})
-            node.port = int(address.rpartition(":")[2])
+            node.port = port
             self.controllers[node_id] = node
+            if is_combined:
+                self.brokers[node_id] = node
         for node_id, port in enumerate(ports[voters:], FIRST_BROKER_ID):
             own = {"process.roles": "broker", "listeners": f"PLAINTEXT://{HOST}:{port}"}
             node = QuorumNode(folder / str(node_id), {**common, "node.id": str(node_id), **own})
@@ -109,9 +118,11 @@ class OwnQuorum:
         self.kill()
 
     def start(self) -> None:
-        """Start the controllers, then the brokers."""
-        for node in (*self.controllers.values(), *self.brokers.values()):
-            node.start()
+        """Start all at the same time: no node is ready before a majority votes."""
+        nodes = {id(node): node for node in (*self.controllers.values(), *self.brokers.values())}
+        with ThreadPoolExecutor(len(nodes)) as pool:
+            for started in [pool.submit(node.start) for node in nodes.values()]:
+                started.result()
 
     def kill(self) -> None:
         """Kill all that run."""

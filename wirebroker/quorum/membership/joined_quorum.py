@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from wirebroker.net.listeners.ready_lines import BoundListener
     from wirebroker.quorum.channel.broker_lifecycle import BrokerLifecycle
     from wirebroker.quorum.channel.controller_channel import ControllerChannel
+    from wirebroker.quorum.controller.quorum_controller import QuorumController
     from wirebroker.security.login.outgoing import ConnectionMethod
     from wirebroker.storage.files import Files
 
@@ -207,6 +208,11 @@ class JoinedQuorum:
         return self._lifecycle
 
     @property
+    def controller(self) -> QuorumController | None:
+        """None: the controllers are elsewhere."""
+        return None
+
+    @property
     def listeners(self) -> list[BoundListener]:
         """Always empty: the controllers are elsewhere."""
         return []
@@ -252,7 +258,10 @@ class JoinedQuorum:
         self._fetching = asyncio.create_task(self._fetcher.run(), name="metadata fetcher")
         await self._until_caught_up(self._fetcher)
         check_joinable(self.metadata.image, self._config)
-        self._lifecycle = MemberLifecycle(
+        self._lifecycle = self._new_lifecycle()
+
+    def _new_lifecycle(self) -> MemberLifecycle:
+        return MemberLifecycle(
             self._channel,
             self.metadata,
             node_id=self._config.node_id,

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from wirebroker.net.listeners.ready_lines import BoundListener
     from wirebroker.quorum.channel.broker_lifecycle import BrokerLifecycle
     from wirebroker.quorum.channel.controller_channel import ControllerChannel
+    from wirebroker.quorum.controller.quorum_controller import QuorumController
     from wirebroker.quorum.image.metadata_follower import MetadataFollower
 
 
@@ -32,6 +33,11 @@ class Quorum(Protocol):
     @property
     def lifecycle(self) -> BrokerLifecycle:
         """This broker's membership."""
+        ...
+
+    @property
+    def controller(self) -> QuorumController | None:
+        """The controller in this process, if any, once it is open."""
         ...
 
     @property

@@ -1,7 +1,11 @@
-"""Three controllers and two brokers without a JVM: metadata survives the active controller."""
+"""Three controllers without a JVM, with brokers elsewhere or in their processes.
+
+Metadata survives the active controller.
+"""
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,9 +19,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.fixture
-def quorum(tmp_path: Path) -> Iterator[OwnQuorum]:
-    with OwnQuorum(tmp_path) as running:
+@pytest.fixture(params=["apart", "combined"])
+def quorum(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OwnQuorum]:
+    is_combined = request.param == "combined"
+    with OwnQuorum(tmp_path, brokers=0 if is_combined else 2, is_combined=is_combined) as running:
         yield running
 
 
@@ -39,10 +44,11 @@ def test_acknowledged_topics_survive_the_active_controller(quorum: OwnQuorum) ->
     _create(admin, "second")
     assert quorum.leader_id() != leader_id
     quorum.controllers[leader_id].start()
-    for controller in quorum.controllers.values():
-        controller.stop()
-    for controller in quorum.controllers.values():
-        controller.start()
+    with ThreadPoolExecutor(len(quorum.controllers)) as pool:
+        for act in ("stop", "start"):
+            nodes = quorum.controllers.values()
+            for ended in [pool.submit(getattr(node, act)) for node in nodes]:
+                ended.result()
     _create(admin, "third")
     # The broker that is asked may not have applied it yet.
     eventually(lambda: {"first", "second", "third"} <= _topics(admin))

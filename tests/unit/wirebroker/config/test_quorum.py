@@ -62,6 +62,14 @@ def test_invalid_settings_of_a_joining_broker_are_refused(settings, words):
         listeners_of(Config(MEMBER | settings))
 
 
-def test_node_with_its_own_controller_may_not_name_other_voters():
-    with pytest.raises(ConfigError, match="to join the other nodes"):
-        Config({"controller.quorum.voters": "1@a:1,2@b:1"})
+@pytest.mark.parametrize(
+    ("voters", "words"),
+    [
+        ("1@a:1,2@b:1", "need a listener of this controller"),
+        ("2@b:1,3@c:1", "does not name node.id=1"),
+        ("one@a:1", "write id@host:port"),
+    ],
+)
+def test_voters_that_a_controller_cannot_join_are_refused(voters, words):
+    with pytest.raises(ConfigError, match=words):
+        Config({"controller.quorum.voters": voters})
