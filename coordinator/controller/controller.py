@@ -42,7 +42,7 @@ from wirebroker.coordinator.controller.requests.operations import (
     refusal,
     refused_with_message,
 )
-from wirebroker.coordinator.controller.requests.request import Case
+from wirebroker.coordinator.controller.requests.request import Case, FixedLevel
 from wirebroker.coordinator.controller.security import (  # noqa: F401 - likewise
     acl_control,
     scram_control,
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
     from wirebroker.config import Config
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
-    from wirebroker.coordinator.controller.requests.request import ControllerRequest
+    from wirebroker.coordinator.controller.requests.request import ControllerRequest, QuorumLevel
     from wirebroker.coordinator.outcome import Moment
 
 __all__ = ["DECLARED_OPERATIONS", "Controller", "refusal"]
@@ -76,9 +76,18 @@ class Controller:
 
     Attributes:
         config: Replaced as a whole when dynamic configs change.
+        kraft: The level of kraft.version; set by the controller of a quorum.
     """
 
-    __slots__ = ("cluster_id", "config", "mutation_quotas", "new_uuid", "node_id", "sessions")
+    __slots__ = (
+        "cluster_id",
+        "config",
+        "kraft",
+        "mutation_quotas",
+        "new_uuid",
+        "node_id",
+        "sessions",
+    )
 
     def __init__(
         self,
@@ -98,6 +107,7 @@ class Controller:
             sample_s=config.int("controller.quota.window.size.seconds"),
         )
         self.new_uuid = new_uuid
+        self.kraft: QuorumLevel = FixedLevel()
 
     def use_config(self, config: Config) -> None:
         """Use another configuration from the next request on."""

@@ -92,13 +92,15 @@ class RaftReplica:
         take_batches(self.core, epoch, batches)
         return self._finish_step(now_ms)
 
-    def upgrade(self, epoch: int, kraft_version: int, now_ms: int) -> RaftStep:
-        """Raise the level of kraft.version.
+    def upgrade(
+        self, epoch: int, kraft_version: int, now_ms: int, *, is_dry_run: bool = False
+    ) -> RaftStep:
+        """Raise the level of kraft.version, or only check whether it can be raised.
 
         Raises:
             KafkaError: See upgrade_kraft_version.
         """
-        upgrade_kraft_version(self.core, epoch, kraft_version, is_dry_run=False)
+        upgrade_kraft_version(self.core, epoch, kraft_version, is_dry_run=is_dry_run)
         return self._finish_step(now_ms)
 
     def snapshot_controls(self, end_offset: int) -> tuple[ControlRecord, ...]:

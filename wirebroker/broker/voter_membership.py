@@ -16,7 +16,13 @@ from typing import TYPE_CHECKING
 
 from wirebroker.codecs.primitives import ZERO_UUID
 from wirebroker.codecs.records.control import Voter, VoterEndpoint
-from wirebroker.config.quorum import bootstrap_servers_of, controllers_of, voters_of
+from wirebroker.config.quorum import (
+    bootstrap_servers_of,
+    controllers_of,
+    has_other_voters,
+    is_controller_alone,
+    voters_of,
+)
 from wirebroker.coordinator.raft.model.replica_key import Destination
 from wirebroker.coordinator.raft.model.voter_set import VoterSet
 from wirebroker.quorum.controller.membership import Membership, alone
@@ -94,6 +100,7 @@ def membership_of(
         name,
         open_transport() if has_others else TransportOnDemand(open_transport),
         random.Random(),  # noqa: S311 - timeouts, no secrets
+        may_grow=is_controller_alone(config) or has_other_voters(config),
     )
 
 

@@ -16,7 +16,6 @@ from wirebroker.base.clock import pause
 from wirebroker.broker.controller_node import ControllerNode
 from wirebroker.config import StartError
 from wirebroker.config.listeners.listeners import is_wildcard
-from wirebroker.config.quorum import voters_of
 from wirebroker.coordinator.controller.controller import Controller
 from wirebroker.coordinator.controller.image.cluster_image import METADATA_VERSION
 from wirebroker.quorum.membership.joined_quorum import JoinedQuorum, check_joinable
@@ -101,7 +100,8 @@ class VotingQuorum(JoinedQuorum):
 
     async def endpoints(self, endpoints: Sequence[Endpoint]) -> Sequence[Endpoint]:
         """Return the listeners, with the host of the own controller for wildcard addresses."""
-        host, _ = voters_of(self._config)[self._config.node_id]
+        assert self.controller is not None, "the quorum is not open"
+        host = self.controller.endpoints[0].host
         return [
             endpoint._replace(host=host) if is_wildcard(endpoint.host) else endpoint
             for endpoint in endpoints

@@ -34,8 +34,9 @@ def is_controller_alone(config: Settings) -> bool:
 
 
 def has_other_voters(config: Settings) -> bool:
-    """Return whether a controller of this process is one of several voters."""
-    return not is_member(config) and len(config.list(_VOTERS)) > 1
+    """Return whether a controller of this process is, or may become, one of several voters."""
+    is_reachable = not is_member(config) and bool(config.list("controller.listener.names"))
+    return is_reachable and (len(config.list(_VOTERS)) > 1 or bool(config.list(_BOOTSTRAP)))
 
 
 def controllers_of(config: Settings) -> list[tuple[str, int]]:

@@ -1,7 +1,7 @@
 """UpdateFeatures: raise or lower feature levels, atomically.
 
 A lower level must be requested as a downgrade; metadata.version is lowered only to a level with the
-same records. kraft.version is fixed.
+same records. kraft.version is a level of the quorum, not a record of the image.
 
 Source: KIP-584, KIP-778, KIP-1022; Kafka's FeatureControlManager.updateFeatures, with its texts,
 which admin clients show.
@@ -24,6 +24,7 @@ from wirebroker.coordinator.controller.features.feature_control import (
 )
 from wirebroker.coordinator.controller.image.cluster_image import METADATA_VERSION, ranges_of
 from wirebroker.coordinator.controller.requests.operations import declare
+from wirebroker.coordinator.controller.requests.request import FixedLevel
 from wirebroker.coordinator.operation import ControllerResult
 
 if TYPE_CHECKING:
@@ -33,10 +34,11 @@ if TYPE_CHECKING:
     from wirebroker.codecs.metadata_records import MetadataRecord
     from wirebroker.config import Config
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
-    from wirebroker.coordinator.controller.requests.request import ControllerRequest
+    from wirebroker.coordinator.controller.requests.request import ControllerRequest, QuorumLevel
     from wirebroker.coordinator.operation import Operation
 
 _KRAFT_VERSION: Final = "kraft.version"
+_NO_QUORUM: Final = FixedLevel()
 # Later responses have no results per feature.
 _LAST_RESULTS_VERSION: Final = 1
 # Levels of metadata.version with other records than the level before (Kafka's MetadataVersion).
@@ -54,9 +56,17 @@ class UpgradeType(IntEnum):
 
 
 def update_features(
-    request: Any, image: ClusterImage, config: Config, *, node_id: int, version: int
+    request: Any,
+    image: ClusterImage,
+    config: Config,
+    *,
+    node_id: int,
+    version: int,
+    kraft: QuorumLevel = _NO_QUORUM,
 ) -> Operation[dict[str, Any]]:
     """Finalize feature levels.
+
+    kraft.version is raised last, and before other records are appended: these run this again.
 
     Raises:
         KafkaError: INVALID_UPDATE_VERSION, for the whole request.
@@ -73,7 +83,7 @@ def update_features(
     records: list[MetadataRecord] = []
     levels = {**image.features, **requested_levels}
     for name, level in requested_levels.items():
-        _Change(image, node_id, name, level, updates[name].upgrade_type, levels).check()
+        _Change(image, node_id, name, level, updates[name].upgrade_type, levels, kraft).check()
         yield
         if name != _KRAFT_VERSION:
             records.append(feature_level(name, level))
@@ -81,6 +91,8 @@ def update_features(
     if requested_levels.get(ELIGIBLE_LEADER_REPLICAS, 0) > 0:
         minimum = config.static_int(MIN_INSYNC_REPLICAS)
         records = [*elr_safety_records(image, minimum), *records]
+    if _KRAFT_VERSION in requested_levels and not request.validate_only:
+        kraft.upgrade(requested_levels[_KRAFT_VERSION], is_dry_run=False)
     response: dict[str, Any] = {"error_code": ErrorCode.NONE, "error_message": None}
     if version <= _LAST_RESULTS_VERSION:
         response["results"] = [
@@ -113,6 +125,7 @@ class _Change:
         level: int,
         kind: int,
         proposed: Mapping[str, int],
+        kraft: QuorumLevel,
     ) -> None:
         self._image = image
         self._node_id = node_id
@@ -120,6 +133,7 @@ class _Change:
         self._level = level
         self._kind = kind
         self._proposed = proposed
+        self._kraft = kraft
 
     def check(self) -> None:
         reason = next(self._refusals(), None)
@@ -147,6 +161,8 @@ class _Change:
 
     @property
     def _present(self) -> int:
+        if self._name == _KRAFT_VERSION:
+            return self._kraft.level
         return self._image.features.get(self._name, 0)
 
     def _level_refusals(self) -> Iterator[str]:
@@ -167,14 +183,20 @@ class _Change:
             yield "Can't downgrade to a newer version."
         if name not in SUPPORTED_FEATURES:
             yield f"Feature {name} not found."
-        if name == _KRAFT_VERSION and level != present:
-            yield "The quorum's voters are static and cannot become dynamic."
+        if name == _KRAFT_VERSION:
+            yield from self._quorum_refusals()
         needed = _NEEDS.get(name, 0) if level else 0
         if self._proposed.get(METADATA_VERSION, 0) < needed:
             yield (
                 f"{name} could not be set to {level} because it depends on metadata.version level"
                 f" {needed}"
             )
+
+    def _quorum_refusals(self) -> Iterator[str]:
+        try:
+            self._kraft.upgrade(self._level, is_dry_run=True)
+        except KafkaError as error:
+            yield error.message or error.code.name
 
     def _supported(self) -> Iterator[tuple[str, tuple[int, int]]]:
         name, image = self._name, self._image
@@ -202,6 +224,7 @@ declare(
         case.config,
         node_id=case.rules.node_id,
         version=case.request.version,
+        kraft=case.rules.kraft,
     ),
     permissions=(ALTER_CLUSTER,),
     refuse=_refused,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from wirebroker.codecs.api_keys import ApiKey  # noqa: TC001 - a tuple's field
 from wirebroker.codecs.envelope import Principal
+from wirebroker.codecs.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,6 +75,36 @@ class Sessions(Protocol):
         ...
 
 
+class QuorumLevel(Protocol):
+    """The level of kraft.version, which the quorum's replicas decide."""
+
+    @property
+    def level(self) -> int:
+        """The present level."""
+        ...
+
+    def upgrade(self, level: int, *, is_dry_run: bool) -> None:
+        """Raise the level, or only check whether it can be raised.
+
+        Raises:
+            KafkaError: INVALID_UPDATE_VERSION; NOT_CONTROLLER.
+        """
+        ...
+
+
+class FixedLevel:
+    """kraft.version of a controller without a quorum."""
+
+    level = 0
+
+    def upgrade(self, level: int, *, is_dry_run: bool) -> None:
+        """See QuorumLevel."""
+        del is_dry_run
+        if level != self.level:
+            message = f"kraft.version cannot go from {self.level} to {level}"
+            raise KafkaError(ErrorCode.INVALID_UPDATE_VERSION, message)
+
+
 class Rules(Protocol):
     """The controller as operations see it; see controller.py."""
 
@@ -81,6 +112,7 @@ class Rules(Protocol):
     node_id: int
     cluster_id: str
     new_uuid: Callable[[], bytes]
+    kraft: QuorumLevel
 
     @property
     def sessions(self) -> Sessions:

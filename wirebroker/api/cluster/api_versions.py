@@ -10,7 +10,7 @@ Source: Kafka's ApiVersionsRequest and ApiVersionManager.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from wirebroker.api.registry import enabled_keys, handles_raw
 from wirebroker.codecs.api_keys import SPOKEN_VERSIONS, ApiKey
@@ -21,7 +21,10 @@ from wirebroker.codecs.hot.api_versions import (
     encode_api_versions,
     parse_api_versions,
 )
-from wirebroker.coordinator.controller.features.feature_control import SUPPORTED_FEATURES
+from wirebroker.coordinator.controller.features.feature_control import (
+    KRAFT_VERSION,
+    SUPPORTED_FEATURES,
+)
 from wirebroker.request.handlers import Cost
 
 if TYPE_CHECKING:
@@ -41,20 +44,30 @@ _CLIENT_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 def api_versions(broker: Broker, request: Request) -> Reply:
     """Return all keys that this broker serves."""
     own_ids = (broker.cluster_id, broker.node_id)
-    return answer_versions(request, enabled_keys(broker.config), broker.metadata.image, own_ids)
+    return answer_versions(request, enabled_keys(broker.config), broker.metadata, own_ids)
+
+
+class _Metadata(Protocol):
+    """See quorum/image/metadata_follower.py."""
+
+    image: ClusterImage
+    kraft_version: int
 
 
 def answer_versions(
     request: Request,
     keys: Iterable[ApiKey],
-    image: ClusterImage,
+    metadata: _Metadata,
     own_ids: tuple[str, int] | None = None,
 ) -> Reply:
-    """Return these keys, and the features of an image.
+    """Return these keys, and the features of the cluster.
 
     A client must mean the cluster and node ids `own_ids`, unless that is None.
     """
-    version = request.version
+    version, image = request.version, metadata.image
+    features = list(image.features.items())
+    if metadata.kraft_version:
+        features.append((KRAFT_VERSION, metadata.kraft_version))
     body = parse_api_versions(request.frame, request.position, version)
     if version >= FIRST_NAMED_CLIENT:
         error = _error_of(body, own_ids)
@@ -70,7 +83,7 @@ def answer_versions(
                 for key in keys
             ],
             supported_features=[(name, *levels) for name, levels in SUPPORTED_FEATURES.items()],
-            finalized_features=list(image.features.items()),
+            finalized_features=features,
             finalized_features_epoch=image.offset,
         )
     ]

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def api_versions(controller: QuorumController, request: Request) -> Reply:
     """Return all keys with handlers here."""
     keys = CONTROLLER_REGISTRY.registered_keys()
-    return answer_versions(request, keys, controller.follower.image)
+    return answer_versions(request, keys, controller.follower)
 
 
 @handles(ApiKey.DESCRIBE_CLUSTER, permissions=(DESCRIBE_CLUSTER,), cost=Cost.BOUNDED)

@@ -56,6 +56,8 @@ class Membership(NamedTuple):
         static_voters: The voters while the log contains none (kraft.version 0).
         bootstrap: Nodes that may know the leader.
         listener_name: The name of the voters' listeners.
+        may_grow: Whether voters may be added. The broker of a node that is configured as the only
+            voter would not find another leader.
     """
 
     directory_id: bytes
@@ -65,6 +67,7 @@ class Membership(NamedTuple):
     listener_name: str
     transport: RaftTransport
     random: RandomSource
+    may_grow: bool = True
 
     def identity(self, node_id: int, cluster_id: str) -> Identity:
         """Return this node as the raft machine sees it."""

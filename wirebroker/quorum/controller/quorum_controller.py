@@ -32,6 +32,7 @@ from wirebroker.engine.engine import Engine
 from wirebroker.quorum.controller.controller_log import ControllerLog
 from wirebroker.quorum.controller.controller_term import ERRORS, ControllerTerm
 from wirebroker.quorum.controller.first_records import FirstRecords
+from wirebroker.quorum.controller.kraft_level import TermLevel
 from wirebroker.quorum.controller.quorum_description import describe_quorum
 from wirebroker.quorum.controller.quorum_settings import quorum_settings
 from wirebroker.quorum.image.metadata_follower import MetadataFollower
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from wirebroker.base.clock import Clock
     from wirebroker.codecs.metadata_records import MetadataRecord
     from wirebroker.coordinator.controller.controller import Controller
-    from wirebroker.coordinator.controller.image.cluster_image import ClusterImage, Endpoint
+    from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
     from wirebroker.coordinator.controller.requests.request import ControllerRequest
     from wirebroker.coordinator.operation import Operation
     from wirebroker.coordinator.outcome import Moment
@@ -58,6 +59,10 @@ LOGGER = logging.getLogger(__name__)
 
 # As in Kafka, which waits no longer for a successor.
 _STOP_MS: Final = 5_000
+_CANNOT_GROW: Final = (
+    "This node is configured as the only voter. Name its controller listener in "
+    "controller.quorum.bootstrap.servers, remove controller.quorum.voters, and restart it."
+)
 _OF_VOTERS: Final = frozenset({ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER})
 
 
@@ -79,6 +84,7 @@ class QuorumController:
         "_clock",
         "_fencing",
         "_first_records",
+        "_may_grow",
         "authorization",
         "endpoints",
         "follower",
@@ -95,10 +101,11 @@ class QuorumController:
     node: RaftNode
 
     def __init__(
-        self, *, clock: Clock, rules: Controller, endpoints: Sequence[Endpoint], first: FirstRecords
+        self, membership: Membership, *, clock: Clock, rules: Controller, first: FirstRecords
     ) -> None:
         self.rules = rules
-        self.endpoints = endpoints
+        self.endpoints = endpoints = membership.endpoints
+        self._may_grow = membership.may_grow
         self.registration = controller_registration(rules.node_id, rules.new_uuid(), endpoints)
         self.follower = MetadataFollower(clock)
         self.term: ControllerTerm | None = None
@@ -150,7 +157,7 @@ class QuorumController:
             OSError: The disk failed.
         """
         first = FirstRecords(log_directory, rules.config, first_users)
-        controller = cls(clock=clock, rules=rules, endpoints=membership.endpoints, first=first)
+        controller = cls(membership, clock=clock, rules=rules, first=first)
         node = controller.node = await open_replica(
             log_directory,
             membership.identity(rules.node_id, rules.cluster_id),
@@ -246,6 +253,7 @@ class QuorumController:
     def _records_were_applied(self) -> None:
         start_offset = self.node.leadership.start_offset
         is_complete = start_offset is not None and self.follower.image.offset > start_offset
+        self.follower.kraft_version = self.node.kraft_version
         if self.term is not None:
             self.term.log.notify()
         elif is_complete and not self.node.is_ended:
@@ -258,6 +266,7 @@ class QuorumController:
         machine = ControllerMachine(self.rules, self.follower.image, log)
         engine = Engine(machine, log, self._clock, errors=ERRORS, on_effect=self._begin_fencing)
         term = self.term = ControllerTerm(log, engine)
+        self.rules.kraft = TermLevel(self.node, epoch)
         engine.begin()
         task = asyncio.create_task(self._try_to_activate(term), name="activate the controller")
         self._fencing.add(task)
@@ -339,6 +348,9 @@ class QuorumController:
         if request.key is ApiKey.DESCRIBE_QUORUM:
             return await describe_quorum(request, self.node, self._clock)
         if request.key in _OF_VOTERS:
+            is_addition = request.key is ApiKey.ADD_RAFT_VOTER and self.node.kraft_version > 0
+            if is_addition and not self._may_grow:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, _CANNOT_GROW)
             return await self.node.respond(request.key, request.version, request.body, listener="")
         return await self.submit(self.rules.operation(request))
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _FIRST_WITH_NODES: Final = 2
 
 
-class DescribedQuorum(Protocol):
+class ReplicaThatDescribes(Protocol):
     """A replica that may lead; see RaftNode."""
 
     async def describe(self) -> DescribeQuorumResponse:
@@ -36,7 +36,7 @@ class DescribedQuorum(Protocol):
 
 
 async def describe_quorum(
-    request: ControllerRequest, node: DescribedQuorum, clock: Clock
+    request: ControllerRequest, node: ReplicaThatDescribes, clock: Clock
 ) -> dict[str, Any]:
     """Describe partition 0 of the metadata log if nothing else is requested."""
     body = request.body

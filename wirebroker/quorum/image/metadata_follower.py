@@ -35,12 +35,17 @@ class _Subscriber(NamedTuple):
 
 
 class MetadataFollower:
-    """The newest applied image, and its subscribers."""
+    """The newest applied image, and its subscribers.
 
-    __slots__ = ("_clock", "_subscribers", "image")
+    Attributes:
+        kraft_version: The level of kraft.version, which is in the log, but not in the image.
+    """
+
+    __slots__ = ("_clock", "_subscribers", "image", "kraft_version")
 
     def __init__(self, clock: Clock, image: ClusterImage | None = None) -> None:
         self.image = image or ClusterImage()
+        self.kraft_version = 0
         self._clock = clock
         self._subscribers: list[_Subscriber] = []
 

@@ -15,6 +15,7 @@ from wirebroker.base.clock import Slices
 from wirebroker.base.threads import Work, in_thread
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.records.batch import batch_crc, read_batch_header
+from wirebroker.codecs.records.control import KRaftVersion
 from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
 from wirebroker.coordinator.controller.image.image_builder import ImageBuilder
 from wirebroker.quorum.log.metadata_batches import EncodedBatches, decode_batch
@@ -122,6 +123,16 @@ class ObservedLog:
     def last_epoch(self) -> int:
         """The leader epoch of the last record, or 0."""
         return max(0, self._store.latest_epoch)
+
+    @property
+    def kraft_version(self) -> int:
+        """The level of kraft.version in the applied part of the log."""
+        levels = [
+            record.kraft_version
+            for record in self._snapshots.voters
+            if isinstance(record, KRaftVersion)
+        ]
+        return levels[-1] if levels else 0
 
     async def load(self) -> ClusterImage:
         """Return the image of the newest snapshot; later records wait for commits.

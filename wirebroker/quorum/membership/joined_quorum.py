@@ -239,6 +239,7 @@ class JoinedQuorum:
         )
         try:
             self.metadata.image = await log.load()
+            self.metadata.kraft_version = log.kraft_version
         except (KafkaError, MalformedFrameError) as error:
             raise StartError(
                 f"the metadata log in {log.directory} cannot be read: {error}",

@@ -88,6 +88,11 @@ class FetchedLog(Protocol):
         """The leader epoch of the last record, or 0."""
         ...
 
+    @property
+    def kraft_version(self) -> int:
+        """The level of kraft.version in the applied part of the log."""
+        ...
+
     def append(self, batches: list[FetchedBatch]) -> None:
         """Append the next batches."""
         ...
@@ -287,6 +292,7 @@ class MetadataFetcher:
             last = batches[-1].header
             records = _records_of(batches, from_offset=follower.image.offset)
             await follower.follow(records, offset=last.last_offset + 1, epoch=last.leader_epoch)
+            follower.kraft_version = self._log.kraft_version
             self._log.condense(follower.image)
         self._high_watermark = max(self._high_watermark, high_watermark)
         if 0 <= high_watermark <= follower.image.offset:
@@ -318,6 +324,7 @@ class MetadataFetcher:
         LOGGER.info("loading metadata snapshot %s (%d bytes)", snapshot.file_name, len(content))
         before = self._follower.image
         image = await self._log.install(snapshot, bytes(content))
+        self._follower.kraft_version = self._log.kraft_version
         if image.offset > before.offset:
             change = await self._follower.difference(before, image)
             await self._follower.publish(change, image)

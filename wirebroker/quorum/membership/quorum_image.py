@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
 
 class MemoryLog:
-    """A log that drops batches once they are applied."""
+    """A log that drops batches once they are applied; it ignores kraft.version."""
+
+    kraft_version = 0
 
     __slots__ = ("_clock", "_uncommitted", "end_offset", "last_epoch")
 

@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.controller.controller_machine import ClusterChange
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
     from wirebroker.coordinator.raft.model.log_point import LogPoint
+    from wirebroker.coordinator.raft.model.replica_key import ReplicaKey
     from wirebroker.coordinator.raft.model.voter_set import VoterSet
     from wirebroker.coordinator.raft.protocol.actions import RaftAction
     from wirebroker.coordinator.raft.protocol.events import RaftEvent
@@ -202,6 +203,16 @@ class RaftNode:
         return self._replica.core.history.last_voters
 
     @property
+    def key(self) -> ReplicaKey:
+        """This replica: the node and the directory of its log."""
+        return self._replica.core.key
+
+    @property
+    def kraft_version(self) -> int:
+        """The last level of kraft.version in the log."""
+        return self._replica.core.history.kraft_version
+
+    @property
     def known_leader(self) -> KnownLeader:
         """The leader and its listeners, as far as they are known."""
         return self._replica.core.known_leader()
@@ -314,6 +325,17 @@ class RaftNode:
             )
         appended = self._log.append_change(batches, change)
         self._perform(self._replica.append(epoch, appended, self._now_ms()))
+
+    def upgrade(self, epoch: int, kraft_version: int, *, is_dry_run: bool) -> None:
+        """Raise kraft.version, or only check whether it can be raised.
+
+        Raises:
+            KafkaError: NOT_LEADER_OR_FOLLOWER; INVALID_UPDATE_VERSION.
+        """
+        if self._is_ended:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        step = self._replica.upgrade(epoch, kraft_version, self._now_ms(), is_dry_run=is_dry_run)
+        self._perform(step)
 
     def resign(self, epoch: int) -> None:
         """Stop leading an epoch, because its controller has failed."""

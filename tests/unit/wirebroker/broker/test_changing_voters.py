@@ -1,0 +1,70 @@
+"""A single controller becomes a quorum: kraft.version is raised, voters are added and removed."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+from tests.unit.wirebroker.broker.controller_group import ControllerGroup
+from tests.unit.wirebroker.quorum.log.metadata_kit import write
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.metadata_records import MetadataRecord, RecordType, metadata_record
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def _topic(name: str) -> MetadataRecord:
+    return metadata_record(RecordType.TOPIC, name=name, topic_id=name.encode()[:16].ljust(16))
+
+
+async def test_a_single_controller_grows_and_is_replaced(tmp_path: Path) -> None:
+    async with ControllerGroup(tmp_path, 3) as group:
+        first = group.controller(1)
+        await first.submit(write(_topic("kept")))
+        for node_id in (2, 3):
+            await group.start(node_id)
+        assert await group.add(2) is ErrorCode.UNSUPPORTED_VERSION
+        assert await group.upgrade() is ErrorCode.NONE
+        assert await group.upgrade() is ErrorCode.NONE  # it has this level
+        assert first.follower.kraft_version == 1
+        for node_id in (2, 3):
+            assert await group.add(node_id) is ErrorCode.NONE
+        assert await group.add(3) is ErrorCode.DUPLICATE_VOTER
+        assert first.node.voters.ids == {1, 2, 3}
+        await first.submit(write(_topic("with three voters")))
+        assert await group.remove(1, first.node.key.directory_id) is ErrorCode.NONE
+        await group.until(lambda: group.controller(2).node.voters.ids == {2, 3})
+        await group.stop(1)
+        successor = await group.leader()
+        await successor.submit(write(_topic("without the first one")))
+        expected = {"kept", "with three voters", "without the first one"}
+        for node_id in (2, 3):
+            follower = group.controller(node_id).follower
+            await group.until(lambda follower=follower: set(follower.image.topics) == expected)
+        # The voters are in the log.
+        await group.stop(2)
+        await group.start(2)
+        assert group.controller(2).node.voters.ids == {2, 3}
+        await group.leader()
+
+
+async def test_controllers_join_by_themselves_also_after_their_disk_was_replaced(
+    tmp_path: Path,
+) -> None:
+    async with ControllerGroup(tmp_path, 3, controller_quorum_auto_join_enable="true") as group:
+        assert await group.upgrade() is ErrorCode.NONE
+        for node_id in (2, 3):
+            await group.start(node_id)
+        leader = await group.leader()
+        await group.until(lambda: leader.node.voters.ids == {1, 2, 3})
+        former = group.controller(3).node.key
+        await group.stop(3)
+        shutil.rmtree(group.folder(3))
+        await group.start(3)
+        present = group.controller(3).node.key
+        assert present.directory_id != former.directory_id
+        leader = await group.leader()
+        await group.until(lambda: present in leader.node.voters.keys)
+        assert leader.node.voters.ids == {1, 2, 3}
+        await leader.submit(write(_topic("committed")))
