@@ -10,6 +10,7 @@ from tests.support.tools.ports import HOST, free_ports
 from tests.support.tools.waiting import PATIENCE_S
 from wirebroker.base.clock import pause
 from wirebroker.broker.controller_server import ControllerServer
+from wirebroker.broker.server import Server
 from wirebroker.codecs.api_keys import SPOKEN_VERSIONS, ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.messages import request_message
@@ -31,15 +32,20 @@ FAST = {
 class ControllerGroup:
     """Controllers 1 to `count`, of which the first one is the only voter at the beginning.
 
+    With `is_combined` each process is a broker, too.
+
     Attributes:
         servers: Those that run, by node id.
     """
 
-    def __init__(self, folder: Path, count: int, **settings: str) -> None:
+    def __init__(
+        self, folder: Path, count: int, *, is_combined: bool = False, **settings: str
+    ) -> None:
         self._folder = folder
+        self._is_combined = is_combined
         self._ports = dict(enumerate(free_ports(count), 1))
         self._settings = {name.replace("_", "."): value for name, value in settings.items()}
-        self.servers: dict[int, ControllerServer] = {}
+        self.servers: dict[int, ControllerServer | Server] = {}
 
     async def __aenter__(self) -> Self:
         """Start the first one."""
@@ -68,15 +74,21 @@ class ControllerGroup:
             **self._settings,
         }
         self.folder(node_id).mkdir(exist_ok=True)
-        server = self.servers[node_id] = ControllerServer(Config(settings))
-        await server.start()
+        if self._is_combined:
+            settings["process.roles"] = "broker,controller"
+            settings["listeners"] += f",PLAINTEXT://{HOST}:0"
+            del settings["advertised.listeners"]
+        server = Server if self._is_combined else ControllerServer
+        self.servers[node_id] = server(Config(settings))
+        await self.servers[node_id].start()
         return self.controller(node_id)
 
     async def stop(self, node_id: int) -> None:
         await self.servers.pop(node_id).stop()
 
     def controller(self, node_id: int) -> QuorumController:
-        controller = self.servers[node_id].node.controller
+        server = self.servers[node_id]
+        controller = server.controller if isinstance(server, Server) else server.node.controller
         assert controller is not None
         return controller
 

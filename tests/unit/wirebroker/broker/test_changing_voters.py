@@ -68,3 +68,25 @@ async def test_controllers_join_by_themselves_also_after_their_disk_was_replaced
         await group.until(lambda: present in leader.node.voters.keys)
         assert leader.node.voters.ids == {1, 2, 3}
         await leader.submit(write(_topic("committed")))
+
+
+async def test_a_single_broker_grows_and_survives_the_loss_of_its_first_node(
+    tmp_path: Path,
+) -> None:
+    async with ControllerGroup(
+        tmp_path, 3, is_combined=True, broker_session_timeout_ms="3000"
+    ) as group:
+        first = group.controller(1)
+        assert await group.upgrade() is ErrorCode.NONE
+        for node_id in (2, 3):
+            await group.start(node_id)
+            assert await group.add(node_id) is ErrorCode.NONE
+        assert all(first.follower.image.brokers[node_id].is_active for node_id in (1, 2, 3))
+        await group.stop(1)
+        leader = await group.leader()
+        await leader.submit(write(_topic("after the loss")))
+        brokers = leader.follower.image.brokers
+        assert [brokers[node_id].is_active for node_id in (1, 2, 3)] == [False, True, True]
+        await group.start(1)
+        assert "after the loss" in group.controller(1).follower.image.topics
+        await group.until(lambda: leader.follower.image.brokers[1].is_active)
