@@ -175,11 +175,12 @@ class ControllerNode:
 
         The listeners accept connections until this node has resigned: the others may need its vote.
         """
-        await self.end_duties()
+        await self._stop_parts()
         if self.controller is not None:
             await self.controller.close()
         for listener in self._listeners:
             listener.close()
+        self._sasl.close()
         if self._table is not None:
             await self._table.close(grace_s=_STOP_GRACE_S)
 
@@ -201,6 +202,9 @@ class ControllerNode:
     async def end_duties(self) -> None:
         """Stop background tasks."""
         self._sasl.close()
+        await self._stop_parts()
+
+    async def _stop_parts(self) -> None:
         for part in (self._duties, self._registration, self._watch):
             if part is not None:
                 await part.stop()

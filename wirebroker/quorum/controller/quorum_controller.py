@@ -84,6 +84,7 @@ class QuorumController:
         "_clock",
         "_fencing",
         "_first_records",
+        "_is_closed",
         "_may_grow",
         "authorization",
         "endpoints",
@@ -112,6 +113,7 @@ class QuorumController:
         self.on_disk_failure: Callable[[str, OSError], None] = _ignore
         self.on_unusable: Callable[[str], None] = LOGGER.error
         self._first_records = first
+        self._is_closed = False
         self._clock = clock
         self._fencing: set[asyncio.Task[None]] = set()
         # While the only voter starts: the result of its first activation.
@@ -215,8 +217,9 @@ class QuorumController:
 
     async def close(self) -> None:
         """Finish what was submitted, resign, and close the files; may be repeated."""
-        if self.node.is_ended and self.term is None:
+        if self._is_closed:
             return
+        self._is_closed = True
         if self.term is not None and not self.term.engine.is_closed:
             await self.term.engine.drain()
         await self.node.settle()
@@ -224,7 +227,10 @@ class QuorumController:
         await self._end()
 
     async def abandon(self) -> None:
-        """End as after a kill, without resigning."""
+        """End as after a kill, without resigning; may be repeated."""
+        if self._is_closed:
+            return
+        self._is_closed = True
         await self.node.settle()
         await self.node.abandon()
         await self._end()

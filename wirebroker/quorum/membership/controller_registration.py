@@ -101,7 +101,7 @@ class ControllerRegistration:
         return not self._is_accepted
 
     async def _register(self) -> None:
-        while self._is_due(self._metadata.image):
+        while True:
             try:
                 request = self._channel.ask(ApiKey.CONTROLLER_REGISTRATION, self._registration)
                 check_answer(await request)
@@ -114,3 +114,5 @@ class ControllerRegistration:
                 self._is_accepted = True
                 self._lines.end()
                 self._pauses.end()
+            if not self._is_due(self._metadata.image):
+                return
