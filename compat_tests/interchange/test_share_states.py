@@ -17,7 +17,7 @@ from tests.support.tools.waiting import eventually
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.primitives import uuid_text
-from wirebroker.coordinator.share_state.shard import SHARE_GROUP_STATE
+from wirebroker.coordinator.groups.partitions import SHARE_GROUP_STATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,6 +13,7 @@ from typing import Final
 
 CONSUMER_OFFSETS = "__consumer_offsets"
 TRANSACTION_STATE = "__transaction_state"
+SHARE_GROUP_STATE = "__share_group_state"
 
 
 _UTF_16: Final = "utf-16-le" if sys.byteorder == "little" else "utf-16-be"

@@ -7,7 +7,7 @@ Source: Kafka's ShareCoordinatorShard.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from wirebroker.codecs.records.batch import NO_PRODUCER_ID
 from wirebroker.codecs.share_state_records import (
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from wirebroker.codecs.coordinator_records import CoordinatorRecord
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
     from wirebroker.coordinator.share_state.settings import ShareStateSettings
-
-SHARE_GROUP_STATE: Final = "__share_group_state"
 
 
 class RecordedPartition:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from wirebroker.share.default_persister import DefaultPersister
     from wirebroker.share.latest_offsets import LatestOffsets
     from wirebroker.share.share_partition_manager import SharePartitionManager
+    from wirebroker.share.share_parts import LateShareParts
 
 logger = logging.getLogger("wirebroker")
 
@@ -64,9 +65,7 @@ class Broker:
     transactions: TransactionCoordinator
     transaction_verifier: TransactionVerifier
     share_coordinator: ShareCoordinator
-    persister: DefaultPersister
-    latest_offsets: LatestOffsets
-    shares: SharePartitionManager
+    share_parts: LateShareParts
     producer_ids: ProducerIdSupply
     fetch_sessions: FetchSessions
     metadata_cache: MetadataCache
@@ -98,6 +97,21 @@ class Broker:
         default_factory=list["Callable[[Config], Awaitable[None]]"]
     )
 
+    @property
+    def persister(self) -> DefaultPersister:
+        """Stores the state of share groups with the cluster's share coordinators."""
+        return self.share_parts.get().persister
+
+    @property
+    def latest_offsets(self) -> LatestOffsets:
+        """The ends of partitions, also of other nodes, for the lag of share groups."""
+        return self.share_parts.get().latest_offsets
+
+    @property
+    def shares(self) -> SharePartitionManager:
+        """The share partitions and share sessions of this node."""
+        return self.share_parts.get().partitions
+
     async def follow_metadata(self, image: ClusterImage) -> None:
         """Apply metadata changes since `image` to all parts, in this order, and subscribe them.
 
@@ -108,8 +122,7 @@ class Broker:
             "the replicas": self.replicas.apply,
             "the groups": self.groups.apply,
             "the share coordinator": self.share_coordinator.apply,
-            "the persister": self.persister.apply,
-            "the share partitions": self.shares.apply,
+            "the share groups": self.share_parts.apply,
             "the metadata cache": self._follow_topics,
             "the quotas": self._follow_quotas,
         }

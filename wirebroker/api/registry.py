@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from wirebroker.codecs.api_keys import ApiKey
@@ -26,9 +27,11 @@ OPTIONAL_KEYS: Final = dict.fromkeys(
 def enabled(config: Config) -> Registry:
     """Return the handlers that a broker with this configuration serves."""
     registry = Registry()
-    for handler in REGISTRY.handlers():
-        if handler.key not in OPTIONAL_KEYS or config.bool(OPTIONAL_KEYS[handler.key]):
-            registry.add(handler)
+    for key in enabled_keys(config):
+        if REGISTRY.is_late(key):
+            registry.add_late(key, partial(REGISTRY.handler, key))
+        else:
+            registry.add(REGISTRY.handler(key))
     return registry
 
 

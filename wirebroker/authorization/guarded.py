@@ -5,6 +5,7 @@ Long rules continue in slices.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
 
 from wirebroker.authorization.broker_rules import BROKER_RULES, CHECKED_BY_HANDLER
@@ -51,12 +52,20 @@ class _Node(Protocol):
 
 def guarded(registry: Registry, authorization: Authorization) -> Registry:
     """Return a broker's handlers, wrapped with their rules."""
-    wrapped = Registry()
-    for handler in registry.handlers():
+
+    def guard(key: ApiKey) -> Handler:
+        handler = registry.handler(key)
         if not handler.permissions or handler.is_forwarded or handler.key in CHECKED_BY_HANDLER:
-            wrapped.add(handler)
-        else:  # KeyError without a rule: any client could send it
-            wrapped.add(_wrapped(handler, BROKER_RULES[handler.key], authorization))
+            return handler
+        # KeyError without a rule: any client could send it
+        return _wrapped(handler, BROKER_RULES[handler.key], authorization)
+
+    wrapped = Registry()
+    for key in registry.registered_keys():
+        if registry.is_late(key):
+            wrapped.add_late(key, partial(guard, key))
+        else:
+            wrapped.add(guard(key))
     return wrapped
 
 

@@ -46,6 +46,7 @@ class Work(Enum):
     WARMING = ("warm", 4)  # loading pages, 1 MiB at a time
     CODING = ("coding", 2)  # messages of up to 1 MiB
     LARGE_CODING = ("large-coding", 1)  # larger ones
+    IMPORTS = ("import", 1)  # modules that the start did not need
     LISTENERS = ("listener", 1)  # binding sockets, loading TLS keys
     LOGINS = ("login", 2, True)  # client logins that read files
     OUR_LOGINS = ("our-login", 2, True)  # the broker's Kerberos logins

@@ -25,11 +25,13 @@ from wirebroker.coordination.transactions.remote_verification import RemoteVerif
 from wirebroker.coordination.transactions.transaction_coordinator import TransactionCoordinator
 from wirebroker.coordination.transactions.transaction_markers import MarkerWriter
 from wirebroker.coordination.transactions.transaction_verifier import TransactionVerifier
-from wirebroker.coordinator.groups.partitions import CONSUMER_OFFSETS, TRANSACTION_STATE
+from wirebroker.coordinator.groups.partitions import (
+    CONSUMER_OFFSETS,
+    SHARE_GROUP_STATE,
+    TRANSACTION_STATE,
+)
 from wirebroker.coordinator.groups.settings import GroupSettings
-from wirebroker.coordinator.share_partitions.share_configs import ShareConfigs
 from wirebroker.coordinator.share_state.settings import ShareStateSettings
-from wirebroker.coordinator.share_state.shard import SHARE_GROUP_STATE
 from wirebroker.coordinator.transactions.settings import TransactionSettings
 from wirebroker.quorum.channel.producer_id_supply import ProducerIdSupply
 from wirebroker.quorum.image.metadata_cache import MetadataCache
@@ -37,12 +39,7 @@ from wirebroker.quotas.client_quotas import ClientQuotas
 from wirebroker.replica.replica_manager import ReplicaManager
 from wirebroker.replication.replication import Replication
 from wirebroker.request.fetch_sessions import FetchSessions
-from wirebroker.share.dead_letter_sender import DeadLetterSender
-from wirebroker.share.dead_letters import DeadLetters
-from wirebroker.share.default_persister import DefaultPersister
-from wirebroker.share.latest_offsets import LatestOffsets
-from wirebroker.share.remote_states import RemoteStates
-from wirebroker.share.share_partition_manager import SharePartitionManager
+from wirebroker.share.share_parts import LateShareParts, ShareParts
 
 if TYPE_CHECKING:
     from wirebroker.base.clock import Clock
@@ -137,14 +134,13 @@ class BrokerOpening:
             replicas.choice.use_cordon,
             quorum.use_config,
             replication.use_config,
-            broker.shares.use_config,
+            broker.share_parts.use_config,
         )
         await broker.follow_metadata(loaded)
         await self._begin_to_lead(replication)
         broker.groups.start()
         broker.transactions.start()
         broker.share_coordinator.start()
-        broker.shares.start()
         return broker
 
     async def _register(self) -> None:
@@ -198,10 +194,10 @@ class BrokerOpening:
         producer_ids = ProducerIdSupply(quorum.channel, quorum.lifecycle)
         transactions = self._transactions_of(config, replication, groups, producer_ids)
         share_coordinator = self._share_coordinator_of(config, replicas)
-        persister = self._persister_of(config, replication, share_coordinator)
-        groups.use_persister(persister)
+        share_parts = LateShareParts(lambda: _share_parts(broker, replication))
+        groups.use_persister(lambda: share_parts.get().persister)
         slots = config.int("max.incremental.fetch.session.cache.slots")
-        return Broker(
+        broker = Broker(
             config=config,
             metrics=self._metrics,
             clock=self._clock,
@@ -216,15 +212,7 @@ class BrokerOpening:
             transactions=transactions,
             transaction_verifier=self._verifier_of(config, replication, transactions),
             share_coordinator=share_coordinator,
-            persister=persister,
-            shares=self._shares_of(config, replication, persister),
-            latest_offsets=LatestOffsets(
-                config.node_id,
-                metadata=quorum.metadata,
-                replicas=replicas,
-                find_node=replication.find_node,
-                clock=self._clock,
-            ),
+            share_parts=share_parts,
             producer_ids=producer_ids,
             fetch_sessions=FetchSessions(slots, random.Random()),  # noqa: S311
             metadata_cache=MetadataCache(),
@@ -241,6 +229,7 @@ class BrokerOpening:
             auto_listeners=self._reception.auto_listeners,
             client_metrics=self._client_metrics_of(config),
         )
+        return broker
 
     def _client_metrics_of(self, config: Config) -> ClientMetrics | None:
         if not config.bool("wirebroker.client.metrics"):
@@ -251,27 +240,6 @@ class BrokerOpening:
         client_metrics.load(self._quorum.metadata.image)
         return client_metrics
 
-    def _shares_of(
-        self, config: Config, replication: Replication, persister: DefaultPersister
-    ) -> SharePartitionManager:
-        replicas, clock = replication.replicas, self._clock
-        configs = ShareConfigs(config, self._quorum.metadata.image)
-        dead_letters = DeadLetters(
-            configs,
-            controller=self._quorum.channel,
-            sender=DeadLetterSender(replicas, replication.find_node, clock),
-            clock=clock,
-            metrics=self._metrics,
-        )
-        return SharePartitionManager(
-            configs,
-            clock=clock,
-            replicas=replicas,
-            persister=persister,
-            dead_letters=dead_letters,
-            metrics=self._metrics,
-        )
-
     def _share_coordinator_of(self, config: Config, replicas: ReplicaManager) -> ShareCoordinator:
         return ShareCoordinator(
             ShareStateSettings.from_config(config),
@@ -279,18 +247,6 @@ class BrokerOpening:
             metadata=self._quorum.metadata,
             controller=self._quorum.channel,
             replicas=replicas,
-        )
-
-    def _persister_of(
-        self, config: Config, replication: Replication, share_coordinator: ShareCoordinator
-    ) -> DefaultPersister:
-        return DefaultPersister(
-            config.node_id,
-            share_coordinator,
-            RemoteStates(replication.find_node),
-            image=self._quorum.metadata.image,
-            clock=self._clock,
-            random=random.Random(),  # noqa: S311
         )
 
     def _transactions_of(
@@ -328,3 +284,9 @@ class BrokerOpening:
         # A replica in a directory that is unknown to the controller may not lead.
         await replication.directories.until_reported(timeout_s=_NOTIFY_INTERVAL_S)
         await self._quorum.lifecycle.unfence()
+
+
+def _share_parts(broker: Broker, replication: Replication) -> ShareParts:
+    from wirebroker.broker.share_opening import open_share_parts  # noqa: PLC0415
+
+    return open_share_parts(broker, replication)

@@ -26,6 +26,7 @@ from wirebroker.base.metrics import Metrics
 from wirebroker.base.signals import on_signal
 from wirebroker.base.version import PLAIN_BUILD, is_compiled
 from wirebroker.broker.controller_server import ControllerServer
+from wirebroker.broker.late_modules import LATE_MODULES, import_late
 from wirebroker.broker.log_settings import LEAST_HIDDEN, configure_as
 from wirebroker.broker.server import Server
 from wirebroker.config import Config, ConfigError, StartError
@@ -168,12 +169,19 @@ async def _serve(
     garbage.keep_all()
     _say_ready(server)
     notify_supervisor(READY, os.environ)
+    late_imports = _import_late(server)
     await told_to_stop.wait()
     notify_supervisor(STOPPING, os.environ)
     logger.info("stopping")
+    late_imports.cancel()
     await server.stop()
     logger.info("stopped")
     return 1 if failures else 0
+
+
+def _import_late(server: _AnyServer) -> asyncio.Task[None]:
+    modules = () if isinstance(server, ControllerServer) else LATE_MODULES
+    return asyncio.create_task(import_late(modules), name="late imports")
 
 
 async def _start(server: _AnyServer, told_to_stop: asyncio.Event) -> bool:

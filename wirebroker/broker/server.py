@@ -258,8 +258,7 @@ class Server:
             self.broker.replicas.wake_all()
             await self.broker.transactions.stop()
             await self.broker.groups.stop()
-            await self.broker.shares.stop()
-            await self.broker.persister.stop()
+            await self.broker.share_parts.stop()
             await self.broker.share_coordinator.stop()
         await self.reception.close(grace_s=STOP_GRACE_S)
         if self.compactor is not None:
@@ -289,8 +288,8 @@ class Server:
         self.reception.cut()
         broker.is_stopping = True
         broker.replicas.wake_all()
-        coordinators = broker.transactions, broker.groups, broker.shares, broker.share_coordinator
-        for part in (self.compactor, self._maintenance, *coordinators, broker.persister):
+        coordinators = broker.transactions, broker.groups, broker.share_parts
+        for part in (self.compactor, self._maintenance, *coordinators, broker.share_coordinator):
             assert part is not None
             await part.stop()
         assert self.replication is not None

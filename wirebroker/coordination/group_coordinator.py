@@ -6,32 +6,33 @@ Source: Kafka's GroupCoordinatorService.
 from __future__ import annotations
 
 import uuid
-from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from wirebroker.base.clock import Slices
 from wirebroker.codecs.errors import KafkaError
 from wirebroker.codecs.records.compression import Codec
 from wirebroker.coordination.coordinator_partitions import CoordinatorPartitions
 from wirebroker.coordination.coordinator_service import CoordinatorService
-from wirebroker.coordination.group_effects import GroupEffects
 from wirebroker.coordination.internal_topic import InternalTopic
 from wirebroker.coordination.streams_topics import StreamsTopics
+from wirebroker.coordinator.groups.group import GroupType
 from wirebroker.coordinator.groups.partitions import CONSUMER_OFFSETS
 from wirebroker.coordinator.groups.shard.expiry import sweep_deleted_topics, sweep_expired
+from wirebroker.coordinator.groups.shard.kinds import is_loaded
 from wirebroker.coordinator.groups.shard.shard import GroupShard
-from wirebroker.coordinator.groups.share import share_deletion
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from wirebroker.base.clock import Clock, Steps
     from wirebroker.config import Config
+    from wirebroker.coordination.group_effects import GroupEffects
     from wirebroker.coordination.share_state_effects import StateInitializer
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
     from wirebroker.coordinator.controller.image.image_change import ImageChange, PartitionChange
     from wirebroker.coordinator.groups.settings import GroupSettings
     from wirebroker.coordinator.outcome import Marker
+    from wirebroker.engine.engine import Engine
     from wirebroker.quorum.channel.controller_channel import ControllerChannel
     from wirebroker.quorum.image.metadata_follower import MetadataFollower
     from wirebroker.replica.replica_manager import ReplicaManager
@@ -44,7 +45,7 @@ class GroupCoordinator(CoordinatorService[GroupShard]):
         streams_topics: The internal topics of streams groups.
     """
 
-    __slots__ = ("_effects", "settings", "streams_topics")
+    __slots__ = ("_effects", "_metadata", "_persister", "settings", "streams_topics")
 
     def __init__(
         self,
@@ -57,7 +58,9 @@ class GroupCoordinator(CoordinatorService[GroupShard]):
         new_uuid: Callable[[], str] = lambda: str(uuid.uuid4()),
     ) -> None:
         self.settings = settings
-        self._effects = GroupEffects(clock, metadata)
+        self._metadata = metadata
+        self._effects: GroupEffects | None = None
+        self._persister: Callable[[], StateInitializer] | None = None
         self.streams_topics = StreamsTopics(clock, controller)
         topic = InternalTopic(
             CONSUMER_OFFSETS,
@@ -78,14 +81,15 @@ class GroupCoordinator(CoordinatorService[GroupShard]):
             codec=Codec(settings.offsets_topic_compression_codec),
             commit_timeout_ms=settings.offsets_commit_timeout_ms,
             on_disk_failure=replicas.disk_failed,
-            on_effect=self._effects.begin,
+            on_effect=self._begin_effect,
         )
         super().__init__(topic, partitions, replicas.leaderships, clock)
 
     async def stop(self) -> None:
         """See CoordinatorService."""
         await super().stop()
-        await self._effects.stop()
+        if self._effects is not None:
+            await self._effects.stop()
         await self.streams_topics.stop()
 
     def start(self) -> None:
@@ -94,9 +98,17 @@ class GroupCoordinator(CoordinatorService[GroupShard]):
         interval_ms = self.settings.offsets_retention_check_interval_ms
         self.repeat("group expiry", interval_ms, self.expire)
 
-    def use_persister(self, persister: StateInitializer) -> None:
-        """Let share groups have their share state created."""
-        self._effects.share_state.persister = persister
+    def use_persister(self, persister: Callable[[], StateInitializer]) -> None:
+        """Let share groups have their share state created by what `persister` returns."""
+        self._persister = persister
+
+    def _begin_effect(self, engine: Engine[GroupShard], effect: Any) -> None:
+        if self._effects is None:
+            # Late: classic groups have no effects.
+            from wirebroker.coordination.group_effects import GroupEffects  # noqa: PLC0415
+
+            self._effects = GroupEffects(self._clock, self._metadata, self._persister)
+        self._effects.begin(engine, effect)
 
     def use_config(self, config: Config) -> None:
         """Apply changed dynamic configs, also to loading shards."""
@@ -116,11 +128,17 @@ class GroupCoordinator(CoordinatorService[GroupShard]):
             shard.apply_metadata(image, has_new_topics=has_new_topics, changed=changed)
         if deleted:
             for engine in self._partitions.active():
-                outcomes = chain(
-                    sweep_deleted_topics(engine.machine, deleted),
-                    share_deletion.sweep_deleted_topics(engine.machine, deleted),
-                )
-                await self._partitions.sweep(engine, outcomes)
+                await self._partitions.sweep(engine, sweep_deleted_topics(engine.machine, deleted))
+                await self._sweep_share_groups(engine, deleted)
+
+    async def _sweep_share_groups(
+        self, engine: Engine[GroupShard], deleted: Mapping[str, bytes]
+    ) -> None:
+        if is_loaded(GroupType.SHARE):
+            from wirebroker.coordinator.groups.share import share_deletion  # noqa: PLC0415
+
+            outcomes = share_deletion.sweep_deleted_topics(engine.machine, deleted)
+            await self._partitions.sweep(engine, outcomes)
 
     def end_transaction(self, index: int, marker: Marker) -> int:
         """Commit or discard a producer's offsets; return the log's new end offset.

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from wirebroker.base.clock import Clock, Steps
+    from wirebroker.coordination.share_state_effects import StateInitializer
     from wirebroker.coordinator.groups.shard.shard import GroupShard
     from wirebroker.engine.engine import Engine
     from wirebroker.quorum.image.metadata_follower import MetadataFollower
@@ -68,13 +69,18 @@ class GroupEffects:
         "_metadata",
         "_tasks",
         "_turn",
-        "share_state",
     )
 
-    def __init__(self, clock: Clock, metadata: MetadataFollower) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        metadata: MetadataFollower,
+        persister: Callable[[], StateInitializer] | None,
+    ) -> None:
+        """Without a `persister`, share groups cannot be served."""
         self._clock = clock
         self._metadata = metadata
-        self.share_state = ShareStateEffects(clock)
+        share_state = ShareStateEffects(clock, persister)
         self._tasks: set[asyncio.Task[None]] = set()
         # One at a time, so that many groups do not fill each turn of the loop.
         self._turn = asyncio.Lock()
@@ -87,7 +93,7 @@ class GroupEffects:
             AssignShareGroup: ("the target assignment", self._assign),
             AssignTasks: ("the assignment of tasks", self._assign),
             HashTopics: ("hashing topics", self._hash_topics),
-            InitializeShareState: ("initializing share state", self.share_state.initialize),
+            InitializeShareState: ("initializing share state", share_state.initialize),
         }
 
     def begin(self, engine: Engine[GroupShard], effect: Any) -> None:

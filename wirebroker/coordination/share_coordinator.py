@@ -16,15 +16,11 @@ from wirebroker.coordination.coordinator_partitions import CoordinatorPartitions
 from wirebroker.coordination.coordinator_service import CoordinatorService
 from wirebroker.coordination.internal_topic import InternalTopic
 from wirebroker.coordinator.controller.features.feature_control import SHARE_VERSION
-from wirebroker.coordinator.share_state.shard import SHARE_GROUP_STATE, ShareStateShard
-from wirebroker.coordinator.share_state.upkeep import (
-    redundant_end,
-    sweep_cold_partitions,
-    sweep_deleted_topics,
-)
+from wirebroker.coordinator.groups.partitions import SHARE_GROUP_STATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from types import ModuleType
 
     from wirebroker.base.clock import Clock
     from wirebroker.codecs.errors import ErrorCode
@@ -32,12 +28,13 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
     from wirebroker.coordinator.controller.image.image_change import ImageChange
     from wirebroker.coordinator.share_state.settings import ShareStateSettings
+    from wirebroker.coordinator.share_state.shard import ShareStateShard
     from wirebroker.quorum.channel.controller_channel import ControllerChannel
     from wirebroker.quorum.image.metadata_follower import MetadataFollower
     from wirebroker.replica.replica_manager import ReplicaManager
 
 
-class ShareCoordinator(CoordinatorService[ShareStateShard]):
+class ShareCoordinator(CoordinatorService["ShareStateShard"]):
     """All share partitions whose state this node stores."""
 
     __slots__ = ("_metadata", "settings")
@@ -78,6 +75,8 @@ class ShareCoordinator(CoordinatorService[ShareStateShard]):
         super().__init__(topic, partitions, replicas.leaderships, clock)
 
     def _new_shard(self, log: PartitionLog) -> ShareStateShard:
+        from wirebroker.coordinator.share_state.shard import ShareStateShard  # noqa: PLC0415
+
         return ShareStateShard(
             self.settings, self._metadata.image, batch_offset=lambda: log.batch_offset
         )
@@ -107,14 +106,14 @@ class ShareCoordinator(CoordinatorService[ShareStateShard]):
         if change.deleted:
             deleted = {topic.topic_id for topic in change.deleted}
             for engine in self._partitions.active():
-                outcomes = sweep_deleted_topics(engine.machine, deleted)
+                outcomes = _upkeep().sweep_deleted_topics(engine.machine, deleted)
                 await self._partitions.sweep(engine, outcomes)
 
     async def snapshot_cold(self) -> None:
         """Write snapshots of the partitions without a recent one."""
         if self.is_enabled:
             for engine in self._partitions.active():
-                outcomes = sweep_cold_partitions(engine.machine, self._clock.now_ms())
+                outcomes = _upkeep().sweep_cold_partitions(engine.machine, self._clock.now_ms())
                 await self._partitions.sweep(engine, outcomes)
 
     async def prune(self) -> None:
@@ -124,13 +123,20 @@ class ShareCoordinator(CoordinatorService[ShareStateShard]):
                 await self._prune(index)
 
     async def _prune(self, index: int) -> None:
-        response = self.submit(index, redundant_end, on_error=_nothing_redundant)
+        response = self.submit(index, _upkeep().redundant_end, on_error=_nothing_redundant)
         offset = (response if isinstance(response, Mapping) else await response)["result"]
         if offset > 0:
             try:
                 self._partitions.delete_prefix(index, offset)
             except KafkaError:
                 return  # another node leads, or the partition is busy: the next time
+
+
+def _upkeep() -> ModuleType:
+    """Import late: only for a broker that stores share states."""
+    from wirebroker.coordinator.share_state import upkeep  # noqa: PLC0415
+
+    return upkeep
 
 
 def _nothing_redundant(error: ErrorCode) -> Mapping[str, Any]:

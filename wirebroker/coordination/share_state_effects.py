@@ -16,7 +16,7 @@ from wirebroker.base.log_bound import about_group
 from wirebroker.coordinator.groups.share import share_initialization
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from wirebroker.base.clock import Clock, Steps
     from wirebroker.coordinator.groups.shard.shard import GroupShard
@@ -38,24 +38,21 @@ class StateInitializer(Protocol):
 
 
 class ShareStateEffects:
-    """The creation of share state for the groups of this node.
+    """The creation of share state for the groups of this node."""
 
-    Attributes:
-        persister: Set before groups are served.
-    """
+    __slots__ = ("_clock", "_persister")
 
-    __slots__ = ("_clock", "persister")
-
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, persister: Callable[[], StateInitializer] | None) -> None:
+        """Have what `persister` returns create states; None: share groups are not served."""
         self._clock = clock
-        self.persister: StateInitializer | None = None
+        self._persister = persister
 
     async def initialize(self, engine: Engine[GroupShard], effect: InitializeShareState) -> None:
         """Have the persister create the state of new partitions; note the result."""
-        assert self.persister is not None, "groups have a persister before they are served"
+        assert self._persister is not None, "groups have a persister before they are served"
         slices = Slices(self._clock, Slices.BESIDE_OTHERS_SECONDS)
         wanted = await slices.run(_state_of(effect))
-        results = await self.persister.initialize(effect.group_id, wanted)
+        results = await self._persister().initialize(effect.group_id, wanted)
         error = next((error for error in results.values() if error is not None), None)
         if error is not None:
             logger.error(

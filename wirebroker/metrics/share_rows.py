@@ -35,7 +35,8 @@ IN_FLIGHT_ROWS: Final[tuple[ShownRow[SharePartition], ...]] = (
 async def add_share_partitions(page: Page, broker: Broker, slices: Slices) -> None:
     """Add the records in flight."""
     rows: list[tuple[LabelTexts, SharePartition]] = []
-    for share in list(broker.shares.shares):
+    parts = broker.share_parts.built
+    for share in () if parts is None else list(parts.partitions.shares):
         place = (
             ("group", share.key.group_id),
             ("partition", str(share.key.partition)),

@@ -175,7 +175,9 @@ class Dispatcher:
         "_entries",
         "_long_changes",
         "_long_reads",
+        "_meters",
         "_registered",
+        "_registry",
         "_stopwatch",
         "quotas",
     )
@@ -203,13 +205,28 @@ class Dispatcher:
         # Set at the first generic request, because the codec's import is slow.
         self._decode_request: Callable[..., Any] | None = None
         self._encode_response: Callable[..., bytes] | None = None
-        for handler in registry.handlers():
-            key = handler.key
+        self._meters = meters
+        self._registry = registry
+        for key in registry.registered_keys():
             self._registered[int(key)] = key
-            for version in range(_first_version(key), SPOKEN_VERSIONS[key].max_version + 1):
-                self._entries[key << 16 | version] = _Entry(version, handler, meters)
+            if not registry.is_late(key):
+                self._add(registry.handler(key))
         if metrics is not None:
             metrics.requests = self.request_counts
+
+    def _add(self, handler: Handler) -> None:
+        key = handler.key
+        for version in range(_first_version(key), SPOKEN_VERSIONS[key].max_version + 1):
+            self._entries[key << 16 | version] = _Entry(version, handler, self._meters)
+
+    def _late_entry(self, key: ApiKey, version: int) -> _Entry | None:
+        """Load a handler for its first request; return its entry of a version, if it has one."""
+        kind = key << 16 | version
+        if kind not in self._entries and int(key) in self._registered:
+            first = _first_version(key)
+            if key << 16 | first not in self._entries:
+                self._add(self._registry.handler(key))
+        return self._entries.get(kind)
 
     def request_counts(self) -> dict[str, int]:
         """Return the request counts by API and version, such as "Produce,13"."""
@@ -247,7 +264,9 @@ class Dispatcher:
         key, version, correlation_id, client_id, position = parse_request_header(frame)
         entry = self._entries.get(key << 16 | version)
         if entry is None:
-            return self._refuse(ApiKey(key), version, correlation_id)
+            entry = self._late_entry(ApiKey(key), version)
+            if entry is None:
+                return self._refuse(ApiKey(key), version, correlation_id)
         handler = entry.handler
         size = len(frame)
         if entry.is_raw and handler.is_coroutine:

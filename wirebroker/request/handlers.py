@@ -54,12 +54,18 @@ class Handler(NamedTuple):
 
 
 class Registry:
-    """Handlers by API key. A broker uses the one of api/registry.py."""
+    """Handlers by API key. A broker uses the one of api/registry.py.
 
-    __slots__ = ("_handlers",)
+    Some are loaded with their first request: `add_late` names the key, `handler` loads.
+    """
+
+    __slots__ = ("_handlers", "_keys", "_late")
 
     def __init__(self) -> None:
         self._handlers: dict[ApiKey, Handler] = {}
+        self._late: dict[ApiKey, Callable[[], Handler]] = {}
+        # Of both; the loading of a handler in a thread does not change it.
+        self._keys: set[ApiKey] = set()
 
     def handles(
         self,
@@ -88,20 +94,50 @@ class Registry:
 
     def has(self, key: ApiKey) -> bool:
         """Return whether a key has a handler."""
-        return key in self._handlers
+        return key in self._keys
 
     def add(self, handler: Handler) -> None:
         """Register a handler."""
         assert handler.key not in self._handlers, f"{handler.key.name} has two handlers"
+        self._keys.add(handler.key)
         self._handlers[handler.key] = handler
+
+    def add_late(self, key: ApiKey, load: Callable[[], Handler]) -> None:
+        """Register a handler that `load` returns when it is needed."""
+        assert key not in self._keys, f"{key.name} has two handlers"
+        self._keys.add(key)
+        self._late[key] = load
 
     def registered_keys(self) -> list[ApiKey]:
         """Return the keys, ascending."""
-        return sorted(self._handlers)
+        return sorted(self._keys)
+
+    def is_late(self, key: ApiKey) -> bool:
+        """Return whether a key's handler is loaded when it is needed."""
+        return key in self._late
+
+    def handler(self, key: ApiKey) -> Handler:
+        """Return a handler, loading it if necessary.
+
+        Raises:
+            KeyError: The key is not registered.
+        """
+        # Also if it is registered: a thread may be importing the rest of its module.
+        if key in self._late:
+            self._handlers[key] = self._late[key]()
+        return self._handlers[key]
+
+    def loaded(self, key: ApiKey) -> Handler:
+        """Return a handler whose module is imported.
+
+        Raises:
+            KeyError: It is not.
+        """
+        return self._handlers[key]
 
     def handlers(self) -> list[Handler]:
-        """Return the handlers, by ascending key."""
-        return [self._handlers[key] for key in sorted(self._handlers)]
+        """Return all handlers, by ascending key; this loads the late ones."""
+        return [self.handler(key) for key in self.registered_keys()]
 
     def _registering(
         self,

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 from wirebroker.base.clock import Slices
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.coordinator.controller.image.cluster_image import NO_LEADER
-from wirebroker.coordinator.groups.partitions import partition_for
+from wirebroker.coordinator.groups.partitions import SHARE_GROUP_STATE, partition_for
 from wirebroker.coordinator.share_state.errors import message_of
-from wirebroker.coordinator.share_state.shard import SHARE_GROUP_STATE
 from wirebroker.coordinator.share_state.state import SharePartitionKey, StateError
 from wirebroker.share.no_op_persister import NoOpPersister
 from wirebroker.share.state_rpcs import DELETE, INITIALIZE, READ, READ_SUMMARY, WRITE

@@ -16,7 +16,7 @@ from compat_tests.cluster.moving.share_readers import ShareReaders
 from compat_tests.cluster.replicated_load import QUICK, WAIT_S, Load, create
 from tests.support.brokers.own_trio import OwnTrio, own_trio
 from tests.support.tools.waiting import eventually
-from wirebroker.coordinator.share_state.shard import SHARE_GROUP_STATE
+from wirebroker.coordinator.groups.partitions import SHARE_GROUP_STATE
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -197,6 +197,3 @@ _GROUP_REPLAYS: Final[
     GroupRecordKind.CONSUMER_GROUP_PARTITION_METADATA: _replay_partition_metadata,
     GroupRecordKind.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA: _replay_target_epoch,
 }
-CONSUMER_KINDS: Final = frozenset(
-    (*_MEMBER_REPLAYS, *_GROUP_REPLAYS, GroupRecordKind.CONSUMER_GROUP_REGULAR_EXPRESSION)
-)

@@ -26,29 +26,11 @@ from wirebroker.coordinator.groups.classic.classic_timers import (
     SessionExpiry,
     SyncTimeout,
 )
-from wirebroker.coordinator.groups.consumer import (
-    consumer_fencing,
-    consumer_replay,
-)
-from wirebroker.coordinator.groups.consumer.consumer_timers import (
-    ClassicRejoin,
-    ClassicSync,
-    ConsumerRevocation,
-    ConsumerSession,
-)
-from wirebroker.coordinator.groups.shard import topic_lookup
 from wirebroker.coordinator.groups.shard.group_offsets import GroupOffsets
-from wirebroker.coordinator.groups.share import share_fencing, share_replay
-from wirebroker.coordinator.groups.share.share_timers import ShareSessionExpiry
-from wirebroker.coordinator.groups.streams import (
-    streams_fencing,
-    streams_replay,
-    streams_update,
-)
-from wirebroker.coordinator.groups.streams.streams_timers import (
-    InitialRebalance,
-    TaskRevocation,
-    TaskSession,
+from wirebroker.coordinator.groups.shard.kinds import (
+    kind_of_record,
+    kind_of_timer,
+    loaded_kinds,
 )
 from wirebroker.coordinator.groups.topic_hashes import TopicHashes
 from wirebroker.coordinator.outcome import Moment, Outcome, Timers
@@ -137,14 +119,7 @@ class GroupShard:
             return
         if not isinstance(decoded, WholeGroupKey | GroupMemberKey | RegularExpressionKey):
             return
-        if decoded.kind in consumer_replay.CONSUMER_KINDS:
-            consumer_replay.replay(self, decoded, value)
-        elif isinstance(decoded, RegularExpressionKey):
-            return
-        elif decoded.kind in share_replay.SHARE_KINDS:
-            share_replay.replay(self, decoded, value)
-        elif decoded.kind in streams_replay.STREAMS_KINDS:
-            streams_replay.replay(self, decoded, value)
+        kind_of_record(decoded.kind).replay(self, decoded, value)
 
     def replay_offset(
         self,
@@ -192,11 +167,14 @@ class GroupShard:
 
     def on_loaded(self, now: Moment) -> Outcome:
         """Begin to serve the loaded state."""
-        consumer_fencing.on_loaded(self, now)
-        streams_fencing.on_loaded(self, now)
-        share_fencing.on_loaded(self, now)
+        kinds = tuple(loaded_kinds())
+        for kind in kinds:
+            kind.on_loaded(self, now)
         outcome = rebalance.on_loaded(self, now)
-        outcome.effects += topic_lookup.on_loaded(self)
+        if kinds:
+            from wirebroker.coordinator.groups.shard import topic_lookup  # noqa: PLC0415
+
+            outcome.effects += topic_lookup.on_loaded(self)
         return outcome
 
     def apply_metadata(
@@ -220,7 +198,8 @@ class GroupShard:
 
     def on_timer(self, event: Any, now: Moment) -> Outcome:
         """Handle an event from `timers.take_due`."""
-        return _ON_TIMER[type(event)](self, event, now)
+        handler = _ON_TIMER.get(type(event)) or kind_of_timer(event).ON_TIMER[type(event)]
+        return handler(self, event, now)
 
     def describe(self) -> str:
         """Describe the content for the log."""
@@ -238,18 +217,10 @@ class GroupShard:
         self.offsets.pending.check()
 
 
-# Each kind of group has its own timers.
+# Other kinds of groups have their own timers (kinds.py).
 _ON_TIMER: Final[Mapping[type[Any], _TimerHandler]] = {
     SessionExpiry: rebalance.on_session_expiry,
     InitialDelay: rebalance.on_initial_delay,
     JoinTimeout: rebalance.on_join_timeout,
     SyncTimeout: rebalance.on_sync_timeout,
-    ConsumerSession: consumer_fencing.on_expiry,
-    ClassicRejoin: consumer_fencing.on_expiry,
-    ClassicSync: consumer_fencing.on_expiry,
-    ConsumerRevocation: consumer_fencing.on_revocation_timeout,
-    TaskSession: streams_fencing.on_expiry,
-    TaskRevocation: streams_fencing.on_revocation_timeout,
-    InitialRebalance: streams_update.on_initial_rebalance,
-    ShareSessionExpiry: share_fencing.on_expiry,
 }

@@ -154,4 +154,3 @@ _GROUP_REPLAYS: Final[Mapping[GroupRecordKind, Callable[[ServingShard, ShareGrou
     GroupRecordKind.SHARE_GROUP_TARGET_ASSIGNMENT_METADATA: _replay_target_epoch,
     GroupRecordKind.SHARE_GROUP_STATE_PARTITION_METADATA: _replay_topics,
 }
-SHARE_KINDS: Final = frozenset((*_MEMBER_REPLAYS, *_GROUP_REPLAYS))

@@ -190,4 +190,3 @@ _GROUP_REPLAYS: Final[
     GroupRecordKind.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA: _replay_target_epoch,
     GroupRecordKind.STREAMS_GROUP_TOPOLOGY: _replay_topology,
 }
-STREAMS_KINDS: Final = frozenset((*_MEMBER_REPLAYS, *_GROUP_REPLAYS))

@@ -13,9 +13,8 @@ from tests.simulation.cluster.share_deliveries import ACKNOWLEDGED, ARCHIVED, AR
 from tests.simulation.cluster.share_state_log import replay
 from tests.support.records.batches import records_in
 from tests.support.replicas.broker_cluster import stored
-from wirebroker.coordinator.groups.partitions import partition_for
+from wirebroker.coordinator.groups.partitions import SHARE_GROUP_STATE, partition_for
 from wirebroker.coordinator.share_partitions.acknowledgement import AckType
-from wirebroker.coordinator.share_state.shard import SHARE_GROUP_STATE
 
 if TYPE_CHECKING:
     from tests.simulation.cluster.share_state_log import PersistedOffsets

@@ -29,8 +29,11 @@ from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.metadata_records import RecordType, metadata_record
 from wirebroker.coordinator.controller.image.cluster_image import ResourceType, config_record
-from wirebroker.coordinator.groups.partitions import CONSUMER_OFFSETS, partition_for
-from wirebroker.coordinator.share_state.shard import SHARE_GROUP_STATE
+from wirebroker.coordinator.groups.partitions import (
+    CONSUMER_OFFSETS,
+    SHARE_GROUP_STATE,
+    partition_for,
+)
 from wirebroker.coordinator.share_state.state import SharePartitionKey
 
 if TYPE_CHECKING:

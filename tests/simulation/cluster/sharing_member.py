@@ -15,10 +15,9 @@ from wirebroker.base.metrics import Metrics
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordination.share_coordinator import ShareCoordinator
 from wirebroker.coordination.transactions.transaction_markers import MarkerWriter
-from wirebroker.coordinator.groups.partitions import partition_for
+from wirebroker.coordinator.groups.partitions import SHARE_GROUP_STATE, partition_for
 from wirebroker.coordinator.share_partitions.share_configs import ShareConfigs
 from wirebroker.coordinator.share_state.settings import ShareStateSettings
-from wirebroker.coordinator.share_state.shard import SHARE_GROUP_STATE
 from wirebroker.share.dead_letter_sender import DeadLetterSender
 from wirebroker.share.dead_letters import DeadLetters
 from wirebroker.share.default_persister import DefaultPersister
@@ -86,7 +85,7 @@ class SharingMember(CoordinatingMember):
             clock=clock,
             random=cluster.random,
         )
-        self.groups.use_persister(self.persister)
+        self.groups.use_persister(lambda: self.persister)
         self.shares = broker.shares = self._new_shares()
         broker.transaction_verifier = _NoVerifier()
         broker.transactions = SimpleNamespace(

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from tests.support.replicas.broker_cluster import Cluster, Member
 from wirebroker.codecs.metadata_records import RecordType, metadata_record
 from wirebroker.coordination.share_coordinator import ShareCoordinator
+from wirebroker.coordinator.groups.partitions import SHARE_GROUP_STATE
 from wirebroker.coordinator.share_state.settings import ShareStateSettings
-from wirebroker.coordinator.share_state.shard import SHARE_GROUP_STATE
 from wirebroker.share.default_persister import DefaultPersister
 from wirebroker.share.remote_states import RemoteStates
 from wirebroker.share.state_rpcs import DELETE, INITIALIZE, READ, READ_SUMMARY, WRITE

@@ -15,9 +15,11 @@ from wirebroker.base.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.permissions import CLUSTER_ACTION, DESCRIBE_GROUP, DESCRIBE_TRANSACTIONAL_ID
-from wirebroker.coordinator.groups.partitions import CONSUMER_OFFSETS, TRANSACTION_STATE
-from wirebroker.coordinator.share_state.shard import SHARE_GROUP_STATE
-from wirebroker.coordinator.share_state.state import SharePartitionKey
+from wirebroker.coordinator.groups.partitions import (
+    CONSUMER_OFFSETS,
+    SHARE_GROUP_STATE,
+    TRANSACTION_STATE,
+)
 from wirebroker.request.handlers import Cost
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
     from wirebroker.api.broker import Broker
     from wirebroker.coordination.coordinator_service import CoordinatorService
+    from wirebroker.coordinator.share_state.state import SharePartitionKey
     from wirebroker.request.request import Request
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2
@@ -107,7 +110,7 @@ def _find(
     if not _is_valid(request.version, key_type, key):
         return _Coordinator(ErrorCode.INVALID_REQUEST)
     if key_type == SHARE:
-        key = str(SharePartitionKey.parse(key))
+        key = str(_share_key(key))
     coordinator, name = _coordinator_of(broker, key_type)
     topic = broker.metadata.image.topics.get(name)
     if topic is None:
@@ -137,7 +140,13 @@ def _is_valid(version: int, key_type: int, key: str) -> bool:
 
 def _is_share_key(key: str) -> bool:
     try:
-        SharePartitionKey.parse(key)
+        _share_key(key)
     except ValueError:
         return False
     return True
+
+
+def _share_key(text: str) -> SharePartitionKey:
+    from wirebroker.coordinator.share_state.state import SharePartitionKey  # noqa: PLC0415
+
+    return SharePartitionKey.parse(text)

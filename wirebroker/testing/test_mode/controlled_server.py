@@ -118,6 +118,7 @@ class ControlledServer(Server):
         await self.broker.groups.catch_up()
         await self.broker.transactions.catch_up()
         await self.broker.share_coordinator.catch_up()
-        await self.broker.shares.locks.release_expired()
+        if self.broker.share_parts.built is not None:
+            await self.broker.shares.locks.release_expired()
         await self._maintenance.catch_up()
         await self.compactor.catch_up()

@@ -11,7 +11,7 @@ from tests.support.tools.waiting import until
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.share_state_records import ShareStateKind, decode_share_state_key
-from wirebroker.coordinator.share_state.shard import SHARE_GROUP_STATE
+from wirebroker.coordinator.groups.partitions import SHARE_GROUP_STATE
 from wirebroker.coordinator.share_state.state import (
     PersistedState,
     StateError,

@@ -14,8 +14,8 @@ from wirebroker.base.clock import next_turn
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
 from wirebroker.coordinator.controller.image.image_change import change_between
+from wirebroker.coordinator.groups.partitions import SHARE_GROUP_STATE
 from wirebroker.coordinator.share_state.errors import state_error
-from wirebroker.coordinator.share_state.shard import SHARE_GROUP_STATE
 from wirebroker.coordinator.share_state.state import (
     PersistedState,
     StateBatch,

@@ -9,7 +9,7 @@ from tests.support.replicas.broker_cluster import TOPIC_ID
 from tests.support.replicas.share_member import ShareCluster
 from tests.support.tools.waiting import until
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.coordinator.share_state.shard import SHARE_GROUP_STATE
+from wirebroker.coordinator.groups.partitions import SHARE_GROUP_STATE
 from wirebroker.coordinator.share_state.state import (
     PersistedState,
     SharePartitionKey,

@@ -101,7 +101,7 @@ async def furnished(*, is_served: bool = True) -> Any:
     broker = group_broker(*served, *topic("t", 1, partitions=3))
     broker.persister = FakePersister()
     broker.latest_offsets = FakeLatestOffsets()
-    broker.groups.use_persister(broker.persister)
+    broker.groups.use_persister(lambda: broker.persister)
     await turns()
     for kind, (key, fields) in JOINS.items() if is_served else ():
         for member_id in ("a", "b"):

@@ -34,7 +34,7 @@ def share_broker(*, level=2, **settings):
     broker = group_broker(*TOPICS, *features, share_assignment_interval_ms=0, **settings)
     broker.persister = FakePersister()
     broker.latest_offsets = FakeLatestOffsets()
-    broker.groups.use_persister(broker.persister)
+    broker.groups.use_persister(lambda: broker.persister)
     return broker
 
 
