@@ -14,6 +14,7 @@ from wirebroker.coordinator.controller.image.image_change import change_between
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from wirebroker.api.share_parts import LateShareParts
     from wirebroker.authorization.access import Authorization
     from wirebroker.base.clock import Clock
     from wirebroker.client_metrics.client_metrics import ClientMetrics
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from wirebroker.share.default_persister import DefaultPersister
     from wirebroker.share.latest_offsets import LatestOffsets
     from wirebroker.share.share_partition_manager import SharePartitionManager
-    from wirebroker.share.share_parts import LateShareParts
 
 logger = logging.getLogger("wirebroker")
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from wirebroker.api.broker import Broker, dynamic_config
 from wirebroker.api.modules import load_handlers
+from wirebroker.api.share_parts import LateShareParts, ShareParts
 from wirebroker.base.gc_tuning import uncollected
 from wirebroker.coordination.auto_creation import AutoCreation
 from wirebroker.coordination.group_coordinator import GroupCoordinator
@@ -39,7 +40,6 @@ from wirebroker.quotas.client_quotas import ClientQuotas
 from wirebroker.replica.replica_manager import ReplicaManager
 from wirebroker.replication.replication import Replication
 from wirebroker.request.fetch_sessions import FetchSessions
-from wirebroker.share.share_parts import LateShareParts, ShareParts
 
 if TYPE_CHECKING:
     from wirebroker.base.clock import Clock

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
+from wirebroker.api.share_parts import ShareParts
 from wirebroker.coordinator.share_partitions.share_configs import ShareConfigs
 from wirebroker.share.dead_letter_sender import DeadLetterSender
 from wirebroker.share.dead_letters import DeadLetters
@@ -12,7 +13,6 @@ from wirebroker.share.default_persister import DefaultPersister
 from wirebroker.share.latest_offsets import LatestOffsets
 from wirebroker.share.remote_states import RemoteStates
 from wirebroker.share.share_partition_manager import SharePartitionManager
-from wirebroker.share.share_parts import ShareParts
 
 if TYPE_CHECKING:
     from wirebroker.api.broker import Broker
