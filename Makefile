@@ -34,7 +34,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # The layers are linked into the package; a clone without symbolic links can't be worked in.
 LINKS := wirebroker/codecs wirebroker/storage wirebroker/coordinator wirebroker/pipelines wirebroker/segments
 
-.PHONY: help run first-run modules test test-all test-nightly compiled test-compiled compat twin spark-suite bench lint format types house docs dist release image test-image tools clean
+.PHONY: help run first-run modules test collect test-all test-nightly compiled test-compiled compat twin spark-suite bench lint format types house docs dist release image test-image tools clean
 .DELETE_ON_ERROR:
 
 help:
@@ -64,6 +64,10 @@ first-run: modules
 
 test: .venv/.test-installed modules
 	@$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+
+# Imports all tests, so that Python has compiled them and what they import.
+collect: .venv/.test-installed modules
+	@$(BIN)/python -m pytest --collect-only --quiet --long -p no:cacheprovider > .venv/collected.txt
 
 test-all: .venv/.test-installed .venv/.release-installed modules
 	@$(BIN)/python -m pytest -n $(WORKERS) --long --timeout 1800 $(ARGS)

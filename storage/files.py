@@ -2,8 +2,7 @@
 
 Disk failures raise OSError. Invariants:
 
-- A descriptor closes when its last user releases it, so a thread may sync or warm a file while the
-  event loop closes, renames or evicts it.
+- A descriptor closes when its last user releases it (paged_file.py).
 - Only one DataFile object at a time writes to a path, because it caches the size.
 """
 
@@ -11,50 +10,30 @@ from __future__ import annotations
 
 import errno
 import os
-import stat
 from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from wirebroker.storage.descriptors import (
-    Descriptor,
-    DirectoryLock,
-    Volume,
-    reports_all_errors,
-)
-from wirebroker.storage.file_cache import CachedFile, FileCache
+from wirebroker.storage.descriptors import DirectoryLock, Volume, reports_all_errors
+from wirebroker.storage.file_cache import FileCache
 from wirebroker.storage.listing import names_by_kind, subdirectories
+from wirebroker.storage.paged_file import PagedFile
+from wirebroker.storage.small_files import read_small_file, write_small_file
 from wirebroker.storage.system_calls import (
-    AT_ONCE,
-    OPENED,
-    cool,
-    expect,
     free_and_total_bytes,
-    open_ahead,
     pread,
-    preadv,
     pwrite,
-    pwritev,
-    read_no_further,
     sync_data,
     sync_names,
-    warm,
+    write_fully,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
 Buffer = bytes | bytearray | memoryview
 
 # Readers of new data need nothing farther from a log's end.
 FAR_BYTES = 64 << 20
-# IOV_MAX on Linux.
-_MAX_BUFFERS = 1024
-_RWF_NOWAIT: int = getattr(os, "RWF_NOWAIT", 0)
-# From file systems without RWF_NOWAIT.
-_UNKNOWN_FLAG = frozenset({errno.EOPNOTSUPP, errno.EINVAL})
-# From opening a loop of links, or a socket.
-_NO_FILE = frozenset({errno.ELOOP, errno.ENXIO, errno.ENODEV})
-_probe_byte = bytearray(1)
 
 
 class ColdPagesError(Exception):
@@ -66,23 +45,19 @@ class ColdPagesError(Exception):
         self.position = position
 
 
-class DataFile(CachedFile):
+class DataFile(PagedFile):
     """One file, opened when needed. Units are bytes."""
 
     __slots__ = (
-        "_cache",
         "_changes",
         "_is_reserved",
-        "_reports_residency",
         "_size",
         "_synced_changes",
         "is_old",
-        "path",
     )
 
     def __init__(self, cache: FileCache, path: str) -> None:
-        super().__init__()
-        self._cache = cache
+        super().__init__(cache, path)
         self._size = -1
         # An earlier process may have left unsynced data.
         self._changes = 1
@@ -90,12 +65,6 @@ class DataFile(CachedFile):
         # Set by the log if the whole file is FAR_BYTES before its end.
         self.is_old = False
         self._is_reserved = False
-        # False once the file system (tmpfs) has refused.
-        self._reports_residency = True
-        self.path = path
-
-    def __repr__(self) -> str:
-        return f"DataFile({self.path!r})"
 
     def size(self) -> int:
         """Return the length, cached after the first call; 0 if there is no file."""
@@ -143,10 +112,10 @@ class DataFile(CachedFile):
                 end = position + length
                 if pwrite(descriptor.number, buffers, position) != length:
                     # Rare (a nearly full disk): write everything again, piece by piece.
-                    _write_fully(descriptor.number, position, [memoryview(buffers)])
+                    write_fully(descriptor.number, position, [memoryview(buffers)])
             else:
                 end = position + sum(map(len, buffers))
-                _write_fully(descriptor.number, position, buffers)
+                write_fully(descriptor.number, position, buffers)
         except OSError as error:
             try:
                 if os.fstat(descriptor.number).st_size > size:
@@ -187,29 +156,6 @@ class DataFile(CachedFile):
         """Whether unsynced data may exist; True until a sync has ended."""
         return self._synced_changes != self._changes
 
-    def close(self) -> None:
-        """Release the descriptor; the next use opens the file again."""
-        self._cache.close(self)
-
-    def rename(self, new_path: str) -> None:
-        """Rename the file; concurrent users find it at any time."""
-        with self._cache.renaming:
-            os.rename(self.path, new_path)
-            self.path = new_path
-
-    def remove(self) -> None:
-        """Remove the file permanently; slices in flight can still be sent."""
-        if self.descriptor is None:
-            with suppress(FileNotFoundError):
-                self._open()
-        self._cache.forget(self)
-        with suppress(FileNotFoundError):
-            os.unlink(self.path)
-
-    def free_gradually(self) -> None:
-        """Remove the file from the cache; it closes with its last user."""
-        self._cache.forget(self)
-
     def unlink(self) -> None:
         """Remove the file if it exists; it may be created again."""
         self.close()
@@ -217,45 +163,6 @@ class DataFile(CachedFile):
             os.unlink(self.path)
         self._size = -1
         self._is_reserved = False
-
-    def is_resident(self, position: int, length: int = 1) -> bool:
-        """Return whether a range is in the page cache, or the file system cannot report it.
-
-        Never blocks. Readahead loads pages in order, so the first and the last byte are checked.
-        """
-        self.is_recent = True
-        descriptor = self.descriptor or self._open()
-        if self._reports_residency:
-            try:
-                preadv(descriptor.number, (_probe_byte,), position, _RWF_NOWAIT)
-                if length > 1:
-                    preadv(descriptor.number, (_probe_byte,), position + length - 1, _RWF_NOWAIT)
-            except BlockingIOError:
-                return False
-            except OSError as error:
-                self._note_unknown_flag(error)
-        return True
-
-    def read_cached(self, position: int, memory: memoryview) -> int:
-        """Fill `memory` as far as cached, without blocking; return the number of bytes read.
-
-        If the file system cannot report that, the range is read anyway.
-        """
-        self.is_recent = True
-        descriptor = self.descriptor or self._open()
-        if self._reports_residency:
-            try:
-                return preadv(descriptor.number, (memory,), position, _RWF_NOWAIT)
-            except BlockingIOError:
-                return 0
-            except OSError as error:
-                self._note_unknown_flag(error)
-        return preadv(descriptor.number, (memory,), position)
-
-    def _note_unknown_flag(self, error: OSError) -> None:
-        if error.errno not in _UNKNOWN_FLAG:
-            raise error
-        self._reports_residency = False
 
     def read_now(self, position: int, length: int, *, least: int) -> bytes | bytearray:
         """Return between `least` and `length` bytes from `position` without waiting.
@@ -276,30 +183,6 @@ class DataFile(CachedFile):
         del buffer[count:]
         return buffer
 
-    def warm(self, position: int, length: int) -> None:
-        """Read a range into the page cache. Blocks. See open_ahead."""
-        warm_by(self.ahead() or self.held(), position, length)
-
-    def ahead(self, own: Descriptor | None = None) -> Descriptor | None:
-        """Return a descriptor for reading ahead in a thread; `own` is an earlier one."""
-        if own is not None:
-            read_no_further(self.held().number)
-            return own
-        number = open_ahead(self.path, self.held().number)
-        return None if number is None else Descriptor(number)
-
-    def held(self) -> Descriptor:
-        """Return the descriptor, which stays open while the caller holds it."""
-        return self.descriptor or self._open()
-
-    def expect(self, position: int, length: int) -> None:
-        """See system_calls.expect."""
-        expect(self.held().number, position, length)
-
-    def cool(self, position: int, length: int) -> None:
-        """See system_calls.cool."""
-        cool(self.held().number, position, length)
-
     def send_to(self, socket_fd: int, position: int, length: int) -> int:
         """Send a range to a socket with sendfile; return the bytes sent, 0 at the end.
 
@@ -309,21 +192,6 @@ class DataFile(CachedFile):
         self.is_recent = True
         descriptor = self.descriptor or self._open()
         return os.sendfile(socket_fd, descriptor.number, position, length)
-
-    def _open(self, flags: int = 0) -> Descriptor:
-        flags |= os.O_RDWR | OPENED
-        path = self.path
-        try:
-            descriptor = Descriptor(os.open(path, flags, 0o644))
-        except FileNotFoundError:
-            descriptor = None
-        if descriptor is None or path != self.path:
-            # Its old name may now be another file's.
-            with self._cache.renaming:
-                descriptor = Descriptor(os.open(self.path, flags, 0o644))
-        self.descriptor = descriptor
-        self._cache.admit(self)
-        return descriptor
 
 
 class FileSlice(NamedTuple):
@@ -407,44 +275,12 @@ class Files:
             os.makedirs(path, exist_ok=True)
 
     def read_file(self, path: str) -> bytes:
-        """Return the contents of a small file.
-
-        Raises:
-            FileNotFoundError: It does not exist or is not a regular file.
-        """
-        try:
-            # Opening a pipe would wait for a writer.
-            descriptor = Descriptor(os.open(path, os.O_RDONLY | AT_ONCE | OPENED))
-        except OSError as error:
-            if error.errno in _NO_FILE:
-                raise FileNotFoundError(errno.ENOENT, "not a regular file", path) from error
-            raise
-        status = os.fstat(descriptor.number)
-        if not stat.S_ISREG(status.st_mode):
-            raise FileNotFoundError(errno.ENOENT, "not a regular file", path)
-        size = status.st_size
-        content = pread(descriptor.number, size, 0)
-        assert len(content) == size, "small files are read in one call"
-        return content
+        """See read_small_file."""
+        return read_small_file(path)
 
     def write_file(self, path: str, content: Buffer, *, sync: bool = True) -> None:
-        """Replace a small file atomically.
-
-        Without `sync` (of file and directory) a power loss may leave it empty.
-        """
-        temporary = path + ".tmp"
-        descriptor = _create(temporary)
-        try:
-            _write_fully(descriptor.number, 0, [content])
-            if sync:
-                os.fsync(descriptor.number)
-            os.replace(temporary, path)
-        except OSError:
-            with suppress(OSError):  # a full disk needs the room
-                os.unlink(temporary)
-            raise
-        if sync:
-            self.sync_directory(os.path.dirname(path))
+        """See write_small_file."""
+        write_small_file(path, content, sync=sync)
 
     def remove_obstacle(self, path: str) -> None:
         """Remove the file, link or empty directory at the path of a new file.
@@ -513,38 +349,8 @@ class Files:
         return os.stat(path).st_mtime_ns // 1_000_000
 
 
-def warm_by(descriptor: Descriptor, position: int, length: int) -> None:
-    """See DataFile.warm; the descriptor is from DataFile.ahead."""
-    warm(descriptor.number, position, length)
-
-
-def _create(path: str) -> Descriptor:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | OPENED
-    try:
-        return Descriptor(os.open(path, flags, 0o644))
-    except FileExistsError:
-        os.unlink(path)
-        return Descriptor(os.open(path, flags, 0o644))
-
-
 def _size_of(path: str) -> int:
     try:
         return os.stat(path).st_size
     except FileNotFoundError:
         return 0
-
-
-def _write_fully(number: int, position: int, buffers: Iterable[Buffer]) -> None:
-    views = [memoryview(buffer) for buffer in buffers if len(buffer)]
-    while views:
-        written = pwritev(number, views[:_MAX_BUFFERS], position)
-        if written == 0:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        position += written
-        done = 0
-        while done < len(views) and written >= len(views[done]):
-            written -= len(views[done])
-            done += 1
-        del views[:done]
-        if written:
-            views[0] = views[0][written:]

@@ -11,9 +11,8 @@ import errno
 import json
 from typing import TYPE_CHECKING, NamedTuple
 
-from wirebroker.base.text import few_of
 from wirebroker.codecs.json_text import MAX_INT64, json_integer, parse_json
-from wirebroker.codecs.primitives import random_uuid, uuid_text
+from wirebroker.codecs.primitives import random_uuid
 from wirebroker.storage.checkpoints import (
     HIGH_WATERMARK_CHECKPOINT,
     LOG_START_CHECKPOINT,
@@ -23,12 +22,14 @@ from wirebroker.storage.checkpoints import (
     read_offsets,
     write_offsets,
 )
-from wirebroker.storage.file_names import partition_of
-from wirebroker.storage.meta_properties import (
-    MetaProperties,
-    format_meta_properties,
-    parse_meta_properties,
+from wirebroker.storage.directory_identity import (
+    META_PROPERTIES,
+    LogDirectoryError,
+    check_is_log_directory,
+    identify,
 )
+from wirebroker.storage.file_names import partition_of
+from wirebroker.storage.meta_properties import MetaProperties
 from wirebroker.storage.partition_metadata import (
     PARTITION_METADATA,
     content_for,
@@ -41,22 +42,12 @@ if TYPE_CHECKING:
     from wirebroker.storage.descriptors import DirectoryLock, Volume
     from wirebroker.storage.files import Files
 
-META_PROPERTIES = "meta.properties"
 CLEAN_SHUTDOWN_MARKER = ".kafka_cleanshutdown"
 DELETE_SUFFIX = "-delete"
 STRAY_SUFFIX = "-stray"
 FUTURE_SUFFIX = "-future"
 
 _MAX_NAME_BYTES = 255
-_MOST_NAMES_SHOWN = 3
-
-
-class LogDirectoryError(Exception):
-    """The log directory cannot be used."""
-
-
-class DamagedDirectoryError(LogDirectoryError):
-    """The identity is unreadable; a broker with other directories starts without it."""
 
 
 class PartitionDirectory(NamedTuple):
@@ -143,7 +134,7 @@ class LogDirectory:
         path = path.rstrip("/") or "/"
         is_new = not files.exists(path)
         if not is_new:
-            _check_is_log_directory(path, files)
+            check_is_log_directory(path, files)
         files.make_directory(path)
         if is_new:
             files.sync_directory(path.rpartition("/")[0] or "/")
@@ -156,7 +147,7 @@ class LogDirectory:
             ) from None
         try:
             is_new = not files.exists(f"{path}/{META_PROPERTIES}")
-            properties = _identify(path, files, node_id=node_id, cluster_id=cluster_id)
+            properties = identify(path, files, node_id=node_id, cluster_id=cluster_id)
             directory = cls(path, files, lock, properties)
             directory.is_new = is_new
             directory._read_clean_shutdown_marker()
@@ -365,53 +356,3 @@ def _suffixed(topic: str, partition: int, suffix: str) -> str:
 
 def _ending(partition: int, suffix: str) -> str:
     return f"-{partition}.{random_uuid().hex()}{suffix}"
-
-
-def _check_is_log_directory(path: str, files: Files) -> None:
-    """Refuse a directory with subdirectories that only look like partitions.
-
-    As in Apache Kafka, `meta.properties` is synced before the first partition is created.
-    """
-    if files.exists(f"{path}/{META_PROPERTIES}"):
-        return
-    names = [
-        name for name in sorted(files.list_subdirectories(path)) if partition_of(name) is not None
-    ]
-    if names:
-        raise LogDirectoryError(
-            f"{path} has partition directories ({few_of(names, _MOST_NAMES_SHOWN)}) but no "
-            f"{META_PROPERTIES}, and was not changed; choose another data directory, or restore "
-            f"its {META_PROPERTIES}"
-        )
-
-
-def _identify(path: str, files: Files, *, node_id: int, cluster_id: str | None) -> MetaProperties:
-    file = f"{path}/{META_PROPERTIES}"
-    try:
-        properties = parse_meta_properties(files.read_file(file).decode())
-    except FileNotFoundError as error:
-        if files.exists(file):
-            raise DamagedDirectoryError(
-                f"{file} is not a regular file; restore it, or choose another data directory"
-            ) from error
-        properties = MetaProperties(cluster_id or uuid_text(random_uuid()), node_id, random_uuid())
-        files.write_file(file, format_meta_properties(properties).encode())
-        return properties
-    except ValueError as error:
-        raise DamagedDirectoryError(
-            f"{file} is damaged ({error}); restore it, or choose another data directory"
-        ) from None
-    if properties.node_id != node_id:
-        raise LogDirectoryError(
-            f"the data directory {path} belongs to node {properties.node_id}, this is node "
-            f"{node_id}; set node.id={properties.node_id}, or choose another directory"
-        )
-    if cluster_id is not None and properties.cluster_id != cluster_id:
-        raise LogDirectoryError(
-            f"the data directory {path} belongs to cluster {properties.cluster_id}, not to "
-            f"{cluster_id}; choose another directory"
-        )
-    if properties.directory_id == bytes(16):
-        properties = properties._replace(directory_id=random_uuid())
-        files.write_file(file, format_meta_properties(properties).encode())
-    return properties

@@ -22,7 +22,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from wirebroker.codecs.primitives import Buffer
 
@@ -36,6 +36,8 @@ _FLOCK: Final = struct.Struct("hhqqi4x")
 # Other systems send files to sockets only.
 _sends_anywhere: Final = sys.platform == "linux"
 _WARMED_BYTES: Final = 64 << 10
+# IOV_MAX on Linux.
+_MAX_BUFFERS: Final = 1024
 # Threads share descriptors, which have only one position.
 _position: Final = threading.Lock()
 
@@ -81,6 +83,27 @@ preadv = getattr(os, "preadv", _read_into)
 pwrite = getattr(os, "pwrite", _write)
 pwritev = getattr(os, "pwritev", _write_from)
 sync_data = getattr(os, "fdatasync", os.fsync)
+
+
+def write_fully(number: int, position: int, buffers: Iterable[Buffer]) -> None:
+    """Write all buffers at a position, in as many calls as it takes.
+
+    Raises:
+        OSError: The write failed; ENOSPC also if nothing more can be written.
+    """
+    views = [memoryview(buffer) for buffer in buffers if len(buffer)]
+    while views:
+        written = pwritev(number, views[:_MAX_BUFFERS], position)
+        if written == 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        position += written
+        done = 0
+        while done < len(views) and written >= len(views[done]):
+            written -= len(views[done])
+            done += 1
+        del views[:done]
+        if written:
+            views[0] = views[0][written:]
 
 
 def cool(descriptor: int, position: int, length: int) -> None:

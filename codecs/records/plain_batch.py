@@ -15,7 +15,7 @@ from wirebroker.codecs.records.layout import (
     MAGIC,
     OVERHEAD_BYTES,
 )
-from wirebroker.codecs.records.walk import walks_plainly
+from wirebroker.codecs.records.whole_records import walks_plainly
 
 try:
     from wirebroker.codecs import _hot

@@ -21,6 +21,15 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from wirebroker.codecs.errors import MalformedFrameError
 from wirebroker.codecs.primitives import read_varint, read_varlong
+from wirebroker.codecs.records.whole_records import (
+    CONTRADICTS,
+    LONG_MAX,
+    LONG_MIN,
+    MISNUMBERED,
+    NO_TIMESTAMP,
+    RecordFaultError,
+    walk_whole,
+)
 
 try:
     from wirebroker.codecs import _hot
@@ -35,24 +44,11 @@ if TYPE_CHECKING:
 # The response has a sentence for each, which costs 1 us. Kafka has no limit.
 MAX_REFUSED: Final = 4096
 
-# Python skips this many in 5 ms.
-_MOST_PLAIN_HEADERS: Final = 8192
-
-LONG_MIN: Final = -(1 << 63)
-LONG_MAX: Final = (1 << 63) - 1
-_NO_TIMESTAMP: Final = -1
-
 # A record's index, and its invalid timestamp or None if it has no key.
 Refused: TypeAlias = "tuple[int, int | None]"
 
-_CONTRADICTS: Final = "a record contradicts its lengths"
-_MISNUMBERED: Final = "the records' offsets do not count 0, 1, 2"
 _TOO_MANY: Final = "bytes follow the last record"
 _TOO_LARGE: Final = "a record is larger than max.decompressed.message.bytes"
-
-
-class _FaultError(Exception):
-    """The records are malformed; the message says why."""
 
 
 class RecordWalker:
@@ -107,7 +103,7 @@ class RecordWalker:
         self._latest = latest
         self._needs_key = needs_key
         self._most_bytes = most_bytes
-        self.max_timestamp = _NO_TIMESTAMP
+        self.max_timestamp = NO_TIMESTAMP
         self.refused: list[Refused] = []
         self.refused_count = 0
         self.is_time_refused = False
@@ -155,17 +151,17 @@ class RecordWalker:
                     position = self._walk_whole(data, position)
                     if position == before:
                         position = self._walk_cut(data, position)
-        except _FaultError as fault:
+        except RecordFaultError as fault:
             self._fault = str(fault)
         except (MalformedFrameError, IndexError):
-            self._fault = _CONTRADICTS
+            self._fault = CONTRADICTS
         return self._fault is None
 
     def _walk_whole(self, data: bytes, position: int) -> int:
         """Validate the records that lie completely in the piece; return the end position."""
         index, count, base_timestamp = self._index, self._count, self._base_timestamp
         most = self._most_bytes
-        found = _walk_whole(data, position, index, count, base_timestamp, most_bytes=most)
+        found = walk_whole(data, position, index, count, base_timestamp, most_bytes=most)
         end, self._index, oldest, latest, lacks_key, header_count = found
         self.effort += self._index - index + header_count
         if (
@@ -176,7 +172,7 @@ class RecordWalker:
             or oldest < LONG_MIN
         ):
             note = self._note_record
-            _walk_whole(data, position, index, count, base_timestamp, note, most_bytes=most)
+            walk_whole(data, position, index, count, base_timestamp, note, most_bytes=most)
         elif latest > self.max_timestamp:
             self.max_timestamp = latest
         return end
@@ -187,7 +183,7 @@ class RecordWalker:
         self.max_timestamp = max(self.max_timestamp, timestamp)
         if self._needs_key and not has_key:
             self._refuse(index, None)
-        elif timestamp != _NO_TIMESTAMP and not self._earliest <= timestamp <= self._latest:
+        elif timestamp != NO_TIMESTAMP and not self._earliest <= timestamp <= self._latest:
             self.is_time_refused = True
             self._refuse(index, timestamp)
 
@@ -217,7 +213,7 @@ class RecordWalker:
         self.effort += 1
         if self._expects is not None:
             if not self._bytes_left:
-                raise _FaultError(_CONTRADICTS)
+                raise RecordFaultError(CONTRADICTS)
             self._bytes_left -= 1
         if self._expects == self._take_attributes:
             self._expects = self._take_timestamp
@@ -236,9 +232,9 @@ class RecordWalker:
 
     def _take_length(self, number: int) -> None:
         if number < 0:
-            raise _FaultError(_CONTRADICTS)
+            raise RecordFaultError(CONTRADICTS)
         if number > self._most_bytes:
-            raise _FaultError(_TOO_LARGE)
+            raise RecordFaultError(_TOO_LARGE)
         self._bytes_left = number
         self._expects = self._take_attributes
 
@@ -251,7 +247,7 @@ class RecordWalker:
 
     def _take_offset(self, number: int) -> None:
         if number != self._index:
-            raise _FaultError(_MISNUMBERED)
+            raise RecordFaultError(MISNUMBERED)
         self._expects = self._take_key_length
 
     def _take_key_length(self, number: int) -> None:
@@ -265,13 +261,13 @@ class RecordWalker:
 
     def _take_header_count(self, number: int) -> None:
         if number < 0:
-            raise _FaultError(_CONTRADICTS)
+            raise RecordFaultError(CONTRADICTS)
         self._headers_left = number
         self._expect_header()
 
     def _take_header_key_length(self, number: int) -> None:
         if number < 0:
-            raise _FaultError(_CONTRADICTS)
+            raise RecordFaultError(CONTRADICTS)
         self._pass(number)
         self._expects = self._take_header_value_length
 
@@ -285,148 +281,16 @@ class RecordWalker:
             self._expects = self._take_header_key_length
             return
         if self._bytes_left:
-            raise _FaultError(_CONTRADICTS)
+            raise RecordFaultError(CONTRADICTS)
         self._expects = None
         self._note_record(self._index, self._timestamp, self._has_key)
         self._index += 1
 
     def _pass(self, length: int) -> None:
         if length > self._bytes_left:
-            raise _FaultError(_CONTRADICTS)
+            raise RecordFaultError(CONTRADICTS)
         self._skip = max(length, 0)
         self._bytes_left -= self._skip
-
-
-def _walk_whole(  # noqa: PLR0912, PLR0915, PLR0917, C901 - flat: 0.6 us per record
-    data: bytes,
-    position: int,
-    index: int,
-    count: int,
-    base_timestamp: int,
-    note: Callable[[int, int, bool], None] | None = None,
-    most_headers: int = LONG_MAX,
-    most_bytes: int = LONG_MAX,
-) -> tuple[int, int, int, int, bool, int]:
-    """Validate records up to an incomplete one, a too large one, or the declared count.
-
-    `note` gets each record's index, timestamp (not wrapped) and whether it has a key.
-
-    Returns:
-        The end position and index; the oldest and latest timestamp, whether a key is missing, and
-        the number of headers.
-
-    Raises:
-        _FaultError, MalformedFrameError, IndexError: A record is refused.
-    """
-    end = len(data)
-    header_count = 0
-    most_raw = most_bytes << 1 | 1
-    oldest, latest, lacks_key = LONG_MAX, _NO_TIMESTAMP, False
-    while index < count and position < end:
-        start = position
-        # Short numbers are decoded inline, which saves a third of the time.
-        raw = data[position]
-        position += 1
-        if raw >= 0x80:
-            if position < end and (byte := data[position]) < 0x80:
-                raw = raw & 0x7F | byte << 7
-                position += 1
-            else:
-                try:
-                    length, position = read_varint(data, start)
-                except MalformedFrameError:
-                    # Reading byte by byte finds the reason.
-                    return start, index, oldest, latest, lacks_key, header_count
-                raw = length << 1 if length >= 0 else 1
-        record_end = position + (raw >> 1)
-        if raw & 1 or record_end > end or raw > most_raw:
-            return start, index, oldest, latest, lacks_key, header_count
-        raw = data[position + 1]
-        if raw < 0x80:
-            timestamp = base_timestamp + (raw >> 1 ^ -(raw & 1))
-            position += 2
-        else:
-            timestamp, position = read_varlong(data, position + 1)
-            timestamp += base_timestamp
-        raw = data[position]
-        if raw < 0x80:
-            position += 1
-        else:
-            offset_delta, position = read_varint(data, position)
-            raw = offset_delta << 1
-        if raw != index << 1:
-            raise _FaultError(_MISNUMBERED)
-        raw = data[position]
-        if raw < 0x80:
-            position += 1
-        else:
-            length, position = read_varint(data, position)
-            raw = length << 1 if length >= 0 else 1
-        has_key = not raw & 1
-        if has_key:
-            position += raw >> 1
-        else:
-            lacks_key = True
-        raw = data[position]
-        position += 1
-        if raw >= 0x80:
-            byte = data[position]
-            if byte < 0x80:
-                raw = raw & 0x7F | byte << 7
-                position += 1
-            else:
-                length, position = read_varint(data, position - 1)
-                raw = length << 1 if length >= 0 else 1
-        if not raw & 1:
-            position += raw >> 1
-        if data[position]:
-            count_here, position = _pass_headers(data, position, most_headers - header_count)
-            header_count += count_here
-        else:
-            position += 1
-        if position != record_end:
-            raise _FaultError(_CONTRADICTS)
-        latest = max(latest, timestamp)
-        if timestamp < oldest and timestamp != _NO_TIMESTAMP:
-            oldest = timestamp
-        if note is not None:
-            note(index, timestamp, has_key)
-        index += 1
-    return position, index, oldest, latest, lacks_key, header_count
-
-
-def _pass_headers(data: bytes, position: int, most: int) -> tuple[int, int]:
-    count, position = read_varint(data, position)
-    if not 0 <= count <= most:
-        raise _FaultError(_CONTRADICTS)
-    for _ in range(count):
-        length, position = read_varint(data, position)
-        if length < 0:
-            raise _FaultError(_CONTRADICTS)
-        length, position = read_varint(data, position + length)
-        if length > 0:
-            position += length
-    return count, position
-
-
-def walks_plainly(records: Buffer, *, count: int, base_timestamp: int, max_timestamp: int) -> bool:
-    """Return whether uncompressed records fit the header and none precedes `base_timestamp`.
-
-    Very many headers give False too, because the event loop waits.
-    """
-    data = bytes(records)
-    try:
-        position, index, oldest, latest, _, _ = _walk_whole(
-            data, 0, 0, count, base_timestamp, most_headers=_MOST_PLAIN_HEADERS
-        )
-    except (_FaultError, MalformedFrameError, IndexError):
-        return False
-    return (
-        position == len(data)
-        and index == count
-        and latest == max_timestamp
-        and oldest >= base_timestamp
-    )
 
 
 # Whether the walk is as fast as a copy and releases the GIL.

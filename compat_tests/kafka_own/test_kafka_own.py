@@ -14,18 +14,13 @@ from compat_tests.kafka_own.reports import outcomes_in, outdated, reasons, unexp
 from compat_tests.suites.outcomes import Outcome
 from tests.support.tools import tools
 
-# Short classes of several areas, two minutes in all; the others run nightly, too.
+# Short classes of several areas, some ten seconds each; all run nightly. Transcripts and
+# compat_tests/scripts cover what the request and describe classes test.
 CLASSES = (
     "ClientTelemetryTest",
-    "ConsumerGroupDescribeRequestTest",
     "DeleteRecordsCommandTest",
     "DescribeQuorumRequestTest",
-    "DescribeStreamsGroupTest",
-    "DynamicGroupConfigIntegrationTest",
     "GroupsCommandTest",
-    "ListGroupsRequestTest",
-    "ShareGroupDescribeRequestTest",
-    "StreamsGroupDescribeRequestTest",
 )
 _REPORT = """<testsuite>
   <testcase name="passes()"/>

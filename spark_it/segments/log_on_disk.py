@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from wirebroker.codecs.records.batch import BatchHeader
     from wirebroker.storage.log.index.transaction_index import AbortedTransaction
 
-_NO_TIMESTAMP: Final = -1
 # Attempts to open a file that a broker may remove or replace after the listing.
 _TRIES: Final = 5
 

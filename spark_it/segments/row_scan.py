@@ -1,7 +1,7 @@
 """The rows of a partition's range as columns, from verified and decompressed batches.
 
 Memory: 1 MiB or one batch of the file, one decompressed batch (at most
-compression.MAX_DECOMPRESSED_BYTES), and some MiB of columns.
+decompression_limits.MAX_DECOMPRESSED_BYTES), and some MiB of columns.
 """
 
 from __future__ import annotations

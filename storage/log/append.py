@@ -20,7 +20,8 @@ from wirebroker.storage.log.segment.segment_recovery import MAX_RELATIVE_OFFSET
 if TYPE_CHECKING:
     from wirebroker.config.rows.topic import TopicSettings
     from wirebroker.storage.log.producers.producer_entry import ProducedBatch
-    from wirebroker.storage.log.segment.segment import Segment, SegmentWrite
+    from wirebroker.storage.log.segment.segment import Segment
+    from wirebroker.storage.log.segment.segment_write import SegmentWrite
 
 
 class AppendOrigin(Enum):

@@ -94,7 +94,7 @@ class LogBounds:
         if not self.log_start_offset <= offset <= self.log_end_offset:
             offset = min(max(offset, self.log_start_offset), self.log_end_offset)
         self.high_watermark = offset
-        self.producer_state.forget_decided(offset)
+        self.producer_state.transactions.forget_decided(offset)
 
     def increment_log_start_offset(self, offset: int) -> bool:
         """Hide the records below `offset`; return whether it was higher than before.

@@ -131,12 +131,12 @@ def check_transactions(log: Log, stored: Sequence[bytes], promised: Promise) -> 
     hole_from = first if promised.hole_from is None else promised.hole_from
     unstable = [
         offset
-        for offset in state.ongoing_txns
+        for offset in state.transactions.ongoing
         if offset >= log.log_start_offset and not hole_from <= offset < first
     ]
     stable = min(unstable, default=log.high_watermark)
     assert log.last_stable_offset <= stable, f"{log.last_stable_offset} is not before {stable}"
-    if not state.ongoing_txns:
+    if not state.transactions.ongoing:
         assert log.last_stable_offset == log.high_watermark
 
 

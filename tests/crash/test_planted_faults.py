@@ -23,7 +23,7 @@ from wirebroker.storage.log.index.sparse_index import SparseIndex
 from wirebroker.storage.log.segment import segment_recovery
 from wirebroker.storage.log.stored_epochs import StoredEpochs
 from wirebroker.storage.log_directory import LogDirectory
-from wirebroker.storage.recovery import log_recovery
+from wirebroker.storage.recovery import crash_recovery, log_recovery
 
 pytestmark = pytest.mark.nightly
 
@@ -45,11 +45,11 @@ def test_no_failure_without_a_planted_fault(make: Any) -> None:
             id="the clean shutdown marker is not removed",
         ),
         pytest.param(SparseIndex, "replace_entries", id="indexes are not rebuilt"),
-        pytest.param(log_recovery, "replay_producers", id="producers are not replayed"),
+        pytest.param(crash_recovery, "replay_producers", id="producers are not replayed"),
         pytest.param(
-            log_recovery._Recovery, "_repair_epochs", id="torn epoch files are not repaired"
+            crash_recovery.CrashRecovery, "_repair_epochs", id="torn epoch files are not repaired"
         ),
-        pytest.param(log_recovery._Recovery, "_drop", id="segments after a truncation stay"),
+        pytest.param(crash_recovery.CrashRecovery, "_drop", id="segments after a truncation stay"),
     ],
 )
 def test_detects_skipped_step_of_a_log(
@@ -83,7 +83,7 @@ def test_detects_truncation_at_a_gap_between_segments(
     monkeypatch: pytest.MonkeyPatch, make: Any
 ) -> None:
     """Delete what follows a gap between segments, unless the topic is currently compacted."""
-    original = log_recovery._Recovery._recover_segment
+    original = crash_recovery.CrashRecovery._recover_segment
 
     def recover(recovery: Any, segment: Any, start: Any, *, is_active: bool) -> tuple[int, bool]:
         end, was_cut = original(recovery, segment, start, is_active=is_active)
@@ -93,7 +93,7 @@ def test_detects_truncation_at_a_gap_between_segments(
         )
         return end, was_cut or (has_gap and not recovery._log.settings.is_compacted)
 
-    monkeypatch.setattr(log_recovery._Recovery, "_recover_segment", recover)
+    monkeypatch.setattr(crash_recovery.CrashRecovery, "_recover_segment", recover)
     assert is_found(make)
 
 

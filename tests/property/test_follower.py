@@ -131,7 +131,7 @@ def check_same(first: Log, second: Log) -> None:
     assert first.log_end_offset == second.log_end_offset
     assert first.leader_epochs.entries == second.leader_epochs.entries
     assert first.producer_state.as_rows() == second.producer_state.as_rows()
-    assert first.producer_state.ongoing_txns == second.producer_state.ongoing_txns
+    assert first.producer_state.transactions.ongoing == second.producer_state.transactions.ongoing
     aborted = [
         [entry for segment in log.segments for entry in segment.transaction_index]
         for log in (first, second)

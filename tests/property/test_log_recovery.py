@@ -226,11 +226,11 @@ class Workload:
             header = read_batch_header(batch)
             completed = apply_batch(replayed, header, batch)
             if completed is not None and completed.is_aborted:
-                aborted.append(replayed.aborted_entry(completed))
+                aborted.append(replayed.transactions.aborted_entry(completed))
             if not epochs or header.leader_epoch > epochs[-1][0]:
                 epochs.append((header.leader_epoch, header.base_offset))
         assert log.producer_state.as_rows() == replayed.as_rows()
-        assert log.producer_state.ongoing_txns == replayed.ongoing_txns
+        assert log.producer_state.transactions.ongoing == replayed.transactions.ongoing
         assert log.leader_epochs.entries == epochs
         assert [entry for segment in log.segments for entry in segment.transaction_index] == aborted
         for segment in log.segments:

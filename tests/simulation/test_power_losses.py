@@ -20,7 +20,7 @@ from tests.simulation.worlds.schedules import (
     run_schedules,
 )
 from tests.simulation.worlds.traces import traces_of_processes
-from wirebroker.coordinator.controller.image import image_builder
+from wirebroker.coordinator.controller.image import topics_edit
 from wirebroker.coordinator.controller.image.cluster_image import NO_LEADER
 from wirebroker.coordinator.controller.image.image_records import merge_partition
 from wirebroker.storage.log.leader_epochs import LeaderEpochs
@@ -68,7 +68,7 @@ def test_detects_leader_epoch_that_never_rises() -> None:
         step = -1 if after.leader == NO_LEADER else 1
         return after._replace(leader_epoch=before.leader_epoch + step)
 
-    with mock.patch.object(image_builder, "merge_partition", taking_the_epoch_back):
+    with mock.patch.object(topics_edit, "merge_partition", taking_the_epoch_back):
         assert first_failure(PowerLossWorld, about="another history")
 
 

@@ -140,7 +140,7 @@ FAULTS: dict[str, tuple[Any, str, Any, str]] = {
         "no dead letter",
     ),
 }
-_EACH_DAY = {"locks that never expire", "states that are not loaded"}
+_EACH_DAY = {"locks that never expire"}
 
 
 @pytest.mark.parametrize("name", cases(FAULTS, _EACH_DAY))

@@ -16,11 +16,8 @@ from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.config import StartError
 from wirebroker.coordinator.controller.image.topic_names import CLUSTER_METADATA_TOPIC
 from wirebroker.disks.data_directory import is_disk_failure
-from wirebroker.storage.log_directory import (
-    DamagedDirectoryError,
-    LogDirectory,
-    LogDirectoryError,
-)
+from wirebroker.storage.directory_identity import DamagedDirectoryError, LogDirectoryError
+from wirebroker.storage.log_directory import LogDirectory
 
 if TYPE_CHECKING:
     from wirebroker.config import Config

@@ -18,9 +18,10 @@ from wirebroker.inspect.views.overlay_files import OverlayFiles
 from wirebroker.inspect.views.read_only_files import lock_holder
 from wirebroker.inspect.views.storage_warnings import storage_warnings
 from wirebroker.quorum.log.metadata_store import DIRECTORY_NAME, MetadataStore
+from wirebroker.storage.directory_identity import META_PROPERTIES, LogDirectoryError
 from wirebroker.storage.log.log import Log
 from wirebroker.storage.log.segment.segment_files import LOG_SUFFIX, SWAP_SUFFIX
-from wirebroker.storage.log_directory import META_PROPERTIES, LogDirectory, LogDirectoryError
+from wirebroker.storage.log_directory import LogDirectory
 from wirebroker.storage.meta_properties import parse_meta_properties
 from wirebroker.storage.recovery.log_recovery import load_log
 

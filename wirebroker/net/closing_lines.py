@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from wirebroker.base.log_bound import about
 from wirebroker.codecs.errors import MalformedFrameError
-from wirebroker.net.dispatch import HandlerFailedError
+from wirebroker.net.pending import HandlerFailedError
 from wirebroker.net.slice_error import SliceError
 
 if TYPE_CHECKING:

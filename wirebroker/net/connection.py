@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Final
 from wirebroker.base.request_meters import LateSend
 from wirebroker.codecs.errors import MalformedFrameError, without_frames
 from wirebroker.net.closing_lines import log_refused, say_closed, say_cut_short, say_lost
-from wirebroker.net.dispatch import HandlerFailedError, Pending
 from wirebroker.net.frames.protocol import SMALL_FRAME_BYTES, Protocol
+from wirebroker.net.pending import HandlerFailedError, Pending
 from wirebroker.net.send_queue import HIGH_WATER_BYTES, MOST_HELD_BYTES, SendQueue
 from wirebroker.net.slice_error import SliceError
 from wirebroker.net.sockets.poller import Poller

@@ -19,28 +19,28 @@ from collections import Counter
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from wirebroker.base.request_meters import FETCH_NAMES, RequestMeters
+from wirebroker.base.request_meters import RequestMeters
 from wirebroker.base.shared_block import owned
 from wirebroker.base.text import camel_case
 from wirebroker.base.threads import LONGEST_ON_LOOP_BYTES, Work, coding, in_thread
 from wirebroker.codecs.api_keys import FIRST_PRODUCE_VERSION, SPOKEN_VERSIONS, ApiKey
 from wirebroker.codecs.errors import ErrorCode, MalformedFrameError
-from wirebroker.codecs.frames import parse_request_header, response_header
+from wirebroker.codecs.frames import parse_request_header
 from wirebroker.net.bounds.gradual_free import free_gradually
 from wirebroker.net.bounds.long_request_limit import LongRequestLimit
 from wirebroker.net.frames.protocol import frame_answer
+from wirebroker.net.pending import HandlerEntry, Pending, handler_failed
 from wirebroker.request.deferred_response import DeferredResponse
 from wirebroker.request.handlers import Cost
 from wirebroker.request.request import CloseConnectionError, LargeResponse, Request, holds_much
 from wirebroker.request.request_admission import RequestAdmission
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Awaitable, Callable
     from typing import TypeAlias
 
     from wirebroker.base.metrics import Metrics
-    from wirebroker.quotas.client_quotas import Charge, ClientQuotas
+    from wirebroker.quotas.client_quotas import ClientQuotas
     from wirebroker.request.handlers import Handler, Registry
     from wirebroker.request.request import Piece
     from wirebroker.request.session import Session
@@ -52,116 +52,9 @@ if TYPE_CHECKING:
 _UNSUPPORTED_API_VERSIONS: Final = Struct(">hihhh")
 
 
-class HandlerFailedError(Exception):
-    """A handler raised an unexpected exception, which is the cause."""
-
-
 # Costs without waits for other nodes, and without changes.
 _OWN_WORK: Final = frozenset({Cost.BOUNDED, Cost.SLICES, Cost.READS})
 _ONLY_READS: Final = frozenset({Cost.BOUNDED, Cost.READS})
-
-
-class _Entry:
-    """One version of a handler, and its statistics."""
-
-    __slots__ = (
-        "follower_meter",
-        "function",
-        "handler",
-        "is_flexible",
-        "is_raw",
-        "key",
-        "meter",
-        "request_count",
-        "version",
-    )
-
-    def __init__(self, version: int, handler: Handler, meters: RequestMeters) -> None:
-        self.key = handler.key
-        self.version = version
-        self.handler = handler
-        # Copied, because attribute access is faster than a tuple's.
-        self.function = handler.function
-        self.is_raw = handler.is_raw
-        # The response's header has tagged fields.
-        self.is_flexible = len(response_header(handler.key, version, 0)) > 4
-        self.request_count = 0
-        if handler.key is ApiKey.FETCH:
-            self.meter, self.follower_meter = map(meters.meter, FETCH_NAMES)
-        else:
-            self.meter = self.follower_meter = meters.meter(camel_case(handler.key.name))
-
-
-class Pending:
-    """A request whose response comes later, canceled with its peer if `ends_with_peer`."""
-
-    __slots__ = (
-        "_began_s",
-        "_charge",
-        "_correlation_id",
-        "_entry",
-        "_is_whole",
-        "_received_s",
-        "_returned_s",
-        "awaitable",
-        "ends_with_peer",
-        "meter",
-    )
-
-    def __init__(
-        self,
-        entry: _Entry,
-        correlation_id: int,
-        awaitable: Awaitable[Any],
-        *,
-        is_whole: bool = False,
-        ends_with_peer: bool = False,
-    ) -> None:
-        self._entry = entry
-        self._correlation_id = correlation_id
-        self.awaitable = awaitable
-        self._is_whole = is_whole
-        self.ends_with_peer = ends_with_peer or entry.handler.cost is Cost.READS
-        self._charge: Charge | None = None
-        self.meter = entry.meter
-        self._received_s = self._began_s = self._returned_s = 0.0
-
-    def measure(self, session: Session, began_s: float) -> None:
-        """Measure from the handler's return to the response."""
-        entry = self._entry
-        self.meter = entry.follower_meter if session.is_follower else entry.meter
-        self._received_s = session.received_s
-        self._began_s = began_s
-        self._returned_s = self.meter.stopwatch()
-
-    def charge(self, charge: Charge) -> None:
-        """Settle a charge with the response."""
-        self._charge = charge
-        self.awaitable = charge.wait(self.awaitable)
-
-    def complete(self, future: asyncio.Future[Any]) -> list[Piece] | None:
-        """Return the response when the future of `awaitable` is done.
-
-        Raises:
-            MalformedFrameError, CloseConnectionError, HandlerFailedError: As for `Dispatcher`.
-        """
-        entry = self._entry
-        if future.cancelled():
-            raise CloseConnectionError(f"{entry.key.name} was cancelled")
-        error = future.exception()
-        if isinstance(error, MalformedFrameError | CloseConnectionError):
-            raise error
-        if error is not None:
-            raise _failed(entry, error) from error
-        body = future.result()
-        if self._returned_s:
-            self.meter.served_later(self._received_s, self._began_s, self._returned_s)
-        answer: list[Piece] | None = None
-        if self._is_whole:
-            answer = body
-        elif body is not None:
-            answer = frame_answer(self._correlation_id, body, is_flexible=entry.is_flexible)
-        return answer if self._charge is None else self._charge.settle(answer)
 
 
 class Dispatcher:
@@ -198,7 +91,7 @@ class Dispatcher:
         self._long_reads = LongRequestLimit()
         self._long_changes = LongRequestLimit()
         # By key << 16 | version; a NamedTuple as key would cost 0.2 us per request.
-        self._entries: dict[int, _Entry] = {}
+        self._entries: dict[int, HandlerEntry] = {}
         self._registered: dict[int, ApiKey] = {}
         meters = RequestMeters() if metrics is None else metrics.request_meters
         self._stopwatch = meters.stopwatch
@@ -217,9 +110,9 @@ class Dispatcher:
     def _add(self, handler: Handler) -> None:
         key = handler.key
         for version in range(_first_version(key), SPOKEN_VERSIONS[key].max_version + 1):
-            self._entries[key << 16 | version] = _Entry(version, handler, self._meters)
+            self._entries[key << 16 | version] = HandlerEntry(version, handler, self._meters)
 
-    def _late_entry(self, key: ApiKey, version: int) -> _Entry | None:
+    def _late_entry(self, key: ApiKey, version: int) -> HandlerEntry | None:
         """Load a handler for its first request; return its entry of a version, if it has one."""
         kind = key << 16 | version
         if kind not in self._entries and int(key) in self._registered:
@@ -257,7 +150,7 @@ class Dispatcher:
             try:
                 short = prepared.serve(frame)
             except Exception as error:
-                raise _failed(self._entries[prepared.kind], error) from error
+                raise handler_failed(self._entries[prepared.kind], error) from error
             if short is not None:
                 return self._count_prepared(prepared.kind, len(frame), session, began_s, short)
             has_begun = prepared.begun is not None
@@ -336,7 +229,7 @@ class Dispatcher:
         entry = self._entries[request.key << 16 | request.version]
         return Pending(entry, request.correlation_id, body, is_whole=is_whole, ends_with_peer=True)
 
-    def _call(self, entry: _Entry, request: Request) -> Any:
+    def _call(self, entry: HandlerEntry, request: Request) -> Any:
         try:
             if entry.is_raw:
                 return entry.function(self._broker, request)
@@ -344,9 +237,9 @@ class Dispatcher:
         except (MalformedFrameError, CloseConnectionError):
             raise
         except Exception as error:
-            raise _failed(entry, error) from error
+            raise handler_failed(entry, error) from error
 
-    def _call_generic(self, entry: _Entry, request: Request) -> list[Piece] | Awaitable[Any]:
+    def _call_generic(self, entry: HandlerEntry, request: Request) -> list[Piece] | Awaitable[Any]:
         if len(request.frame) - request.position > LONGEST_ON_LOOP_BYTES:
             request.keep()
             return self._serve_in_thread(entry, request)
@@ -359,14 +252,14 @@ class Dispatcher:
             return self._encode_in_thread(entry, outcome)
         return [encode(entry.key, entry.version, outcome, entry.meter.errors)]
 
-    async def _encode_later(self, entry: _Entry, outcome: Awaitable[Any]) -> list[Piece]:
+    async def _encode_later(self, entry: HandlerEntry, outcome: Awaitable[Any]) -> list[Piece]:
         response = await outcome
         if isinstance(response, LargeResponse) or holds_much(response):
             return await self._encode_in_thread(entry, response)
         return [self._codec()[1](entry.key, entry.version, response, entry.meter.errors)]
 
     async def _encode_in_thread(
-        self, entry: _Entry, response: Any, work: Work = Work.CODING
+        self, entry: HandlerEntry, response: Any, work: Work = Work.CODING
     ) -> list[Piece]:
         encode = self._codec()[1]
         errors: Counter[int] = Counter()  # the meter's may only be changed on the loop
@@ -374,7 +267,7 @@ class Dispatcher:
         entry.meter.errors.update(errors)
         return [encoded]
 
-    async def _serve_in_thread(self, entry: _Entry, request: Request) -> list[Piece]:
+    async def _serve_in_thread(self, entry: HandlerEntry, request: Request) -> list[Piece]:
         """Decode a long request in a thread, and limit the memory of all of them."""
         cost, session = entry.handler.cost, request.session
         if cost is Cost.WAITS:  # needs little memory during its long wait
@@ -389,7 +282,7 @@ class Dispatcher:
         finally:
             line.leave(size)
 
-    async def _serve_long(self, entry: _Entry, request: Request) -> list[Piece]:
+    async def _serve_long(self, entry: HandlerEntry, request: Request) -> list[Piece]:
         decode = self._codec()[0]
         work = coding(len(request.frame))
         body = await in_thread(
@@ -429,9 +322,3 @@ class Dispatcher:
 
 def _first_version(key: ApiKey) -> int:
     return FIRST_PRODUCE_VERSION if key == ApiKey.PRODUCE else SPOKEN_VERSIONS[key].min_version
-
-
-def _failed(entry: _Entry, cause: BaseException) -> HandlerFailedError:
-    failed = HandlerFailedError(f"{entry.key.name} version {entry.version} failed")
-    failed.__cause__ = cause  # `raise … from` fails when compiled: compiling/README.md
-    return failed

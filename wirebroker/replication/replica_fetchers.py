@@ -9,15 +9,16 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from wirebroker.coordinator.controller.image.cluster_image import NO_LEADER
-from wirebroker.replication.replica_fetcher import FetchSettings, ReplicaFetcher
+from wirebroker.replication.fetch_body import FetchSettings
+from wirebroker.replication.replica_fetcher import ReplicaFetcher
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from wirebroker.config import Config
     from wirebroker.replica.partition import Partition
+    from wirebroker.replication.fetch_body import Follower
     from wirebroker.replication.fetch_session_handler import PartitionKey
-    from wirebroker.replication.replica_fetcher import Follower
 
     _FetcherId = tuple[int, int]
 

@@ -149,7 +149,7 @@ class Replication:
 
     def _new_fetchers(self) -> ReplicaFetchers:
         # A node without peers starts without these imports.
-        from wirebroker.replication.replica_fetcher import Follower  # noqa: PLC0415
+        from wirebroker.replication.fetch_body import Follower  # noqa: PLC0415
         from wirebroker.replication.replica_fetchers import ReplicaFetchers  # noqa: PLC0415
 
         follower = Follower(

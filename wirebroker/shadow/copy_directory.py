@@ -27,8 +27,9 @@ from wirebroker.coordinator.controller.image.cluster_image import (
 from wirebroker.coordinator.operation import MAX_RECORDS, ControllerResult
 from wirebroker.quorum.controller.membership import alone
 from wirebroker.quorum.controller.quorum_controller import QuorumController
+from wirebroker.storage.directory_identity import LogDirectoryError
 from wirebroker.storage.log.log import Log
-from wirebroker.storage.log_directory import LogDirectory, LogDirectoryError
+from wirebroker.storage.log_directory import LogDirectory
 from wirebroker.storage.recovery.log_recovery import load_log
 
 if TYPE_CHECKING:

@@ -16,14 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from compat_tests.lockstep.group_kinds.consumer_members import (
     ASSIGNOR,
-    LEAVE,
-    LEAVE_FOR_A_WHILE,
     Consumer,
     ConsumerGroup,
     ConsumerRequests,
     as_owned,
 )
-from compat_tests.lockstep.group_kinds.member_commits import commit_of
+from compat_tests.lockstep.group_kinds.epoch_members import LEAVE_FOR_A_WHILE
 from compat_tests.lockstep.steps import command
 from wirebroker.codecs.api_keys import ApiKey
 
@@ -32,11 +30,10 @@ if TYPE_CHECKING:
 
     from compat_tests.lockstep.kind import Moves
 
-_MOST_MEMBERS = 4
-
 
 class ConsumerGroups(ConsumerRequests):
     name = "consumer-groups"
+    most_members = 4
     keys = frozenset(
         {
             ApiKey.CONSUMER_GROUP_HEARTBEAT,
@@ -45,11 +42,6 @@ class ConsumerGroups(ConsumerRequests):
             ApiKey.OFFSET_FETCH,
         }
     )
-
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
-        self.groups: list[ConsumerGroup] = []
-        self._made = 0
 
     def beginning(self) -> Moves:
         for partitions in (4, 2, 1):
@@ -84,38 +76,7 @@ class ConsumerGroups(ConsumerRequests):
             (1, self.unserved_version),
         ]
 
-    def ending(self) -> Moves:
-        for group in self.groups:
-            yield from self._describe(group)
-            yield command(["group-records", group.group_id])
-
     # -- members that come and go ------------------------------------------------------------
-
-    def join(self) -> Moves:
-        """Add a member, or remove one from a full group."""
-        group = self._group()
-        if len(group.members) >= _MOST_MEMBERS:
-            yield from self.leave()
-            return
-        member = self._new_member(group)
-        if (yield from self._send_join(group, member)):
-            group.members.append(member)
-
-    def join_again(self) -> Moves:
-        """Let a member abandon its partitions and join with the same id, as after an error."""
-        group, member = self._any_member()
-        if member is not None:
-            yield from self._send_join(group, member)
-
-    def leave(self) -> Moves:
-        group, member = self._any_member()
-        if member is not None and (yield from self._send_leave(group, member)):
-            group.members.remove(member)
-
-    def leave_for_a_while(self) -> Moves:
-        group, member = self._any_member(is_static=True)
-        if member is not None and (yield from self._send_leave(group, member, LEAVE_FOR_A_WHILE)):
-            member.is_away = True
 
     def return_as_static(self) -> Moves:
         """Let a static member join with another member id, sometimes while the first is there."""
@@ -171,35 +132,6 @@ class ConsumerGroups(ConsumerRequests):
             answer = yield from self._send_beat(self._whole_fields(group, member))
             member.learn(answer)
 
-    def wrong_beat(self) -> Moves:
-        """Send a heartbeat with a wrong epoch, member, instance or group."""
-        group, member = self._any_member()
-        if member is None:
-            return
-        fields = self._beat_fields(group, member)
-        match self.random.randrange(6):
-            case 0:
-                fields["member_epoch"] += self.random.choice((-2, -1, 1, 1000))
-            case 1:
-                fields["member_epoch"] -= 1
-                fields["topic_partitions"] = as_owned(member.assigned)
-            case 2:
-                fields["member_id"] = "nobody"
-                fields["member_epoch"] = self.random.choice((member.epoch, LEAVE))
-            case 3:
-                fields["instance_id"] = self.random.choice((None, "nothing"))
-            case 4:
-                fields["group_id"] = f"{self.prefix}unknown"
-                fields["member_epoch"] = self.random.choice((1, LEAVE))
-            case _:
-                fields["instance_id"] = "nothing"
-                fields["member_epoch"] = self.random.choice((LEAVE, LEAVE_FOR_A_WHILE))
-        # An epoch of 0 or a leave would change the group without the model's notice.
-        if fields["member_epoch"] > 0 or fields["instance_id"] == "nothing":
-            answer = yield from self._send_beat(fields)
-            if fields["group_id"] == group.group_id and fields["member_id"] == member.member_id:
-                member.learn(answer)
-
     def wrong_fields(self) -> Moves:
         """Join with invalid fields."""
         group = self._group()
@@ -249,10 +181,6 @@ class ConsumerGroups(ConsumerRequests):
 
     # -- offsets and administration ----------------------------------------------------------
 
-    def commit(self) -> Moves:
-        group, member = self._any_member()
-        yield from commit_of(self, group.group_id, member)
-
     def fetch_offsets(self) -> Moves:
         group, member = self._any_member()
         version = self.version(ApiKey.OFFSET_FETCH, 8)
@@ -274,17 +202,6 @@ class ConsumerGroups(ConsumerRequests):
         }
         yield from self.ask(ApiKey.OFFSET_FETCH, {"groups": [requested]}, version=version)
 
-    def delete_offsets(self) -> Moves:
-        topics = [
-            {
-                "name": topic.name,
-                "partitions": [{"partition_index": index} for index in topic.partitions],
-            }
-            for topic in self.some(self.topics)
-        ]
-        request = {"group_id": self._group().group_id, "topics": topics}
-        yield from self.ask(ApiKey.OFFSET_DELETE, request)
-
     def describe(self) -> Moves:
         names = [group.group_id for group in self.some(self.groups)]
         names += self.some([f"{self.prefix}unknown", ""], 0, 1)
@@ -300,10 +217,6 @@ class ConsumerGroups(ConsumerRequests):
             "types_filter": self.some(["classic", "Consumer", "consumer"], 0, 1),
         }
         yield from self.ask(ApiKey.LIST_GROUPS, request)
-
-    def delete_groups(self) -> Moves:
-        request = {"groups_names": [self._group().group_id]}
-        yield from self.ask(ApiKey.DELETE_GROUPS, request)
 
     def change_topics(self) -> Moves:
         """Make a topic larger, or delete it and create it again."""
@@ -321,14 +234,6 @@ class ConsumerGroups(ConsumerRequests):
     def _add_group(self, topics: list[str]) -> None:
         group_id = f"{self.prefix}consumers{len(self.groups) + 1}"
         self.groups.append(ConsumerGroup(group_id, topics))
-
-    def _group(self) -> ConsumerGroup:
-        return self.random.choice(self.groups)
-
-    def _any_member(self, *, is_static: bool = False) -> tuple[ConsumerGroup, Consumer | None]:
-        group = self._group()
-        members = [member for member in group.members if member.instance or not is_static]
-        return group, self.random.choice(members) if members else None
 
     def _new_member(self, group: ConsumerGroup) -> Consumer:
         self._made += 1

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from compat_tests.lockstep.group_kinds.epoch_members import EpochMembers
 from compat_tests.lockstep.steps import Expression
-from compat_tests.lockstep.topics import Topics
 from wirebroker.codecs.api_keys import ApiKey
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 TIMEOUT_MS: Final = 3_000_000  # no member is removed during a run
 ASSIGNOR: Final = "range"
-LEAVE, LEAVE_FOR_A_WHILE = -1, -2
 
 Partitions = dict[str, list[int]]  # by the name of a topic's id
 
@@ -38,6 +37,10 @@ class Consumer:
         if answer.get("assignment") != "null":
             self.assigned = _assigned(answer)
         return True
+
+    def reported(self) -> dict[str, Any]:
+        """Return the member's partitions as a field of a heartbeat."""
+        return {"topic_partitions": as_owned(self.assigned)}
 
 
 @dataclass(slots=True)
@@ -65,8 +68,12 @@ def as_owned(partitions: Partitions) -> list[dict[str, Any]]:
     ]
 
 
-class ConsumerRequests(Topics):
+class ConsumerRequests(EpochMembers):
     """Requests about consumer groups; `ConsumerGroups` selects member and time."""
+
+    heartbeat = ApiKey.CONSUMER_GROUP_HEARTBEAT
+    description = ApiKey.CONSUMER_GROUP_DESCRIBE
+    unknown_member: ClassVar[dict[str, Any]] = {"member_id": "nobody"}
 
     def _beat_fields(self, group: ConsumerGroup, member: Consumer) -> dict[str, Any]:
         return {
@@ -87,25 +94,8 @@ class ConsumerRequests(Topics):
             "topic_partitions": as_owned(member.assigned),
         }
 
-    def _send_beat(self, fields: dict[str, Any]) -> StepsWithResult[Answer]:
-        answer = yield from self.ask(ApiKey.CONSUMER_GROUP_HEARTBEAT, fields)
-        return answer
-
     def _send_join(self, group: ConsumerGroup, member: Consumer) -> StepsWithResult[bool]:
         """Join, or join again; return whether the member is one now."""
         member.epoch, member.assigned = 0, {}
         answer = yield from self._send_beat(self._whole_fields(group, member))
         return member.learn(answer)
-
-    def _send_leave(
-        self, group: ConsumerGroup, member: Consumer, epoch: int = LEAVE
-    ) -> StepsWithResult[bool]:
-        fields = {**self._beat_fields(group, member), "member_epoch": epoch}
-        answer = yield from self._send_beat(fields)
-        return answer.is_good
-
-    def _describe(self, group: ConsumerGroup) -> StepsWithResult[Answer]:
-        answer = yield from self.ask(
-            ApiKey.CONSUMER_GROUP_DESCRIBE, {"group_ids": [group.group_id]}, version=1
-        )
-        return answer

@@ -10,10 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from compat_tests.lockstep.group_kinds.member_commits import commit_of
+from compat_tests.lockstep.group_kinds.epoch_members import LEAVE_FOR_A_WHILE
 from compat_tests.lockstep.group_kinds.streams_members import (
-    LEAVE,
-    LEAVE_FOR_A_WHILE,
     StreamsGroup,
     StreamsMember,
     StreamsRequests,
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
     from compat_tests.lockstep.kind import Moves
 
 _GROUP = 32
-_MOST_MEMBERS = 3
 _CONFIGS: dict[str, tuple[str, ...]] = {
     "streams.num.standby.replicas": ("0", "1", "2"),
     "streams.heartbeat.interval.ms": ("5000", "15000"),
@@ -38,6 +35,7 @@ _CONFIGS: dict[str, tuple[str, ...]] = {
 
 class StreamsGroups(StreamsRequests):
     name = "streams-groups"
+    most_members = 3
     keys = frozenset(
         {
             ApiKey.STREAMS_GROUP_HEARTBEAT,
@@ -51,8 +49,6 @@ class StreamsGroups(StreamsRequests):
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self.groups: list[StreamsGroup] = []
-        self._made = 0
         self._changing = ""
 
     def beginning(self) -> Moves:
@@ -68,7 +64,7 @@ class StreamsGroups(StreamsRequests):
         names = (f"{created}-a-repartition", f"{created}-b-changelog")
         topologies = [chained(second, *names, epoch) for epoch in (0, 1)]
         self.groups.append(StreamsGroup(created, topologies))
-        member = self._new_member()
+        member = self._new_member(self.groups[1])
         if (yield from self._send_join(self.groups[1], member)):
             self.groups[1].members.append(member)
         for name in names:
@@ -104,37 +100,7 @@ class StreamsGroups(StreamsRequests):
             (1, self.unserved_version),
         ]
 
-    def ending(self) -> Moves:
-        for group in self.groups:
-            yield from self._describe(group)
-            yield command(["group-records", group.group_id])
-
     # -- members that come and go ------------------------------------------------------------
-
-    def join(self) -> Moves:
-        """Add a member, or remove one from a full group."""
-        group = self._group()
-        if len(group.members) >= _MOST_MEMBERS:
-            yield from self.leave()
-            return
-        member = self._new_member()
-        if (yield from self._send_join(group, member)):
-            group.members.append(member)
-
-    def join_again(self) -> Moves:
-        group, member = self._any_member()
-        if member is not None:
-            yield from self._send_join(group, member)
-
-    def leave(self) -> Moves:
-        group, member = self._any_member()
-        if member is not None and (yield from self._send_leave(group, member)):
-            group.members.remove(member)
-
-    def leave_for_a_while(self) -> Moves:
-        group, member = self._any_member(is_static=True)
-        if member is not None and (yield from self._send_leave(group, member, LEAVE_FOR_A_WHILE)):
-            member.is_away = True
 
     def return_as_static(self) -> Moves:
         """Let a static member that has left for a while join with another member id.
@@ -145,7 +111,7 @@ class StreamsGroups(StreamsRequests):
         group, member = self._any_member(is_static=True)
         if member is None or not member.is_away:
             return
-        successor = self._new_member()
+        successor = self._new_member(group)
         successor.instance = member.instance
         if self.maybe(0.5):
             successor.process, successor.endpoint = member.process, member.endpoint
@@ -211,39 +177,10 @@ class StreamsGroups(StreamsRequests):
             fields = {**self._beat_fields(group, member), "shutdown_application": True}
             member.learn((yield from self._send_beat(fields)))
 
-    def wrong_beat(self) -> Moves:
-        """Send a heartbeat with a wrong epoch, member, instance or group."""
-        group, member = self._any_member()
-        if member is None:
-            return
-        fields = self._beat_fields(group, member)
-        match self.random.randrange(6):
-            case 0:
-                fields["member_epoch"] += self.random.choice((-2, -1, 1, 1000))
-            case 1:
-                fields["member_epoch"] -= 1
-                fields |= member.reported()
-            case 2:
-                fields |= {"member_id": "nobody", "instance_id": None}
-                fields["member_epoch"] = self.random.choice((member.epoch, LEAVE))
-            case 3:
-                fields["instance_id"] = self.random.choice((None, "nothing"))
-            case 4:
-                fields["group_id"] = f"{self.prefix}unknown"
-                fields["member_epoch"] = self.random.choice((1, LEAVE))
-            case _:
-                fields["instance_id"] = "nothing"
-                fields["member_epoch"] = self.random.choice((LEAVE, LEAVE_FOR_A_WHILE))
-        # An epoch of 0 or a leave would change the group without the model's notice.
-        if fields["member_epoch"] > 0 or fields["instance_id"] == "nothing":
-            answer = yield from self._send_beat(fields)
-            if fields["group_id"] == group.group_id and fields["member_id"] == member.member_id:
-                member.learn(answer)
-
     def wrong_fields(self) -> Moves:
         """Join with invalid fields."""
         group = self._group()
-        fields = self._whole_fields(group, self._new_member())
+        fields = self._whole_fields(group, self._new_member(group))
         wrong: dict[str, Any] = self.random.choice(
             (
                 {"group_id": ""},
@@ -299,10 +236,6 @@ class StreamsGroups(StreamsRequests):
 
     # -- offsets and administration ----------------------------------------------------------
 
-    def commit(self) -> Moves:
-        group, member = self._any_member()
-        yield from commit_of(self, group.group_id, member)
-
     def fetch_offsets(self) -> Moves:
         group, member = self._any_member()
         is_admin = member is None or self.maybe(0.3)
@@ -316,17 +249,6 @@ class StreamsGroups(StreamsRequests):
         }
         version = self.version(ApiKey.OFFSET_FETCH, 8)
         yield from self.ask(ApiKey.OFFSET_FETCH, {"groups": [requested]}, version=version)
-
-    def delete_offsets(self) -> Moves:
-        topics = [
-            {
-                "name": topic.name,
-                "partitions": [{"partition_index": index} for index in topic.partitions],
-            }
-            for topic in self.some(self.topics)
-        ]
-        request = {"group_id": self._group().group_id, "topics": topics}
-        yield from self.ask(ApiKey.OFFSET_DELETE, request)
 
     def describe(self) -> Moves:
         names = [group.group_id for group in self.some(self.groups)]
@@ -366,10 +288,6 @@ class StreamsGroups(StreamsRequests):
         }
         yield from self.ask(ApiKey.LIST_GROUPS, request)
 
-    def delete_groups(self) -> Moves:
-        request = {"groups_names": [self._group().group_id]}
-        yield from self.ask(ApiKey.DELETE_GROUPS, request)
-
     def change_config(self) -> Moves:
         group = self._group()
         name = self.random.choice([*_CONFIGS])
@@ -398,15 +316,7 @@ class StreamsGroups(StreamsRequests):
         self._made += 1
         yield command(["create", f"{self.prefix}later{self._made}", "1"])
 
-    def _group(self) -> StreamsGroup:
-        return self.random.choice(self.groups)
-
-    def _any_member(self, *, is_static: bool = False) -> tuple[StreamsGroup, StreamsMember | None]:
-        group = self._group()
-        members = [member for member in group.members if member.instance or not is_static]
-        return group, self.random.choice(members) if members else None
-
-    def _new_member(self) -> StreamsMember:
+    def _new_member(self, group: StreamsGroup) -> StreamsMember:
         self._made += 1
         instance = f"{self.prefix}i{self._made}" if self.maybe(0.4) else None
         process = self.random.choice(("p1", "p2", f"own{self._made}"))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from compat_tests.lockstep.group_kinds.epoch_members import EpochMembers
 from compat_tests.lockstep.steps import Expression, call
-from compat_tests.lockstep.topics import Topics
 from wirebroker.codecs.api_keys import ApiKey
 
 if TYPE_CHECKING:
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from compat_tests.lockstep.steps import Answer
 
 TIMEOUT_MS: Final = 3_000_000  # no member is removed during a run
-LEAVE, LEAVE_FOR_A_WHILE = -1, -2
 TASK_KINDS: Final = ("active_tasks", "standby_tasks", "warmup_tasks")
 _SUBTOPOLOGIES: Final = ("0", "1")
 
@@ -92,8 +91,12 @@ def chained(source: str, repartition: str, changelog: str, epoch: int) -> Expres
     )
 
 
-class StreamsRequests(Topics):
+class StreamsRequests(EpochMembers):
     """Requests about streams groups; `StreamsGroups` selects member and time."""
+
+    heartbeat = ApiKey.STREAMS_GROUP_HEARTBEAT
+    description = ApiKey.STREAMS_GROUP_DESCRIBE
+    unknown_member: ClassVar[dict[str, Any]] = {"member_id": "nobody", "instance_id": None}
 
     def _beat_fields(self, group: StreamsGroup, member: StreamsMember) -> dict[str, Any]:
         return {
@@ -117,25 +120,8 @@ class StreamsRequests(Topics):
             "rack_id": self.random.choice((None, "r")),
         }
 
-    def _send_beat(self, fields: dict[str, Any]) -> StepsWithResult[Answer]:
-        answer = yield from self.ask(ApiKey.STREAMS_GROUP_HEARTBEAT, fields)
-        return answer
-
     def _send_join(self, group: StreamsGroup, member: StreamsMember) -> StepsWithResult[bool]:
         """Join, or join again; return whether the member is one now."""
         member.epoch, member.endpoint_epoch, member.tasks = 0, -1, {}
         answer = yield from self._send_beat(self._whole_fields(group, member))
         return member.learn(answer)
-
-    def _send_leave(
-        self, group: StreamsGroup, member: StreamsMember, epoch: int = LEAVE
-    ) -> StepsWithResult[bool]:
-        fields = {**self._beat_fields(group, member), "member_epoch": epoch}
-        answer = yield from self._send_beat(fields)
-        return answer.is_good
-
-    def _describe(self, group: StreamsGroup) -> StepsWithResult[Answer]:
-        answer = yield from self.ask(
-            ApiKey.STREAMS_GROUP_DESCRIBE, {"group_ids": [group.group_id]}, version=1
-        )
-        return answer

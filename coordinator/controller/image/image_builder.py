@@ -9,7 +9,7 @@ Source: Kafka's MetadataDelta.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from wirebroker.base.clock import in_one_go
 from wirebroker.codecs.acls import AclEntry, entry_of
@@ -21,9 +21,7 @@ from wirebroker.coordinator.controller.image.cluster_image import (
     BrokerImage,
     ClusterImage,
     ConfigKey,
-    PartitionImage,
     ResourceType,
-    TopicImage,
     scram_keys,
 )
 from wirebroker.coordinator.controller.image.image_change import (
@@ -31,16 +29,13 @@ from wirebroker.coordinator.controller.image.image_change import (
     BrokerChange,
     ConfigChange,
     ImageChange,
-    PartitionChange,
-    TopicChange,
 )
 from wirebroker.coordinator.controller.image.image_records import (
     broker_of,
     merge_broker,
-    merge_partition,
-    partition_of,
 )
-from wirebroker.coordinator.controller.image.persistent_map import MapEdit
+from wirebroker.coordinator.controller.image.persistent_map import MapEdit, finished
+from wirebroker.coordinator.controller.image.topics_edit import TopicsEdit
 from wirebroker.coordinator.quotas.quota_entity import QuotaEntity, entity_of
 
 if TYPE_CHECKING:
@@ -48,12 +43,6 @@ if TYPE_CHECKING:
 
     from wirebroker.base.clock import Steps
     from wirebroker.codecs.scram_forms import ScramForm
-
-# Topics between two yields: 1 ms.
-_STEP = 256
-
-_Key = TypeVar("_Key")
-_Value = TypeVar("_Value")
 
 
 def _keep_as(kind: str, *fields: str) -> Callable[[ImageBuilder, MetadataRecord], None]:
@@ -67,6 +56,15 @@ def _keep_as(kind: str, *fields: str) -> Callable[[ImageBuilder, MetadataRecord]
         builder._keep(record, key)
 
     return keep
+
+
+def _in_topics(
+    action: Callable[[TopicsEdit, MetadataRecord], None],
+) -> Callable[[ImageBuilder, MetadataRecord], None]:
+    def apply(builder: ImageBuilder, record: MetadataRecord) -> None:
+        action(builder._topics, record)
+
+    return apply
 
 
 class ImageBuilder:
@@ -86,16 +84,14 @@ class ImageBuilder:
         "_quotas",
         "_scram_forms",
         "_topics",
-        "_topics_by_id",
         "_transaction",
     )
 
     def __init__(self, image: ClusterImage) -> None:
         self._base = image
         self._change = ImageChange()
+        self._topics = TopicsEdit(image, self._change)
         # Created with the first record of their kind.
-        self._topics: MapEdit[str, TopicImage] | None = None
-        self._topics_by_id: MapEdit[bytes, TopicImage] | None = None
         self._configs: MapEdit[ConfigKey, Mapping[str, str]] | None = None
         self._acls: MapEdit[bytes, AclEntry] | None = None
         self._acl_ids: MapEdit[AclEntry, bytes] | None = None
@@ -150,126 +146,33 @@ class ImageBuilder:
 
     def finish(self, *, offset: int, epoch: int) -> Steps[tuple[ClusterImage, ImageChange]]:
         """Do as `build`, in steps."""
-        placed = 0
-        for change in self._change.topics.values():
-            yield from self._place_partitions(change)
-            placed += 1 + len(change.partitions)
-            if placed >= _STEP:
-                placed = 0
-                yield
+        topics, topics_by_id = yield from self._topics.finish()
         base = self._base
         image = ClusterImage(
             offset=offset,
             epoch=epoch,
-            topics=(yield from _finished(self._topics, base.topics)),
-            topics_by_id=(yield from _finished(self._topics_by_id, base.topics_by_id)),
-            configs=(yield from _finished(self._configs, base.configs)),
+            topics=topics,
+            topics_by_id=topics_by_id,
+            configs=(yield from finished(self._configs, base.configs)),
             brokers=base.brokers if self._brokers is None else self._brokers,
             controllers=base.controllers if self._controllers is None else self._controllers,
             features=base.features if self._features is None else self._features,
-            client_quotas=(yield from _finished(self._quotas, base.client_quotas)),
+            client_quotas=(yield from finished(self._quotas, base.client_quotas)),
             producer_ids=self._producer_ids,
-            acls=(yield from _finished(self._acls, base.acls)),
-            acl_ids=(yield from _finished(self._acl_ids, base.acl_ids)),
-            others=(yield from _finished(self._others, base.others)),
+            acls=(yield from finished(self._acls, base.acls)),
+            acl_ids=(yield from finished(self._acl_ids, base.acl_ids)),
+            others=(yield from finished(self._others, base.others)),
             scram_forms=base.scram_forms if self._scram_forms is None else self._scram_forms,
             open_transaction=None if self._transaction is None else tuple(self._transaction),
         )
         return image, self._change
 
-    # Topics and partitions
-
-    def _own_topics(self) -> tuple[MapEdit[str, TopicImage], MapEdit[bytes, TopicImage]]:
-        if self._topics is None or self._topics_by_id is None:
-            self._topics = MapEdit(self._base.topics)
-            self._topics_by_id = MapEdit(self._base.topics_by_id)
-        return self._topics, self._topics_by_id
-
-    def _topic(self, record: MetadataRecord) -> TopicImage:
-        """Return a record's topic with its earlier partitions."""
-        by_id = self._base.topics_by_id if self._topics_by_id is None else self._topics_by_id
-        topic = by_id.get(record.body.topic_id)
-        if topic is None:
-            raise KafkaError(
-                ErrorCode.UNKNOWN_TOPIC_ID, f"a {record.type.name} record names an unknown topic"
-            )
-        return topic
-
-    def _partition(self, topic: TopicImage, index: int) -> PartitionImage | None:
-        change = self._change.topics.get(topic.topic_id)
-        if change is not None:
-            partition = change.partitions.get(index)
-            if partition is not None:
-                return partition.after
-        return topic.partitions.get(index)
-
-    def _put_partition(self, topic: TopicImage, after: PartitionImage) -> None:
-        topics = self._change.topics
-        change = topics.get(topic.topic_id)
-        if change is None:
-            change = topics[topic.topic_id] = TopicChange(topic.name, topic.topic_id, is_new=False)
-        before = topic.partitions.get(after.index)
-        change.partitions[after.index] = PartitionChange(before, after)
-
-    def _place_partitions(self, change: TopicChange) -> Steps[None]:
-        topics, topics_by_id = self._own_topics()
-        before = topics_by_id[change.topic_id]
-        partitions = MapEdit(before.partitions)
-        for count, (index, partition) in enumerate(change.partitions.items(), 1):
-            partitions[index] = partition.after
-            if count % _STEP == 0:
-                yield
-        topic = TopicImage(before.name, before.topic_id, (yield from partitions.finish()))
-        topics[topic.name] = topic
-        topics_by_id[topic.topic_id] = topic
-
-    def _apply_topic(self, record: MetadataRecord) -> None:
-        topic = TopicImage(record.body.name, record.body.topic_id, {})
-        topics, topics_by_id = self._own_topics()
-        topics[topic.name] = topic
-        topics_by_id[topic.topic_id] = topic
-        self._change.topics[topic.topic_id] = TopicChange(topic.name, topic.topic_id, is_new=True)
+    # Configs, features, producer ids, stored records
 
     def _apply_remove_topic(self, record: MetadataRecord) -> None:
-        topic = self._topic(record)
-        topics, topics_by_id = self._own_topics()
-        topics.discard(topic.name)
-        topics_by_id.discard(topic.topic_id)
-        key = (ResourceType.TOPIC, topic.name)
+        key = (ResourceType.TOPIC, self._topics.remove(record).name)
         for name in self._config_values(key):
             self._put_config(key, name, None)
-        self._change.topics.pop(topic.topic_id, None)
-        before = self._base.topics_by_id.get(topic.topic_id)
-        if before is not None:
-            self._change.deleted.append(before)
-
-    def _apply_partition(self, record: MetadataRecord) -> None:
-        self._put_partition(self._topic(record), partition_of(record.body))
-
-    def _apply_partition_change(self, record: MetadataRecord) -> None:
-        topic = self._topic(record)
-        before = self._partition(topic, record.body.partition_id)
-        if before is None:
-            raise KafkaError(
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                f"a change names partition {record.body.partition_id} of {topic.name},"
-                " which does not exist",
-            )
-        self._put_partition(topic, merge_partition(before, record.body))
-
-    def _apply_clear_elr(self, record: MetadataRecord) -> None:
-        name = record.body.topic_name
-        topics, _ = self._own_topics()
-        for topic in [topics[name]] if name else list(topics.values()):
-            changes = self._change.topics.get(topic.topic_id)
-            indexes = {*topic.partitions, *(() if changes is None else changes.partitions)}
-            for index in sorted(indexes):
-                partition = self._partition(topic, index)
-                if partition and (partition.eligible_leader_replicas or partition.last_known_elr):
-                    cleared = partition._replace(eligible_leader_replicas=(), last_known_elr=())
-                    self._put_partition(topic, cleared)
-
-    # Configs, features, producer ids, stored records
 
     def _config_values(self, key: ConfigKey) -> Mapping[str, str]:
         configs = self._base.configs if self._configs is None else self._configs
@@ -430,10 +333,10 @@ class ImageBuilder:
     _ACTIONS: ClassVar[dict[RecordType, Callable[[Any, MetadataRecord], None]]] = {
         RecordType.REGISTER_BROKER: _apply_register_broker,
         RecordType.UNREGISTER_BROKER: _apply_unregister_broker,
-        RecordType.TOPIC: _apply_topic,
-        RecordType.PARTITION: _apply_partition,
+        RecordType.TOPIC: _in_topics(TopicsEdit.add),
+        RecordType.PARTITION: _in_topics(TopicsEdit.add_partition),
         RecordType.CONFIG: _apply_config,
-        RecordType.PARTITION_CHANGE: _apply_partition_change,
+        RecordType.PARTITION_CHANGE: _in_topics(TopicsEdit.change_partition),
         RecordType.FENCE_BROKER: _apply_fence,
         RecordType.UNFENCE_BROKER: _apply_fence,
         RecordType.REMOVE_TOPIC: _apply_remove_topic,
@@ -453,14 +356,6 @@ class ImageBuilder:
         RecordType.ABORT_TRANSACTION: _apply_nothing,
         RecordType.REMOVE_DELEGATION_TOKEN: _keep_as("token", "token_id"),
         RecordType.REGISTER_CONTROLLER: _apply_register_controller,
-        RecordType.CLEAR_ELR: _apply_clear_elr,
+        RecordType.CLEAR_ELR: _in_topics(TopicsEdit.clear_elr),
         RecordType.UNREGISTER_CONTROLLER: _apply_unregister_controller,
     }
-
-
-def _finished(
-    edit: MapEdit[_Key, _Value] | None, base: Mapping[_Key, _Value]
-) -> Steps[Mapping[_Key, _Value]]:
-    if edit is None:
-        return base
-    return (yield from edit.finish())

@@ -218,3 +218,12 @@ class MapEdit(Mapping[Key, Value]):
         if not self._changes:
             return self._base
         return (yield from self._base.updated(self._changes))
+
+
+def finished(
+    edit: MapEdit[Key, Value] | None, base: Mapping[Key, Value]
+) -> Steps[Mapping[Key, Value]]:
+    """Finish an edit in steps; return `base` if there is none."""
+    if edit is None:
+        return base
+    return (yield from edit.finish())

@@ -19,6 +19,9 @@ NO_EPOCH: Final = -1
 MAX_SEQUENCE: Final = 2**31 - 1
 # An idempotent producer's max.in.flight.requests.per.connection.
 BATCHES_KEPT: Final = 5
+_MAX_EPOCH: Final = 2**15 - 1
+# From this transaction.version on, each marker raises the producer's epoch.
+_EPOCH_BUMP_VERSION: Final = 2
 
 
 class ProducedBatch(NamedTuple):
@@ -65,9 +68,19 @@ class ProducerEntry:
         """The last record's sequence; -1 if no batch of this epoch is known."""
         return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
 
-    def is_in_transaction(self, producer_epoch: int) -> bool:
-        """Return whether a transaction of this epoch is open."""
+    def is_in_transaction(self, producer_id: int, producer_epoch: int) -> bool:
+        """Return whether a transaction of this epoch is open.
+
+        Raises:
+            KafkaError: INVALID_PRODUCER_EPOCH: a later epoch is known.
+        """
+        if producer_epoch < self.producer_epoch:
+            raise fenced(producer_id, producer_epoch, self)
         return self.current_txn_first_offset >= 0 and self.producer_epoch == producer_epoch
+
+    def is_expired(self, before_ms: int) -> bool:
+        """Return whether no transaction is open and the last batch is from `before_ms` or older."""
+        return self.current_txn_first_offset < 0 and self.last_timestamp_ms <= before_ms
 
     def find_duplicate(self, header: BatchHeader) -> ProducedBatch | None:
         """Return the batch of this epoch with the same sequences, or None."""
@@ -77,20 +90,34 @@ class ProducerEntry:
                 return batch
         return None
 
+    def check_marker(
+        self,
+        producer_id: int,
+        *,
+        producer_epoch: int,
+        coordinator_epoch: int,
+        transaction_version: int,
+    ) -> None:
+        """Validate a transaction marker; see ProducerState.check_marker."""
+        is_repeated = producer_epoch == self.producer_epoch and (
+            transaction_version < _EPOCH_BUMP_VERSION
+            or self.current_txn_first_offset < 0
+            or producer_epoch == _MAX_EPOCH
+        )
+        if producer_epoch <= self.producer_epoch and not is_repeated:
+            raise fenced(producer_id, producer_epoch, self)
+        if coordinator_epoch < self.coordinator_epoch:
+            raise KafkaError(
+                ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+                f"Producer {producer_id} had its last marker from coordinator epoch "
+                f"{self.coordinator_epoch}, this marker has {coordinator_epoch}",
+            )
+
     def begin_epoch(self, producer_epoch: int) -> None:
         """Set the epoch; forget the batches of another one."""
         if producer_epoch != self.producer_epoch:
             self.batches.clear()
             self.producer_epoch = producer_epoch
-
-
-class CompletedTransaction(NamedTuple):
-    """A transaction that a marker has ended."""
-
-    producer_id: int
-    first_offset: int
-    last_offset: int
-    is_aborted: bool
 
 
 def to_row(producer_id: int, entry: ProducerEntry) -> SnapshotRow:

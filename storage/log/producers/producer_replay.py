@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
     from wirebroker.codecs.primitives import Buffer
     from wirebroker.storage.files import DataFile
-    from wirebroker.storage.log.producers.producer_entry import CompletedTransaction
     from wirebroker.storage.log.producers.producer_state import ProducerState
+    from wirebroker.storage.log.producers.undecided_transactions import CompletedTransaction
 
 # Producer id -> fields of its latest headers.
 Recent: TypeAlias = "dict[int, deque[tuple[int, ...]]]"
@@ -144,7 +144,9 @@ def find_aborts(
     aborted: list[AbortedTransaction] = []
     if not any(header.is_control for header in headers):
         return aborted
-    first_offsets = {producer_id: first for first, producer_id in state.ongoing_txns.items()}
+    first_offsets = {
+        producer_id: first for first, producer_id in state.transactions.ongoing.items()
+    }
     position = 0
     for header in headers:
         producer_id = header.producer_id

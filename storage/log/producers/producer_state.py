@@ -13,16 +13,14 @@ Source: Kafka's ProducerStateManager, ProducerAppendInfo, ProducerStateEntry.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.records.batch import NO_SEQUENCE
 from wirebroker.codecs.records.layout import TRANSACTIONAL_FLAG
-from wirebroker.storage.log.index.transaction_index import AbortedTransaction
 from wirebroker.storage.log.producers.producer_entry import (
     MAX_SEQUENCE,
     NO_EPOCH,
-    CompletedTransaction,
     ProducedBatch,
     ProducerEntry,
     fenced,
@@ -31,6 +29,10 @@ from wirebroker.storage.log.producers.producer_entry import (
     to_row,
 )
 from wirebroker.storage.log.producers.producer_snapshots import ProducerSnapshots
+from wirebroker.storage.log.producers.undecided_transactions import (
+    CompletedTransaction,
+    UndecidedTransactions,
+)
 from wirebroker.storage.log.producers.verification import Verifications
 
 if TYPE_CHECKING:
@@ -41,10 +43,6 @@ if TYPE_CHECKING:
     from wirebroker.storage.log.producers.producer_snapshot import SnapshotRow
     from wirebroker.storage.log.producers.verification import VerificationGuard
 
-_MAX_EPOCH: Final = 2**15 - 1
-# From this transaction.version on, each marker raises the producer's epoch.
-_EPOCH_BUMP_VERSION: Final = 2
-
 
 class ProducerState:
     """The producers of one partition.
@@ -52,11 +50,10 @@ class ProducerState:
     Attributes:
         end_offset: The state contains the log up to here.
         is_read: Whether the newest snapshot was read or need not be.
-        ongoing_txns: First offset -> producer id of each open transaction.
+        transactions: The lowest first offset of these ends what read_committed shows.
     """
 
     __slots__ = (
-        "_completed",
         "_guards",
         "_is_replaying",
         "_opened_ms",
@@ -67,17 +64,14 @@ class ProducerState:
         "end_offset",
         "expiration_ms",
         "is_read",
-        "ongoing_txns",
         "snapshots",
+        "transactions",
     )
 
     def __init__(self, files: Files, directory: str, *, expiration_ms: int) -> None:
         self.snapshots = ProducerSnapshots(files, directory)
         self._producers: dict[int, ProducerEntry] = {}
-        # The lowest key ends what read_committed shows.
-        self.ongoing_txns: dict[int, int] = {}
-        # First offset -> marker's offset, until the high watermark has passed it.
-        self._completed: dict[int, int] = {}
+        self.transactions = UndecidedTransactions()
         self._verifications = Verifications()
         self._guards = self._verifications.guards
         self.end_offset = 0
@@ -114,11 +108,8 @@ class ProducerState:
             KafkaError: INVALID_PRODUCER_EPOCH: a later epoch is known here.
         """
         entry = self.producers.get(producer_id)
-        if entry is not None:
-            if entry.is_in_transaction(producer_epoch):
-                return None
-            if producer_epoch < entry.producer_epoch:
-                raise fenced(producer_id, producer_epoch, entry)
+        if entry is not None and entry.is_in_transaction(producer_id, producer_epoch):
+            return None
         return self._verifications.begin(
             producer_id,
             sequence=sequence,
@@ -201,20 +192,12 @@ class ProducerState:
             KafkaError: INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED.
         """
         entry = self.producers.get(producer_id)
-        if entry is None:
-            return
-        is_repeated = producer_epoch == entry.producer_epoch and (
-            transaction_version < _EPOCH_BUMP_VERSION
-            or entry.current_txn_first_offset < 0
-            or producer_epoch == _MAX_EPOCH
-        )
-        if producer_epoch <= entry.producer_epoch and not is_repeated:
-            raise fenced(producer_id, producer_epoch, entry)
-        if coordinator_epoch < entry.coordinator_epoch:
-            raise KafkaError(
-                ErrorCode.TRANSACTION_COORDINATOR_FENCED,
-                f"Producer {producer_id} had its last marker from coordinator epoch "
-                f"{entry.coordinator_epoch}, this marker has {coordinator_epoch}",
+        if entry is not None:
+            entry.check_marker(
+                producer_id,
+                producer_epoch=producer_epoch,
+                coordinator_epoch=coordinator_epoch,
+                transaction_version=transaction_version,
             )
 
     def append(self, header: BatchHeader) -> None:
@@ -240,7 +223,7 @@ class ProducerState:
             self._verifications.end_by_batch(producer_id)
             if entry.current_txn_first_offset < 0:
                 entry.current_txn_first_offset = header.base_offset
-                self.ongoing_txns[header.base_offset] = producer_id
+                self.transactions.ongoing[header.base_offset] = producer_id
 
     def end_transaction(
         self,
@@ -263,33 +246,14 @@ class ProducerState:
         self.end_offset = header.last_offset + 1
         if first_offset < 0:
             return None
-        self.ongoing_txns.pop(first_offset, None)
-        self._completed[first_offset] = header.base_offset
+        self.transactions.end(first_offset, header.base_offset)
         return CompletedTransaction(header.producer_id, first_offset, header.base_offset, is_abort)
-
-    def aborted_entry(self, completed: CompletedTransaction) -> AbortedTransaction:
-        """Return the transaction index entry."""
-        stable = min(self.ongoing_txns, default=completed.last_offset + 1)
-        return AbortedTransaction(
-            completed.producer_id, completed.first_offset, completed.last_offset, stable
-        )
 
     def first_unstable_offset(self, high_watermark: int) -> int | None:
         """Return the first offset of an undecided transaction, or None."""
         if self._unread_snapshot is not None:
             self._read_now()
-        if self._completed:
-            self.forget_decided(high_watermark)
-        elif not self.ongoing_txns:
-            return None
-        return min((*self.ongoing_txns, *self._completed), default=None)
-
-    def forget_decided(self, high_watermark: int) -> None:
-        """Forget transactions whose markers are below the high watermark."""
-        if self._completed:
-            self._completed = {
-                first: last for first, last in self._completed.items() if last >= high_watermark
-            }
+        return self.transactions.first_offset(high_watermark)
 
     def remove_expired(self, now_ms: int) -> int:
         """Forget producers idle for producer.id.expiration.ms without open transaction."""
@@ -299,8 +263,7 @@ class ProducerState:
         expired = [
             producer_id
             for producer_id, entry in self._producers.items()
-            if entry.current_txn_first_offset < 0
-            and now_ms - entry.last_timestamp_ms >= self.expiration_ms
+            if entry.is_expired(now_ms - self.expiration_ms)
         ]
         for producer_id in expired:
             del self._producers[producer_id]
@@ -386,8 +349,7 @@ class ProducerState:
     def reset(self, end_offset: int) -> None:
         """Clear the state, as if the log began at `end_offset`."""
         self._producers.clear()
-        self.ongoing_txns.clear()
-        self._completed.clear()
+        self.transactions.clear()
         self._guards.clear()
         self._unread_snapshot = None
         self.is_read = not self._is_replaying
@@ -413,16 +375,10 @@ class ProducerState:
     def _check_verified(
         self, header: BatchHeader, entry: ProducerEntry | None, guard: VerificationGuard | None
     ) -> None:
-        if entry is not None:
-            if entry.is_in_transaction(header.producer_epoch):
-                return
-            if header.producer_epoch < entry.producer_epoch:
-                raise fenced(header.producer_id, header.producer_epoch, entry)
-        if not self._verifications.is_present(header.producer_id, guard):
-            raise KafkaError(
-                ErrorCode.INVALID_TXN_STATE,
-                f"Producer {header.producer_id} has no transaction with this partition",
-            )
+        producer_id = header.producer_id
+        if entry is not None and entry.is_in_transaction(producer_id, header.producer_epoch):
+            return
+        self._verifications.check_guard(producer_id, guard)
 
     def _read_now(self) -> None:
         if not self.read():
@@ -439,5 +395,5 @@ class ProducerState:
                 continue
             self._producers[row.producer_id] = from_row(row)
             if is_open:
-                self.ongoing_txns[row.current_txn_first_offset] = row.producer_id
+                self.transactions.ongoing[row.current_txn_first_offset] = row.producer_id
         return True

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.storage.log.producers.producer_entry import out_of_order
 
 if TYPE_CHECKING:
@@ -77,9 +78,17 @@ class Verifications:
             guard.note(sequence, producer_epoch)
         return guard
 
-    def is_present(self, producer_id: int, guard: VerificationGuard | None) -> bool:
-        """Return whether the guard is the producer's current one."""
-        return guard is not None and self.guards.get(producer_id) is guard
+    def check_guard(self, producer_id: int, guard: VerificationGuard | None) -> None:
+        """Check that the guard is the producer's current one.
+
+        Raises:
+            KafkaError: INVALID_TXN_STATE.
+        """
+        if guard is None or self.guards.get(producer_id) is not guard:
+            raise KafkaError(
+                ErrorCode.INVALID_TXN_STATE,
+                f"Producer {producer_id} has no transaction with this partition",
+            )
 
     def check_lowest_sequence(self, header: BatchHeader, entry: ProducerEntry | None) -> None:
         """Refuse to overtake batches that wait for the coordinator.

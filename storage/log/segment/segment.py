@@ -16,6 +16,7 @@ from wirebroker.storage.files import FileSlice
 from wirebroker.storage.log.index.index_tail import IndexTail, empty_tail, index_batches
 from wirebroker.storage.log.index.offset_index import OFFSET_ENTRY, OffsetIndex
 from wirebroker.storage.log.index.time_index import TIME_ENTRY, TimeIndex
+from wirebroker.storage.log.segment.batch_positions import BatchPositions
 from wirebroker.storage.log.segment.batch_scan import scan_batches, scan_headers
 from wirebroker.storage.log.segment.segment_files import (
     SEGMENT_SUFFIXES,
@@ -27,6 +28,7 @@ from wirebroker.storage.log.segment.segment_recovery import (
     find_start,
     from_the_first,
 )
+from wirebroker.storage.log.segment.segment_write import SegmentWrite
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -37,41 +39,6 @@ if TYPE_CHECKING:
     from wirebroker.storage.log.index.transaction_index import AbortedTransaction
     from wirebroker.storage.log.producers.producer_replay import Recent
     from wirebroker.storage.log.segment.segment_recovery import CheckStart, SegmentRecovery
-
-# Spares a few sequential consumers a search.
-_MEMO_ENTRIES = 32
-
-
-class SegmentWrite:
-    """The result of `write`, which `commit` makes visible."""
-
-    __slots__ = (
-        "aborted_count",
-        "end_position",
-        "first_batch",
-        "offset_entry_count",
-        "position",
-        "tail",
-        "time_entry_count",
-    )
-
-    def __init__(  # noqa: PLR0917 - one per append
-        self,
-        position: int,
-        end_position: int,
-        first_batch: BatchHeader,
-        tail: IndexTail,
-        offset_entry_count: int,
-        time_entry_count: int,
-        aborted_count: int,
-    ) -> None:
-        self.position = position
-        self.end_position = end_position
-        self.first_batch = first_batch
-        self.tail = tail
-        self.offset_entry_count = offset_entry_count
-        self.time_entry_count = time_entry_count
-        self.aborted_count = aborted_count
 
 
 class Segment(SegmentFiles):
@@ -102,7 +69,7 @@ class Segment(SegmentFiles):
         self._tail: IndexTail | None = None
         self._max_timestamp: int | None = None
         self._first_batch_timestamp: int | None = None
-        self._memo: dict[int, tuple[int, int]] = {}  # offset -> (position, batch size or 0)
+        self._memo = BatchPositions()
         self._is_new = False
         self.is_searched = False
 
@@ -230,7 +197,7 @@ class Segment(SegmentFiles):
         if write.aborted_count:
             self.transaction_index.commit_entries(write.aborted_count)
         first = write.first_batch
-        self._remember(first.base_offset, write.position, first.length + OVERHEAD_BYTES)
+        self._memo.remember(first.base_offset, write.position, first.length + OVERHEAD_BYTES)
 
     def position_for_offset(
         self, offset: int, *, may_block: bool = True
@@ -248,8 +215,8 @@ class Segment(SegmentFiles):
             if last_offset >= offset:
                 size = header.length + OVERHEAD_BYTES
                 if position + size < self.size:  # for a sequential reader
-                    self._remember(last_offset + 1, position + size, 0)
-                self._remember(offset, position, size)
+                    self._memo.remember(last_offset + 1, position + size, 0)
+                self._memo.remember(offset, position, size)
                 return position, header
         return None
 
@@ -410,12 +377,6 @@ class Segment(SegmentFiles):
         except OSError:
             message = f"a failed write ({error}) cannot be undone"
             raise OSError(errno.EIO, message, self.log.path) from error
-
-    def _remember(self, offset: int, position: int, size: int) -> None:
-        memo = self._memo
-        memo[offset] = (position, size)
-        if len(memo) > _MEMO_ENTRIES:
-            del memo[next(iter(memo))]
 
     def _load_tail(self) -> IndexTail:
         if self.size and not self.time_index.is_whole:

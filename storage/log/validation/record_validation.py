@@ -17,16 +17,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError, TooLargeError
 from wirebroker.codecs.records.batch import NO_TIMESTAMP
-from wirebroker.codecs.records.compression import MAX_DECOMPRESSED_BYTES, unpack
+from wirebroker.codecs.records.compression import unpack
+from wirebroker.codecs.records.decompression_limits import MAX_DECOMPRESSED_BYTES
 from wirebroker.codecs.records.layout import HEADER_BYTES, LOG_APPEND_TIME_FLAG
-from wirebroker.codecs.records.walk import (
-    IS_QUICK,
-    LONG_MAX,
-    LONG_MIN,
-    MAX_REFUSED,
-    RecordWalker,
-    Refused,
-)
+from wirebroker.codecs.records.walk import IS_QUICK, MAX_REFUSED, RecordWalker, Refused
+from wirebroker.codecs.records.whole_records import LONG_MAX, LONG_MIN
 from wirebroker.storage.log.validation.batch_shape import RecordError, RefusedBatchError
 from wirebroker.storage.long_work import TakesLongError
 

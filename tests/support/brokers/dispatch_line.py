@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from wirebroker.base.clock import SystemClock
 from wirebroker.codecs.errors import MalformedFrameError
 from wirebroker.net.connection_table import ConnectionTable
-from wirebroker.net.dispatch import HandlerFailedError, Pending
 from wirebroker.net.memory_transport import MemoryTransport
+from wirebroker.net.pending import HandlerFailedError, Pending
 from wirebroker.net.settings import NetworkSettings
 from wirebroker.request.request import CloseConnectionError
 

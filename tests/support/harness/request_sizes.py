@@ -80,7 +80,7 @@ _LIMITS = (
     # Refused records in a response.
     "wirebroker.codecs.records.walk:MAX_REFUSED",
     f"{_VALIDATION}:MAX_REFUSED",
-    f"{_API}.data.produce:_MOST_RECORD_ERRORS",
+    f"{_API}.data.produce_results:_MOST_RECORD_ERRORS",
 )
 _USUAL: dict[str, Any] = {limit: resolve_name(limit) for limit in _LIMITS}
 

@@ -28,6 +28,7 @@ APART = (
     "compat_tests/interchange/test_transactions_and_groups.py",
     "compat_tests/suites/test_suites.py",
     "compat_tests/faults/test_kills.py",
+    "compat_tests/kafka_own/test_kafka_own.py",
 )
 _SPARK = "spark_it/ in one session of Spark"
 _OF_SPARK = (

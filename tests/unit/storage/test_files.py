@@ -15,6 +15,8 @@ from wirebroker.storage.files import ColdPagesError, Files, FileSlice
 
 # The module that calls the operating system.
 DOOR = "wirebroker.storage.files"
+PAGES = "wirebroker.storage.paged_file"
+CALLS = "wirebroker.storage.system_calls"
 
 
 def descriptor_is_open(number):
@@ -67,7 +69,7 @@ def test_short_writes_are_continued(tmp_path, monkeypatch):
     real_pwrite, real_pwritev = os.pwrite, os.pwritev
     monkeypatch.setattr(f"{DOOR}.pwrite", lambda fd, data, at: real_pwrite(fd, data[:3], at))
     monkeypatch.setattr(
-        f"{DOOR}.pwritev",
+        f"{CALLS}.pwritev",
         lambda fd, views, at: real_pwritev(fd, [views[0][:3]], at),
     )
     file.write_at(0, b"0123456789")
@@ -87,7 +89,7 @@ def test_a_failed_write_cuts_the_file_back_and_keeps_its_size(tmp_path, monkeypa
         raise OSError(errno.ENOSPC, "disk full")
 
     monkeypatch.setattr(f"{DOOR}.pwrite", lambda fd, _, at: real_pwritev(fd, [b"half"], at))
-    monkeypatch.setattr(f"{DOOR}.pwritev", half_then_full)
+    monkeypatch.setattr(f"{CALLS}.pwritev", half_then_full)
     with pytest.raises(OSError, match="disk full"):
         file.write_at(3, buffers)
     assert file.size() == 3
@@ -106,7 +108,7 @@ def test_failed_write_that_cannot_be_undone_is_not_disk_full(tmp_path, monkeypat
         raise OSError(errno.ENOSPC, "disk full")
 
     monkeypatch.setattr(f"{DOOR}.pwrite", lambda fd, _, at: real_pwrite(fd, b"half", at))
-    monkeypatch.setattr(f"{DOOR}.pwritev", full)
+    monkeypatch.setattr(f"{CALLS}.pwritev", full)
     monkeypatch.setattr(os, "ftruncate", full)
     with pytest.raises(OSError, match="cannot be undone") as caught:
         file.write_at(3, b"new contents")
@@ -120,7 +122,7 @@ def test_failed_replace_keeps_the_file_and_leaves_no_temporary(tmp_path, monkeyp
     def full(*_):
         raise OSError(errno.ENOSPC, "disk full")
 
-    monkeypatch.setattr(f"{DOOR}.pwritev", full)
+    monkeypatch.setattr(f"{CALLS}.pwritev", full)
     with pytest.raises(OSError, match="disk full"):
         files.write_file(f"{tmp_path}/a", b"new")
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
@@ -380,7 +382,7 @@ def test_uncached_page_is_distinguished_from_cached(tmp_path, monkeypatch):
     def would_block(*_):
         raise BlockingIOError
 
-    monkeypatch.setattr(f"{DOOR}.preadv", would_block)
+    monkeypatch.setattr(f"{PAGES}.preadv", would_block)
     assert not file.is_resident(0)
 
 
@@ -489,7 +491,7 @@ def test_uncached_data_is_skipped_or_read_if_unsupported(
             raise OSError(error, os.strerror(error))
         return real(number, buffers, position)
 
-    monkeypatch.setattr(f"{DOOR}.preadv", preadv)
+    monkeypatch.setattr(f"{PAGES}.preadv", preadv)
     assert file.read_cached(3, memoryview(bytearray(4))) == count
     assert file.is_resident(3) == bool(count)
     if count:

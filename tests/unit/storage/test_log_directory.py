@@ -5,8 +5,9 @@ import os
 import pytest
 
 from wirebroker.codecs.primitives import uuid_from_text, uuid_text
+from wirebroker.storage.directory_identity import LogDirectoryError
 from wirebroker.storage.files import Files
-from wirebroker.storage.log_directory import LogDirectory, LogDirectoryError, PartitionDirectory
+from wirebroker.storage.log_directory import LogDirectory, PartitionDirectory
 
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
 TOPIC_ID = uuid_from_text("L2q436H7QN2QzJw3tqURJA")

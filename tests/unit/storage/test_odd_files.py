@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.unit.storage.log_kit import append, batch
+from wirebroker.storage.directory_identity import LogDirectoryError
 from wirebroker.storage.file_names import offset_before, offset_of, partition_of
 from wirebroker.storage.files import Files
-from wirebroker.storage.log_directory import LogDirectory, LogDirectoryError
+from wirebroker.storage.log_directory import LogDirectory
 
 if TYPE_CHECKING:
     from collections.abc import Callable

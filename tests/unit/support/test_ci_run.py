@@ -62,7 +62,8 @@ def test_every_target_runs_once_if_nothing_fails(tmp_path):
     assert status == 0
     parts = ["lint", "compiled", "types", "test-compiled", "test-all"]
     assert made[1] == "make first-run"
-    assert sorted(made[2:]) == sorted(f"make {part}" for part in parts)
+    assert sorted(made[2:]) == sorted(f"make {part}" for part in ["collect", *parts])
+    assert made.index("make collect") < made.index("make test-all")
     assert printed.splitlines()[-1].startswith("== passed in")
 
 

@@ -28,12 +28,7 @@ from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.hot.fetch import FetchRequest, parse_fetch
 from wirebroker.codecs.hot.fetch_response import FetchPartitionResult, encode_fetch
 from wirebroker.codecs.permissions import CLUSTER_ACTION, READ_TOPIC
-from wirebroker.request.fetch_sessions import (
-    TOPIC_ID_VERSION,
-    FetchContext,
-    SessionPartition,
-    requested_partitions,
-)
+from wirebroker.request.fetch_sessions import TOPIC_ID_VERSION, FetchContext, requested_partitions
 from wirebroker.request.handlers import Cost
 from wirebroker.request.session import NO_CLIENT
 from wirebroker.storage.files import ColdPagesError
@@ -43,6 +38,7 @@ if TYPE_CHECKING:
 
     from wirebroker.api.broker import Broker
     from wirebroker.codecs.hot.produce_response import NodeEndpoint
+    from wirebroker.request.fetch_session import SessionPartition
     from wirebroker.request.request import Reply, Request
 
 # Bytes that a thread reads from a batch's start: the range of the sender's next probe.

@@ -19,7 +19,7 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING
 
-from wirebroker.request.fetch_sessions import records_length
+from wirebroker.request.fetch_session import records_length
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wirebroker.api.data.partition_reads import PartitionReads
-from wirebroker.request.fetch_sessions import records_length
+from wirebroker.request.fetch_session import records_length
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from wirebroker.codecs.hot.fetch import FetchRequest
     from wirebroker.codecs.hot.fetch_response import FetchPartitionResult
     from wirebroker.replica.partition import Partition
-    from wirebroker.request.fetch_sessions import SessionPartition
+    from wirebroker.request.fetch_session import SessionPartition
     from wirebroker.storage.log.log import Log
 
 

@@ -22,12 +22,8 @@ from wirebroker.codecs.hot.fetch_response import FetchPartitionResult
 from wirebroker.codecs.permissions import READ_TOPIC
 from wirebroker.codecs.primitives import ZERO_UUID
 from wirebroker.replica.nearest_replica import nearest_replica
-from wirebroker.request.fetch_sessions import (
-    TOPIC_ID_VERSION,
-    Results,
-    SessionPartition,
-    records_length,
-)
+from wirebroker.request.fetch_session import Results, SessionPartition, records_length
+from wirebroker.request.fetch_sessions import TOPIC_ID_VERSION
 from wirebroker.storage.files import FileSlice
 from wirebroker.storage.log.read import aborted_in
 

@@ -18,9 +18,7 @@ from collections.abc import Awaitable, Mapping
 from typing import TYPE_CHECKING
 
 from wirebroker.api.data.absent_partitions import missing_partition_error
-from wirebroker.api.data.deferred_produce import LEADER_VERSION
-from wirebroker.api.data.delayed_produce import Appended, DelayedProduce, withdraw
-from wirebroker.api.data.leader_endpoints import leader_endpoints
+from wirebroker.api.data.delayed_produce import Appended, DelayedProduce
 from wirebroker.api.data.prepared_produce import PreparedProduce, prepare
 from wirebroker.api.data.produce_checks import (
     check_first_batches,
@@ -29,21 +27,19 @@ from wirebroker.api.data.produce_checks import (
     last_of_each,
     refuse_unknown_codecs,
 )
+from wirebroker.api.data.produce_results import ProduceResults
 from wirebroker.api.data.transaction_guards import Refusal, guards_for
 from wirebroker.api.registry import handles_raw
 from wirebroker.base.clock import Slices, next_turn
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError, without_frames
 from wirebroker.codecs.hot.produce import ProduceTopic, parse_produce
-from wirebroker.codecs.hot.produce_response import PartitionResult, encode_produce
+from wirebroker.codecs.hot.produce_response import PartitionResult
 from wirebroker.codecs.permissions import WRITE_TOPIC, WRITE_TRANSACTIONAL_ID
-from wirebroker.codecs.records.walk import MAX_REFUSED
 from wirebroker.replica.local_replica import LARGE_APPEND_BYTES
 from wirebroker.request.handlers import Cost
-from wirebroker.request.request import CloseConnectionError
 from wirebroker.storage.log.validation.batch_shape import (
     ZSTD_VERSION,
-    RefusedBatchError,
 )
 from wirebroker.storage.long_work import TakesLongError
 
@@ -59,22 +55,6 @@ if TYPE_CHECKING:
 
 _TOPIC_ID_VERSION = 13
 
-# Errors without a log start offset, not counted as failures (Kafka's
-# ReplicaManager.appendToLocalLog).
-_SILENT = frozenset(
-    {
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        ErrorCode.UNKNOWN_TOPIC_ID,
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.MESSAGE_TOO_LARGE,
-        ErrorCode.RECORD_LIST_TOO_LARGE,
-        ErrorCode.CORRUPT_MESSAGE,
-        ErrorCode.KAFKA_STORAGE_ERROR,
-        ErrorCode.INVALID_TOPIC_EXCEPTION,
-        ErrorCode.INVALID_REQUIRED_ACKS,
-    }
-)
-
 # More partitions are served in slices: each takes about 10 us.
 _MANY_PARTITIONS = 400
 
@@ -84,31 +64,20 @@ DENIED_AT_ONCE = 64
 # Longer requests to several partitions are served in slices, too.
 _MANY_BYTES = LARGE_APPEND_BYTES
 
-# Record errors in a response, 1 us and 100 bytes each: a request of 1 MB could cause gigabytes.
-# Kafka has no such limit.
-_MOST_RECORD_ERRORS = MAX_REFUSED
-
 # Frames of this size hold the loop for 15 ms at most, even compressed.
 _FEW_BYTES = 4096
 
 
-class _Produce:
+class _Produce(ProduceResults):
     """One Produce request and its results so far."""
 
     __slots__ = (
-        "_appended",
-        "_body",
-        "_broker",
         "_delayed",
         "_fast_appends",
         "_guards",
         "_is_denied",
-        "_leaders",
         "_must_wait",
         "_now_ms",
-        "_record_error_count",
-        "_request",
-        "_results",
     )
 
     def __init__(
@@ -118,26 +87,18 @@ class _Produce:
         body: ProduceRequest,
         fast_appends: Mapping[int, AppendResult] | None,
     ) -> None:
-        self._broker = broker
+        super().__init__(broker, request, body)
         # Appends of the fast path, by index (prepared_produce.py).
         self._fast_appends = fast_appends
-        self._request = request
-        self._body = body
         # Whether denied topics were removed.
         self._is_denied = False
         # For partitions in which a transaction starts.
         self._guards: Guards = {}
-        self._results: list[tuple[ProduceTopic, list[PartitionResult]]] = []
         # Appends that wait for their turn.
         self._delayed: list[tuple[Partition, memoryview, PartitionResult]] = []
-        # Fields of Appended, for a wait.
-        self._appended: list[tuple[Partition, PartitionResult, int, bool]] = []
-        # Node ids of leaders in the response (KIP-951).
-        self._leaders: set[int] = set()
         self._now_ms = 0  # set before the first append
         # Whether records must be stored or committed before the response.
         self._must_wait = False
-        self._record_error_count = 0
 
     def serve(self) -> Reply | Awaitable[Reply]:
         """Append what is possible immediately; respond unless something has to wait."""
@@ -231,21 +192,6 @@ class _Produce:
             ]
             return self._finish()
         return self._reply_when_committed() if self._must_wait else self._reply()
-
-    def _refuse(self, error: KafkaError) -> Reply:
-        topics = self._body.topics
-        if has_duplicate_partitions(topics):
-            topics = last_of_each(topics)
-        refused = [
-            (topic, [PartitionResult(index, error.code) for index, _ in topic.partitions])
-            for topic in topics
-        ]
-        if error.code != ErrorCode.UNKNOWN_SERVER_ERROR:  # Kafka sends no message with it
-            for _, results in refused:
-                for result in results:
-                    result.error_message = error.message
-        self._results += refused
-        return self._reply()
 
     async def _serve_many(self) -> Reply:
         await next_turn()  # parsing and authorization took a while
@@ -417,12 +363,6 @@ class _Produce:
         self._request.session.when_ended(delayed.give_up_soon)
         return reply
 
-    def _withdraw_lost(self) -> None:
-        """Acknowledge nothing on a disk that failed during the wait."""
-        for partition, result, _, _ in self._appended:
-            if not partition.directory.is_online:
-                withdraw(result, ErrorCode.KAFKA_STORAGE_ERROR)
-
     def _note_done(self, result: PartitionResult, done: AppendResult, partition: Partition) -> None:
         result.base_offset = done.base_offset
         result.log_append_time_ms = done.log_append_time_ms
@@ -433,61 +373,6 @@ class _Produce:
         self._appended.append((partition, result, end_offset, is_acknowledged))
         if not is_acknowledged:
             self._must_wait = True
-
-    def _note_error(self, result: PartitionResult, error: KafkaError, partition: Partition) -> None:
-        result.error_code = error.code
-        traffic = partition.traffic
-        traffic.produce_requests += 1
-        if error.code not in _SILENT:
-            traffic.failed_produces += 1
-        is_request_fault = isinstance(error, RefusedBatchError) and error.is_request_fault
-        if result.error_code not in _SILENT and not is_request_fault:
-            result.log_start_offset = partition.log.log_start_offset
-        # As in Kafka, messages are only about single records or malformed batches.
-        if isinstance(error, RefusedBatchError) and error.record_errors:
-            remaining = _MOST_RECORD_ERRORS - self._record_error_count
-            result.record_errors = error.record_errors[:remaining]
-            result.error_message = error.message
-            self._record_error_count += len(result.record_errors)
-        self._name_leader(result, partition)
-
-    def _name_leader(self, result: PartitionResult, partition: Partition) -> None:
-        """Name the current leader of a lost partition, if the version can."""
-        if (
-            result.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
-            and self._request.version >= LEADER_VERSION
-        ):
-            result.current_leader = (partition.leader, partition.leader_epoch)
-            self._leaders.add(partition.leader)
-
-    def _note_disk_error(
-        self, result: PartitionResult, error: OSError, partition: Partition
-    ) -> None:
-        self._broker.replicas.disk_failed(partition, error)
-        withdraw(result, ErrorCode.KAFKA_STORAGE_ERROR)
-
-    def _reply(self) -> Reply:
-        if self._body.acks != 0:
-            endpoints = (
-                leader_endpoints(self._broker, self._request.session, self._leaders)
-                if self._leaders
-                else ()
-            )
-            for _, answers in self._results:
-                for result in answers:
-                    self._request.count_error(result.error_code)
-            version = self._request.version
-            return [encode_produce(version, self._results, node_endpoints=endpoints)]
-        failed = [
-            f"{topic.name or topic.topic_id.hex()}-{result.index} "
-            f"{ErrorCode(result.error_code).name}"
-            for topic, answers in self._results
-            for result in answers
-            if result.error_code != ErrorCode.NONE
-        ]
-        if failed:
-            raise CloseConnectionError(f"produce with acks=0 failed: {', '.join(failed[:5])}")
-        return None
 
 
 @handles_raw(ApiKey.PRODUCE, permissions=(WRITE_TOPIC, WRITE_TRANSACTIONAL_ID), cost=Cost.SLICES)

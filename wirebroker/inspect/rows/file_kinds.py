@@ -11,9 +11,10 @@ from wirebroker.storage.checkpoints import (
     LOG_START_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
 )
+from wirebroker.storage.directory_identity import META_PROPERTIES
 from wirebroker.storage.file_names import offset_of
 from wirebroker.storage.log.leader_epochs import FILE_NAME as LEADER_EPOCHS
-from wirebroker.storage.log_directory import CLEAN_SHUTDOWN_MARKER, META_PROPERTIES
+from wirebroker.storage.log_directory import CLEAN_SHUTDOWN_MARKER
 from wirebroker.storage.partition_metadata import PARTITION_METADATA
 
 METADATA_TOPIC = "__cluster_metadata"

@@ -19,8 +19,9 @@ from wirebroker.storage.checkpoints import (
     LOG_START_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
 )
+from wirebroker.storage.directory_identity import META_PROPERTIES
 from wirebroker.storage.file_names import PartitionName, partition_of
-from wirebroker.storage.log_directory import CLEAN_SHUTDOWN_MARKER, META_PROPERTIES
+from wirebroker.storage.log_directory import CLEAN_SHUTDOWN_MARKER
 
 if TYPE_CHECKING:
     from collections.abc import Callable

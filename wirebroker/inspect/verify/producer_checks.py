@@ -81,7 +81,7 @@ class ProducerCheck:
             self.lose()
             return
         if completed is not None and completed.is_aborted:
-            self.aborted.add(self._state.aborted_entry(completed))
+            self.aborted.add(self._state.transactions.aborted_entry(completed))
 
     def up_to(self, offset: int) -> None:
         """Compare the snapshots up to an offset, to which all batches were replayed."""

@@ -18,7 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.base.threads import Work, begin_in_thread
-from wirebroker.storage.files import warm_by
+from wirebroker.storage.paged_file import warm_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
     from wirebroker.base.clock import Clock
     from wirebroker.config.security.sasl import SaslSettings
-    from wirebroker.net.dispatch import Dispatcher, Pending, Served
+    from wirebroker.net.dispatch import Dispatcher, Served
+    from wirebroker.net.pending import Pending
     from wirebroker.request.request import Piece
     from wirebroker.request.session import Session
     from wirebroker.security.sasl.login_queue import LoginQueue

@@ -13,7 +13,7 @@ from wirebroker.codecs.records import plain_batch
 from wirebroker.codecs.records.batch import BatchHeader, read_batch_header, write_crc
 from wirebroker.codecs.records.compression import Codec
 from wirebroker.codecs.records.layout import HEADER, HEADER_BYTES
-from wirebroker.codecs.records.walk import walks_plainly
+from wirebroker.codecs.records.whole_records import walks_plainly
 
 BOTH = pytest.mark.parametrize(
     "module", [plain_batch, pure("records.plain_batch")], ids=["used", "pure"]

@@ -119,7 +119,7 @@ def test_a_failed_write_leaves_no_trace(open_log, monkeypatch):
     again = batch(producer_id=5, producer_epoch=0, base_sequence=1)
     with monkeypatch.context() as patch:
         patch.setattr("wirebroker.storage.files.pwrite", half_a_write)
-        patch.setattr("wirebroker.storage.files.pwritev", full)
+        patch.setattr("wirebroker.storage.system_calls.pwritev", full)
         with pytest.raises(OSError, match="full"):
             append(log, again)
     commit_all(log)

@@ -92,7 +92,7 @@ def test_a_truncation_keeps_what_is_below_and_a_failed_write_what_was_there(tmp_
 
     with monkeypatch.context() as patch:
         patch.setattr("wirebroker.storage.files.pwrite", no_room)
-        patch.setattr("wirebroker.storage.files.pwritev", no_room)
+        patch.setattr("wirebroker.storage.system_calls.pwritev", no_room)
         with pytest.raises(OSError, match="No space"):
             append(log, batch(2))
     assert append(log, batch(2)).base_offset == 3

@@ -10,7 +10,8 @@ from wirebroker.base.clock import next_turn
 from wirebroker.codecs.api_keys import API_VERSIONS, ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError, MalformedFrameError
 from wirebroker.codecs.messages import decode_response, encode_request
-from wirebroker.net.dispatch import Dispatcher, HandlerFailedError
+from wirebroker.net.dispatch import Dispatcher
+from wirebroker.net.pending import HandlerFailedError
 from wirebroker.request.handlers import Registry
 from wirebroker.request.request import CloseConnectionError
 

@@ -18,8 +18,8 @@ from wirebroker.codecs.records.control import KRaftVersion, KRaftVoters, Voter
 from wirebroker.config.rows.row import ConfigError
 from wirebroker.quorum.log.metadata_snapshot import FORMATTED, encode_first_snapshot
 from wirebroker.quorum.log.metadata_store import TOPIC
+from wirebroker.storage.directory_identity import META_PROPERTIES
 from wirebroker.storage.file_names import partition_of
-from wirebroker.storage.log_directory import META_PROPERTIES
 from wirebroker.storage.meta_properties import (
     MetaProperties,
     format_meta_properties,
