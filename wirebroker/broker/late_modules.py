@@ -1,6 +1,6 @@
 """Modules that a broker's start does not need, imported in a thread a moment later.
 
-Whoever needs one earlier imports it then.
+A request that needs one earlier imports it.
 """
 
 from __future__ import annotations
