@@ -30,6 +30,10 @@ def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not a JSON number")
 
 
+# Making a decoder takes longer than decoding a short text.
+_DECODER: Final = json.JSONDecoder(parse_float=_finite, parse_constant=_refuse_constant)
+
+
 def parse_json(
     text: bytes | str,
     *,
@@ -44,11 +48,17 @@ def parse_json(
         ValueError: The text is not JSON, is nested too deeply, or has a number that is too large.
     """
     try:
+        if fraction is _finite and fields is None:
+            return _DECODER.decode(text if isinstance(text, str) else _text_of(text))
         return json.loads(
             text, object_pairs_hook=fields, parse_float=fraction, parse_constant=_refuse_constant
         )
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+
+
+def _text_of(data: bytes) -> str:
+    return data.decode(json.detect_encoding(data), "surrogatepass")
 
 
 def json_integer(value: Any, least: int, most: int) -> int:

@@ -198,11 +198,26 @@ def iterate_records(
     Raises:
         KafkaError: INVALID_RECORD or CORRUPT_MESSAGE, at the first error.
     """
+    return payload_records(batch_payload(batch, header, max_bytes=max_bytes), header)
+
+
+def batch_payload(
+    batch: Buffer, header: BatchHeader, *, max_bytes: int = MAX_DECOMPRESSED_BYTES
+) -> bytes:
+    """Return the records of one batch as bytes, decompressed if necessary.
+
+    Raises:
+        KafkaError: CORRUPT_MESSAGE; TooLargeError.
+    """
     data = memoryview(batch)[HEADER_BYTES : header.size]
     if len(data) != header.size - HEADER_BYTES:
         raise _corrupt(f"a batch of {header.size} bytes has only {len(data) + HEADER_BYTES}")
     codec = header.codec
-    payload = bytes(data) if codec is Codec.NONE else decompress(codec, data, max_bytes=max_bytes)
+    return bytes(data) if codec is Codec.NONE else decompress(codec, data, max_bytes=max_bytes)
+
+
+def payload_records(payload: bytes, header: BatchHeader) -> Iterator[Record]:
+    """Iterate over the records of a batch's payload; see `iterate_records`."""
     return read_records(
         payload,
         count=header.record_count,

@@ -54,6 +54,7 @@ class Work(Enum):
     KEYS = ("token-keys", 4, True)  # servers of token keys
     LOOKUPS = ("lookup", 1, True)  # host names in connection limits
     LOADING = ("load", 2)  # coordinators' partitions, producer states
+    RECORDS = ("records", 1)  # the console: batches decompressed and searched, one at a time
     UPKEEP = ("upkeep", 2)  # deleted files, snapshots, pages given back
 
     def __init__(self, thread_name: str, most_threads: int, may_be_left: bool = False) -> None:

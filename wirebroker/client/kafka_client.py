@@ -34,7 +34,7 @@ from wirebroker.net.client.errors import (
     UnsupportedVersionError,
 )
 from wirebroker.net.client.node import Node
-from wirebroker.net.client.settings import Backoff, ClientSettings, PeerAddress
+from wirebroker.net.client.settings import MOST_RESPONSE_BYTES, Backoff, ClientSettings, PeerAddress
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -67,6 +67,7 @@ class KafkaClient:
     """
 
     __slots__ = (
+        "_avoided",
         "_bootstrap",
         "_brokers",
         "_controller_id",
@@ -96,10 +97,12 @@ class KafkaClient:
         client_id: str = _CLIENT_ID,
         flags: FlagNames = FLAG_NAMES,
         retry: Backoff = _RETRY,
+        max_response_bytes: int = MOST_RESPONSE_BYTES,
     ) -> None:
         """Store the addresses of brokers, at least one; nothing is connected yet.
 
-        `handshake` runs on each new connection: a login. `retry` has the pauses between retries.
+        `handshake` runs on each new connection: a login. `retry` has the pauses between retries. A
+        response of more than `max_response_bytes` ends its connection.
         """
         assert bootstrap
         self.timeout_s = timeout_s
@@ -114,14 +117,16 @@ class KafkaClient:
             client_id=client_id,
             connect_timeout_s=min(10.0, timeout_s),
             request_timeout_s=timeout_s,
+            max_response_bytes=max_response_bytes,
         )
         self._nodes: dict[PeerAddress, Node] = {}
         self._brokers: dict[int, PeerAddress] = {}
         self._coordinators: dict[str, int] = {}
         self._controller_id = -1
         self.uses_controllers = False
-        # The address that responded last.
+        # The address that responded last, and one that was reached but did not respond.
         self._first: PeerAddress | None = None
+        self._avoided: PeerAddress | None = None
 
     async def __aenter__(self) -> KafkaClient:
         return self
@@ -156,10 +161,13 @@ class KafkaClient:
     async def request(
         self, key: ApiKey, body: Body, *, at_most: int | None = None, timeout_s: float | None = None
     ) -> Any:
-        """Send a request to any broker."""
+        """Send a request to any broker.
+
+        A broker that was reached but does not respond may have executed the request, so no other is
+        tried. Later requests go to others first.
+        """
         problems: list[CannotConnectError] = []
-        first = [self._first] if self._first else []
-        for address in dict.fromkeys((*first, *self._bootstrap, *self._brokers.values())):
+        for address in self._addresses():
             node = self._node(address)
             try:
                 answer = await node.request(
@@ -170,6 +178,7 @@ class KafkaClient:
             except UnsupportedVersionError as error:
                 raise UnservedError(str(error)) from error
             except PeerError as error:
+                self._first, self._avoided = None, address
                 is_closed = isinstance(error, ConnectionLostError) and self._handshake is None
                 step = f". A SASL listener needs {self._flags.login}" if is_closed else ""
                 raise ClientError(f"{error}{step}") from error
@@ -177,6 +186,12 @@ class KafkaClient:
                 self._first = address
                 return answer
         raise ClientError(_no_response_message(problems, self._flags))
+
+    def _addresses(self) -> list[PeerAddress]:
+        """Return the known addresses in the order in which requests try them."""
+        first = [self._first] if self._first else []
+        addresses = dict.fromkeys((*first, *self._bootstrap, *self._brokers.values()))
+        return sorted(addresses, key=lambda address: address == self._avoided)
 
     async def request_of(
         self,

@@ -7,12 +7,12 @@ r"""Output formats of `consume`: a format string as in kcat, or lines of JSON.
 
 from __future__ import annotations
 
-import base64
-import json
 import re
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import click
+
+from wirebroker.client.records.json_lines import json_line_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,22 +83,6 @@ def text_of(text: str) -> bytes:
     return b"".join(pieces)
 
 
-def json_line_of(topic_partition: TopicPartition, record: Record) -> bytes:
-    """Return a record as JSON; bytes that are not UTF-8 become `{"base64": "…"}`."""
-    row = {
-        "topic": topic_partition.topic,
-        "partition": topic_partition.partition,
-        "offset": record.offset,
-        "timestamp": record.timestamp,
-        "key": _plain(record.key),
-        "value": _plain(record.value),
-        "headers": [{"key": name, "value": _plain(value)} for name, value in record.headers],
-    }
-    # A header key that is not UTF-8 has surrogates, which need escapes.
-    is_text = all(name.isprintable() for name, _ in record.headers)
-    return json.dumps(row, ensure_ascii=not is_text).encode() + b"\n"
-
-
 def _known() -> str:
     return " ".join(f"%{field}" for field in _FIELDS)
 
@@ -109,12 +93,3 @@ def _constant(data: bytes) -> Writer:
 
 def _length(data: bytes | None) -> bytes:
     return b"%d" % (-1 if data is None else len(data))
-
-
-def _plain(data: bytes | None) -> Any:
-    if data is None:
-        return None
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return {"base64": base64.b64encode(data).decode()}

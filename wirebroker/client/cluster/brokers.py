@@ -56,7 +56,7 @@ async def log_dirs_of(client: KafkaClient, broker_ids: Sequence[int] = ()) -> li
     """Return the log directories of brokers, by default all running ones."""
     results_by_broker = await described_log_dirs(client, broker_ids or await client.broker_ids())
     return [
-        _log_dir(broker_id, result)
+        log_dir_of(broker_id, result)
         for broker_id, results in results_by_broker.items()
         for result in results
     ]
@@ -82,7 +82,8 @@ async def described_log_dirs(
     return results
 
 
-def _log_dir(broker_id: int, result: Any) -> LogDir:
+def log_dir_of(broker_id: int, result: Any) -> LogDir:
+    """Return a directory of a DescribeLogDirsResponse."""
     logs = [log for topic in result.topics for log in topic.partitions]
     total, usable = getattr(result, "total_bytes", -1), getattr(result, "usable_bytes", -1)
     return LogDir(

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from wirebroker.client.kafka_client import KafkaClient
+    from wirebroker.net.client.connection import Body
 
 # Resource types.
 TOPIC: Final = 2
@@ -50,6 +51,22 @@ _SET_SOURCES: Final = frozenset({1, 2, 3, 6, 7, 8})
 _SET_SOURCES_OF_TOPIC: Final = frozenset({1})
 
 
+# Kafka's ConfigDef.Type in responses.
+_TYPES: Final = {
+    1: "boolean",
+    2: "string",
+    3: "int",
+    4: "short",
+    5: "long",
+    6: "double",
+    7: "list",
+    8: "class",
+    9: "password",
+}
+# First version of DescribeConfigs with types and help texts (KIP-569).
+_FIRST_WITH_DOCUMENTATION: Final = 3
+
+
 class ConfigSynonym(NamedTuple):
     """A source of a config's value, the one in effect first."""
 
@@ -68,6 +85,8 @@ class ConfigEntry(NamedTuple):
     is_read_only: bool
     is_sensitive: bool
     synonyms: tuple[ConfigSynonym, ...]  # empty unless requested
+    type: str = ""  # boolean, string, int, …; before Kafka 2.6 unknown
+    documentation: str | None = None  # None unless requested
 
 
 async def configs_of(
@@ -77,15 +96,22 @@ async def configs_of(
     *,
     names: Sequence[str] | None = None,
     synonyms: bool = False,
+    documentation: bool = False,
 ) -> list[ConfigEntry]:
     """Return the configs of a resource, by name; `names` limits them.
 
     The name of a broker is its id, or "" for the defaults of all. `synonyms` adds the values of
-    other sources.
+    other sources, `documentation` the brokers' help texts.
     """
     keys = None if names is None else list(names)
     resource = {"resource_type": kind, "resource_name": name, "configuration_keys": keys}
-    body = {"resources": [resource], "include_synonyms": synonyms}
+    fields: dict[str, Any] = {"resources": [resource], "include_synonyms": synonyms}
+
+    def with_documentation(version: int) -> dict[str, Any]:
+        is_served = version >= _FIRST_WITH_DOCUMENTATION
+        return fields | ({"include_documentation": True} if is_served else {})
+
+    body = with_documentation if documentation else fields
     answer = await _request(client, ApiKey.DESCRIBE_CONFIGS, kind, name, body)
     (result,) = answer.results
     check(
@@ -106,10 +132,30 @@ async def configs_of(
                 ConfigSynonym(_NAMES.get(synonym.source, "UNKNOWN"), synonym.name, synonym.value)
                 for synonym in config.synonyms
             ),
+            _TYPES.get(getattr(config, "config_type", 0), ""),
+            getattr(config, "documentation", None) or None,
         )
         for config in result.configs
     ]
     return sorted(rows)
+
+
+async def config_of_topics(
+    client: KafkaClient, topics: Sequence[str], config: str
+) -> dict[str, str | None]:
+    """Return one config of several topics, without topics that the user may not describe."""
+    resources = [
+        {"resource_type": TOPIC, "resource_name": topic, "configuration_keys": [config]}
+        for topic in topics
+    ]
+    answer = await client.request(ApiKey.DESCRIBE_CONFIGS, {"resources": resources})
+    return {
+        result.resource_name: row.value
+        for result in answer.results
+        if not result.error_code
+        for row in result.configs
+        if row.name == config
+    }
 
 
 async def configured_groups(client: KafkaClient) -> list[str] | None:
@@ -174,9 +220,7 @@ def label(kind: int, name: str) -> str:
     return f"broker {name}" if name else "all brokers"
 
 
-async def _request(
-    client: KafkaClient, key: ApiKey, kind: int, name: str, body: Mapping[str, Any]
-) -> Any:
+async def _request(client: KafkaClient, key: ApiKey, kind: int, name: str, body: Body) -> Any:
     is_change = key is ApiKey.INCREMENTAL_ALTER_CONFIGS
     # The active controller alters configs of any node; the rest only the node itself knows.
     of_node = {BROKER_LOGGER} if client.uses_controllers and is_change else {BROKER, BROKER_LOGGER}

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from wirebroker.client.groups.groups import ListedGroup
+    from wirebroker.client.groups.share_groups import DescribedShareGroup
+    from wirebroker.client.groups.streams_groups import DescribedStreamsGroup
     from wirebroker.client.kafka_client import KafkaClient
     from wirebroker.client.topics.leaders import TopicPartition
 
@@ -56,14 +58,14 @@ async def describe_any_group(client: KafkaClient, name: str) -> DescribedConsume
             raise
         listed = await listed_group(client, name)
         if listed is not None and listed.kind == SHARE:
-            return await _as_consumers_of_share(client, name)
+            return share_consumers(await describe_share_group(client, name))
         if listed is not None and listed.kind == STREAMS:
-            return await _as_consumers_of_streams(client, name)
+            return streams_consumers(await describe_streams_group(client, name))
         raise
 
 
-async def _as_consumers_of_share(client: KafkaClient, name: str) -> DescribedConsumers:
-    group = await describe_share_group(client, name)
+def share_consumers(group: DescribedShareGroup) -> DescribedConsumers:
+    """Return a share group in the form of consumer groups."""
     members = [
         GroupMember(
             member.member_id, None, member.client_id, member.host, member.partitions, member.epoch
@@ -71,17 +73,19 @@ async def _as_consumers_of_share(client: KafkaClient, name: str) -> DescribedCon
         for member in group.members
     ]
     epochs = (group.epoch, group.assignment_epoch)
-    return DescribedConsumers(name, group.state, group.assignor, members, *epochs, SHARE)
+    return DescribedConsumers(group.name, group.state, group.assignor, members, *epochs, SHARE)
 
 
-async def _as_consumers_of_streams(client: KafkaClient, name: str) -> DescribedConsumers:
-    group = await describe_streams_group(client, name)
+def streams_consumers(group: DescribedStreamsGroup) -> DescribedConsumers:
+    """Return a streams group in the form of consumer groups."""
     members = [
         GroupMember(member.member_id, None, member.client_id, member.host, places, member.epoch)
         for member, places in zip(group.members, group.read_partitions(), strict=True)
     ]
     epochs = (group.epoch, group.assignment_epoch)
-    return DescribedConsumers(name, group.state, group.assignor or "", members, *epochs, STREAMS)
+    return DescribedConsumers(
+        group.name, group.state, group.assignor or "", members, *epochs, STREAMS
+    )
 
 
 async def progress_of_any(

@@ -29,7 +29,8 @@ _COMMIT_BY_NAME: Final = 9
 _NO_OFFSET: Final = -1
 _NO_EPOCH: Final = -1
 # State of a missing group, in classic coordinators.
-_DEAD: Final = "Dead"
+DEAD: Final = "Dead"
+CONSUMER: Final = "consumer"
 # ConsumerGroupDescribe's member_type.
 _IS_UPGRADED: Final = {0: False, 1: True}
 _UNKNOWN_TYPE: Final = -1
@@ -123,19 +124,24 @@ async def describe_group(client: KafkaClient, name: str) -> DescribedConsumers:
     (row,) = answer.groups
     if row.error_code not in {0, ErrorCode.GROUP_ID_NOT_FOUND}:
         check(row.error_code, f"group {name} cannot be described")
-    if not row.error_code and row.group_state != _DEAD:
-        members = [
-            GroupMember(
-                member.member_id,
-                member.group_instance_id,
-                member.client_id,
-                member.client_host.removeprefix("/"),
-                assignment_of(member.member_assignment),
-            )
-            for member in row.members
-        ]
-        return DescribedConsumers(name, row.group_state, row.protocol_data, members)
+    if not row.error_code and row.group_state != DEAD:
+        return classic_description(row)
     return await _describe_new(client, name)
+
+
+def classic_description(row: Any) -> DescribedConsumers:
+    """Return a group of a DescribeGroupsResponse, without an error and not dead."""
+    members = [
+        GroupMember(
+            member.member_id,
+            member.group_instance_id,
+            member.client_id,
+            member.client_host.removeprefix("/"),
+            assignment_of(member.member_assignment),
+        )
+        for member in row.members
+    ]
+    return DescribedConsumers(row.group_id, row.group_state, row.protocol_data, members)
 
 
 async def _no_such_group(client: KafkaClient, name: str, message: str | None) -> ClientError:
@@ -161,6 +167,11 @@ async def _describe_new(client: KafkaClient, name: str) -> DescribedConsumers:
     if row.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
         raise await _no_such_group(client, name, row.error_message)
     check(row.error_code, f"group {name} cannot be described", row.error_message)
+    return consumer_description(row)
+
+
+def consumer_description(row: Any) -> DescribedConsumers:
+    """Return a group of a ConsumerGroupDescribeResponse, without an error."""
     members = [
         GroupMember(
             member.member_id,
@@ -176,7 +187,7 @@ async def _describe_new(client: KafkaClient, name: str) -> DescribedConsumers:
     ]
     epochs = (row.group_epoch, row.assignment_epoch)
     return DescribedConsumers(
-        name, row.group_state, row.assignor_name, members, *epochs, "consumer"
+        row.group_id, row.group_state, row.assignor_name, members, *epochs, CONSUMER
     )
 
 

@@ -61,6 +61,11 @@ async def describe_share_group(client: KafkaClient, name: str) -> DescribedShare
             broker_message=row.error_message,
         )
     check(row.error_code, f"share group {name} cannot be described", row.error_message)
+    return share_description(row)
+
+
+def share_description(row: Any) -> DescribedShareGroup:
+    """Return a group of a ShareGroupDescribeResponse, without an error."""
     members = [
         ShareMember(
             member.member_id,
@@ -76,7 +81,12 @@ async def describe_share_group(client: KafkaClient, name: str) -> DescribedShare
         for member in row.members
     ]
     return DescribedShareGroup(
-        name, row.group_state, row.group_epoch, row.assignor_name, members, row.assignment_epoch
+        row.group_id,
+        row.group_state,
+        row.group_epoch,
+        row.assignor_name,
+        members,
+        row.assignment_epoch,
     )
 
 

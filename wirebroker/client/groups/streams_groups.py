@@ -139,8 +139,13 @@ async def describe_streams_group(
             broker_message=row.error_message,
         )
     check(row.error_code, f"streams group {name} cannot be described", row.error_message)
+    return streams_description(row)
+
+
+def streams_description(row: Any) -> DescribedStreamsGroup:
+    """Return a group of a StreamsGroupDescribeResponse, without an error."""
     return DescribedStreamsGroup(
-        name,
+        row.group_id,
         row.group_state,
         row.group_epoch,
         row.assignment_epoch,

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from wirebroker.base.clock import pause
 from wirebroker.client.errors import PASSING, ClientError, check
 from wirebroker.client.records.fetched_batches import fetched_batches
-from wirebroker.client.topics.leaders import TopicPartition, clamped, partitions_of
-from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.client.records.fetching import FetchLimits, fetch_from
+from wirebroker.client.topics.leaders import clamped, partitions_of
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.records.batch import iterate_records
 from wirebroker.codecs.records.control import ControlType, control_type
@@ -22,11 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from wirebroker.client.kafka_client import KafkaClient
+    from wirebroker.client.topics.leaders import TopicPartition
     from wirebroker.codecs.records.batch import BatchHeader
     from wirebroker.codecs.records.record import Record
 
-# Last version with topic names.
-_BY_NAME: Final = 12
 # How long leaders wait for records.
 _WAIT_MS: Final = 500
 _ANSWER_BYTES: Final = 8 << 20
@@ -131,37 +130,23 @@ class PartitionsReader:
             partitions = [partition for partition in partitions if partition in open_partitions]
             if not partitions:
                 return
-            answer = await self._client.request_of(
-                leader, ApiKey.FETCH, self._fetch_body(partitions, wait_ms), at_most=_BY_NAME
+            fetched = await fetch_from(
+                self._client,
+                leader,
+                [(partition, self.positions[partition]) for partition in partitions],
+                FetchLimits(wait_ms, _ANSWER_BYTES, _PARTITION_BYTES),
+                read_committed=self._committed is not None,
             )
-            check(answer.error_code, "records cannot be fetched")
-            for topic in answer.responses:
-                for row in topic.partitions:
-                    partition = TopicPartition(topic.topic, row.partition_index)
-                    if not await self._accept(partition, row):
-                        self._failing_since = None
-                        await pause(_AGAIN_S)
-                        return
-                    if self._is_done:
-                        return
+            for partition, row in fetched:
+                if not await self._accept(partition, row):
+                    self._failing_since = None
+                    await pause(_AGAIN_S)
+                    return
+                if self._is_done:
+                    return
             self._failing_since = None
             # Rotate: the first partition gets a batch of any size.
             partitions = [*partitions[1:], partitions[0]]
-
-    def _fetch_body(self, partitions: list[TopicPartition], wait_ms: int) -> dict[str, Any]:
-        topics: dict[str, list[dict[str, int]]] = defaultdict(list)
-        for partition in partitions:
-            topics[partition.topic].append(
-                {
-                    "partition": partition.partition,
-                    "fetch_offset": self.positions[partition],
-                    "partition_max_bytes": _PARTITION_BYTES,
-                }
-            )
-        rows = [{"topic": name, "partitions": rows} for name, rows in topics.items()]
-        limits = {"max_wait_ms": wait_ms, "min_bytes": 1, "max_bytes": _ANSWER_BYTES}
-        isolation = {"isolation_level": int(self._committed is not None)}
-        return {"replica_id": -1, **limits, **isolation, "topics": rows}
 
     async def _accept(self, partition: TopicPartition, row: Any) -> bool:
         """Pass on records; return False if the leader moved."""

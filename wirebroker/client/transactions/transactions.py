@@ -128,6 +128,20 @@ async def describe_transaction(client: KafkaClient, transactional_id: str) -> De
     raise AssertionError("a result without an error was returned")
 
 
+async def describe_transactions(
+    client: KafkaClient, coordinator_id: int, transactional_ids: Sequence[str]
+) -> list[DescribedTransaction]:
+    """Return a coordinator's state of several ids, without those that it does not know."""
+    body = {"transactional_ids": list(transactional_ids)}
+    answer = await client.request_of(coordinator_id, ApiKey.DESCRIBE_TRANSACTIONS, body)
+    unknown = {*PASSING, ErrorCode.TRANSACTIONAL_ID_NOT_FOUND}
+    return [
+        _described(row, coordinator_id, f"transaction {row.transactional_id} cannot be described")
+        for row in answer.transaction_states
+        if row.error_code not in unknown
+    ]
+
+
 async def abort_transaction(client: KafkaClient, transactional_id: str) -> None:
     """Abort an id's open transaction, and fence its producer.
 

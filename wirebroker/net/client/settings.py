@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from random import Random
+
+# More than fetch.max.bytes of consumers and brokers.
+MOST_RESPONSE_BYTES: Final = 104_857_600
 
 
 class PeerAddress(NamedTuple):
@@ -51,6 +54,6 @@ class ClientSettings(NamedTuple):
     connect_timeout_s: float = 10.0
     request_timeout_s: float = 30.0
     max_in_flight: int = 5
-    max_response_bytes: int = 104_857_600
+    max_response_bytes: int = MOST_RESPONSE_BYTES
     idle_s: float = 540.0
     reconnect: Backoff = Backoff()

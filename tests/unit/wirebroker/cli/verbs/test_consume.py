@@ -12,7 +12,8 @@ import pytest
 
 from tests.support.brokers.servers import ONE_NODE, ThreadedServer, config_of
 from tests.support.cli.verbs import Verbs
-from wirebroker.cli.plumbing.record_format import json_line_of, writer_of
+from wirebroker.cli.plumbing.record_format import writer_of
+from wirebroker.client.records.json_lines import json_line_of
 from wirebroker.client.topics.leaders import TopicPartition
 from wirebroker.codecs.records.record import Record
 

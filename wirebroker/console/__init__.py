@@ -1,0 +1,1 @@
+"""The console: clusters in a browser."""

@@ -1,0 +1,1 @@
+"""The data of the console: clusters, their state over time, records, details."""

@@ -1,0 +1,190 @@
+r"""The clusters of a console, from flags and from a file.
+
+    [production]
+    bootstrap.servers=broker1:9093,broker2:9093
+    security.protocol=SASL_SSL
+    sasl.mechanism=SCRAM-SHA-512
+    sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required \
+        username="console" password="${file:/etc/wirebroker/console.properties:password}";
+    config.providers=file
+    config.providers.file.class=org.apache.kafka.common.config.provider.FileConfigProvider
+
+    [test]
+    bootstrap.servers=localhost:9092
+    console.read.only=false
+
+Each section has Kafka's client settings, in the format of a properties file. Config providers
+(KIP-421) keep secrets out of the file.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from wirebroker.client.addresses import addresses_of
+from wirebroker.client.errors import ClientError, FlagNames
+from wirebroker.client.kafka_client import KafkaClient
+from wirebroker.client.security.security import client_security
+from wirebroker.config.java.properties import parse_properties
+from wirebroker.config.rows.row import ConfigError
+from wirebroker.config.sources.sources import local_java_options, without_placeholders
+from wirebroker.security.login.outgoing import connection_method
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from wirebroker.base.clock import Clock
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_SECTION: Final = re.compile(r"\s*\[([^\]]*)\]\s*")
+_BOOTSTRAP: Final = "bootstrap.servers"
+_READ_ONLY: Final = "console.read.only"
+_BOOLEANS: Final = {"true": True, "false": False}
+_MOST_FILE_BYTES: Final = 1 << 20
+# A request that takes longer counts as a failure, which the pages show. Viewers wait for it, so it
+# is shorter than other clients' default.
+_TIMEOUT: Final = "request.timeout.ms"
+_TIMEOUT_MS: Final = "10000"
+_TIMEOUT_RANGE_MS: Final = (100, 120_000)
+# Fetch responses are smaller, unless a single batch is larger.
+_MOST_RESPONSE_BYTES: Final = 48 << 20
+_CLIENT_ID: Final = "wirebroker-console"
+_FLAG_NAMES: Final = FlagNames(
+    address=f"{_BOOTSTRAP} of this cluster",
+    tls="security.protocol=SSL or SASL_SSL",
+    trust="ssl.truststore.location",
+    login="security.protocol=SASL_SSL or SASL_PLAINTEXT",
+)
+
+
+class ClusterSettings(NamedTuple):
+    """A cluster of the console.
+
+    Attributes:
+        name: Up to 64 letters, digits, `.`, `_` and `-`; part of the pages' addresses.
+        bootstrap: `host:port,…`.
+        properties: Settings of a Kafka client, by name.
+    """
+
+    name: str
+    bootstrap: str
+    properties: Mapping[str, str]
+    is_read_only: bool = True
+
+
+def cluster_of_flag(text: str) -> ClusterSettings:
+    """Parse `NAME=HOST:PORT,…`.
+
+    Raises:
+        ValueError: It has another form.
+    """
+    name, equals, bootstrap = text.partition("=")
+    if not equals or not bootstrap.strip():
+        raise ValueError(f"{text!r} is not a cluster: write NAME=HOST:PORT")
+    return _checked(ClusterSettings(name.strip(), bootstrap.strip(), {}))
+
+
+def clusters_of_file(path: Path) -> list[ClusterSettings]:
+    """Read a file of clusters, at least one.
+
+    Raises:
+        ValueError: It has another form, or a setting is invalid.
+        OSError: It cannot be read.
+    """
+    data = path.read_bytes()
+    if len(data) > _MOST_FILE_BYTES:
+        raise ValueError(f"{path} is larger than {_MOST_FILE_BYTES >> 20} MiB")
+    clusters: dict[str, ClusterSettings] = {}
+    for name, lines in _sections(data.decode("latin-1"), path):
+        if name in clusters:
+            raise ValueError(f"{path} has two sections [{name}]")
+        try:
+            settings = without_placeholders(parse_properties("\n".join(lines)), os.environ)
+            clusters[name] = _cluster(name, settings)
+        except (ValueError, ConfigError) as error:
+            raise ValueError(f"section [{name}] of {path} cannot be used: {error}") from None
+    if not clusters:
+        raise ValueError(f"{path} has no cluster: begin each with its name, such as [production]")
+    return list(clusters.values())
+
+
+def _sections(text: str, path: Path) -> Iterator[tuple[str, list[str]]]:
+    name: str | None = None
+    lines: list[str] = []
+    is_continued = False
+    for number, line in enumerate(text.splitlines(), 1):
+        match = None if is_continued else _SECTION.fullmatch(line)
+        if match is not None:
+            if name is not None:
+                yield name, lines
+            name, lines = match[1].strip(), []
+        elif name is not None:
+            lines.append(line)
+        elif line.strip() and not line.lstrip().startswith(("#", "!", ";")):
+            raise ValueError(
+                f"line {number} of {path} belongs to no cluster: write its name above, such as"
+                " [production]"
+            )
+        is_continued = (len(line) - len(line.rstrip("\\"))) % 2 == 1
+    if name is not None:
+        yield name, lines
+
+
+def _cluster(name: str, settings: dict[str, str]) -> ClusterSettings:
+    if not settings.get(_BOOTSTRAP):
+        raise ValueError(f"{_BOOTSTRAP} is missing")
+    read_only = settings.get(_READ_ONLY, "true").strip().lower()
+    if read_only not in _BOOLEANS:
+        raise ValueError(f"{_READ_ONLY}={read_only} is neither true nor false")
+    return _checked(
+        ClusterSettings(name, settings[_BOOTSTRAP], settings, is_read_only=_BOOLEANS[read_only])
+    )
+
+
+def _checked(settings: ClusterSettings) -> ClusterSettings:
+    if not _NAME.fullmatch(settings.name):
+        raise ValueError(
+            f"{settings.name!r} is not a cluster's name: use up to 64 letters, digits, . _ and -"
+        )
+    addresses_of(settings.bootstrap)
+    return settings
+
+
+def _timeout_ms(properties: Mapping[str, str]) -> int:
+    text = properties.get(_TIMEOUT, _TIMEOUT_MS).strip()
+    least, most = _TIMEOUT_RANGE_MS
+    if not (text.isascii() and text.isdigit() and least <= int(text) <= most):
+        raise ValueError(f"{_TIMEOUT}={text} is not a number from {least} to {most}")
+    return int(text)
+
+
+def open_client(settings: ClusterSettings, clock: Clock) -> KafkaClient:
+    """Return a client of a cluster, which connects when it is used.
+
+    Raises:
+        ClientError: A setting is invalid, or a file of keys or certificates cannot be used.
+    """
+    try:
+        security = client_security(settings.properties, local_java_options(os.environ))
+        connection = connection_method(security)
+        addresses = addresses_of(settings.bootstrap)
+        timeout_ms = _timeout_ms(settings.properties)
+    except (ConfigError, ValueError) as error:
+        raise ClientError(
+            f"the settings of cluster {settings.name} cannot be used: {error}"
+        ) from None
+    return KafkaClient(
+        addresses,
+        timeout_s=timeout_ms / 1000,
+        dialer=connection.dialer,
+        handshake=connection.handshake,
+        clock=clock,
+        random=random.Random(),  # noqa: S311 - for pauses
+        client_id=_CLIENT_ID,
+        flags=_FLAG_NAMES,
+        max_response_bytes=_MOST_RESPONSE_BYTES,
+    )

@@ -1,0 +1,1 @@
+"""Records of topics: pages, searches, live tails and downloads."""

@@ -1,0 +1,69 @@
+"""Fetches parts of single partitions for a page, with what is known of aborted transactions.
+
+Leaders name aborted transactions only to read_committed consumers, who see nothing after the first
+open transaction. So a partition is fetched as such a consumer up to there, and then as another.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from wirebroker.base.clock import pause
+from wirebroker.client.errors import PASSING, ClientError, check
+from wirebroker.client.records.fetching import FetchLimits, fetch_from
+from wirebroker.client.topics.leaders import partitions_of
+from wirebroker.codecs.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from wirebroker.client.kafka_client import KafkaClient
+    from wirebroker.client.topics.leaders import TopicPartition
+
+_LIMITS: Final = FetchLimits(wait_ms=0, bytes=512 << 10, partition_bytes=512 << 10)
+_TRIES: Final = 5
+_RETRY_S: Final = 0.1
+_MOVED: Final = PASSING | {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.KAFKA_STORAGE_ERROR}
+
+
+class PartitionFetcher:
+    """A fetcher of single partitions."""
+
+    __slots__ = ("_client", "_is_committed", "_leaders", "_open")
+
+    def __init__(self, client: KafkaClient, *, is_committed: bool) -> None:
+        self._client = client
+        self._is_committed = is_committed
+        self._leaders: dict[TopicPartition, int] = {}
+        # Partitions that are read after the start of an open transaction.
+        self._open: set[TopicPartition] = set()
+
+    async def fetch(self, place: TopicPartition, offset: int) -> Any:
+        """Return a row of a FetchResponse; without records if the offset does not exist.
+
+        Raises:
+            ClientError: The partition cannot be read.
+        """
+        row = await self._fetch(place, offset)
+        is_at_open = not row.records and row.last_stable_offset <= offset < row.high_watermark
+        if is_at_open and not self._is_committed and place not in self._open:
+            self._open.add(place)
+            row = await self._fetch(place, offset)
+        return row
+
+    async def _fetch(self, place: TopicPartition, offset: int) -> Any:
+        for _ in range(_TRIES):
+            if place not in self._leaders:
+                self._leaders |= await partitions_of(self._client, [place.topic])
+            ((_, row),) = await fetch_from(
+                self._client,
+                self._leaders[place],
+                [(place, offset)],
+                _LIMITS,
+                read_committed=place not in self._open,
+            )
+            if row.error_code not in _MOVED:
+                if row.error_code != ErrorCode.OFFSET_OUT_OF_RANGE:
+                    check(row.error_code, f"{place} cannot be read")
+                return row
+            self._leaders.clear()
+            await pause(_RETRY_S)
+        raise ClientError(f"{place} cannot be read: its leader is moving; try again")

@@ -1,0 +1,208 @@
+"""Decodes and filters the batches of one partition; it does no I/O and runs in a thread.
+
+The steps of a scan are short, so that it can be stopped: each decodes some batches and returns the
+records found in them. A batch is searched as bytes before its records are decoded.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from wirebroker.client.records.consuming import AbortedFilter
+from wirebroker.client.records.fetched_batches import fetched_batches
+from wirebroker.codecs.errors import KafkaError, TooLargeError
+from wirebroker.codecs.records.batch import batch_payload, payload_records
+from wirebroker.codecs.records.control import control_type
+from wirebroker.console.records.queries import FoundRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wirebroker.client.topics.leaders import TopicPartition
+    from wirebroker.codecs.records.batch import BatchHeader
+    from wirebroker.codecs.records.record import Headers, Record
+    from wirebroker.console.records.record_filter import RecordFilter
+
+# Larger batches are skipped, with a note: decompressed, two copies are in memory.
+_MOST_BATCH_BYTES: Final = 16 << 20
+# Of one step: compressed bytes that are read, records that are found, bytes of these.
+_STEP_BYTES: Final = 256 << 10
+_STEP_RECORDS: Final = 100
+_STEP_FOUND_BYTES: Final = 1 << 20
+_MOST_NOTES: Final = 5
+_MOST_HEADERS: Final = 100
+
+
+class ScanRules(NamedTuple):
+    """Which records are found, and how much of each is kept.
+
+    Attributes:
+        record_filter: None for all.
+        is_committed: Whether records of aborted transactions are skipped.
+        is_control: Whether control records are found.
+        most_bytes: Of a key, a value or a header's value.
+    """
+
+    record_filter: RecordFilter | None
+    is_committed: bool
+    is_control: bool
+    most_bytes: int
+
+
+class PartitionScan:
+    """A scan of one partition.
+
+    Attributes:
+        position: The next offset.
+        until: The offset at which it ends; None for never.
+        notes: Sentences on batches that were skipped.
+    """
+
+    # laws: begin <= position; is_done => position >= until
+
+    __slots__ = ("_aborted", "_rules", "begin", "notes", "place", "position", "until")
+
+    def __init__(
+        self, place: TopicPartition, position: int, until: int | None, rules: ScanRules
+    ) -> None:
+        self.place = place
+        self.begin = position
+        self.position = position
+        self.until = until
+        self.notes: list[str] = []
+        self._rules = rules
+        self._aborted = AbortedFilter()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the end is reached."""
+        return self.until is not None and self.position >= self.until
+
+    def steps(self, row: Any) -> Iterator[list[FoundRecord]]:
+        """Scan a row of a FetchResponse; each step returns the records that it found."""
+        self._aborted.begin(row.aborted_transactions or ())
+        found: list[FoundRecord] = []
+        scanned_bytes = found_bytes = 0
+        try:
+            for header, batch in fetched_batches(memoryview(row.records or b"")):
+                if header.last_offset < self.position or self.is_done:
+                    continue
+                for record in self._records(header, batch):
+                    found.append(record)
+                    found_bytes += kept_bytes(record)
+                    if len(found) >= _STEP_RECORDS or found_bytes >= _STEP_FOUND_BYTES:
+                        self.position = record.offset + 1
+                        yield found
+                        found, found_bytes = [], 0
+                self._advance(header.last_offset + 1)
+                scanned_bytes += header.size
+                if scanned_bytes >= _STEP_BYTES:
+                    yield found
+                    found, scanned_bytes, found_bytes = [], 0, 0
+        except KafkaError as error:  # where the next batch begins is unknown
+            self._note(f"{self.place} cannot be read from offset {self.position:,} on: {error}")
+            self.until = self.position
+        yield found
+
+    def skip_to(self, offset: int) -> None:
+        """Continue at the nearest offset that exists; a scan never goes back."""
+        if offset >= self.position or self.until is None:
+            self.position = offset
+        else:
+            self.until = self.position
+
+    def _advance(self, offset: int) -> None:
+        self.position = offset if self.until is None else min(offset, self.until)
+
+    def _note(self, sentence: str) -> None:
+        if len(self.notes) < _MOST_NOTES:
+            self.notes.append(sentence)
+
+    def _records(self, header: BatchHeader, batch: memoryview) -> Iterator[FoundRecord]:
+        rules = self._rules
+        is_committed = self._aborted.lets_through(header, batch)
+        is_aborted = header.is_transactional and not header.is_control and not is_committed
+        if header.is_control and not rules.is_control:
+            return
+        if is_aborted and rules.is_committed:
+            return
+        record_filter = None if header.is_control else rules.record_filter
+        if header.is_control and rules.record_filter is not None:
+            return
+        try:
+            payload = batch_payload(batch, header, max_bytes=_MOST_BATCH_BYTES)
+            if record_filter is not None and not record_filter.may_match(payload):
+                return
+            for record in payload_records(payload, header):
+                is_wanted = record.offset >= self.position and (
+                    self.until is None or record.offset < self.until
+                )
+                if is_wanted and (record_filter is None or record_filter.matches(record)):
+                    yield _found(
+                        self.place, header, record, rules.most_bytes, is_aborted=is_aborted
+                    )
+        except TooLargeError:
+            self._note(
+                f"the batch at offset {header.base_offset:,} of {self.place} has more than"
+                f" {_MOST_BATCH_BYTES >> 20} MiB and is not shown; `wirebroker consume` reads it"
+            )
+        except KafkaError as error:
+            self._note(
+                f"the batch at offset {header.base_offset:,} of {self.place} cannot be read:"
+                f" {error}"
+            )
+
+
+def kept_bytes(record: FoundRecord) -> int:
+    """Return the bytes that a record takes in memory, about."""
+    headers = sum(len(name) + len(value or b"") for name, value in record.headers)
+    return 500 + len(record.key or b"") + len(record.value or b"") + headers
+
+
+def _found(
+    place: TopicPartition, header: BatchHeader, record: Record, most: int, *, is_aborted: bool
+) -> FoundRecord:
+    key, value = record.key, record.value
+    key_length = -1 if key is None else len(key)
+    value_length = -1 if value is None else len(value)
+    headers = _cut_headers(record.headers, most) if record.headers else ()
+    is_cut = key_length > most or value_length > most or headers != record.headers
+    return FoundRecord(
+        place.topic,
+        place.partition,
+        record.offset,
+        record.timestamp,
+        "append" if header.uses_log_append_time else "create",
+        key if key is None or key_length <= most else key[:most],
+        value if value is None or value_length <= most else value[:most],
+        key_length,
+        value_length,
+        headers,
+        header.producer_id,
+        header.producer_epoch,
+        header.is_transactional,
+        _control_name(record) if header.is_control else None,
+        is_aborted,
+        header.leader_epoch,
+        is_cut,
+    )
+
+
+def _cut_headers(headers: Headers, most: int) -> Headers:
+    is_short = len(headers) <= _MOST_HEADERS and all(
+        len(name) <= most and len(value or b"") <= most for name, value in headers
+    )
+    if is_short:
+        return headers
+    return [
+        (name[:most], None if value is None else value[:most])
+        for name, value in headers[:_MOST_HEADERS]
+    ]
+
+
+def _control_name(record: Record) -> str:
+    try:
+        kind = control_type(record.key)
+    except KafkaError:
+        kind = None
+    return "unknown" if kind is None else kind.name.lower()

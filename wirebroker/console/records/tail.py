@@ -1,0 +1,43 @@
+"""The live tail of a topic."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Final
+
+from wirebroker.console.records.partition_scan import PartitionScan, ScanRules
+from wirebroker.console.records.positions import ranges_of
+from wirebroker.console.records.record_stream import RecordStream
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from wirebroker.console.model.collector import Collector
+    from wirebroker.console.records.queries import FoundRecord, ReadQuery
+
+_WAIT_MS: Final = 500
+
+
+async def tail(collector: Collector, query: ReadQuery) -> AsyncGenerator[FoundRecord, None]:
+    """Yield the records that are written from now on, or from `query.positions`, until closed.
+
+    A slow reader gets all records, later.
+
+    Raises:
+        ClientError: The topic cannot be read.
+    """
+    client = collector.client
+    rules = ScanRules(None, query.is_committed, query.is_control, query.max_value_bytes)
+    ranges = await ranges_of(client, query.topic, query.partitions, is_committed=query.is_committed)
+    positions = query.positions or {}
+    scans = {
+        place: PartitionScan(
+            place, span.nearest(positions.get(place.partition, span.end)), None, rules
+        )
+        for place, span in ranges.items()
+    }
+    stream = RecordStream(client, scans, is_committed=query.is_committed, wait_ms=_WAIT_MS)
+    async with contextlib.aclosing(stream.lists()) as lists:
+        async for found in lists:
+            for record in found:
+                yield record
