@@ -205,7 +205,12 @@ class ReplicaCore:
     @property
     def is_persisted(self) -> bool:
         """Whether what must be remembered of the present state is on disk."""
-        return self.persisted._replace(voters=()) == self.election_state()._replace(voters=())
+        persisted, state = self.persisted, self.state
+        return (
+            persisted.epoch == state.epoch
+            and persisted.leader_id == state.leader_id
+            and persisted.voted == state.voted
+        )
 
     def election_timeout_ms(self) -> int:
         """Return a random timeout, so that voters rarely become candidates at the same time."""

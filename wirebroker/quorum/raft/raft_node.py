@@ -126,6 +126,7 @@ class RaftNode:
         "_stopped",
         "_tasks",
         "_timer",
+        "_timer_ms",
         "_transport",
         "failure",
         "leadership",
@@ -161,6 +162,7 @@ class RaftNode:
         self._tasks: set[asyncio.Task[None]] = set()
         self._replies = RaftReplies(log, replica.core.known_leader)
         self._timer: asyncio.TimerHandle | None = None
+        self._timer_ms = 0
         self._must_sync_to: LogPoint | None = None
         self._is_syncing = False
         self._is_ended = False
@@ -366,11 +368,18 @@ class RaftNode:
 
     def _arm(self, wake_ms: int) -> None:
         if self._timer is not None:
+            if self._timer_ms <= wake_ms:
+                return  # it ticks too early once, which costs less than another timer for each step
             self._timer.cancel()
+        self._timer_ms = wake_ms
         delay_s = max(0, wake_ms - self._now_ms()) / 1000
         self._timer = asyncio.get_running_loop().call_later(
-            min(delay_s, _LONGEST_DELAY_S), self._step, Tick()
+            min(delay_s, _LONGEST_DELAY_S), self._tick
         )
+
+    def _tick(self) -> None:
+        self._timer = None
+        self._step(Tick())
 
     def _act(self, action: RaftAction) -> None:  # noqa: C901, PLR0912 - a table
         match action:

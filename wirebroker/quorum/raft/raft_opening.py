@@ -128,9 +128,16 @@ def _check_voters(
     Raises:
         StartError.
     """
-    others = history.last_voters.ids - {identity.key.replica_id}
+    voters, own_id = history.last_voters, identity.key.replica_id
+    if voters.ids == {own_id} and not voters.is_voter(identity.key):
+        raise StartError(
+            f"{log.store.directory} names node {own_id} as the only voter, but with another "
+            "directory.id than this directory has",
+            "restore the directory.id in meta.properties, or the whole directory from a backup",
+        )
+    others = voters.ids - {own_id}
     if history.static_voters.is_only_voter(identity.key) and not history.kraft_version:
-        others = frozenset(election.voters) - {identity.key.replica_id}
+        others = frozenset(election.voters) - {own_id}
     elif identity.endpoints:
         return
     if others:

@@ -32,15 +32,23 @@ FAST = {
 class ControllerGroup:
     """Controllers 1 to `count`, of which the first one is the only voter at the beginning.
 
-    With `is_combined` each process is a broker, too.
+    With `is_combined` each process is a broker, too. With `is_static` all are voters from the
+    beginning (kraft.version 0), and all are started.
 
     Attributes:
         servers: Those that run, by node id.
     """
 
     def __init__(
-        self, folder: Path, count: int, *, is_combined: bool = False, **settings: str
+        self,
+        folder: Path,
+        count: int,
+        *,
+        is_combined: bool = False,
+        is_static: bool = False,
+        **settings: str,
     ) -> None:
+        self._is_static = is_static
         self._folder = folder
         self._is_combined = is_combined
         self._ports = dict(enumerate(free_ports(count), 1))
@@ -48,8 +56,9 @@ class ControllerGroup:
         self.servers: dict[int, ControllerServer | Server] = {}
 
     async def __aenter__(self) -> Self:
-        """Start the first one."""
-        await self.start(1)
+        """Start the first one, or all."""
+        for node_id in self._ports if self._is_static else (1,):
+            await self.start(node_id)
         return self
 
     async def __aexit__(self, *failure: object) -> None:
@@ -74,6 +83,11 @@ class ControllerGroup:
             **self._settings,
         }
         self.folder(node_id).mkdir(exist_ok=True)
+        if self._is_static:
+            del settings["controller.quorum.bootstrap.servers"]
+            settings["controller.quorum.voters"] = ",".join(
+                f"{voter_id}@{HOST}:{port}" for voter_id, port in self._ports.items()
+            )
         if self._is_combined:
             settings["process.roles"] = "broker,controller"
             settings["listeners"] += f",PLAINTEXT://{HOST}:0"
@@ -85,6 +99,13 @@ class ControllerGroup:
 
     async def stop(self, node_id: int) -> None:
         await self.servers.pop(node_id).stop()
+
+    async def kill(self, node_id: int) -> None:
+        """End a controller without resigning."""
+        server = self.servers.pop(node_id)
+        assert isinstance(server, ControllerServer)
+        await server.node.abandon()
+        await server.stop()
 
     def controller(self, node_id: int) -> QuorumController:
         server = self.servers[node_id]

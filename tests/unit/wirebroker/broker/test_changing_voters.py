@@ -39,9 +39,10 @@ async def test_a_single_controller_grows_and_is_replaced(tmp_path: Path) -> None
         successor = await group.leader()
         await successor.submit(write(_topic("without the first one")))
         expected = {"kept", "with three voters", "without the first one"}
-        for node_id in (2, 3):
-            follower = group.controller(node_id).follower
-            await group.until(lambda follower=follower: set(follower.image.topics) == expected)
+        followers = [group.controller(node_id).follower for node_id in (2, 3)]
+        await group.until(
+            lambda: all(set(follower.image.topics) == expected for follower in followers)
+        )
         # The voters are in the log.
         await group.stop(2)
         await group.start(2)
@@ -90,3 +91,30 @@ async def test_a_single_broker_grows_and_survives_the_loss_of_its_first_node(
         await group.start(1)
         assert "after the loss" in group.controller(1).follower.image.topics
         await group.until(lambda: leader.follower.image.brokers[1].is_active)
+
+
+async def test_controllers_with_passwords_and_an_authorizer_form_a_quorum(tmp_path: Path) -> None:
+    login = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+    async with ControllerGroup(
+        tmp_path,
+        3,
+        controller_quorum_auto_join_enable="true",
+        listener_security_protocol_map="CONTROLLER:SASL_PLAINTEXT",
+        sasl_mechanism_controller_protocol="PLAIN",
+        listener_name_controller_sasl_enabled_mechanisms="PLAIN",
+        listener_name_controller_plain_sasl_jaas_config=(
+            f'{login} username="voter" password="secret" user_voter="secret";'
+        ),
+        authorizer_class_name="org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        super_users="User:voter",
+    ) as group:
+        assert await group.upgrade() is ErrorCode.NONE
+        for node_id in (2, 3):
+            await group.start(node_id)
+        leader = await group.leader()
+        await group.until(lambda: leader.node.voters.ids == {1, 2, 3})
+        await leader.submit(write(_topic("kept")))
+        await group.until(lambda: set(leader.follower.image.controllers) == {1, 2, 3})
+        await group.stop(1)
+        successor = await group.leader()
+        assert "kept" in successor.follower.image.topics

@@ -46,7 +46,7 @@ class Voter:
             leadership=SimpleNamespace(leader_id=node_id),
         )
         self.authorization = None
-        self.follower = SimpleNamespace(image=ClusterImage())
+        self.follower = SimpleNamespace(image=ClusterImage(), kraft_version=0)
         self.is_active = is_active
         self.asked = 0
 

@@ -34,7 +34,7 @@ async def test_a_quorum_without_a_leader_is_logged_once_with_its_voters(
     transport = SimpleNamespace(outcome=lambda node_id: f"node {node_id}: refused")
     watch = LeaderWatch(
         node,  # type: ignore[arg-type]
-        transport,  # type: ignore[arg-type]
+        transport,
         own_id=1,
         listener_name="CONTROLLER",
         clock=SystemClock(),

@@ -35,8 +35,8 @@ FIRST_SNAPSHOT = "00000000000000000000-0000000000.checkpoint"
 LOG = "00000000000000000000.log"
 
 
-def voters(*ids):
-    dynamic = tuple(Voter(voter, DIRECTORY_ID, (ENDPOINT,), 0, 1) for voter in ids)
+def voters(*ids, directory_id=DIRECTORY_ID):
+    dynamic = tuple(Voter(voter, directory_id, (ENDPOINT,), 0, 1) for voter in ids)
     return [KRaftVersion(1), KRaftVoters(dynamic)]
 
 
@@ -166,6 +166,14 @@ async def test_voters_of_the_first_snapshot_become_part_of_the_log(node, tmp_pat
 async def test_a_directory_formatted_for_more_voters_is_refused(node, tmp_path):
     format_with_voters(tmp_path, 1, 2)
     with pytest.raises(StartError, match=r"other voters: \[2\]"):
+        await node.start()
+
+
+async def test_a_directory_whose_only_voter_has_another_directory_id_is_refused(node, tmp_path):
+    log = format_with_voters(tmp_path, 1)
+    path = log / FIRST_SNAPSHOT
+    path.write_bytes(snapshot(controls=voters(1, directory_id=bytes([9]) * 16)))
+    with pytest.raises(StartError, match=r"another directory\.id"):
         await node.start()
 
 

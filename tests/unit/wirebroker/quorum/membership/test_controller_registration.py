@@ -22,7 +22,7 @@ REGISTRATION = controller_registration(7, bytes([1] * 16), [Endpoint("CONTROLLER
 
 
 class Channel:
-    """A channel that fails as often as it is told, then accepts."""
+    """A channel that fails `failures` times, then accepts."""
 
     def __init__(self, failures: int = 0) -> None:
         self.failures = failures
