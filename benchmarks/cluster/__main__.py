@@ -1,11 +1,11 @@
 """Clusters and workers, compared with Apache Kafka in the same setup on this machine.
 
-    python -m benchmarks.cluster [start] [failover] [produce] [catch-up] [memory] [workers]
+    python -m benchmarks.cluster [start] [failover] [produce] [catch-up] [memory] [workers] [quorum]
         [--pairs 5] [--tries 4] [--ours CHECKOUT] [--output DIR]
 
-Three nodes of each kind, one of which is also the controller. Without names, all are measured;
---output keeps earlier figures of other names. CPU per record is the primary figure, because the
-rate depends on all processes that share the cores.
+Three nodes of each kind, one of which is also the controller; `quorum`: three controllers. Without
+names, all are measured; --output keeps earlier figures of other names. CPU per record is the
+primary figure, because the rate depends on all processes that share the cores.
 """
 
 from __future__ import annotations
@@ -16,7 +16,16 @@ import time
 from functools import partial
 from pathlib import Path
 
-from benchmarks.cluster import catching_up, failovers, figures, memory, produces, starts, workers
+from benchmarks.cluster import (
+    catching_up,
+    failovers,
+    figures,
+    memory,
+    produces,
+    quorums,
+    starts,
+    workers,
+)
 from benchmarks.measurement.brokers import version
 from benchmarks.measurement.machine import describe
 from benchmarks.measurement.pairs import MOST_TRIES
@@ -33,6 +42,7 @@ def main() -> int:
         "produce": partial(produces.measure, checkout, pairs, most_tries=options.tries),
         "catch-up": partial(catching_up.measure, checkout, pairs),
         "memory": partial(memory.measure, checkout),
+        "quorum": partial(quorums.measure, checkout, pairs),
         "workers": partial(workers.measure, checkout, pairs, most_tries=options.tries),
     }
     unknown = set(options.kinds) - set(kinds)

@@ -56,7 +56,7 @@ STEPS = (
     Step(
         "simulations",
         pytest_of(
-            *("tests/simulation", "--ignore=tests/simulation/test_raft.py"),
+            *("tests/simulation", "--ignore-glob=*/test_raft*.py"),
             *("--seed", "random", "--budget-scale", "30"),
         ),
         12,
@@ -113,7 +113,10 @@ STEPS = (
     ),
     Step(
         "raft",
-        pytest_of("tests/simulation/test_raft.py", "--nightly", "--seed", "random", "-n", "2"),
+        pytest_of(
+            *("tests/simulation/test_raft.py", "tests/simulation/test_raft_planted.py"),
+            *("--nightly", "--seed", "random", "-n", "2"),
+        ),
         4,
         "10,000 simulated schedules of quorums with faults and changes of voters; planted faults",
     ),
@@ -404,6 +407,13 @@ STEPS = (
         ("compiling.release", "--output", ".venv/nightly/dist"),
         3,
         "build the release and try each wheel (run `make .venv/.release-installed` first)",
+    ),
+    Step(
+        "quorum-mixes",
+        pytest_of("compat_tests/cluster/quorum/nightly_mixed_quorum.py", "--seed", "random"),
+        12,
+        "wirebroker and Apache Kafka as voters of one quorum: kills, freezes, network cuts",
+        nights=8,
     ),
 )
 

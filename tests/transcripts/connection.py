@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 
-from wirebroker.codecs.api_keys import API_VERSIONS, ApiKey, is_flexible
+from wirebroker.codecs.api_keys import SPOKEN_VERSIONS, ApiKey
 
 TIMEOUT_S = 30.0
 _CLIENT_ID = b"transcript"
@@ -30,7 +30,8 @@ class Connection:
         self._correlation_id += 1
         head = key.to_bytes(2) + version.to_bytes(2) + self._correlation_id.to_bytes(4)
         head += len(_CLIENT_ID).to_bytes(2) + _CLIENT_ID
-        if version > API_VERSIONS[key].max_version or is_flexible(key, version):
+        spoken = SPOKEN_VERSIONS[key]
+        if version >= min(spoken.first_flexible, spoken.max_version + 1):
             head += b"\x00"
         frame = head + body
         self._socket.sendall(len(frame).to_bytes(4) + frame)

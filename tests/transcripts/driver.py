@@ -39,7 +39,7 @@ The commands:
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tests.support.protocol.message_schemas import schema_of
 from tests.transcripts.arguments import evaluate
@@ -50,7 +50,7 @@ from tests.transcripts.permissions import GUEST, GUEST_HOST, Permissions
 from tests.transcripts.printing import Names, lines_of
 from tests.transcripts.script import ScriptError
 from tests.transcripts.share_records import share_records
-from wirebroker.codecs.api_keys import API_VERSIONS, ApiKey
+from wirebroker.codecs.api_keys import SPOKEN_VERSIONS, ApiKey
 from wirebroker.codecs.errors import ErrorCode, MalformedFrameError
 from wirebroker.codecs.frames import response_header
 from wirebroker.codecs.messages import (
@@ -62,7 +62,7 @@ from wirebroker.codecs.messages import (
 from wirebroker.codecs.primitives import uuid_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from tests.transcripts.script import Step
 
@@ -83,7 +83,7 @@ _UNSUPPORTED_VERSION = ErrorCode.UNSUPPORTED_VERSION.to_bytes(2)
 
 
 class Driver:
-    """Runner of a transcript's steps.
+    """Runner of a transcript's steps; arguments may call its `helpers`.
 
     Args:
         host: The broker's host.
@@ -91,6 +91,8 @@ class Driver:
         restart: Restarts the broker on the same port.
         timeout_s: Timeout of each response and each wait.
     """
+
+    helpers: ClassVar[Mapping[str, Callable[..., Any]]] = HELPERS
 
     def __init__(
         self,
@@ -158,7 +160,7 @@ class Driver:
         }
         words = " ".join(step.command)
         try:
-            arguments = evaluate(step.arguments, self.names.values, HELPERS)
+            arguments = evaluate(step.arguments, self.names.values, self.helpers)
             return commands[step.command[0]](step, arguments)
         except (ScriptError, KeyError, ValueError, AssertionError, OSError) as error:
             raise ScriptError(f"line {step.line_number}, {words!r}: {error!r}") from error
@@ -170,7 +172,7 @@ class Driver:
     def _send(self, step: Step, arguments: dict[str, Any]) -> list[str]:
         key, version = api_key_of(step.command[1]), int(step.command[2])
         connection = step.command[4] if len(step.command) > 4 else "first"
-        body = encode_request(key, min(version, API_VERSIONS[key].max_version), arguments)
+        body = encode_request(key, min(version, SPOKEN_VERSIONS[key].max_version), arguments)
         frame = self._exchange(connection, key, version, body, arguments)
         if isinstance(frame, str):
             return [frame]

@@ -20,12 +20,10 @@ from pathlib import Path
 
 from tests.support.tools.tools import IS_REFERENCE
 from tests.transcripts.agreed import OTHER_VERSION, is_known
-from tests.transcripts.brokers import fresh_driver
 from tests.transcripts.comparing import found_differences
 from tests.transcripts.driver import Driver
+from tests.transcripts.files import driver_for, name_of, transcripts
 from tests.transcripts.script import ScriptError, parse, render
-
-HERE = Path(__file__).parent
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -34,12 +32,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--broker", choices=("apache", "wirebroker"), default="apache")
     parser.add_argument("--broker-address", metavar="HOST:PORT")
     options = parser.parse_args(arguments)
-    for file in options.files or sorted(HERE.glob("*.txt")):
+    for file in options.files or transcripts():
         sys.stderr.write(f"{file.name} …\n")
         try:
             if IS_REFERENCE:
                 _record(file, kind=options.broker, address=options.broker_address)
-            elif is_known(options.broker, file.stem):
+            elif is_known(options.broker, name_of(file)):
                 _record_differences(file, options.broker)
         except ScriptError as error:
             sys.stderr.write(f"{file}: {error}\n")
@@ -56,7 +54,7 @@ def _record(file: Path, *, kind: str, address: str | None) -> None:
     else:
         with (
             tempfile.TemporaryDirectory() as directory,
-            fresh_driver(kind, Path(directory), steps) as driver,
+            driver_for(file, kind, Path(directory), steps) as driver,
         ):
             recorded_steps = driver.run(steps)
     file.write_text(render(recorded_steps))
@@ -66,13 +64,13 @@ def _record_differences(file: Path, kind: str) -> None:
     steps = parse(file.read_text())
     with (
         tempfile.TemporaryDirectory() as directory,
-        fresh_driver(kind, Path(directory), steps) as driver,
+        driver_for(file, kind, Path(directory), steps) as driver,
     ):
         differences = found_differences(steps, driver)
     every = json.loads(OTHER_VERSION.read_text("utf-8"))
-    every[kind].pop(file.stem, None)
+    every[kind].pop(name_of(file), None)
     if differences:
-        every[kind][file.stem] = differences
+        every[kind][name_of(file)] = differences
     OTHER_VERSION.write_text(json.dumps(every, indent=1, sort_keys=True) + "\n", "utf-8")
 
 

@@ -36,7 +36,13 @@ def handle_fetch_request(
         return
     end = request.log_end
     if request.max_wait_ms < 0 or end.offset < 0 or not 0 <= end.epoch <= request.epoch:
-        core.respond(token, LogFetchResponse(ErrorCode.INVALID_REQUEST, core.known_leader()))
+        start_offset = core.log.start_offset
+        core.respond(
+            token,
+            LogFetchResponse(
+                ErrorCode.INVALID_REQUEST, core.known_leader(), log_start_offset=start_offset
+            ),
+        )
         return
     response = _response(core, request, now_ms)
     is_final = (

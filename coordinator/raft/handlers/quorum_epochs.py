@@ -13,6 +13,7 @@ from wirebroker.coordinator.raft.handlers.responses import (
     refuse_other_cluster,
 )
 from wirebroker.coordinator.raft.handlers.votes import voter_request_error
+from wirebroker.coordinator.raft.model.replica_key import are_bounded
 from wirebroker.coordinator.raft.protocol.messages import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
@@ -67,6 +68,8 @@ def _learn(
     error = voter_request_error(core, request.leader_id, request.epoch)
     if error is not ErrorCode.NONE:
         return error
+    if not are_bounded(request.endpoints):
+        return ErrorCode.INVALID_REQUEST
     if request.leader_id == core.key.replica_id:
         core.violation(f"another node says that it leads epoch {request.epoch} under this one's id")
         return ErrorCode.INVALID_REQUEST

@@ -33,7 +33,7 @@ def handle_describe_request(core: ReplicaCore, token: object, now_ms: int) -> No
             leader.epoch,
             -1 if leader.high_watermark is None else leader.high_watermark,
             voters=tuple(
-                own if voter.key.matches(core.key) else _described(voter)
+                own._replace(key=voter.key) if voter.key.matches(core.key) else _described(voter)
                 for voter in leader.voters.values()
             ),
             observers=tuple(observers if leader.is_voter else [own, *observers]),

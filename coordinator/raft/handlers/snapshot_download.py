@@ -9,7 +9,7 @@ Source: Kafka's KafkaRaftClient.handleFetchSnapshotResponse.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.coordinator.raft.handlers.responses import handle_common_result
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.raft.states.epoch_states import SnapshotDownload
     from wirebroker.coordinator.raft.states.replica_core import ReplicaCore
 
+# A larger snapshot is refused: a downloaded one is checked in memory.
+MAX_SNAPSHOT_BYTES: Final = (1 << 31) - 1
+
 
 def next_piece(core: ReplicaCore, download: SnapshotDownload) -> FetchSnapshotRequest:
     """Return the request for the next piece."""
@@ -48,6 +51,10 @@ def next_piece(core: ReplicaCore, download: SnapshotDownload) -> FetchSnapshotRe
 def handle_fetch_snapshot_response(core: ReplicaCore, response: RaftResponse, now_ms: int) -> bool:
     """Write a piece; return whether the leader can be asked again at once."""
     if isinstance(response, RequestFailure):
+        if response.error is ErrorCode.UNKNOWN_SERVER_ERROR:
+            # Kafka 4.4 fails to encode any error of the partition, such as that the snapshot is
+            # deleted. The next fetch names the present one.
+            _end_download(core)
         return False
     assert isinstance(response, FetchSnapshotResponse), response
     handled = handle_common_result(core, response.error, response.leader, now_ms)
@@ -68,15 +75,24 @@ def handle_fetch_snapshot_response(core: ReplicaCore, response: RaftResponse, no
     return True
 
 
+def _end_download(core: ReplicaCore) -> None:
+    if isinstance(core.state, FollowerState):
+        core.state.download = None
+
+
 def _write(core: ReplicaCore, follower: FollowerState, response: FetchSnapshotResponse) -> bool:
     download = follower.download
     end = response.position + len(response.data)
     if (
         download is None
         or (download.point, download.position) != (response.snapshot, response.position)
-        or not response.position < end <= response.size
+        or not response.position < end <= response.size <= MAX_SNAPSHOT_BYTES
     ):
-        core.violation(f"the leader sent {response.snapshot} at {response.position}, unasked")
+        core.violation(
+            f"the leader sent {len(response.data)} bytes at {response.position} of"
+            f" {response.snapshot} with {response.size} bytes, which were not requested or are too"
+            " many"
+        )
         follower.download = None
         return False
     core.actions.append(WriteSnapshot(download.point, download.position, response.data))

@@ -24,7 +24,7 @@ from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.primitives import ZERO_UUID
 from wirebroker.codecs.records.control import KRaftVersion, Voter
 from wirebroker.coordinator.raft.handlers.leadership import append_controls
-from wirebroker.coordinator.raft.model.replica_key import destination_of
+from wirebroker.coordinator.raft.model.replica_key import are_bounded, destination_of
 from wirebroker.coordinator.raft.model.voter_set import DYNAMIC_VOTERS
 from wirebroker.coordinator.raft.protocol.messages import (
     KRaftVersionsRequest,
@@ -63,6 +63,10 @@ def handle_add_request(
     if refusal is None and destination is None:
         refusal = VoterChangeResponse(
             ErrorCode.INVALID_REQUEST, f"the voter has no listener {name}"
+        )
+    elif refusal is None and not are_bounded(request.endpoints):
+        refusal = VoterChangeResponse(
+            ErrorCode.INVALID_REQUEST, "the voter has too many listeners, or too long names"
         )
     elif refusal is None:
         refusal = _pending_refusal(core, now_ms)
@@ -115,7 +119,7 @@ def _change_refusal(
         )
     error = core.leader_error(core.state.epoch)
     if error is not ErrorCode.NONE:
-        return VoterChangeResponse(error)
+        return VoterChangeResponse(error, "")
     if request.voter.replica_id < 0 or request.voter.directory_id == ZERO_UUID:
         return VoterChangeResponse(ErrorCode.INVALID_REQUEST, "the request names no voter")
     return None
@@ -239,7 +243,8 @@ def _update_error(core: ReplicaCore, request: UpdateRaftVoterRequest, now_ms: in
     is_named = key.replica_id >= 0 and key.directory_id != ZERO_UUID
     name = core.identity.listener_name
     has_listener = destination_of(key.replica_id, request.endpoints, name) is not None
-    if not is_named or not has_listener or not 0 <= lowest <= highest:
+    is_valid = is_named and has_listener and are_bounded(request.endpoints)
+    if not is_valid or not 0 <= lowest <= highest:
         return ErrorCode.INVALID_REQUEST
     is_pending = poll_voter_change(core, leader, now_ms) != NEVER
     if is_pending or leader.high_watermark is None:

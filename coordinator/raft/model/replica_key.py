@@ -5,13 +5,18 @@ Source: Kafka's ReplicaKey and Endpoints (KIP-853).
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from wirebroker.codecs.primitives import ZERO_UUID
 from wirebroker.codecs.records.control import VoterEndpoint
 
 # A replica's listeners; none if they are unknown.
 Endpoints: TypeAlias = tuple[VoterEndpoint, ...]
+
+# More listeners, or longer names and hosts, are refused: they would be stored in the log and
+# repeated in responses.
+_MAX_ENDPOINTS: Final = 100
+_MAX_TEXT: Final = 1_000
 
 
 class ReplicaKey(NamedTuple):
@@ -40,6 +45,14 @@ class Destination(NamedTuple):
     node_id: int
     host: str
     port: int
+
+
+def are_bounded(endpoints: Endpoints) -> bool:
+    """Return whether the listeners that a peer states are few and short enough to be kept."""
+    return len(endpoints) <= _MAX_ENDPOINTS and all(
+        len(endpoint.name) <= _MAX_TEXT and len(endpoint.host) <= _MAX_TEXT
+        for endpoint in endpoints
+    )
 
 
 def destination_of(node_id: int, endpoints: Endpoints, listener_name: str) -> Destination | None:

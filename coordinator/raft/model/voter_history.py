@@ -75,7 +75,10 @@ class VoterHistory:
         self.last_voters = self._voters[-1][1] if self._voters else self.static_voters
 
     def forget_before(self, offset: int) -> None:
-        """Forget what no offset from `offset` on needs."""
+        """Forget what a log that ends at `offset` or later does not need.
+
+        What counts just before `offset` is kept, because the log may be truncated to there.
+        """
         _forget_before(self._voters, offset)
         _forget_before(self._versions, offset)
 
@@ -108,5 +111,5 @@ def _value_at(entries: list[tuple[int, T]], offset: int) -> T | None:
 
 
 def _forget_before(entries: list[tuple[int, T]], offset: int) -> None:
-    while len(entries) > 1 and entries[1][0] <= offset:
+    while len(entries) > 1 and entries[1][0] < offset:
         entries.pop(0)

@@ -6,7 +6,7 @@ Source: Kafka's RequestManager.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from wirebroker.coordinator.raft.states.epoch_states import NEVER
 
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.raft.model.quorum_settings import QuorumSettings
     from wirebroker.coordinator.raft.model.replica_key import Destination
     from wirebroker.coordinator.raft.protocol.messages import RaftRequest
+
+# From here on, ended exchanges are forgotten: an administrator may name any number of new voters.
+_MANY_EXCHANGES: Final = 100
 
 
 class RandomSource(Protocol):
@@ -79,6 +82,8 @@ class RequestManager:
     def sent(self, node_id: int, request: RaftRequest, now_ms: int) -> int:
         """Note a request; return its id."""
         assert self.is_ready(node_id, now_ms), node_id
+        if len(self._exchanges) >= _MANY_EXCHANGES:
+            self._forget_ended(now_ms)
         self._last_request_id += 1
         deadline_ms = now_ms + self._settings.request_timeout_ms
         self._exchanges[node_id] = _Exchange(self._last_request_id, request, deadline_ms)
@@ -106,6 +111,14 @@ class RequestManager:
     def forget(self, node_id: int) -> None:
         """Expect no response of a node any longer."""
         self._exchanges.pop(node_id, None)
+
+    def _forget_ended(self, now_ms: int) -> None:
+        """Forget pauses that are over and requests that timed out."""
+        self._exchanges = {
+            node_id: exchange
+            for node_id, exchange in self._exchanges.items()
+            if now_ms < exchange.until_ms
+        }
 
     def forget_all(self) -> None:
         """Expect no response of any node."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.simulation.raft.raft_node import endpoints_of
+from tests.simulation.raft.raft_addresses import endpoints_of
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.coordinator.raft.protocol.events import RequestReceived
 from wirebroker.coordinator.raft.protocol.messages import (
@@ -63,7 +63,7 @@ class RaftAdministrator:
     def _next_change(self, leader: RaftNode):
         world, random = self.world, self.world.random
         voters = leader.core.history.last_voters
-        dead = [key for key in voters.keys if world.is_wiped(key)]
+        dead = [key for key in voters.keys if world.faults.is_wiped(key)]
         if dead:
             return RemoveRaftVoterRequest(world.cluster_id, random.choice(dead))
         candidates = [

@@ -11,7 +11,7 @@
 | high watermarks never decrease | commit (ReplicaCore.commit) |
 
 By induction the rule of log matching implies that two logs with the same offset and epoch are equal
-up to there. The names are those of the Raft paper; a TLA+ model of KRaft has the same properties.
+up to there. The names are those of the Raft paper; raft_properties.py has those of a TLA+ model.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ class RaftChecks:
 
     def persisted(self, node: RaftNode, election: ElectionState) -> None:
         """A pre-vote, or a node alone, begins no epoch."""
+        self.world.properties.persisted(node, election)
         epoch = election.epoch
         if election.leader_id == node.node_id:
             self.elected.add((epoch, node.node_id))
@@ -98,7 +99,7 @@ class RaftChecks:
         holders = [
             key
             for key in voters
-            if self.world.is_wiped(key)  # had it before, or the fetch says so wrongly
+            if self.world.faults.is_wiped(key)  # had it before, or the fetch says so wrongly
             or self.world.nodes[key.replica_id].disk.durable.contains(batch)
         ]
         assert len(holders) > len(voters) // 2, (
@@ -107,8 +108,13 @@ class RaftChecks:
         )
 
     def installed(self, snapshot: RaftSnapshot) -> None:
+        """A snapshot contains everything committed before its end."""
         end = snapshot.point.offset
-        assert list(snapshot.applied) == [b for b in self.log if b.end_offset <= end]
+        committed = [batch for batch in self.log if batch.end_offset <= end]
+        assert list(snapshot.applied) == committed, (
+            f"the snapshot at {snapshot.point} has {len(snapshot.applied)} of {len(committed)}"
+            " batches"
+        )
 
     def acknowledged(self, payload: int) -> None:
         self.acknowledged_payloads.append(payload)

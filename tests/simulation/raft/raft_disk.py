@@ -1,11 +1,14 @@
 """The disk of a simulated replica: a log whose last writes are lost in a crash, and snapshots.
 
 Writes of the log take effect at once for the replica. A sync makes those before it durable when it
-ends; a crash keeps any prefix of the others. `quorum-state` and snapshots are written as a whole.
+ends; a crash keeps any prefix of the others. `quorum-state` and snapshots are written as a whole. A
+disk that fails raises OSError, and what it had not synced may be lost.
 """
 
 from __future__ import annotations
 
+import errno
+import io
 import pickle
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,6 +20,7 @@ from wirebroker.coordinator.raft.model.election_state import (
 )
 from wirebroker.coordinator.raft.model.log_view import LogView
 from wirebroker.coordinator.raft.model.voter_history import VoterHistory
+from wirebroker.coordinator.raft.protocol.messages import FetchSnapshotResponse, LogFetchResponse
 
 if TYPE_CHECKING:
     from random import Random
@@ -29,13 +33,29 @@ BATCH_BYTES = 100
 
 
 class RaftSnapshot(NamedTuple):
+    """A snapshot; like Kafka's, its bytes are a header and then one batch after the other."""
+
     point: LogPoint
     controls: tuple[ControlRecord, ...]
     # What has been applied before the snapshot's end.
     applied: tuple[RaftBatch, ...]
 
     def encode(self) -> bytes:
-        return pickle.dumps(self)
+        parts = [(self.point, self.controls), *self.applied]
+        return b"".join(map(pickle.dumps, parts))
+
+    @classmethod
+    def decode(cls, content: bytes) -> RaftSnapshot:
+        """Return the snapshot in these bytes, without a batch that is incomplete."""
+        stream = io.BytesIO(content)
+        point, controls = pickle.load(stream)
+        batches: list[RaftBatch] = []
+        while stream.tell() < len(content):
+            try:
+                batches.append(pickle.load(stream))
+            except (EOFError, pickle.UnpicklingError):
+                break
+        return cls(point, controls, tuple(batches))
 
 
 class LogContents:
@@ -86,11 +106,20 @@ class RaftDisk:
         self._unsynced: list[tuple] = []
         self._synced_count = 0  # writes that are durable, since the last restart
         self.download: tuple[LogPoint, bytearray] | None = None
+        self.writes_until_failure: int | None = None
+
+    def _may_fail(self) -> None:
+        if self.writes_until_failure is not None:
+            self.writes_until_failure -= 1
+            if self.writes_until_failure < 0:
+                raise OSError(errno.EIO, "the simulated disk failed")
 
     def persist(self, election: ElectionState, data_version: int) -> None:
+        self._may_fail()
         self.quorum_state = encode_election_state(election, data_version)
 
     def write(self, *write: object) -> None:
+        self._may_fail()
         self.contents.apply(write)
         self._unsynced.append(write)
 
@@ -98,6 +127,7 @@ class RaftDisk:
         return self._synced_count + len(self._unsynced)
 
     def end_sync(self, count: int) -> None:
+        self._may_fail()
         newly_synced = count - self._synced_count
         if newly_synced > 0:  # else a later sync has ended before
             for write in self._unsynced[:newly_synced]:
@@ -106,12 +136,14 @@ class RaftDisk:
             self._synced_count = count
 
     def add_snapshot(self, snapshot: RaftSnapshot) -> int:
+        self._may_fail()
         content = snapshot.encode()
         for contents in (self.contents, self.durable):
             contents.snapshots[snapshot.point] = content
         return len(content)
 
     def install(self, snapshot: RaftSnapshot) -> int:
+        """Replace the log by a snapshot that is on disk."""
         content = snapshot.encode()
         self.durable = LogContents()
         self.durable.start_offset = snapshot.point.offset
@@ -122,6 +154,7 @@ class RaftDisk:
         return len(content)
 
     def write_download(self, point: LogPoint, position: int, data: bytes) -> None:
+        self._may_fail()
         if position == 0:
             self.download = (point, bytearray())
         assert self.download is not None
@@ -131,10 +164,29 @@ class RaftDisk:
 
     def finish_download(self, point: LogPoint) -> RaftSnapshot:
         assert self.download is not None
-        snapshot: RaftSnapshot = pickle.loads(bytes(self.download[1]))
+        snapshot = RaftSnapshot.decode(bytes(self.download[1]))
         assert snapshot.point == point
         self.download = None
         return snapshot
+
+    def filled(self, response):
+        """Return a response with the records or bytes that it names."""
+        if isinstance(response, LogFetchResponse) and response.records is not None:
+            part = response.records
+            batches = [
+                b
+                for b in self.contents.batches
+                if part.start_offset <= b.base_offset < part.end_offset
+            ]
+            count = max(1, part.max_bytes // BATCH_BYTES)
+            return response._replace(records=None, batches=tuple(batches[:count]))
+        if isinstance(response, FetchSnapshotResponse) and response.bytes_to_read is not None:
+            assert response.snapshot is not None
+            content = self.contents.snapshots[response.snapshot]
+            piece = response.bytes_to_read
+            data = content[piece.position : piece.position + piece.max_bytes]
+            return response._replace(bytes_to_read=None, data=data)
+        return response
 
     def crash(self, random: Random) -> None:
         """Lose a random number of the last unsynced writes."""
@@ -145,6 +197,7 @@ class RaftDisk:
         self._synced_count = 0
         self.contents = self.durable.copy()
         self.download = None
+        self.writes_until_failure = None
 
     def load(self) -> tuple[LogView, VoterHistory, ElectionState, list[RaftBatch]]:
         """Return the state with which a replica starts, and what its last snapshot applied."""
@@ -164,7 +217,7 @@ class RaftDisk:
         applied: list[RaftBatch] = []
         latest = log.latest_snapshot
         if latest is not None:
-            snapshot: RaftSnapshot = pickle.loads(contents.snapshots[latest])
+            snapshot = RaftSnapshot.decode(contents.snapshots[latest])
             history.reset(latest.offset - 1, snapshot.controls)
             applied = list(snapshot.applied)
         for batch in contents.batches:
@@ -182,7 +235,7 @@ class RaftDisk:
         if latest is None or latest <= (last_epoch, self.contents.end_offset):
             return
         if latest.offset > self.contents.start_offset:
-            self.install(pickle.loads(self.contents.snapshots[latest]))
+            self.install(RaftSnapshot.decode(self.contents.snapshots[latest]))
 
 
 def formatted_controls(voters: VoterSet) -> tuple[ControlRecord, ...]:

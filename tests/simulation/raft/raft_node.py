@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.simulation.raft.raft_disk import BATCH_BYTES, RaftDisk, RaftSnapshot
+from tests.simulation.raft.raft_addresses import LISTENER, bootstrap_of, endpoints_of
+from tests.simulation.raft.raft_disk import RaftDisk, RaftSnapshot
+from tests.simulation.raft.raft_network import Arrival
 from wirebroker.codecs.errors import KafkaError
-from wirebroker.codecs.records.control import VoterEndpoint
 from wirebroker.coordinator.raft.model.log_point import LogPoint, RaftBatch
-from wirebroker.coordinator.raft.model.replica_key import Destination
 from wirebroker.coordinator.raft.model.voter_set import VoterSet
 from wirebroker.coordinator.raft.protocol.actions import (
     Append,
@@ -31,11 +31,7 @@ from wirebroker.coordinator.raft.protocol.events import (
     SnapshotInstalled,
     Tick,
 )
-from wirebroker.coordinator.raft.protocol.messages import (
-    FetchSnapshotResponse,
-    LogFetchResponse,
-    VoteResponse,
-)
+from wirebroker.coordinator.raft.protocol.messages import VoteRequest, VoteResponse
 from wirebroker.coordinator.raft.raft_replica import RaftReplica
 from wirebroker.coordinator.raft.states.epoch_states import NEVER
 from wirebroker.coordinator.raft.states.leader_state import LeaderState
@@ -46,16 +42,6 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.raft.protocol.actions import RaftAction
     from wirebroker.coordinator.raft.protocol.events import RaftEvent
     from wirebroker.coordinator.raft.raft_replica import RaftStep
-
-LISTENER = "CONTROLLER"
-
-
-def endpoints_of(node_id: int):
-    return (VoterEndpoint(LISTENER, f"node{node_id}", 9093),)
-
-
-def bootstrap_of(node_ids) -> list[Destination]:
-    return [Destination(-2 - i, f"node{node_id}", 9093) for i, node_id in enumerate(node_ids)]
 
 
 class RaftNode:
@@ -77,7 +63,7 @@ class RaftNode:
         self.disk_delay_ms = 5
         random = world.random
         self.clock_offset = random.randint(1_000, 1_000_000)
-        self.clock_rate = random.choice([1.0, 1.0, random.uniform(0.9, 1.1)])
+        self.clock_rate = random.choice([1.0, 1.0, random.uniform(0.8, 1.25)])
 
     @property
     def now_ms(self) -> int:
@@ -175,9 +161,13 @@ class RaftNode:
             return
         point = LogPoint(last.epoch, hw)
         controls = self.replica.snapshot_controls(hw)
-        size = self.disk.add_snapshot(RaftSnapshot(point, controls, tuple(self.applied)))
-        if is_log_start:
-            self.disk.write("delete", point)
+        try:
+            size = self.disk.add_snapshot(RaftSnapshot(point, controls, tuple(self.applied)))
+            if is_log_start:
+                self.disk.write("delete", point)
+        except OSError:
+            self.world.faults.disk_failed(self)
+            return
         self.handle(SnapshotCreated(point, size, is_log_start))
 
     def shut_down(self) -> None:
@@ -188,9 +178,12 @@ class RaftNode:
             if self.crash_after_actions is not None:
                 self.crash_after_actions -= 1
                 if self.crash_after_actions < 0:
-                    self.world.crash(self)
+                    self.world.faults.crash(self)
                     return
-            self._do(action)
+            try:
+                self._do(action)
+            except OSError:
+                self.world.faults.disk_failed(self)
             if self.replica is None:
                 return
         if step.wake_ms < NEVER and step.wake_ms != self.wake_at:
@@ -216,9 +209,13 @@ class RaftNode:
             case Send(request_id, destination, request):
                 world.network.send(self, request_id, destination, request)
             case Respond(token, response):
-                world.network.respond(self, token, self._filled(response))
+                world.network.respond(self, token, self.disk.filled(response))
                 if isinstance(response, VoteResponse) and response.is_granted:
-                    world.granted_vote(self)
+                    assert isinstance(token, Arrival)
+                    assert isinstance(token.request, VoteRequest)
+                    world.properties.granted(self, token.request)
+                    if not token.request.is_pre_vote:
+                        world.faults.may_crash(self, world.faults.crash_after_vote_rate)
             case HighWatermarkAdvanced(high_watermark):
                 self._apply(high_watermark)
             case LeaderChanged(leader_id, epoch, start_offset):
@@ -226,7 +223,7 @@ class RaftNode:
                 if start_offset is not None:
                     world.checks.leads(self, epoch)
             case ShutdownFinished():
-                world.stop(self)
+                world.faults.crash(self, 500)
             case Violation(text):
                 raise AssertionError(f"node {self.node_id}: {text}")
 
@@ -247,37 +244,31 @@ class RaftNode:
                 world.after(world.random.randint(0, 300), self._install, self.life, point)
 
     def _synced(self, life: int, count: int, point: LogPoint) -> None:
-        if life == self.life and self.replica is not None:
+        if life != self.life or self.replica is None:
+            return
+        try:
             self.disk.end_sync(count)
+        except OSError:
+            self.world.faults.disk_failed(self)
+        else:
             self.handle(LogSynced(point))
 
     def _install(self, life: int, point: LogPoint) -> None:
+        """Store the snapshot, then replace the log; the node may crash between the two."""
         if life != self.life or self.replica is None:
             return
         snapshot = self.disk.finish_download(point)
-        size = self.disk.install(snapshot)
         self.world.checks.installed(snapshot)
+        try:
+            self.disk.add_snapshot(snapshot)
+        except OSError:
+            self.world.faults.disk_failed(self)
+            return
+        if self.world.faults.may_crash(self, 0.2):
+            return
+        size = self.disk.install(snapshot)
         self.applied = list(snapshot.applied)
         self.handle(SnapshotInstalled(point, size, snapshot.controls))
-
-    def _filled(self, response):
-        """Read the records or bytes that a response names."""
-        if isinstance(response, LogFetchResponse) and response.records is not None:
-            part = response.records
-            batches = [
-                b
-                for b in self.disk.contents.batches
-                if part.start_offset <= b.base_offset < part.end_offset
-            ]
-            count = max(1, part.max_bytes // BATCH_BYTES)
-            return response._replace(records=None, batches=tuple(batches[:count]))
-        if isinstance(response, FetchSnapshotResponse) and response.bytes_to_read is not None:
-            assert response.snapshot is not None
-            content = self.disk.contents.snapshots[response.snapshot]
-            piece = response.bytes_to_read
-            data = content[piece.position : piece.position + piece.max_bytes]
-            return response._replace(bytes_to_read=None, data=data)
-        return response
 
     def _apply(self, high_watermark: int) -> None:
         applied_end = self.applied[-1].end_offset if self.applied else 0
@@ -293,3 +284,13 @@ class RaftNode:
             if end_offset <= high_watermark:
                 self.pending.remove(proposal)
                 self.world.checks.acknowledged(payload)
+
+    def describe(self) -> str:
+        if self.replica is None:
+            return f"node {self.node_id}: down"
+        core = self.core
+        return (
+            f"node {self.node_id} {core.state.name} epoch {core.state.epoch}"
+            f" leader {core.state.leader_id} {core.log.end} synced {core.log.synced_offset}"
+            f" hw {core.high_watermark} {core.history.last_voters} voter {core.is_voter}"
+        )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from wirebroker.api.controller.refused_requests import log_refusal
 from wirebroker.api.controller.registry import handles
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.permissions import CLUSTER_ACTION
@@ -30,7 +31,9 @@ _COSTS: Final = {
 async def respond(controller: QuorumController, request: Request, body: Any) -> dict[str, Any]:
     """Have this node's replica respond."""
     listener = request.session.listener_name
-    return await controller.node.respond(request.key, request.version, body, listener=listener)
+    response = await controller.node.respond(request.key, request.version, body, listener=listener)
+    log_refusal(request, response)
+    return response
 
 
 for _key, _cost in _COSTS.items():

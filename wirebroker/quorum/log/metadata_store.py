@@ -135,17 +135,22 @@ class MetadataStore:
         start = self.snapshots[-1].end_offset if self.snapshots else 0
         batches: list[Batch] = []
         next_offset: int | None = None
+        last_epoch = 0
         for segment in self._segments:
             if next_offset is None:
                 next_offset = segment.base_offset
             self._check_gap(next_offset, segment.base_offset)
-            next_offset = self._recover_segment(segment, batches, start)
-        if next_offset is None or next_offset < start:
-            # The log is empty or ends before the snapshot, as in Kafka.
+            next_offset, segment_epoch = self._recover_segment(segment, batches, start)
+            last_epoch = max(last_epoch, segment_epoch)
+        is_replaced = bool(self.snapshots) and last_epoch < self.snapshots[-1].epoch
+        if next_offset is None or next_offset < start or is_replaced:
+            # The log is empty, or ends before a snapshot of its leader that a crash kept from
+            # replacing it, by offset or by epoch. See Kafka's truncateToLatestSnapshot.
             for segment in self._segments:
                 segment.delete()
             self._segments = [self._new_segment(start)]
             self._epochs.clear()
+            batches.clear()
             next_offset = start
         self._check_gap(start, max(start, self.start_offset))
         self.end_offset = next_offset
@@ -162,8 +167,15 @@ class MetadataStore:
         self._epochs.persist()
         return batches
 
-    def _recover_segment(self, segment: Segment, batches: list[Batch], start: int) -> int:
+    def _recover_segment(
+        self, segment: Segment, batches: list[Batch], start: int
+    ) -> tuple[int, int]:
+        """Add the batches after the snapshot; return the segment's end and last epoch."""
+        last_epoch = 0
+
         def keep(header: BatchHeader, batch: memoryview) -> None:
+            nonlocal last_epoch
+            last_epoch = max(last_epoch, header.leader_epoch)
             if header.last_offset >= start:
                 batches.append((header, bytes(batch)))
 
@@ -175,7 +187,7 @@ class MetadataStore:
                 recovery.cut_bytes,
                 recovery.reason,
             )
-        return recovery.next_offset
+        return recovery.next_offset, last_epoch
 
     def _check_gap(self, expected: int, actual: int) -> None:
         if actual != expected:

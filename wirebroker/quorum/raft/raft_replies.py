@@ -92,7 +92,11 @@ class RaftReplies:
     ) -> None:
         data: Buffer = b""
         if piece is not None:
-            data = await in_thread(Work.WARMING, read_batches, piece)
+            try:
+                data = await in_thread(Work.WARMING, read_batches, piece)
+            except FileNotFoundError:  # a snapshot has replaced it; the next fetch gets that
+                error = ErrorCode.UNKNOWN_SERVER_ERROR
+                response = LogFetchResponse(error, self._leader())
         if self._log.generation != generation:
             error = ErrorCode.NOT_LEADER_OR_FOLLOWER
             response, data = LogFetchResponse(error, self._leader()), b""

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 Body = dict[str, Any]
 
 # First Fetch version whose responses have addresses; first version of the others.
-_FIRST_FETCH_WITH_ENDPOINTS: Final = 16
+_FIRST_FETCH_WITH_ENDPOINTS: Final = 17
 _FIRST_WITH_ENDPOINTS: Final = 1
 
 
@@ -151,7 +151,7 @@ def _fetch_body(response: LogFetchResponse, version: int, data: Buffer) -> Body:
         "error_code": int(response.error),
         "high_watermark": response.high_watermark,
         "log_start_offset": response.log_start_offset,
-        "aborted_transactions": None,
+        "aborted_transactions": [],
         "current_leader": _leader_fields(response.leader),
         "records": data,
     }
@@ -174,6 +174,7 @@ def _snapshot_body(response: FetchSnapshotResponse, data: Buffer) -> Body:
         "index": 0,
         "error_code": int(response.error),
         "current_leader": _leader_fields(response.leader),
+        "unaligned_records": b"",
     }
     if response.snapshot is not None:
         point = response.snapshot

@@ -421,6 +421,20 @@ def test_deleted_snapshot_ends_a_download():
     assert machine.sent(LogFetchRequest)
 
 
+@pytest.mark.parametrize(
+    ("error", "goes_on"),
+    [(ErrorCode.UNKNOWN_SERVER_ERROR, False), (ErrorCode.BROKER_NOT_AVAILABLE, True)],
+)
+def test_download_goes_on_after_a_lost_connection_but_not_after_a_failure_of_the_leader(
+    error, goes_on
+):
+    """Apache Kafka's leader reports a deleted snapshot as UNKNOWN_SERVER_ERROR."""
+    machine = downloading()
+    (send,) = machine.sent(FetchSnapshotRequest)
+    machine.answer(send, RequestFailure(error))
+    assert (machine.core.state.download is not None) == goes_on
+
+
 def test_log_view_without_records_after_a_snapshot():
     log = LogView(start_offset=8, end_offset=8, snapshots=[(SNAPSHOT, 10)])
     assert log.end == SNAPSHOT

@@ -17,6 +17,8 @@ from tests.unit.wirebroker.quorum.raft.quorum_kit import (
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.messages import request_message
+from wirebroker.quorum.log.metadata_store import TOPIC_ID
+from wirebroker.quorum.raft import raft_replies
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -177,6 +179,33 @@ async def test_requests_about_other_partitions_or_clusters_are_refused(tmp_path:
         answer = await leader.node.respond(ApiKey.VOTE, 2, foreign, listener=LISTENER)
         assert answer == {"error_code": ErrorCode.INCONSISTENT_CLUSTER_ID}
         assert leader.node.leadership.epoch == 1
+
+
+async def test_fetch_of_records_that_a_snapshot_replaces_meanwhile_gets_a_response(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with QuorumInMemory(tmp_path, 1) as quorum:
+        leader = await quorum.leader()
+        await quorum.until_applied(leader.append("a"))
+        assert leader.node is not None
+        partition = {"partition": 0, "current_leader_epoch": 1, "fetch_offset": 0}
+        partition |= {"last_fetched_epoch": 0, "partition_max_bytes": 1 << 20}
+        topics = [{"topic_id": TOPIC_ID, "partitions": [partition]}]
+        fields = {"cluster_id": CLUSTER_ID, "max_bytes": 1 << 20, "topics": topics}
+        request = request_message(ApiKey.FETCH).struct_class(**fields)
+
+        async def fetched_error() -> int:
+            assert leader.node is not None
+            answer = await leader.node.respond(ApiKey.FETCH, 17, request, listener=LISTENER)
+            return int(answer["responses"][0]["partitions"][0]["error_code"])
+
+        assert await fetched_error() == ErrorCode.NONE
+        monkeypatch.setattr(raft_replies, "read_batches", _missing)
+        assert await fetched_error() == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def _missing(_piece: object) -> bytes:
+    raise FileNotFoundError(errno.ENOENT, "it was deleted")
 
 
 async def test_a_failed_disk_ends_the_replica(

@@ -1,0 +1,56 @@
+"""The files of a replica after a crash in the middle of a change."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from wirebroker.base.clock import SystemClock
+from wirebroker.codecs.metadata_records import RecordType, metadata_record
+from wirebroker.coordinator.raft.model.log_point import LogPoint
+from wirebroker.coordinator.raft.model.voter_set import VoterSet
+from wirebroker.quorum.log.metadata_batches import BatchBuilder
+from wirebroker.quorum.log.metadata_snapshot import SnapshotId, encode_first_snapshot
+from wirebroker.quorum.raft.raft_log import RaftLog
+from wirebroker.storage.files import Files
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def opened(directory: Path) -> RaftLog:
+    return RaftLog(str(directory), files=Files(), clock=SystemClock())
+
+
+def log_of(directory: Path, *, epoch: int, count: int) -> RaftLog:
+    """Return a log with one record a batch."""
+    log = opened(directory)
+    log.load(VoterSet())
+    for offset in range(count):
+        builder = BatchBuilder(base_offset=offset, leader_epoch=epoch, timestamp_ms=1)
+        builder.add(metadata_record(RecordType.NO_OP))
+        builder.finish_batch()
+        log._append(builder.batches)
+    return log
+
+
+@pytest.mark.parametrize("end_offset", [3, 5, 9], ids=["within", "at its end", "after it"])
+def test_log_that_a_stored_snapshot_should_have_replaced_is_deleted(
+    tmp_path: Path, end_offset: int
+) -> None:
+    """The replica stored its leader's snapshot and crashed before it deleted its own log."""
+    log = log_of(tmp_path, epoch=1, count=5)
+    log.store.write_snapshot(SnapshotId(end_offset, 2), encode_first_snapshot(1, []))
+    log.close()
+    loaded = opened(tmp_path).load(VoterSet())
+    assert loaded.view.end == LogPoint(2, end_offset)
+    assert (loaded.view.start_offset, loaded.view.end_offset) == (end_offset, end_offset)
+
+
+def test_log_that_continues_a_snapshot_is_kept(tmp_path: Path) -> None:
+    log = log_of(tmp_path, epoch=2, count=5)
+    log.store.write_snapshot(SnapshotId(3, 2), encode_first_snapshot(1, []))
+    log.close()
+    loaded = opened(tmp_path).load(VoterSet())
+    assert loaded.view.end == LogPoint(2, 5)
