@@ -179,14 +179,16 @@ class _Java(_Member):
         super()._prepare()
         if (self.data_dirs[0] / "meta.properties").exists():
             return
+        done = subprocess.run(self._format_command(), capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise BrokerError(f"the storage tool failed: {done.stdout}{done.stderr}")
+
+    def _format_command(self) -> list[str]:
         tool = java_tool("-Xmx128m", "kafka.tools.StorageTool", java_start.options())
         tool += ["format", "-t", CLUSTER_ID, "-c", str(self.properties)]
         for feature in self.cluster.features:
             tool += ["--feature", feature]
-        tool += self._format_options()
-        done = subprocess.run(tool, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise BrokerError(f"Apache Kafka's storage tool failed: {done.stdout}{done.stderr}")
+        return tool + self._format_options()
 
     def _format_options(self) -> list[str]:
         return ["--no-initial-controllers"] if self.cluster.has_dynamic_voters else []

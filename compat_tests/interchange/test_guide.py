@@ -89,11 +89,11 @@ class Guide:
             self.appended += 1
 
 
-@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize("number", [0, 1, 2])
 def test_guide_commands_hand_over_the_folder(tmp_path: Path, number: int) -> None:
     guide = Guide(tmp_path)
     (properties,) = blocks("properties")
-    if number == 1:
+    if number == 2:
         replaced = "controller.quorum.bootstrap.servers=", "controller.quorum.voters=1@"
         assert replaced[0] in properties
         properties = properties.replace(*replaced)

@@ -64,7 +64,7 @@ _TRIED_ELSEWHERE = {
     ApiKey.ALTER_CLIENT_QUOTAS,
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
-    ApiKey.ADD_RAFT_VOTER,  # compat_tests/cluster/test_dynamic_voters.py
+    ApiKey.ADD_RAFT_VOTER,  # compat_tests/cluster/voters/test_dynamic_voters.py
     ApiKey.REMOVE_RAFT_VOTER,
     ApiKey.CREATE_DELEGATION_TOKEN,
     ApiKey.RENEW_DELEGATION_TOKEN,

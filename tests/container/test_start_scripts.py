@@ -27,6 +27,8 @@ from wirebroker.cli.table import SCRIPTS
 from wirebroker.cli.verb_group import UNSERVED
 from wirebroker.codecs.api_keys import ApiKey
 
+VOTER, OTHER_VOTER = "JEXY6aqzQY-32P5TStzaFg", "MvDxzVmcRsaTz33bUuRU6A"
+
 
 @pytest.fixture
 def image(tmp_path):
@@ -105,9 +107,19 @@ def test_listeners_take_their_ports_from_advertised_listeners(image):
     assert config["listeners"] == "INSIDE://0.0.0.0:29092,PLAINTEXT_HOST://0.0.0.0:9092"
 
 
-def test_cluster_members_keep_kafkas_replication_factors(image):
-    config = properties(image, KAFKA_PROCESS_ROLES="broker")
-    assert "offsets.topic.replication.factor" not in config
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"KAFKA_PROCESS_ROLES": "broker"},
+        {"KAFKA_CONTROLLER_QUORUM_VOTERS": "1@kafka-1:19093,2@kafka-2:19093,3@kafka-3:19093"},
+        {"KAFKA_CONTROLLER_QUORUM_BOOTSTRAP_SERVERS": "kafka-1:19093,kafka-2:19093"},
+    ],
+    ids=lambda variables: next(iter(variables)),
+)
+def test_cluster_members_keep_kafkas_replication_factors(image, variables):
+    assert "offsets.topic.replication.factor" not in properties(image, **variables)
+    alone = properties(image, KAFKA_CONTROLLER_QUORUM_VOTERS="1@kafka-1:19093")
+    assert alone["offsets.topic.replication.factor"] == "1"
 
 
 def test_mounted_config_file_replaces_the_defaults(image):
@@ -154,6 +166,25 @@ def test_storage_tool_stores_cluster_id_and_users_for_new_directories(image):
     before = file.read_text()
     assert container.run(tool, *arguments).returncode == 0
     assert file.read_text() == before
+
+
+def test_storage_tool_formats_a_controller_of_several(image, tmp_path):
+    listed = f"1@kafka-1:9093:{VOTER},2@kafka-2:9093:{OTHER_VOTER}"
+    variables = {
+        "KAFKA_LISTENERS": "PLAINTEXT://:9092,CONTROLLER://:9093",
+        "KAFKA_CONTROLLER_LISTENER_NAMES": "CONTROLLER",
+        "KAFKA_CONTROLLER_QUORUM_BOOTSTRAP_SERVERS": "kafka-1:9093,kafka-2:9093",
+        "KAFKA_LOG_DIRS": str(tmp_path / "data"),
+    }
+    container = StartedContainer(image, "", environment_of(image, variables))
+    assert container.run("/etc/kafka/docker/configure").returncode == 0
+    file = str(image / "etc/kafka/kafka.properties")
+    flags = ("-t", CLUSTER_ID, "-c", file, "--initial-controllers", listed)
+    done = container.run("/usr/local/bin/kafka-storage", "format", *flags)
+    assert done.returncode == 0, done.stderr
+    assert f"Formatting dynamic metadata voter directory {tmp_path}/data" in done.stdout
+    identity = (tmp_path / "data" / "meta.properties").read_text()
+    assert f"directory.id={VOTER}\n" in identity
 
 
 def test_storage_tool_generates_cluster_ids(image):

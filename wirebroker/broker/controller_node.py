@@ -25,6 +25,7 @@ from wirebroker.net.listeners.ready_lines import BoundListener, shown_address
 from wirebroker.net.settings import NetworkSettings
 from wirebroker.quorum.controller.controller_duties import ControllerDuties
 from wirebroker.quorum.controller.leader_watch import LeaderWatch
+from wirebroker.quorum.controller.membership import voter_endpoints
 from wirebroker.quorum.controller.quorum_controller import QuorumController
 from wirebroker.security.sasl.listener_sasl import ListenerSasl
 from wirebroker.security.tls.listener_tls import ListenerTls
@@ -132,6 +133,10 @@ class ControllerNode:
             directory_id=directory_id,
             endpoints=[_endpoint(listener, sock) for listener, sock in self._sockets],
         )
+        if self._sockets and self._is_formatted_now(
+            log_directory, rules.config, membership, first_users
+        ):
+            first_users = ()
         controller = self.controller = await QuorumController.open(
             log_directory,
             files=self._files,
@@ -149,6 +154,25 @@ class ControllerNode:
             else:
                 self._join_others(controller, membership)
         return controller
+
+    def _is_formatted_now(
+        self,
+        log_directory: str,
+        config: Config,
+        membership: Membership,
+        first_users: Sequence[MetadataRecord],
+    ) -> bool:
+        """Format a new directory if this node begins a quorum that others can join."""
+        from wirebroker.quorum.formatting.standalone import format_standalone  # noqa: PLC0415
+
+        return format_standalone(
+            log_directory,
+            config,
+            files=self._files,
+            directory_id=membership.directory_id,
+            endpoints=voter_endpoints(membership.endpoints),
+            first_users=first_users,
+        )
 
     def _join_others(self, controller: QuorumController, membership: Membership) -> None:
         """Register with the active controller, and watch for one."""

@@ -18,9 +18,11 @@ from wirebroker.config.protection import check_protection
 from wirebroker.quorum.membership.join import (
     config_of_member,
     configured_node_id,
+    formatted_node_id,
     free_node_id,
 )
 from wirebroker.quorum.membership.member_lifecycle import NodeIdTakenError
+from wirebroker.quorum.membership.voting_join import cluster_id_for_voter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,8 +45,14 @@ class JoinProcess:
         data_directory: str | None,
         host: str | None,
         port: int | None,
+        voter: str | None = None,
     ) -> None:
         self._controller = controller
+        # A voter that has voted before needs no other controller to start.
+        self._begins_to_vote = (
+            voter is not None and formatted_node_id(flags, data_directory, file) is None
+        )
+        self._cluster_id: str | None = None
         self._node_id_given = partial(configured_node_id, flags, data_directory, file)
         self._config = partial(
             config_of_member,
@@ -54,6 +62,7 @@ class JoinProcess:
             data_directory=data_directory,
             host=host,
             port=port,
+            voter=voter,
         )
 
     def run(self, node_id: int | None, *, port_file: Path | None) -> int:
@@ -67,6 +76,8 @@ class JoinProcess:
         """
         if node_id is None:
             node_id = self._node_id_given()
+        if self._begins_to_vote:
+            self._find_cluster_id(node_id)
         if node_id is None:
             return self._run_as_any(port_file)
         return run(self._checked(node_id), port_file=port_file)
@@ -88,8 +99,16 @@ class JoinProcess:
                 node_id = free_node_id(self._controller, settings, timeout_s=wait_s, above=taken_id)
                 LOGGER.info("node id %d is in use: trying %d", taken_id, node_id)
 
+    def _find_cluster_id(self, node_id: int | None) -> None:
+        """Look up the cluster that this node's controller becomes a part of."""
+        settings = self._checked(1 if node_id is None else node_id)
+        wait_s = settings.int("initial.broker.registration.timeout.ms") / 1000
+        configure_as(settings)
+        LOGGER.info("looking up the quorum at controllers %s", self._controller)
+        self._cluster_id = cluster_id_for_voter(self._controller, settings, timeout_s=wait_s)
+
     def _checked(self, node_id: int) -> Config:
-        config = self._config(node_id=node_id)
+        config = self._config(node_id=node_id, cluster_id=self._cluster_id)
         check_protection(config)
         check_alone(config)
         return config

@@ -249,32 +249,44 @@ def _parse_node_id(
     metavar="FILE",
     help="A server.properties file, for listeners, TLS and logins.",
 )
+@click.option(
+    "--voter",
+    metavar="HOST:PORT",
+    help="Be a controller too, with a listener at this address, and become a voter.",
+)
 @_of_a_broker
 def join(
     *,
     controller: str,
     node_id: int | None,
     file: Path | None,
+    voter: str | None,
     data_dir: str | None,
     host: str | None,
     port: int | None,
     settings: tuple[str, ...],
     port_file: Path | None,
 ) -> int:
-    """Start a broker as a member of a running Apache Kafka cluster.
+    """Start a broker as a member of a running cluster, wirebroker's or Apache Kafka's.
 
     HOST:PORT is one of its controllers. A new data directory is formatted for that cluster. The
     file (--config) needs neither the role nor the controllers; with a file that has them, use
-    `serve --config` instead.
+    `serve --config` instead. With --voter the node is a controller too, and votes.
     """
     from wirebroker.broker.join_process import JoinProcess  # noqa: PLC0415
     from wirebroker.config import ConfigError, StartError  # noqa: PLC0415 - keeps --help fast
 
     flags = _parse_settings(settings)
-    joining = JoinProcess(
-        controller, flags=flags, file=file, data_directory=data_dir, host=host, port=port
-    )
     try:
+        joining = JoinProcess(
+            controller,
+            flags=flags,
+            file=file,
+            data_directory=data_dir,
+            host=host,
+            port=port,
+            voter=voter,
+        )
         return joining.run(node_id, port_file=port_file)
     except (ConfigError, StartError) as error:
         raise click.ClickException(str(error)) from None

@@ -22,7 +22,12 @@ VERBS: Final = (
     Verb(
         "join",
         "wirebroker.cli.cli_serve:join",
-        "Start a broker as a member of a running Apache Kafka cluster.",
+        "Start a broker as a member of a running cluster.",
+    ),
+    Verb(
+        "format",
+        "wirebroker.cli.verbs.format:format_",
+        "Format the data directories of a stopped node.",
     ),
     Verb("configs", "wirebroker.cli.main:configs", "Print all configs with their defaults."),
     Verb("topic", "wirebroker.cli.verbs.topic:topic", "List, create, change and delete topics."),
@@ -51,7 +56,7 @@ VERBS: Final = (
     Verb(
         "quorum",
         "wirebroker.cli.verbs.quorum:quorum",
-        "Show the quorum of controllers and its observers.",
+        "Show the quorum of controllers; add and remove voters.",
     ),
     Verb(
         "transaction",

@@ -14,9 +14,14 @@ from typing import TYPE_CHECKING
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.config import StartError
+from wirebroker.config.listeners.other_controllers import names_other_controllers
 from wirebroker.coordinator.controller.image.topic_names import CLUSTER_METADATA_TOPIC
 from wirebroker.disks.data_directory import is_disk_failure
-from wirebroker.storage.directory_identity import DamagedDirectoryError, LogDirectoryError
+from wirebroker.storage.directory_identity import (
+    META_PROPERTIES,
+    DamagedDirectoryError,
+    LogDirectoryError,
+)
 from wirebroker.storage.log_directory import LogDirectory
 
 if TYPE_CHECKING:
@@ -49,6 +54,8 @@ class LogDirLocks:
             StartError: A directory cannot be used; `close` releases the others.
         """
         cluster_id = cluster_id or self._config.optional_str("wirebroker.cluster.id")
+        if cluster_id is None:
+            self._check_may_begin_cluster()
         named = {str(Path(path).absolute()): path for path in self._config.log_directories}
         paths = list(named)
         if self.metadata_home not in paths:
@@ -133,6 +140,23 @@ class LogDirLocks:
         """The absolute path of the metadata log's directory."""
         home = self._config.optional_str("metadata.log.dir") or self._config.log_directories[0]
         return str(Path(home).absolute())
+
+    def _check_may_begin_cluster(self) -> None:
+        """Refuse to begin a cluster beside the one that other controllers may begin.
+
+        Raises:
+            StartError: This node is one of several controllers and its directory is new.
+        """
+        identity = f"{self.metadata_home}/{META_PROPERTIES}"
+        if not names_other_controllers(self._config) or not self._is_missing(identity):
+            return
+        raise StartError(
+            f"the data directory {self.metadata_home} is new, and the settings name other"
+            " controllers: this node cannot tell which cluster it belongs to",
+            "give all of them the same id: wirebroker.cluster.id=ID or CLUSTER_ID, or format their"
+            " directories (`wirebroker format --cluster-id ID`); `wirebroker kafka-storage"
+            " random-uuid` prints a new id",
+        )
 
     def _check_any_online(self) -> None:
         if not self.online:

@@ -92,3 +92,32 @@ class JoinedBroker(Wirebroker):
         for name, value in self.settings.items():
             join += ["--set", f"{name}={value}"]
         return join
+
+
+class DynamicFirst(FirstBroker):
+    """Node 1, whose voters are in the metadata log."""
+
+    def _prepare(self) -> None:
+        super()._prepare()
+        del self.settings["controller.quorum.voters"]
+        self.settings["controller.quorum.bootstrap.servers"] = self.controller
+
+
+class JoinedVoter(JoinedBroker):
+    """A broker that `wirebroker join --voter` starts: it votes as well."""
+
+    def __init__(
+        self,
+        directory: Path,
+        first: FirstBroker,
+        *,
+        node_id: int | None = None,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(directory, first, node_id=node_id, settings=settings)
+        self._address = f"{HOST}:{free_port()}"
+
+    def _command(self) -> list[str]:
+        command = super()._command()
+        place = command.index("join") + 2
+        return [*command[:place], "--voter", self._address, *command[place:]]

@@ -21,6 +21,7 @@ from wirebroker.client.cluster.brokers import (
     unregister_controller,
 )
 from wirebroker.client.cluster.quorum import controller_of
+from wirebroker.client.cluster.voter_states import advice_of, summary_of, voters_of
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -102,7 +103,7 @@ def unregister(*, broker_id: int, yes: bool, **flags: Unpack[ClusterFlags]) -> i
 def unregister_controller_(*, controller_id: int, yes: bool, **flags: Unpack[ClusterFlags]) -> int:
     """Unregister a permanently stopped controller; without --yes only show the change.
 
-    If it is a voter, remove it from the quorum first (kafka-metadata-quorum remove-controller).
+    If it is a voter, remove it from the quorum first (`wirebroker quorum remove-voter`).
     """
 
     async def work(client: KafkaClient, out: Output) -> None:
@@ -146,12 +147,16 @@ def _show(flags: ClusterFlags) -> int:
         ]
         if controller.is_silent:
             lines.append(_OUTDATED)
+        elif controller.quorum is not None:
+            lines += [f"next: {step}" for step in advice_of(controller.quorum)]
         out.show(summary, [*lines, *out.table(rows, columns)])
 
     return run_verb(flags, work)
 
 
 def _named(controller: ActiveNode) -> str:
+    if controller.quorum is not None and voters_of(controller.quorum).total > 1:
+        return f"controller {controller.node_id}, {summary_of(controller.quorum)}"
     if controller.problem is None:
         return f"controller {controller.node_id}"
     summary = "no controller responds" if controller.is_silent else "its controller is not known"
@@ -162,10 +167,13 @@ def _summary_of(
     metadata: Any, controller: ActiveNode, rows: list[dict[str, Any]]
 ) -> dict[str, Any]:
     partitions = [part for topic in metadata.topics for part in topic.partitions]
+    voters = None if controller.quorum is None else voters_of(controller.quorum)
     return {
         "cluster_id": metadata.cluster_id,
         "controller_id": controller.node_id,
         "controller_problem": controller.problem,
+        "voters": [] if voters is None else voters.ids,
+        "missing_voters": [] if voters is None else voters.missing_ids,
         "brokers": rows,
         "topic_count": len(metadata.topics),
         "partition_count": len(partitions),

@@ -14,6 +14,11 @@ from wirebroker.base.threads import Work, in_thread
 from wirebroker.client.checks.slow_requests import read_metrics, slow_requests
 from wirebroker.client.checks.visibility import visibility_of
 from wirebroker.client.cluster.quorum import is_silence, quorum_with_short_timeout
+from wirebroker.client.cluster.voter_states import (
+    missing_step,
+    missing_text,
+    voters_of,
+)
 from wirebroker.client.configs.configs import BROKER, TOPIC, configs_of
 from wirebroker.client.errors import ClientError, check
 from wirebroker.client.groups.groups import describe_group, list_groups, progress_of
@@ -26,6 +31,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from wirebroker.client.checks.visibility import Visibility
+    from wirebroker.client.cluster.quorum import DescribedQuorum
     from wirebroker.client.kafka_client import KafkaClient
 
     Question: TypeAlias = Callable[[KafkaClient, "HealthLimits"], Awaitable["list[Symptom]"]]
@@ -260,7 +266,11 @@ async def _quorum(client: KafkaClient, limits: HealthLimits) -> list[Symptom]:
     if quorum.leader_id < 0:
         step = "start a majority of the controllers"
         return [Symptom(Weight.TROUBLE, "the quorum has no leader", step)]
+    symptoms += _missing_voters(quorum)
+    missing_ids = voters_of(quorum).missing_ids
     for replica in quorum.replicas:
+        if replica.is_voter and replica.node_id in missing_ids:
+            continue
         if replica.lag_ms is not None and replica.lag_ms > limits.skew_ms and replica.lag:
             problem = f"node {replica.node_id} is {replica.lag_ms / 1000:.0f} s behind the metadata"
             symptoms.append(Symptom(Weight.WARNING, problem, "check that it runs; read its log"))
@@ -274,6 +284,16 @@ async def _quorum(client: KafkaClient, limits: HealthLimits) -> list[Symptom]:
             step = "synchronize both (NTP): retention and timeouts depend on the time"
             symptoms.append(Symptom(Weight.WARNING, problem, step))
     return symptoms
+
+
+def _missing_voters(quorum: DescribedQuorum) -> list[Symptom]:
+    """Report missing voters: trouble if the next failure would stop the controllers."""
+    voters = voters_of(quorum)
+    weight = Weight.WARNING if voters.spare > 0 else Weight.TROUBLE
+    return [
+        Symptom(weight, missing_text(quorum, voter), missing_step(quorum, voter))
+        for voter in voters.missing
+    ]
 
 
 async def _transactions(client: KafkaClient, limits: HealthLimits) -> list[Symptom]:

@@ -101,12 +101,15 @@ async def quorum_with_short_timeout(client: KafkaClient) -> DescribedQuorum:
 class ActiveNode(NamedTuple):
     """The active controller (-1 if unknown), or the problem.
 
-    `is_silent` means that no controller responds.
+    Attributes:
+        is_silent: Whether no controller responds.
+        quorum: Its quorum; None if it is unknown, and before KRaft.
     """
 
     node_id: int
     problem: str | None = None
     is_silent: bool = False
+    quorum: DescribedQuorum | None = None
 
 
 async def controller_of(client: KafkaClient, controller_id: int) -> ActiveNode:
@@ -122,7 +125,7 @@ async def controller_of(client: KafkaClient, controller_id: int) -> ActiveNode:
         return ActiveNode(-1, error.told or str(error), is_silent=is_silence(error))
     if quorum.leader_id < 0:
         return ActiveNode(-1, "the quorum has no leader", is_silent=True)
-    return ActiveNode(quorum.leader_id)
+    return ActiveNode(quorum.leader_id, quorum=quorum)
 
 
 def is_silence(error: ClientError) -> bool:

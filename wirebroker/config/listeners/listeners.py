@@ -16,7 +16,7 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from wirebroker.config.lookup import PROTOCOLS
-from wirebroker.config.quorum import is_controller_alone, is_member
+from wirebroker.config.quorum import is_controller_alone, is_member, voters_of
 from wirebroker.config.rows.row import ConfigError
 
 if TYPE_CHECKING:
@@ -86,6 +86,11 @@ def listeners_of(config: Config) -> tuple[ListenerConfig, ...]:
             raise ConfigError(
                 f"listeners: {broker_listeners[0].name} is not in controller.listener.names: with "
                 "process.roles=controller, name it there or remove it"
+            )
+        if (config.optional_str("inter.broker.listener.name") or "").upper() in controller:
+            raise ConfigError(
+                "inter.broker.listener.name is one of controller.listener.names: brokers do not "
+                "connect to it; remove the setting"
             )
         return ()
     if not broker_listeners:
@@ -219,11 +224,20 @@ def _check_controller(
                 f"listeners: {name} is in controller.listener.names: with process.roles=broker "
                 "other nodes open it, remove it here"
             )
-        for name in sorted(controller & protocols.keys()):
+        for name in sorted(controller):
             _protocol(name, protocols)
         return
-    if controller and not controller & addresses.keys():
-        raise ConfigError("listeners contains none of controller.listener.names: add one")
+    for name in sorted(controller - addresses.keys()):
+        raise ConfigError(
+            f"listeners has no {name}, which controller.listener.names contains: add one, such as "
+            f"{name}://:9093, or remove the name"
+        )
+    if not controller and voters_of(config).keys() - {config.node_id}:
+        raise ConfigError(
+            "controller.quorum.voters names other nodes, which need a listener of this controller: "
+            "add one to listeners, such as CONTROLLER://:9093, and name it in "
+            "controller.listener.names"
+        )
     for name in sorted(controller & addresses.keys() - protocols.keys()):
         raise ConfigError(
             f"listeners: {name} is not in listener.security.protocol.map: add {name}:PLAINTEXT"

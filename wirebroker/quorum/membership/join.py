@@ -19,6 +19,7 @@ from wirebroker.config.quorum import parse_address
 from wirebroker.config.sources.sources import load_config, read_properties, without_placeholders
 from wirebroker.net.client.settings import PeerAddress
 from wirebroker.quorum.membership.quorum_image import lowest_free_id, read_image
+from wirebroker.quorum.membership.voting_join import settings_of_voter
 from wirebroker.security.login.outgoing import connection_method
 
 if TYPE_CHECKING:
@@ -26,10 +27,7 @@ if TYPE_CHECKING:
 
 _META_PROPERTIES: Final = "meta.properties"
 _DATA_DIRECTORY: Final = "./data"
-_DEFAULTS: Final = {
-    "controller.listener.names": "CONTROLLER",
-    "listeners": "PLAINTEXT://127.0.0.1:9092",
-}
+_DEFAULTS: Final = {"listeners": "PLAINTEXT://127.0.0.1:9092"}
 
 
 def config_of_member(
@@ -41,11 +39,14 @@ def config_of_member(
     data_directory: str | None = None,
     host: str | None = None,
     port: int | None = None,
+    voter: str | None = None,
+    cluster_id: str | None = None,
 ) -> Config:
     """Return the configuration of a broker that joins a cluster.
 
     `controller` is host:port; `flags` are settings by name, which override those in `file`; port 0
-    means a free one.
+    means a free one. With `voter`, the address of its controller listener, it votes as well;
+    its new directory gets `cluster_id`.
 
     Raises:
         ConfigError: A setting is invalid.
@@ -60,10 +61,14 @@ def config_of_member(
         "controller.quorum.bootstrap.servers": str(address),
         **{name: value for name, value in _DEFAULTS.items() if name not in file_settings},
     }
+    if voter is not None:
+        member |= settings_of_voter({**file_settings, **member, **flags}, voter)
+    if cluster_id is not None:
+        member["wirebroker.cluster.id"] = cluster_id
     return load_config(
         file=file,
         environment=os.environ,
-        flags={**member, **flags},
+        flags={**flags, **member} if voter is not None else {**member, **flags},
         data_directory=data_directory,
         host=host,
         port=port,
@@ -79,14 +84,25 @@ def configured_node_id(
     Raises:
         ConfigError: The file is unreadable, or its node.id is invalid.
     """
+    node_id = formatted_node_id(flags, data_directory, file)
     file_settings = _settings_of(file)
-    listed_directories = _listed_in({**file_settings, **flags})
-    # All directories have the same meta.properties.
-    directory = data_directory or listed_directories.split(",")[0].strip() or _DATA_DIRECTORY
-    node_id = _node_id_of(directory)
     if node_id is None and "node.id" in file_settings:
         return Config(file_settings).int("node.id")
     return node_id
+
+
+def formatted_node_id(
+    flags: Mapping[str, str], data_directory: str | None, file: Path | None = None
+) -> int | None:
+    """Return the node id of the directory, or None if it is new.
+
+    Raises:
+        ConfigError: The file is unreadable.
+    """
+    listed_directories = _listed_in({**_settings_of(file), **flags})
+    # All directories have the same meta.properties.
+    directory = data_directory or listed_directories.split(",")[0].strip() or _DATA_DIRECTORY
+    return _node_id_of(directory)
 
 
 def free_node_id(controller: str, config: Config, *, timeout_s: float, above: int = 0) -> int:

@@ -42,7 +42,7 @@ async def check_is_no_voter(
     """
     try:
         async with asyncio.timeout(timeout_s):
-            code, voters = await _ask(controllers, timeout_s)
+            code, described = await described_quorum(controllers, timeout_s)
     except (PeerError, TimeoutError) as error:
         reason = str(error) or f"no leader responded within {timeout_s:g} s"
         raise StartError(
@@ -55,15 +55,23 @@ async def check_is_no_voter(
             error_name(code),
             node_id,
         )
-    elif node_id in voters:
+    elif any(
+        voter.replica_id == node_id for partition in described for voter in partition.current_voters
+    ):
         raise NodeIdTakenError(
             f"{node_id} is the node id of one of the cluster's controllers",
             "choose another node.id (--node-id N)",
         )
 
 
-async def _ask(controllers: ActiveController, timeout_s: float) -> tuple[int, set[int]]:
-    """Return an error code, or 0 and the voters' ids; only the leader knows them."""
+async def described_quorum(
+    controllers: ActiveController, timeout_s: float
+) -> tuple[int, list[Any]]:
+    """Return an error code, or 0 and the metadata log's partition; only the leader has it.
+
+    Raises:
+        PeerError: The controllers do not respond.
+    """
     while True:
         answer: Any = await controllers.request(
             ApiKey.DESCRIBE_QUORUM, _QUESTION, timeout_s=timeout_s
@@ -71,8 +79,6 @@ async def _ask(controllers: ActiveController, timeout_s: float) -> tuple[int, se
         described = [partition for topic in answer.topics for partition in topic.partitions]
         code = answer.error_code or next((partition.error_code for partition in described), 0)
         if code != ErrorCode.NOT_LEADER_OR_FOLLOWER:
-            return code, {
-                voter.replica_id for partition in described for voter in partition.current_voters
-            }
+            return code, described
         controllers.forget((await controllers.find(timeout_s)).address)
         await pause(_RETRY_S)

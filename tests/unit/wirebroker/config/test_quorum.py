@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from tests.unit.wirebroker.config.quorum_settings import (
+    BROKER,
+    CASES,
+    COMBINED,
+    CONTROLLER,
+    SERVERS,
+)
 from wirebroker.config import Config, ConfigError
-from wirebroker.config.listeners.listeners import listeners_of
-from wirebroker.config.quorum import controllers_of, is_member, parse_address
+from wirebroker.config.listeners.listeners import controller_listeners_of, listeners_of
+from wirebroker.config.listeners.other_controllers import names_other_controllers
+from wirebroker.config.quorum import controllers_of, is_member, parse_address, voters_of
 
 MEMBER = {"process.roles": "broker", "node.id": "2", "controller.listener.names": "CONTROLLER"}
 
@@ -62,14 +72,45 @@ def test_invalid_settings_of_a_joining_broker_are_refused(settings, words):
         listeners_of(Config(MEMBER | settings))
 
 
+def test_controllers_of_one_quorum_name_each_other():
+    config = Config(CONTROLLER | {"controller.quorum.voters": "1@[::1]:9093, 2@c2:9093"})
+    assert voters_of(config) == {1: ("::1", 9093), 2: ("c2", 9093)}
+    assert names_other_controllers(config)
+
+
 @pytest.mark.parametrize(
-    ("voters", "words"),
+    ("settings", "is_among_others"),
     [
-        ("1@a:1,2@b:1", "need a listener of this controller"),
-        ("2@b:1,3@c:1", "does not name node.id=1"),
-        ("one@a:1", "write id@host:port"),
+        ({}, False),
+        ({"controller.quorum.voters": ""}, False),
+        ({"controller.quorum.voters": "", SERVERS: "localhost:9093"}, False),
+        ({"controller.quorum.voters": "", SERVERS: "c1:9093"}, True),
+        ({"controller.quorum.voters": "", SERVERS: "localhost:9093,c2:9093"}, True),
+        (
+            {
+                "controller.quorum.voters": "",
+                SERVERS: "c1:19093,127.0.0.1:9093",
+                "listeners": "PLAINTEXT://:9092,CONTROLLER://:9093",
+                "advertised.listeners": "PLAINTEXT://c1:9092,CONTROLLER://c1:19093",
+            },
+            False,
+        ),
+        ({**BROKER, "controller.quorum.voters": "1@c1:9093,3@c3:9093"}, False),
     ],
 )
-def test_voters_that_a_controller_cannot_join_are_refused(voters, words):
-    with pytest.raises(ConfigError, match=words):
-        Config({"controller.quorum.voters": voters})
+def test_a_controller_recognizes_its_own_address(settings, is_among_others):
+    assert names_other_controllers(Config({**COMBINED, **settings})) == is_among_others
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_settings_of_roles_voters_and_listeners_are_checked(case):
+    def load():
+        config = Config(case.settings)
+        listeners_of(config)
+        controller_listeners_of(config)
+
+    if not case.ours:
+        load()
+        return
+    with pytest.raises(ConfigError, match=re.escape(case.ours)):
+        load()

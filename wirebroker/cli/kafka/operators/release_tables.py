@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,14 +11,13 @@ from wirebroker.config.rows.release_features import (
     METADATA_VERSION,
     RELEASED,
     levels_of_release,
-    release_level,
     release_name,
 )
+from wirebroker.config.rows.row import ConfigError
+from wirebroker.quorum.formatting import first_levels
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-_MOST_LEVEL: Final = (1 << 15) - 1
 
 
 def add_release_commands(group: click.Group, *, short: bool) -> None:
@@ -64,25 +63,17 @@ def add_release_commands(group: click.Group, *, short: bool) -> None:
 def known_release(release: str) -> int:
     """Return a release's metadata.version level, or raise click.UsageError."""
     try:
-        return release_level(release)
-    except ValueError as error:
+        return first_levels.known_release(release)
+    except ConfigError as error:
         raise click.UsageError(str(error)) from None
 
 
 def level_of(text: str) -> tuple[str, int]:
     """Parse NAME=LEVEL, or raise click.UsageError."""
-    name, equals, level = (part.strip() for part in text.partition("="))
-    if not equals:
-        raise click.UsageError(f"Can't parse feature=level string {text}: equals sign not found.")
     try:
-        number = int(level)
-    except ValueError:
-        number = _MOST_LEVEL + 1
-    if not -_MOST_LEVEL - 1 <= number <= _MOST_LEVEL:
-        raise click.UsageError(
-            f"Can't parse feature=level string {text}: unable to parse {level} as a short."
-        )
-    return name, number
+        return first_levels.parse_level(text)
+    except ConfigError as error:
+        raise click.UsageError(str(error)) from None
 
 
 def _dependency_lines(name: str, level: int) -> Iterator[str]:

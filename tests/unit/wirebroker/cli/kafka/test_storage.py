@@ -4,9 +4,13 @@ import pytest
 
 from tests.support.brokers.servers import ThreadedServer, config_of
 from tests.support.cli.script_transcripts import our_scripts
+from wirebroker.codecs.primitives import uuid_text
+from wirebroker.codecs.records.control import KRaftVersion, KRaftVoters
+from wirebroker.quorum.log.metadata_snapshot import FORMATTED, read_snapshot
 
 CLUSTER = "MkU3OEVBNTcwNTJENDM2Qk"
 DIRECTORY = "JEXY6aqzQY-32P5TStzaFg"
+OTHER_DIRECTORY = "MvDxzVmcRsaTz33bUuRU6A"
 USER = "SCRAM-SHA-256=[name=alice,password=alice-secret]"
 
 
@@ -81,10 +85,9 @@ def test_directories_of_other_nodes_are_refused(storage, tmp_path):
     ("words", "settings", "message"),
     [
         (["-S", "x"], {}, "--add-scram: write SCRAM-SHA-256=["),
-        (["-r", "4.5-IV0"], {}, "this version reads metadata.version up to 4.4-IV2"),
+        (["-r", "4.5-IV0"], {}, "Unknown metadata.version '4.5-IV0'"),
         (["-f", "group.version"], {}, "equals sign not found"),
-        (["-I", "2@h:1:x"], {"controller_quorum_voters": ""}, "names 2@h:1:x: a quorum here has"),
-        (["-I", "1@h:1:x"], {"controller_quorum_voters": ""}, "write ID@HOST:PORT:DIRECTORY"),
+        (["-I", "1@h:1:x"], {"controller_quorum_voters": ""}, "Failed to parse directory ID"),
         ([], {"node_id": "x"}, "cannot be used"),
     ],
 )
@@ -101,5 +104,32 @@ def test_first_voter_may_have_a_given_directory_id(storage, tmp_path):
     assert f"Formatting dynamic metadata voter directory {tmp_path}/a" in answer.out
     text = (tmp_path / "a" / "meta.properties").read_text()
     assert f"directory.id={DIRECTORY}\n" in text
+    assert voters_in(tmp_path / "a") == [(1, DIRECTORY)]
     joining = storage("format", "-t", CLUSTER, "-g", "-N", controller_quorum_voters="")
     assert joining.out == "All of the log directories are already formatted.\n"
+
+
+def test_all_voters_of_a_list_are_written(storage, tmp_path):
+    listed = f"1@c1:9093:{DIRECTORY},2@c2:9093:{OTHER_DIRECTORY}"
+    answer = storage("format", "-t", CLUSTER, "-I", listed, controller_quorum_voters="")
+    assert answer.status == 0
+    assert voters_in(tmp_path / "a") == [(1, DIRECTORY), (2, OTHER_DIRECTORY)]
+
+
+def test_a_broker_gets_no_checkpoint(storage, tmp_path):
+    answer = storage(
+        *("format", "-t", CLUSTER),
+        process_roles="broker",
+        node_id="2",
+        listeners="PLAINTEXT://127.0.0.1:0",
+    )
+    assert f"Formatting metadata directory {tmp_path}/a" in answer.out
+    assert [path.name for path in (tmp_path / "a").iterdir()] == ["meta.properties"]
+
+
+def voters_in(directory):
+    content = (directory / "__cluster_metadata-0" / FORMATTED.file_name).read_bytes()
+    (version, voters) = read_snapshot(content).voters
+    assert version == KRaftVersion(1)
+    assert isinstance(voters, KRaftVoters)
+    return [(voter.voter_id, uuid_text(voter.directory_id)) for voter in voters.voters]

@@ -4,7 +4,9 @@
     __cluster_metadata-0/00000000000000000000-0000000000.checkpoint
                                                             in the metadata directory
 
-The checkpoint has the new cluster's feature levels and users, and a dynamic quorum's first voters.
+Only a controller has the checkpoint: the new cluster's feature levels and users, and of a dynamic
+quorum the kraft.version and the first voters, unless the node joins later.
+
 Source: Kafka 4.4's Formatter.
 """
 
@@ -42,8 +44,10 @@ class Formatting(NamedTuple):
     Attributes:
         release: The name of the metadata.version.
         records: Levels and users of the new cluster.
-        voter: This node as the only first voter of a dynamic quorum, or None. It determines the
-            directory's id.
+        is_controller: Whether the node has the controller role.
+        kraft_level: The level of kraft.version.
+        voters: The first voters of a dynamic quorum. If this node is one of them, its entry
+            determines the metadata directory's id.
     """
 
     cluster_id: str
@@ -52,7 +56,22 @@ class Formatting(NamedTuple):
     metadata_directory: str
     release: str
     records: Sequence[MetadataRecord]
-    voter: Voter | None
+    is_controller: bool
+    kraft_level: int = 0
+    voters: tuple[Voter, ...] = ()
+
+    @property
+    def own_voter(self) -> Voter | None:
+        """This node's entry among the voters."""
+        return next((voter for voter in self.voters if voter.voter_id == self.node_id), None)
+
+    @property
+    def controls(self) -> list[ControlRecord]:
+        """The control records for the checkpoint's header."""
+        if not self.kraft_level:
+            return []
+        voters: list[ControlRecord] = [KRaftVoters(self.voters)] if self.voters else []
+        return [KRaftVersion(self.kraft_level), *voters]
 
 
 def properties_of(directory: str, files: Files) -> MetaProperties | None:
@@ -184,23 +203,38 @@ def _check_empty(directory: str, files: Files) -> None:
 def _kind(formatting: Formatting, directory: str) -> str:
     if directory != formatting.metadata_directory:
         return "data directory"
-    return "metadata directory" if formatting.voter is None else "dynamic metadata voter directory"
+    if not formatting.voters:
+        return "metadata directory"
+    is_voter = formatting.own_voter is not None
+    return "dynamic metadata voter directory" if is_voter else "dynamic metadata directory"
 
 
 def _format(formatting: Formatting, directory: str, files: Files) -> None:
     """Write the files; the last one, the identity, marks the directory as formatted."""
-    is_of_metadata = directory == formatting.metadata_directory
     directory_id = random_uuid()
     files.make_directory(directory)
-    if is_of_metadata:
-        voters: list[ControlRecord] = []
-        if formatting.voter is not None:
-            directory_id = formatting.voter.directory_id
-            voters = [KRaftVersion(1), KRaftVoters((formatting.voter,))]
-        log = f"{directory}/{_METADATA_LOG}"
-        files.make_directory(log)
-        content = encode_first_snapshot(SystemClock().now_ms(), formatting.records, voters=voters)
-        files.write_file(f"{log}/{FORMATTED.file_name}", content)
-        files.sync_directory(directory)
+    if directory == formatting.metadata_directory:
+        if formatting.own_voter is not None:
+            directory_id = formatting.own_voter.directory_id
+        if formatting.is_controller:
+            write_checkpoint(directory, files, formatting.records, formatting.controls)
     properties = MetaProperties(formatting.cluster_id, formatting.node_id, directory_id)
     files.write_file(f"{directory}/{META_PROPERTIES}", format_meta_properties(properties).encode())
+
+
+def write_checkpoint(
+    directory: str,
+    files: Files,
+    records: Sequence[MetadataRecord],
+    controls: Sequence[ControlRecord],
+) -> None:
+    """Write a new cluster's first snapshot into a log directory.
+
+    Raises:
+        OSError: The disk failed.
+    """
+    log = f"{directory}/{_METADATA_LOG}"
+    files.make_directory(log)
+    content = encode_first_snapshot(SystemClock().now_ms(), records, voters=controls)
+    files.write_file(f"{log}/{FORMATTED.file_name}", content)
+    files.sync_directory(directory)

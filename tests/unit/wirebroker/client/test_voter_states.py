@@ -1,0 +1,68 @@
+"""Which voters follow the leader of a quorum, and what is recommended about the others."""
+
+from __future__ import annotations
+
+from wirebroker.client.cluster.quorum import DescribedQuorum, QuorumReplica
+from wirebroker.client.cluster.voter_states import (
+    advice_of,
+    has_dynamic_voters,
+    missing_text,
+    summary_of,
+    voters_of,
+)
+
+NOW_MS = 1_000_000
+
+
+def replica(node_id, *, silent_ms=0, is_voter=True, has_directory=True):
+    directory_id = bytes([has_directory]) * 16
+    fetched_ms = None if silent_ms is None else NOW_MS - silent_ms
+    return QuorumReplica(node_id, is_voter, 10, 0, 0, directory_id, fetched_ms, NOW_MS)
+
+
+def quorum(*replicas, leader_id=1):
+    endpoints = {node.node_id: [f"CONTROLLER://c{node.node_id}:9093"] for node in replicas}
+    return DescribedQuorum(leader_id, 5, 10, list(replicas), NOW_MS, endpoints)
+
+
+def test_all_voters_of_three_fetch():
+    described = quorum(
+        replica(1, silent_ms=None), replica(2), replica(3), replica(4, is_voter=False)
+    )
+    assert voters_of(described).ids == [1, 2, 3]
+    assert summary_of(described) == "3 voters (1, 2, 3): 1 more may fail"
+    assert advice_of(described) == []
+
+
+def test_a_voter_that_does_not_fetch_is_missing():
+    described = quorum(replica(1), replica(2, silent_ms=65_000), replica(3))
+    voters = voters_of(described)
+    assert (voters.missing_ids, voters.majority, voters.spare) == ([2], 2, 0)
+    assert summary_of(described) == "3 voters (1, 2, 3), 2 missing: 0 more may fail"
+    text = missing_text(described, voters.missing[0])
+    assert text == "controller 2 at CONTROLLER://c2:9093 has not fetched for 65 s"
+    assert advice_of(described) == [
+        "start controller 2, or look into its log;"
+        " if it is lost, `wirebroker quorum remove-voter 2`"
+    ]
+
+
+def test_a_voter_that_never_fetched_from_this_leader_is_missing():
+    described = quorum(replica(1), replica(2), replica(3, silent_ms=None), leader_id=2)
+    (voter,) = voters_of(described).missing
+    assert missing_text(described, voter).endswith("c3:9093 has not fetched from the leader")
+
+
+def test_static_voters_are_not_removed():
+    static = [
+        replica(1, has_directory=False),
+        replica(2, silent_ms=9_000, has_directory=False),
+        replica(3, has_directory=False),
+    ]
+    assert not has_dynamic_voters(quorum(*static))
+    assert advice_of(quorum(*static)) == ["start controller 2, or look into its log"]
+
+
+def test_two_voters_need_a_third():
+    (step,) = advice_of(quorum(replica(1), replica(2)))
+    assert "add a third" in step

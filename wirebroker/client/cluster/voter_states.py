@@ -1,0 +1,124 @@
+"""The voters of a quorum: which of them follow its leader, and what to do about the others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from wirebroker.base.text import counted
+
+if TYPE_CHECKING:
+    from wirebroker.client.cluster.quorum import DescribedQuorum, QuorumReplica
+
+# A voter fetches twice a second; after 2 s without a fetch from a majority the leader resigns.
+MISSING_MS: Final = 5_000
+
+
+class Voters(NamedTuple):
+    """The voters as their leader sees them.
+
+    Attributes:
+        present: Those that fetch, and the leader.
+        missing: Those that do not.
+    """
+
+    present: list[QuorumReplica]
+    missing: list[QuorumReplica]
+
+    @property
+    def total(self) -> int:
+        """The number of voters."""
+        return len(self.present) + len(self.missing)
+
+    @property
+    def majority(self) -> int:
+        """How many of them must be present."""
+        return self.total // 2 + 1
+
+    @property
+    def spare(self) -> int:
+        """How many more may fail."""
+        return len(self.present) - self.majority
+
+    @property
+    def ids(self) -> list[int]:
+        """The node ids of all voters."""
+        return sorted(voter.node_id for voter in (*self.present, *self.missing))
+
+    @property
+    def missing_ids(self) -> list[int]:
+        """The node ids of the missing voters."""
+        return [voter.node_id for voter in self.missing]
+
+
+def voters_of(quorum: DescribedQuorum) -> Voters:
+    """Return the voters of a quorum with a leader."""
+    voters = Voters([], [])
+    for replica in quorum.replicas:
+        if replica.is_voter:
+            is_missing = replica.node_id != quorum.leader_id and is_silent(replica, quorum)
+            (voters.missing if is_missing else voters.present).append(replica)
+    return voters
+
+
+def has_dynamic_voters(quorum: DescribedQuorum) -> bool:
+    """Return whether voters can be added and removed (kraft.version 1).
+
+    A leader knows its own directory only then.
+    """
+    return any(
+        replica.is_voter and replica.node_id == quorum.leader_id and any(replica.directory_id)
+        for replica in quorum.replicas
+    )
+
+
+def is_silent(replica: QuorumReplica, quorum: DescribedQuorum) -> bool:
+    """Return whether a replica has not fetched for some time."""
+    if quorum.now_ms is None:  # before version 1 of DescribeQuorum
+        return False
+    return replica.fetched_ms is None or quorum.now_ms - replica.fetched_ms > MISSING_MS
+
+
+def summary_of(quorum: DescribedQuorum) -> str:
+    """Return one line about the voters."""
+    voters = voters_of(quorum)
+    text = f"{counted(voters.total, 'voter')} ({_listed(voters.ids)})"
+    if voters.total == 1:
+        return f"{text}: no controller takes over if it fails"
+    if voters.missing:
+        text += f", {_listed(voters.missing_ids)} missing"
+    return f"{text}: {voters.spare} more may fail"
+
+
+def missing_text(quorum: DescribedQuorum, voter: QuorumReplica) -> str:
+    """Return a sentence about a missing voter."""
+    place = _place(quorum, voter.node_id)
+    if voter.fetched_ms is None or quorum.now_ms is None:
+        return f"controller {voter.node_id}{place} has not fetched from the leader"
+    silent_s = (quorum.now_ms - voter.fetched_ms) // 1000
+    return f"controller {voter.node_id}{place} has not fetched for {silent_s} s"
+
+
+def missing_step(quorum: DescribedQuorum, voter: QuorumReplica) -> str:
+    """Return what to do about a missing voter."""
+    start = f"start controller {voter.node_id}, or look into its log"
+    if not has_dynamic_voters(quorum):
+        return start
+    return f"{start}; if it is lost, `wirebroker quorum remove-voter {voter.node_id}`"
+
+
+def advice_of(quorum: DescribedQuorum) -> list[str]:
+    """Return the next steps for a quorum that could survive more."""
+    voters = voters_of(quorum)
+    steps = [missing_step(quorum, voter) for voter in voters.missing]
+    if not voters.missing and voters.total == 2:
+        steps.append("both voters are needed: add a third (`wirebroker quorum add-voter`)")
+    return steps
+
+
+def _place(quorum: DescribedQuorum, node_id: int) -> str:
+    endpoints = quorum.endpoints.get(node_id)
+    return f" at {', '.join(endpoints)}" if endpoints else ""
+
+
+def _listed(ids: list[int]) -> str:
+    return ", ".join(map(str, ids))

@@ -1,0 +1,1 @@
+"""Formatting of data directories before their node starts."""
