@@ -1,5 +1,6 @@
 # wirebroker's workshop. `make run` starts a broker, `make test` runs the tests; both set up .venv.
 #   make run ARGS="--port 9093"     make test ARGS="-k fetch"     make test PYTHON=python3.12
+#   make run CONSOLE=1 also starts the console, on http://127.0.0.1:8989/
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -10,6 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 PYTHON ?= python3
 ARGS ?=
+CONSOLE ?=
 CORES := $(shell getconf _NPROCESSORS_ONLN)
 # Twice the cores: half of the tests wait for brokers and clients (tests/support/harness/scheduling.py).
 WORKERS ?= $(shell echo $$((2 * $(CORES))))
@@ -44,8 +46,8 @@ help:
 # exec: a signal to make reaches the broker itself. What it prints is passed on line by line; behind
 # the last line of its report ("data:") come hints, which name an address to connect to where it is
 # bound to every interface.
-run: modules
-	@exec $(BIN)/python -m compiling.run $(TREE) serve $(ARGS) > >(trap '' HUP INT TERM; address=; while IFS= read -r line; do \
+run: modules $(if $(CONSOLE),.venv/.console-installed)
+	@exec $(BIN)/python -m compiling.run $(TREE) serve $(if $(CONSOLE),--console 8989) $(ARGS) > >(trap '' HUP INT TERM; address=; while IFS= read -r line; do \
 	    echo "$$line"; \
 	    if [[ $$line == "wirebroker ready on "* ]]; then \
 	      read -r _ _ _ address _ <<< "$$line"; \
@@ -177,6 +179,11 @@ clean:
 .venv/.test-installed: .venv/.run-installed
 	@echo "installing what the tests need into .venv (once)"
 	@$(PIP) install -e '.[test]'
+	@touch $@
+
+.venv/.console-installed: .venv/.run-installed
+	@echo "installing what the console needs into .venv (once)"
+	@$(PIP) install -e '.[console]'
 	@touch $@
 
 .venv/.release-installed: .venv/.run-installed

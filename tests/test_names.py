@@ -31,6 +31,7 @@ USED_ELSEWHERE: Final[dict[str, str]] = {
     "connection_made": "called by asyncio",
     "connection_lost": "called by asyncio",
     "format_commands": "called by click",
+    "capture_signals": "called by uvicorn",
     **dict.fromkeys(
         [
             *("streamReader", "pushFilters", "initialOffset", "latestOffset", "commit"),

@@ -92,7 +92,11 @@ def test_wheel_contains_the_files_of_the_tree(distributions):
             "net/pages/_page_threads",
         )
     }
-    assert names == expected | stubs | {"wirebroker/py.typed"}
+    console = ROOT / "wirebroker" / "console"
+    shown = {
+        name_of(path) for path in [*console.glob("templates/*.html"), *console.glob("static/*")]
+    }
+    assert names == expected | stubs | shown | {"wirebroker/py.typed"}
 
 
 @pytest.mark.nightly

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from compat_tests.support import tools_go, tools_node
+from compat_tests.support import tools_browser, tools_go, tools_node
 from compat_tests.transactions.drivers import java_programs
 from tests.support.brokers import java_start
 from tests.support.tools import tools
@@ -26,6 +26,7 @@ def main() -> int:
         say(f"Apache Kafka {tools.KAFKA_VERSION}: {tools.kafka_jars()}")
         say(f"kcat: {' '.join(tools.kcat_command())}")
         say(f"Node: {tools_node.node_command()}, packages {tools_node.packages()}")
+        say(f"browser: {tools_browser.browser_command() or 'none'}, {tools_browser.axe_script()}")
         say(f"Go: {tools_go.go_command()}")
         say(f"options of a quick start: {' '.join(java_start.options())}")
         say(f"Kafka Streams: {java_programs.streams_jars()}")

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from wirebroker.broker.console_process import ConsoleProcess
     from wirebroker.http.server import HttpServer
     from wirebroker.net.listeners.open_listeners import OpenListeners
     from wirebroker.net.listeners.ready_lines import BoundListener
@@ -104,11 +105,12 @@ def run(
     port_file: Path | None = None,
     build: Callable[..., BrokerServer] = Server,
     process: str = "",
+    console: ConsoleProcess | None = None,
 ) -> int:
     """Serve until stopped; return the process's exit status.
 
     `build` has the signature of Server. `process` is the name in log lines if there are several
-    processes.
+    processes. `console` is started and stopped with the broker.
 
     Raises:
         StartError, ConfigError: The broker cannot start.
@@ -123,7 +125,7 @@ def run(
             GarbagePolicy() as garbage,
             asyncio.Runner(loop_factory=LoopWatch(metrics).new_event_loop) as runner,
         ):
-            return runner.run(_serve(config, port_file, garbage, metrics, build))
+            return runner.run(_serve(config, port_file, garbage, metrics, build, console=console))
     except (ConfigError, StartError) as error:
         error.args = (config.redacted(str(error), at_least=LEAST_HIDDEN),)
         raise
@@ -135,6 +137,8 @@ async def _serve(
     garbage: GarbagePolicy,
     metrics: Metrics,
     build: Callable[..., BrokerServer],
+    *,
+    console: ConsoleProcess | None,
 ) -> int:
     told_to_stop = asyncio.Event()
 
@@ -170,10 +174,14 @@ async def _serve(
     _say_ready(server)
     notify_supervisor(READY, os.environ)
     late_imports = _import_late(server)
+    if console is not None and server.bound:
+        await console.start(server.bound[0].host, server.bound[0].port)
     await told_to_stop.wait()
     notify_supervisor(STOPPING, os.environ)
     logger.info("stopping")
     late_imports.cancel()
+    if console is not None:
+        await console.stop()
     await server.stop()
     logger.info("stopped")
     return 1 if failures else 0

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from wirebroker.broker.console_process import ConsoleProcess
     from wirebroker.broker.server import Server
     from wirebroker.codecs.metadata_records import MetadataRecord
     from wirebroker.config import Config
@@ -111,6 +112,20 @@ def _of_a_broker(command: Callable[..., int]) -> Callable[..., int]:
         "4.4]"
     ),
 )
+@click.option(
+    "--console",
+    "console_port",
+    type=click.IntRange(0, _GREATEST_PORT),
+    metavar="PORT",
+    help="Also start the console on this port of 127.0.0.1 (requires wirebroker[console]).",
+)
+@click.option(
+    "--console-config",
+    "console_file",
+    type=FilePath(),
+    metavar="FILE",
+    help="File with the console's clusters and logins, for brokers that require a login.",
+)
 @click.option("--log-format", type=click.Choice(["text", "json"]), help="Format of log lines.")
 @click.option(
     "--log-level",
@@ -130,6 +145,8 @@ def serve(
     add_scram: tuple[str, ...],
     workers: int | None,
     release_version: str | None,
+    console_port: int | None,
+    console_file: Path | None,
     log_format: str | None,
     log_level: str | None,
 ) -> int:
@@ -170,16 +187,40 @@ def serve(
         _check_release(release_version, config)
         if workers is not None:
             worker_arguments = (workers, flags, file, data_dir, port_file, add_scram)
-            return _serve_workers(config, load, worker_arguments, test_mode=test_mode)
+            console = _console(config, console_port, console_file)
+            return _serve_workers(config, load, worker_arguments, console, test_mode=test_mode)
         check_alone(config)
         first_users = _first_users(add_scram, config)
-        return _run_alone(config, port_file, first_users, test_mode=test_mode)
+        console = _console(config, console_port, console_file)
+        return _run_alone(config, port_file, first_users, console, test_mode=test_mode)
     except (ConfigError, StartError) as error:
         raise click.ClickException(str(error)) from None
 
 
+def _console(config: Config, port: int | None, file: Path | None) -> ConsoleProcess | None:
+    """Return the console to start with the broker, if one is requested."""
+    if port is None:
+        if file is not None:
+            raise click.UsageError("--console-config needs --console PORT")
+        return None
+    from wirebroker.broker.console_process import (  # noqa: PLC0415 - rarely used
+        ConsoleOptions,
+        ConsoleProcess,
+        check_console,
+    )
+
+    options = ConsoleOptions(port, file)
+    check_console(config, options)
+    return ConsoleProcess(options)
+
+
 def _run_alone(
-    config: Config, port_file: Path | None, first_users: list[MetadataRecord], *, test_mode: bool
+    config: Config,
+    port_file: Path | None,
+    first_users: list[MetadataRecord],
+    console: ConsoleProcess | None,
+    *,
+    test_mode: bool,
 ) -> int:
     from wirebroker.base.asyncio_without_ssl import import_without_ssl  # noqa: PLC0415
     from wirebroker.base.gc_tuning import uncollected  # noqa: PLC0415
@@ -200,14 +241,15 @@ def _run_alone(
 
         build = partial(build or Plain, first_users=first_users)
     if build is None:
-        return run_server(config, port_file=port_file)
-    return run_server(config, port_file=port_file, build=build)
+        return run_server(config, port_file=port_file, console=console)
+    return run_server(config, port_file=port_file, build=build, console=console)
 
 
 def _serve_workers(
     config: Config,
     load: Callable[..., Config],
     worker_arguments: tuple[Any, ...],
+    console: ConsoleProcess | None,
     *,
     test_mode: bool,
 ) -> int:
@@ -217,7 +259,7 @@ def _serve_workers(
     if test_mode:
         raise ConfigError("--test-mode cannot be used with --workers: it supports only one broker")
     options = Asked(*worker_arguments)
-    return run(config, load(flags=options.flags, is_one_node=False), options)
+    return run(config, load(flags=options.flags, is_one_node=False), options, console)
 
 
 def _parse_node_id(

@@ -98,6 +98,11 @@ VERBS: Final = (
         "Measure throughput: write records to a temporary topic and read them back.",
     ),
     Verb(
+        "console",
+        "wirebroker.cli.verbs.console:console",
+        "Show clusters in a browser (requires wirebroker[console]).",
+    ),
+    Verb(
         "shadow",
         "wirebroker.cli.verbs.shadow:shadow",
         "Copy partitions of a cluster byte for byte, and verify them.",

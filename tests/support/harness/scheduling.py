@@ -73,6 +73,8 @@ _FIRST_RUN_SECONDS = {
     "compat_tests/interchange/test_guide.py": 30.0,
     "compat_tests/interchange/": 20.0,
     "compat_tests/groups/": 15.0,
+    "compat_tests/console/test_screens.py": 60.0,
+    "compat_tests/console/test_tasks.py": 60.0,
     "compat_tests/": 10.0,
 }
 _UNKNOWN_SECONDS = 1.0

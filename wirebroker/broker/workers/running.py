@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from wirebroker.broker.console_process import ConsoleProcess
     from wirebroker.config import Config
 
 logger = logging.getLogger("wirebroker")
@@ -63,10 +64,16 @@ class MachinePorts:
         return _try(host, 0) or 0
 
 
-def run(config: Config, user_config: Config, arguments: Asked) -> int:
+def run(
+    config: Config,
+    user_config: Config,
+    arguments: Asked,
+    console: ConsoleProcess | None = None,
+) -> int:
     """Serve until stopped; return the exit status.
 
-    `user_config` is `config` without the single-node profile.
+    `user_config` is `config` without the single-node profile. `console` is started and stopped with
+    the workers.
 
     Raises:
         StartError: The workers cannot start.
@@ -90,10 +97,12 @@ def run(config: Config, user_config: Config, arguments: Asked) -> int:
         start=WorkerProcess.start,
         clock=SystemClock(),
     )
-    return asyncio.run(_supervise(supervisor, PortFile(arguments.port_file)))
+    return asyncio.run(_supervise(supervisor, PortFile(arguments.port_file), console))
 
 
-async def _supervise(supervisor: Supervisor, port_file: PortFile) -> int:
+async def _supervise(
+    supervisor: Supervisor, port_file: PortFile, console: ConsoleProcess | None
+) -> int:
     told_to_stop = asyncio.Event()
 
     def on_interrupt() -> None:
@@ -126,9 +135,14 @@ async def _supervise(supervisor: Supervisor, port_file: PortFile) -> int:
         )
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     sys.stdout.flush()
-    port_file.write(int(lines[0].split(" (node ")[0].rpartition(":")[2]))
+    host, _, port = lines[0].removeprefix(f"{_READY} on ").split(" (node ")[0].rpartition(":")
+    port_file.write(int(port))
+    if console is not None:
+        await console.start(host.strip("[]"), int(port))
     await stopping
     logger.info("stopping %d workers", len(ready_lines))
+    if console is not None:
+        await console.stop()
     port_file.remove()
     await supervisor.stop()
     logger.info("stopped")

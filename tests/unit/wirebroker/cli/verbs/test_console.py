@@ -1,0 +1,43 @@
+"""Mistakes on the command line of `wirebroker console`; what it serves is tested elsewhere."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from wirebroker.cli.main import run
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--host", "0.0.0.0"], "cannot listen on 0.0.0.0: the console has no login yet"),
+        (["--cluster", "nonsense"], "nonsense"),
+        (["--cluster", "a=b:1", "--cluster", "a=c:1"], "two clusters have the name a"),
+        (["--config", "/none/clusters"], "/none/clusters"),
+        (["--port", "99999"], "99999"),
+    ],
+)
+def test_mistakes_are_one_line(arguments, message, capsys):
+    assert run(["console", *arguments]) == 2
+    errors = capsys.readouterr().err
+    assert message in errors
+    assert errors.count("\n") == 1
+
+
+def test_a_port_in_use_is_reported(capsys, tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        port_file = tmp_path / "port"
+        arguments = ["--port", str(port), "--port-file", str(port_file)]
+        assert run(["console", *arguments]) == 2
+    assert f"cannot listen on 127.0.0.1:{port}: address already in use" in capsys.readouterr().err
+    assert not port_file.exists()
+
+
+def test_a_missing_package_is_named_with_the_extra(monkeypatch, capsys):
+    monkeypatch.setitem(__import__("sys").modules, "wirebroker.console.web.server", None)
+    monkeypatch.setitem(__import__("sys").modules, "wirebroker.console.web", None)
+    assert run(["console"]) == 2
+    assert "pip install 'wirebroker[console]'" in capsys.readouterr().err

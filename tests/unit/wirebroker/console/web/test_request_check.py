@@ -1,0 +1,80 @@
+"""Requests that the console refuses: other hosts, other sites, other methods."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.console.requests import scope_of
+from wirebroker.console.web.request_check import refusal_of
+
+
+def status_of(headers=None, *, method="GET", url="/c/dev/"):
+    refusal = refusal_of(scope_of(method, url, headers or {}))
+    return 200 if refusal is None else refusal[0]
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["localhost", "localhost:8989", "127.0.0.1:1", "127.8.8.8", "[::1]:8989", "LOCALHOST.:80"],
+)
+def test_this_machines_names_are_served(host):
+    assert status_of({"Host": host}) == 200
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.example",
+        "localhost.evil.example",
+        "127.0.0.1.evil.example:8989",
+        "10.0.0.7:8989",
+        "0.0.0.0:8989",
+        "[::]:8989",
+        "user@localhost",
+        "localhost/x",
+        "localhost:port",
+        "[::1",
+    ],
+)
+def test_other_hosts_are_refused(host):
+    assert status_of({"Host": host}) == 421
+
+
+def test_a_request_without_a_host_is_refused():
+    assert status_of({"Host": ""}) == 400
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE"])
+def test_only_reading_methods_are_served(method):
+    assert status_of(method=method) == 405
+
+
+@pytest.mark.parametrize(
+    "origin", ["null", "http://evil.example", "http://127.0.0.1:9999", "https://127.0.0.1:8989"]
+)
+def test_other_origins_are_refused(origin):
+    assert status_of({"Origin": origin}) == 403
+
+
+def test_the_own_origin_is_served():
+    assert status_of({"Origin": "http://127.0.0.1:8989"}) == 200
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+def test_parts_loaded_by_other_sites_are_refused(site):
+    assert status_of({"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "no-cors"}) == 403
+    framed = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"}
+    assert status_of({"Sec-Fetch-Site": site} | framed) == 403
+
+
+def test_a_link_from_another_site_opens_a_page():
+    headers = {
+        "Sec-Fetch-Site": "cross-site",
+        "Sec-Fetch-Mode": "navigate",
+        "Sec-Fetch-Dest": "document",
+    }
+    assert status_of(headers) == 200
+
+
+def test_too_long_addresses_are_refused():
+    assert status_of(url="/c/dev/topics?q=" + "a" * 20_000) == 414

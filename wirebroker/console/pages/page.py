@@ -1,0 +1,131 @@
+"""What all pages share: the clusters, the cluster of a request, rendered responses, failures."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
+
+from starlette.exceptions import HTTPException
+from starlette.responses import HTMLResponse
+
+from wirebroker.client.errors import ClientError
+from wirebroker.console.view.links import cluster_url
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Mapping
+
+    from starlette.requests import Request
+
+    from wirebroker.base.clock import Clock
+    from wirebroker.console.model.collector import Collector
+    from wirebroker.console.model.snapshot import ClusterSnapshot
+    from wirebroker.console.model.topic_info import TopicInfo
+    from wirebroker.console.view.rendering import Templates
+
+T = TypeVar("T")
+
+# A page does not wait longer for a cluster; the rest of the page is shown with the cause.
+_PATIENCE_S: Final = 10.0
+# The sections of a cluster, in the order of the navigation.
+_SECTIONS: Final = (
+    ("", "Overview", "overview"),
+    ("brokers", "Brokers", "brokers"),
+    ("quorum", "Quorum", "quorum"),
+    ("topics", "Topics", "topics"),
+    ("groups", "Groups", "groups"),
+    ("transactions", "Transactions", "transactions"),
+    ("reassignments", "Reassignments", "reassignments"),
+    ("acls", "ACLs", "acls"),
+    ("users", "Users", "users"),
+    ("quotas", "Quotas", "quotas"),
+)
+
+
+class Console(NamedTuple):
+    """The state of the application: `request.app.state.console`."""
+
+    collectors: Mapping[str, Collector]
+    templates: Templates
+    clock: Clock
+
+
+class Answer(NamedTuple, Generic[T]):
+    """What a cluster responded on demand, or why it did not."""
+
+    value: T | None
+    failure: str | None
+
+
+def console_of(request: Request) -> Console:
+    """Return the application's state."""
+    console: Console = request.app.state.console
+    return console
+
+
+def collector_of(request: Request) -> Collector:
+    """Return the collector of the request's cluster, and keep it refreshing.
+
+    Raises:
+        HTTPException: 404, there is no such cluster.
+    """
+    name = request.path_params["cluster"]
+    collector = console_of(request).collectors.get(name)
+    if collector is None:
+        names = ", ".join(console_of(request).collectors)
+        raise HTTPException(404, f"There is no cluster {name[:64]!r}. Clusters: {names}.")
+    collector.touch()
+    return collector
+
+
+def topic_of(request: Request, snapshot: ClusterSnapshot) -> TopicInfo:
+    """Return the topic of the parameter `name`.
+
+    Raises:
+        HTTPException: 404, it is not in the snapshot.
+    """
+    name = request.query_params.get("name", "")
+    topic = snapshot.topics.get(name)
+    if topic is None:
+        raise HTTPException(
+            404,
+            f"There is no topic {name[:250]!r} in cluster {snapshot.name}, or this user may not"
+            " describe it.",
+        )
+    return topic
+
+
+async def asked(work: Awaitable[T]) -> Answer[T]:
+    """Await a cluster's response, for at most 10 s; a failure becomes a sentence."""
+    try:
+        async with asyncio.timeout(_PATIENCE_S):
+            return Answer(await work, None)
+    except ClientError as error:
+        return Answer(None, str(error))
+    except TimeoutError:
+        return Answer(
+            None,
+            f"the cluster did not respond within {_PATIENCE_S:g} s; reload the page to try again",
+        )
+
+
+def page(request: Request, template: str, /, section: str, **values: Any) -> HTMLResponse:
+    """Return a page of a cluster."""
+    collector = collector_of(request)
+    console = console_of(request)
+    text = console.templates.render(
+        template,
+        cluster=collector.settings.name,
+        cluster_names=list(console.collectors),
+        snapshot=collector.snapshot,
+        section=section,
+        sections=[
+            (cluster_url(collector.settings.name, path), title, key)
+            for path, title, key in _SECTIONS
+        ],
+        query=request.query_params.multi_items(),
+        path=request.url.path,
+        here=f"{request.url.path}?{request.url.query}",
+        now_ms=console.clock.now_ms(),
+        **values,
+    )
+    return HTMLResponse(text)

@@ -1,0 +1,1 @@
+"""How values are shown: text, links, lists, plots, templates."""

@@ -1,0 +1,91 @@
+"""Refuse requests that other sites cause, and what the console never serves.
+
+A page of another site could make a browser send requests to the console. So each request must name
+this machine as its Host (a name that another site controls may resolve to 127.0.0.1: DNS rebinding)
+and come from the console's own pages: browsers say so in Origin and Sec-Fetch-Site. A link from
+another site may only open a page.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+from starlette.responses import PlainTextResponse
+
+from wirebroker.console.web.address import is_local_name
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+_METHODS: Final = frozenset({"GET", "HEAD"})
+_MOST_TARGET_BYTES: Final = 16 * 1024
+_OWN_SITES: Final = frozenset({"same-origin", "none"})
+
+
+class RequestCheck:
+    """Middleware that refuses a request before any page runs."""
+
+    __slots__ = ("_app",)
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or refuse it."""
+        if scope["type"] == "http":
+            refusal = refusal_of(scope)
+            if refusal is not None:
+                status, reason = refusal
+                response = PlainTextResponse(f"{reason}\n", status_code=status)
+                await response(scope, receive, send)
+                return
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        await self._app(scope, receive, send)
+
+
+def refusal_of(scope: Scope) -> tuple[int, str] | None:
+    """Return the status and reason for which a request is refused, or None."""
+    if scope["method"] not in _METHODS:
+        return 405, "The console is read-only: it serves only GET and HEAD."
+    if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > _MOST_TARGET_BYTES:
+        return 414, f"The address is longer than {_MOST_TARGET_BYTES} bytes."
+    hosts = [value for name, value in scope["headers"] if name == b"host"]
+    if len(hosts) != 1:
+        return 400, "The request must have one Host header."
+    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+    host = _host_of(f"http://{headers['host']}")
+    if host is None or not is_local_name(host):
+        return 421, (
+            f"The console does not serve the host {headers['host'][:100]!r}: open it as localhost"
+            " or 127.0.0.1."
+        )
+    return _refusal_by_site(headers)
+
+
+def _refusal_by_site(headers: Mapping[str, str]) -> tuple[int, str] | None:
+    origin = headers.get("origin")
+    if origin is not None and origin != f"http://{headers['host']}":
+        return 403, "Requests of other sites' pages are refused (Origin)."
+    site = headers.get("sec-fetch-site", "none")
+    is_navigation = (
+        headers.get("sec-fetch-mode") == "navigate"
+        and headers.get("sec-fetch-dest", "document") == "document"
+    )
+    if site not in _OWN_SITES and not is_navigation:
+        return 403, "Requests of other sites' pages are refused (Sec-Fetch-Site)."
+    return None
+
+
+def _host_of(url: str) -> str | None:
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # ValueError for a text
+    except ValueError:
+        return None
+    is_host_alone = not (parts.path or parts.query or parts.fragment or parts.username)
+    return parts.hostname if is_host_alone else None

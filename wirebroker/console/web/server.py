@@ -1,0 +1,142 @@
+"""The console as a process: socket, ready line, signals, end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+import uvicorn
+
+from wirebroker.base.signals import on_signal
+from wirebroker.console.model.collector import Collector
+from wirebroker.console.web.app import make_app
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Sequence
+
+    from starlette.types import ASGIApp
+
+    from wirebroker.base.clock import Clock
+    from wirebroker.console.model.settings import ClusterSettings
+
+_BACKLOG: Final = 128
+# Streams that are still open after this are ended.
+_GRACE_S: Final = 1
+_MOST_HEADER_BYTES: Final = 32 * 1024
+_MOST_CONNECTIONS: Final = 400
+
+
+class ListenError(OSError):
+    """The address cannot be used; the message says what to do."""
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's server, which reports when it is ready."""
+
+    def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_ready = on_ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """See uvicorn."""
+        await super().startup(sockets)
+        if self.started:
+            self._on_ready()
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        """End cleanly on signals; uvicorn's version would raise them again afterwards."""
+        on_signal("SIGTERM", self._stop)
+        on_signal("SIGINT", self._stop)
+        on_signal("SIGHUP", self._stop, unless_ignored=True)
+        yield
+
+    def _stop(self) -> None:
+        self.force_exit = self.should_exit
+        self.should_exit = True
+
+
+def run(
+    clusters: Sequence[ClusterSettings],
+    *,
+    host: str,
+    port: int,
+    clock: Clock,
+    on_ready: Callable[[int], None],
+) -> None:
+    """Serve until SIGTERM or SIGINT.
+
+    Args:
+        clusters: At least one.
+        host: A loopback address (address.py).
+        port: 0 selects a free one.
+        clock: The process's clock.
+        on_ready: Receives the port.
+
+    Raises:
+        ListenError: The port is in use or not allowed.
+    """
+    listening = listening_socket(host, port)
+    collectors = [Collector(cluster, clock) for cluster in clusters]
+    app = make_app(collectors, clock)
+    bound_port: int = listening.getsockname()[1]
+    server = _Server(_config(app), lambda: on_ready(bound_port))
+    with listening:
+        asyncio.run(server.serve(sockets=[listening]))
+
+
+def _config(app: ASGIApp) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        loop="asyncio",
+        http="h11",
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        h11_max_incomplete_event_size=_MOST_HEADER_BYTES,
+        limit_concurrency=_MOST_CONNECTIONS,
+        timeout_graceful_shutdown=_GRACE_S,
+    )
+
+
+def listening_socket(host: str, port: int) -> socket.socket:
+    """Bind a socket.
+
+    Raises:
+        ListenError: The port is in use or not allowed.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(_BACKLOG)
+    except OSError as error:
+        listening.close()
+        reason = (error.strerror or str(error)).lower()
+        raise ListenError(
+            f"the console cannot listen on {host}:{port}: {reason} (choose another port with"
+            " --port; 0 selects a free one)"
+        ) from None
+    return listening
+
+
+def stop_with_parent() -> None:
+    """End this process, as by SIGTERM, when its standard input ends."""
+    threading.Thread(target=_watch_input, name="parent watch", daemon=True).start()
+
+
+def _watch_input() -> None:
+    # Unbuffered: a buffered reader would be locked when the process ends.
+    while os.read(sys.stdin.fileno(), 1024):
+        pass
+    signal.raise_signal(signal.SIGTERM)
