@@ -11,7 +11,7 @@ epoch; a crash in between leaves an assignment that is due again.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.coordinator.outcome import Outcome
@@ -21,24 +21,11 @@ if TYPE_CHECKING:
 
     from wirebroker.base.clock import Steps
     from wirebroker.coordinator.groups.group import Group
+    from wirebroker.coordinator.groups.modern_group import ModernGroup
     from wirebroker.coordinator.outcome import Moment, OnFailure
 
-# `refused_epoch` if the log has refused none.
-NONE_REFUSED: Final = -1
 # Limits of one portion, which takes a few milliseconds to append and apply.
 _MOST_ITEMS: Final = 200
-
-
-class AssignedGroup(Protocol):
-    """A group whose target assignment the coordinator computes.
-
-    Attributes:
-        refused_epoch: Soft. The group epoch whose assignment the log has refused.
-    """
-
-    assignment_epoch: int
-    background_work: object | None
-    refused_epoch: int
 
 
 class HasGroups(Protocol):
@@ -65,7 +52,7 @@ class Job(OfGroup, Protocol):
         ...
 
 
-GroupT = TypeVar("GroupT", bound=AssignedGroup)
+GroupT = TypeVar("GroupT", bound="ModernGroup[Any]")
 ItemT = TypeVar("ItemT")
 
 
@@ -88,14 +75,14 @@ def assigned_group(shard: HasGroups, kind: type[GroupT], job: Job) -> GroupT | N
     return group if group.assignment_epoch < job.epoch else None
 
 
-def abandon(shard: HasGroups, kind: type[AssignedGroup], job: OfGroup) -> None:
+def abandon(shard: HasGroups, kind: type[ModernGroup[Any]], job: OfGroup) -> None:
     """Allow the next computation, unless it has begun."""
     group = shard.groups.get(job.group_id)
     if isinstance(group, kind) and group.background_work is job:
         group.background_work = None
 
 
-def abandoning(shard: HasGroups, kind: type[AssignedGroup], job: Job) -> OnFailure:
+def abandoning(shard: HasGroups, kind: type[ModernGroup[Any]], job: Job) -> OnFailure:
     """Return what a failed append of a portion does.
 
     If the log refuses a record, as one that is too large, the same assignment would fail again. So

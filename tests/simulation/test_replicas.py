@@ -15,6 +15,8 @@ from tests.simulation.cluster.cluster_schedules import first_failure, run_schedu
 from tests.simulation.cluster.replica_world import ReplicaWorld
 from tests.simulation.worlds.schedules import LEAVES_COROUTINES
 from wirebroker.api.data import partition_reads
+from wirebroker.base.clock import pause
+from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.coordinator.controller.brokers import alter_partition
 from wirebroker.replica.leader_role import LeaderRole
 from wirebroker.replica.partition import Partition
@@ -35,6 +37,62 @@ def test_acknowledged_records_are_on_all_replicas_in_every_schedule(
 ) -> None:
     totals = run_schedules(ReplicaWorld, request, capsys, seconds=SECONDS, name="replicas")
     assert totals["records acknowledged"]
+
+
+def test_killed_node_writes_and_sends_nothing() -> None:
+    """Its coroutines are closed, which runs their `finally` blocks."""
+    world = ReplicaWorld(1)
+    received: list[bytes] = []
+
+    async def scene() -> None:
+        for node_id in (1, 2):
+            await world._start(node_id)
+        dialer = world.cluster.dialer(1)
+        link: Any = await dialer.dial("node-2", 9092, mock.Mock())
+        files = world._files[1]
+
+        async def work() -> None:
+            try:
+                await pause(1_000)
+            finally:
+                files.data("/late").write_at(0, b"late")
+                link._carry(1, received.append, b"late")
+
+        world.processes[1].spawn(work())
+        await pause(1)
+        world._bury(1)
+        assert not files.exists("/late")
+        await pause(10)
+
+    with mock.patch.object(world, "_run", scene):
+        world.run()
+    assert received == []
+
+
+def test_restarting_node_does_not_serve_as_its_former_run() -> None:
+    world = ReplicaWorld(1)
+    accepted: list[bool] = []
+
+    async def scene() -> None:
+        for node_id in (1, 2):
+            await world._start(node_id)
+        former, peer = world.cluster[1], world.cluster.peer(1)
+        world._bury(1)
+        starting = world.loop.create_task(world._start(1))
+        while not starting.done():
+            await pause(0.001)
+            try:
+                await world.cluster.dialer(2).dial("node-1", 9092, mock.Mock())
+            except ConnectionRefusedError:
+                accepted.append(False)
+            else:
+                accepted.append(True)
+                handler: Any = peer.answers[ApiKey.FETCH]
+                assert handler.__self__ is not former
+
+    with mock.patch.object(world, "_run", scene):
+        world.run()
+    assert set(accepted) == {False, True}
 
 
 def _first_failure(

@@ -42,9 +42,6 @@ _TOPOLOGY = StreamsUpdate._topology
 pytestmark = LEAVES_COROUTINES
 
 
-# Schedule 1016 fails: a member owns a task that is unknown to the coordinator. It is not known yet
-# whether the coordinator is at fault, or the simulated client, which may apply an old assignment.
-@pytest.mark.nightly
 @pytest.mark.timeout(7_200)
 def test_tasks_have_one_owner_while_coordinators_move(
     request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]

@@ -84,7 +84,10 @@ def guarded_controller(registry: Registry, authorization: Authorization) -> Regi
 def _wrapped(handler: Handler, rule: Rule, authorization: Authorization) -> Handler:
     if handler.is_raw:
         return handler._replace(function=_raw(handler, rule, authorization), is_coroutine=True)
-    return handler._replace(function=_decoded(handler, rule, authorization), is_coroutine=False)
+    # A rule needs the decoded request.
+    return handler._replace(
+        function=_decoded(handler, rule, authorization), is_coroutine=False, repeat=None
+    )
 
 
 def _decoded(handler: Handler, rule: Rule, authorization: Authorization) -> Callable[..., Any]:

@@ -6,7 +6,7 @@ Source: Kafka's GroupCoordinatorService.
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from wirebroker.base.clock import Slices
 from wirebroker.codecs.errors import KafkaError
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from wirebroker.quorum.channel.controller_channel import ControllerChannel
     from wirebroker.quorum.image.metadata_follower import MetadataFollower
     from wirebroker.replica.replica_manager import ReplicaManager
+
+ResultT = TypeVar("ResultT")
 
 
 class GroupCoordinator(CoordinatorService[GroupShard]):
@@ -163,6 +165,22 @@ class GroupCoordinator(CoordinatorService[GroupShard]):
             return self._engine_of(group_id).machine
         except KafkaError:
             return None
+
+    def run_softly(
+        self, group_id: str, operation: Callable[..., ResultT | None], *arguments: Any
+    ) -> ResultT | None:
+        """Run `operation(shard, group_id, *arguments, now)`; see Engine.run_softly.
+
+        Return None also if the group is not served here, or the shard does not know the newest
+        metadata yet.
+        """
+        try:
+            engine = self._engine_of(group_id)
+        except KafkaError:
+            return None
+        if engine.machine.image is not self._metadata.image:
+            return None
+        return engine.run_softly(operation, group_id, *arguments)
 
     async def expire(self) -> None:
         """Delete expired offsets and groups.

@@ -81,6 +81,11 @@ class CommittedResponses:
         self.is_held = False
         self.is_due = False
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing waits."""
+        return not self._deferred
+
     def add(self, answers: Sequence[Answer], effects: Sequence[Any]) -> None:
         """Release them once everything appended by now is committed."""
         end_offset = self._log.end_offset

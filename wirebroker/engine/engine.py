@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MachineT = TypeVar("MachineT", bound=Machine)
+ResultT = TypeVar("ResultT")
 
 # The longest run of timers before other tasks get a turn.
 _TIMER_SLICE_S: Final = 0.005
@@ -140,6 +141,25 @@ class Engine(Generic[MachineT]):
         now = Moment(clock.now_ms(), int(clock.monotonic() * 1000))
         self._carry_out(operation(self.machine, *arguments, token, now), now, guard)
         self._arm(now.monotonic_ms)
+
+    def run_softly(
+        self, operation: Callable[..., ResultT | None], *arguments: Any
+    ) -> ResultT | None:
+        """Run `operation(machine, *arguments, now)`, which writes no records.
+
+        Return its result; None if it has changed nothing, or if a response would have to wait for
+        earlier records.
+        """
+        log = self.log
+        if self.is_closed or self._turn.locked() or not self._answers.is_empty:
+            return None
+        if log.committed_offset < log.end_offset:
+            return None
+        now = self.now()
+        result = operation(self.machine, *arguments, now)
+        if result is not None:
+            self._arm(now.monotonic_ms)
+        return result
 
     async def run_in_steps(
         self, operation: Callable[[MachineT, Token, Moment], Steps[Result]], token: Token

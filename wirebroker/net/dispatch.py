@@ -243,6 +243,10 @@ class Dispatcher:
         if len(request.frame) - request.position > LONGEST_ON_LOOP_BYTES:
             request.keep()
             return self._serve_in_thread(entry, request)
+        if entry.repeat is not None:
+            repeated = entry.repeat(self._broker, request)
+            if repeated is not None:
+                return [repeated]
         decode, encode = self._codec()
         body = decode(entry.key, entry.version, request.frame, request.position)
         outcome: Any = entry.function(self._broker, request, body)

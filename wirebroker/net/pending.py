@@ -39,6 +39,7 @@ class HandlerEntry:
         "is_raw",
         "key",
         "meter",
+        "repeat",
         "request_count",
         "version",
     )
@@ -49,6 +50,7 @@ class HandlerEntry:
         self.handler = handler
         # Copied, because attribute access is faster than a tuple's.
         self.function = handler.function
+        self.repeat = handler.repeat
         self.is_raw = handler.is_raw
         # The response's header has tagged fields.
         self.is_flexible = len(response_header(handler.key, version, 0)) > 4

@@ -51,6 +51,9 @@ class Handler(NamedTuple):
     permissions: tuple[Permission, ...]
     cost: Cost
     is_forwarded: bool
+    # (broker, request) -> the bytes of the response to a request that repeats an earlier one, or
+    # None: the request is decoded and served by `function`.
+    repeat: Callable[..., bytes | None] | None = None
 
 
 class Registry:
@@ -74,12 +77,13 @@ class Registry:
         permissions: Sequence[Permission] = (),
         cost: Cost = Cost.BOUNDED,
         is_forwarded: bool = False,
+        repeat: Callable[..., bytes | None] | None = None,
     ) -> Callable[[_Function], _Function]:
         """Register a function (broker, request, body) -> mapping or awaitable.
 
-        `is_forwarded`: the active controller decides the request.
+        `is_forwarded`: the active controller decides the request. `repeat`: see Handler.
         """
-        return self._registering(key, False, tuple(permissions), cost, is_forwarded)
+        return self._registering(key, False, tuple(permissions), cost, is_forwarded, repeat=repeat)
 
     def handles_raw(
         self,
@@ -146,12 +150,18 @@ class Registry:
         permissions: tuple[Permission, ...],
         cost: Cost,
         is_forwarded: bool,
+        *,
+        repeat: Callable[..., bytes | None] | None = None,
     ) -> Callable[[_Function], _Function]:
         assert key in SPOKEN_VERSIONS, f"{key.name} has no version range"
 
         def register(function: _Function) -> _Function:
             is_coroutine = inspect.iscoroutinefunction(function)
-            self.add(Handler(key, function, is_raw, is_coroutine, permissions, cost, is_forwarded))
+            self.add(
+                Handler(
+                    key, function, is_raw, is_coroutine, permissions, cost, is_forwarded, repeat
+                )
+            )
             return function
 
         return register

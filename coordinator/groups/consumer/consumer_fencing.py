@@ -26,11 +26,11 @@ from wirebroker.coordinator.groups.consumer.consumer_timers import (
     ConsumerRevocation,
     ConsumerSession,
     cancel_member_timers,
-    expect_revocation,
     restart_session,
 )
 from wirebroker.coordinator.groups.consumer.joining import checked_static_member, existing_group
 from wirebroker.coordinator.groups.group_configs import consumer_session_timeout_ms
+from wirebroker.coordinator.groups.member_timers import expect_revocation
 from wirebroker.coordinator.outcome import Outcome
 
 if TYPE_CHECKING:

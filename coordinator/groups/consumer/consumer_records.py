@@ -7,25 +7,24 @@ Source: Kafka's GroupCoordinatorRecordHelpers.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from wirebroker.codecs.coordinator_records import CoordinatorRecord
 from wirebroker.codecs.group_records import (
     GroupMemberKey,
     GroupRecordKind,
     RegularExpressionKey,
     WholeGroupKey,
+    encode_record_key,
     group_record,
     group_record_tombstone,
 )
+from wirebroker.codecs.hot.member_assignment import encode_member_assignment
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from wirebroker.codecs.coordinator_records import CoordinatorRecord
-    from wirebroker.coordinator.groups.consumer.consumer_member import (
-        AssignedPartitions,
-        ConsumerMember,
-    )
+    from wirebroker.coordinator.groups.consumer.consumer_member import ConsumerMember
     from wirebroker.coordinator.groups.consumer.subscriptions import ResolvedRegex
 
 
@@ -82,31 +81,12 @@ def target_epoch_record(group_id: str, epoch: int, timestamp_ms: int) -> Coordin
 
 def current_record(group_id: str, member: ConsumerMember) -> CoordinatorRecord:
     """Return the record of a member's epochs, state and partitions."""
-    return group_record(
-        GroupMemberKey(
-            GroupRecordKind.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT, group_id, member.member_id
-        ),
-        member_epoch=member.epoch,
-        previous_member_epoch=member.previous_epoch,
-        state=member.state,
-        assigned_partitions=_with_epochs(member.assigned),
-        partitions_pending_revocation=_with_epochs(member.revoking),
+    kind = GroupRecordKind.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT
+    value = encode_member_assignment(
+        member.epoch, member.previous_epoch, member.state, member.assigned, member.revoking
     )
-
-
-def _with_epochs(partitions: AssignedPartitions) -> list[dict[str, Any]]:
-    entries: list[dict[str, Any]] = []
-    for topic_id in sorted(partitions):
-        epochs = partitions[topic_id]
-        indexes = sorted(epochs)
-        entries.append(
-            {
-                "topic_id": topic_id,
-                "partitions": indexes,
-                "assignment_epochs": list(map(epochs.__getitem__, indexes)),
-            }
-        )
-    return entries
+    key = encode_record_key(GroupMemberKey(kind, group_id, member.member_id))
+    return CoordinatorRecord(key, value)
 
 
 def regex_record(group_id: str, regex: str, resolved: ResolvedRegex) -> CoordinatorRecord:

@@ -1,9 +1,6 @@
 """The replay of consumer groups' records.
 
-Any record of a group creates it, whichever others compaction has removed. It replaces a group of
-another kind, such as the simple group that a commit creates.
-
-Source: Kafka's GroupMetadataManager.replay, getOrMaybeCreatePersistedConsumerGroup.
+Source: Kafka's GroupMetadataManager.replay.
 """
 
 from __future__ import annotations
@@ -17,6 +14,7 @@ from wirebroker.codecs.group_records import (
     RegularExpressionKey,
     decode_record_value,
 )
+from wirebroker.codecs.hot.member_assignment import MemberAssignment, decode_member_assignment
 from wirebroker.coordinator.groups.consumer.consumer_group import ConsumerGroup
 from wirebroker.coordinator.groups.consumer.consumer_member import (
     ClassicUse,
@@ -24,14 +22,17 @@ from wirebroker.coordinator.groups.consumer.consumer_member import (
     MemberState,
 )
 from wirebroker.coordinator.groups.consumer.subscriptions import ResolvedRegex
+from wirebroker.coordinator.groups.group_replay import (
+    delete,
+    find_or_create,
+    replay_target_epoch,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from wirebroker.codecs.group_records import GroupRecordKey
     from wirebroker.coordinator.groups.serving_shard import ServingShard
-
-_NO_EPOCH: Final = -1
 
 
 def replay(shard: ServingShard, key: GroupRecordKey, value: bytes | None) -> None:
@@ -41,10 +42,10 @@ def replay(shard: ServingShard, key: GroupRecordKey, value: bytes | None) -> Non
         KafkaError: UNSUPPORTED_VERSION.
         MalformedFrameError: Malformed value.
     """
-    group = _find(shard, key.group_id, creates=value is not None)
+    group = find_or_create(shard, ConsumerGroup, key.group_id, creates=value is not None)
     if group is None:
         return
-    body = None if value is None else decode_record_value(key.kind, value)
+    body = None if value is None else _decoded(key.kind, value)
     if isinstance(key, GroupMemberKey):
         _MEMBER_REPLAYS[key.kind](shard, group, key.member_id, body)
     elif isinstance(key, RegularExpressionKey):
@@ -53,18 +54,21 @@ def replay(shard: ServingShard, key: GroupRecordKey, value: bytes | None) -> Non
         _GROUP_REPLAYS[key.kind](shard, group, body)
 
 
-def _find(shard: ServingShard, group_id: str, *, creates: bool) -> ConsumerGroup | None:
-    group = shard.groups.get(group_id)
-    if isinstance(group, ConsumerGroup):
-        return group
-    if not creates:
-        # A tombstone for a group that is gone, or is of another kind by now.
-        return None
-    if group is not None:
-        # The later record counts.
-        group.cancel_timers(shard.timers)
-    created = shard.groups[group_id] = ConsumerGroup(group_id)
-    return created
+def _decoded(kind: GroupRecordKind, value: bytes) -> Any:
+    if kind is GroupRecordKind.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT:
+        return decode_member_assignment(value) or _assignment(decode_record_value(kind, value))
+    return decode_record_value(kind, value)
+
+
+def _assignment(body: Any) -> MemberAssignment:
+    epoch: int = body.member_epoch
+    return MemberAssignment(
+        epoch,
+        body.previous_member_epoch,
+        body.state,
+        _partitions(body.assigned_partitions, epoch),
+        _partitions(body.partitions_pending_revocation, epoch),
+    )
 
 
 # -- members -------------------------------------------------------------------------------------
@@ -121,15 +125,14 @@ def _replay_current(shard: ServingShard, group: ConsumerGroup, member_id: str, b
         if known is not None:
             group.put(known.as_gone())
         return
-    epoch: int = body.member_epoch
     group.put(
         replace(
             known or ConsumerMember(member_id),
-            epoch=epoch,
-            previous_epoch=body.previous_member_epoch,
+            epoch=body.epoch,
+            previous_epoch=body.previous_epoch,
             state=_state(body.state),
-            assigned=_partitions(body.assigned_partitions, epoch),
-            revoking=_partitions(body.partitions_pending_revocation, epoch),
+            assigned=body.assigned,
+            revoking=body.revoking,
         )
     )
 
@@ -157,8 +160,7 @@ def _partitions(topics: Sequence[Any], epoch: int) -> dict[bytes, dict[int, int]
 
 def _replay_epoch(shard: ServingShard, group: ConsumerGroup, body: Any) -> None:
     if body is None:
-        group.cancel_timers(shard.timers)
-        del shard.groups[group.group_id]
+        delete(shard, group)
         return
     group.epoch = body.epoch
     group.metadata_hash = body.metadata_hash
@@ -167,12 +169,6 @@ def _replay_epoch(shard: ServingShard, group: ConsumerGroup, body: Any) -> None:
 def _replay_partition_metadata(shard: ServingShard, group: ConsumerGroup, body: Any) -> None:
     del shard
     group.has_partition_metadata = body is not None
-
-
-def _replay_target_epoch(shard: ServingShard, group: ConsumerGroup, body: Any) -> None:
-    del shard
-    group.assignment_epoch = _NO_EPOCH if body is None else body.assignment_epoch
-    group.assignment_ms = 0 if body is None else body.assignment_timestamp
 
 
 def _replay_regex(group: ConsumerGroup, regex: str, body: Any) -> None:
@@ -195,5 +191,5 @@ _GROUP_REPLAYS: Final[
 ] = {
     GroupRecordKind.CONSUMER_GROUP_METADATA: _replay_epoch,
     GroupRecordKind.CONSUMER_GROUP_PARTITION_METADATA: _replay_partition_metadata,
-    GroupRecordKind.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA: _replay_target_epoch,
+    GroupRecordKind.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA: replay_target_epoch,
 }

@@ -12,6 +12,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from wirebroker.coordinator.groups.member_timers import (
+    cancel_revocation,
+    cancel_session,
+    expect_heartbeat,
+)
+
 if TYPE_CHECKING:
     from wirebroker.coordinator.outcome import Moment, Timers
 
@@ -48,14 +54,6 @@ class ConsumerRevocation(NamedTuple):
 _Key = tuple[str, str, str]
 
 
-def _session_key(group_id: str, member_id: str) -> _Key:
-    return group_id, member_id, "session"
-
-
-def _revocation_key(group_id: str, member_id: str) -> _Key:
-    return group_id, member_id, "revocation"
-
-
 def _rejoin_key(group_id: str, member_id: str) -> _Key:
     return group_id, member_id, "rejoin"
 
@@ -68,21 +66,7 @@ def restart_session(
     timers: Timers, group_id: str, member_id: str, timeout_ms: int, now: Moment
 ) -> None:
     """Expect the member's next heartbeat within `timeout_ms`."""
-    event = ConsumerSession(group_id, member_id)
-    timers.set(_session_key(group_id, member_id), now.monotonic_ms + timeout_ms, event)
-
-
-def expect_revocation(
-    timers: Timers, event: ConsumerRevocation, timeout_ms: int, now: Moment
-) -> None:
-    """Expect that a member gives up its partitions within `timeout_ms`."""
-    key = _revocation_key(event.group_id, event.member_id)
-    timers.set(key, now.monotonic_ms + timeout_ms, event)
-
-
-def cancel_revocation(timers: Timers, group_id: str, member_id: str) -> None:
-    """Stop waiting for a revocation."""
-    timers.cancel(_revocation_key(group_id, member_id))
+    expect_heartbeat(timers, ConsumerSession(group_id, member_id), timeout_ms, now)
 
 
 def expect_rejoin(
@@ -114,5 +98,7 @@ def cancel_sync(timers: Timers, group_id: str, member_id: str) -> None:
 
 def cancel_member_timers(timers: Timers, group_id: str, member_id: str) -> None:
     """Cancel all timers of a member."""
-    for key_of in (_session_key, _revocation_key, _rejoin_key, _sync_key):
-        timers.cancel(key_of(group_id, member_id))
+    cancel_session(timers, group_id, member_id)
+    cancel_revocation(timers, group_id, member_id)
+    cancel_rejoin(timers, group_id, member_id)
+    cancel_sync(timers, group_id, member_id)

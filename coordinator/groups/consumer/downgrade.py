@@ -139,7 +139,8 @@ def _classic(member: ConsumerMember) -> ClassicUse:
 
 def _common_protocol(uses: Sequence[ClassicUse]) -> str:
     """Return the protocol that all members support and most prefer, as in a classic group."""
-    common = set.intersection(*({name for name, _ in use.protocols} for use in uses))
+    names = [{name for name, _ in use.protocols} for use in uses]
+    common = names[0].intersection(*names[1:])
     votes = [next(name for name, _ in use.protocols if name in common) for use in uses]
     return max(dict.fromkeys(votes), key=votes.count)
 

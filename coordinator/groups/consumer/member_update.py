@@ -24,8 +24,6 @@ from wirebroker.coordinator.groups.consumer.consumer_records import (
 from wirebroker.coordinator.groups.consumer.consumer_timers import (
     ConsumerRevocation,
     cancel_member_timers,
-    cancel_revocation,
-    expect_revocation,
 )
 from wirebroker.coordinator.groups.consumer.reconciliation import MemberTarget, reconcile
 from wirebroker.coordinator.groups.consumer.regexes import RegexChange, ResolveRegexes
@@ -38,6 +36,7 @@ from wirebroker.coordinator.groups.consumer.target_assignment import (
     target_records,
 )
 from wirebroker.coordinator.groups.group_configs import consumer_assignment_interval_ms
+from wirebroker.coordinator.groups.member_timers import cancel_revocation, expect_revocation
 from wirebroker.coordinator.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -277,7 +276,6 @@ class _SubscribedIds:
         self._names = names
         self._topics = shard.image.topics_by_id
 
-    def __contains__(self, topic_id: object) -> bool:
-        assert isinstance(topic_id, bytes)
+    def __contains__(self, topic_id: Any) -> bool:
         topic = self._topics.get(topic_id)
         return topic is not None and topic.name in self._names

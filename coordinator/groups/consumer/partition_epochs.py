@@ -62,8 +62,11 @@ class PartitionEpochs:
 
     def _add(self, partitions: AssignedPartitions, epoch: int) -> None:
         for topic_id, indexes in partitions.items():
-            if indexes:
-                self._epochs.setdefault(topic_id, {}).update(dict.fromkeys(indexes, epoch))
+            known = self._epochs.get(topic_id)
+            if known is not None:
+                known.update(dict.fromkeys(indexes, epoch))
+            elif indexes:
+                self._epochs[topic_id] = dict.fromkeys(indexes, epoch)
 
     def check(self, members: Mapping[str, ConsumerMember]) -> None:
         """Assert that exactly the members' partitions have epochs, and each one owner."""

@@ -107,11 +107,19 @@ def _next_step(member: ConsumerMember, target: MemberTarget, *, epoch: int) -> C
     revoking: dict[bytes, Mapping[int, int]] = {}
     added: dict[bytes, dict[int, int]] = {}
     is_complete = True
+    owned_of = target.owned_of
     for topic_id in {**target.partitions, **member.assigned}:
         wanted = target.partitions.get(topic_id, _NO_INDEXES)
         if topic_id not in target.topic_ids:
             wanted = _NO_INDEXES
-        current = member.assigned.get(topic_id, _NONE)
+        current = member.assigned.get(topic_id)
+        if current is None:
+            # A first assignment may have thousands of topics, which usually have no owners.
+            free = _free(member, target, topic_id, wanted) if owned_of(topic_id) else wanted
+            is_complete = is_complete and len(free) == len(wanted)
+            if free:
+                added[topic_id] = dict.fromkeys(free, target.epoch)
+            continue
         kept = current if current.keys() <= wanted else _part_of(current, wanted)
         if kept:
             assigned[topic_id] = kept

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.base.log_bound import about_group
 from wirebroker.coordinator.groups.group_configs import share_session_timeout_ms
+from wirebroker.coordinator.groups.member_timers import cancel_session
 from wirebroker.coordinator.groups.share.share_group import ShareGroup
 from wirebroker.coordinator.groups.share.share_joining import existing_group
 from wirebroker.coordinator.groups.share.share_records import (
@@ -17,7 +18,7 @@ from wirebroker.coordinator.groups.share.share_records import (
     member_tombstones,
     target_epoch_record,
 )
-from wirebroker.coordinator.groups.share.share_timers import cancel_session, restart_session
+from wirebroker.coordinator.groups.share.share_timers import restart_session
 from wirebroker.coordinator.outcome import Outcome
 
 if TYPE_CHECKING:

@@ -12,21 +12,20 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.coordinator.groups.background import NONE_REFUSED
 from wirebroker.coordinator.groups.group import GroupType, OffsetExpiry
+from wirebroker.coordinator.groups.member_timers import cancel_session
+from wirebroker.coordinator.groups.modern_group import ModernGroup
+from wirebroker.coordinator.groups.share.share_member import ShareGroupMember
 from wirebroker.coordinator.groups.share.share_records import group_tombstones
-from wirebroker.coordinator.groups.share.share_timers import cancel_session
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from wirebroker.codecs.coordinator_records import CoordinatorRecord
     from wirebroker.coordinator.groups.group import CommitRequest
-    from wirebroker.coordinator.groups.share.share_member import ShareGroupMember
     from wirebroker.coordinator.groups.share.share_topics import ShareTopics
-    from wirebroker.coordinator.outcome import Moment, Outcome, Timers
+    from wirebroker.coordinator.outcome import Moment, Timers
 
-_FIRST_EPOCH: Final = 1
 SHARE_PROTOCOL: Final = "share"
 
 
@@ -37,80 +36,41 @@ class ShareGroupState(StrEnum):
     STABLE = "Stable"
 
 
-class ShareGroup:
-    """A share group; a `Group`.
+class ShareGroup(ModernGroup[ShareGroupMember]):
+    """A share group; a `Group`. Its epoch rises with subscriptions, and with initialized topics.
 
     Attributes:
-        epoch: Rises with each change of subscriptions, of their topics, and of initialized topics.
-        metadata_hash: Hash of the subscribed topics in that epoch (metadata_hash.py).
-        assignment_epoch: The group epoch that `target` was computed for.
-        assignment_ms: Wall time of that computation; 0: never, or without members.
         target: Partitions by topic id, by member id.
         topics: The topics with share state; None without a record.
-        checked_topics: Soft. The topics of the metadata for which `metadata_hash` was checked;
-            None: never.
         complete_topics: Soft. The topics of the metadata for which all subscribed partitions are
             known to be initialized; None: unknown.
         initializing_since_ms: Soft. Wall time since when topics are known to be initializing.
-        background_work: Soft. The effect or the job of the target assignment that is being computed
-            in the background.
-        refused_epoch: Soft. See AssignedGroup.
     """
 
     __slots__ = (
         "_has_unassigned",
         "_names",
-        "assignment_epoch",
-        "assignment_ms",
-        "background_work",
-        "checked_topics",
         "complete_topics",
-        "epoch",
-        "group_id",
         "initializing_since_ms",
-        "members",
         "metadata_bytes",
-        "metadata_hash",
-        "refused_epoch",
         "target",
         "topics",
     )
 
     def __init__(self, group_id: str) -> None:
-        self.group_id = group_id
-        self.epoch = _FIRST_EPOCH
-        self.metadata_hash = 0
-        self.members: dict[str, ShareGroupMember] = {}
-        # Without topics, the first epoch needs no computation.
-        self.assignment_epoch = _FIRST_EPOCH
-        self.assignment_ms = 0
+        super().__init__(group_id)
         self.target: dict[str, Mapping[bytes, frozenset[int]]] = {}
         self.topics: ShareTopics | None = None
         # Size of what all members have joined with.
         self.metadata_bytes = 0
         # Numbers of members by topic name.
         self._names: Counter[str] = Counter()
-        self.checked_topics: object | None = None
         self.complete_topics: object | None = None
         self.initializing_since_ms: dict[bytes, int] = {}
-        self.background_work: object | None = None
-        self.refused_epoch = NONE_REFUSED
         # None: unknown.
         self._has_unassigned: bool | None = None
 
     # -- changes by replay -------------------------------------------------------------------
-
-    def put(self, member: ShareGroupMember) -> None:
-        """Add or replace a member."""
-        old = self.members.get(member.member_id)
-        self.members[member.member_id] = member
-        self._count(old, member)
-
-    def remove(self, member_id: str) -> None:
-        """Remove a member, if it is one."""
-        member = self.members.pop(member_id, None)
-        if member is not None:
-            self._count(member, None)
 
     def _count(self, old: ShareGroupMember | None, new: ShareGroupMember | None) -> None:
         for member, difference in ((old, -1), (new, 1)):
@@ -158,20 +118,6 @@ class ShareGroup:
         _recount(names, old, new)
         return names
 
-    def member(self, member_id: str) -> ShareGroupMember:
-        """Return a member.
-
-        Raises:
-            KafkaError: UNKNOWN_MEMBER_ID.
-        """
-        member = self.members.get(member_id)
-        if member is None:
-            raise KafkaError(
-                ErrorCode.UNKNOWN_MEMBER_ID,
-                f"Member {member_id} is not a member of group {self.group_id}.",
-            )
-        return member
-
     @property
     def has_unassigned(self) -> bool:
         """Whether partitions of subscribed topics are initialized, but in no target assignment."""
@@ -210,11 +156,6 @@ class ShareGroup:
     def state_name(self) -> str:
         """See Group."""
         return self.state
-
-    @property
-    def is_empty(self) -> bool:
-        """See Group."""
-        return not self.members
 
     @property
     def offset_expiry(self) -> OffsetExpiry | None:
@@ -265,15 +206,6 @@ class ShareGroup:
             ErrorCode.GROUP_ID_NOT_FOUND, f"Group {self.group_id} is not a consumer group."
         )
 
-    def check_delete(self) -> None:
-        """See Group.
-
-        Raises:
-            KafkaError: NON_EMPTY_GROUP.
-        """
-        if self.members:
-            raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
-
     def tombstones(self) -> list[CoordinatorRecord]:
         """See Group."""
         return group_tombstones(self.group_id)
@@ -283,15 +215,10 @@ class ShareGroup:
         for member_id in self.members:
             cancel_session(timers, self.group_id, member_id)
 
-    def answer_unloaded(self, outcome: Outcome) -> None:
-        """See Group: no request waits."""
-
     def check(self) -> None:
         """See Group."""
+        super().check()
         assert self.target.keys() <= self.members.keys(), "only members have target assignments"
-        assert self.assignment_epoch <= self.epoch, (
-            "the assignment epoch is at most the group epoch"
-        )
         names: Counter[str] = Counter()
         for member in self.members.values():
             names.update(member.topic_names)

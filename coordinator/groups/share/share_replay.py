@@ -1,9 +1,6 @@
 """The replay of share groups' records.
 
-Any record of a group creates it, whichever others compaction has removed. It replaces a group of
-another kind, such as the simple group that a commit creates.
-
-Source: Kafka's GroupMetadataManager.replay, getOrMaybeCreatePersistedShareGroup.
+Source: Kafka's GroupMetadataManager.replay.
 """
 
 from __future__ import annotations
@@ -17,6 +14,11 @@ from wirebroker.codecs.group_records import (
     WholeGroupKey,
     decode_record_value,
 )
+from wirebroker.coordinator.groups.group_replay import (
+    delete,
+    find_or_create,
+    replay_target_epoch,
+)
 from wirebroker.coordinator.groups.share.share_group import ShareGroup
 from wirebroker.coordinator.groups.share.share_member import ShareGroupMember
 from wirebroker.coordinator.groups.share.share_topics import NamedPartitions, ShareTopics
@@ -26,8 +28,6 @@ if TYPE_CHECKING:
 
     from wirebroker.coordinator.groups.serving_shard import ServingShard
 
-_NO_EPOCH: Final = -1
-
 
 def replay(shard: ServingShard, key: WholeGroupKey | GroupMemberKey, value: bytes | None) -> None:
     """Apply a record of a share group.
@@ -36,7 +36,7 @@ def replay(shard: ServingShard, key: WholeGroupKey | GroupMemberKey, value: byte
         KafkaError: UNSUPPORTED_VERSION.
         MalformedFrameError: Malformed value.
     """
-    group = _find(shard, key.group_id, creates=value is not None)
+    group = find_or_create(shard, ShareGroup, key.group_id, creates=value is not None)
     if group is None:
         return
     body = None if value is None else decode_record_value(key.kind, value)
@@ -44,20 +44,6 @@ def replay(shard: ServingShard, key: WholeGroupKey | GroupMemberKey, value: byte
         _MEMBER_REPLAYS[key.kind](group, key.member_id, body)
     else:
         _GROUP_REPLAYS[key.kind](shard, group, body)
-
-
-def _find(shard: ServingShard, group_id: str, *, creates: bool) -> ShareGroup | None:
-    group = shard.groups.get(group_id)
-    if isinstance(group, ShareGroup):
-        return group
-    if not creates:
-        # A tombstone for a group that is gone, or is of another kind by now.
-        return None
-    if group is not None:
-        # The later record counts.
-        group.cancel_timers(shard.timers)
-    created = shard.groups[group_id] = ShareGroup(group_id)
-    return created
 
 
 # -- members -------------------------------------------------------------------------------------
@@ -110,17 +96,10 @@ def _partitions(topics: Sequence[Any]) -> dict[bytes, frozenset[int]]:
 
 def _replay_epoch(shard: ServingShard, group: ShareGroup, body: Any) -> None:
     if body is None:
-        group.cancel_timers(shard.timers)
-        del shard.groups[group.group_id]
+        delete(shard, group)
         return
     group.epoch = body.epoch
     group.metadata_hash = body.metadata_hash
-
-
-def _replay_target_epoch(shard: ServingShard, group: ShareGroup, body: Any) -> None:
-    del shard
-    group.assignment_epoch = _NO_EPOCH if body is None else body.assignment_epoch
-    group.assignment_ms = 0 if body is None else body.assignment_timestamp
 
 
 def _replay_topics(shard: ServingShard, group: ShareGroup, body: Any) -> None:
@@ -151,6 +130,6 @@ _MEMBER_REPLAYS: Final[Mapping[GroupRecordKind, Callable[[ShareGroup, str, Any],
 }
 _GROUP_REPLAYS: Final[Mapping[GroupRecordKind, Callable[[ServingShard, ShareGroup, Any], None]]] = {
     GroupRecordKind.SHARE_GROUP_METADATA: _replay_epoch,
-    GroupRecordKind.SHARE_GROUP_TARGET_ASSIGNMENT_METADATA: _replay_target_epoch,
+    GroupRecordKind.SHARE_GROUP_TARGET_ASSIGNMENT_METADATA: replay_target_epoch,
     GroupRecordKind.SHARE_GROUP_STATE_PARTITION_METADATA: _replay_topics,
 }

@@ -12,6 +12,7 @@ from wirebroker.base.log_bound import about_group
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.groups.consumer.target_assignment import is_due
 from wirebroker.coordinator.groups.group_configs import share_assignment_interval_ms
+from wirebroker.coordinator.groups.member_timers import cancel_session
 from wirebroker.coordinator.groups.share import share_initialization
 from wirebroker.coordinator.groups.share.share_assignment import (
     AssignShareGroup,
@@ -27,7 +28,6 @@ from wirebroker.coordinator.groups.share.share_records import (
     subscription_record,
 )
 from wirebroker.coordinator.groups.share.share_request import MOST_TOPICS
-from wirebroker.coordinator.groups.share.share_timers import cancel_session
 from wirebroker.coordinator.outcome import Outcome
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.base.log_bound import about_group
 from wirebroker.coordinator.groups import streams_configs
+from wirebroker.coordinator.groups.member_timers import expect_revocation
 from wirebroker.coordinator.groups.streams.group_epochs import epoch_record
 from wirebroker.coordinator.groups.streams.streams_group import StreamsGroup
 from wirebroker.coordinator.groups.streams.streams_joining import (
@@ -25,7 +26,6 @@ from wirebroker.coordinator.groups.streams.streams_records import (
 from wirebroker.coordinator.groups.streams.streams_timers import (
     TaskRevocation,
     cancel_member_timers,
-    expect_revocation,
     restart_session,
 )
 from wirebroker.coordinator.outcome import Outcome

@@ -120,7 +120,8 @@ def _response(
     }
     is_changed = member.assigned != before.assigned
     is_joining = request.body.member_epoch == JOIN_EPOCH
-    if is_joining or is_changed or _reports_others(request.body, member):
+    is_repeated = _may_have_missed(request.body, before) and _reports_others(request.body, member)
+    if is_joining or is_changed or is_repeated:
         response["active_tasks"] = task_ids(member.assigned.active)
         response["standby_tasks"] = task_ids(member.assigned.standby)
         response["warmup_tasks"] = task_ids(member.assigned.warmup)
@@ -139,10 +140,20 @@ def _response(
     return response
 
 
-def _reports_others(body: Any, member: StreamsMember) -> bool:
-    """Return whether a member reports other tasks than it has: a response was lost.
+def _may_have_missed(body: Any, before: StreamsMember) -> bool:
+    """Return whether the response with the member's present tasks may have been lost.
 
-    Kafka does not repeat the tasks, so no member processes them until the next assignment.
+    It was lost if the member has an older epoch. Tasks of the same epoch change at most while it
+    gives up tasks or waits for others, which makes its previous epoch the same.
+    """
+    return body.member_epoch != before.epoch or before.previous_epoch == before.epoch
+
+
+def _reports_others(body: Any, member: StreamsMember) -> bool:
+    """Return whether a member reports other tasks than it has.
+
+    After a lost response Kafka does not repeat the tasks, so no member processes them until the
+    next assignment.
     """
     assigned = member.assigned
     pairs = (

@@ -1,9 +1,6 @@
 """The replay of streams groups' records.
 
-Any record of a group creates it, whichever others compaction has removed. It replaces a group of
-another kind, such as the simple group that a commit creates.
-
-Source: Kafka's GroupMetadataManager.replay, getOrMaybeCreatePersistedStreamsGroup.
+Source: Kafka's GroupMetadataManager.replay.
 """
 
 from __future__ import annotations
@@ -15,6 +12,11 @@ from wirebroker.codecs.group_records import (
     GroupMemberKey,
     GroupRecordKind,
     decode_record_value,
+)
+from wirebroker.coordinator.groups.group_replay import (
+    delete,
+    find_or_create,
+    replay_target_epoch,
 )
 from wirebroker.coordinator.groups.streams.streams_group import StreamsGroup
 from wirebroker.coordinator.groups.streams.streams_member import (
@@ -31,8 +33,6 @@ if TYPE_CHECKING:
     from wirebroker.codecs.group_records import WholeGroupKey
     from wirebroker.coordinator.groups.serving_shard import ServingShard
 
-_NO_EPOCH: Final = -1
-
 
 def replay(shard: ServingShard, key: WholeGroupKey | GroupMemberKey, value: bytes | None) -> None:
     """Apply a record of a streams group.
@@ -41,7 +41,7 @@ def replay(shard: ServingShard, key: WholeGroupKey | GroupMemberKey, value: byte
         KafkaError: UNSUPPORTED_VERSION.
         MalformedFrameError: Malformed value.
     """
-    group = _find(shard, key.group_id, creates=value is not None)
+    group = find_or_create(shard, StreamsGroup, key.group_id, creates=value is not None)
     if group is None:
         return
     body = None if value is None else decode_record_value(key.kind, value)
@@ -49,20 +49,6 @@ def replay(shard: ServingShard, key: WholeGroupKey | GroupMemberKey, value: byte
         _MEMBER_REPLAYS[key.kind](group, key.member_id, body)
     else:
         _GROUP_REPLAYS[key.kind](shard, group, body)
-
-
-def _find(shard: ServingShard, group_id: str, *, creates: bool) -> StreamsGroup | None:
-    group = shard.groups.get(group_id)
-    if isinstance(group, StreamsGroup):
-        return group
-    if not creates:
-        # A tombstone for a group that is gone, or is of another kind by now.
-        return None
-    if group is not None:
-        # The later record counts.
-        group.cancel_timers(shard.timers)
-    created = shard.groups[group_id] = StreamsGroup(group_id)
-    return created
 
 
 # -- members -------------------------------------------------------------------------------------
@@ -152,8 +138,7 @@ def _active_tasks(task_ids: Iterable[Any], epoch: int) -> dict[str, dict[int, in
 
 def _replay_epoch(shard: ServingShard, group: StreamsGroup, body: Any) -> None:
     if body is None:
-        group.cancel_timers(shard.timers)
-        del shard.groups[group.group_id]
+        delete(shard, group)
         return
     group.epoch = body.epoch
     group.metadata_hash = body.metadata_hash
@@ -164,12 +149,6 @@ def _replay_epoch(shard: ServingShard, group: StreamsGroup, body: Any) -> None:
     )
     configs = body.last_assignment_configs or ()
     group.assignment_configs = {config.key: config.value for config in configs}
-
-
-def _replay_target_epoch(shard: ServingShard, group: StreamsGroup, body: Any) -> None:
-    del shard
-    group.assignment_epoch = _NO_EPOCH if body is None else body.assignment_epoch
-    group.assignment_ms = 0 if body is None else body.assignment_timestamp
 
 
 def _replay_topology(shard: ServingShard, group: StreamsGroup, body: Any) -> None:
@@ -187,6 +166,6 @@ _GROUP_REPLAYS: Final[
     Mapping[GroupRecordKind, Callable[[ServingShard, StreamsGroup, Any], None]]
 ] = {
     GroupRecordKind.STREAMS_GROUP_METADATA: _replay_epoch,
-    GroupRecordKind.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA: _replay_target_epoch,
+    GroupRecordKind.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA: replay_target_epoch,
     GroupRecordKind.STREAMS_GROUP_TOPOLOGY: _replay_topology,
 }

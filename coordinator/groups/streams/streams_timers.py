@@ -11,6 +11,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from wirebroker.coordinator.groups.member_timers import (
+    cancel_revocation,
+    cancel_session,
+    expect_heartbeat,
+)
+
 if TYPE_CHECKING:
     from wirebroker.coordinator.outcome import Moment, Timers
 
@@ -36,40 +42,17 @@ class InitialRebalance(NamedTuple):
     group_id: str
 
 
-_Key = tuple[str, str, str]
-
-
-def _session_key(group_id: str, member_id: str) -> _Key:
-    return group_id, member_id, "session"
-
-
-def _revocation_key(group_id: str, member_id: str) -> _Key:
-    return group_id, member_id, "revocation"
-
-
 def restart_session(
     timers: Timers, group_id: str, member_id: str, timeout_ms: int, now: Moment
 ) -> None:
     """Expect the member's next heartbeat within `timeout_ms`."""
-    event = TaskSession(group_id, member_id)
-    timers.set(_session_key(group_id, member_id), now.monotonic_ms + timeout_ms, event)
-
-
-def expect_revocation(timers: Timers, event: TaskRevocation, timeout_ms: int, now: Moment) -> None:
-    """Expect that a member gives up its tasks within `timeout_ms`."""
-    key = _revocation_key(event.group_id, event.member_id)
-    timers.set(key, now.monotonic_ms + timeout_ms, event)
-
-
-def cancel_revocation(timers: Timers, group_id: str, member_id: str) -> None:
-    """Stop waiting for a revocation."""
-    timers.cancel(_revocation_key(group_id, member_id))
+    expect_heartbeat(timers, TaskSession(group_id, member_id), timeout_ms, now)
 
 
 def cancel_member_timers(timers: Timers, group_id: str, member_id: str) -> None:
     """Cancel all timers of a member."""
-    timers.cancel(_session_key(group_id, member_id))
-    timers.cancel(_revocation_key(group_id, member_id))
+    cancel_session(timers, group_id, member_id)
+    cancel_revocation(timers, group_id, member_id)
 
 
 def expect_initial_rebalance(timers: Timers, group_id: str, delay_ms: int, now: Moment) -> None:

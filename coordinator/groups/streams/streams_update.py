@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from wirebroker.base.log_bound import about_group
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.coordinator.groups import streams_configs
+from wirebroker.coordinator.groups import member_timers, streams_configs
 from wirebroker.coordinator.groups.streams import streams_timers as timing
 from wirebroker.coordinator.groups.streams.group_epochs import epoch_record
 from wirebroker.coordinator.groups.streams.streams_fencing import watch
@@ -310,9 +310,9 @@ class StreamsUpdate:
         event = timing.TaskRevocation(group.group_id, member.member_id, self.member.epoch)
         if self.member.state is TaskState.UNREVOKED_TASKS:
             timeout_ms = self.member.rebalance_timeout_ms
-            timing.expect_revocation(timers, event, timeout_ms, self.now)
+            member_timers.expect_revocation(timers, event, timeout_ms, self.now)
         else:
-            timing.cancel_revocation(timers, group.group_id, member.member_id)
+            member_timers.cancel_revocation(timers, group.group_id, member.member_id)
 
 
 def is_assignment_due(shard: ServingShard, group: StreamsGroup, now: Moment) -> bool:

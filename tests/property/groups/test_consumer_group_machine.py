@@ -10,77 +10,50 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
-from unittest import mock
 
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
-    RuleBasedStateMachine,
     initialize,
     invariant,
     precondition,
     rule,
 )
 
+from tests.property.groups.group_machine import SELDOM, SOME
+from tests.property.groups.reconciling_machine import ReconcilingMachine
 from tests.support.coordinators.consumer_client import ConsumerClient
 from tests.support.coordinators.consumer_kit import (
-    ASSIGNMENT_INTERVAL_MS,
     CONSUMER_SESSION_MS,
     ConsumerGroups,
-    compacted_log,
 )
-from wirebroker.codecs.errors import ErrorCode
-from wirebroker.coordinator.groups import background
 from wirebroker.coordinator.groups.consumer import target_assignment
-from wirebroker.coordinator.groups.consumer.consumer_member import MemberState
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 # "t" and "u" exist at first; the others and further partitions come and go.
 NAMES = st.sampled_from([("t",), ("u",), ("t", "u"), ("t", "v"), ("w",), ()])
 REGEXES = st.sampled_from(["", "", "", "[tv]", ".*"])
 TOPICS = st.sampled_from(["t", "u", "v", "w"])
 INSTANCES = st.sampled_from([None, "i", "j"])
-STEPS_MS = st.sampled_from([0, ASSIGNMENT_INTERVAL_MS, 5_000])
-TIMES_MS = st.sampled_from([1, 999, ASSIGNMENT_INTERVAL_MS, 11_000, 15_000, 30_000, 60_000])
-SELDOM = st.sampled_from([False] * 4 + [True])
-SOME = st.integers(0, 99)
 MOST_CLIENTS = 6
 MOST_PARTITIONS = 6
-# Time for the sessions of crashed members to end, then for two rebalances.
-LAST_ROUNDS = 2 * CONSUMER_SESSION_MS // 2_000
 
 
-class ConsumerGroupMachine(RuleBasedStateMachine):
+class ConsumerGroupMachine(ReconcilingMachine):
+    groups: ConsumerGroups
+    # Time for the sessions of crashed members to end, then for two rebalances.
+    last_rounds = 2 * CONSUMER_SESSION_MS // 2_000
+
     def __init__(self) -> None:
         super().__init__()
         self.groups = ConsumerGroups()
-        self.clients: list[ConsumerClient] = []
-        # Static members that have left for a while.
-        self.away: list[ConsumerClient] = []
-        self.ids = 0
-        self.topic_ids = 10
-        self.patches: list[mock._patch[int]] = []
 
     @initialize(most_at_once=st.sampled_from([3_000, 3_000, 5]), names=NAMES, regex=REGEXES)
     def begin(self, most_at_once: int, names: tuple[str, ...], regex: str) -> None:
-        self.patches = [
-            mock.patch.object(target_assignment, "MOST_AT_ONCE", most_at_once),
-            mock.patch.object(background, "_MOST_ITEMS", 1),
-        ]
-        for patch in self.patches:
-            patch.start()
+        self.limit(target_assignment, most_at_once)
         self.start_client(("t", "u"), "", "i")
         self.start_client(names, regex, None)
 
     # -- clients -----------------------------------------------------------------------------
-
-    def new_id(self) -> str:
-        self.ids += 1
-        return f"m{self.ids}"
 
     @precondition(lambda self: len(self.clients) < MOST_CLIENTS)
     @rule(names=NAMES, regex=REGEXES, instance=INSTANCES)
@@ -88,8 +61,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
         self.start_client(names, regex, instance)
 
     def start_client(self, names: tuple[str, ...], regex: str, instance: str | None) -> None:
-        if instance in [client.instance for client in (*self.clients, *self.away)]:
-            instance = None
+        instance = self.free_instance(instance)
         client = ConsumerClient(self.new_id(), instance=instance, names=names, regex=regex)
         self.clients.append(client)
         client.send(self.groups)
@@ -100,41 +72,11 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
         with self.log(fails=fails):
             self.client(which).send(self.groups, loses=loses)
 
-    def client(self, which: int) -> ConsumerClient:
-        return self.clients[which % len(self.clients)]
-
-    @precondition(lambda self: self.clients)
-    @rule(ms=STEPS_MS, gives_up=st.booleans(), loser=st.sampled_from([None, 0, 1, 2]))
-    def heartbeats_of_all(self, ms: int, *, gives_up: bool, loser: int | None) -> None:
-        self.groups.advance(ms)
-        for number, client in enumerate(self.clients):
-            client.send(self.groups, loses=number == loser)
-            if gives_up:
-                client.reconcile()
-
-    @precondition(lambda self: any(client.pending is not None for client in self.clients))
-    @rule(which=SOME)
-    def give_up_partitions(self, which: int) -> None:
-        waiting = [client for client in self.clients if client.pending is not None]
-        waiting[which % len(waiting)].reconcile()
-
     @precondition(lambda self: self.clients)
     @rule(which=SOME, names=NAMES, regex=REGEXES)
     def change_subscription(self, which: int, names: tuple[str, ...], regex: str) -> None:
         client = self.client(which)
         client.names, client.regex = names, regex
-
-    @precondition(lambda self: self.clients)
-    @rule(which=SOME, for_a_while=st.booleans(), is_sent=st.sampled_from([True, True, False]))
-    def stop_client(self, which: int, *, for_a_while: bool, is_sent: bool) -> None:
-        client = self.client(which)
-        self.clients.remove(client)
-        for_a_while = for_a_while and client.instance is not None
-        request = client.goodbye(for_a_while=for_a_while)
-        if is_sent:
-            self.groups.beat(**request)
-        if for_a_while:
-            self.away.append(client)
 
     @precondition(lambda self: self.away)
     @rule(which=SOME, keeps_id=st.booleans())
@@ -146,18 +88,6 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
         client.send(self.groups)
 
     # -- environment -------------------------------------------------------------------------
-
-    @contextmanager
-    def log(self, *, fails: bool) -> Iterator[None]:
-        """Let all appends fail meanwhile."""
-        self.groups.fails_with = ErrorCode.COORDINATOR_NOT_AVAILABLE if fails else None
-        yield
-        self.groups.fails_with = None
-
-    @rule(ms=TIMES_MS, fails=SELDOM)
-    def time_passes(self, ms: int, *, fails: bool) -> None:
-        with self.log(fails=fails):
-            self.groups.advance(ms)
 
     @rule(name=TOPICS, is_deleted=SELDOM, is_created=st.booleans(), fails=SELDOM)
     def change_topic(self, name: str, *, is_deleted: bool, is_created: bool, fails: bool) -> None:
@@ -176,21 +106,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
                 for client in self.clients:
                     client.send(self.groups)
 
-    @precondition(lambda self: self.groups.effects or self.groups.running)
-    @rule(number=SOME, fails=SELDOM)
-    def background_work(self, number: int, *, fails: bool) -> None:
-        with self.log(fails=fails):
-            self.groups.work_a_step(number)
-
-    @rule(is_compacted=st.booleans())
-    def restart(self, *, is_compacted: bool) -> None:
-        self.groups = self.groups.reloaded(compacted=is_compacted)
-
     # -- checks ------------------------------------------------------------------------------
-
-    @invariant()
-    def laws_hold(self) -> None:
-        self.groups.shard.check()
 
     @invariant()
     def a_partition_has_at_most_one_owner(self) -> None:
@@ -212,52 +128,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
                 is_known = member.partition_epoch(topic_id, index) is not None
                 assert is_known, f"{client} owns an unknown partition"
 
-    @invariant()
-    def what_is_durable_is_what_the_log_says(self) -> None:
-        durable = self.groups.durable()
-        assert self.groups.reloaded().durable() == durable, "a restart changes the group"
-        assert self.groups.reloaded(compacted=True).durable() == durable, "compaction does"
-        # The cleaner leaves the end of the log as it is.
-        half = len(self.groups.log) // 2
-        log = [*compacted_log(self.groups.log[:half]), *self.groups.log[half:]]
-        partly = ConsumerGroups(log=log, image=self.groups.shard.image)
-        assert partly.durable() == durable, "partial compaction does"
-
-    @invariant()
-    def members_have_their_timers(self) -> None:
-        if "g" not in self.groups.shard.groups:
-            return
-        timers = self.groups.shard.timers
-        for member in self.groups.consumer().members.values():
-            assert ("g", member.member_id, "session") in timers, "a session never ends"
-            event = timers._events.get(("g", member.member_id, "revocation"))
-            gives_up = member.state is MemberState.UNREVOKED_PARTITIONS and member.epoch > 0
-            is_expected = event is not None and event[1].epoch == member.epoch
-            assert gives_up == is_expected, "the time to give up partitions"
-
     # -- the end -----------------------------------------------------------------------------
-
-    def teardown(self) -> None:
-        try:
-            self.come_to_rest()
-        finally:
-            for patch in self.patches:
-                patch.stop()
-
-    def come_to_rest(self) -> None:
-        for _ in range(LAST_ROUNDS):
-            for client in self.clients:
-                client.send(self.groups)
-                client.reconcile()
-            self.groups.work()
-            self.groups.advance(2_000)
-        if "g" not in self.groups.shard.groups:
-            assert not self.clients
-            return
-        group = self.groups.consumer()
-        assert group.members.keys() == {client.member_id for client in self.clients}
-        assert group.state == ("Stable" if self.clients else "Empty"), f"it stays {group.state}"
-        self.check_assignment()
 
     def check_assignment(self) -> None:
         """Check that each partition of a topic with subscribers belongs to one of them."""

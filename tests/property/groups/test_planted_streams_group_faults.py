@@ -10,12 +10,12 @@ import pytest
 from tests.property.groups.test_streams_group_machine import StreamsGroupMachine
 from tests.support.harness.planted_faults import assert_found, cases
 from wirebroker.codecs.group_records import GroupRecordKind
+from wirebroker.coordinator.groups import member_timers
 from wirebroker.coordinator.groups.streams import (
     streams_fencing,
     streams_joining,
     streams_records,
     streams_replay,
-    streams_timers,
     streams_update,
     task_reconciliation,
 )
@@ -93,7 +93,7 @@ FAULTS: dict[str, Any] = {
     "records without revoked tasks": (streams_update, "current_record", _without_revoking),
     "sessions that do not start after a load": (streams_fencing, "on_loaded", _nothing),
     "sessions that end once": (streams_fencing, "watch", _nothing),
-    "revocations without a timeout": (streams_timers, "expect_revocation", _nothing),
+    "revocations without a timeout": (member_timers, "expect_revocation", _nothing),
     "changes of topics forgotten after a failure": (
         streams_update.StreamsUpdate,
         "forget",

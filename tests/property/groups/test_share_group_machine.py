@@ -8,61 +8,41 @@ the group's epoch, each partition of their topics has members, and their numbers
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
-from unittest import mock
-
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
-    RuleBasedStateMachine,
     initialize,
     invariant,
     precondition,
     rule,
 )
 
-from tests.support.coordinators.consumer_kit import ASSIGNMENT_INTERVAL_MS, compacted_log
+from tests.property.groups.group_machine import SELDOM, SOME, STEPS_MS, GroupMachine
 from tests.support.coordinators.share_client import ShareClient
 from tests.support.coordinators.share_group_kit import RETRY_MS, SHARE_SESSION_MS, ShareGroups
-from wirebroker.codecs.errors import ErrorCode
-from wirebroker.coordinator.groups import background
 from wirebroker.coordinator.groups.share import share_assignment
 from wirebroker.coordinator.groups.share.share_deletion import STATE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 # "t" and "u" exist at first; the others and further partitions come and go.
 NAMES = st.sampled_from([("t",), ("u",), ("t", "u"), ("t", "v"), ("w",)])
 TOPICS = st.sampled_from(["t", "u", "v", "w"])
-STEPS_MS = st.sampled_from([0, ASSIGNMENT_INTERVAL_MS, 5_000])
-TIMES_MS = st.sampled_from([1, 999, ASSIGNMENT_INTERVAL_MS, 15_000, RETRY_MS, 60_000])
-SELDOM = st.sampled_from([False] * 4 + [True])
-SOME = st.integers(0, 99)
 MOST_CLIENTS = 5
 MOST_PARTITIONS = 5
-# Time for the sessions of crashed members to end, for a lost initialization, and two rebalances.
-LAST_ROUNDS = (SHARE_SESSION_MS + RETRY_MS) // 2_000 + 4
 
 
-class ShareGroupMachine(RuleBasedStateMachine):
+class ShareGroupMachine(GroupMachine):
+    groups: ShareGroups
+    # Time for the sessions of crashed members to end, for a lost initialization, and two
+    # rebalances.
+    last_rounds = (SHARE_SESSION_MS + RETRY_MS) // 2_000 + 4
+
     def __init__(self) -> None:
         super().__init__()
         self.groups = ShareGroups()
-        self.clients: list[ShareClient] = []
-        self.ids = 0
-        self.topic_ids = 10
-        self.patches: list[mock._patch[int]] = []
 
     @initialize(most_at_once=st.sampled_from([3_000, 3_000, 5]), names=NAMES)
     def begin(self, most_at_once: int, names: tuple[str, ...]) -> None:
-        self.patches = [
-            mock.patch.object(share_assignment, "MOST_AT_ONCE", most_at_once),
-            mock.patch.object(background, "_MOST_ITEMS", 1),
-        ]
-        for patch in self.patches:
-            patch.start()
+        self.limit(share_assignment, most_at_once)
         self.start_client(("t", "u"))
         self.start_client(names)
 
@@ -74,8 +54,7 @@ class ShareGroupMachine(RuleBasedStateMachine):
         self.start_client(names)
 
     def start_client(self, names: tuple[str, ...]) -> None:
-        self.ids += 1
-        client = ShareClient(f"m{self.ids}", names)
+        client = ShareClient(self.new_id(), names)
         self.clients.append(client)
         client.send(self.groups)
 
@@ -84,9 +63,6 @@ class ShareGroupMachine(RuleBasedStateMachine):
     def heartbeat(self, which: int, *, loses: bool, fails: bool) -> None:
         with self.log(fails=fails):
             self.client(which).send(self.groups, loses=loses)
-
-    def client(self, which: int) -> ShareClient:
-        return self.clients[which % len(self.clients)]
 
     @precondition(lambda self: self.clients)
     @rule(ms=STEPS_MS, loser=st.sampled_from([None, 0, 1, 2]))
@@ -145,18 +121,6 @@ class ShareGroupMachine(RuleBasedStateMachine):
 
     # -- environment -------------------------------------------------------------------------
 
-    @contextmanager
-    def log(self, *, fails: bool) -> Iterator[None]:
-        """Let all appends fail meanwhile."""
-        self.groups.fails_with = ErrorCode.COORDINATOR_NOT_AVAILABLE if fails else None
-        yield
-        self.groups.fails_with = None
-
-    @rule(ms=TIMES_MS, fails=SELDOM)
-    def time_passes(self, ms: int, *, fails: bool) -> None:
-        with self.log(fails=fails):
-            self.groups.advance(ms)
-
     @rule(name=TOPICS, is_deleted=SELDOM, is_created=st.booleans())
     def change_topic(self, name: str, *, is_deleted: bool, is_created: bool) -> None:
         topic = self.groups.shard.image.topics.get(name)
@@ -171,21 +135,13 @@ class ShareGroupMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.groups.effects or self.groups.running)
     @rule(number=SOME, fails=SELDOM, persister_fails=SELDOM)
-    def work(self, number: int, *, fails: bool, persister_fails: bool) -> None:
+    def background_work(self, number: int, *, fails: bool, persister_fails: bool = False) -> None:
         self.groups.persister_fails = persister_fails
         with self.log(fails=fails):
             self.groups.work_a_step(number)
         self.groups.persister_fails = False
 
-    @rule(is_compacted=st.booleans())
-    def restart(self, *, is_compacted: bool) -> None:
-        self.groups = self.groups.reloaded(compacted=is_compacted)
-
     # -- checks ------------------------------------------------------------------------------
-
-    @invariant()
-    def laws_hold(self) -> None:
-        self.groups.shard.check()
 
     @invariant()
     def only_partitions_with_share_state_are_assigned(self) -> None:
@@ -209,17 +165,6 @@ class ShareGroupMachine(RuleBasedStateMachine):
             assert client.owned == owned, f"{client} has other partitions"
 
     @invariant()
-    def what_is_durable_is_what_the_log_says(self) -> None:
-        durable = self.groups.durable()
-        assert self.groups.reloaded().durable() == durable, "a restart changes the group"
-        assert self.groups.reloaded(compacted=True).durable() == durable, "compaction does"
-        # The cleaner leaves the end of the log as it is.
-        half = len(self.groups.log) // 2
-        log = [*compacted_log(self.groups.log[:half]), *self.groups.log[half:]]
-        partly = ShareGroups(log=log, image=self.groups.shard.image)
-        assert partly.durable() == durable, "partial compaction does"
-
-    @invariant()
     def members_have_their_sessions(self) -> None:
         timers = self.groups.shard.timers
         members = self.groups.share().members if "g" in self.groups.shard.groups else {}
@@ -229,27 +174,11 @@ class ShareGroupMachine(RuleBasedStateMachine):
 
     # -- the end -----------------------------------------------------------------------------
 
-    def teardown(self) -> None:
-        try:
-            self.come_to_rest()
-        finally:
-            for patch in self.patches:
-                patch.stop()
-
     def come_to_rest(self) -> None:
-        for _ in range(LAST_ROUNDS):
-            for client in self.clients:
-                client.send(self.groups)
-            self.groups.work()
-            self.groups.advance(2_000)
-        if "g" not in self.groups.shard.groups:
-            assert not self.clients
-            return
-        group = self.groups.share()
-        assert group.members.keys() == {client.member_id for client in self.clients}
-        assert group.state == ("Stable" if self.clients else "Empty")
-        assert {member.epoch for member in group.members.values()} <= {group.epoch}
-        self.check_assignment()
+        super().come_to_rest()
+        if self.clients:
+            group = self.groups.share()
+            assert {member.epoch for member in group.members.values()} <= {group.epoch}
 
     def check_assignment(self) -> None:
         """Check that each partition has members, and as many as the others of its topic."""

@@ -10,38 +10,28 @@ processes.
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
-from unittest import mock
 
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
-    RuleBasedStateMachine,
     initialize,
     invariant,
     precondition,
     rule,
 )
 
-from tests.support.coordinators.consumer_kit import compacted_log
+from tests.property.groups.group_machine import SELDOM, SOME
+from tests.property.groups.reconciling_machine import ReconcilingMachine
 from tests.support.coordinators.kit import one_broker, topic
 from tests.support.coordinators.streams_client import StreamsClient
 from tests.support.coordinators.streams_kit import (
-    ASSIGNMENT_INTERVAL_MS,
     SESSION_MS,
     StreamsGroups,
     internal,
     subtopology,
     topology,
 )
-from wirebroker.codecs.errors import ErrorCode
-from wirebroker.coordinator.groups import background
 from wirebroker.coordinator.groups.streams import task_assignment
-from wirebroker.coordinator.groups.streams.streams_member import TaskState
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 # "t" exists at first. The internal topics are created when a heartbeat requests them.
 TOPOLOGY = topology(
@@ -51,26 +41,18 @@ TOPOLOGY = topology(
 STANDBY = {"0": False, "1": True}
 INSTANCES = st.sampled_from([None, None, "i", "j"])
 PROCESSES = st.sampled_from(["p", "q", "r"])
-STEPS_MS = st.sampled_from([0, ASSIGNMENT_INTERVAL_MS, 5_000])
-TIMES_MS = st.sampled_from([1, 999, ASSIGNMENT_INTERVAL_MS, 11_000, 30_000, 60_000])
-SELDOM = st.sampled_from([False] * 4 + [True])
-SOME = st.integers(0, 99)
 MOST_CLIENTS = 6
-# Time for the sessions of crashed members to end, then for two rebalances.
-LAST_ROUNDS = 2 * SESSION_MS // 2_000
 
 
-class StreamsGroupMachine(RuleBasedStateMachine):
+class StreamsGroupMachine(ReconcilingMachine):
+    groups: StreamsGroups
+    # Time for the sessions of crashed members to end, then for two rebalances.
+    last_rounds = 2 * SESSION_MS // 2_000
+
     def __init__(self) -> None:
         super().__init__()
-        self.clients: list[StreamsClient] = []
-        # Static members that have left for a while.
-        self.away: list[StreamsClient] = []
-        self.ids = 0
-        self.topic_ids = 10
         self.partitions = 3
         self.standby_count = 0
-        self.patches: list[mock._patch[int]] = []
 
     @initialize(
         most_at_once=st.sampled_from([1_000, 1_000, 5]),
@@ -79,12 +61,7 @@ class StreamsGroupMachine(RuleBasedStateMachine):
         process=PROCESSES,
     )
     def begin(self, most_at_once: int, standby_count: int, delay_ms: int, process: str) -> None:
-        self.patches = [
-            mock.patch.object(task_assignment, "MOST_AT_ONCE", most_at_once),
-            mock.patch.object(background, "_MOST_ITEMS", 1),
-        ]
-        for patch in self.patches:
-            patch.start()
+        self.limit(task_assignment, most_at_once)
         self.standby_count = standby_count
         self.groups = StreamsGroups(
             image=one_broker(*topic("t", 1, partitions=self.partitions)),
@@ -98,18 +75,13 @@ class StreamsGroupMachine(RuleBasedStateMachine):
 
     # -- clients -----------------------------------------------------------------------------
 
-    def new_id(self) -> str:
-        self.ids += 1
-        return f"m{self.ids}"
-
     @precondition(lambda self: len(self.clients) < MOST_CLIENTS)
     @rule(process=PROCESSES, instance=INSTANCES)
     def another_client(self, process: str, instance: str | None) -> None:
         self.start_client(process, instance)
 
     def start_client(self, process: str, instance: str | None) -> None:
-        if instance in [client.instance for client in (*self.clients, *self.away)]:
-            instance = None
+        instance = self.free_instance(instance)
         client = StreamsClient(self.new_id(), process, TOPOLOGY, instance=instance)
         self.clients.append(client)
         self.send(client)
@@ -125,36 +97,6 @@ class StreamsGroupMachine(RuleBasedStateMachine):
         with self.log(fails=fails):
             self.send(self.client(which), loses=loses, creates=creates)
 
-    def client(self, which: int) -> StreamsClient:
-        return self.clients[which % len(self.clients)]
-
-    @precondition(lambda self: self.clients)
-    @rule(ms=STEPS_MS, gives_up=st.booleans(), loser=st.sampled_from([None, 0, 1, 2]))
-    def heartbeats_of_all(self, ms: int, *, gives_up: bool, loser: int | None) -> None:
-        self.groups.advance(ms)
-        for number, client in enumerate(self.clients):
-            self.send(client, loses=number == loser)
-            if gives_up:
-                client.reconcile()
-
-    @precondition(lambda self: any(client.pending is not None for client in self.clients))
-    @rule(which=SOME)
-    def give_up_tasks(self, which: int) -> None:
-        waiting = [client for client in self.clients if client.pending is not None]
-        waiting[which % len(waiting)].reconcile()
-
-    @precondition(lambda self: self.clients)
-    @rule(which=SOME, for_a_while=st.booleans(), is_sent=st.sampled_from([True, True, False]))
-    def stop_client(self, which: int, *, for_a_while: bool, is_sent: bool) -> None:
-        client = self.client(which)
-        self.clients.remove(client)
-        for_a_while = for_a_while and client.instance is not None
-        request = client.goodbye(for_a_while=for_a_while)
-        if is_sent:
-            self.groups.beat(**request)
-        if for_a_while:
-            self.away.append(client)
-
     @precondition(lambda self: self.away)
     @rule(which=SOME, keeps_id=st.booleans(), is_restarted=st.booleans())
     def static_member_returns(self, which: int, *, keeps_id: bool, is_restarted: bool) -> None:
@@ -168,18 +110,6 @@ class StreamsGroupMachine(RuleBasedStateMachine):
         self.send(client)
 
     # -- environment -------------------------------------------------------------------------
-
-    @contextmanager
-    def log(self, *, fails: bool) -> Iterator[None]:
-        """Let all appends fail meanwhile."""
-        self.groups.fails_with = ErrorCode.COORDINATOR_NOT_AVAILABLE if fails else None
-        yield
-        self.groups.fails_with = None
-
-    @rule(ms=TIMES_MS, fails=SELDOM)
-    def time_passes(self, ms: int, *, fails: bool) -> None:
-        with self.log(fails=fails):
-            self.groups.advance(ms)
 
     @rule(name=st.sampled_from(["t", "r", "log"]), count=st.integers(1, 5))
     def recreate_topic(self, name: str, count: int) -> None:
@@ -201,21 +131,7 @@ class StreamsGroupMachine(RuleBasedStateMachine):
         self.standby_count = count
         self.groups.configure(streams_num_standby_replicas=str(count))
 
-    @precondition(lambda self: self.groups.effects or self.groups.running)
-    @rule(number=SOME, fails=SELDOM)
-    def background_work(self, number: int, *, fails: bool) -> None:
-        with self.log(fails=fails):
-            self.groups.work_a_step(number)
-
-    @rule(is_compacted=st.booleans())
-    def restart(self, *, is_compacted: bool) -> None:
-        self.groups = self.groups.reloaded(compacted=is_compacted)
-
     # -- checks ------------------------------------------------------------------------------
-
-    @invariant()
-    def laws_hold(self) -> None:
-        self.groups.shard.check()
 
     @invariant()
     def an_active_task_has_at_most_one_member(self) -> None:
@@ -250,55 +166,7 @@ class StreamsGroupMachine(RuleBasedStateMachine):
                 is_known = member.active_task_epoch(subtopology_id, partition) is not None
                 assert is_known, f"{client} processes an unknown task"
 
-    @invariant()
-    def what_is_durable_is_what_the_log_says(self) -> None:
-        durable = self.groups.durable()
-        assert self.groups.reloaded().durable() == durable, "a restart changes the group"
-        assert self.groups.reloaded(compacted=True).durable() == durable, "compaction does"
-        # The cleaner leaves the end of the log as it is.
-        half = len(self.groups.log) // 2
-        log = [*compacted_log(self.groups.log[:half]), *self.groups.log[half:]]
-        partly = StreamsGroups(log=log, image=self.groups.shard.image)
-        assert partly.durable() == durable, "partial compaction does"
-
-    @invariant()
-    def members_have_their_timers(self) -> None:
-        if "g" not in self.groups.shard.groups:
-            return
-        timers = self.groups.shard.timers
-        for member in self.groups.streams_group().members.values():
-            assert ("g", member.member_id, "session") in timers, "a session never ends"
-            event = timers._events.get(("g", member.member_id, "revocation"))
-            gives_up = member.state is TaskState.UNREVOKED_TASKS and member.epoch > 0
-            is_expected = event is not None and event[1].epoch == member.epoch
-            assert gives_up == is_expected, "the time to give up tasks"
-
     # -- the end -----------------------------------------------------------------------------
-
-    def teardown(self) -> None:
-        try:
-            self.come_to_rest()
-        finally:
-            for patch in self.patches:
-                patch.stop()
-
-    def come_to_rest(self) -> None:
-        if not self.patches:
-            return
-        for _ in range(LAST_ROUNDS):
-            for client in self.clients:
-                self.send(client)
-                client.reconcile()
-            self.groups.work()
-            self.groups.advance(2_000)
-        if "g" not in self.groups.shard.groups:
-            assert not self.clients
-            return
-        group = self.groups.streams_group()
-        assert group.members.keys() == {client.member_id for client in self.clients}
-        assert group.state == ("Stable" if self.clients else "Empty"), f"it stays {group.state}"
-        if self.clients:
-            self.check_assignment()
 
     def check_assignment(self) -> None:
         """Check that each task is active once, and has its copies in other processes."""

@@ -109,8 +109,10 @@ class ReplicaWorld:
     def new_files(self, node_id: int) -> SimulatedFiles:
         process = self.processes[node_id]
         disk = self.disks.setdefault(node_id, Disk())
-        self._files[node_id] = SimulatedFiles(disk, self.clocks[node_id], process.kill)
-        return self._files[node_id]
+        files = self._files[node_id] = SimulatedFiles(disk, self.clocks[node_id], process.kill)
+        # Before the coroutines are closed: their `finally` blocks must not write.
+        process.on_death = files.die
+        return files
 
     def hear(self, process: Process, member: Member) -> None:
         process.spawn(member.hear())
@@ -188,7 +190,6 @@ class ReplicaWorld:
 
     def _bury(self, node_id: int) -> None:
         self.processes.pop(node_id).kill()
-        self._files[node_id].is_dead = True
         self.disks[node_id].locks.clear()
         self.cluster.members.pop(node_id, None)
         peer = self.cluster.peer(node_id)

@@ -56,6 +56,8 @@ class _Wire(Link):
         world = self._world
         if self.is_closed or not world.may_pass(*self._ends):
             return  # lost: the sender times out
+        if self._ends[1 - to] not in world.processes:
+            return  # from a `finally` block of a node that is being killed
         if world.random.random() < world.break_rate:
             self.drop(ConnectionResetError("the weather"))
             return

@@ -112,7 +112,20 @@ class StreamsMember(GroupClient):
         self.active: frozenset[Task] = frozenset()
         self.standby: frozenset[Task] = frozenset()
         self._pending: tuple[frozenset[Task], frozenset[Task]] | None = None
+        self._unreported: frozenset[Task] = frozenset()
+        self._is_answered = True
         self._positions: dict[Task, int] = {}
+
+    @property
+    def certain(self) -> frozenset[Task]:
+        """The active tasks that the coordinator must know as this member's.
+
+        If the assignment has changed, a heartbeat without a task that its sender is about to take
+        ends the assignment of this task. A member that does not receive the response may still
+        take the task, as Kafka's clients do, until its next heartbeat is fenced. Its commits are
+        refused.
+        """
+        return self.active - self._unreported
 
     async def run(self) -> None:
         world = self.world
@@ -131,7 +144,10 @@ class StreamsMember(GroupClient):
         if not world.may_join(self):
             return
         if self._pending is not None and (world.is_over or world.random.random() > _SLOW):
+            if not self._is_answered:
+                self._unreported |= self._pending[0] - self.active
             (self.active, self.standby), self._pending = self._pending, None
+        self._is_answered = False
         answer = await self._send(
             ApiKey.STREAMS_GROUP_HEARTBEAT, _VERSION, self._heartbeat(), patience_s=_PATIENCE_S
         )
@@ -205,6 +221,7 @@ class StreamsMember(GroupClient):
         assert not world.is_refused(self), f"{self.name} joins with another topology"
         assert answer.member_epoch >= self.epoch, f"{self.member_id} goes back"
         self.epoch = answer.member_epoch
+        self._unreported, self._is_answered = frozenset(), True
         world.joined(self, {status.status_code for status in answer.status or ()})
         if answer.active_tasks is not None:
             self._pending = _tasks(answer.active_tasks), _tasks(answer.standby_tasks)

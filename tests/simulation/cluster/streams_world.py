@@ -4,8 +4,8 @@ weather, deaths    as in replica_world.py, for the partitions of __consumer_offs
 members            with active and standby tasks, static ones, ones of an older topology
 (streams_members.py); one with a changed topology is always refused
 laws               in the state of the current leader of a group's partition, no active task has
-two owners, the coordinator knows what each current member owns, and no
-process has two copies of a task; epochs never fall; the group keeps its
+two owners (StreamsMember.certain), the coordinator knows what each current
+member owns, and no process has two copies of a task; epochs never fall; the group keeps its
 topology; offsets change only by commits of owners (task_offsets.py)
 at rest            within a bounded number of heartbeats each group is stable; each task is
 active once, and has its standby tasks
@@ -171,7 +171,7 @@ class StreamsWorld(ServiceWorld):
         owners: dict[Task, str] = {}
         for member in self._current(group):
             known = group.members[member.member_id]
-            for task in member.active:
+            for task in member.certain:
                 owner = owners.setdefault(task, member.member_id)
                 assert owner == member.member_id, (
                     f"task {task} is owned by {owner} and {member.member_id}"

@@ -54,6 +54,10 @@ class SimulatedFiles(Files):
         self._kill = kill
         self._looks = 0
 
+    def die(self) -> None:
+        """Ignore all further changes."""
+        self.is_dead = True
+
     def is_cold(self) -> bool:
         """Return whether the next check of a file's pages finds them outside the page cache."""
         self._looks += 1

@@ -5,18 +5,11 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from tests.support.coordinators.group_kit import REBALANCE_MS, Groups
-from tests.support.coordinators.kit import image_of, one_broker, topic, topic_id
+from tests.support.coordinators.group_kit import REBALANCE_MS
+from tests.support.coordinators.kit import one_broker, topic, topic_id
+from tests.support.coordinators.modern_kit import ModernGroups
 from wirebroker.base.clock import in_one_go
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.codecs.group_records import (
-    GroupMemberKey,
-    RegularExpressionKey,
-    WholeGroupKey,
-    decode_record_key,
-    decode_record_value,
-)
-from wirebroker.codecs.metadata_records import RecordType, metadata_record
 from wirebroker.coordinator.groups.consumer import background_assignment, downgrade, regexes
 from wirebroker.coordinator.groups.consumer.consumer_group import ConsumerGroup
 from wirebroker.coordinator.groups.consumer.consumer_heartbeat import heartbeat
@@ -25,7 +18,6 @@ from wirebroker.coordinator.groups.consumer.regexes import ResolveRegexes
 from wirebroker.coordinator.groups.consumer.subscriptions import ResolvedRegex
 from wirebroker.coordinator.groups.consumer.target_assignment import run_job
 from wirebroker.coordinator.groups.consumer.topic_regex import matching_topics
-from wirebroker.coordinator.groups.shard.admin import delete_groups
 from wirebroker.coordinator.groups.shard.topic_lookup import HashTopics, look_up
 from wirebroker.coordinator.outcome import Outcome
 
@@ -58,36 +50,13 @@ def listed(partitions: Mapping[bytes, Iterable[int]]) -> list[Any]:
     ]
 
 
-def shown(record: CoordinatorRecord) -> tuple[Any, ...]:
-    """Return a record's kind, its member or expression, and its fields; None for a tombstone."""
-    key = decode_record_key(record.key)
-    if not isinstance(key, WholeGroupKey | GroupMemberKey | RegularExpressionKey):
-        return (type(key).__name__, None if record.value is None else {})
-    value = None if record.value is None else _plain(decode_record_value(key.kind, record.value))
-    name = key.kind.name.removeprefix("CONSUMER_GROUP_")
-    if isinstance(key, GroupMemberKey):
-        return name, key.member_id, value
-    if isinstance(key, RegularExpressionKey):
-        return name, key.regular_expression, value
-    return name, value
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, list | tuple):
-        return [_plain(element) for element in value]
-    fields = getattr(value, "__dict__", None) or {
-        name: getattr(value, name) for name in getattr(value, "__slots__", ())
-    }
-    return {name: _plain(field) for name, field in fields.items()} if fields else value
-
-
-class ConsumerGroups(Groups):
+class ConsumerGroups(ModernGroups):
     """A shard with topics, whose effects are carried out on demand."""
+
+    kind = "CONSUMER_GROUP_"
 
     def __init__(self, *, image: ClusterImage | None = None, **settings: Any) -> None:
         super().__init__(image=topics_image() if image is None else image, **settings)
-        # Long work that has begun; each step of it may append.
-        self.running: list[Iterator[None]] = []
 
     def reloaded(self, *, compacted: bool = False, **settings: Any) -> ConsumerGroups:
         """Return the shard after a restart from the log, in which compaction has left less."""
@@ -185,74 +154,23 @@ class ConsumerGroups(Groups):
         self.carry_out(Outcome(records))
 
     def carry_out_deletion(self, group_id: str = "g") -> None:
-        """Delete an empty group."""
-        token = self.token()
-        self.carry_out(delete_groups(self.shard, [group_id], token))
-        (result,) = self.answers[token]["results"]
-        assert self.code(result) is ErrorCode.NONE
-
-    def code(self, answer: Mapping[str, Any]) -> ErrorCode:
-        return ErrorCode(answer.get("error_code", 0))
-
-    def since(self, mark: int) -> list[tuple[Any, ...]]:
-        """Return the records that were appended after the log had `mark` records."""
-        return [shown(record) for record in self.log[mark:]]
-
-    # -- topics ------------------------------------------------------------------------------
-
-    def change_topics(self, *records: Any, new: bool = False) -> None:
-        before = self.shard.image
-        image = image_of(*records, base=before)
-        touched = {record.body.topic_id for record in records}
-        changed = [
-            topic.name
-            for known in (before, image)
-            for topic in known.topics.values()
-            if topic.topic_id in touched
-        ]
-        self.shard.apply_metadata(image, has_new_topics=new, changed=changed)
-
-    def create_topic(self, name: str, number: int, partitions: int = 1) -> None:
-        self.change_topics(*topic(name, number, partitions=partitions), new=True)
-
-    def grow_topic(self, name: str, partitions: int) -> None:
-        number = self.shard.image.topics[name].topic_id[-1]
-        known = len(self.shard.image.topics[name].partitions)
-        self.change_topics(*topic(name, number, partitions=partitions)[1 + known :])
-
-    def delete_topic(self, name: str) -> None:
-        topic_id = self.shard.image.topics[name].topic_id
-        record = metadata_record(RecordType.REMOVE_TOPIC, topic_id=topic_id)
-        self.change_topics(record)
+        assert self.delete(group_id) is ErrorCode.NONE
 
     # -- long work ---------------------------------------------------------------------------
 
-    def work(self) -> None:
-        """Carry out all effects, and those that follow."""
-        while self.effects or self.running:
-            self.work_a_step()
-
-    def work_a_step(self, number: int = 0) -> None:
-        """Begin the waiting effects, then take one step of a running work."""
-        for effect in self.effects:
-            if isinstance(effect, downgrade.ServeDowngraded):
-                self.running.append(self._serve_downgraded(effect))
-                continue
-            if isinstance(effect, HashTopics):
-                in_one_go(look_up(self.shard, effect.group_id))
-                continue
-            is_search = isinstance(effect, ResolveRegexes)
-            self.running.append(self._search(effect) if is_search else self._assign(effect))
-        self.effects.clear()
-        if self.running:
-            work = self.running[number % len(self.running)]
-            if next(work, True):
-                self.running.remove(work)
+    def begin(self, effect: Any) -> Iterator[None] | None:
+        if isinstance(effect, HashTopics):
+            in_one_go(look_up(self.shard, effect.group_id))
+            return None
+        if isinstance(effect, downgrade.ServeDowngraded):
+            return self._serve_downgraded(effect)
+        if isinstance(effect, ResolveRegexes):
+            return self._search(effect)
+        return self.assign(background_assignment, run_job, effect)
 
     def _serve_downgraded(self, effect: downgrade.ServeDowngraded) -> Iterator[None]:
         yield
-        group_id, rebalances = effect
-        self.carry_out(downgrade.begin(self.shard, group_id, rebalances, self.token(), self.moment))
+        self.run(downgrade.begin, *effect)
 
     def _search(self, effect: ResolveRegexes) -> Iterator[None]:
         image, began_ms = self.shard.image, self.moment.wall_ms
@@ -262,26 +180,8 @@ class ConsumerGroups(Groups):
             for regex, topics in found.items()
         }
         yield
-        self.carry_out(
-            regexes.install(self.shard, effect.group_id, resolved, self.token(), self.moment)
-        )
+        self.run(regexes.install, effect.group_id, resolved)
         regexes.abandon(self.shard, effect.group_id)
-
-    def _assign(self, effect: Any) -> Iterator[None]:
-        """Do what GroupEffects does."""
-        job = background_assignment.begin(self.shard, effect)
-        if job is None:
-            return
-        assignment = in_one_go(run_job(job))
-        for records in in_one_go(background_assignment.changes(job, assignment)):
-            yield
-            self._background(background_assignment.install, job=job, records=records)
-        yield
-        self._background(background_assignment.finish, job=job)
-        background_assignment.abandon(self.shard, job)
-
-    def _background(self, operation: Any, **fields: Any) -> None:
-        self.carry_out(operation(self.shard, self.token(), self.moment, **fields))
 
 
 def content(group: ConsumerGroup) -> Any:

@@ -14,7 +14,7 @@ from wirebroker.coordinator.groups.share import (
     share_initialization,
     share_offsets,
 )
-from wirebroker.coordinator.groups.share.share_assignment import run_job
+from wirebroker.coordinator.groups.share.share_assignment import AssignShareGroup, run_job
 from wirebroker.coordinator.groups.share.share_describe import describe
 from wirebroker.coordinator.groups.share.share_group import ShareGroup
 from wirebroker.coordinator.groups.share.share_heartbeat import heartbeat
@@ -163,15 +163,12 @@ class ShareGroups(ConsumerGroups):
 
     # -- work beside the shard ---------------------------------------------------------------
 
-    def work_a_step(self, number: int = 0) -> None:
-        """Begin the waiting effects, then take one step of a running work."""
-        for effect in self.effects:
-            is_state = isinstance(effect, InitializeShareState)
-            self.running.append(
-                self._initialize(effect) if is_state else self._assign_shared(effect)
-            )
-        self.effects.clear()
-        super().work_a_step(number)
+    def begin(self, effect: Any) -> Iterator[None] | None:
+        if isinstance(effect, InitializeShareState):
+            return self._initialize(effect)
+        if isinstance(effect, AssignShareGroup):
+            return self.assign(share_background, run_job, effect)
+        return super().begin(effect)
 
     def _initialize(self, effect: InitializeShareState) -> Iterator[None]:
         yield
@@ -184,19 +181,6 @@ class ShareGroups(ConsumerGroups):
             }
         yield
         self.carry_out(done(self.shard, effect.group_id, partitions, None, self.moment))
-
-    def _assign_shared(self, effect: Any) -> Iterator[None]:
-        """Do what GroupEffects does."""
-        job = share_background.begin(self.shard, effect)
-        if job is None:
-            return
-        assignment = in_one_go(run_job(job))
-        for records in in_one_go(share_background.changes(job, assignment)):
-            yield
-            self._background(share_background.install, job=job, records=records)
-        yield
-        self._background(share_background.finish, job=job)
-        share_background.abandon(self.shard, job)
 
 
 def content(group: ShareGroup) -> Any:

@@ -5,20 +5,13 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from tests.support.coordinators.consumer_kit import _plain, compacted_log
-from tests.support.coordinators.group_kit import REBALANCE_MS, Groups
-from tests.support.coordinators.kit import image_of, one_broker, topic
+from tests.support.coordinators.consumer_kit import compacted_log
+from tests.support.coordinators.group_kit import REBALANCE_MS
+from tests.support.coordinators.kit import one_broker, topic
+from tests.support.coordinators.modern_kit import ModernGroups
 from wirebroker.base.clock import in_one_go
-from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.codecs.group_records import (
-    GroupMemberKey,
-    WholeGroupKey,
-    decode_record_key,
-    decode_record_value,
-)
-from wirebroker.codecs.metadata_records import RecordType, metadata_record
+from wirebroker.codecs.errors import KafkaError
 from wirebroker.coordinator.controller.image.cluster_image import ResourceType, config_record
-from wirebroker.coordinator.groups.shard.admin import delete_groups
 from wirebroker.coordinator.groups.streams import background_tasks
 from wirebroker.coordinator.groups.streams.streams_describe import describe
 from wirebroker.coordinator.groups.streams.streams_group import StreamsGroup
@@ -34,7 +27,6 @@ from wirebroker.coordinator.groups.streams_settings import StreamsSettings
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from wirebroker.codecs.coordinator_records import CoordinatorRecord
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
     from wirebroker.coordinator.groups.streams.streams_member import StreamsMember
 
@@ -104,21 +96,13 @@ def tasks_in(response: Mapping[str, Any], kind: str = "active_tasks") -> Owned |
     return {entry["subtopology_id"]: entry["partitions"] for entry in entries}
 
 
-def shown(record: CoordinatorRecord) -> tuple[Any, ...]:
-    """Return a record's kind, its member, and its fields; None for a tombstone."""
-    key = decode_record_key(record.key)
-    if not isinstance(key, WholeGroupKey | GroupMemberKey):
-        return (type(key).__name__, None if record.value is None else {})
-    value = None if record.value is None else _plain(decode_record_value(key.kind, record.value))
-    name = key.kind.name.removeprefix("STREAMS_GROUP_")
-    return (name, key.member_id, value) if isinstance(key, GroupMemberKey) else (name, value)
-
-
-class StreamsGroups(Groups):
+class StreamsGroups(ModernGroups):
     """A shard with topics, whose effects are carried out on demand.
 
     `streams` are settings of streams groups; by default nothing is delayed.
     """
+
+    kind = "STREAMS_GROUP_"
 
     def __init__(
         self,
@@ -133,8 +117,6 @@ class StreamsGroups(Groups):
             streams=StreamsSettings(**self.streams),
             **settings,
         )
-        # Long work that has begun; each step of it may append.
-        self.running: list[Iterator[None]] = []
 
     def reloaded(self, *, compacted: bool = False, **settings: Any) -> StreamsGroups:
         """Return the shard after a restart from the log, in which compaction has left less."""
@@ -274,35 +256,7 @@ class StreamsGroups(Groups):
     def describe(self, group_id: str = "g") -> dict[str, Any]:
         return in_one_go(describe(self.shard, group_id))
 
-    def delete(self, group_id: str = "g") -> ErrorCode:
-        token = self.token()
-        self.carry_out(delete_groups(self.shard, [group_id], token))
-        (result,) = self.answers[token]["results"]
-        return self.code(result)
-
-    def code(self, answer: Mapping[str, Any]) -> ErrorCode:
-        return ErrorCode(answer.get("error_code", 0))
-
-    def since(self, mark: int) -> list[tuple[Any, ...]]:
-        """Return the records that were appended after the log had `mark` records."""
-        return [shown(record) for record in self.log[mark:]]
-
     # -- topics and configs ------------------------------------------------------------------
-
-    def change(self, *records: Any) -> None:
-        before = self.shard.image
-        image = image_of(*records, base=before)
-        touched = {getattr(record.body, "topic_id", None) for record in records}
-        changed = [
-            topic.name
-            for known in (before, image)
-            for topic in known.topics.values()
-            if topic.topic_id in touched
-        ]
-        self.shard.apply_metadata(image, has_new_topics=True, changed=changed)
-
-    def create_topic(self, name: str, number: int, partitions: int = 1) -> None:
-        self.change(*topic(name, number, partitions=partitions))
 
     def create_internal(self, response: Mapping[str, Any]) -> None:
         """Create the topics that a response requests."""
@@ -310,15 +264,6 @@ class StreamsGroups(Groups):
             if requested["name"] not in self.shard.image.topics:
                 number = 100 + self.shard.image.offset % 150
                 self.create_topic(requested["name"], number, requested["num_partitions"])
-
-    def grow_topic(self, name: str, partitions: int) -> None:
-        number = self.shard.image.topics[name].topic_id[-1]
-        known = len(self.shard.image.topics[name].partitions)
-        self.change(*topic(name, number, partitions=partitions)[1 + known :])
-
-    def delete_topic(self, name: str) -> None:
-        topic_id = self.shard.image.topics[name].topic_id
-        self.change(metadata_record(RecordType.REMOVE_TOPIC, topic_id=topic_id))
 
     def configure(self, group_id: str = "g", **configs: str) -> None:
         """Set the group's own configs; underscores in names mean dots."""
@@ -331,35 +276,8 @@ class StreamsGroups(Groups):
 
     # -- long work ---------------------------------------------------------------------------
 
-    def work(self) -> None:
-        """Carry out all effects."""
-        while self.effects or self.running:
-            self.work_a_step()
-
-    def work_a_step(self, number: int = 0) -> None:
-        """Begin the waiting effects, then take one step of a running work."""
-        self.running += [self._assign(effect) for effect in self.effects]
-        self.effects.clear()
-        if self.running:
-            work = self.running[number % len(self.running)]
-            if next(work, True):
-                self.running.remove(work)
-
-    def _assign(self, effect: Any) -> Iterator[None]:
-        """Do what GroupEffects does."""
-        job = background_tasks.begin(self.shard, effect)
-        if job is None:
-            return
-        assignment = in_one_go(run_job(job))
-        for records in in_one_go(background_tasks.changes(job, assignment)):
-            yield
-            self._background(background_tasks.install, job=job, records=records)
-        yield
-        self._background(background_tasks.finish, job=job)
-        background_tasks.abandon(self.shard, job)
-
-    def _background(self, operation: Any, **fields: Any) -> None:
-        self.carry_out(operation(self.shard, self.token(), self.moment, **fields))
+    def begin(self, effect: Any) -> Iterator[None] | None:
+        return self.assign(background_tasks, run_job, effect)
 
 
 def content(group: StreamsGroup) -> Any:

@@ -148,6 +148,8 @@ class Member:
         for key in _SERVED:
             self.peer.answers[key] = self._begin
         self.begin()
+        # Not before: the handlers were those of the former run.
+        self.peer.refuses = None
         self.replication.start()
         cluster.members[self.node_id] = self
         await self.tell(self.lifecycle.unfence)
@@ -371,7 +373,6 @@ class Cluster:
     async def start(self, node_id: int) -> Member:
         """Start a node with its existing files."""
         peer = self._peers[PeerAddress(f"node-{node_id}", 9092)]
-        peer.refuses = None
         member = self.member_kind(
             self, node_id, self.place(node_id), self._new_files(node_id), peer
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wirebroker.api.groups import hashing
+from wirebroker.api.groups import hashing, repeated_heartbeat
 from wirebroker.api.groups.group_errors import (
     access_of,
     client_host,
@@ -36,7 +36,12 @@ if TYPE_CHECKING:
     from wirebroker.request.request import Request
 
 
-@handles(ApiKey.CONSUMER_GROUP_HEARTBEAT, permissions=(READ_GROUP, DESCRIBE_TOPIC), cost=Cost.LOG)
+@handles(
+    ApiKey.CONSUMER_GROUP_HEARTBEAT,
+    permissions=(READ_GROUP, DESCRIBE_TOPIC),
+    cost=Cost.LOG,
+    repeat=repeated_heartbeat.repeat,
+)
 def consumer_group_heartbeat(
     broker: Broker, request: Request, body: Any
 ) -> Mapping[str, Any] | Awaitable[Mapping[str, Any]]:
@@ -60,12 +65,15 @@ def consumer_group_heartbeat(
         heard.check(broker.groups.settings.consumer_assignors)
     except KafkaError as invalid:
         return {"error_code": invalid.code, "error_message": invalid.message}
-    return hashing.submit(
+    response = hashing.submit(
         broker,
         body.group_id,
         body.subscribed_topic_names or (),
         lambda: broker.groups.submit(body.group_id, heartbeat, heard, on_error=error_only),
     )
+    if isinstance(response, dict):
+        repeated_heartbeat.remember(shard, request, body, response)
+    return response
 
 
 def _size(shard: GroupShard | None, body: Any) -> int:

@@ -94,18 +94,58 @@ def test_tasks_move_to_a_second_member():
     assert groups.streams_group().state == "Stable"
 
 
-def test_member_that_reports_other_tasks_is_told_its_own():
-    """Kafka does not repeat them, although the response with them was lost."""
+def moved_to_two() -> StreamsGroups:
+    """Return a group whose member b has got a task of its epoch later than the epoch."""
     groups = StreamsGroups(streams={"assignment_interval_ms": 0})
-    groups.enter("b")
     groups.enter("a")
-    groups.stay("b")
+    groups.enter("b")
+    groups.stay("a")
     groups.stay("b")
     groups.stay("a")
-    answer = groups.beat("a", groups.streams_member("a").epoch, active={})
-    assert tasks_in(answer) == groups.active("a") != {}
+    assert tasks_in(groups.stay("b")) == {"0": [2]}
+    return groups
+
+
+def test_tasks_of_a_new_epoch_are_repeated_after_a_lost_response():
+    """Kafka does not repeat them."""
+    groups = moved_to_two()
+    groups.beat("b", -1)
+    member = groups.streams_member("a")
+    # The response with the task that b had, and with the epoch, is lost.
+    assert tasks_in(groups.stay("a")) == ALL
+    answer = groups.beat("a", member.epoch, active=member.assigned.active)
+    assert tasks_in(answer) == ALL
+    assert answer["member_epoch"] > member.epoch
     assert tasks_in(groups.stay("a")) is None
-    assert tasks_in(groups.beat("a", groups.streams_member("a").epoch)) is None
+
+
+def test_tasks_of_the_same_epoch_are_repeated_after_a_lost_response():
+    groups = moved_to_two()
+    epoch = groups.streams_member("b").epoch
+    assert tasks_in(groups.beat("b", epoch, active={})) == {"0": [2]}
+    assert tasks_in(groups.beat("b", epoch)) is None, "nothing is reported"
+
+
+def test_tasks_to_give_up_are_repeated_after_a_lost_response():
+    groups = StreamsGroups(streams={"assignment_interval_ms": 0})
+    groups.enter("a")
+    groups.enter("b")
+    assert tasks_in(groups.stay("a")) == {"0": [0, 1]}
+    assert tasks_in(groups.beat("a", 2, active=ALL)) == {"0": [0, 1]}
+
+
+def test_tasks_are_not_repeated_without_a_lost_response():
+    """A member with the epoch of its tasks has received them, or is still to report them."""
+    groups = StreamsGroups()
+    groups.enter("a")
+    # The second member's tasks are assigned later.
+    assert tasks_in(groups.enter("b")) == {}
+    epoch = groups.streams_member("a").epoch
+    answer = groups.beat("a", epoch, active={})
+    assert statuses(answer) == [TopicStatus.ASSIGNMENT_DELAYED]
+    assert tasks_in(answer) is None
+    groups.advance(1_000)
+    assert tasks_in(groups.beat("a", epoch, active={})) == groups.active("a") != {}
 
 
 def test_standby_tasks_are_in_other_processes():
