@@ -46,8 +46,9 @@ help:
 # exec: a signal to make reaches the broker itself. What it prints is passed on line by line; behind
 # the last line of its report ("data:") come hints, which name an address to connect to where it is
 # bound to every interface.
-run: modules $(if $(CONSOLE),.venv/.console-installed)
-	@exec $(BIN)/python -m compiling.run $(TREE) serve $(if $(CONSOLE),--console 8989) $(ARGS) > >(trap '' HUP INT TERM; address=; while IFS= read -r line; do \
+# DELIVERY=1 runs the delivery service as well, with the library that it needs.
+run: modules $(if $(CONSOLE),.venv/.console-installed) $(if $(DELIVERY),.venv/.delivery-installed)
+	@exec $(BIN)/python -m compiling.run $(TREE) serve $(if $(CONSOLE),--console 8989) $(if $(DELIVERY),--delivery) $(ARGS) > >(trap '' HUP INT TERM; address=; while IFS= read -r line; do \
 	    echo "$$line"; \
 	    if [[ $$line == "wirebroker ready on "* ]]; then \
 	      read -r _ _ _ address _ <<< "$$line"; \
@@ -174,6 +175,11 @@ clean:
 	@echo "installing wirebroker into .venv (once)"
 	@rm -rf build
 	@$(PIP) install -e '.[hints]'
+	@touch $@
+
+.venv/.delivery-installed: .venv/.run-installed
+	@echo "installing what the delivery service needs into .venv (once)"
+	@$(PIP) install -e '.[hints,delivery]'
 	@touch $@
 
 .venv/.test-installed: .venv/.run-installed

@@ -84,7 +84,8 @@ def workshop(folder: Path) -> Path:
         if not entry.name.endswith("-installed") and entry.name != ".made":
             (venv / entry.name).symlink_to(entry)
     # make's stamps: they prevent make from installing anything into the current .venv.
-    for stamp in ("made", "run-installed", "test-installed", "lint-installed", "release-installed"):
+    parts = ("run", "delivery", "test", "lint", "release")
+    for stamp in ("made", *(f"{part}-installed" for part in parts)):
         (venv / f".{stamp}").touch()
     return copy
 

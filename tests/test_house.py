@@ -94,8 +94,11 @@ DOORS = {
         "spark_it/pipelines/windows/",
         "spark_it/segments/",
     },
-    # Transactional producers in Spark tasks.
+    # Transactional producers: in Spark tasks, of the delivery service, of `dlq redrive`.
     "confluent_kafka": {
+        "wirebroker/cli/verbs/dlq.py",
+        "wirebroker/delivery/letters/",
+        "wirebroker/delivery/service/",
         "spark_it/pipelines/archive/",
         "spark_it/pipelines/commands/",
         "spark_it/pipelines/delivery/",

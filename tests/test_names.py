@@ -1,7 +1,8 @@
 """Every definition in product code is used by product code; uses in tests do not count.
 
-Exports (`__all__`) of `wirebroker.testing` and its `testcontainers` are exempt: other projects use
-them, and pytest calls the plugin's hooks and fixtures.
+Exports (`__all__`) of `wirebroker.testing`, its `testcontainers`, `wirebroker.dedup` and
+`wirebroker.delivery.client` are exempt: other projects use them, and pytest calls the plugin's
+hooks and fixtures.
 
 A name counts as used if it occurs elsewhere in the product: as a name, an attribute, a keyword, an
 import, or in C. So an unused method that shares a used name goes undetected, but every reported
@@ -19,7 +20,8 @@ import pytest
 
 from tests.support.harness.project_files import ROOT
 from tests.test_house import PRODUCT, imports_of, name_of, parsed, python_files
-from wirebroker import testing
+from wirebroker import dedup, testing
+from wirebroker.delivery import client as delivery_client
 from wirebroker.testing import testcontainers
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 USED_ELSEWHERE: Final[dict[str, str]] = {
     "_missing_": "called by enum for unknown values",
     "connection_made": "called by asyncio",
+    **dict.fromkeys(["do_GET", "log_message"], "called by http.server"),
     "connection_lost": "called by asyncio",
     "format_commands": "called by click",
     "capture_signals": "called by uvicorn",
@@ -59,6 +62,8 @@ USED_ELSEWHERE: Final[dict[str, str]] = {
 HOMONYMS: Final[dict[str, str]] = {
     "Broker": "wirebroker.testing: a server started by tests; elsewhere: the handlers' state",
 }
+
+EXPORTING: Final = (testing, testcontainers, dedup, delivery_client)
 
 _DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _DUNDER = re.compile(r"__\w+__")
@@ -149,16 +154,21 @@ def test_no_module_imports_two_classes_of_the_same_name(name):
 
 
 def exported_names() -> set[str]:
-    exported = [getattr(home, name) for home in (testing, testcontainers) for name in home.__all__]
-    names = {base.__name__ for item in exported for base in item.__mro__}
+    """Return the names that other projects use, and the members of the classes among them."""
+    public = [getattr(home, name) for home in EXPORTING for name in home.__all__]
+    names = {name for home in EXPORTING for name in home.__all__}
+    for item in public:
+        names |= {base.__name__ for base in getattr(item, "__mro__", ())}
     classes = [
         node
-        for path in python_files("wirebroker/testing")
+        for folder in ("wirebroker/testing", "wirebroker/dedup", "wirebroker/delivery")
+        for path in python_files(folder)
         for node in parsed(path).body
         if isinstance(node, ast.ClassDef) and node.name in names
     ]
     statements = [statement for node in classes for statement in node.body]
-    return {statement.name for statement in statements if isinstance(statement, _DEFINITIONS)}
+    members = {statement.name for statement in statements if isinstance(statement, _DEFINITIONS)}
+    return names | members
 
 
 def test_every_definition_is_used():

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from wirebroker.base.python_child import start_module
 from wirebroker.config import ConfigError
 from wirebroker.config.listeners.listeners import listeners_of
-from wirebroker.net.listeners.ready_lines import is_everywhere, shown_address
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,9 +62,8 @@ class ConsoleProcess:
         self._process: asyncio.subprocess.Process | None = None
         self._watch: asyncio.Task[None] | None = None
 
-    async def start(self, host: str, port: int) -> None:
+    async def start(self, address: str) -> None:
         """Start the console for the broker at this address; return before it is ready."""
-        address = shown_address("127.0.0.1" if is_everywhere(host) else host, port)
         clusters = ["--cluster", f"{_CLUSTER}={address}"]
         if self._options.file is not None:
             clusters = ["--config", str(self._options.file)]

@@ -25,6 +25,7 @@ from wirebroker.base.malloc_tuning import give_back_large_blocks
 from wirebroker.base.metrics import Metrics
 from wirebroker.base.signals import on_signal
 from wirebroker.base.version import PLAIN_BUILD, is_compiled
+from wirebroker.broker.companions import start_companions, stop_companions
 from wirebroker.broker.controller_server import ControllerServer
 from wirebroker.broker.late_modules import LATE_MODULES, import_late
 from wirebroker.broker.log_settings import LEAST_HIDDEN, configure_as
@@ -35,10 +36,10 @@ from wirebroker.net.listeners.ready_lines import open_warning, ready_lines
 from wirebroker.net.loop_watch import LoopWatch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from wirebroker.broker.console_process import ConsoleProcess
+    from wirebroker.broker.companions import Companion
     from wirebroker.http.server import HttpServer
     from wirebroker.net.listeners.open_listeners import OpenListeners
     from wirebroker.net.listeners.ready_lines import BoundListener
@@ -105,12 +106,12 @@ def run(
     port_file: Path | None = None,
     build: Callable[..., BrokerServer] = Server,
     process: str = "",
-    console: ConsoleProcess | None = None,
+    companions: Sequence[Companion] = (),
 ) -> int:
     """Serve until stopped; return the process's exit status.
 
     `build` has the signature of Server. `process` is the name in log lines if there are several
-    processes. `console` is started and stopped with the broker.
+    processes. The `companions` run while the broker is ready.
 
     Raises:
         StartError, ConfigError: The broker cannot start.
@@ -125,7 +126,9 @@ def run(
             GarbagePolicy() as garbage,
             asyncio.Runner(loop_factory=LoopWatch(metrics).new_event_loop) as runner,
         ):
-            return runner.run(_serve(config, port_file, garbage, metrics, build, console=console))
+            return runner.run(
+                _serve(config, port_file, garbage, metrics, build=build, companions=companions)
+            )
     except (ConfigError, StartError) as error:
         error.args = (config.redacted(str(error), at_least=LEAST_HIDDEN),)
         raise
@@ -136,9 +139,9 @@ async def _serve(
     port_file: Path | None,
     garbage: GarbagePolicy,
     metrics: Metrics,
-    build: Callable[..., BrokerServer],
     *,
-    console: ConsoleProcess | None,
+    build: Callable[..., BrokerServer],
+    companions: Sequence[Companion],
 ) -> int:
     told_to_stop = asyncio.Event()
 
@@ -174,14 +177,13 @@ async def _serve(
     _say_ready(server)
     notify_supervisor(READY, os.environ)
     late_imports = _import_late(server)
-    if console is not None and server.bound:
-        await console.start(server.bound[0].host, server.bound[0].port)
+    if server.bound:
+        await start_companions(companions, server.bound[0].host, server.bound[0].port)
     await told_to_stop.wait()
     notify_supervisor(STOPPING, os.environ)
     logger.info("stopping")
     late_imports.cancel()
-    if console is not None:
-        await console.stop()
+    await stop_companions(companions)
     await server.stop()
     logger.info("stopped")
     return 1 if failures else 0

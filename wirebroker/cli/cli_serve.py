@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from wirebroker.broker.console_process import ConsoleProcess
+    from wirebroker.broker.companions import Companion
     from wirebroker.broker.server import Server
     from wirebroker.codecs.metadata_records import MetadataRecord
     from wirebroker.config import Config
@@ -105,6 +105,12 @@ def _of_a_broker(command: Callable[..., int]) -> Callable[..., int]:
     help="Start N brokers of one cluster on this machine, each a process with its own port.",
 )
 @click.option(
+    "--delivery",
+    "with_delivery",
+    is_flag=True,
+    help="Run the delivery service as well (wirebroker delivery); requires wirebroker[delivery].",
+)
+@click.option(
     "--release-version",
     metavar="RELEASE",
     help=(
@@ -144,6 +150,7 @@ def serve(
     test_mode: bool,
     add_scram: tuple[str, ...],
     workers: int | None,
+    with_delivery: bool,
     release_version: str | None,
     console_port: int | None,
     console_file: Path | None,
@@ -185,24 +192,24 @@ def serve(
             config = load(flags=flags | settings_of_test_mode(config))
         check_protection(config)
         _check_release(release_version, config)
+        companions = [_delivery(file, flags, workers)] if with_delivery else []
+        companions += _consoles(config, console_port, console_file)
         if workers is not None:
             worker_arguments = (workers, flags, file, data_dir, port_file, add_scram)
-            console = _console(config, console_port, console_file)
-            return _serve_workers(config, load, worker_arguments, console, test_mode=test_mode)
+            return _serve_workers(config, load, worker_arguments, companions, test_mode=test_mode)
         check_alone(config)
         first_users = _first_users(add_scram, config)
-        console = _console(config, console_port, console_file)
-        return _run_alone(config, port_file, first_users, console, test_mode=test_mode)
+        return _run_alone(config, port_file, first_users, companions, test_mode=test_mode)
     except (ConfigError, StartError) as error:
         raise click.ClickException(str(error)) from None
 
 
-def _console(config: Config, port: int | None, file: Path | None) -> ConsoleProcess | None:
+def _consoles(config: Config, port: int | None, file: Path | None) -> list[Companion]:
     """Return the console to start with the broker, if one is requested."""
     if port is None:
         if file is not None:
             raise click.UsageError("--console-config needs --console PORT")
-        return None
+        return []
     from wirebroker.broker.console_process import (  # noqa: PLC0415 - rarely used
         ConsoleOptions,
         ConsoleProcess,
@@ -211,14 +218,24 @@ def _console(config: Config, port: int | None, file: Path | None) -> ConsoleProc
 
     options = ConsoleOptions(port, file)
     check_console(config, options)
-    return ConsoleProcess(options)
+    return [ConsoleProcess(options)]
+
+
+def _delivery(file: Path | None, flags: dict[str, str], workers: int | None) -> Companion:
+    from wirebroker.config import ConfigError  # noqa: PLC0415 - rarely used
+
+    if workers is not None:
+        raise ConfigError("--delivery cannot be used with --workers: run `wirebroker delivery`")
+    from wirebroker.cli.delivery_child import DeliveryChild  # noqa: PLC0415 - rarely used
+
+    return DeliveryChild(file, flags)
 
 
 def _run_alone(
     config: Config,
     port_file: Path | None,
     first_users: list[MetadataRecord],
-    console: ConsoleProcess | None,
+    companions: list[Companion],
     *,
     test_mode: bool,
 ) -> int:
@@ -241,15 +258,15 @@ def _run_alone(
 
         build = partial(build or Plain, first_users=first_users)
     if build is None:
-        return run_server(config, port_file=port_file, console=console)
-    return run_server(config, port_file=port_file, build=build, console=console)
+        return run_server(config, port_file=port_file, companions=companions)
+    return run_server(config, port_file=port_file, companions=companions, build=build)
 
 
 def _serve_workers(
     config: Config,
     load: Callable[..., Config],
     worker_arguments: tuple[Any, ...],
-    console: ConsoleProcess | None,
+    companions: list[Companion],
     *,
     test_mode: bool,
 ) -> int:
@@ -259,7 +276,7 @@ def _serve_workers(
     if test_mode:
         raise ConfigError("--test-mode cannot be used with --workers: it supports only one broker")
     options = Asked(*worker_arguments)
-    return run(config, load(flags=options.flags, is_one_node=False), options, console)
+    return run(config, load(flags=options.flags, is_one_node=False), options, companions)
 
 
 def _parse_node_id(

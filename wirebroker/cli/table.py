@@ -108,6 +108,16 @@ VERBS: Final = (
         "Copy partitions of a cluster byte for byte, and verify them.",
     ),
     Verb(
+        "delivery",
+        "wirebroker.cli.verbs.delivery:delivery",
+        "Deliver scheduled and retried records; show and change pending ones.",
+    ),
+    Verb(
+        "dlq",
+        "wirebroker.cli.verbs.dlq:dlq",
+        "List, show, redrive and delete dead letters.",
+    ),
+    Verb(
         "dump", "wirebroker.cli.cli_inspect:dump", "Print the contents of a data directory's files."
     ),
     Verb("verify", "wirebroker.cli.cli_inspect:verify", "Check data directories for damage."),

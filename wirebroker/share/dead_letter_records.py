@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from wirebroker.base.dead_letter_headers import dead_letter_headers
 from wirebroker.codecs.errors import KafkaError
 from wirebroker.codecs.records.batch import build_batch, iterate_records, read_batch_header
 from wirebroker.codecs.records.layout import HEADER_BYTES
@@ -74,13 +75,13 @@ def dead_letter_batch(
 
 
 def _headers(origin: Origin, record: DeadRecord) -> Headers:
-    return (
-        ("__dlq.errors.topic", origin.topic.encode()),
-        ("__dlq.errors.partition", b"%d" % origin.partition),
-        ("__dlq.errors.offset", b"%d" % record.offset),
-        ("__dlq.errors.group", origin.group_id.encode()),
-        ("__dlq.errors.delivery.count", b"%d" % record.delivery_count),
-        ("__dlq.errors.message", record.cause.encode()),
+    return dead_letter_headers(
+        topic=origin.topic,
+        partition=origin.partition,
+        offset=record.offset,
+        group=origin.group_id,
+        delivery_count=record.delivery_count,
+        message=record.cause,
     )
 
 

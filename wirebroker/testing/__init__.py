@@ -23,11 +23,13 @@ if TYPE_CHECKING:
     from wirebroker.testing.cluster.cluster import Cluster
     from wirebroker.testing.cluster.cluster_node import ClusterNode
     from wirebroker.testing.data.snapshots import Snapshot
+    from wirebroker.testing.delivery.broker_delivery import BrokerDelivery
     from wirebroker.testing.requests.recorded_request import RecordedRequest
 
 __all__ = [
     "Broker",
     "BrokerClock",
+    "BrokerDelivery",
     "BrokerFaults",
     "Cluster",
     "ClusterNode",
@@ -42,6 +44,7 @@ __all__ = [
 _HOMES: Final = {
     "Broker": "wirebroker.testing.broker.broker",
     "BrokerClock": "wirebroker.testing.broker.broker_clock",
+    "BrokerDelivery": "wirebroker.testing.delivery.broker_delivery",
     "BrokerFaults": "wirebroker.testing.broker.broker_faults",
     "Cluster": "wirebroker.testing.cluster.cluster",
     "ClusterNode": "wirebroker.testing.cluster.cluster_node",

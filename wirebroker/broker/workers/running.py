@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from wirebroker.base.clock import SystemClock
 from wirebroker.base.signals import on_signal
+from wirebroker.broker.companions import start_companions, stop_companions
 from wirebroker.broker.log_settings import configure_as
 from wirebroker.broker.port_file import PortFile
 from wirebroker.broker.worker_layout import check_fewer, check_is_not_worker_directory
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from wirebroker.broker.console_process import ConsoleProcess
+    from wirebroker.broker.companions import Companion
     from wirebroker.config import Config
 
 logger = logging.getLogger("wirebroker")
@@ -68,12 +69,12 @@ def run(
     config: Config,
     user_config: Config,
     arguments: Asked,
-    console: ConsoleProcess | None = None,
+    companions: Sequence[Companion] = (),
 ) -> int:
     """Serve until stopped; return the exit status.
 
-    `user_config` is `config` without the single-node profile. `console` is started and stopped with
-    the workers.
+    `user_config` is `config` without the single-node profile. The `companions` are started
+    and stopped with the workers.
 
     Raises:
         StartError: The workers cannot start.
@@ -97,11 +98,11 @@ def run(
         start=WorkerProcess.start,
         clock=SystemClock(),
     )
-    return asyncio.run(_supervise(supervisor, PortFile(arguments.port_file), console))
+    return asyncio.run(_supervise(supervisor, PortFile(arguments.port_file), companions))
 
 
 async def _supervise(
-    supervisor: Supervisor, port_file: PortFile, console: ConsoleProcess | None
+    supervisor: Supervisor, port_file: PortFile, companions: Sequence[Companion]
 ) -> int:
     told_to_stop = asyncio.Event()
 
@@ -137,12 +138,10 @@ async def _supervise(
     sys.stdout.flush()
     host, _, port = lines[0].removeprefix(f"{_READY} on ").split(" (node ")[0].rpartition(":")
     port_file.write(int(port))
-    if console is not None:
-        await console.start(host.strip("[]"), int(port))
+    await start_companions(companions, host.strip("[]"), int(port))
     await stopping
     logger.info("stopping %d workers", len(ready_lines))
-    if console is not None:
-        await console.stop()
+    await stop_companions(companions)
     port_file.remove()
     await supervisor.stop()
     logger.info("stopped")

@@ -135,16 +135,10 @@ def query_quietly(
 
 
 def _client(flags: ClusterFlags, flag_names: FlagNames) -> KafkaClient:
-    from_profile = _profile(flags)
-    if from_profile is not None:
-        flags["client_config"] = from_profile
+    bootstrap = bootstrap_of(flags)
     settings = client_settings(flags)
-    of_file, of_variable = settings.get("bootstrap.servers"), os.environ.get(_VARIABLE)
-    bootstrap = flags["bootstrap"] or (
-        of_variable or of_file if from_profile else of_file or of_variable
-    )
     try:
-        addresses = addresses_of(bootstrap or _DEFAULT)
+        addresses = addresses_of(bootstrap)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     connection = way_to_cluster(settings)
@@ -157,6 +151,25 @@ def _client(flags: ClusterFlags, flag_names: FlagNames) -> KafkaClient:
         clock=SystemClock(),
         random=random.Random(),  # noqa: S311 - for pauses
     )
+
+
+def bootstrap_of(flags: ClusterFlags) -> str:
+    """Return the brokers to contact first: from the flag, the file, the variable or the default.
+
+    The flags get these, and the file of the profile in use unless another one is given.
+
+    Raises:
+        click.UsageError: The file cannot be read.
+    """
+    from_profile = _profile(flags)
+    if from_profile is not None:
+        flags["client_config"] = from_profile
+    of_file = client_settings(flags).get("bootstrap.servers")
+    of_variable = os.environ.get(_VARIABLE)
+    found = of_variable or of_file if from_profile else of_file or of_variable
+    bootstrap = flags["bootstrap"] or found or _DEFAULT
+    flags["bootstrap"] = bootstrap
+    return bootstrap
 
 
 def _profile(flags: ClusterFlags) -> Path | None:

@@ -12,6 +12,7 @@ from wirebroker.config.rows.topic import GIVING_ROWS
 from wirebroker.config.table import (
     compaction,
     consumer_groups,
+    delivery,
     groups,
     http,
     logs,
@@ -49,6 +50,7 @@ _AREAS: Final = (
     tls,
     own,
     http,
+    delivery,
 )
 
 

@@ -129,7 +129,7 @@ def _check_voters(
         StartError.
     """
     voters, own_id = history.last_voters, identity.key.replica_id
-    if voters.ids == {own_id} and not voters.is_voter(identity.key):
+    if voters.ids == frozenset((own_id,)) and not voters.is_voter(identity.key):
         raise StartError(
             f"{log.store.directory} names node {own_id} as the only voter, but with another "
             "directory.id than this directory has",

@@ -13,6 +13,7 @@ from wirebroker.testing.clients.client_configs import client_config
 from wirebroker.testing.clients.contents import Contents
 from wirebroker.testing.clients.sending import Sender
 from wirebroker.testing.data.snapshots import Snapshot
+from wirebroker.testing.delivery.broker_delivery import BrokerDelivery
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,6 +41,7 @@ class Broker(OneBroker, Lifetime, Contents):
     Attributes:
         clock: Its time.
         faults: Faults for its clients.
+        delivery: The delivery service, for scheduled messages and retries.
     """
 
     @checked
@@ -85,6 +87,7 @@ class Broker(OneBroker, Lifetime, Contents):
     def _live(self, life: BrokerLife) -> None:
         OneBroker.__init__(self, life)
         Contents.__init__(self, life, self.clock.now_ms)
+        self.delivery = BrokerDelivery(life, self.clock)
 
     @classmethod
     @checked
@@ -170,6 +173,7 @@ class Broker(OneBroker, Lifetime, Contents):
         """
         self._sender = Sender()
         self._life.restore(snapshot_directory(snapshot))
+        self.delivery.forget()
 
     @checked
     def reset(self, *, config: Mapping[str, Setting] | None = None) -> None:
@@ -190,6 +194,7 @@ class Broker(OneBroker, Lifetime, Contents):
             RuntimeError: The broker was closed, or its directory was given.
         """
         self._sender = Sender()
+        self.delivery.stop()
         self._life.reset(config or {})
 
     @checked
@@ -200,6 +205,7 @@ class Broker(OneBroker, Lifetime, Contents):
         >>> other.start()
         >>> other.close()
         """
+        self.delivery.stop()
         self._life.close()
 
     def __repr__(self) -> str:

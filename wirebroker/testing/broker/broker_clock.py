@@ -9,6 +9,8 @@ from wirebroker.testing.base.arguments import checked
 from wirebroker.testing.test_mode.movable_clock import MovableClock
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from wirebroker.testing.base.instructed import Instructed
 
 
@@ -24,6 +26,8 @@ class BrokerClock:
 
     def __init__(self, life: Instructed) -> None:
         self._life = life
+        # Called after each move: a service that runs on this clock.
+        self.after_move: Callable[[], None] | None = None
 
     @property
     def now(self) -> datetime.datetime:
@@ -128,3 +132,5 @@ class BrokerClock:
 
     def _move(self, **arguments: Any) -> None:
         self._life.clock_state = self._life.instruct("move-clock", arguments)
+        if self.after_move is not None:
+            self.after_move()

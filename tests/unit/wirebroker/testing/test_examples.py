@@ -9,7 +9,10 @@ import pytest
 from tests.support.harness.examples import check_example, examples_of
 from wirebroker import testing
 
-HANDLES = (testing.BrokerClock, testing.BrokerFaults, testing.SetFault, testing.Snapshot)
+HANDLES = (
+    *(testing.BrokerClock, testing.BrokerDelivery, testing.BrokerFaults),
+    *(testing.SetFault, testing.Snapshot),
+)
 EXAMPLES = examples_of((testing.Broker, *testing.Broker.__bases__, *HANDLES), "Broker")
 
 

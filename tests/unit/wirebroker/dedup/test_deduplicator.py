@@ -1,0 +1,167 @@
+"""Deduplication with each store."""
+
+from __future__ import annotations
+
+import sqlite3
+from types import SimpleNamespace
+
+import pytest
+
+from wirebroker.dedup import (
+    DatabaseStore,
+    Deduplicator,
+    MemoryStore,
+    SqliteStore,
+    message_id,
+)
+
+
+class SetClock:
+    def __init__(self) -> None:
+        self.ms = 1_800_000_000_000
+
+    def now_ms(self) -> int:
+        return self.ms
+
+    def monotonic(self) -> float:
+        return self.ms / 1000
+
+
+def record(identity: str | None):
+    headers = [] if identity is None else [message_id(identity)]
+    return SimpleNamespace(headers=headers, key=b"k")
+
+
+class ConfluentMessage:
+    """Fields are methods, as in confluent-kafka."""
+
+    def headers(self):
+        return [message_id("m1")]
+
+
+@pytest.fixture(params=["memory", "sqlite", "database"])
+def store(request, tmp_path):
+    if request.param == "memory":
+        yield MemoryStore()
+        return
+    path = tmp_path / "seen.sqlite"
+    made = (
+        SqliteStore(path)
+        if request.param == "sqlite"
+        else DatabaseStore(sqlite3.connect(path), table="seen", paramstyle="numeric")
+    )
+    yield made
+    made.connection.close()
+
+
+def test_a_message_is_new_once(store):
+    deduplicator = Deduplicator(store)
+    seen = []
+    for identity in ("m1", "m2", "m1"):
+        with deduplicator.once(record(identity)) as is_new:
+            seen.append(is_new)
+    assert seen == [True, True, False]
+    assert deduplicator.duplicate_count == 1
+
+
+def test_a_message_that_failed_is_new_again(store):
+    deduplicator = Deduplicator(store)
+    with pytest.raises(RuntimeError), deduplicator.once(record("m1")):
+        raise RuntimeError
+    with deduplicator.once(record("m1")) as is_new:
+        assert is_new
+
+
+def test_ids_beyond_the_window_and_the_count_are_forgotten(store):
+    clock = SetClock()
+    deduplicator = Deduplicator(store, window_s=10, most=3, clock=clock)
+    for number in range(5):
+        with deduplicator.once(record(f"m{number}")):
+            pass
+        clock.ms += 1
+    deduplicator.trim()
+    known = [is_known(deduplicator, f"m{number}") for number in range(5)]
+    assert known == [False, False, True, True, True]
+    clock.ms += 10_001
+    deduplicator.trim()
+    assert not is_known(deduplicator, "m4")
+
+
+def is_known(deduplicator, identity):
+    try:
+        with deduplicator.once(record(identity)) as is_new:
+            raise LookupError  # marks nothing
+    except LookupError:
+        return not is_new
+
+
+def test_changes_of_the_application_are_committed_with_the_mark(tmp_path):
+    store = SqliteStore(tmp_path / "shop.sqlite")
+    store.connection.execute("CREATE TABLE orders (number INTEGER)")
+    deduplicator = Deduplicator(store)
+    for fails in (True, False, False):
+        try:
+            with deduplicator.once(record("m1")) as is_new:
+                if is_new:
+                    store.connection.execute("INSERT INTO orders VALUES (1)")
+                if fails:
+                    raise RuntimeError
+        except RuntimeError:
+            pass
+    assert store.connection.execute("SELECT count(*) FROM orders").fetchone() == (1,)
+    store.connection.close()
+
+
+def test_marks_survive_a_restart(tmp_path):
+    for expected in (True, False):
+        store = SqliteStore(tmp_path / "seen.sqlite")
+        with Deduplicator(store).once(record("m1")) as is_new:
+            assert is_new is expected
+        store.connection.close()
+
+
+def test_a_mark_of_another_consumer_makes_a_duplicate(tmp_path, monkeypatch):
+    """Both consumers looked before either of them marked."""
+    path = tmp_path / "seen.sqlite"
+    first, second = SqliteStore(path), SqliteStore(path)
+    run = second._run
+
+    def look_too_early(statement, *arguments):
+        if statement.startswith("SELECT"):
+            return SimpleNamespace(fetchone=lambda: None)
+        return run(statement, *arguments)
+
+    monkeypatch.setattr(second, "_run", look_too_early)
+    with Deduplicator(first).once(record("m1")):
+        pass
+    with Deduplicator(second).once(record("m1")) as is_new:
+        assert not is_new
+    first.connection.close()
+    second.connection.close()
+
+
+def test_the_id_may_come_from_a_function_or_from_confluent_kafka():
+    deduplicator = Deduplicator(MemoryStore(), id_of=lambda each: each.key)
+    with deduplicator.once(record(None)) as is_new:
+        assert is_new
+    with Deduplicator(MemoryStore()).once(ConfluentMessage()) as is_new:
+        assert is_new
+
+
+def test_bad_use_is_refused():
+    deduplicator = Deduplicator(MemoryStore())
+    with pytest.raises(ValueError, match="no id"), deduplicator.once(record(None)):
+        pass
+    with pytest.raises(ValueError, match="at most 512"), deduplicator.once(record("x" * 513)):
+        pass
+    with pytest.raises(ValueError, match="positive"):
+        Deduplicator(MemoryStore(), window_s=0)
+    with pytest.raises(ValueError, match="not a table"):
+        DatabaseStore(None, table="a; b")
+    with pytest.raises(ValueError, match="paramstyle"):
+        DatabaseStore(None, paramstyle="named")
+
+
+def test_a_new_id_is_given_to_each_message():
+    assert message_id() != message_id()
+    assert message_id("order-7") == ("message-id", b"order-7")

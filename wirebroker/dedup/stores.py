@@ -1,0 +1,139 @@
+"""Stores of ids: in memory, in SQLite, or behind any DB-API connection (PEP 249)."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_MARKS: Final = {"qmark": "?", "format": "%s", "pyformat": "%s", "numeric": ":1"}
+
+
+class MemoryStore:
+    """Ids in memory: a restart of the consumer forgets them."""
+
+    def __init__(self) -> None:
+        # In the order of marking.
+        self._seen_ms: dict[str, int] = {}
+        self._begun: tuple[str, int] | None = None
+
+    def begin(self, message: str, now_ms: int) -> bool:
+        """See IdStore."""
+        if message in self._seen_ms:
+            return False
+        self._begun = message, now_ms
+        return True
+
+    def commit(self) -> None:
+        """See IdStore."""
+        assert self._begun is not None, "begin came first"
+        self._seen_ms[self._begun[0]] = self._begun[1]
+        self._begun = None
+
+    def rollback(self) -> None:
+        """See IdStore."""
+        self._begun = None
+
+    def trim(self, before_ms: int, most: int) -> None:
+        """See IdStore."""
+        surplus = len(self._seen_ms) - most
+        old = [
+            message
+            for number, (message, seen_ms) in enumerate(self._seen_ms.items())
+            if number < surplus or seen_ms < before_ms
+        ]
+        for message in old:
+            del self._seen_ms[message]
+
+
+class DatabaseStore:
+    """Ids in a table of a database.
+
+    The application's changes on the same connection are committed together with the mark. Do not
+    commit inside the block of `once`, and turn autocommit off.
+    """
+
+    def __init__(
+        self, connection: Any, *, table: str = "processed_messages", paramstyle: str = "qmark"
+    ) -> None:
+        """Create the table if it is missing.
+
+        Args:
+            connection: Of any driver with transactions.
+            table: The table's name.
+            paramstyle: The driver module's `paramstyle`.
+
+        Raises:
+            ValueError: The table's name or the style is not supported.
+        """
+        if not table.isidentifier() or not table.isascii():
+            raise ValueError(f"{table!r} is not a table's name: use letters, digits and _")
+        if paramstyle not in _MARKS:
+            raise ValueError(f"paramstyle {paramstyle!r} is not one of {', '.join(_MARKS)}")
+        self.connection = connection
+        self._table = table
+        self._marks = (":1", ":2") if paramstyle == "numeric" else (_MARKS[paramstyle],) * 2
+        self._run(
+            f"CREATE TABLE IF NOT EXISTS {table} "
+            "(id VARCHAR(512) NOT NULL PRIMARY KEY, seen_ms BIGINT NOT NULL)"
+        )
+        connection.commit()
+
+    def begin(self, message: str, now_ms: int) -> bool:
+        """See IdStore; a mark that another consumer has not committed yet is waited for."""
+        first, second = self._marks
+        table = self._table
+        found = self._run(f"SELECT 1 FROM {table} WHERE id = {first}", message).fetchone()  # noqa: S608 - checked
+        if found is not None:
+            self.connection.rollback()
+            return False
+        try:
+            self._run(f"INSERT INTO {table} VALUES ({first}, {second})", message, now_ms)  # noqa: S608
+        except Exception as error:
+            self.connection.rollback()
+            if _is_integrity_error(error):
+                return False
+            raise
+        return True
+
+    def commit(self) -> None:
+        """See IdStore."""
+        self.connection.commit()
+
+    def rollback(self) -> None:
+        """See IdStore."""
+        self.connection.rollback()
+
+    def trim(self, before_ms: int, most: int) -> None:
+        """See IdStore."""
+        table, (first, _) = self._table, self._marks
+        row = self._run(
+            f"SELECT seen_ms FROM {table} ORDER BY seen_ms DESC LIMIT 1 OFFSET {int(most)}"  # noqa: S608
+        ).fetchone()
+        # Ids of the same millisecond go together.
+        limit_ms = before_ms if row is None else max(before_ms, row[0] + 1)
+        self._run(f"DELETE FROM {table} WHERE seen_ms < {first}", limit_ms)  # noqa: S608
+        self.connection.commit()
+
+    def _run(self, statement: str, *arguments: object) -> Any:
+        cursor = self.connection.cursor()
+        cursor.execute(statement, arguments)
+        return cursor
+
+
+class SqliteStore(DatabaseStore):
+    """Ids in a file of SQLite.
+
+    Use `connection` for changes that are committed together with the marks.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        """Open or create the file."""
+        super().__init__(sqlite3.connect(path))
+
+
+def _is_integrity_error(error: Exception) -> bool:
+    """Return whether a row with this id exists: each driver has its own class of this name."""
+    return any(kind.__name__ == "IntegrityError" for kind in type(error).__mro__)

@@ -1,0 +1,1 @@
+"""Scheduled messages, retries and dead letters for stock Kafka clients."""

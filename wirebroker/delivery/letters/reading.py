@@ -1,0 +1,110 @@
+"""Dead-letter topics read with a client of the cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from wirebroker.client.records.consuming import PartitionsReader
+from wirebroker.client.topics.leaders import (
+    TopicPartition,
+    delete_records,
+    offsets_at,
+    partitions_of,
+)
+from wirebroker.client.topics.topics import list_topics
+from wirebroker.codecs.special_offsets import EARLIEST, LATEST
+from wirebroker.delivery.letters.letter import LetterRecord
+from wirebroker.delivery.model.rules import DEAD_LETTERS
+
+if TYPE_CHECKING:
+    from wirebroker.client.kafka_client import KafkaClient
+    from wirebroker.codecs.records.record import Record
+    from wirebroker.delivery.letters.letter import LetterFilter
+
+# The default of errors.deadletterqueue.topic.name.prefix.
+_OF_SHARE_GROUPS: Final = "dlq."
+
+
+async def list_dead_letter_topics(client: KafkaClient) -> list[dict[str, Any]]:
+    """Return the topics whose names are those of dead letters, with the number of records.
+
+    Raises:
+        ClientError: They cannot be listed.
+    """
+    names = [
+        name
+        for name in await list_topics(client)
+        if name.endswith(DEAD_LETTERS) or name.startswith(_OF_SHARE_GROUPS)
+    ]
+    rows: list[dict[str, Any]] = []
+    for name in sorted(names):
+        starts, ends = await _range(client, name)
+        count = sum(ends[place] - starts[place] for place in ends)
+        rows.append({"topic": name, "partitions": len(ends), "records": count})
+    return rows
+
+
+async def read_letters(
+    client: KafkaClient, topic: str, wanted: LetterFilter, most: int
+) -> list[LetterRecord]:
+    """Return up to `most` committed dead letters that match, in each partition the oldest first.
+
+    Raises:
+        ClientError: The topic cannot be read.
+    """
+    starts, ends = await _range(client, topic)
+    if wanted.since_ms is not None:
+        starts = await offsets_at(client, dict.fromkeys(starts, wanted.since_ms))
+    found: list[LetterRecord] = []
+
+    def take(place: TopicPartition, records: list[Record]) -> bool:
+        letters = (
+            LetterRecord(
+                place.partition,
+                record.offset,
+                record.timestamp,
+                record.key,
+                record.value,
+                record.headers,
+            )
+            for record in records
+        )
+        found.extend(letter for letter in letters if wanted.matches(letter))
+        return len(found) < most
+
+    await PartitionsReader(client, starts, take, until=ends, read_committed=True).run()
+    return sorted(found[:most], key=lambda letter: (letter.partition, letter.offset))
+
+
+async def purge_limits(
+    client: KafkaClient, topic: str, before_ms: int | None
+) -> dict[TopicPartition, tuple[int, int]]:
+    """Return for each partition the first offset, and the one before which it would be deleted.
+
+    Raises:
+        ClientError: The topic cannot be read.
+    """
+    starts, ends = await _range(client, topic)
+    if before_ms is not None:
+        ends = await offsets_at(client, dict.fromkeys(ends, before_ms))
+    return {place: (starts[place], max(starts[place], end)) for place, end in ends.items()}
+
+
+async def purge(client: KafkaClient, limits: dict[TopicPartition, tuple[int, int]]) -> None:
+    """Delete dead letters before offsets.
+
+    Raises:
+        ClientError: The cluster refuses it.
+    """
+    await delete_records(
+        client, {place: end for place, (start, end) in limits.items() if end > start}
+    )
+
+
+async def _range(
+    client: KafkaClient, topic: str
+) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
+    places = list(await partitions_of(client, [topic]))
+    starts = await offsets_at(client, dict.fromkeys(places, EARLIEST))
+    ends = await offsets_at(client, dict.fromkeys(places, LATEST), read_committed=True)
+    return starts, {place: max(end, starts[place]) for place, end in ends.items()}

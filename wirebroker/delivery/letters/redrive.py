@@ -1,0 +1,259 @@
+"""Dead letters sent again, each once, in transactions with the progress.
+
+The progress is a committed offset of the group `wirebroker-redrive.TOPIC` (progress.py). One
+transactional id for each dead-letter topic fences a redrive that was interrupted or runs elsewhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+
+from wirebroker.base.dead_letter_headers import DEAD_LETTER_PREFIX
+from wirebroker.delivery.letters.letter import LetterRecord
+from wirebroker.delivery.letters.progress import MOST_METADATA_BYTES, RedriveProgress
+from wirebroker.delivery.model.header_table import RETRY_ATTEMPT
+from wirebroker.delivery.service.errors import ServiceError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from confluent_kafka import Message
+
+    from wirebroker.base.clock import Clock
+    from wirebroker.codecs.records.record import Headers
+    from wirebroker.delivery.letters.letter import LetterFilter
+
+_WAIT_S: Final = 30.0
+_BATCH_RECORDS: Final = 500
+_READ_RECORDS: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class RedriveRequest:
+    """What to redrive.
+
+    Attributes:
+        topic: The dead-letter topic.
+        target: The topic to send to; None for the topic that the dead letter names.
+        wanted: Which dead letters.
+        most: The most records; None for all.
+        per_second: The most records in a second; None for no limit.
+    """
+
+    topic: str
+    target: str | None
+    wanted: LetterFilter
+    most: int | None
+    per_second: int | None
+
+
+@dataclass(slots=True)
+class RedriveResult:
+    """The result of a redrive.
+
+    Attributes:
+        sent: Records by target topic.
+        empty: Dead letters without the record: it was not copied.
+        without_target: Dead letters that do not name their topic.
+    """
+
+    sent: dict[str, int] = field(default_factory=dict[str, int])
+    empty: int = 0
+    without_target: int = 0
+
+
+class Redrive:
+    """One redrive of a topic."""
+
+    def __init__(
+        self,
+        request: RedriveRequest,
+        kafka: Mapping[str, str],
+        clock: Clock,
+        wait: Callable[[float], object],
+    ) -> None:
+        """Store what to do; `wait` pauses for seconds, for the rate limit."""
+        self._request = request
+        self._kafka = {"log_level": 4, **kafka}
+        self._clock = clock
+        self._wait = wait
+        self._group = f"wirebroker-redrive.{request.topic}"
+        self._failures: list[KafkaError] = []
+        self._progress: dict[int, RedriveProgress] = {}
+
+    def run(self) -> RedriveResult:
+        """Redrive; an interrupted one is continued by the next.
+
+        Raises:
+            ServiceError: It cannot go on; the message says what was done.
+            KafkaException: The cluster refuses it.
+        """
+        result = RedriveResult()
+        producer = Producer(
+            {**self._kafka, "transactional.id": self._group, "partitioner": "murmur2_random"}
+        )
+        # Before the progress is read: no other redrive changes it from here on.
+        producer.init_transactions(_WAIT_S)
+        consumer = Consumer(
+            {
+                **self._kafka,
+                "group.id": self._group,
+                "isolation.level": "read_committed",
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "auto.offset.reset": "earliest",
+            }
+        )
+        try:
+            for batch in self._batches(consumer, result):
+                began = self._clock.monotonic()
+                self._send(producer, consumer, batch)
+                for _, target in batch:
+                    result.sent[target] = result.sent.get(target, 0) + 1
+                if self._request.per_second is not None:
+                    passed = self._clock.monotonic() - began
+                    self._wait(max(len(batch) / self._request.per_second - passed, 0))
+        finally:
+            consumer.close()
+        return result
+
+    def _batches(
+        self, consumer: Consumer, result: RedriveResult
+    ) -> Iterator[list[tuple[LetterRecord, str]]]:
+        size = min(_BATCH_RECORDS, self._request.per_second or _BATCH_RECORDS)
+        batch: list[tuple[LetterRecord, str]] = []
+        for count, selected in enumerate(self._selected(consumer, result), 1):
+            batch.append(selected)
+            is_last = count == self._request.most
+            if len(batch) == size or is_last:
+                yield batch
+                batch = []
+            if is_last:
+                return
+        if batch:
+            yield batch
+
+    def _selected(
+        self, consumer: Consumer, result: RedriveResult
+    ) -> Iterator[tuple[LetterRecord, str]]:
+        """Yield the letters to redrive, and their targets."""
+        for letter in self._letters(consumer):
+            if self._progress[letter.partition].contains(letter.offset):
+                continue
+            if not self._request.wanted.matches(letter):
+                continue
+            target = self._request.target or letter.fields.get("topic")
+            if not letter.has_content:
+                result.empty += 1
+            elif not target:
+                result.without_target += 1
+            else:
+                yield letter, target
+
+    def _letters(self, consumer: Consumer) -> Iterator[LetterRecord]:
+        """Yield the committed records up to the present end of each partition."""
+        unfinished = self._begin(consumer)
+        while unfinished:
+            for message in consumer.consume(_READ_RECORDS, 1.0):
+                error = message.error()
+                if error is None:
+                    yield _letter(message)
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    unfinished.discard(message.partition())
+                elif error.fatal() or not error.retriable():
+                    raise KafkaException(error)
+
+    def _begin(self, consumer: Consumer) -> set[int]:
+        topic = self._request.topic
+        metadata = consumer.list_topics(topic, timeout=_WAIT_S).topics[topic]
+        if not metadata.partitions:
+            raise ServiceError(f"there is no topic {topic}")
+        places = [TopicPartition(topic, number) for number in metadata.partitions]
+        for place in consumer.committed(places, timeout=_WAIT_S):
+            if place.error is not None:
+                raise KafkaException(place.error)
+            start, end = consumer.get_watermark_offsets(place, timeout=_WAIT_S)
+            progress = RedriveProgress(max(place.offset, 0), place.metadata or "")
+            if progress.offset > end:  # of a deleted topic with this name
+                progress = RedriveProgress(start)
+            progress.begin_at(start)
+            self._progress[place.partition] = progress
+        consumer.assign(
+            [
+                TopicPartition(topic, number, progress.offset)
+                for number, progress in self._progress.items()
+            ]
+        )
+        return set(self._progress)
+
+    def _send(
+        self, producer: Producer, consumer: Consumer, batch: list[tuple[LetterRecord, str]]
+    ) -> None:
+        """Send a batch and the progress in a transaction."""
+        self._failures.clear()
+        producer.begin_transaction()
+        for letter, target in batch:
+            self._produce(producer, letter, target)
+            self._progress[letter.partition].add(letter.offset)
+        producer.flush()
+        if self._failures:
+            producer.abort_transaction(_WAIT_S)
+            raise ServiceError(f"a record was refused: {self._failures[0].str()}")
+        producer.send_offsets_to_transaction(
+            self._offsets({letter.partition for letter, _ in batch}),
+            consumer.consumer_group_metadata(),
+            _WAIT_S,
+        )
+        producer.commit_transaction(_WAIT_S)
+
+    def _produce(self, producer: Producer, letter: LetterRecord, target: str) -> None:
+        headers: Any = [
+            (name, value)
+            for name, value in letter.headers
+            if not name.startswith(DEAD_LETTER_PREFIX) and name != RETRY_ATTEMPT
+        ]
+        while True:
+            try:
+                producer.produce(
+                    target, letter.value, letter.key, headers=headers, on_delivery=self._note
+                )
+            except BufferError:
+                producer.poll(0.1)
+            else:
+                return
+
+    def _note(self, error: KafkaError | None, _message: Any) -> None:
+        if error is not None:
+            self._failures.append(error)
+
+    def _offsets(self, numbers: set[int]) -> list[TopicPartition]:
+        offsets: list[TopicPartition] = []
+        for number in sorted(numbers):
+            progress = self._progress[number]
+            metadata = progress.metadata
+            if len(metadata) > MOST_METADATA_BYTES:
+                raise ServiceError(
+                    "the redriven records are in too many separate ranges to be noted: redrive "
+                    f"the others before offset {progress.offset} of partition {number}, or delete "
+                    "them (dlq purge)"
+                )
+            offsets.append(TopicPartition(self._request.topic, number, progress.offset, metadata))
+        return offsets
+
+
+def _letter(message: Message) -> LetterRecord:
+    number, offset, headers = message.partition(), message.offset(), message.headers()
+    assert number is not None
+    assert offset is not None
+    assert not isinstance(headers, dict), "received headers are a list"
+    return LetterRecord(
+        number,
+        offset,
+        message.timestamp()[1],
+        message.key(),
+        message.value(),
+        cast("Headers", tuple(headers or ())),
+    )

@@ -1,0 +1,1 @@
+"""Headers, pending entries and dead letters, without I/O."""

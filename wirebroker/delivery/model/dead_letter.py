@@ -1,0 +1,171 @@
+"""Dead letters of the service: records that it cannot deliver, with the headers of share groups."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wirebroker.base.dead_letter_headers import (
+    DEAD_LETTER_PREFIX,
+    dead_letter_headers,
+    read_dead_letter_headers,
+)
+from wirebroker.delivery.model.header_table import HeaderError, read_headers
+from wirebroker.delivery.model.records import OutputRecord
+from wirebroker.delivery.model.rules import DEAD_LETTERS, dead_letters_of, source_and_group
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from wirebroker.codecs.records.record import Headers
+    from wirebroker.delivery.model.entry import PendingEntry
+    from wirebroker.delivery.model.records import ReceivedRecord
+    from wirebroker.delivery.model.rules import DeliveryRules
+
+
+def rejected(record: ReceivedRecord, reason: str, rules: DeliveryRules) -> OutputRecord:
+    """Return the dead letter of an input record.
+
+    That of a retried record names the record that its group could not process, as far as its
+    headers do.
+    """
+    topic, place, group = _origin_of_input(record, rules)
+    headers = dead_letter_headers(
+        topic=place[0],
+        partition=place[1],
+        offset=place[2],
+        group=group,
+        delivery_count=_attempt(record.headers) + 1,
+        message=reason,
+    )
+    return OutputRecord(
+        topic, None, record.key, record.value, _with(record.headers, headers), record.name
+    )
+
+
+def undeliverable(entry: PendingEntry, reason: str, rules: DeliveryRules) -> OutputRecord:
+    """Return the dead letter of a pending entry.
+
+    That of a scheduled record has its `deliver-to` again, so that it can be redriven to the input
+    topic.
+    """
+    place = place_in(entry.name)
+    group = rules.group
+    if entry.attempt:
+        place = _told_place(entry.headers) or place
+        group = source_and_group(entry.target)[1] or group
+        own_headers = entry.headers
+    else:
+        own_headers = (*entry.headers, ("deliver-to", entry.target.encode()))
+    headers = dead_letter_headers(
+        topic=place[0],
+        partition=place[1],
+        offset=place[2],
+        group=group,
+        delivery_count=entry.attempt,
+        message=reason,
+    )
+    return OutputRecord(
+        entry.dead_letters, None, entry.key, entry.value, _with(own_headers, headers), entry.name
+    )
+
+
+def unreadable(name: str, value: bytes, reason: str, rules: DeliveryRules) -> OutputRecord:
+    """Return the dead letter of an entry that cannot be read: its name and value as they are."""
+    topic = rules.input_topics[0]
+    try:
+        place = place_in(name)
+    except ValueError:
+        place = (topic, 0, 0)
+    headers = dead_letter_headers(
+        topic=place[0],
+        partition=place[1],
+        offset=place[2],
+        group=rules.group,
+        delivery_count=0,
+        message=reason,
+    )
+    return OutputRecord(dead_letters_of(topic), None, name.encode(), value, headers, name)
+
+
+def without_content(letter: OutputRecord, reason: str) -> OutputRecord:
+    """Return a dead letter with its `__dlq.errors.*` headers alone.
+
+    It replaces one that the broker refused. The record itself is in the input topic.
+    """
+    told = read_dead_letter_headers(letter.headers)
+    headers = dead_letter_headers(
+        topic=told["topic"],
+        partition=int(told["partition"]),
+        offset=int(told["offset"]),
+        group=told["group"],
+        delivery_count=int(told["delivery.count"]),
+        message=f"{told['message']}; key, value and headers are left out: {reason}",
+    )
+    return letter._replace(
+        topic=dead_letters_of(_input_topic(letter)), key=None, value=None, headers=headers
+    )
+
+
+def _input_topic(letter: OutputRecord) -> str:
+    try:
+        return place_in(letter.cause)[0]
+    except ValueError:  # of an unreadable entry
+        return letter.topic.removesuffix(DEAD_LETTERS)
+
+
+def place_in(name: str) -> tuple[str, int, int]:
+    """Return the topic, partition and offset in an entry's name."""
+    topic, partition, offset, _ = name.rsplit("/", 3)
+    return topic, int(partition), int(offset)
+
+
+def last_error(headers: Headers) -> str:
+    """Return the reason that a consumer gave when it sent a record to be retried, or ""."""
+    return read_dead_letter_headers(headers).get("message", "")
+
+
+def _origin_of_input(
+    record: ReceivedRecord, rules: DeliveryRules
+) -> tuple[str, tuple[str, int, int], str]:
+    """Return the dead-letter topic, the place and the group."""
+    place = (record.topic, record.partition, record.offset)
+    topic = dead_letters_of(record.topic)
+    if record.topic not in rules.retry_topics:
+        return topic, place, rules.group
+    retry_topic = _last(record.headers, "retry-topic")
+    if not retry_topic:
+        return topic, place, rules.group
+    return (
+        rules.retry_dead_letters(retry_topic, record.topic),
+        _told_place(record.headers) or place,
+        source_and_group(retry_topic)[1] or rules.group,
+    )
+
+
+def _told_place(headers: Headers) -> tuple[str, int, int] | None:
+    """Return the place that a consumer gave, if it is whole."""
+    told = read_dead_letter_headers(headers)
+    partition, offset = told.get("partition", ""), told.get("offset", "")
+    is_whole = told.get("topic") and partition.isascii() and offset.isascii()
+    if not (is_whole and partition.isdigit() and offset.isdigit() and len(offset) <= 19):
+        return None
+    return told["topic"], int(partition[:10]), int(offset)
+
+
+def _last(headers: Headers, name: str) -> str:
+    values = [value for header, value in headers if header == name]
+    return (values[-1] or b"").decode(errors="replace") if values else ""
+
+
+def _attempt(headers: Headers) -> int:
+    try:
+        return int(read_headers(headers).get("retry-attempt", 0))
+    except HeaderError:
+        return 0
+
+
+def _with(headers: Headers, added: Iterable[tuple[str, bytes]]) -> Headers:
+    return (
+        *((name, value) for name, value in headers if not name.startswith(DEAD_LETTER_PREFIX)),
+        *added,
+    )

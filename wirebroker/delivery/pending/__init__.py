@@ -1,0 +1,1 @@
+"""Pending entries of partitions, and the machine that plans transactions."""

@@ -1,0 +1,270 @@
+"""The state machine of one instance: records and the time in, transactions out.
+
+It does no I/O. Its owner passes committed records of the assigned partitions, carries out the
+planned transaction, and reports the result:
+
+    machine.receive(input_record)                    machine.partition(3).apply(offset, key, value)
+    plan = machine.plan(now_ms)
+    machine.committed(plan)      or      machine.aborted(plan, refusals)
+
+Laws, on which exactly-once delivery rests (docs/decisions/0026-pending-records.md):
+
+- An input record's entry and its offset are in one transaction.
+- A delivery and the end of its entry are in one transaction, with the position of the partition. An
+  instance that no longer owns the partition cannot commit the position.
+- Entries of a partition are delivered only once it is loaded.
+- One transaction is open at a time. An aborted one is planned again from the same state.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Final, Protocol
+
+from wirebroker.client.records.partitioning import partition_for
+from wirebroker.delivery.model.dead_letter import (
+    rejected,
+    undeliverable,
+    unreadable,
+    without_content,
+)
+from wirebroker.delivery.model.entry import (
+    EntryCommand,
+    EntryFormatError,
+    PendingEntry,
+    decode_entry,
+    encode_entry,
+)
+from wirebroker.delivery.model.header_table import HeaderError
+from wirebroker.delivery.model.records import OutputRecord
+from wirebroker.delivery.model.routing import route
+from wirebroker.delivery.pending.plan import EndedName, TransactionPlan
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from wirebroker.delivery.model.records import ReceivedRecord
+    from wirebroker.delivery.model.rules import DeliveryRules
+    from wirebroker.delivery.pending.partition import PendingPartition
+    from wirebroker.delivery.pending.store import StoredEntry
+
+
+class KnownTopics(Protocol):
+    """The topics of the cluster."""
+
+    def partition_count(self, topic: str) -> int:
+        """Return the number of partitions, 0 if there is no such topic."""
+        ...
+
+
+class RefusedDeadLetterError(Exception):
+    """A dead letter was refused, also without its content."""
+
+
+# How often a dead letter may be refused: as a whole, and without its content.
+_MOST_REFUSALS: Final = 2
+
+
+class DeliveryMachine:
+    """The work of one instance.
+
+    Attributes:
+        partitions: The assigned partitions of the pending topic.
+    """
+
+    def __init__(
+        self, rules: DeliveryRules, topics: KnownTopics, *, pending_count: int, most_records: int
+    ) -> None:
+        """Begin without partitions.
+
+        `pending_count` is the number of partitions of the pending topic. A transaction has at most
+        about `most_records` of each kind.
+        """
+        self.partitions: dict[int, PendingPartition] = {}
+        self._rules = rules
+        self._topics = topics
+        self._pending_count = pending_count
+        self._most_records = most_records
+        self._received: deque[ReceivedRecord] = deque()
+        # Ids of records in the planned transaction: the pending ones are about to be replaced.
+        self._overriding: set[str] = set()
+        # Reasons by cause: of records, and of their dead letters.
+        self._refused: dict[str, str] = {}
+        self._refused_letters: dict[str, list[str]] = {}
+
+    @property
+    def received_count(self) -> int:
+        """The number of input records that are not yet committed."""
+        return len(self._received)
+
+    def receive(self, record: ReceivedRecord) -> None:
+        """Take an input record; those of a partition come in order, each once."""
+        self._received.append(record)
+
+    def release(self, inputs: Collection[tuple[str, int]], pending: Collection[int]) -> None:
+        """Forget partitions that were revoked."""
+        self._received = deque(
+            record for record in self._received if (record.topic, record.partition) not in inputs
+        )
+        for number in pending:
+            partition = self.partitions.pop(number, None)
+            if partition is not None:
+                partition.store.close()
+
+    def next_due_ms(self) -> int | None:
+        """Return when an entry is due next, or None."""
+        times = [
+            due_ms
+            for partition in self.partitions.values()
+            if partition.is_ready and (due_ms := partition.store.next_due_ms()) is not None
+        ]
+        return min(times, default=None)
+
+    def plan(self, now_ms: int) -> TransactionPlan:
+        """Return the next transaction.
+
+        Raises:
+            RefusedDeadLetterError: A record can be neither delivered nor made a dead letter.
+        """
+        plan = TransactionPlan()
+        self._overriding.clear()
+        for _, record in zip(range(self._most_records), self._received, strict=False):
+            plan.outputs.append(self._routed(record, plan, now_ms))
+            plan.input_offsets[record.topic, record.partition] = record.offset + 1
+            plan.received += 1
+        remaining = self._most_records
+        for partition in sorted(
+            (each for each in self.partitions.values() if each.is_ready),
+            key=lambda each: each.store.next_due_ms() or 0,
+        ):
+            remaining -= self._plan_partition(partition, plan, now_ms, remaining)
+        return plan
+
+    def committed(self, plan: TransactionPlan) -> None:
+        """Apply a committed transaction."""
+        for _ in range(plan.received):
+            self._forget_refusals(self._received.popleft().name)
+        for partition, name in plan.ended:
+            self.partitions[partition].end(name)
+            self._forget_refusals(name)
+
+    def aborted(self, plan: TransactionPlan, refusals: Mapping[str, str]) -> None:
+        """Note that a transaction had no effect.
+
+        `refusals` are the reasons for which a broker refused records for good, by their causes.
+        """
+        for name, reason in refusals.items():
+            if name in plan.letters:
+                self._refused_letters.setdefault(name, []).append(reason)
+            else:
+                self._refused[name] = reason
+
+    def _forget_refusals(self, name: str) -> None:
+        self._refused.pop(name, None)
+        self._refused_letters.pop(name, None)
+
+    def _routed(self, record: ReceivedRecord, plan: TransactionPlan, now_ms: int) -> OutputRecord:
+        """Return what is written for an input record: an entry or a dead letter."""
+        refused = self._refused.get(record.name)
+        try:
+            if refused is not None:
+                raise HeaderError(f"the broker refused the entry: {refused}")  # noqa: TRY301
+            entry = route(record, self._rules, now_ms)
+        except HeaderError as error:
+            return self._letter(rejected(record, str(error), self._rules), plan)
+        if entry.delivery_id is not None:
+            self._overriding.add(entry.delivery_id)
+        return OutputRecord(
+            self._rules.pending_topic,
+            self._pending_partition(entry, record),
+            record.name.encode(),
+            encode_entry(entry),
+            (),
+            record.name,
+        )
+
+    def _pending_partition(self, entry: PendingEntry | EntryCommand, record: ReceivedRecord) -> int:
+        if entry.delivery_id is not None:
+            return partition_for(entry.delivery_id.encode(), self._pending_count)
+        if record.key is not None:
+            return partition_for(record.key, self._pending_count)
+        return record.offset % self._pending_count
+
+    def _plan_partition(
+        self, partition: PendingPartition, plan: TransactionPlan, now_ms: int, most: int
+    ) -> int:
+        """Plan what is due in a partition; return the number of its names."""
+        if most <= 0:
+            return 0
+        number = partition.number
+        garbage = partition.store.garbage(most)
+        plan.ended += [EndedName(number, name) for name in garbage]
+        count = len(garbage)
+        # All garbage first: see PendingPartition.
+        for row in partition.store.due(now_ms, most - count) if count < most else ():
+            output = self._planned(row, plan, now_ms)
+            if output is None:
+                continue
+            plan.outputs.append(output)
+            plan.ended.append(EndedName(number, row.name))
+            plan.ended += [EndedName(number, name) for name in partition.store.garbage_of(row.name)]
+            count += 1
+        if count:
+            plan.pending_partitions[number] = partition.next_offset
+        return count
+
+    def _planned(self, row: StoredEntry, plan: TransactionPlan, now_ms: int) -> OutputRecord | None:
+        """Return what is written for a due entry; None if it is about to be replaced."""
+        try:
+            entry = decode_entry(row.name, row.value)
+        except EntryFormatError as error:
+            return self._letter(unreadable(row.name, row.value, str(error), self._rules), plan)
+        assert isinstance(entry, PendingEntry), "commands are not stored as entries"
+        if entry.delivery_id in self._overriding:
+            return None
+        return self._delivery(entry, plan, now_ms, row.due_ms)
+
+    def _delivery(
+        self, entry: PendingEntry, plan: TransactionPlan, now_ms: int, due_ms: int
+    ) -> OutputRecord:
+        """Return the record for an entry's target, or its dead letter."""
+        reason = self._reason_against(entry, now_ms)
+        if reason:
+            return self._letter(undeliverable(entry, reason, self._rules), plan)
+        plan.delivered += 1
+        plan.retried += entry.attempt > 0
+        if due_ms:  # zero: it was made due by a command
+            plan.lateness_ms.append(now_ms - due_ms)
+        return OutputRecord(
+            entry.target, entry.partition, entry.key, entry.value, entry.headers, entry.name
+        )
+
+    def _reason_against(self, entry: PendingEntry, now_ms: int) -> str:
+        """Return why an entry cannot be delivered, or ""."""
+        refused = self._refused.get(entry.name)
+        if refused is not None:
+            return f"the broker refused the record: {refused}"
+        if entry.expires_ms is not None and now_ms > entry.expires_ms:
+            return f"expired: {now_ms - entry.expires_ms} ms too late"
+        if not self._rules.is_target(entry.target):
+            return f"topic {entry.target} is no longer in wirebroker.delivery.targets"
+        count = self._topics.partition_count(entry.target)
+        if not count:
+            return f"there is no topic {entry.target}"
+        if entry.partition is not None and entry.partition >= count:
+            return (
+                f"topic {entry.target} has no partition {entry.partition}: it has {count},"
+                " numbered from 0"
+            )
+        return ""
+
+    def _letter(self, letter: OutputRecord, plan: TransactionPlan) -> OutputRecord:
+        """Return a dead letter in a form that was not refused yet."""
+        plan.letters.add(letter.cause)
+        refusals = self._refused_letters.get(letter.cause, [])
+        if len(refusals) >= _MOST_REFUSALS:
+            raise RefusedDeadLetterError(
+                f"a dead letter of {letter.cause} cannot be written to {letter.topic}:"
+                f" {refusals[-1]}"
+            )
+        return without_content(letter, refusals[-1]) if refusals else letter

@@ -1,0 +1,111 @@
+"""Metrics of one instance, in Prometheus' text format."""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from wirebroker.base.clock import Clock
+    from wirebroker.delivery.pending.partition import PendingPartition
+    from wirebroker.delivery.pending.plan import TransactionPlan
+
+# Upper bounds of lateness, in milliseconds.
+_LATENESS_MS: Final = (5, 10, 25, 50, 100, 250, 500, 1_000, 5_000, 30_000, 300_000)
+# Pending records due within these times, in seconds.
+_HORIZONS_S: Final = (0, 60, 3_600, 86_400)
+# Counting is linear in the pending records.
+_COUNTED_EVERY_S: Final = 60.0
+_MOST_MS: Final = (1 << 62) - 1
+
+
+class DeliveryFigures:
+    """Counters, written by the instance's thread and read by the page's."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._counts = dict.fromkeys(("delivered", "retried", "dead_letters", "transactions"), 0)
+        self._lateness = [0] * (len(_LATENESS_MS) + 1)
+        self._lateness_sum_ms = 0
+        self._pending: dict[int, list[int]] = {}
+        self._counted_at: dict[int, float] = {}
+        self._ready_count = 0
+
+    def count(self, plan: TransactionPlan) -> None:
+        """Add a committed transaction."""
+        with self._lock:
+            self._counts["delivered"] += plan.delivered
+            self._counts["retried"] += plan.retried
+            self._counts["dead_letters"] += len(plan.letters)
+            self._counts["transactions"] += 1
+            for late_ms in plan.lateness_ms:
+                self._lateness[bisect_left(_LATENESS_MS, late_ms)] += 1
+                self._lateness_sum_ms += late_ms
+
+    def observe(self, partitions: Collection[PendingPartition]) -> None:
+        """Count pending records, one partition in a while."""
+        now = self._clock.monotonic()
+        numbers = {partition.number for partition in partitions}
+        self._ready_count = sum(partition.is_ready for partition in partitions)
+        for number in self._pending.keys() - numbers:
+            self._pending.pop(number, None)
+            self._counted_at.pop(number, None)
+        for partition in partitions:
+            counted_at = self._counted_at.get(partition.number)
+            if counted_at is None or now - counted_at >= _COUNTED_EVERY_S:
+                now_ms = self._clock.now_ms()
+                limits = [*(now_ms + 1000 * seconds for seconds in _HORIZONS_S), _MOST_MS]
+                counts = partition.store.due_counts(limits)
+                with self._lock:
+                    self._pending[partition.number] = counts
+                self._counted_at[partition.number] = now
+                return
+
+    def page(self) -> str:
+        """Return the metrics page."""
+        with self._lock:
+            counts, lateness = dict(self._counts), list(self._lateness)
+            lateness_sum_s = self._lateness_sum_ms / 1000
+            columns = list(zip(*self._pending.values(), strict=True))
+            pending = [sum(column) for column in columns] or [0] * (len(_HORIZONS_S) + 1)
+        lines: list[str] = []
+        for name, count in counts.items():
+            metric = f"wirebroker_delivery_{name}_total"
+            lines += [f"# HELP {metric} {_HELP[name]}", f"# TYPE {metric} counter"]
+            lines.append(f"{metric} {count}")
+        metric = "wirebroker_delivery_pending"
+        lines += [f"# HELP {metric} {_HELP['pending']}", f"# TYPE {metric} gauge"]
+        bounds = [*map(str, _HORIZONS_S), "+Inf"]
+        lines += [
+            f'{metric}{{within_seconds="{bound}"}} {count}'
+            for bound, count in zip(bounds, pending, strict=True)
+        ]
+        metric = "wirebroker_delivery_partitions"
+        lines += [f"# HELP {metric} {_HELP['partitions']}", f"# TYPE {metric} gauge"]
+        lines.append(f"{metric} {self._ready_count}")
+        return "\n".join([*lines, *_histogram(lateness, lateness_sum_s), ""])
+
+
+def _histogram(counts: list[int], sum_s: float) -> list[str]:
+    metric = "wirebroker_delivery_lateness_seconds"
+    lines = [f"# HELP {metric} {_HELP['lateness']}", f"# TYPE {metric} histogram"]
+    total = 0
+    for bound, count in zip([*(ms / 1000 for ms in _LATENESS_MS), "+Inf"], counts, strict=True):
+        total += count
+        lines.append(f'{metric}_bucket{{le="{bound}"}} {total}')
+    return [*lines, f"{metric}_sum {sum_s}", f"{metric}_count {total}"]
+
+
+_HELP: Final = {
+    "delivered": "Records delivered to their targets, retries included.",
+    "retried": "Retried records returned to their topics.",
+    "dead_letters": "Records that became dead letters.",
+    "transactions": "Committed transactions.",
+    "pending": "Pending records that are due within a time, counted once a minute.",
+    "partitions": "Partitions of the pending topic from which this instance delivers.",
+    "lateness": "Time from a record's due time to the transaction that delivered it.",
+}

@@ -1,0 +1,163 @@
+"""The topics of the cluster, as the service needs them."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+from confluent_kafka import (
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import (
+    AdminClient,
+    NewTopic,  # pyright: ignore[reportPrivateImportUsage]
+    OffsetSpec,  # pyright: ignore[reportPrivateImportUsage]
+)
+
+from wirebroker.delivery.model.rules import dead_letters_of
+from wirebroker.delivery.service.errors import ServiceError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from wirebroker.base.clock import Clock
+    from wirebroker.delivery.service.settings import ServiceSettings
+
+logger = logging.getLogger(__name__)
+
+_WAIT_S: Final = 30.0
+# A known topic may have been deleted or extended meanwhile.
+_KNOWN_S: Final = 30.0
+# A topic that is missing may have been created meanwhile.
+_MISSING_S: Final = 1.0
+# Entries and dead letters are longer than the records that they contain.
+_MOST_BYTES: Final = 32 << 20
+_PENDING_CONFIG: Final = {
+    "cleanup.policy": "compact",
+    "max.message.bytes": str(_MOST_BYTES),
+    # PendingStore is rebuilt before an index becomes older than this.
+    "delete.retention.ms": "86400000",
+    "compression.type": "producer",
+}
+_LETTERS_CONFIG: Final = {"max.message.bytes": str(_MOST_BYTES)}
+
+
+class ClusterTopics:
+    """Partition counts and ids of topics, cached; creates the service's own topics."""
+
+    def __init__(self, kafka: Mapping[str, str], clock: Clock) -> None:
+        # Its types are partial.
+        self.admin: Any = AdminClient({"log_level": 4, **kafka})
+        self._clock = clock
+        self._counts: dict[str, int] = {}
+        self._asked_at: float | None = None
+
+    def partition_count(self, topic: str) -> int:
+        """Return a topic's number of partitions; 0 if it does not exist.
+
+        Raises:
+            KafkaException: No broker responds.
+        """
+        age_s = self._age_s()
+        if age_s >= _KNOWN_S or (topic not in self._counts and age_s >= _MISSING_S):
+            self._refresh()
+        return self._counts.get(topic, 0)
+
+    def _age_s(self) -> float:
+        if self._asked_at is None:
+            return _KNOWN_S
+        return self._clock.monotonic() - self._asked_at
+
+    def _refresh(self) -> None:
+        # All topics: a request for one might create it.
+        metadata = self.admin.list_topics(timeout=_WAIT_S)
+        self._counts = {
+            name: len(topic.partitions)
+            for name, topic in metadata.topics.items()
+            if topic.error is None
+        }
+        self._asked_at = self._clock.monotonic()
+
+    def topic_id(self, topic: str) -> str:
+        """Return a topic's id.
+
+        Raises:
+            KafkaException: It cannot be described.
+        """
+        described = self.admin.describe_topics(TopicCollection([topic]), request_timeout=_WAIT_S)
+        return str(described[topic].result().topic_id)
+
+    def ends(self, topic: str, numbers: Iterable[int]) -> dict[int, int]:
+        """Return the high watermarks of partitions: open transactions are before them.
+
+        Raises:
+            KafkaException: A leader does not respond.
+        """
+        latest: Any = OffsetSpec
+        requested = {TopicPartition(topic, number): latest.latest() for number in numbers}
+        if not requested:
+            return {}
+        answers = self.admin.list_offsets(
+            requested, isolation_level=IsolationLevel.READ_UNCOMMITTED, request_timeout=_WAIT_S
+        )
+        return {place.partition: int(answer.result().offset) for place, answer in answers.items()}
+
+    def create_missing(self, settings: ServiceSettings) -> None:
+        """Create the input topics, their dead-letter topics and the pending topic.
+
+        Raises:
+            ServiceError: A topic cannot be created, or the pending topic has another number of
+                partitions than the config says.
+        """
+        rules = settings.rules
+        wanted: dict[str, dict[str, str]] = {topic: {} for topic in rules.input_topics}
+        wanted |= {dead_letters_of(topic): _LETTERS_CONFIG for topic in rules.input_topics}
+        wanted[rules.pending_topic] = _PENDING_CONFIG
+        missing = [topic for topic in wanted if not self.partition_count(topic)]
+        new_topics = [
+            NewTopic(
+                topic,
+                num_partitions=settings.partitions,
+                replication_factor=settings.replication_factor,
+                config=wanted[topic],
+            )
+            for topic in missing
+        ]
+        if new_topics:
+            self._create(new_topics)
+        count = self._existing_count(rules.pending_topic)
+        if count != settings.partitions:
+            raise ServiceError(
+                f"topic {rules.pending_topic} has {count} partitions, and"
+                f" wirebroker.delivery.partitions is {settings.partitions}: set it to {count}, or"
+                " use another wirebroker.delivery.group"
+            )
+
+    def _create(self, new_topics: list[NewTopic]) -> None:
+        for name, created in self.admin.create_topics(
+            new_topics, operation_timeout=_WAIT_S
+        ).items():
+            try:
+                created.result()
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                    raise ServiceError(
+                        f"topic {name} cannot be created: {error.args[0].str()}. Create it, or"
+                        " allow the service to"
+                    ) from None
+            else:
+                logger.info("created topic %s", name)
+        self._asked_at = None
+
+    def _existing_count(self, topic: str) -> int:
+        """Return the partitions of a topic that was just created, perhaps by another instance."""
+        deadline = self._clock.monotonic() + _WAIT_S
+        while not (count := self.partition_count(topic)):
+            if self._clock.monotonic() > deadline:
+                raise ServiceError(f"topic {topic} was created, but no broker knows it")
+            self._asked_at = None
+        return count

@@ -1,0 +1,166 @@
+"""Planned transactions, carried out by one transactional producer.
+
+Source: KIP-98, and KIP-447 for the fencing by the consumer group's generation.
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
+
+from wirebroker.delivery.service.errors import FencedError
+
+if TYPE_CHECKING:
+    from wirebroker.base.clock import Clock
+    from wirebroker.delivery.model.records import OutputRecord
+    from wirebroker.delivery.pending.plan import TransactionPlan
+    from wirebroker.delivery.service.settings import ServiceSettings
+
+logger = logging.getLogger(__name__)
+
+_WAIT_S: Final = 30.0
+_MESSAGE_BYTES: Final = 64 << 20
+# As Java's producer: a batch must fit into topics with a small max.message.bytes.
+_BATCH_BYTES: Final = 16 << 10
+# Errors of a record that another attempt would not change.
+_FINAL: Final = frozenset(
+    {
+        KafkaError.MSG_SIZE_TOO_LARGE,
+        KafkaError.RECORD_LIST_TOO_LARGE,
+        KafkaError.INVALID_RECORD,
+        KafkaError.INVALID_TIMESTAMP,
+        KafkaError.POLICY_VIOLATION,
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.TOPIC_EXCEPTION,
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError._UNKNOWN_TOPIC,
+        KafkaError._UNKNOWN_PARTITION,
+    }
+)
+
+
+class Transactions:
+    """The producer of one instance; one transaction at a time."""
+
+    def __init__(self, settings: ServiceSettings, instance: str, clock: Clock) -> None:
+        """Connect, fence an earlier producer of this instance, and abort its transaction.
+
+        Raises:
+            KafkaException: The cluster refuses it.
+        """
+        self._pending_topic = settings.rules.pending_topic
+        self._clock = clock
+        self._failures: list[tuple[str, KafkaError]] = []
+        self._producer = Producer(
+            {
+                "log_level": 4,
+                **settings.kafka,
+                "transactional.id": f"{settings.rules.group}-{instance}",
+                "transaction.timeout.ms": settings.transaction_timeout_ms,
+                "message.timeout.ms": settings.transaction_timeout_ms,
+                "message.max.bytes": _MESSAGE_BYTES,
+                "batch.size": _BATCH_BYTES,
+                "linger.ms": 1,
+                "partitioner": "murmur2_random",
+                "delivery.report.only.error": True,
+                "topic.metadata.propagation.max.ms": 2_000,
+            }
+        )
+        self._call(partial(self._producer.init_transactions, _WAIT_S))
+
+    def carry_out(self, plan: TransactionPlan, group: Any) -> dict[str, str] | None:
+        """Carry out a transaction; return None if it was committed.
+
+        An aborted one returns the reasons for which the broker refused records for good, by their
+        causes; there are none if another attempt may succeed.
+
+        Raises:
+            FencedError: This producer cannot go on.
+            KafkaException: A request failed for another reason than the transaction.
+        """
+        self._failures.clear()
+        self._producer.begin_transaction()
+        try:
+            self._produce(plan)
+            if self._failures:
+                return self._abort()
+            self._call(
+                lambda: self._producer.send_offsets_to_transaction(
+                    self._offsets(plan), group, _WAIT_S
+                )
+            )
+            self._call(partial(self._producer.commit_transaction, _WAIT_S))
+        except KafkaException as error:
+            return self._after(error)
+        return None
+
+    def close(self) -> None:
+        """Disconnect."""
+        self._producer.flush(0)
+
+    def _produce(self, plan: TransactionPlan) -> None:
+        for record in plan.records(self._pending_topic):
+            self._produce_one(record)
+        self._producer.flush()
+
+    def _produce_one(self, record: OutputRecord) -> None:
+        topic, partition, key, value, headers, cause = record
+        arguments: dict[str, Any] = {} if partition is None else {"partition": partition}
+        report = partial(self._note_failure, cause)
+        while True:
+            try:
+                self._producer.produce(
+                    topic, value, key, headers=list(headers), on_delivery=report, **arguments
+                )
+            except BufferError:
+                self._producer.poll(0.1)
+            except KafkaException as error:
+                if error.args[0].code() not in _FINAL:
+                    raise
+                self._failures.append((cause, error.args[0]))
+                return
+            else:
+                return
+
+    def _note_failure(self, cause: str, error: KafkaError | None, _message: Any) -> None:
+        if error is not None:
+            self._failures.append((cause, error))
+
+    def _offsets(self, plan: TransactionPlan) -> list[TopicPartition]:
+        """Return the positions to commit; all of them fence former owners."""
+        return [
+            *(TopicPartition(*place, offset) for place, offset in plan.input_offsets.items()),
+            *(
+                TopicPartition(self._pending_topic, number, offset)
+                for number, offset in plan.pending_partitions.items()
+            ),
+        ]
+
+    def _after(self, error: KafkaException) -> dict[str, str]:
+        problem: KafkaError = error.args[0]
+        if problem.fatal() or not problem.txn_requires_abort():
+            raise FencedError(problem.str()) from error
+        logger.warning("a transaction is aborted: %s", problem.str())
+        return self._abort()
+
+    def _abort(self) -> dict[str, str]:
+        try:
+            self._call(partial(self._producer.abort_transaction, _WAIT_S))
+        except KafkaException as error:
+            raise FencedError(error.args[0].str()) from error
+        return {cause: error.str() for cause, error in self._failures if error.code() in _FINAL}
+
+    def _call(self, request: Any) -> None:
+        """Repeat a request while the error is retriable; commits may have begun already."""
+        deadline = self._clock.monotonic() + 2 * _WAIT_S
+        while True:
+            try:
+                request()
+            except KafkaException as error:
+                if not error.args[0].retriable() or self._clock.monotonic() > deadline:
+                    raise
+            else:
+                return
