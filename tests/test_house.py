@@ -51,6 +51,7 @@ DOORS = {
         "wirebroker/cli/kafka/operators/",
         "wirebroker/cli/kafka/plumbing/",
         "wirebroker/cli/plumbing/",
+        "wirebroker/cli/services/",
         "wirebroker/cli/verbs/",
     },
     "xxhash": {"coordinator/groups/metadata_hash.py"},
@@ -96,7 +97,7 @@ DOORS = {
     },
     # Transactional producers: in Spark tasks, of the delivery service, of `dlq redrive`.
     "confluent_kafka": {
-        "wirebroker/cli/verbs/dlq.py",
+        "wirebroker/cli/services/dlq.py",
         "wirebroker/delivery/letters/",
         "wirebroker/delivery/service/",
         "spark_it/pipelines/archive/",

@@ -26,7 +26,7 @@ FILE: Final = ROOT / "deploy" / "compose" / "three-nodes.yaml"
 NODES: Final = ("kafka-1", "kafka-2", "kafka-3")
 SETTING: Final = re.compile(r"^ +((?:KAFKA|CLUSTER)_\w+): (?:>-\n +)?(.*)$", re.MULTILINE)
 WAIT_S: Final = 60
-# As in the tests of clusters: nobody waits nine seconds for a session.
+# As in the tests of clusters, so that a lost broker is noticed within three seconds.
 SHORT: Final = {
     "KAFKA_BROKER_SESSION_TIMEOUT_MS": "3000",
     "KAFKA_BROKER_HEARTBEAT_INTERVAL_MS": "500",

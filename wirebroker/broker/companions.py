@@ -1,6 +1,6 @@
 """Services that are started and stopped with a broker: the console, the delivery service.
 
-Each is a process of its own and a client of the broker, which continues if one of them ends.
+Each is a separate process and a client of the broker, which continues if one of them ends.
 """
 
 from __future__ import annotations

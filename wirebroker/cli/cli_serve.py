@@ -226,7 +226,7 @@ def _delivery(file: Path | None, flags: dict[str, str], workers: int | None) -> 
 
     if workers is not None:
         raise ConfigError("--delivery cannot be used with --workers: run `wirebroker delivery`")
-    from wirebroker.cli.delivery_child import DeliveryChild  # noqa: PLC0415 - rarely used
+    from wirebroker.cli.services.delivery_child import DeliveryChild  # noqa: PLC0415 - rarely used
 
     return DeliveryChild(file, flags)
 

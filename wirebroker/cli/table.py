@@ -99,7 +99,7 @@ VERBS: Final = (
     ),
     Verb(
         "console",
-        "wirebroker.cli.verbs.console:console",
+        "wirebroker.cli.services.console:console",
         "Show clusters in a browser (requires wirebroker[console]).",
     ),
     Verb(
@@ -109,12 +109,12 @@ VERBS: Final = (
     ),
     Verb(
         "delivery",
-        "wirebroker.cli.verbs.delivery:delivery",
+        "wirebroker.cli.services.delivery:delivery",
         "Deliver scheduled and retried records; show and change pending ones.",
     ),
     Verb(
         "dlq",
-        "wirebroker.cli.verbs.dlq:dlq",
+        "wirebroker.cli.services.dlq:dlq",
         "List, show, redrive and delete dead letters.",
     ),
     Verb(
