@@ -2,9 +2,9 @@
 
 deduplicator = Deduplicator(SqliteStore("seen.sqlite"))
 for record in consumer:
-with deduplicator.once(record) as is_new:
-if is_new:
-process(record)
+    with deduplicator.once(record) as is_new:
+        if is_new:
+            process(record)
 """
 
 from __future__ import annotations

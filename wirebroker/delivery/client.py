@@ -97,15 +97,16 @@ def retry(
 ) -> dict[str, Any]:
     """Return a record to be retried, with the error as the reason.
 
-    It returns to TOPIC.retry.GROUP, which the group's consumers read beside TOPIC. After the last
-    attempt it goes to TOPIC.dead-letters.
+    It returns to TOPIC.retry.GROUP, which the group reads in addition to TOPIC. After the
+    last attempt it goes to TOPIC.dead-letters.
 
     Args:
         record: A consumed record of one of the three clients.
         error: Why it could not be processed.
         group: The consumer's group.
         retry_topic: Another topic to return to. Every group of it reads the record.
-        attempts: The number of retries; None for the number of pauses.
+        attempts: The number of retries; None for the number of listed pauses. Required with an
+            exponential backoff.
         backoff: The pauses: "1s,10s,1m" or "exponential(1s,5m,0.2)"; None for 1 s, 10 s, 60 s.
         input_topic: A topic of wirebroker.delivery.retry.topics.
     """

@@ -142,7 +142,7 @@ class LogDirLocks:
         return str(Path(home).absolute())
 
     def _check_may_begin_cluster(self) -> None:
-        """Refuse to begin a cluster beside the one that other controllers may begin.
+        """Refuse to begin a second cluster if other controllers may begin one.
 
         Raises:
             StartError: This node is one of several controllers and its directory is new.

@@ -1,4 +1,4 @@
-"""The kinds of groups beside classic ones, each imported when its first record is replayed.
+"""The kinds of groups other than classic ones, each imported when its first record is replayed.
 
 Most brokers serve no share or streams groups, and their modules take a fifth of a broker's start.
 A kind's folder has a module `kind` with the functions that a shard calls.

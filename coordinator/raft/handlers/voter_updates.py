@@ -1,8 +1,8 @@
-"""What a follower tells the leader of itself: UpdateRaftVoter, and joining as a voter.
+"""A follower's requests about its own vote: UpdateRaftVoter, and joining as a voter.
 
 A voter states its listeners and versions when the recorded ones differ; with static voters once for
-each leader. A controller that is not a voter joins, if that is configured: it removes its former
-self, whose directory is gone, and adds itself.
+each leader. A controller that is not a voter joins, if that is configured: it removes the
+voter with its node id, whose directory is gone, and adds itself.
 
 Source: Kafka's KafkaRaftClient.pollFollowerAsVoter and pollFollowerAsObserver.
 """

@@ -1,6 +1,6 @@
 """Log lines about requests between voters that this voter refuses.
 
-A sound replica of this cluster never sends them: a wrong configuration does, or an attacker.
+A correct replica of this cluster never sends them: a wrong configuration does, or an attacker.
 """
 
 from __future__ import annotations

@@ -161,7 +161,7 @@ def _group_flag(command: _Command) -> _Command:
 )
 @cluster_flags
 def pending(*, group: str, topic: str | None, count: int, **flags: Unpack[ClusterFlags]) -> int:
-    """Show pending records, the next ones first, and the number of all."""
+    """Show the pending records that are due next, and the total number."""
 
     async def work(client: KafkaClient, out: Output) -> None:
         from wirebroker.delivery.operations import pending_rows  # noqa: PLC0415 - as in `run`

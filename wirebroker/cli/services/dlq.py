@@ -105,7 +105,7 @@ def dlq() -> None:
 @dlq.command(name="list")
 @cluster_flags
 def list_(**flags: Unpack[ClusterFlags]) -> int:
-    """List dead-letter topics with their number of records, by the topics' names."""
+    """List the topics that are named like dead-letter topics, with their numbers of records."""
 
     async def work(client: KafkaClient, out: Output) -> None:
         rows = await list_dead_letter_topics(client)
@@ -164,11 +164,11 @@ def redrive(
     yes: bool,
     **flags: Unpack[_DlqFlags],
 ) -> int:
-    """Send dead letters to their topics again, each once; without --yes only count them.
+    """Send dead letters to their topics again, each once; without --yes, only count them.
 
-    Key, value and headers are sent, without those of the dead letter. The group
-    wirebroker-redrive.TOPIC has the progress, so that a repeated or interrupted redrive sends no
-    record twice. Every group of the target reads the record. Requires wirebroker[delivery].
+    Sends key, value and headers, except the headers of the dead letter. The progress is stored in
+    the group wirebroker-redrive.TOPIC, so a repeated or interrupted redrive sends no record twice.
+    All groups that read the target receive the record. Requires wirebroker[delivery].
     """
     if not yes:
 

@@ -40,7 +40,8 @@ class _FormatFlags(TypedDict):
 @click.option(
     "--cluster-id",
     metavar="ID",
-    help="Id of the cluster, the same on all nodes. [default with --standalone: a random one]",
+    help="Id of the cluster, the same on all nodes. [default: wirebroker.cluster.id; with "
+    "--standalone, else a random one]",
 )
 @click.option("--standalone", is_flag=True, help="Begin a quorum with this controller alone.")
 @click.option(
@@ -77,8 +78,8 @@ class _FormatFlags(TypedDict):
 def format_(**flags: Unpack[_FormatFlags]) -> int:
     """Format the data directories of a stopped node.
 
-    Only controllers that form a quorum together need it. `serve` formats the directories of a
-    single node, and `join` those of a broker.
+    Only controllers of a quorum with dynamic voters need it. `serve` formats the directories of a
+    single node and of static voters, and `join` those of a broker.
     """
     from wirebroker.config.rows.row import ConfigError  # noqa: PLC0415 - keeps --help fast
     from wirebroker.quorum.formatting.node_format import format_node  # noqa: PLC0415
@@ -97,6 +98,7 @@ def format_(**flags: Unpack[_FormatFlags]) -> int:
 
 def _request_of(flags: _FormatFlags) -> FormatRequest:
     from wirebroker.codecs.primitives import random_uuid, uuid_text  # noqa: PLC0415
+    from wirebroker.config.rows.releases import RELEASE_VERSION  # noqa: PLC0415
     from wirebroker.config.rows.row import ConfigError  # noqa: PLC0415
     from wirebroker.config.sources.sources import load_config  # noqa: PLC0415
     from wirebroker.quorum.formatting.first_voters import QuorumFlags  # noqa: PLC0415
@@ -109,13 +111,15 @@ def _request_of(flags: _FormatFlags) -> FormatRequest:
             "give the id of the cluster, the same on all nodes: --cluster-id ID"
             " (`wirebroker kafka-storage random-uuid` prints a new one)"
         )
+    # A default would exclude --feature metadata.version.
+    configured = config.str(RELEASE_VERSION) if config.is_set(RELEASE_VERSION) else None
     return FormatRequest(
         config=config,
         cluster_id=cluster_id or uuid_text(random_uuid()),
         quorum=QuorumFlags(
             flags["standalone"], flags["no_initial_controllers"], flags["initial_controllers"]
         ),
-        release=flags["release"],
+        release=flags["release"] or configured,
         features=flags["features"],
         users=flags["users"],
         ignores_formatted=flags["ignore_formatted"],

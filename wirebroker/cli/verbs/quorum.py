@@ -85,8 +85,9 @@ def add_voter_(
 def remove_voter_(*, node_id: int, yes: bool, **flags: Unpack[ClusterFlags]) -> int:
     """Remove a controller from the voters; without --yes only show the change.
 
-    A removed controller that runs goes on as an observer. Stop it afterwards, or before if it is
-    lost for good.
+    A removed controller that still runs continues as an observer. With
+    controller.quorum.auto.join.enable=true, which `join --voter` sets, it adds itself again: stop
+    it first.
     """
 
     async def work(client: KafkaClient, out: Output) -> None:

@@ -9,7 +9,7 @@ from wirebroker.base.text import counted
 if TYPE_CHECKING:
     from wirebroker.client.cluster.quorum import DescribedQuorum, QuorumReplica
 
-# A voter fetches twice a second; after 2 s without a fetch from a majority the leader resigns.
+# A voter fetches twice a second; after 3 s without a fetch from a majority the leader resigns.
 MISSING_MS: Final = 5_000
 
 

@@ -7,7 +7,7 @@ from typing import Final
 from wirebroker.config.rows.forms import integer, items, long, short, text
 
 _DAY_MS: Final = 86_400_000
-# Ten leap years and more: due times stay within what Kafka's tools print.
+# A hundred years: due times stay within what Kafka's tools print.
 _MOST_DELAY_MS: Final = 100 * 366 * _DAY_MS
 
 ROWS: Final = (

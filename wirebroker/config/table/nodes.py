@@ -34,8 +34,8 @@ ROWS: Final = (
     items(
         "process.roles",
         "broker,controller",
-        "Roles of this process: broker,controller is a broker with its own single-voter "
-        "controller, controller is only a controller, broker joins the controllers of "
+        "Roles of this process: broker,controller is a broker with a controller, controller is "
+        "only a controller, broker joins the controllers of "
         "controller.quorum.bootstrap.servers. Kafka has no default.",
         check=_roles,
     ),
@@ -48,8 +48,8 @@ ROWS: Final = (
     items(
         "controller.quorum.bootstrap.servers",
         "",
-        "Controllers (host:port) that a broker joins; the first one that responds names the "
-        "others.",
+        "Controllers (host:port) through which brokers and controllers find the quorum; the first "
+        "one that responds names the others.",
     ),
     items(
         "controller.listener.names",
@@ -142,7 +142,8 @@ ROWS: Final = (
     boolean(
         "controller.quorum.auto.join.enable",
         False,
-        "Whether a controller that is not a voter adds itself to the voters (kraft.version 1).",
+        "Whether a controller that is not a voter adds itself to the voters, also after it was "
+        "removed (kraft.version 1).",
     ),
     *kept(
         "a change of the metadata is appended at once; one sync covers all changes that wait.",

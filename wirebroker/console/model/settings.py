@@ -11,7 +11,6 @@ r"""The clusters of a console, from flags and from a file.
 
     [test]
     bootstrap.servers=localhost:9092
-    console.read.only=false
 
 Each section has Kafka's client settings, in the format of a properties file. Config providers
 (KIP-421) keep secrets out of the file.
@@ -42,8 +41,6 @@ if TYPE_CHECKING:
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _SECTION: Final = re.compile(r"\s*\[([^\]]*)\]\s*")
 _BOOTSTRAP: Final = "bootstrap.servers"
-_READ_ONLY: Final = "console.read.only"
-_BOOLEANS: Final = {"true": True, "false": False}
 _MOST_FILE_BYTES: Final = 1 << 20
 # A request that takes longer counts as a failure, which the pages show. Viewers wait for it, so it
 # is shorter than other clients' default.
@@ -73,7 +70,6 @@ class ClusterSettings(NamedTuple):
     name: str
     bootstrap: str
     properties: Mapping[str, str]
-    is_read_only: bool = True
 
 
 def cluster_of_flag(text: str) -> ClusterSettings:
@@ -137,12 +133,7 @@ def _sections(text: str, path: Path) -> Iterator[tuple[str, list[str]]]:
 def _cluster(name: str, settings: dict[str, str]) -> ClusterSettings:
     if not settings.get(_BOOTSTRAP):
         raise ValueError(f"{_BOOTSTRAP} is missing")
-    read_only = settings.get(_READ_ONLY, "true").strip().lower()
-    if read_only not in _BOOLEANS:
-        raise ValueError(f"{_READ_ONLY}={read_only} is neither true nor false")
-    return _checked(
-        ClusterSettings(name, settings[_BOOTSTRAP], settings, is_read_only=_BOOLEANS[read_only])
-    )
+    return _checked(ClusterSettings(name, settings[_BOOTSTRAP], settings))
 
 
 def _checked(settings: ClusterSettings) -> ClusterSettings:

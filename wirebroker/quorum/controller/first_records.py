@@ -2,8 +2,8 @@
 
 | the directory has | first records |
 | --- | --- |
-| `bootstrap.checkpoint` (Kafka before 4.4, wirebroker) | its feature levels |
-| feature levels in the first snapshot (Kafka 4.4) | all records of that snapshot |
+| `bootstrap.checkpoint` (Kafka before 4.4, wirebroker with a static voter) | its feature levels |
+| feature levels in the first snapshot (Kafka 4.4, wirebroker with dynamic voters) | its records |
 | neither | the levels of `wirebroker.release.version`; the file is written |
 
 Source: Kafka's BootstrapDirectory and ActivationRecordsGenerator.

@@ -73,3 +73,17 @@ def test_impossible_arguments_are_refused(formatted, tmp_path, words, message):
     status, _, err = formatted(*words)
     assert (status, message in err) == (2, True)
     assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "settings", "level"),
+    [
+        ((), {}, "4.4"),
+        ((), {"wirebroker.release.version": "4.3"}, "4.3"),
+        (("--release-version", "4.4"), {"wirebroker.release.version": "4.3"}, "4.4"),
+    ],
+)
+def test_the_release_is_that_of_the_flag_or_the_file(formatted, words, settings, level):
+    status, out, _ = formatted("--standalone", *words, base=COMBINED | settings)
+    assert status == 0
+    assert f"metadata.version {level}" in out

@@ -24,7 +24,6 @@ sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule require
 
 [ test ]
 bootstrap.servers = localhost
-console.read.only = false
 """
 
 
@@ -54,11 +53,10 @@ def test_a_file_has_a_section_for_each_cluster(clusters_file):
     production, local = clusters_of_file(clusters_file(FILE))
     assert production.name == "production"
     assert production.bootstrap == "broker1:9093,broker2:9093"
-    assert production.is_read_only
     assert production.properties["sasl.jaas.config"].endswith(
         'username="console" [not a section] password="secret";'
     )
-    assert (local.name, local.bootstrap, local.is_read_only) == ("test", "localhost", False)
+    assert (local.name, local.bootstrap) == ("test", "localhost")
 
 
 def test_secrets_can_be_in_another_file(clusters_file, tmp_path):
@@ -81,7 +79,6 @@ def test_secrets_can_be_in_another_file(clusters_file, tmp_path):
         ("[a]\n", "bootstrap.servers is missing"),
         ("[a]\nbootstrap.servers=x\n[a]\nbootstrap.servers=y\n", "two sections"),
         ("[a b]\nbootstrap.servers=x\n", "is not a cluster's name"),
-        ("[a]\nbootstrap.servers=x\nconsole.read.only=no\n", "neither true nor false"),
         ("[a]\nbootstrap.servers=x\nb=\\u12\n", "section .a. of .* cannot be used"),
         ("[a]\nbootstrap.servers=x:y\n", "is not an address"),
     ],
