@@ -43,6 +43,11 @@ def about_transaction(transactional_id: str) -> Mapping[str, object]:
     return {"about": f"transactional id {transactional_id[:_LONGEST_SUBJECT]}"}
 
 
+def about_quorum() -> Mapping[str, object]:
+    """Return the `extra` for a line about messages of the metadata quorum's replicas."""
+    return {"about": "the metadata quorum"}
+
+
 def about_client_metrics(name: str) -> Mapping[str, object]:
     """Return the `extra` for a line about a subscription of client metrics."""
     return {"about": f"client metrics {name[:_LONGEST_SUBJECT]}"}

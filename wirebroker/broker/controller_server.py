@@ -91,6 +91,7 @@ class ControllerServer:
             await self._open()
             self._port_file.write(self.bound[0].port)
         except (OSError, KafkaError) as error:
+            await self.node.abandon()
             await self._release()
             raise why_not_started(error) from error
         except BaseException:
@@ -124,6 +125,7 @@ class ControllerServer:
             f"the metadata log in {path} cannot be written: {error}"
         )
         controller.on_unusable = self._on_failure
+        controller.check_usable()
 
     def not_ready_reason(self) -> str | None:
         """Return why other nodes are not served, or None."""

@@ -104,7 +104,7 @@ class Server:
         if is_member(config):
             self.quorum = self._joined(on_failure or _log_failure, has_chosen_id=has_chosen_id)
         elif has_other_voters(config):
-            self.quorum = self._voting(on_failure or _log_failure)
+            self.quorum = self._voting(on_failure or _log_failure, first_users)
         else:
             self.quorum = OwnQuorum(
                 config, files=self.files, clock=self.clock, first_users=first_users
@@ -133,10 +133,18 @@ class Server:
             has_chosen_id=has_chosen_id,
         )
 
-    def _voting(self, on_failure: Callable[[str], None]) -> Quorum:
+    def _voting(
+        self, on_failure: Callable[[str], None], first_users: Sequence[MetadataRecord]
+    ) -> Quorum:
         from wirebroker.broker.voting_quorum import VotingQuorum  # noqa: PLC0415 - likewise
 
-        return VotingQuorum(self.config, files=self.files, clock=self.clock, on_failure=on_failure)
+        return VotingQuorum(
+            self.config,
+            files=self.files,
+            clock=self.clock,
+            on_failure=on_failure,
+            first_users=first_users,
+        )
 
     @property
     def controller(self) -> QuorumController | None:

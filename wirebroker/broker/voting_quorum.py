@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from wirebroker.base.clock import Clock
+    from wirebroker.codecs.metadata_records import MetadataRecord
     from wirebroker.config import Config
     from wirebroker.coordinator.controller.image.cluster_image import Endpoint
     from wirebroker.net.listeners.ready_lines import BoundListener
@@ -40,13 +41,21 @@ _LEADERLESS_S: Final = 10.0
 class VotingQuorum(JoinedQuorum):
     """This broker's side of a quorum in which its own process votes; see quorum.Quorum."""
 
-    __slots__ = ("_node",)
+    __slots__ = ("_first_users", "_node")
 
     def __init__(
-        self, config: Config, *, files: Files, clock: Clock, on_failure: Callable[[str], None]
+        self,
+        config: Config,
+        *,
+        files: Files,
+        clock: Clock,
+        on_failure: Callable[[str], None],
+        first_users: Sequence[MetadataRecord] = (),
     ) -> None:
+        """`first_users` are records for a new cluster."""
         super().__init__(config, files=files, clock=clock, on_failure=on_failure)
         self._node = ControllerNode(config, clock=clock, files=files)
+        self._first_users = first_users
 
     @property
     def controller(self) -> QuorumController | None:
@@ -70,12 +79,15 @@ class VotingQuorum(JoinedQuorum):
         """Take part in the quorum, and wait for a leader and its committed metadata."""
         config = self._config
         rules = Controller(config, node_id=config.node_id, cluster_id=cluster_id)
-        controller = await self._node.open(metadata_home, rules, directory_id=directory_id)
+        controller = await self._node.open(
+            metadata_home, rules, directory_id=directory_id, first_users=self._first_users
+        )
         self.metadata = controller.follower
         controller.on_disk_failure = lambda path, error: self._fail(
             f"the metadata log in {path} cannot be written: {error}"
         )
         controller.on_unusable = self._fail
+        controller.check_usable()
         await self._until_led(controller)
         check_joinable(self.metadata.image, config)
         self._lifecycle = self._new_lifecycle()

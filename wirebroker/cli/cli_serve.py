@@ -355,11 +355,16 @@ def _first_users(users: tuple[str, ...], config: Config) -> list[MetadataRecord]
     if not users:
         return []
     from wirebroker.config import ConfigError  # noqa: PLC0415 - rarely used
-    from wirebroker.config.quorum import is_member  # noqa: PLC0415
+    from wirebroker.config.quorum import is_controller_alone, is_member  # noqa: PLC0415
     from wirebroker.security.sasl.first_users import first_users  # noqa: PLC0415 - rarely used
 
     if is_member(config):
         raise ConfigError("--add-scram cannot be used: the users come from the cluster to join")
+    if is_controller_alone(config):
+        raise ConfigError(
+            "--add-scram cannot be used by a controller alone: format its directory with "
+            "`wirebroker format --add-scram`"
+        )
     return first_users(users)
 
 

@@ -76,17 +76,20 @@ def _begin_download(core: ReplicaCore, follower: FollowerState, snapshot: LogPoi
 
 
 def _append(core: ReplicaCore, follower: FollowerState, batches: tuple[RaftBatch, ...]) -> bool:
+    appended = 0
     for batch in batches:
         if batch.base_offset != core.log.end_offset or not batch.base_offset < batch.end_offset:
             core.violation(f"the leader sent offset {batch.base_offset} after {core.log.end}")
-            return False
+            break
         if not core.log.last_epoch <= batch.epoch <= follower.epoch:
             core.violation(f"the leader sent epoch {batch.epoch} after {core.log.end}")
-            return False
+            break
         core.append(batch)
-    if batches:
+        appended += 1
+    if appended:
+        # Also before an invalid batch: the next fetch begins when all is on disk.
         core.sync()
-    return True
+    return appended == len(batches)
 
 
 def poll_fetch(core: ReplicaCore, follower: FollowerState, now_ms: int) -> int:
@@ -98,7 +101,8 @@ def poll_fetch(core: ReplicaCore, follower: FollowerState, now_ms: int) -> int:
     if core.requests.is_failing(leader.node_id, now_ms):
         if core.requests.is_ready(leader.node_id, now_ms):
             core.requests.forget(leader.node_id)
-        return poll_bootstrap(core, now_ms)
+        retry_ms = max(now_ms + 1, core.requests.ready_at(leader.node_id, now_ms))
+        return min(poll_bootstrap(core, now_ms), retry_ms)
     in_flight_until = core.requests.in_flight_until(now_ms)
     if in_flight_until is not None:
         return in_flight_until

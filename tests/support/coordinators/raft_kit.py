@@ -66,6 +66,9 @@ def voter_set(*node_ids: int, is_static: bool = False) -> VoterSet:
     )
 
 
+BOOTSTRAP = (Destination(-2, "node2", 9093), Destination(-3, "node3", 9093))
+
+
 class Machine:
     """One machine with its own clock; keeps the actions of the last step."""
 
@@ -80,6 +83,7 @@ class Machine:
         log: LogView | None = None,
         settings: QuorumSettings = DEFAULTS,
         is_voter_capable: bool = True,
+        bootstrap: tuple[Destination, ...] = BOOTSTRAP,
     ) -> None:
         self.now_ms = 1_000_000
         if members is None:
@@ -99,7 +103,7 @@ class Machine:
                 CLUSTER,
                 endpoints(own),
                 LISTENER,
-                [Destination(-2, "node2", 9093), Destination(-3, "node3", 9093)],
+                bootstrap,
                 is_voter_capable,
             ),
             settings=settings,

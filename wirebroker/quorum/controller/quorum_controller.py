@@ -59,6 +59,7 @@ LOGGER = logging.getLogger(__name__)
 
 # As in Kafka, which waits no longer for a successor.
 _STOP_MS: Final = 5_000
+_NEWER: Final = "start the newer broker that wrote it, or restore it from a backup"
 _CANNOT_GROW: Final = (
     "This node is configured as the only voter. Name its controller listener in "
     "controller.quorum.bootstrap.servers, remove controller.quorum.voters, and restart it."
@@ -86,6 +87,7 @@ class QuorumController:
         "_first_records",
         "_is_closed",
         "_may_grow",
+        "_unusable",
         "authorization",
         "endpoints",
         "follower",
@@ -112,6 +114,7 @@ class QuorumController:
         self.term: ControllerTerm | None = None
         self.on_disk_failure: Callable[[str, OSError], None] = _ignore
         self.on_unusable: Callable[[str], None] = LOGGER.error
+        self._unusable: str | None = None
         self._first_records = first
         self._is_closed = False
         self._clock = clock
@@ -173,8 +176,7 @@ class QuorumController:
             first.check(image, is_unused=is_unused, node_id=rules.node_id, home=node.directory)
         except (KafkaError, MalformedFrameError) as error:
             raise StartError(
-                f"the metadata log in {node.directory} cannot be read: {error}",
-                "start the newer broker that wrote it, or restore it from a backup",
+                f"the metadata log in {node.directory} cannot be read: {error}", _NEWER
             ) from None
         # Until here the log was only read.
         first.store(files, image, is_unused=is_unused, now_ms=clock.now_ms())
@@ -307,8 +309,22 @@ class QuorumController:
         return ControllerResult(None, self._first_records.of(image, is_unused=is_unused))
 
     def _cannot_apply(self, reason: str) -> None:
+        self._unusable = reason
         self.node.resign(self.node.leadership.epoch)
+        if self._activity is not None:
+            _end_with(self._activity, StartError(reason, _NEWER))
         self.on_unusable(reason)
+
+    def check_usable(self) -> None:
+        """Check that nothing has failed since `open`, before the callbacks were set.
+
+        Raises:
+            StartError: The disk has failed, or committed records cannot be applied.
+        """
+        if self._unusable is not None:
+            raise StartError(self._unusable, _NEWER)
+        if self.node.failure is not None:
+            raise StartError(self.node.failure, "check the disk of the metadata log")
 
     def _disk_failed(self, error: OSError) -> None:
         if self._activity is not None:

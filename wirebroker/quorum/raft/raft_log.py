@@ -77,16 +77,16 @@ class RaftLog:
 
     Attributes:
         generation: Counts truncations and replacements; a read is valid if it stays the same.
-        is_unused: Whether there is no data record outside the snapshot that a storage tool wrote.
         last_timestamp_ms: That of the last batch that was taken to be applied.
     """
 
     __slots__ = (
         "_clock",
         "_files",
+        "_first_data",
+        "_is_formatted_only",
         "_waiting",
         "generation",
-        "is_unused",
         "last_timestamp_ms",
         "store",
     )
@@ -94,7 +94,10 @@ class RaftLog:
     def __init__(self, log_directory: str, *, files: Files, clock: Clock) -> None:
         self.store = MetadataStore(files, log_directory, clock)
         self.generation = 0
-        self.is_unused = True
+        # Whether there is no snapshot but that of a storage tool.
+        self._is_formatted_only = True
+        # The offset of the first batch with data after the snapshot.
+        self._first_data: int | None = None
         self.last_timestamp_ms = 0
         self._files = files
         self._clock = clock
@@ -104,6 +107,11 @@ class RaftLog:
     def end_offset(self) -> int:
         """The offset after the last record, on disk or not."""
         return self.store.end_offset
+
+    @property
+    def is_unused(self) -> bool:
+        """Whether there is no data record outside the snapshot that a storage tool wrote."""
+        return self._is_formatted_only and self._first_data is None
 
     def load(self, static_voters: VoterSet) -> LoadedLog:
         """Open the log and return what it contains. The files are only read.
@@ -120,7 +128,7 @@ class RaftLog:
         snapshot: SnapshotContents | None = None
         if content is not None:
             snapshot = read_snapshot(content)
-            self.is_unused = store.snapshots[-1] == FORMATTED
+            self._is_formatted_only = store.snapshots[-1] == FORMATTED
             self.last_timestamp_ms = snapshot.timestamp_ms
             history.reset(store.snapshots[-1].end_offset - 1, snapshot.voters)
         for header, batch in store.recover():
@@ -190,7 +198,8 @@ class RaftLog:
         for fetched in batches:
             header = fetched.header
             is_last = fetched is batches[-1]
-            self.is_unused = self.is_unused and header.is_control
+            if not header.is_control and self._first_data is None:
+                self._first_data = header.base_offset
             self._waiting.append(
                 WaitingBatch(
                     header.last_offset + 1,
@@ -211,6 +220,8 @@ class RaftLog:
         self.store.truncate_to(end_offset)
         while self._waiting and self._waiting[-1].end_offset > end_offset:
             self._waiting.pop()
+        if self._first_data is not None and self._first_data >= end_offset:
+            self._first_data = None
 
     async def sync(self) -> None:
         """Wait until everything appended so far is on disk.
@@ -290,7 +301,7 @@ class RaftLog:
         snapshot = SnapshotId(point.offset, point.epoch)
         await in_thread(Work.METADATA, self.store.write_snapshot, snapshot, content)
         self.generation += 1
-        self.is_unused = False
+        self._is_formatted_only = False
         self._waiting.clear()
         self.store.restart_at(snapshot)
         self.delete_part(point)

@@ -13,9 +13,11 @@ Source: Kafka's KafkaRaftClient and KafkaRaftClientDriver.
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from wirebroker.base.log_bound import about_quorum
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.raft.model.election_state import encode_election_state
 from wirebroker.coordinator.raft.protocol.actions import (
@@ -86,6 +88,8 @@ LOGGER = logging.getLogger(__name__)
 ELECTION_FILE = "quorum-state"
 # For a state without a deadline.
 _LONGEST_DELAY_S = 3_600.0
+_ABOUT_PEERS = about_quorum()
+_BROKEN = "the replica of the metadata log failed"
 # With fewer actions no Persist follows another one.
 _FEWEST_SUPERSEDED = 3
 
@@ -250,9 +254,13 @@ class RaftNode:
 
     async def settle(self) -> None:
         """Wait until everything appended is committed and applied, or cannot be."""
-        while (not self._is_ended and self._must_sync_to is not None) or self._is_syncing:
+        while self._tasks and self._has_unsynced:
             await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
         await self._committed.settle()
+
+    @property
+    def _has_unsynced(self) -> bool:
+        return self._is_syncing or (self._must_sync_to is not None and not self._is_ended)
 
     async def abandon(self) -> None:
         """End at once, without resigning; may be repeated."""
@@ -353,8 +361,15 @@ class RaftNode:
         return int(self._clock.monotonic() * 1000)
 
     def _step(self, event: RaftEvent) -> None:
-        if not self._is_ended:
-            self._perform(self._replica.step(event, self._now_ms()))
+        if self._is_ended:
+            return
+        try:
+            step = self._replica.step(event, self._now_ms())
+        except Exception as error:
+            LOGGER.exception(_BROKEN)
+            self.fail(_as_disk_failure(error))
+        else:
+            self._perform(step)
 
     def _perform(self, step: RaftStep) -> None:
         actions = step.actions
@@ -363,8 +378,12 @@ class RaftNode:
                 self._act(action)
         except OSError as error:
             self.fail(error)
-            return
-        self._arm(step.wake_ms)
+        except Exception as error:
+            # The machine and the files may no longer agree.
+            LOGGER.exception(_BROKEN)
+            self.fail(_as_disk_failure(error))
+        else:
+            self._arm(step.wake_ms)
 
     def _arm(self, wake_ms: int) -> None:
         if self._timer is not None:
@@ -413,7 +432,9 @@ class RaftNode:
             case VotersChanged(voters):
                 LOGGER.info("the voters of the metadata quorum are now %s", sorted(voters.ids))
             case Violation(text):
-                LOGGER.warning("ignored a message of the metadata quorum: %s", text)
+                LOGGER.warning(
+                    "ignored a message of the metadata quorum: %s", text, extra=_ABOUT_PEERS
+                )
             case ShutdownFinished():
                 self._stopped.set()
 
@@ -435,15 +456,15 @@ class RaftNode:
 
     async def _sync(self) -> None:
         """Sync until everything is on disk; appends meanwhile share the next sync."""
-        while self._must_sync_to is not None and not self._is_ended:
-            point, self._must_sync_to = self._must_sync_to, None
-            try:
+        try:
+            while self._must_sync_to is not None and not self._is_ended:
+                point, self._must_sync_to = self._must_sync_to, None
                 await self._log.sync()
-            except OSError as error:
-                self.fail(error)
-                return
-            self._step(LogSynced(point))
-        self._is_syncing = False
+                self._step(LogSynced(point))
+        except OSError as error:
+            self.fail(error)
+        finally:
+            self._is_syncing = False
 
     async def _install(self, point: LogPoint) -> None:
         try:
@@ -503,6 +524,10 @@ class RaftNode:
             self._timer.cancel()
         self._replies.end()
         self._transport.abort()
+
+
+def _as_disk_failure(error: Exception) -> OSError:
+    return OSError(errno.EIO, f"unexpected error: {error}")
 
 
 def _at(replica: DescribedReplica, since_1970_ms: int) -> DescribedReplica:

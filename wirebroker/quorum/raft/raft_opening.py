@@ -13,6 +13,7 @@ from wirebroker.coordinator.raft.model.election_state import (
     ElectionState,
     decode_election_state,
 )
+from wirebroker.coordinator.raft.model.voter_set import VoterSet
 from wirebroker.coordinator.raft.raft_replica import RaftReplica
 from wirebroker.quorum.log.observed_log import image_of_snapshot
 from wirebroker.quorum.raft.committed_records import CommittedRecords, apply_all
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from wirebroker.config import Config
     from wirebroker.coordinator.raft.model.quorum_settings import QuorumSettings
     from wirebroker.coordinator.raft.model.voter_history import VoterHistory
-    from wirebroker.coordinator.raft.model.voter_set import VoterSet
     from wirebroker.coordinator.raft.states.replica_core import Identity
     from wirebroker.coordinator.raft.states.request_manager import RandomSource
     from wirebroker.quorum.image.metadata_follower import MetadataFollower
@@ -77,6 +77,7 @@ async def open_replica(
     log = RaftLog(log_directory, files=files, clock=clock)
     try:
         loaded = log.load(static_voters)
+        _forget_static_voters(loaded.history)
         if loaded.snapshot is not None:
             newest = log.store.snapshots[-1]
             follower.image = await image_of_snapshot(loaded.snapshot, newest, clock)
@@ -88,6 +89,9 @@ async def open_replica(
             f"the metadata log in {log.store.directory} cannot be read: {error}",
             "start the newer broker that wrote it, or restore it from a backup",
         ) from None
+    if not loaded.history.last_voters.is_only_voter(identity.key):
+        # A killed process may have left records that are only in the page cache.
+        await log.sync()
     election = _election(files, log.store.directory)
     _check_voters(log, loaded.history, election, identity)
     replica = RaftReplica(
@@ -116,6 +120,15 @@ async def open_replica(
         on_leadership=surroundings.on_leadership,
         on_failure=surroundings.on_disk_failure,
     )
+
+
+def _forget_static_voters(history: VoterHistory) -> None:
+    """Let a directory that is formatted to join a quorum have no voters, as in Kafka.
+
+    Its voters are those of the leader's log; the configuration may name this node alone.
+    """
+    if history.kraft_version and history.last_offset is None:
+        history.static_voters = history.last_voters = VoterSet()
 
 
 def _check_voters(

@@ -9,10 +9,11 @@ Source: Kafka's KafkaRaftClient.handleRequest.
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wirebroker.base.threads import Work, in_thread
-from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.raft.protocol.messages import (
     FetchSnapshotResponse,
     LogFetchResponse,
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.raft.protocol.messages import KnownLeader, RaftResponse
     from wirebroker.quorum.raft.raft_log import RaftLog
     from wirebroker.storage.files import FileSlice
+
+LOGGER = logging.getLogger(__name__)
 
 
 class Reply(NamedTuple):
@@ -94,7 +97,8 @@ class RaftReplies:
         if piece is not None:
             try:
                 data = await in_thread(Work.WARMING, read_batches, piece)
-            except FileNotFoundError:  # a snapshot has replaced it; the next fetch gets that
+            except (OSError, KafkaError):  # perhaps a snapshot has replaced it
+                LOGGER.debug("cannot read the metadata log for a fetch", exc_info=True)
                 error = ErrorCode.UNKNOWN_SERVER_ERROR
                 response = LogFetchResponse(error, self._leader())
         if self._log.generation != generation:
@@ -108,7 +112,8 @@ class RaftReplies:
         assert requested is not None
         try:
             data = await self._log.read_snapshot(point, requested)
-        except FileNotFoundError:  # replaced meanwhile
+        except (OSError, KafkaError):  # perhaps it was replaced meanwhile
+            LOGGER.debug("cannot read the metadata snapshot %s", point, exc_info=True)
             response = FetchSnapshotResponse(ErrorCode.SNAPSHOT_NOT_FOUND, self._leader())
             data = b""
         _resolve(reply, response, data)

@@ -34,6 +34,7 @@ from wirebroker.coordinator.raft.protocol.events import (
     LogSynced,
     RequestCancelled,
     RequestReceived,
+    ResponseReceived,
     SnapshotCreated,
     SnapshotInstalled,
     SnapshotRejected,
@@ -275,6 +276,28 @@ def test_impossible_records_are_refused(records):
     machine.answer(send, from_leader(machine, high_watermark=10, batches=records))
     assert machine.of(Violation)
     assert machine.core.log.end == LOG_END
+
+
+def test_follower_keeps_and_syncs_the_batches_before_an_invalid_one():
+    machine = machine_in("follower")
+    (send,) = machine.sent(LogFetchRequest)
+    machine.answer(send, from_leader(machine, batches=(batch(10, 5), batch(12, 5))))
+    assert machine.of(Violation)
+    assert not machine.sent(LogFetchRequest)
+    machine.sync()
+    (send,) = machine.sent(LogFetchRequest)
+    assert send.request.log_end == LogPoint(5, 11)
+
+
+def test_follower_of_static_voters_repeats_a_failed_fetch_after_the_backoff():
+    machine = Machine(election=ElectionState(EPOCH, 2), is_static=True, bootstrap=())
+    (send,) = machine.sent(LogFetchRequest)
+    failure = RequestFailure(ErrorCode.BROKER_NOT_AVAILABLE)
+    failed = ResponseReceived(send.request_id, send.destination, failure)
+    step = machine.replica.step(failed, machine.now_ms)
+    assert step.wake_ms == machine.now_ms + 20
+    machine.pass_time(20)
+    assert machine.sent(LogFetchRequest)
 
 
 def test_high_watermark_of_a_follower_ends_with_its_log_and_never_falls():

@@ -12,7 +12,8 @@ from wirebroker.coordinator.raft.model.log_point import LogPoint
 from wirebroker.coordinator.raft.model.voter_set import VoterSet
 from wirebroker.quorum.log.metadata_batches import BatchBuilder
 from wirebroker.quorum.log.metadata_snapshot import SnapshotId, encode_first_snapshot
-from wirebroker.quorum.raft.raft_log import RaftLog
+from wirebroker.quorum.log.observed_log import FetchedBatch
+from wirebroker.quorum.raft.raft_log import RaftLog, raft_batch
 from wirebroker.storage.files import Files
 
 if TYPE_CHECKING:
@@ -54,3 +55,16 @@ def test_log_that_continues_a_snapshot_is_kept(tmp_path: Path) -> None:
     log.close()
     loaded = opened(tmp_path).load(VoterSet())
     assert loaded.view.end == LogPoint(2, 5)
+
+
+def test_log_whose_data_was_truncated_is_unused_again(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    log.load(VoterSet())
+    builder = BatchBuilder(base_offset=0, leader_epoch=1, timestamp_ms=1)
+    builder.add(metadata_record(RecordType.NO_OP))
+    builder.finish_batch()
+    (header,) = builder.batches.headers
+    log.append(raft_batch(FetchedBatch(header, bytes(builder.batches.buffers[0]))))
+    assert not log.is_unused
+    log.truncate(0)
+    assert log.is_unused

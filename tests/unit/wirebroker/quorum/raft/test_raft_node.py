@@ -17,8 +17,11 @@ from tests.unit.wirebroker.quorum.raft.quorum_kit import (
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.messages import request_message
-from wirebroker.quorum.log.metadata_store import TOPIC_ID
+from wirebroker.codecs.records.control import KRaftVersion
+from wirebroker.quorum.log.metadata_snapshot import FORMATTED, encode_first_snapshot
+from wirebroker.quorum.log.metadata_store import DIRECTORY_NAME, TOPIC_ID
 from wirebroker.quorum.raft import raft_replies
+from wirebroker.quorum.raft.raft_log import RaftLog
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -228,3 +231,69 @@ async def test_a_failed_disk_ends_the_replica(
 
 async def _failing_sync(_log: object) -> None:
     raise OSError(errno.EIO, "disk on fire")
+
+
+async def test_a_replica_whose_disk_failed_stops_without_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with QuorumInMemory(tmp_path, 1) as quorum:
+        only = await quorum.leader()
+        assert only.node is not None
+        with monkeypatch.context() as patch:
+            patch.setattr(type(only.node._log), "sync", _failing_sync)
+            only.append("a")
+            await quorum.until(lambda: bool(only.failures))
+        await only.node.settle()
+        await only.node.stop(timeout_ms=1_000)
+
+
+@pytest.mark.parametrize("error", [ValueError, KafkaError])
+async def test_an_unexpected_error_ends_the_replica(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+) -> None:
+    """The machine and the files may no longer agree, so it must not vote or lead."""
+
+    def raise_error(_leadership: object) -> None:
+        raise error(ErrorCode.CORRUPT_MESSAGE)
+
+    async with QuorumInMemory(tmp_path, 3) as quorum:
+        first = await quorum.leader()
+        assert first.node is not None
+        monkeypatch.setattr(first.node, "_on_leadership", raise_error, raising=True)
+        first.node.resign(first.leaderships[-1].epoch)
+        await quorum.until(lambda: bool(first.failures))
+        assert first.node.is_ended
+
+
+async def test_a_directory_formatted_to_join_has_no_voters(tmp_path: Path) -> None:
+    """Not even if the configuration names this node alone: another quorum would begin."""
+    quorum = QuorumInMemory(tmp_path, 1)
+    only = quorum.members[1]
+    path = tmp_path / "1" / DIRECTORY_NAME / FORMATTED.file_name
+    path.write_bytes(encode_first_snapshot(1, [], voters=[KRaftVersion(1)]))
+    async with quorum:
+        assert only.node is not None
+        assert not only.node.is_only_voter
+        assert not only.node.voters.ids
+
+
+async def test_records_of_a_killed_voter_are_synced_before_they_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    sync = RaftLog.sync
+
+    async def counted(log: RaftLog) -> None:
+        synced.append(log.end_offset)
+        await sync(log)
+
+    async with QuorumInMemory(tmp_path, 3) as quorum:
+        leader = await quorum.leader()
+        await quorum.until_applied(leader.append("a"))
+        (other, *_) = (one for one in quorum.members.values() if one is not leader)
+        await other.kill()
+        monkeypatch.setattr(RaftLog, "sync", counted)
+        await other.start()
+        assert synced
+        assert other.node is not None
+        assert synced[0] <= other.node.end_offset
