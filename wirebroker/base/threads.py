@@ -55,6 +55,7 @@ class Work(Enum):
     LOOKUPS = ("lookup", 1, True)  # host names in connection limits
     LOADING = ("load", 2)  # coordinators' partitions, producer states
     RECORDS = ("records", 1)  # the console: batches decompressed and searched, one at a time
+    LISTS = ("list", 1)  # the console: long lists filtered and sorted
     UPKEEP = ("upkeep", 2)  # deleted files, snapshots, pages given back
 
     def __init__(self, thread_name: str, most_threads: int, may_be_left: bool = False) -> None:

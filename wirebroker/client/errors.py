@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from wirebroker.codecs.errors import ErrorCode
@@ -60,6 +61,10 @@ PASSING: Final = frozenset(
     }
 )
 
+# Comparing a name with thousands of others, or a very long name, takes seconds.
+_MOST_CANDIDATES: Final = 1000
+_MOST_SIMILAR_CHARACTERS: Final = 255
+
 # For codes whose names do not suffice, and responses without a message.
 _MEANINGS: Final = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "there is no such topic or partition",
@@ -116,8 +121,10 @@ def first_partition_error(answer: Any) -> int:
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:
-    """Return `; did you mean …?` for a similar candidate, or an empty text."""
+    """Return `; did you mean …?` for a similar one of the first 1,000 candidates, or no text."""
+    if len(name) > _MOST_SIMILAR_CHARACTERS:
+        return ""
     from difflib import get_close_matches  # noqa: PLC0415 - 5 ms, for mistakes alone
 
-    matches = get_close_matches(name, list(candidates), n=1)
+    matches = get_close_matches(name, list(islice(candidates, _MOST_CANDIDATES)), n=1)
     return f"; did you mean {matches[0]}?" if matches else ""

@@ -31,6 +31,7 @@ def found_record(
         key_length=-1 if key is None else len(key),
         value_length=-1 if value is None else len(value),
         headers=((header, header.encode()),),
+        header_count=1,
         producer_id=-1,
         producer_epoch=-1,
         is_transactional=False,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from wirebroker.base.threads import Work, in_thread
 from wirebroker.client.configs import configs as client_configs
 from wirebroker.client.configs.quotas import list_quotas
 from wirebroker.client.errors import ClientError, did_you_mean
@@ -83,7 +84,8 @@ async def group(collector: Collector, name: str) -> GroupInfo:
     async def read() -> None:
         known = cluster.state.groups.get(name)
         if known is None:
-            hint = did_you_mean(name, cluster.state.groups)
+            names = list(cluster.state.groups)
+            hint = await in_thread(Work.LISTS, did_you_mean, name, names)
             raise ClientError(f"there is no group {name}{hint}")
         await refresh_group(cluster, known)
 

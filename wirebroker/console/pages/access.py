@@ -21,7 +21,7 @@ async def acls(request: Request) -> Response:
     collector = collector_of(request)
     by = "resource" if request.query_params.get("by") == "resource" else "principal"
     answer = await asked(details.acls(collector))
-    listed = page_of(
+    listed = await page_of(
         answer.value or [],
         ListQuery.of(request.query_params),
         name=lambda rule: f"{rule.principal} {rule.resource_type} {rule.resource_name}",
@@ -43,7 +43,7 @@ async def users(request: Request) -> Response:
     """Show the SCRAM users; credentials are never shown."""
     collector = collector_of(request)
     answer = await asked(details.users(collector))
-    listed = page_of(
+    listed = await page_of(
         answer.value or [],
         ListQuery.of(request.query_params),
         name=lambda user: f"{user.name} {user.mechanism}",
@@ -61,7 +61,7 @@ async def quotas(request: Request) -> Response:
     collector = collector_of(request)
     answer = await asked(details.quotas(collector))
     rows = [(entity_text(quota.entity), quota) for quota in answer.value or ()]
-    listed = page_of(
+    listed = await page_of(
         rows,
         ListQuery.of(request.query_params),
         name=lambda row: row[0],

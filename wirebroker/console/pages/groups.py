@@ -24,7 +24,7 @@ async def groups(request: Request) -> Response:
     snapshot = collector_of(request).snapshot
     kind = request.query_params.get("kind", "")
     rows = [group for group in snapshot.groups.values() if not kind or group.kind == kind]
-    listed = page_of(
+    listed = await page_of(
         rows,
         ListQuery.of(request.query_params),
         name=lambda group: group.name,
@@ -63,7 +63,7 @@ async def group(request: Request) -> Response:
         reason = answer.failure or f"there is no group {name[:250]!r}"
         raise HTTPException(404, f"The group cannot be shown: {reason}.")
     lines = [PlotLine("lag", collector.snapshot.history.points("group", name, "lag"), "c")]
-    listed = page_of(
+    listed = await page_of(
         found.partitions,
         ListQuery.of(request.query_params),
         name=lambda row: f"{row.topic}-{row.partition:010d}",

@@ -77,7 +77,8 @@ def form_of(parameters: Mapping[str, str]) -> MessageForm:
         jsonpath=text("jsonpath").strip(),
         is_case_sensitive=parameters.get("case") == "1",
         is_committed=parameters.get("committed") == "1",
-        position=text("position"),
+        # Has a number for each partition; the length of the address is bounded.
+        position=parameters.get("position", ""),
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse, StreamingResponse
 
+from wirebroker.base.threads import Work, in_thread
 from wirebroker.console.pages.message_query import (
     LIMITS,
     STARTS,
@@ -102,6 +103,10 @@ async def record(request: Request) -> Response:
     answer = await asked(read_record(collector, found.name, partition, offset))
     is_part = request.headers.get("hx-request") == "true"
     shown = answer.value
+    key, value = None, None
+    if shown is not None:
+        key = await in_thread(Work.RECORDS, byte_views, shown.key, shown.key_length)
+        value = await in_thread(Work.RECORDS, byte_views, shown.value, shown.value_length)
     return page(
         request,
         "record_part.html" if is_part else "record.html",
@@ -112,8 +117,8 @@ async def record(request: Request) -> Response:
         offset=offset,
         record=shown,
         failure=answer.failure,
-        key=byte_views(shown.key, shown.key_length) if shown else None,
-        value=byte_views(shown.value, shown.value_length) if shown else None,
+        key=key,
+        value=value,
     )
 
 

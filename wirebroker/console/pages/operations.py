@@ -17,7 +17,7 @@ async def transactions(request: Request) -> Response:
     """Show transactional producers; open and hanging transactions come first."""
     collector = collector_of(request)
     answer = await asked(details.transactions(collector))
-    listed = page_of(
+    listed = await page_of(
         answer.value or [],
         ListQuery.of(request.query_params),
         name=lambda row: row.transactional_id,
@@ -43,7 +43,7 @@ async def reassignments(request: Request) -> Response:
     """Show the replicas that are being moved."""
     collector = collector_of(request)
     answer = await asked(details.reassignments(collector))
-    listed = page_of(
+    listed = await page_of(
         answer.value or [],
         ListQuery.of(request.query_params),
         name=lambda row: f"{row.topic}-{row.partition:010d}",

@@ -7,6 +7,7 @@ Unnamed messages are HTML that htmx appends to the list of records; parts for ot
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any, Final
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from wirebroker.console.records.queries import FoundRecord, SearchProgress
+
+logger = logging.getLogger(__name__)
 
 # Proxies and browsers end connections that are silent for a minute.
 _KEEP_ALIVE_S: Final = 15.0
@@ -190,6 +193,9 @@ async def _run(passed: PassedRecords, records: AsyncIterator[FoundRecord]) -> No
                 await passed.put(record)
     except ClientError as error:
         passed.end(str(error))
+    except Exception:
+        logger.exception("cannot read records for a page")
+        passed.end("The console failed to read the records; see its log.")
     else:
         passed.end()
 

@@ -46,7 +46,7 @@ async def topics(request: Request) -> Response:
     snapshot = collector_of(request).snapshot
     with_internal = request.query_params.get("internal") == "1"
     rows = [topic for topic in snapshot.topics.values() if with_internal or not topic.is_internal]
-    listed = page_of(
+    listed = await page_of(
         rows,
         ListQuery.of(request.query_params),
         name=lambda topic: topic.name,
@@ -79,7 +79,7 @@ async def topic(request: Request) -> Response:
     """Show a topic: its partitions, rates, sizes and groups."""
     snapshot = collector_of(request).snapshot
     found = topic_of(request, snapshot)
-    partitions = page_of(
+    partitions = await page_of(
         found.partitions,
         ListQuery.of(request.query_params),
         name=lambda row: f"{row.partition:010d}",

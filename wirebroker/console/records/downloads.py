@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 # Whole records: a batch has at most 16 MiB.
 _MOST_BYTES: Final = 16 << 20
+_MOST_HEADERS: Final = 100
 _COLUMNS: Final = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
 # Spreadsheets take such cells for formulas, which may run commands (CWE-1236).
 _FORMULA: Final = re.compile(r"[=+\-@\t\r]")
@@ -35,6 +36,8 @@ async def download(
 ) -> AsyncGenerator[bytes, None]:
     """Yield the matching records in chunks; `limit` of the query does not apply.
 
+    The first chunk has no records and comes before the topic is read.
+
     `form` is jsonl, as `wirebroker consume --json` prints, or csv. Bytes that are not UTF-8 become
     `{"base64": "…"}`. In CSV an apostrophe precedes a cell that spreadsheets take for a formula.
 
@@ -45,10 +48,12 @@ async def download(
     if form not in {"jsonl", "csv"}:
         raise ValueError(f"records are downloaded as jsonl or csv, not as {form!r}")
     query.check()
-    scans = await scans_of(collector.client, query, most_bytes=_MOST_BYTES)
+    scans = await scans_of(
+        collector.client, query, most_bytes=_MOST_BYTES, most_headers=_MOST_HEADERS
+    )
     stream = RecordStream(collector.client, scans, is_committed=query.is_committed)
-    if form == "csv":
-        yield _csv([_COLUMNS])
+    # The response begins before the first hit, which a filter may find only after minutes.
+    yield _csv([_COLUMNS]) if form == "csv" else b""
     async with contextlib.aclosing(stream.lists()) as lists:
         async for found in lists:
             if found:

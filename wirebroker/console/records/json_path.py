@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _MOST_CHARACTERS: Final = 1000
 _MOST_NODES: Final = 10_000
+_MOST_NESTED_FILTERS: Final = 8
 # Deeper documents are refused by the parser.
 _NAME: Final = re.compile(r"[A-Za-z_\u0080-\U0010ffff][\w\u0080-\U0010ffff-]*")
 _INDEX: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,8})")
@@ -194,6 +195,7 @@ class _Parser:
     def __init__(self, text: str) -> None:
         self.text = text
         self.position = 0
+        self._open_filters = 0
 
     def error(self, expected: str) -> ValueError:
         found = self.text[self.position : self.position + 20] or "the end"
@@ -248,6 +250,9 @@ class _Parser:
         return step
 
     def _filter(self) -> JsonCondition:
+        if self._open_filters == _MOST_NESTED_FILTERS:
+            raise ValueError(f"a JSONPath has at most {_MOST_NESTED_FILTERS} filters in each other")
+        self._open_filters += 1
         self._space()
         is_in_parentheses = self._skip("(")
         self._space()
@@ -255,6 +260,7 @@ class _Parser:
         self._space()
         if is_in_parentheses and not self._skip(")"):
             raise self.error(")")
+        self._open_filters -= 1
         return condition
 
     def _literal(self) -> Any:

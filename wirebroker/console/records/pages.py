@@ -36,6 +36,7 @@ _PARTITIONS_AT_ONCE: Final = 4
 _GROWTH: Final = 8
 _MOST_SPANS: Final = 8
 _WHOLE_RECORD_BYTES: Final = 1 << 20
+_WHOLE_RECORD_HEADERS: Final = 100
 
 
 class _Placed(NamedTuple):
@@ -91,7 +92,13 @@ async def read_record(
 ) -> FoundRecord | None:
     """Read one record with up to 1 MiB of its value, or None if it does not exist."""
     query = ReadQuery(
-        topic, (partition,), "offset", offset, limit=1, max_value_bytes=_WHOLE_RECORD_BYTES
+        topic,
+        (partition,),
+        "offset",
+        offset,
+        limit=1,
+        max_value_bytes=_WHOLE_RECORD_BYTES,
+        max_headers=_WHOLE_RECORD_HEADERS,
     )
     page = await read_page(collector, query)
     return next((record for record in page.records if record.offset == offset), None)
@@ -104,7 +111,9 @@ class _PageReader:
         self._fetcher = fetcher
         self._limit = query.limit
         self._is_backward = query.start == "end"
-        self._rules = ScanRules(None, query.is_committed, query.is_control, query.max_value_bytes)
+        self._rules = ScanRules(
+            None, query.is_committed, query.is_control, query.max_value_bytes, query.max_headers
+        )
         self._placed: list[_Placed] = []
         self._notes: list[str] = []
         # By partition, for the following page; a partition without more records is missing.

@@ -30,7 +30,6 @@ _STEP_BYTES: Final = 256 << 10
 _STEP_RECORDS: Final = 100
 _STEP_FOUND_BYTES: Final = 1 << 20
 _MOST_NOTES: Final = 5
-_MOST_HEADERS: Final = 100
 
 
 class ScanRules(NamedTuple):
@@ -40,13 +39,15 @@ class ScanRules(NamedTuple):
         record_filter: None for all.
         is_committed: Whether records of aborted transactions are skipped.
         is_control: Whether control records are found.
-        most_bytes: Of a key, a value or a header's value.
+        most_bytes: Of a key, a value, a header's name or its value.
+        most_headers: Of a record.
     """
 
     record_filter: RecordFilter | None
     is_committed: bool
     is_control: bool
     most_bytes: int
+    most_headers: int
 
 
 class PartitionScan:
@@ -138,9 +139,7 @@ class PartitionScan:
                     self.until is None or record.offset < self.until
                 )
                 if is_wanted and (record_filter is None or record_filter.matches(record)):
-                    yield _found(
-                        self.place, header, record, rules.most_bytes, is_aborted=is_aborted
-                    )
+                    yield _found(self.place, header, record, rules, is_aborted=is_aborted)
         except TooLargeError:
             self._note(
                 f"the batch at offset {header.base_offset:,} of {self.place} has more than"
@@ -160,12 +159,17 @@ def kept_bytes(record: FoundRecord) -> int:
 
 
 def _found(
-    place: TopicPartition, header: BatchHeader, record: Record, most: int, *, is_aborted: bool
+    place: TopicPartition,
+    header: BatchHeader,
+    record: Record,
+    rules: ScanRules,
+    *,
+    is_aborted: bool,
 ) -> FoundRecord:
-    key, value = record.key, record.value
+    key, value, most = record.key, record.value, rules.most_bytes
     key_length = -1 if key is None else len(key)
     value_length = -1 if value is None else len(value)
-    headers = _cut_headers(record.headers, most) if record.headers else ()
+    headers = _cut_headers(record.headers, rules) if record.headers else ()
     is_cut = key_length > most or value_length > most or headers != record.headers
     return FoundRecord(
         place.topic,
@@ -178,6 +182,7 @@ def _found(
         key_length,
         value_length,
         headers,
+        len(record.headers),
         header.producer_id,
         header.producer_epoch,
         header.is_transactional,
@@ -188,15 +193,16 @@ def _found(
     )
 
 
-def _cut_headers(headers: Headers, most: int) -> Headers:
-    is_short = len(headers) <= _MOST_HEADERS and all(
+def _cut_headers(headers: Headers, rules: ScanRules) -> Headers:
+    most = rules.most_bytes
+    is_short = len(headers) <= rules.most_headers and all(
         len(name) <= most and len(value or b"") <= most for name, value in headers
     )
     if is_short:
         return headers
     return [
         (name[:most], None if value is None else value[:most])
-        for name, value in headers[:_MOST_HEADERS]
+        for name, value in headers[: rules.most_headers]
     ]
 
 

@@ -11,8 +11,9 @@ if TYPE_CHECKING:
 
 MOST_ON_PAGE: Final = 500
 MOST_HITS: Final = 1000
-# Of a value in a list; the page of one record shows more.
-SHOWN_BYTES: Final = 64 << 10
+# Of a record in a list; the page of one record shows more.
+SHOWN_BYTES: Final = 1 << 10
+SHOWN_HEADERS: Final = 16
 
 STARTS: Final = ("start", "offset", "time", "end")
 PLACES: Final = ("any", "key", "value", "header")
@@ -27,6 +28,7 @@ class ReadQuery(NamedTuple):
         time_ms: For `time`: the first records at or after it.
         limit: 1 to 500 records.
         max_value_bytes: Longer keys, values and header values are cut.
+        max_headers: Further headers are omitted.
         is_committed: Whether to omit records of open and aborted transactions.
         is_control: Whether to show control records.
         positions: `next` of the page before, for the one after it with the same `start`.
@@ -39,6 +41,7 @@ class ReadQuery(NamedTuple):
     time_ms: int = 0
     limit: int = 50
     max_value_bytes: int = SHOWN_BYTES
+    max_headers: int = SHOWN_HEADERS
     is_committed: bool = False
     is_control: bool = True
     positions: Mapping[int, int] | None = None
@@ -50,6 +53,7 @@ class FoundRecord(NamedTuple):
     Attributes:
         timestamp_type: create or append.
         key_length, value_length: Before cutting; -1 for null.
+        header_count: With those that are omitted.
         control: commit, abort or another type of control record; None for data.
         is_aborted: Whether its transaction was aborted, as far as it is known.
         is_cut: Whether key, value or headers are incomplete.
@@ -65,6 +69,7 @@ class FoundRecord(NamedTuple):
     key_length: int
     value_length: int
     headers: Headers
+    header_count: int
     producer_id: int
     producer_epoch: int
     is_transactional: bool

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from wirebroker.console.records.partition_scan import PartitionScan, ScanRules
 from wirebroker.console.records.positions import begins_of, ends_of, ranges_of
-from wirebroker.console.records.queries import SHOWN_BYTES, SearchProgress
+from wirebroker.console.records.queries import SHOWN_BYTES, SHOWN_HEADERS, SearchProgress
 from wirebroker.console.records.record_filter import filter_of
 from wirebroker.console.records.record_stream import RecordStream
 
@@ -37,7 +37,9 @@ async def search(
         ValueError: See `SearchQuery.check`.
     """
     query.check()
-    scans = await scans_of(collector.client, query, most_bytes=SHOWN_BYTES)
+    scans = await scans_of(
+        collector.client, query, most_bytes=SHOWN_BYTES, most_headers=SHOWN_HEADERS
+    )
     stream = RecordStream(collector.client, scans, is_committed=query.is_committed)
     report = _Report(collector.client.clock, scans, stream, on_progress)
     try:
@@ -54,7 +56,7 @@ async def search(
 
 
 async def scans_of(
-    client: KafkaClient, query: SearchQuery, *, most_bytes: int
+    client: KafkaClient, query: SearchQuery, *, most_bytes: int, most_headers: int
 ) -> dict[TopicPartition, PartitionScan]:
     """Return a scan for each partition of a search.
 
@@ -62,7 +64,7 @@ async def scans_of(
         ClientError: The topic cannot be read.
         ValueError: The JSONPath cannot be used.
     """
-    rules = ScanRules(filter_of(query), query.is_committed, False, most_bytes)
+    rules = ScanRules(filter_of(query), query.is_committed, False, most_bytes, most_headers)
     ranges = await ranges_of(client, query.topic, query.partitions, is_committed=query.is_committed)
     begins = await begins_of(
         client, ranges, query.start, offset=query.offset, time_ms=query.time_ms

@@ -27,7 +27,9 @@ async def tail(collector: Collector, query: ReadQuery) -> AsyncGenerator[FoundRe
         ClientError: The topic cannot be read.
     """
     client = collector.client
-    rules = ScanRules(None, query.is_committed, query.is_control, query.max_value_bytes)
+    rules = ScanRules(
+        None, query.is_committed, query.is_control, query.max_value_bytes, query.max_headers
+    )
     ranges = await ranges_of(client, query.topic, query.partitions, is_committed=query.is_committed)
     positions = query.positions or {}
     scans = {

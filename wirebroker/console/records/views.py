@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import Final, Literal
+from typing import Any, Final
 
 from wirebroker.codecs.json_text import parse_json
-
-Kind = Literal["null", "json", "text", "hex"]
 
 # Longer values are shown up to here.
 _MOST_TEXT_BYTES: Final = 1 << 20
 _MOST_HEX_BYTES: Final = 64 << 10
 _MOST_JSON_CHARACTERS: Final = 4 << 20
+_MOST_JSON_DEPTH: Final = 64
 _ROW: Final = 16
-_JSON_BEGINS: Final = (b"{", b"[")
 _PRINTED: Final = frozenset("\t\n\r")
 
 
@@ -23,12 +21,36 @@ def json_view(data: bytes) -> str | None:
     if len(data) > _MOST_TEXT_BYTES:
         return None
     try:
-        text = json.dumps(parse_json(data), indent=2, ensure_ascii=False)
-    except (ValueError, RecursionError):
+        document = parse_json(data)
+    except ValueError:
         return None
+    if _is_too_deep(document):
+        return None
+    # Indents make deep JSON many times larger, so the text is built only up to the limit.
+    parts: list[str] = []
+    length = 0
+    for part in json.JSONEncoder(indent=2, ensure_ascii=False).iterencode(document):
+        length += len(part)
+        if length > _MOST_JSON_CHARACTERS:
+            return None
+        parts.append(part)
     # A lone surrogate, which JSON can escape, has no UTF-8.
-    text = text.encode("utf-8", "replace").decode()
-    return text if len(text) <= _MOST_JSON_CHARACTERS else None
+    return "".join(parts).encode("utf-8", "replace").decode()
+
+
+def _is_too_deep(document: Any) -> bool:
+    level = [document]
+    for _ in range(_MOST_JSON_DEPTH + 1):
+        inner: list[Any] = []
+        for value in level:
+            if value.__class__ is dict:
+                inner += value.values()
+            elif value.__class__ is list:
+                inner += value
+        if not inner:
+            return False
+        level = inner
+    return True
 
 
 def text_view(data: bytes) -> str:
@@ -59,16 +81,7 @@ def hex_view(data: bytes) -> str:
     return "\n".join(rows)
 
 
-def best_view(data: bytes | None) -> tuple[Kind, str]:
-    """Return the view that shows most, and its kind."""
-    if data is None:
-        return "null", ""
-    if data.lstrip(b" \t\r\n")[:1] in _JSON_BEGINS and (view := json_view(data)) is not None:
-        return "json", view
-    return ("text", text_view(data)) if _is_text(data) else ("hex", hex_view(data))
-
-
-def _is_text(data: bytes) -> bool:
+def is_text(data: bytes) -> bool:
     """Return whether data is UTF-8 almost without control characters; a cut end may be invalid."""
     sample = data[:4096]
     try:

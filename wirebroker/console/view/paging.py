@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
+from wirebroker.base.threads import Work, in_thread
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
 Row = TypeVar("Row")
 
 ROWS_A_PAGE: Final = 50
 _DESCENDING: Final = "-"
+# Longer lists are filtered and sorted in a thread: 10,000 rows take 20 ms.
+_MOST_ROWS_ON_LOOP: Final = 500
 # A longer filter cannot match: names have at most 249 characters, group ids rarely more.
 _MOST_FILTER_CHARACTERS: Final = 300
 
@@ -50,8 +54,8 @@ class ListQuery(NamedTuple):
         )
 
 
-def page_of(
-    rows: Iterable[Row],
+async def page_of(
+    rows: Sequence[Row],
     query: ListQuery,
     *,
     name: Callable[[Row], str],
@@ -61,17 +65,28 @@ def page_of(
     """Return a page of rows.
 
     `columns` has the sort key of each column; unknown values (None) come last. Rows with equal
-    keys are in the order of their names.
+    keys are in the order of their names. Names and keys may be computed in a thread.
     """
+    sort = query.sort if query.sort.removeprefix(_DESCENDING) in columns else default_sort
+    key = columns[sort.removeprefix(_DESCENDING)]
+    if len(rows) > _MOST_ROWS_ON_LOOP:
+        return await in_thread(Work.LISTS, _page_of, rows, query, sort, name, key)
+    return _page_of(rows, query, sort, name, key)
+
+
+def _page_of(
+    rows: Sequence[Row],
+    query: ListQuery,
+    sort: str,
+    name: Callable[[Row], str],
+    key: Callable[[Row], Any],
+) -> ListPage[Row]:
     needle = query.search.casefold()
     found = [row for row in rows if needle in name(row).casefold()] if needle else list(rows)
-    sort = query.sort if query.sort.removeprefix(_DESCENDING) in columns else default_sort
-    is_descending = sort.startswith(_DESCENDING)
-    key = columns[sort.removeprefix(_DESCENDING)]
     found.sort(key=name)
     known = [row for row in found if key(row) is not None]
     unknown = [row for row in found if key(row) is None]
-    known.sort(key=key, reverse=is_descending)
+    known.sort(key=key, reverse=sort.startswith(_DESCENDING))
     page_count = max(1, -(-len(found) // ROWS_A_PAGE))
     page = max(1, min(query.page, page_count))
     start = (page - 1) * ROWS_A_PAGE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from wirebroker.console.records.views import best_view, hex_view, json_view, text_view
+from wirebroker.console.records.views import hex_view, is_text, json_view, text_view
 from wirebroker.console.view.links import cluster_url
 
 if TYPE_CHECKING:
@@ -26,7 +26,12 @@ class RecordRow(NamedTuple):
 
 
 class ByteViews(NamedTuple):
-    """A key or value in all forms; `json` is None if it is not JSON."""
+    """A key or value in all forms.
+
+    Attributes:
+        kind: null, text or hex: the form that shows most if `json` is None.
+        json: None if it is not JSON.
+    """
 
     kind: str
     length: int
@@ -55,10 +60,10 @@ def record_row(cluster: str, record: FoundRecord) -> RecordRow:
 
 
 def byte_views(content: bytes | None, length: int) -> ByteViews:
-    """Return a key or value in all forms."""
+    """Return a key or value in all forms; this may take a second, so call it in a thread."""
     if content is None:
         return ByteViews("null", -1, False, None, "", "")
-    kind, _ = best_view(content)
+    kind = "text" if is_text(content) else "hex"
     is_cut = len(content) < length
     as_json = None if is_cut else json_view(content)
     return ByteViews(kind, length, is_cut, as_json, text_view(content), hex_view(content))

@@ -3,7 +3,7 @@
 A page of another site could make a browser send requests to the console. So each request must name
 this machine as its Host (a name that another site controls may resolve to 127.0.0.1: DNS rebinding)
 and come from the console's own pages: browsers say so in Origin and Sec-Fetch-Site. A link from
-another site may only open a page.
+another site may only open a page, not a stream: streams are few and read whole topics.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from starlette.responses import PlainTextResponse
 
 from wirebroker.console.web.address import is_local_name
+from wirebroker.console.web.stream_limit import stream_kind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -64,19 +65,20 @@ def refusal_of(scope: Scope) -> tuple[int, str] | None:
             f"The console does not serve the host {headers['host'][:100]!r}: open it as localhost"
             " or 127.0.0.1."
         )
-    return _refusal_by_site(headers)
+    return _refusal_by_site(headers, is_stream=stream_kind(scope) is not None)
 
 
-def _refusal_by_site(headers: Mapping[str, str]) -> tuple[int, str] | None:
+def _refusal_by_site(headers: Mapping[str, str], *, is_stream: bool) -> tuple[int, str] | None:
     origin = headers.get("origin")
     if origin is not None and origin != f"http://{headers['host']}":
         return 403, "Requests of other sites' pages are refused (Origin)."
     site = headers.get("sec-fetch-site", "none")
-    is_navigation = (
-        headers.get("sec-fetch-mode") == "navigate"
+    is_link_to_page = (
+        not is_stream
+        and headers.get("sec-fetch-mode") == "navigate"
         and headers.get("sec-fetch-dest", "document") == "document"
     )
-    if site not in _OWN_SITES and not is_navigation:
+    if site not in _OWN_SITES and not is_link_to_page:
         return 403, "Requests of other sites' pages are refused (Sec-Fetch-Site)."
     return None
 

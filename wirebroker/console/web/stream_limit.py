@@ -13,6 +13,12 @@ if TYPE_CHECKING:
 STREAM_LIMITS: Final = {"events": 100, "tail": 20, "search": 8, "download": 4}
 
 
+def stream_kind(scope: Scope) -> str | None:
+    """Return the kind of stream that a request opens, or None."""
+    kind: str = scope.get("path", "").rpartition("/")[2]
+    return kind if scope["type"] == "http" and kind in STREAM_LIMITS else None
+
+
 class StreamLimit:
     """Middleware that refuses further streams of a kind with 503."""
 
@@ -24,8 +30,8 @@ class StreamLimit:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a stream, or refuse it."""
-        kind = scope.get("path", "").rpartition("/")[2]
-        if scope["type"] != "http" or kind not in STREAM_LIMITS:
+        kind = stream_kind(scope)
+        if kind is None:
             await self._app(scope, receive, send)
             return
         if scope["method"] == "HEAD":

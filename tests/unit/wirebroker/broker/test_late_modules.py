@@ -12,7 +12,8 @@ import pytest
 from wirebroker.api.modules import API_MODULES
 from wirebroker.api.modules import LATE_MODULES as LATE_API_MODULES
 from wirebroker.api.registry import REGISTRY
-from wirebroker.broker.late_modules import LATE_MODULES
+from wirebroker.broker import late_modules
+from wirebroker.broker.late_modules import LATE_MODULES, import_late
 from wirebroker.codecs.api_keys import ApiKey
 
 # Folders of which a start imports nothing: they serve kinds of groups that most brokers lack.
@@ -68,3 +69,13 @@ def test_no_module_is_both():
 
 def test_late_handlers_are_loaded_when_they_are_needed():
     assert REGISTRY.handler(ApiKey.SHARE_FETCH).key is ApiKey.SHARE_FETCH
+
+
+async def test_a_module_that_fails_does_not_prevent_the_next_one(tmp_path, monkeypatch, caplog):
+    (tmp_path / "failing_late_module.py").write_text("raise RuntimeError('a defect')")
+    (tmp_path / "good_late_module.py").write_text("")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(late_modules, "_DELAY_S", 0.0)
+    await import_late(["failing_late_module", "good_late_module"])
+    assert sys.modules.pop("good_late_module")
+    assert "cannot import failing_late_module" in caplog.text

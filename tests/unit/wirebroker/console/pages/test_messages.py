@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,7 +10,9 @@ import pytest
 from tests.support.console.found_records import chunks_of, found_record
 from wirebroker.client.errors import ClientError
 from wirebroker.console.pages import messages
+from wirebroker.console.pages.message_query import position_text
 from wirebroker.console.records.queries import RecordPage, SearchQuery
+from wirebroker.console.view.record_rows import byte_views
 
 if TYPE_CHECKING:
     from tests.unit.wirebroker.console.pages.conftest import Site
@@ -39,6 +42,28 @@ async def test_the_form_becomes_a_query(site: Site, monkeypatch):
     assert (query.start, query.offset, query.partitions, query.limit) == ("offset", 12, (2,), 20)
     assert query.positions == {2: 40}
     assert "There are no records here." in page
+
+
+async def test_positions_of_many_partitions_are_read_whole(site: Site, monkeypatch):
+    queries = []
+
+    async def read_page(_collector, query):
+        queries.append(query)
+        return RecordPage((), {})
+
+    monkeypatch.setattr(messages, "read_page", read_page)
+    positions = {partition: 1_000_000 + partition for partition in range(500)}
+    await site.page(f"{URL}&position={position_text(positions)}")
+    assert queries[0].positions == positions
+
+
+async def test_omitted_headers_are_counted(site: Site, answers):
+    record = found_record(7, header_count=120)
+    answers(messages, "read_page", RecordPage((record,), {}))
+    assert "120 headers" in await site.page(URL)
+    answers(messages, "read_record", record)
+    page = await site.page("/c/dev/topic/record?name=orders&partition=0&offset=7")
+    assert "120, only the first 1 are shown" in page
 
 
 @pytest.mark.parametrize(
@@ -103,6 +128,20 @@ async def test_a_record_is_shown_in_all_forms(site: Site, answers):
     )
     assert "<html" not in part.text
     assert "Value as text" in part.text
+
+
+async def test_the_views_of_a_record_are_made_in_a_thread(site: Site, answers, monkeypatch):
+    threads = []
+
+    def views(content, length):
+        threads.append(threading.current_thread())
+        return byte_views(content, length)
+
+    monkeypatch.setattr(messages, "byte_views", views)
+    answers(messages, "read_record", found_record())
+    await site.page("/c/dev/topic/record?name=orders&partition=0&offset=1")
+    assert len(threads) == 2
+    assert threading.main_thread() not in threads
 
 
 async def test_a_record_that_is_gone_is_explained(site: Site, answers):

@@ -89,6 +89,17 @@ async def test_a_failed_search_says_why(site: Site, monkeypatch):
     await stream.task
 
 
+async def test_an_unexpected_error_ends_a_search(site: Site, monkeypatch, caplog):
+    source = Source()
+    monkeypatch.setattr(streams, "searched", source.open)
+    stream = Streaming(site.app, "/c/dev/topic/search?name=orders&text=anna")
+    source.given.put_nowait(RuntimeError("a defect"))
+    async with asyncio.timeout(5):
+        await stream.task
+    assert "The console failed to read the records" in b"".join(stream.chunks).decode()
+    assert "a defect" in caplog.text
+
+
 async def test_all_hits_arrive_however_slowly_they_are_read(site: Site, monkeypatch):
     source = Source()
     monkeypatch.setattr(streams, "searched", source.open)

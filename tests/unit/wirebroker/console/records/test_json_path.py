@@ -107,6 +107,14 @@ def test_a_path_that_cannot_be_parsed_says_where(path, reason):
         parse_json_path(path)
 
 
+def test_nested_filters_are_bounded():
+    assert parse_json_path("$" + "[?@" * 8 + "]" * 8)
+    assert parse_json_path("$" + "[?@]" * 9)
+    for levels in (9, 300):
+        with pytest.raises(ValueError, match="at most"):
+            parse_json_path("$" + "[?@" * levels)
+
+
 def test_nodes_are_bounded():
     wide = {"a": [[0] * 100 for _ in range(1000)]}
     assert not parse_json_path("$..* == 1").holds(wide)

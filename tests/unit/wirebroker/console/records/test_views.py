@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import tracemalloc
+
 import pytest
 
-from wirebroker.console.records.views import best_view, hex_view, json_view, text_view
+from wirebroker.console.records import views
+from wirebroker.console.records.views import hex_view, json_view, text_view
+from wirebroker.console.view.record_rows import byte_views
 
 
 @pytest.mark.parametrize(
@@ -24,11 +29,33 @@ from wirebroker.console.records.views import best_view, hex_view, json_view, tex
 )
 def test_the_best_view_shows_most(data, kind, text):
     data = data.encode() if isinstance(data, str) else data
-    assert best_view(data) == (kind, text)
+    found = byte_views(data, -1 if data is None else len(data))
+    if kind == "json":
+        assert found.json == text
+    else:
+        assert found.kind == kind
+        assert {"null": "", "text": found.text, "hex": found.hex}[kind] == text
 
 
 def test_text_that_was_cut_in_a_character_is_text():
-    assert best_view("größe".encode()[:-1] + b"\xc3")[0] == "text"
+    assert byte_views("größe".encode()[:-1] + b"\xc3", 100).kind == "text"
+
+
+def test_json_nested_deeper_than_64_levels_has_no_json_view():
+    assert json_view(b"[" * 64 + b"1" + b"]" * 64) is not None
+    assert json_view(b"[" * 65 + b"1" + b"]" * 65) is None
+    assert json_view(b'{"a":' * 65 + b"1" + b"}" * 65) is None
+
+
+def test_json_that_indents_make_too_large_is_not_built(monkeypatch):
+    monkeypatch.setattr(views, "_MOST_JSON_CHARACTERS", 10_000)
+    data = b"[" * 60 + json.dumps(["x"] * 10_000).encode() + b"]" * 60
+    tracemalloc.start()
+    try:
+        assert json_view(data) is None
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("data", [b"[" * 100_000, b'{"a":NaN}', b"1e999", b"{} {}", b"\xff"])

@@ -76,5 +76,14 @@ def test_a_link_from_another_site_opens_a_page():
     assert status_of(headers) == 200
 
 
+@pytest.mark.parametrize("path", ["events", "topic/tail", "topic/search", "topic/download"])
+def test_a_link_from_another_site_opens_no_stream(path):
+    link = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+    for site in ("cross-site", "same-site"):
+        assert status_of({"Sec-Fetch-Site": site} | link, url=f"/c/dev/{path}") == 403
+    for site in ("same-origin", "none", ""):
+        assert status_of({"Sec-Fetch-Site": site} | link, url=f"/c/dev/{path}") == 200
+
+
 def test_too_long_addresses_are_refused():
     assert status_of(url="/c/dev/topics?q=" + "a" * 20_000) == 414
