@@ -39,11 +39,11 @@ class MemoryStore:
     def trim(self, before_ms: int, most: int) -> None:
         """See IdStore."""
         surplus = len(self._seen_ms) - most
-        old = [
-            message
-            for number, (message, seen_ms) in enumerate(self._seen_ms.items())
-            if number < surplus or seen_ms < before_ms
-        ]
+        old: list[str] = []
+        for message, seen_ms in self._seen_ms.items():
+            if len(old) >= surplus and seen_ms >= before_ms:
+                break
+            old.append(message)
         for message in old:
             del self._seen_ms[message]
 
@@ -75,11 +75,33 @@ class DatabaseStore:
         self.connection = connection
         self._table = table
         self._marks = (":1", ":2") if paramstyle == "numeric" else (_MARKS[paramstyle],) * 2
+        if not self._exists():
+            self._create()
+
+    def _exists(self) -> bool:
+        # The application may have changed something on this connection.
+        self.connection.commit()
+        try:
+            self._run(f"SELECT 1 FROM {self._table} WHERE id = ''").fetchone()  # noqa: S608 - checked
+        except Exception:  # noqa: BLE001 - each driver has its own
+            return False
+        finally:
+            self.connection.rollback()
+        return True
+
+    def _create(self) -> None:
+        """Create the table with an index for `trim`; another consumer may do it as well."""
         self._run(
-            f"CREATE TABLE IF NOT EXISTS {table} "
+            f"CREATE TABLE IF NOT EXISTS {self._table} "
             "(id VARCHAR(512) NOT NULL PRIMARY KEY, seen_ms BIGINT NOT NULL)"
         )
-        connection.commit()
+        self.connection.commit()
+        try:
+            self._run(f"CREATE INDEX {self._table}_seen ON {self._table} (seen_ms)")
+        except Exception:  # noqa: BLE001 - it exists, and not every database has IF NOT EXISTS
+            self.connection.rollback()
+        else:
+            self.connection.commit()
 
     def begin(self, message: str, now_ms: int) -> bool:
         """See IdStore; a mark that another consumer has not committed yet is waited for."""

@@ -37,10 +37,13 @@ class DeliveryChild:
 
     async def start(self, address: str) -> None:
         """Start it for a broker that is ready."""
-        self._process = await start_module(
-            *("wirebroker", "delivery", "run", "--until-input-ends", "--bootstrap", address),
-            *self._arguments,
-        )
+        command = ("wirebroker", "delivery", "run", "--until-input-ends", "--bootstrap", address)
+        try:
+            self._process = await start_module(*command, *self._arguments)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            logger.warning("cannot start the delivery service: %s; the broker continues", reason)
+            return
         self._watching = asyncio.create_task(self._watch(self._process), name="delivery service")
 
     async def stop(self) -> None:

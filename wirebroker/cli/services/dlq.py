@@ -208,11 +208,12 @@ def _redrive(
     lines = [f"{name}: {counted(sent, 'record')} sent" for name, sent in result.sent.items()]
     skipped: list[tuple[int, str]] = [
         (result.empty, "without the record, which was not copied"),
-        (result.without_target, "without the name of a topic: use --to"),
+        (result.without_target, "without the name of a topic, or with an internal one: use --to"),
+        (result.unreadable, "with a header name that is not UTF-8"),
     ]
     lines += [f"{counted(number, 'dead letter')} {why}" for number, why in skipped if number]
     data: dict[str, Any] = {"sent": result.sent, "empty": result.empty}
-    data["without_topic"] = result.without_target
+    data |= {"without_topic": result.without_target, "unreadable": result.unreadable}
     output = Output(is_json=flags["output"] == "json")
     with output:
         output.show(data, lines or ["nothing to redrive"])

@@ -7,15 +7,17 @@ transactional id for each dead-letter topic fences a redrive that was interrupte
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from wirebroker.base.dead_letter_headers import DEAD_LETTER_PREFIX
 from wirebroker.delivery.letters.letter import LetterRecord
 from wirebroker.delivery.letters.progress import MOST_METADATA_BYTES, RedriveProgress
-from wirebroker.delivery.model.header_table import RETRY_ATTEMPT
+from wirebroker.delivery.model.header_table import RETRY_ATTEMPT, is_topic_name
+from wirebroker.delivery.model.rules import INTERNAL_PREFIX
 from wirebroker.delivery.service.errors import ServiceError
+from wirebroker.delivery.service.received_headers import headers_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
     from confluent_kafka import Message
 
     from wirebroker.base.clock import Clock
-    from wirebroker.codecs.records.record import Headers
     from wirebroker.delivery.letters.letter import LetterFilter
 
 _WAIT_S: Final = 30.0
@@ -57,12 +58,15 @@ class RedriveResult:
     Attributes:
         sent: Records by target topic.
         empty: Dead letters without the record: it was not copied.
-        without_target: Dead letters that do not name their topic.
+        without_target: Dead letters that do not name a topic to send to. Internal topics do not
+            count: a redrive has the rights of an operator.
+        unreadable: Dead letters with a header name that is not UTF-8.
     """
 
     sent: dict[str, int] = field(default_factory=dict[str, int])
     empty: int = 0
     without_target: int = 0
+    unreadable: int = 0
 
 
 class Redrive:
@@ -83,6 +87,8 @@ class Redrive:
         self._group = f"wirebroker-redrive.{request.topic}"
         self._failures: list[KafkaError] = []
         self._progress: dict[int, RedriveProgress] = {}
+        # The ends of the partitions when it began.
+        self._ends: dict[int, int] = {}
 
     def run(self) -> RedriveResult:
         """Redrive; an interrupted one is continued by the next.
@@ -140,12 +146,12 @@ class Redrive:
         self, consumer: Consumer, result: RedriveResult
     ) -> Iterator[tuple[LetterRecord, str]]:
         """Yield the letters to redrive, and their targets."""
-        for letter in self._letters(consumer):
+        for letter in self._letters(consumer, result):
             if self._progress[letter.partition].contains(letter.offset):
                 continue
             if not self._request.wanted.matches(letter):
                 continue
-            target = self._request.target or letter.fields.get("topic")
+            target = self._request.target or _named_target(letter)
             if not letter.has_content:
                 result.empty += 1
             elif not target:
@@ -153,14 +159,23 @@ class Redrive:
             else:
                 yield letter, target
 
-    def _letters(self, consumer: Consumer) -> Iterator[LetterRecord]:
-        """Yield the committed records up to the present end of each partition."""
+    def _letters(self, consumer: Consumer, result: RedriveResult) -> Iterator[LetterRecord]:
+        """Yield the committed records up to the end that each partition has at the start."""
         unfinished = self._begin(consumer)
         while unfinished:
             for message in consumer.consume(_READ_RECORDS, 1.0):
                 error = message.error()
                 if error is None:
-                    yield _letter(message)
+                    number, offset = _place(message)
+                    if offset + 1 >= self._ends[number]:
+                        unfinished.discard(number)
+                    if offset >= self._ends[number]:
+                        continue
+                    letter = _letter(message)
+                    if letter is None:
+                        result.unreadable += 1
+                    else:
+                        yield letter
                 elif error.code() == KafkaError._PARTITION_EOF:
                     unfinished.discard(message.partition())
                 elif error.fatal() or not error.retriable():
@@ -181,6 +196,7 @@ class Redrive:
                 progress = RedriveProgress(start)
             progress.begin_at(start)
             self._progress[place.partition] = progress
+            self._ends[place.partition] = end
         consumer.assign(
             [
                 TopicPartition(topic, number, progress.offset)
@@ -244,16 +260,30 @@ class Redrive:
         return offsets
 
 
-def _letter(message: Message) -> LetterRecord:
-    number, offset, headers = message.partition(), message.offset(), message.headers()
+def _named_target(letter: LetterRecord) -> str | None:
+    """Return the topic that a dead letter names, if records may be sent there."""
+    topic = letter.fields.get("topic", "")
+    return topic if is_topic_name(topic) and not topic.startswith(INTERNAL_PREFIX) else None
+
+
+def _place(message: Message) -> tuple[int, int]:
+    number, offset = message.partition(), message.offset()
     assert number is not None
     assert offset is not None
-    assert not isinstance(headers, dict), "received headers are a list"
+    return number, offset
+
+
+def _letter(message: Message) -> LetterRecord | None:
+    """Return a dead letter; None if its headers cannot be read."""
+    number, offset = _place(message)
+    headers = headers_of(message)
+    if headers is None:
+        return None
     return LetterRecord(
         number,
         offset,
         message.timestamp()[1],
         message.key(),
         message.value(),
-        cast("Headers", tuple(headers or ())),
+        headers,
     )

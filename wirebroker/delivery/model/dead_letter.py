@@ -9,7 +9,7 @@ from wirebroker.base.dead_letter_headers import (
     dead_letter_headers,
     read_dead_letter_headers,
 )
-from wirebroker.delivery.model.header_table import HeaderError, read_headers
+from wirebroker.delivery.model.header_table import HeaderError, is_topic_name, read_headers
 from wirebroker.delivery.model.records import OutputRecord
 from wirebroker.delivery.model.rules import DEAD_LETTERS, dead_letters_of, source_and_group
 
@@ -51,7 +51,7 @@ def undeliverable(entry: PendingEntry, reason: str, rules: DeliveryRules) -> Out
     place = place_in(entry.name)
     group = rules.group
     if entry.attempt:
-        place = _told_place(entry.headers) or place
+        place = _told_place(entry.headers, rules) or place
         group = source_and_group(entry.target)[1] or group
         own_headers = entry.headers
     else:
@@ -133,21 +133,26 @@ def _origin_of_input(
     if record.topic not in rules.retry_topics:
         return topic, place, rules.group
     retry_topic = _last(record.headers, "retry-topic")
-    if not retry_topic:
+    if not is_topic_name(retry_topic):
         return topic, place, rules.group
     return (
         rules.retry_dead_letters(retry_topic, record.topic),
-        _told_place(record.headers) or place,
+        _told_place(record.headers, rules) or place,
         source_and_group(retry_topic)[1] or rules.group,
     )
 
 
-def _told_place(headers: Headers) -> tuple[str, int, int] | None:
-    """Return the place that a consumer gave, if it is whole."""
+def _told_place(headers: Headers, rules: DeliveryRules) -> tuple[str, int, int] | None:
+    """Return the place that a consumer gave, if it is complete and its topic is a target.
+
+    A redrive writes to this topic with the rights of an operator.
+    """
     told = read_dead_letter_headers(headers)
     partition, offset = told.get("partition", ""), told.get("offset", "")
-    is_whole = told.get("topic") and partition.isascii() and offset.isascii()
-    if not (is_whole and partition.isdigit() and offset.isdigit() and len(offset) <= 19):
+    is_complete = told.get("topic") and partition.isascii() and offset.isascii()
+    if not (is_complete and partition.isdigit() and offset.isdigit() and len(offset) <= 19):
+        return None
+    if not (is_topic_name(told["topic"]) and rules.is_target(told["topic"])):
         return None
     return told["topic"], int(partition[:10]), int(offset)
 

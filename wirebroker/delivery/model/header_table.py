@@ -31,8 +31,13 @@ class HeaderError(ValueError):
     """A header cannot be used; its message is the reason in the dead letter."""
 
 
+def is_topic_name(text: str) -> bool:
+    """Return whether a topic may have this name."""
+    return bool(_TOPIC_NAME.fullmatch(text)) and text not in {".", ".."}
+
+
 def _topic(text: str) -> str:
-    if not _TOPIC_NAME.fullmatch(text) or text in {".", ".."}:
+    if not is_topic_name(text):
         raise ValueError(f"{text[:_SHOWN_CHARACTERS]!r} is not a topic name")
     return text
 

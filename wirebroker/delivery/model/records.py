@@ -9,7 +9,10 @@ if TYPE_CHECKING:
 
 
 class ReceivedRecord(NamedTuple):
-    """A record of an input topic; the timestamp is in milliseconds since 1970."""
+    """A record of an input topic; the timestamp is in milliseconds since 1970.
+
+    `problem` says why its headers could not be read; it becomes a dead letter with this reason.
+    """
 
     topic: str
     partition: int
@@ -18,6 +21,7 @@ class ReceivedRecord(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: Headers
+    problem: str = ""
 
     @property
     def name(self) -> str:

@@ -13,7 +13,7 @@ from typing import Final
 from wirebroker.delivery.model.header_table import HeaderError
 
 DEAD_LETTERS: Final = ".dead-letters"
-_INTERNAL: Final = "__"
+INTERNAL_PREFIX: Final = "__"
 # TOPIC.retry.GROUP, which only this group reads.
 _RETRY_TOPIC: Final = re.compile(r"(.+?)\.retry\.(.+)")
 
@@ -53,7 +53,7 @@ class DeliveryRules:
 
     def is_target(self, topic: str) -> bool:
         """Return whether records may be delivered to a topic."""
-        if topic.startswith(_INTERNAL) or topic in self.own_topics:
+        if topic.startswith(INTERNAL_PREFIX) or topic in self.own_topics:
             return False
         if self.targets is None:
             return True

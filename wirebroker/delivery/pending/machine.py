@@ -63,6 +63,8 @@ class RefusedDeadLetterError(Exception):
 
 # How often a dead letter may be refused: as a whole, and without its content.
 _MOST_REFUSALS: Final = 2
+# Bounds the memory of a transaction, and its time on a slow network.
+_MOST_BYTES: Final = 16 << 20
 
 
 class DeliveryMachine:
@@ -78,7 +80,7 @@ class DeliveryMachine:
         """Begin without partitions.
 
         `pending_count` is the number of partitions of the pending topic. A transaction has at most
-        about `most_records` of each kind.
+        about `most_records` and 16 MiB of each kind.
         """
         self.partitions: dict[int, PendingPartition] = {}
         self._rules = rules
@@ -86,8 +88,8 @@ class DeliveryMachine:
         self._pending_count = pending_count
         self._most_records = most_records
         self._received: deque[ReceivedRecord] = deque()
-        # Ids of records in the planned transaction: the pending ones are about to be replaced.
-        self._overriding: set[str] = set()
+        # Names by id of records in the planned transaction: they are about to replace pending ones.
+        self._overriding: dict[str, str] = {}
         # Reasons by cause: of records, and of their dead letters.
         self._refused: dict[str, str] = {}
         self._refused_letters: dict[str, list[str]] = {}
@@ -129,15 +131,20 @@ class DeliveryMachine:
         plan = TransactionPlan()
         self._overriding.clear()
         for _, record in zip(range(self._most_records), self._received, strict=False):
-            plan.outputs.append(self._routed(record, plan, now_ms))
+            plan.add(self._routed(record, plan, now_ms))
             plan.input_offsets[record.topic, record.partition] = record.offset + 1
             plan.received += 1
+            if plan.size >= _MOST_BYTES:
+                break
         remaining = self._most_records
+        limit = plan.size + _MOST_BYTES
         for partition in sorted(
             (each for each in self.partitions.values() if each.is_ready),
             key=lambda each: each.store.next_due_ms() or 0,
         ):
-            remaining -= self._plan_partition(partition, plan, now_ms, remaining)
+            if plan.size >= limit:
+                break
+            remaining -= self._plan_partition(partition, plan, now_ms, (remaining, limit))
         return plan
 
     def committed(self, plan: TransactionPlan) -> None:
@@ -147,6 +154,10 @@ class DeliveryMachine:
         for partition, name in plan.ended:
             self.partitions[partition].end(name)
             self._forget_refusals(name)
+        for delivery_id, name in self._overriding.items():
+            owned = self.partitions.get(self._partition_of(delivery_id))
+            if owned is not None:
+                owned.expect(delivery_id, name)
 
     def aborted(self, plan: TransactionPlan, refusals: Mapping[str, str]) -> None:
         """Note that a transaction had no effect.
@@ -167,13 +178,15 @@ class DeliveryMachine:
         """Return what is written for an input record: an entry or a dead letter."""
         refused = self._refused.get(record.name)
         try:
+            if record.problem:
+                raise HeaderError(record.problem)  # noqa: TRY301
             if refused is not None:
                 raise HeaderError(f"the broker refused the entry: {refused}")  # noqa: TRY301
             entry = route(record, self._rules, now_ms)
         except HeaderError as error:
             return self._letter(rejected(record, str(error), self._rules), plan)
         if entry.delivery_id is not None:
-            self._overriding.add(entry.delivery_id)
+            self._overriding[entry.delivery_id] = record.name
         return OutputRecord(
             self._rules.pending_topic,
             self._pending_partition(entry, record),
@@ -185,15 +198,26 @@ class DeliveryMachine:
 
     def _pending_partition(self, entry: PendingEntry | EntryCommand, record: ReceivedRecord) -> int:
         if entry.delivery_id is not None:
-            return partition_for(entry.delivery_id.encode(), self._pending_count)
+            return self._partition_of(entry.delivery_id)
         if record.key is not None:
             return partition_for(record.key, self._pending_count)
         return record.offset % self._pending_count
 
+    def _partition_of(self, delivery_id: str) -> int:
+        return partition_for(delivery_id.encode(), self._pending_count)
+
     def _plan_partition(
-        self, partition: PendingPartition, plan: TransactionPlan, now_ms: int, most: int
+        self,
+        partition: PendingPartition,
+        plan: TransactionPlan,
+        now_ms: int,
+        bounds: tuple[int, int],
     ) -> int:
-        """Plan what is due in a partition; return the number of its names."""
+        """Plan what is due in a partition; return the number of its names.
+
+        `bounds` are the most names, and the most bytes of the plan.
+        """
+        most, most_bytes = bounds
         if most <= 0:
             return 0
         number = partition.number
@@ -202,25 +226,29 @@ class DeliveryMachine:
         count = len(garbage)
         # All garbage first: see PendingPartition.
         for row in partition.store.due(now_ms, most - count) if count < most else ():
-            output = self._planned(row, plan, now_ms)
+            output = self._planned(row, partition, plan, now_ms)
             if output is None:
                 continue
-            plan.outputs.append(output)
+            plan.add(output)
             plan.ended.append(EndedName(number, row.name))
             plan.ended += [EndedName(number, name) for name in partition.store.garbage_of(row.name)]
             count += 1
+            if plan.size >= most_bytes:
+                break
         if count:
             plan.pending_partitions[number] = partition.next_offset
         return count
 
-    def _planned(self, row: StoredEntry, plan: TransactionPlan, now_ms: int) -> OutputRecord | None:
+    def _planned(
+        self, row: StoredEntry, partition: PendingPartition, plan: TransactionPlan, now_ms: int
+    ) -> OutputRecord | None:
         """Return what is written for a due entry; None if it is about to be replaced."""
         try:
             entry = decode_entry(row.name, row.value)
         except EntryFormatError as error:
             return self._letter(unreadable(row.name, row.value, str(error), self._rules), plan)
         assert isinstance(entry, PendingEntry), "commands are not stored as entries"
-        if entry.delivery_id in self._overriding:
+        if entry.delivery_id in self._overriding or partition.expects(entry.delivery_id):
             return None
         return self._delivery(entry, plan, now_ms, row.due_ms)
 

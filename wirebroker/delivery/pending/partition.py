@@ -44,7 +44,7 @@ class PendingPartition:
         next_offset: The next offset to apply.
     """
 
-    __slots__ = ("_is_changed", "_ready_offset", "next_offset", "number", "store")
+    __slots__ = ("_is_changed", "_ready_offset", "_unread", "next_offset", "number", "store")
 
     def __init__(self, number: int, store: PendingStore, ready_offset: int) -> None:
         """Take over a partition.
@@ -57,6 +57,8 @@ class PendingPartition:
         self.next_offset = store.next_offset
         self._ready_offset = ready_offset
         self._is_changed = False
+        # Names by id of committed records that this partition has not read yet.
+        self._unread: dict[str, str] = {}
 
     @property
     def is_ready(self) -> bool:
@@ -79,6 +81,8 @@ class PendingPartition:
             return
         try:
             head = read_head(name, value)
+            if head.delivery_id is not None and self._unread.get(head.delivery_id) == name:
+                del self._unread[head.delivery_id]
             if head.kind is EntryKind.RECORD:
                 self._cancel(head.delivery_id and self.store.name_of(head.delivery_id))
                 self.store.put(name, head.due_ms, head.delivery_id, value)
@@ -96,6 +100,14 @@ class PendingPartition:
             return
         assert isinstance(command, EntryCommand), "the head says so"
         self._carry_out(command)
+
+    def expect(self, delivery_id: str, name: str) -> None:
+        """Note a committed record with an id: until it is applied, the pending one may not go."""
+        self._unread[delivery_id] = name
+
+    def expects(self, delivery_id: str | None) -> bool:
+        """Return whether a committed record with an id is not applied yet."""
+        return delivery_id in self._unread
 
     def reach(self, offset: int) -> None:
         """Note that there is no record to apply before an offset."""

@@ -33,6 +33,7 @@ class TransactionPlan:
         delivered: Number of delivered records, without dead letters.
         retried: The part of them that were retries.
         lateness_ms: For each delivered record, now minus its due time.
+        size: Bytes of the outputs' keys and values.
     """
 
     outputs: list[OutputRecord] = field(default_factory=list[OutputRecord])
@@ -44,6 +45,12 @@ class TransactionPlan:
     delivered: int = 0
     retried: int = 0
     lateness_ms: list[int] = field(default_factory=list[int])
+    size: int = 0
+
+    def add(self, output: OutputRecord) -> None:
+        """Add a record to write."""
+        self.outputs.append(output)
+        self.size += len(output.key or b"") + len(output.value or b"")
 
     @property
     def is_empty(self) -> bool:

@@ -1,8 +1,8 @@
 """The pending entries of one partition, indexed in SQLite.
 
 The pending topic is the truth; this index can be rebuilt from it. It holds the entries as of
-`next_offset`, and is never ahead of committed transactions. So `synchronous` is off: after a power
-failure a damaged index is rebuilt.
+`next_offset`, and is never ahead of committed transactions. After a power failure it may be older
+than its last commit, but not inconsistent: `synchronous` is NORMAL. A damaged index is rebuilt.
 
     entries   name, due (ms since 1970), id, value (entry.py)
     garbage   names of entries that ended, but are still in the topic. With an `entry`, the name
@@ -16,6 +16,7 @@ import sqlite3
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 _SCHEMA: Final = """
@@ -70,7 +71,7 @@ class PendingStore:
     def _open(self) -> None:
         run = self._database.execute
         run("PRAGMA journal_mode = WAL")
-        run("PRAGMA synchronous = OFF")
+        run("PRAGMA synchronous = NORMAL")
         run(f"PRAGMA cache_size = -{_CACHE_KIB}")
         version = run("PRAGMA user_version").fetchone()[0]
         if version not in {0, _SCHEMA_VERSION}:
@@ -136,13 +137,17 @@ class PendingStore:
         rows = self._database.execute("SELECT name FROM garbage WHERE entry = ?", (entry,))
         return [name for (name,) in rows]
 
-    def due(self, now_ms: int, most: int) -> list[StoredEntry]:
-        """Return the entries that are due, the earliest first."""
+    def due(self, now_ms: int, most: int) -> Iterator[StoredEntry]:
+        """Yield the entries that are due, the earliest first; they are read one by one."""
         rows = self._database.execute(
             "SELECT name, due, value FROM entries WHERE due <= ? ORDER BY due, position LIMIT ?",
             (now_ms, most),
         )
-        return [StoredEntry(*row) for row in rows]
+        try:
+            for row in rows:
+                yield StoredEntry(*row)
+        finally:
+            rows.close()
 
     def next_due_ms(self) -> int | None:
         """Return when the next entry is due, or None if none waits."""

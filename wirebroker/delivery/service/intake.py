@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from wirebroker.delivery.model.records import ReceivedRecord
 from wirebroker.delivery.pending.partition import PendingPartition
 from wirebroker.delivery.pending.store import PendingStore
+from wirebroker.delivery.service.received_headers import headers_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from confluent_kafka import Message
 
     from wirebroker.base.clock import Clock
-    from wirebroker.codecs.records.record import Headers
     from wirebroker.delivery.pending.machine import DeliveryMachine
     from wirebroker.delivery.service.settings import ServiceSettings
     from wirebroker.delivery.service.topics import ClusterTopics
@@ -37,7 +37,9 @@ _WAIT_S: Final = 60.0
 _STALE_MS: Final = 12 * 3_600_000
 _QUEUE_KIB: Final = 16_384
 _FETCH_BYTES: Final = 8 << 20
+INDEX_FILES: Final = "pending-*.sqlite*"
 _SUFFIXES: Final = ("", "-wal", "-shm")
+_UNREADABLE: Final = "unreadable headers: a name is not UTF-8"
 
 
 class Intake:
@@ -232,6 +234,7 @@ def _place(message: Message) -> tuple[str, int, int]:
 def _received(message: Message, now_ms: int) -> ReceivedRecord:
     _, timestamp_ms = message.timestamp()
     topic, number, offset = _place(message)
+    headers = headers_of(message)
     return ReceivedRecord(
         topic=topic,
         partition=number,
@@ -239,7 +242,8 @@ def _received(message: Message, now_ms: int) -> ReceivedRecord:
         timestamp_ms=timestamp_ms if timestamp_ms >= 0 else now_ms,
         key=message.key(),
         value=message.value(),
-        headers=cast("Headers", tuple(message.headers() or ())),
+        headers=headers or (),
+        problem=_UNREADABLE if headers is None else "",
     )
 
 

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Final
 
+from wirebroker.delivery.service.errors import ServiceError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
@@ -16,11 +18,22 @@ _TIMEOUT_S: Final = 10
 
 @contextmanager
 def metrics_page(port: int, page: Callable[[], str]) -> Generator[int]:
-    """Serve a page while the block runs; yield the port, 0 if none is served."""
+    """Serve a page while the block runs; yield the port, 0 if none is served.
+
+    Raises:
+        ServiceError: The port cannot be used.
+    """
     if not port:
         yield 0
         return
-    with _PageServer(port, page) as server:
+    try:
+        opened = _PageServer(port, page)
+    except OSError as error:
+        raise ServiceError(
+            f"cannot serve metrics on {_HOST}:{port}: {error.strerror}"
+            " (set wirebroker.delivery.metrics.port)"
+        ) from None
+    with opened as server:
         thread = threading.Thread(target=server.serve_forever, name="metrics", daemon=True)
         thread.start()
         try:

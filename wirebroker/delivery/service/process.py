@@ -21,6 +21,7 @@ from wirebroker.delivery.pending.machine import RefusedDeadLetterError
 from wirebroker.delivery.service.errors import FencedError, ServiceError
 from wirebroker.delivery.service.figures import DeliveryFigures
 from wirebroker.delivery.service.instance import ServiceInstance
+from wirebroker.delivery.service.intake import INDEX_FILES
 from wirebroker.delivery.service.metrics_page import metrics_page
 from wirebroker.delivery.service.rights import (
     check_rights,
@@ -98,7 +99,8 @@ def serve_until(
                 topics = _checked_topics(settings, clock)
                 running = ServiceInstance(settings, instance, topics, figures, clock)
                 ready(_ready_line(settings, instance, port))
-                running.run(stopping)
+                with _rebuilding(settings.directory):
+                    running.run(stopping)
             except RefusedDeadLetterError as error:
                 logger.error("%s. The record stays in its topic", error)  # noqa: TRY400
                 return _FAILED
@@ -112,6 +114,23 @@ def serve_until(
                 stopping.wait(pause_s)
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
     return 0
+
+
+@contextmanager
+def _rebuilding(directory: Path) -> Generator[None]:
+    """Delete the indexes if one proves to be damaged; the next instance rebuilds them.
+
+    Raises:
+        FencedError: One was damaged.
+    """
+    try:
+        yield
+    except sqlite3.OperationalError:  # such as a full disk
+        raise
+    except sqlite3.DatabaseError as error:
+        for file in directory.glob(INDEX_FILES):
+            file.unlink()
+        raise FencedError(f"the indexes in {directory} are rebuilt: {error}") from error
 
 
 def _checked_topics(settings: ServiceSettings, clock: SystemClock) -> ClusterTopics:

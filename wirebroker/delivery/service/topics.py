@@ -14,6 +14,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import (
     AdminClient,
+    ConfigResource,
     NewTopic,  # pyright: ignore[reportPrivateImportUsage]
     OffsetSpec,  # pyright: ignore[reportPrivateImportUsage]
 )
@@ -36,8 +37,9 @@ _KNOWN_S: Final = 30.0
 _MISSING_S: Final = 1.0
 # Entries and dead letters are longer than the records that they contain.
 _MOST_BYTES: Final = 32 << 20
+_POLICY: Final = "cleanup.policy"
 _PENDING_CONFIG: Final = {
-    "cleanup.policy": "compact",
+    _POLICY: "compact",
     "max.message.bytes": str(_MOST_BYTES),
     # PendingStore is rebuilt before an index becomes older than this.
     "delete.retention.ms": "86400000",
@@ -110,8 +112,8 @@ class ClusterTopics:
         """Create the input topics, their dead-letter topics and the pending topic.
 
         Raises:
-            ServiceError: A topic cannot be created, or the pending topic has another number of
-                partitions than the config says.
+            ServiceError: A topic cannot be created, or the pending topic is not compacted or has
+                another number of partitions than the config says.
         """
         rules = settings.rules
         wanted: dict[str, dict[str, str]] = {topic: {} for topic in rules.input_topics}
@@ -130,11 +132,32 @@ class ClusterTopics:
         if new_topics:
             self._create(new_topics)
         count = self._existing_count(rules.pending_topic)
+        if rules.pending_topic not in missing:
+            self._check_policy(rules.pending_topic)
         if count != settings.partitions:
             raise ServiceError(
                 f"topic {rules.pending_topic} has {count} partitions, and"
                 f" wirebroker.delivery.partitions is {settings.partitions}: set it to {count}, or"
                 " use another wirebroker.delivery.group"
+            )
+
+    def _check_policy(self, topic: str) -> None:
+        """Refuse a pending topic whose entries may be deleted while they wait."""
+        resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
+        described = self.admin.describe_configs([resource], request_timeout=_WAIT_S)
+        try:
+            policy = described[resource].result()[_POLICY].value
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                raise
+            logger.warning(
+                "cannot check that topic %s is compacted: no right describe_configs", topic
+            )
+            return
+        if policy != _PENDING_CONFIG[_POLICY]:
+            raise ServiceError(
+                f"topic {topic} has {_POLICY}={policy}, which deletes waiting records: set it to"
+                f" {_PENDING_CONFIG[_POLICY]}, or use another wirebroker.delivery.group"
             )
 
     def _create(self, new_topics: list[NewTopic]) -> None:

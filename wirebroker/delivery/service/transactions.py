@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 
@@ -25,6 +25,12 @@ _WAIT_S: Final = 30.0
 _MESSAGE_BYTES: Final = 64 << 20
 # As Java's producer: a batch must fit into topics with a small max.message.bytes.
 _BATCH_BYTES: Final = 16 << 10
+# Between looks at the delivery reports.
+_FLUSH_S: Final = 0.1
+# The broker refuses a whole batch.
+_SIZE: Final = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE})
+# Errors of a record in the pending topic; other errors are those of the topic.
+_FINAL_IN_PENDING: Final = _SIZE | {KafkaError.INVALID_RECORD}
 # Errors of a record that another attempt would not change.
 _FINAL: Final = frozenset(
     {
@@ -38,8 +44,18 @@ _FINAL: Final = frozenset(
         KafkaError.UNKNOWN_TOPIC_OR_PART,
         KafkaError._UNKNOWN_TOPIC,
         KafkaError._UNKNOWN_PARTITION,
+        # A topic name that librdkafka does not accept.
+        KafkaError._INVALID_ARG,
     }
 )
+
+
+class _Failure(NamedTuple):
+    """A record that was not written; `cause` is that of OutputRecord."""
+
+    cause: str
+    topic: str
+    error: KafkaError
 
 
 class Transactions:
@@ -53,7 +69,9 @@ class Transactions:
         """
         self._pending_topic = settings.rules.pending_topic
         self._clock = clock
-        self._failures: list[tuple[str, KafkaError]] = []
+        self._failures: list[_Failure] = []
+        # Causes of records in batches that were too large; each is sent in a batch of one record.
+        self._suspects: set[str] = set()
         self._producer = Producer(
             {
                 "log_level": 4,
@@ -95,6 +113,7 @@ class Transactions:
             self._call(partial(self._producer.commit_transaction, _WAIT_S))
         except KafkaException as error:
             return self._after(error)
+        self._suspects.clear()
         return None
 
     def close(self) -> None:
@@ -103,13 +122,30 @@ class Transactions:
 
     def _produce(self, plan: TransactionPlan) -> None:
         for record in plan.records(self._pending_topic):
-            self._produce_one(record)
-        self._producer.flush()
+            is_suspect = record.cause in self._suspects
+            if is_suspect:
+                self._flush()
+            if not self._produce_one(record):
+                break
+            if is_suspect:
+                self._flush()
+            if self._failures:
+                break
+        self._flush()
 
-    def _produce_one(self, record: OutputRecord) -> None:
+    def _flush(self) -> None:
+        """Wait until all records are written or one has failed.
+
+        After a failure librdkafka keeps the remaining records until their timeout.
+        """
+        while self._producer.flush(_FLUSH_S) and not self._failures:
+            pass
+
+    def _produce_one(self, record: OutputRecord) -> bool:
+        """Enqueue a record; return whether the transaction accepts more of them."""
         topic, partition, key, value, headers, cause = record
         arguments: dict[str, Any] = {} if partition is None else {"partition": partition}
-        report = partial(self._note_failure, cause)
+        report = partial(self._note_failure, cause, topic)
         while True:
             try:
                 self._producer.produce(
@@ -118,16 +154,22 @@ class Transactions:
             except BufferError:
                 self._producer.poll(0.1)
             except KafkaException as error:
-                if error.args[0].code() not in _FINAL:
+                code = error.args[0].code()
+                if code == KafkaError._STATE:
+                    # An earlier record was refused; its delivery report has the reason.
+                    return False
+                if code not in _FINAL:
                     raise
-                self._failures.append((cause, error.args[0]))
-                return
+                self._failures.append(_Failure(cause, topic, error.args[0]))
+                return True
             else:
-                return
+                return True
 
-    def _note_failure(self, cause: str, error: KafkaError | None, _message: Any) -> None:
+    def _note_failure(
+        self, cause: str, topic: str, error: KafkaError | None, _message: Any
+    ) -> None:
         if error is not None:
-            self._failures.append((cause, error))
+            self._failures.append(_Failure(cause, topic, error))
 
     def _offsets(self, plan: TransactionPlan) -> list[TopicPartition]:
         """Return the positions to commit; all of them fence former owners."""
@@ -151,7 +193,24 @@ class Transactions:
             self._call(partial(self._producer.abort_transaction, _WAIT_S))
         except KafkaException as error:
             raise FencedError(error.args[0].str()) from error
-        return {cause: error.str() for cause, error in self._failures if error.code() in _FINAL}
+        return self._refusals()
+
+    def _refusals(self) -> dict[str, str]:
+        """Return the reasons against records, by their causes.
+
+        Raises:
+            FencedError: The pending topic cannot be written.
+        """
+        final = [failure for failure in self._failures if failure.error.code() in _FINAL]
+        for _, topic, error in final:
+            if topic == self._pending_topic and error.code() not in _FINAL_IN_PENDING:
+                raise FencedError(f"topic {topic} cannot be written: {error.str()}")
+        too_large = {failure.cause for failure in final if failure.error.code() in _SIZE}
+        unclear = too_large - self._suspects if len(too_large) > 1 else set[str]()
+        self._suspects |= unclear
+        return {
+            failure.cause: failure.error.str() for failure in final if failure.cause not in unclear
+        }
 
     def _call(self, request: Any) -> None:
         """Repeat a request while the error is retriable; commits may have begun already."""

@@ -165,3 +165,29 @@ def test_bad_use_is_refused():
 def test_a_new_id_is_given_to_each_message():
     assert message_id() != message_id()
     assert message_id("order-7") == ("message-id", b"order-7")
+
+
+def test_a_trim_finds_old_ids_by_an_index(tmp_path):
+    for _ in range(2):
+        store = SqliteStore(tmp_path / "seen.sqlite")
+        plan = store.connection.execute(
+            "EXPLAIN QUERY PLAN DELETE FROM processed_messages WHERE seen_ms < 5"
+        ).fetchall()
+        assert "INDEX" in str(plan)
+        store.connection.close()
+
+
+def test_a_trim_of_the_memory_store_reads_no_recent_ids():
+    class Counted(dict[str, int]):
+        read = 0
+
+        def items(self):
+            for pair in super().items():
+                self.read += 1
+                yield pair
+
+    store = MemoryStore()
+    store._seen_ms = Counted({f"m{number}": number for number in range(1_000)})
+    store.trim(10, 995)
+    assert min(store._seen_ms.values()) == 10
+    assert store._seen_ms.read == 11

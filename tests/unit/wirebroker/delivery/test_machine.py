@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from tests.unit.wirebroker.delivery.delivery_kit import NOW, PENDING, MachineRun, received
+from tests.unit.wirebroker.delivery.delivery_kit import NOW, PENDING, RULES, MachineRun, received
 from wirebroker.base.dead_letter_headers import read_dead_letter_headers
+from wirebroker.delivery.model.dead_letter import rejected
 from wirebroker.delivery.model.entry import (
     EntryCommand,
     EntryKind,
@@ -240,3 +243,30 @@ def test_an_entry_of_a_newer_format_stops_the_service():
     run.log.append((b"later", b"\x02" + bytes(30)))
     with pytest.raises(NewerFormatError, match="update it"):
         run.apply()
+
+
+@pytest.mark.parametrize("name", ["a\0b.retry.billing", "x" * 600])
+def test_a_retried_record_with_an_invalid_topic_name_becomes_a_dead_letter_of_the_input(name):
+    place = {"topic": "a\0b", "partition": 1, "offset": 2}
+    headers = {f"__dlq.errors.{field}": value for field, value in place.items()}
+    record = received(topic="retry", headers={"retry-topic": name} | headers)
+    letter = rejected(record, "invalid", replace(RULES, targets=None))
+    assert letter.topic == "retry.dead-letters"
+    assert told(letter)["topic"] == "retry"
+
+
+def test_a_dead_letter_does_not_name_a_place_that_is_no_target():
+    run = MachineRun()
+    for offset, topic in enumerate(("__consumer_offsets", "secrets", "a\0b")):
+        place = {"topic": topic, "partition": 1, "offset": 2}
+        headers = {f"__dlq.errors.{name}": value for name, value in place.items()}
+        run.receive(retried(offset, retry_attempts=0, **headers))
+    assert {told(letter)["topic"] for letter in run.run(NOW)} == {"retry"}
+
+
+def test_a_record_with_unreadable_headers_becomes_a_dead_letter():
+    run = MachineRun()
+    run.receive(received(key=b"k")._replace(problem="unreadable headers"))
+    (letter,) = run.run(NOW)
+    assert (letter.topic, letter.key, letter.value) == ("deliver.dead-letters", b"k", b"v")
+    assert told(letter)["message"] == "unreadable headers"

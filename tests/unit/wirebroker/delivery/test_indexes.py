@@ -1,0 +1,45 @@
+"""The index of pending entries on disk: durability, damage, and reading row by row."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+
+from wirebroker.delivery.pending.store import PendingStore
+from wirebroker.delivery.service.errors import FencedError
+from wirebroker.delivery.service.process import _rebuilding
+
+NORMAL = 1
+
+
+def test_an_index_survives_a_power_failure_in_a_consistent_state(tmp_path):
+    store = PendingStore(tmp_path / "pending-0.sqlite")
+    assert store._database.execute("PRAGMA synchronous").fetchone() == (NORMAL,)
+    store.close()
+
+
+def test_a_damaged_index_is_deleted_and_the_instance_starts_again(tmp_path):
+    for name in ("pending-0.sqlite", "pending-0.sqlite-wal", "instance.id"):
+        (tmp_path / name).touch()
+    with pytest.raises(FencedError, match="rebuilt"), _rebuilding(tmp_path):
+        raise sqlite3.DatabaseError("database disk image is malformed")
+    assert [file.name for file in tmp_path.iterdir()] == ["instance.id"]
+
+
+def test_an_index_stays_when_the_disk_is_full(tmp_path):
+    (tmp_path / "pending-0.sqlite").touch()
+    with pytest.raises(sqlite3.OperationalError), _rebuilding(tmp_path):
+        raise sqlite3.OperationalError("database or disk is full")
+    assert (tmp_path / "pending-0.sqlite").exists()
+
+
+def test_due_entries_are_read_one_by_one():
+    store = PendingStore(None)
+    for number in range(3):
+        store.put(f"entry-{number}", number, None, b"v")
+    rows = iter(store.due(10, 100))
+    assert next(rows).name == "entry-0"
+    store.close()
+    with pytest.raises(sqlite3.ProgrammingError):
+        next(rows)

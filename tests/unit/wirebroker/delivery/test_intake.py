@@ -1,0 +1,44 @@
+"""Records as the intake passes them to the machine."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from wirebroker.delivery.service.intake import _received
+
+
+class UnreadableMessage:
+    """A message with a header name that is not UTF-8, as confluent-kafka reports it."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def topic(self) -> str:
+        return "deliver"
+
+    def partition(self) -> int:
+        return 0
+
+    def offset(self) -> int:
+        return 7
+
+    def timestamp(self) -> tuple[int, int]:
+        return 1, 1_800_000_000_000
+
+    def key(self) -> bytes:
+        return b"k"
+
+    def value(self) -> bytes:
+        return b"v"
+
+    def headers(self) -> None:
+        self.calls += 1
+        raise SystemError("returned a result with an exception set")
+
+
+def test_a_header_name_that_is_not_utf8_is_a_problem_of_the_record():
+    message = UnreadableMessage()
+    record = _received(cast("Any", message), 0)
+    assert (record.headers, record.value) == ((), b"v")
+    assert record.problem.startswith("unreadable headers")
+    assert message.calls == 1

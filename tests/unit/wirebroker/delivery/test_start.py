@@ -1,0 +1,72 @@
+"""What the service checks when it starts: the metrics port and the pending topic."""
+
+from __future__ import annotations
+
+import socket
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from tests.unit.wirebroker.delivery.delivery_kit import PENDING, RULES
+from tests.unit.wirebroker.delivery.fake_producer import SETTINGS
+from wirebroker.base.clock import SystemClock
+from wirebroker.delivery.model.rules import dead_letters_of
+from wirebroker.delivery.service.errors import ServiceError
+from wirebroker.delivery.service.metrics_page import metrics_page
+from wirebroker.delivery.service.topics import ClusterTopics
+
+
+def test_a_metrics_port_in_use_is_an_error_with_advice():
+    with socket.socket() as used:
+        used.bind(("127.0.0.1", 0))
+        used.listen()
+        port = used.getsockname()[1]
+        with (
+            pytest.raises(ServiceError, match=rf"{port}: .*wirebroker\.delivery\.metrics\.port"),
+            metrics_page(port, str),
+        ):
+            pass
+
+
+class FakeAdmin:
+    """A cluster where all topics of the service exist."""
+
+    def __init__(self, policy: str | None) -> None:
+        self.policy = policy
+        inputs = RULES.input_topics
+        self.names = [*inputs, *map(dead_letters_of, inputs), PENDING]
+
+    def list_topics(self, timeout: float) -> Any:
+        topic = SimpleNamespace(partitions={0: None}, error=None)
+        return SimpleNamespace(topics=dict.fromkeys(self.names, topic))
+
+    def describe_configs(self, resources: list[Any], request_timeout: float) -> dict[Any, Any]:
+        return dict.fromkeys(resources, self)
+
+    def result(self) -> dict[str, Any]:
+        if self.policy is None:
+            raise KafkaException(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
+        return {"cleanup.policy": SimpleNamespace(value=self.policy)}
+
+
+def topics(policy: str | None, monkeypatch: pytest.MonkeyPatch) -> ClusterTopics:
+    admin = FakeAdmin(policy)
+    monkeypatch.setattr("wirebroker.delivery.service.topics.AdminClient", lambda _config: admin)
+    return ClusterTopics({}, SystemClock())
+
+
+@pytest.mark.parametrize("policy", ["delete", "compact,delete"])
+def test_a_pending_topic_that_deletes_records_is_refused(policy, monkeypatch):
+    with pytest.raises(ServiceError, match=f"cleanup.policy={policy}, which deletes"):
+        topics(policy, monkeypatch).create_missing(SETTINGS)
+
+
+def test_a_compacted_pending_topic_is_accepted(monkeypatch):
+    topics("compact", monkeypatch).create_missing(SETTINGS)
+
+
+def test_a_missing_right_to_read_configs_is_a_warning(monkeypatch, caplog):
+    topics(None, monkeypatch).create_missing(SETTINGS)
+    assert f"cannot check that topic {PENDING} is compacted" in caplog.text
