@@ -52,8 +52,11 @@ if TYPE_CHECKING:
 class KnownTopics(Protocol):
     """The topics of the cluster."""
 
-    def partition_count(self, topic: str) -> int:
-        """Return the number of partitions, 0 if there is no such topic."""
+    def partition_count(self, topic: str, *, at_least: int = 1) -> int:
+        """Return the number of partitions, 0 if there is no such topic.
+
+        What is known is not trusted if there would be fewer than `at_least`.
+        """
         ...
 
 
@@ -276,7 +279,8 @@ class DeliveryMachine:
             return f"expired: {now_ms - entry.expires_ms} ms too late"
         if not self._rules.is_target(entry.target):
             return f"topic {entry.target} is no longer in wirebroker.delivery.targets"
-        count = self._topics.partition_count(entry.target)
+        needed = 1 if entry.partition is None else entry.partition + 1
+        count = self._topics.partition_count(entry.target, at_least=needed)
         if not count:
             return f"there is no topic {entry.target}"
         if entry.partition is not None and entry.partition >= count:

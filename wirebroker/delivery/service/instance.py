@@ -47,6 +47,7 @@ class ServiceInstance:
             KafkaException: The cluster refuses a client.
         """
         self._figures = figures
+        self._topics = topics
         self._clock = clock
         self._machine = DeliveryMachine(
             settings.rules,
@@ -85,6 +86,7 @@ class ServiceInstance:
         return min(max(due_ms - self._clock.now_ms(), 0) / 1000, _LONGEST_WAIT_S)
 
     def _deliver(self, stopping: Event) -> None:
+        self._topics.begin_transaction()
         plan = self._machine.plan(self._clock.now_ms())
         self._may_wait = plan.is_empty
         if plan.is_empty:

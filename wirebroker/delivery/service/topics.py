@@ -33,8 +33,6 @@ logger = logging.getLogger(__name__)
 _WAIT_S: Final = 30.0
 # A known topic may have been deleted or extended meanwhile.
 _KNOWN_S: Final = 30.0
-# A topic that is missing may have been created meanwhile.
-_MISSING_S: Final = 1.0
 # Entries and dead letters are longer than the records that they contain.
 _MOST_BYTES: Final = 32 << 20
 _POLICY: Final = "cleanup.policy"
@@ -57,15 +55,25 @@ class ClusterTopics:
         self._clock = clock
         self._counts: dict[str, int] = {}
         self._asked_at: float | None = None
+        self._is_recent = False
 
-    def partition_count(self, topic: str) -> int:
+    def begin_transaction(self) -> None:
+        """Ask again if the next transaction needs a topic or a partition that is not known.
+
+        It may have been created a moment before a record for it.
+        """
+        self._is_recent = False
+
+    def partition_count(self, topic: str, *, at_least: int = 1) -> int:
         """Return a topic's number of partitions; 0 if it does not exist.
+
+        Asks the cluster again, once for each transaction, if there would be fewer than `at_least`.
 
         Raises:
             KafkaException: No broker responds.
         """
-        age_s = self._age_s()
-        if age_s >= _KNOWN_S or (topic not in self._counts and age_s >= _MISSING_S):
+        lacks = self._counts.get(topic, 0) < at_least
+        if self._age_s() >= _KNOWN_S or (lacks and not self._is_recent):
             self._refresh()
         return self._counts.get(topic, 0)
 
@@ -83,6 +91,7 @@ class ClusterTopics:
             if topic.error is None
         }
         self._asked_at = self._clock.monotonic()
+        self._is_recent = True
 
     def topic_id(self, topic: str) -> str:
         """Return a topic's id.
@@ -174,7 +183,7 @@ class ClusterTopics:
                     ) from None
             else:
                 logger.info("created topic %s", name)
-        self._asked_at = None
+        self._is_recent = False
 
     def _existing_count(self, topic: str) -> int:
         """Return the partitions of a topic that was just created, perhaps by another instance."""
@@ -182,5 +191,5 @@ class ClusterTopics:
         while not (count := self.partition_count(topic)):
             if self._clock.monotonic() > deadline:
                 raise ServiceError(f"topic {topic} was created, but no broker knows it")
-            self._asked_at = None
+            self._is_recent = False
         return count
