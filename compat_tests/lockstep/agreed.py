@@ -108,6 +108,7 @@ AGREED: tuple[Agreed, ...] = (
         "If a member reports tasks that differ from its assignment, wirebroker repeats the"
         " assignment.",
         "None: after a lost response the member learns its tasks.",
+        "other seeds may show it: only after a lost response",
     ),
     Agreed(
         "streams-groups",

@@ -22,7 +22,7 @@ VERBS: Final = (
     Verb(
         "join",
         "wirebroker.cli.cli_serve:join",
-        "Start a broker as a member of a running cluster.",
+        "Start a broker as a member of a running cluster, wirebroker's or Apache Kafka's.",
     ),
     Verb(
         "format",

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from wirebroker.coordinator.groups.consumer import consumer_fencing
-from wirebroker.coordinator.groups.consumer.consumer_fencing import on_loaded
-from wirebroker.coordinator.groups.consumer.consumer_replay import replay
+from wirebroker.coordinator.groups.consumer import consumer_fencing, consumer_replay
 from wirebroker.coordinator.groups.consumer.consumer_timers import (
     ClassicRejoin,
     ClassicSync,
@@ -17,9 +15,9 @@ from wirebroker.coordinator.groups.consumer.consumer_timers import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from wirebroker.codecs.group_records import GroupRecordKey
+    from wirebroker.coordinator.groups.serving_shard import ServingShard
     from wirebroker.coordinator.outcome import Moment, Outcome
-
-__all__ = ["ON_TIMER", "on_loaded", "replay"]
 
 ON_TIMER: Final[Mapping[type[Any], Callable[[Any, Any, Moment], Outcome]]] = {
     ConsumerSession: consumer_fencing.on_expiry,
@@ -27,3 +25,13 @@ ON_TIMER: Final[Mapping[type[Any], Callable[[Any, Any, Moment], Outcome]]] = {
     ClassicSync: consumer_fencing.on_expiry,
     ConsumerRevocation: consumer_fencing.on_revocation_timeout,
 }
+
+
+def replay(shard: ServingShard, key: GroupRecordKey, value: bytes | None) -> None:
+    """Apply a record; see consumer_replay.replay."""
+    consumer_replay.replay(shard, key, value)
+
+
+def on_loaded(shard: ServingShard, now: Moment) -> None:
+    """Begin to serve the groups of a shard; see consumer_fencing.on_loaded."""
+    consumer_fencing.on_loaded(shard, now)

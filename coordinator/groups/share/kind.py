@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from wirebroker.coordinator.groups.share import share_fencing
-from wirebroker.coordinator.groups.share.share_fencing import on_loaded
-from wirebroker.coordinator.groups.share.share_replay import replay
+from wirebroker.coordinator.groups.share import share_fencing, share_replay
 from wirebroker.coordinator.groups.share.share_timers import ShareSessionExpiry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from wirebroker.coordinator.groups.serving_shard import ServingShard
     from wirebroker.coordinator.outcome import Moment, Outcome
-
-__all__ = ["ON_TIMER", "on_loaded", "replay"]
 
 ON_TIMER: Final[Mapping[type[Any], Callable[[Any, Any, Moment], Outcome]]] = {
     ShareSessionExpiry: share_fencing.on_expiry,
 }
+
+
+def replay(shard: ServingShard, key: Any, value: bytes | None) -> None:
+    """Apply a record; see share_replay.replay."""
+    share_replay.replay(shard, key, value)
+
+
+def on_loaded(shard: ServingShard, now: Moment) -> None:
+    """Begin to serve the groups of a shard; see share_fencing.on_loaded."""
+    share_fencing.on_loaded(shard, now)

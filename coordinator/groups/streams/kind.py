@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from wirebroker.coordinator.groups.streams import streams_fencing, streams_update
-from wirebroker.coordinator.groups.streams.streams_fencing import on_loaded
-from wirebroker.coordinator.groups.streams.streams_replay import replay
+from wirebroker.coordinator.groups.streams import (
+    streams_fencing,
+    streams_replay,
+    streams_update,
+)
 from wirebroker.coordinator.groups.streams.streams_timers import (
     InitialRebalance,
     TaskRevocation,
@@ -16,12 +18,21 @@ from wirebroker.coordinator.groups.streams.streams_timers import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from wirebroker.coordinator.groups.serving_shard import ServingShard
     from wirebroker.coordinator.outcome import Moment, Outcome
-
-__all__ = ["ON_TIMER", "on_loaded", "replay"]
 
 ON_TIMER: Final[Mapping[type[Any], Callable[[Any, Any, Moment], Outcome]]] = {
     TaskSession: streams_fencing.on_expiry,
     TaskRevocation: streams_fencing.on_revocation_timeout,
     InitialRebalance: streams_update.on_initial_rebalance,
 }
+
+
+def replay(shard: ServingShard, key: Any, value: bytes | None) -> None:
+    """Apply a record; see streams_replay.replay."""
+    streams_replay.replay(shard, key, value)
+
+
+def on_loaded(shard: ServingShard, now: Moment) -> None:
+    """Begin to serve the groups of a shard; see streams_fencing.on_loaded."""
+    streams_fencing.on_loaded(shard, now)

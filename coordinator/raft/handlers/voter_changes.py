@@ -18,7 +18,7 @@ Source: Kafka's AddVoterHandler, RemoveVoterHandler, UpdateVoterHandler and Lead
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.primitives import ZERO_UUID
@@ -49,6 +49,9 @@ if TYPE_CHECKING:
         UpdateRaftVoterRequest,
     )
     from wirebroker.coordinator.raft.states.replica_core import ReplicaCore
+
+# Letters of a text of a request that a response repeats.
+_LONGEST_SHOWN: Final = 100
 
 
 def handle_add_request(
@@ -115,7 +118,8 @@ def _change_refusal(
     if not core.accepts_cluster(request.cluster_id):
         return VoterChangeResponse(
             ErrorCode.INCONSISTENT_CLUSTER_ID,
-            f"{request.cluster_id} is not this cluster's id, {core.identity.cluster_id}",
+            f"{str(request.cluster_id)[:_LONGEST_SHOWN]} is not this cluster's id, "
+            f"{core.identity.cluster_id}",
         )
     error = core.leader_error(core.state.epoch)
     if error is not ErrorCode.NONE:

@@ -62,10 +62,9 @@ def console(
     port_file: Path | None,
     stop_with_stdin: bool,
 ) -> int:
-    """Show clusters in a browser: health, topics, messages, groups and more.
+    """Show clusters in a browser (requires wirebroker[console]).
 
-    Requires wirebroker[console]. It works with any Kafka, and only reads. It listens on loopback
-    addresses only.
+    It works with any Kafka, and only reads. It listens on loopback addresses only.
     """
     try:
         from wirebroker.console.web import address, server  # noqa: PLC0415 - an extra; slow

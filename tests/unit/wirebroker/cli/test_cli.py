@@ -20,7 +20,7 @@ from wirebroker.config import StartError
 def served(monkeypatch):
     calls = []
 
-    def run(config, *, port_file):
+    def run(config, *, port_file, companions=()):
         calls.append((config, port_file))
         return 0
 
@@ -122,7 +122,7 @@ def test_usage_error_is_one_line_on_stderr_and_status_2(served, capsys, argument
 
 
 def test_server_start_failure_is_one_line(served, monkeypatch, capsys):
-    def run(config, *, port_file):
+    def run(config, *, port_file, companions=()):
         raise StartError("port 9092 is in use", "stop the other process or give --port")
 
     monkeypatch.setattr(sys.modules["wirebroker.broker.serve_process"], "run", run)

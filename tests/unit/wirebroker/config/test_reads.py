@@ -17,6 +17,7 @@ TABLES = re.compile(
     r"|docs|describe)\.py"
     r"|.*/wirebroker/(client/(\w+/)?|cli/(verbs|plumbing)/|broker/workers/)\w+\.py"
     r"|.*/wirebroker/cli/(table|docs|verb_group|unserved_scripts)\.py"
+    r"|.*/wirebroker/console/model/settings\.py"
 )
 
 

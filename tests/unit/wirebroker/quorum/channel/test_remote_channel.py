@@ -150,7 +150,7 @@ REQUESTS: list[tuple[ApiKey, dict[str, Any], Callable[[Any], Any], Any]] = [
             "listeners": [{"name": "CONTROLLER", "host": "localhost", "port": 9093}],
         },
         lambda answer: answer.error_code,
-        ErrorCode.UNSUPPORTED_VERSION,
+        ErrorCode.REQUEST_TIMED_OUT,
     ),
     (
         ApiKey.REMOVE_RAFT_VOTER,
@@ -160,7 +160,7 @@ REQUESTS: list[tuple[ApiKey, dict[str, Any], Callable[[Any], Any], Any]] = [
             "voter_directory_id": bytes([7]) * 16,
         },
         lambda answer: answer.error_code,
-        ErrorCode.UNSUPPORTED_VERSION,
+        ErrorCode.VOTER_NOT_FOUND,
     ),
     (
         ApiKey.UNREGISTER_BROKER,
