@@ -7,6 +7,8 @@ import io
 import json
 from typing import TYPE_CHECKING
 
+import pytest
+
 from compat_tests.console.cluster_content import EVIL, ORDERS, TRACE
 from tests.support.tools.waiting import eventually
 
@@ -54,6 +56,7 @@ def test_one_message_is_found_by_its_header(open_screen: OpenScreen):
     assert '"id": 1234' in page.get_by_label("Value as JSON").inner_text()
 
 
+@pytest.mark.nightly
 def test_a_search_by_json_can_be_stopped_and_downloaded(open_screen: OpenScreen):
     screen = open_screen("/c/dev/topic/messages?name=orders&jsonpath=$.order.total+>+390")
     finished(screen)
@@ -65,6 +68,7 @@ def test_a_search_by_json_can_be_stopped_and_downloaded(open_screen: OpenScreen)
     screen.page.get_by_role("button", name="Stop").wait_for()
 
 
+@pytest.mark.nightly
 def test_a_tail_shows_new_records_until_it_is_stopped(open_screen: OpenScreen, producer):
     screen = open_screen("/c/dev/topic/messages?name=tailed")
     page = screen.page
@@ -90,6 +94,7 @@ def test_a_tail_shows_new_records_until_it_is_stopped(open_screen: OpenScreen, p
     assert shown <= written
 
 
+@pytest.mark.nightly
 def test_pages_of_records_lead_to_older_ones(open_screen: OpenScreen):
     screen = open_screen("/c/dev/topic/messages?name=orders&partition=0&limit=20")
     page = screen.page
@@ -101,6 +106,7 @@ def test_pages_of_records_lead_to_older_ones(open_screen: OpenScreen):
     assert offsets == list(range(offsets[0], offsets[0] - 60, -1))
 
 
+@pytest.mark.nightly
 def test_a_list_is_filtered_while_typing(open_screen: OpenScreen):
     screen = open_screen("/c/dev/topics")
     page = screen.page
@@ -128,6 +134,7 @@ def test_the_console_can_be_used_by_keyboard_alone(open_screen: OpenScreen):
     page.locator(".record-body").first.get_by_text("trace-id").wait_for()
 
 
+@pytest.mark.nightly
 def test_a_page_refreshes_itself_and_keeps_the_focus(open_screen: OpenScreen):
     screen = open_screen("/c/dev/topics?sort=-rate")
     page = screen.page
@@ -140,6 +147,7 @@ def test_a_page_refreshes_itself_and_keeps_the_focus(open_screen: OpenScreen):
     assert page.evaluate("document.activeElement.textContent") == "orders"
 
 
+@pytest.mark.nightly
 def test_the_theme_is_kept(open_screen: OpenScreen):
     screen = open_screen()
     page = screen.page
@@ -151,6 +159,7 @@ def test_the_theme_is_kept(open_screen: OpenScreen):
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == after
 
 
+@pytest.mark.nightly
 def test_times_are_in_the_viewers_time_zone(open_screen: OpenScreen):
     screen = open_screen("/c/dev/topic/record?name=orders&partition=0&offset=0")
     moment = screen.page.locator("time[data-exact]")
