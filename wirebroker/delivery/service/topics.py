@@ -14,7 +14,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import (
     AdminClient,
-    ConfigResource,
+    ConfigResource,  # pyright: ignore[reportPrivateImportUsage]
     NewTopic,  # pyright: ignore[reportPrivateImportUsage]
     OffsetSpec,  # pyright: ignore[reportPrivateImportUsage]
 )
