@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from wirebroker.codecs.api_keys import ApiKey
@@ -26,13 +25,7 @@ OPTIONAL_KEYS: Final = dict.fromkeys(
 
 def enabled(config: Config) -> Registry:
     """Return the handlers that a broker with this configuration serves."""
-    registry = Registry()
-    for key in enabled_keys(config):
-        if REGISTRY.is_late(key):
-            registry.add_late(key, partial(REGISTRY.handler, key))
-        else:
-            registry.add(REGISTRY.handler(key))
-    return registry
+    return REGISTRY.derived(enabled_keys(config), REGISTRY.handler)
 
 
 def enabled_keys(config: Config) -> list[ApiKey]:

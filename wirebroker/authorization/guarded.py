@@ -5,7 +5,6 @@ Long rules continue in slices.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
 
 from wirebroker.authorization.broker_rules import BROKER_RULES, CHECKED_BY_HANDLER
@@ -60,13 +59,7 @@ def guarded(registry: Registry, authorization: Authorization) -> Registry:
         # KeyError without a rule: any client could send it
         return _wrapped(handler, BROKER_RULES[handler.key], authorization)
 
-    wrapped = Registry()
-    for key in registry.registered_keys():
-        if registry.is_late(key):
-            wrapped.add_late(key, partial(guard, key))
-        else:
-            wrapped.add(guard(key))
-    return wrapped
+    return registry.derived(registry.registered_keys(), guard)
 
 
 def guarded_controller(registry: Registry, authorization: Authorization) -> Registry:

@@ -15,13 +15,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from wirebroker.codecs.api_keys import SPOKEN_VERSIONS, ApiKey
 from wirebroker.codecs.permissions import Permission  # noqa: TC001 - compiled tuples look for it
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -115,6 +116,16 @@ class Registry:
     def registered_keys(self) -> list[ApiKey]:
         """Return the keys, ascending."""
         return sorted(self._keys)
+
+    def derived(self, keys: Iterable[ApiKey], handler_of: Callable[[ApiKey], Handler]) -> Registry:
+        """Return the handlers that `handler_of` makes of these keys; late ones stay late."""
+        derived = Registry()
+        for key in keys:
+            if key in self._late:
+                derived.add_late(key, partial(handler_of, key))
+            else:
+                derived.add(handler_of(key))
+        return derived
 
     def is_late(self, key: ApiKey) -> bool:
         """Return whether a key's handler is loaded when it is needed."""
