@@ -27,7 +27,7 @@ class VoterHistory:
     """Voters and versions by the offset of their record.
 
     Attributes:
-        static_voters: The voters while the log contains none (kraft.version 0).
+        static_voters: The voters while the log contains none, with kraft.version 0.
         last_voters: The voters that count now.
     """
 
@@ -63,8 +63,8 @@ class VoterHistory:
         """
         self._voters.clear()
         self._versions.clear()
-        self.last_voters = self.static_voters
         self._add((last_offset, record) for record in controls)
+        self.last_voters = self._voters_that_count()
 
     def truncate(self, end_offset: int) -> None:
         """Forget the records from an offset on."""
@@ -72,7 +72,7 @@ class VoterHistory:
             self._voters.pop()
         while self._versions and self._versions[-1][0] >= end_offset:
             self._versions.pop()
-        self.last_voters = self._voters[-1][1] if self._voters else self.static_voters
+        self.last_voters = self._voters_that_count()
 
     def forget_before(self, offset: int) -> None:
         """Forget what a log that ends at `offset` or later does not need.
@@ -93,6 +93,16 @@ class VoterHistory:
         if not version or voters is None:
             return ()
         return (KRaftVersion(version), voters.to_record())
+
+    def _voters_that_count(self) -> VoterSet:
+        """Return the last recorded voters.
+
+        From kraft.version 1 on, static ones never count: a directory that is formatted to join a
+        quorum has none, whatever the configuration names.
+        """
+        if self._voters:
+            return self._voters[-1][1]
+        return VoterSet() if self.kraft_version else self.static_voters
 
     def _add(self, controls: Iterable[tuple[int, ControlRecord]]) -> bool:
         has_voters = False

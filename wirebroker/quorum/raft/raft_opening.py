@@ -13,7 +13,6 @@ from wirebroker.coordinator.raft.model.election_state import (
     ElectionState,
     decode_election_state,
 )
-from wirebroker.coordinator.raft.model.voter_set import VoterSet
 from wirebroker.coordinator.raft.raft_replica import RaftReplica
 from wirebroker.quorum.log.observed_log import image_of_snapshot
 from wirebroker.quorum.raft.committed_records import CommittedRecords, apply_all
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from wirebroker.config import Config
     from wirebroker.coordinator.raft.model.quorum_settings import QuorumSettings
     from wirebroker.coordinator.raft.model.voter_history import VoterHistory
+    from wirebroker.coordinator.raft.model.voter_set import VoterSet
     from wirebroker.coordinator.raft.states.replica_core import Identity
     from wirebroker.coordinator.raft.states.request_manager import RandomSource
     from wirebroker.quorum.image.metadata_follower import MetadataFollower
@@ -77,7 +77,6 @@ async def open_replica(
     log = RaftLog(log_directory, files=files, clock=clock)
     try:
         loaded = log.load(static_voters)
-        _forget_static_voters(loaded.history)
         if loaded.snapshot is not None:
             newest = log.store.snapshots[-1]
             follower.image = await image_of_snapshot(loaded.snapshot, newest, clock)
@@ -120,15 +119,6 @@ async def open_replica(
         on_leadership=surroundings.on_leadership,
         on_failure=surroundings.on_disk_failure,
     )
-
-
-def _forget_static_voters(history: VoterHistory) -> None:
-    """Let a directory that is formatted to join a quorum have no voters, as in Kafka.
-
-    Its voters are those of the leader's log; the configuration may name this node alone.
-    """
-    if history.kraft_version and history.last_offset is None:
-        history.static_voters = history.last_voters = VoterSet()
 
 
 def _check_voters(
