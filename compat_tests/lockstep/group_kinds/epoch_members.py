@@ -5,8 +5,8 @@ from __future__ import annotations
 import abc
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from compat_tests.lockstep.group_kinds.changing_members import ChangingMembers
 from compat_tests.lockstep.steps import command
-from compat_tests.lockstep.topics import Topics
 from wirebroker.codecs.api_keys import ApiKey
 
 if TYPE_CHECKING:
@@ -18,14 +18,13 @@ LEAVE_FOR_A_WHILE: Final = -2
 _NO_EPOCH: Final = -1
 
 
-class EpochMembers(Topics):
+class EpochMembers(ChangingMembers):
     """Steps that do not depend on what a group assigns.
 
     Attributes:
         most_members: The largest group.
         heartbeat, description: The requests of the kind.
         unknown_member: Fields of a heartbeat of an unknown member.
-        groups: The groups, whose class depends on the kind.
     """
 
     most_members: ClassVar[int]
@@ -35,20 +34,15 @@ class EpochMembers(Topics):
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self.groups: list[Any] = []
-        self._made = 0
+        self.groups = []
 
     @abc.abstractmethod
     def _beat_fields(self, group: Any, member: Any) -> dict[str, Any]:
         """Return the fields of each heartbeat of a member."""
 
-    @abc.abstractmethod
-    def _send_join(self, group: Any, member: Any) -> StepsWithResult[bool]:
-        """Join, or join again; return whether the member is one now."""
-
-    @abc.abstractmethod
-    def _new_member(self, group: Any) -> Any:
-        """Return a member that has not joined yet."""
+    def _most_members(self, group: Any) -> int:
+        del group
+        return self.most_members
 
     def ending(self) -> Moves:
         for group in self.groups:
@@ -56,27 +50,6 @@ class EpochMembers(Topics):
             yield command(["group-records", group.group_id])
 
     # -- members that come and go ------------------------------------------------------------
-
-    def join(self) -> Moves:
-        """Add a member, or remove one from a full group."""
-        group = self._group()
-        if len(group.members) >= self.most_members:
-            yield from self.leave()
-            return
-        member = self._new_member(group)
-        if (yield from self._send_join(group, member)):
-            group.members.append(member)
-
-    def join_again(self) -> Moves:
-        """Let a member abandon its assignment and join with the same id, as after an error."""
-        group, member = self._any_member()
-        if member is not None:
-            yield from self._send_join(group, member)
-
-    def leave(self) -> Moves:
-        group, member = self._any_member()
-        if member is not None and (yield from self._send_leave(group, member)):
-            group.members.remove(member)
 
     def leave_for_a_while(self) -> Moves:
         group, member = self._any_member(is_static=True)
@@ -174,9 +147,6 @@ class EpochMembers(Topics):
         return answer
 
     # -- choices -----------------------------------------------------------------------------
-
-    def _group(self) -> Any:
-        return self.random.choice(self.groups)
 
     def _any_member(self, *, is_static: bool = False) -> tuple[Any, Any]:
         """Return a group, and one of its members or None."""

@@ -14,8 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from compat_tests.lockstep.group_kinds.changing_members import ChangingMembers
 from compat_tests.lockstep.steps import command
-from compat_tests.lockstep.topics import Topics
 from wirebroker.codecs.api_keys import ApiKey
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class ShareGroup:
     with_state: dict[str, int] = field(default_factory=dict)  # partitions by topic
 
 
-class ShareGroups(Topics):
+class ShareGroups(ChangingMembers):
     name = "share-groups"
     keys = frozenset(
         {
@@ -67,7 +67,6 @@ class ShareGroups(Topics):
             ShareGroup(f"{self.prefix}{name}", most_members)
             for name, most_members in (("one", 4), ("two", 4), ("alone", 1))
         ]
-        self._made = 0
 
     def beginning(self) -> Moves:
         for partitions in (1, 1, 4, 2):
@@ -105,32 +104,6 @@ class ShareGroups(Topics):
             yield from self.ask(ApiKey.SHARE_GROUP_DESCRIBE, {"group_ids": [group.group_id]})
             yield from self._all_offsets(group)
             yield command(["group-records", group.group_id])
-
-    # -- members that come and go ------------------------------------------------------------
-
-    def join(self) -> Moves:
-        """Add a member, or remove one from a full group."""
-        group = self._group()
-        if len(group.members) >= group.most_members:
-            yield from self.leave()
-            return
-        self._made += 1
-        member = ShareMember(f"member{self._made}", self._subscription(group))
-        if (yield from self._send_join(group, member)):
-            group.members.append(member)
-
-    def join_again(self) -> Moves:
-        group, member = self._any_member()
-        if member is not None:
-            yield from self._send_join(group, member)
-
-    def leave(self) -> Moves:
-        group, member = self._any_member()
-        if member is None:
-            return
-        answer = yield from self._send(self._fields(group, member, _LEAVE))
-        if answer.is_good:
-            group.members.remove(member)
 
     # -- heartbeats --------------------------------------------------------------------------
 
@@ -316,6 +289,17 @@ class ShareGroups(Topics):
         answer = yield from self.ask(ApiKey.SHARE_GROUP_HEARTBEAT, fields)
         return answer
 
+    def _most_members(self, group: ShareGroup) -> int:
+        return group.most_members
+
+    def _new_member(self, group: ShareGroup) -> ShareMember:
+        self._made += 1
+        return ShareMember(f"member{self._made}", self._subscription(group))
+
+    def _send_leave(self, group: ShareGroup, member: ShareMember) -> StepsWithResult[bool]:
+        answer = yield from self._send(self._fields(group, member, _LEAVE))
+        return answer.is_good
+
     def _send_join(self, group: ShareGroup, member: ShareMember) -> StepsWithResult[bool]:
         fields = self._fields(group, member, 0)
         answer = yield from self._send({**fields, "subscribed_topic_names": member.topics})
@@ -350,13 +334,6 @@ class ShareGroups(Topics):
         return answer
 
     # -- choices -----------------------------------------------------------------------------
-
-    def _group(self) -> ShareGroup:
-        return self.random.choice(self.groups)
-
-    def _any_member(self) -> tuple[ShareGroup, ShareMember | None]:
-        group = self._group()
-        return group, self.random.choice(group.members) if group.members else None
 
     def _maybe_another(self, group: ShareGroup) -> str:
         if self.maybe(0.1):
