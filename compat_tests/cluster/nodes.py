@@ -201,6 +201,18 @@ class _Java(_Member):
         return [*java, str(self.properties)]
 
 
+def controller_role(cluster: Cluster, node_id: int, *, port: int) -> dict[str, str]:
+    """Return the settings of a controller alone, which others reach at its place in the cluster."""
+    return {
+        "process.roles": "controller",
+        **cluster.quorum,
+        "controller.listener.names": "CONTROLLER",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "listeners": f"CONTROLLER://{HOST}:{port}",
+        "advertised.listeners": f"CONTROLLER://{HOST}:{cluster.places[node_id]}",
+    }
+
+
 class JavaController(_Java):
     """A voter of Apache Kafka."""
 
@@ -209,14 +221,7 @@ class JavaController(_Java):
         self.port = cluster.places[node_id]
 
     def _role(self) -> dict[str, str]:
-        return {
-            "process.roles": "controller",
-            **self.cluster.quorum,
-            "controller.listener.names": "CONTROLLER",
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-            "listeners": f"CONTROLLER://{HOST}:{self.port}",
-            "advertised.listeners": f"CONTROLLER://{HOST}:{self.port}",
-        }
+        return controller_role(self.cluster, self.node_id, port=self.port)
 
     def _format_options(self) -> list[str]:
         is_first = self.node_id == FIRST_CONTROLLER

@@ -17,6 +17,7 @@ from compat_tests.cluster.nodes import (
     Cluster,
     JavaController,
     OwnNode,
+    controller_role,
     is_open,
 )
 from compat_tests.cluster.quorum.node_proxies import NodeProxies
@@ -45,10 +46,6 @@ class ProxiedJava(JavaController):
         super().__init__(quorum, node_id)
         self.port = quorum.listening[node_id]
 
-    def _role(self) -> dict[str, str]:
-        advertised = f"CONTROLLER://{HOST}:{self.cluster.places[self.node_id]}"
-        return {**super()._role(), "advertised.listeners": advertised}
-
 
 class ProxiedOwn(OwnNode):
     """A wirebroker that votes, and advertises its proxy."""
@@ -58,15 +55,8 @@ class ProxiedOwn(OwnNode):
         self.port = quorum.listening[node_id]
 
     def _role(self) -> dict[str, str]:
-        return {
-            "process.roles": "controller",
-            **self.cluster.quorum,
-            "controller.listener.names": "CONTROLLER",
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-            "listeners": f"CONTROLLER://{HOST}:{self.port}",
-            "advertised.listeners": f"CONTROLLER://{HOST}:{self.cluster.places[self.node_id]}",
-            "wirebroker.cluster.id": CLUSTER_ID,
-        }
+        role = controller_role(self.cluster, self.node_id, port=self.port)
+        return {**role, "wirebroker.cluster.id": CLUSTER_ID}
 
     def _is_ready(self) -> bool:
         return self._port_file.exists() and is_open(self.port)
