@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.brokers.brokers import Broker, RunningBroker, environment_address, make_broker
+from tests.support.brokers.brokers import Broker, broker_under_test, make_broker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -39,11 +39,7 @@ def broker_kind(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="session")
 def broker(broker_kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """Run one broker for the whole session, with the common profile."""
-    address = environment_address()
-    if address:
-        yield RunningBroker(address)
-        return
-    with make_broker(broker_kind, tmp_path_factory.mktemp("broker")) as running:
+    with broker_under_test(broker_kind, tmp_path_factory.mktemp("broker")) as running:
         yield running
 
 

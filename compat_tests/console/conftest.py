@@ -11,12 +11,7 @@ from confluent_kafka import Producer
 from compat_tests.console.cluster_content import furnished
 from compat_tests.console.console_site import SCREENSHOTS, Screen, running_console
 from compat_tests.support.tools_browser import browser_command
-from tests.support.brokers.brokers import (
-    AUTHORIZED,
-    RunningBroker,
-    environment_address,
-    make_broker,
-)
+from tests.support.brokers.brokers import AUTHORIZED, broker_under_test
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -50,11 +45,7 @@ def furnished_broker(
     broker_kind: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Broker]:
     """Run a broker with an authorizer, or use the running one that COMPAT_BROKER names."""
-    address = environment_address()
-    if address:
-        yield RunningBroker(address)
-        return
-    with make_broker(broker_kind, tmp_path_factory.mktemp("broker"), AUTHORIZED) as broker:
+    with broker_under_test(broker_kind, tmp_path_factory.mktemp("broker"), AUTHORIZED) as broker:
         yield broker
 
 

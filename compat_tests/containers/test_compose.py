@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +13,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat_tests.containers.harness import engine_output
 from tests.support.harness.project_files import ROOT
+from tests.support.tools.waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -65,10 +65,13 @@ def started(compose, images) -> Iterator[Callable[[str], Callable[..., str]]]:
 
 
 def _until_healthy(run: Callable[..., str]) -> None:
-    deadline = time.monotonic() + START_S
-    while not all(_is_healthy(container) for container in run("ps", "--quiet").split()):
-        assert time.monotonic() < deadline, run("logs", "--tail", "20")
-        time.sleep(0.5)
+    def all_are() -> bool:
+        return all(map(_is_healthy, run("ps", "--quiet").split()))
+
+    try:
+        eventually(all_are, timeout_s=START_S, poll_s=0.5)
+    except AssertionError:
+        pytest.fail(run("logs", "--tail", "20"))
 
 
 def _is_healthy(container: str) -> bool:
@@ -126,10 +129,8 @@ def test_three_nodes_tolerate_the_loss_of_any_one(started):
 
 
 def _until_in_sync(admin: AdminClient, topic: str) -> None:
-    deadline = time.monotonic() + START_S
-    while True:
+    def all_are() -> bool:
         (described,) = admin.describe_topics(TopicCollection([topic])).values()
-        if {len(partition.isr) for partition in described.result(30).partitions} == {3}:
-            return
-        assert time.monotonic() < deadline, "a replica is not in sync"
-        time.sleep(0.5)
+        return {len(partition.isr) for partition in described.result(30).partitions} == {3}
+
+    eventually(all_are, timeout_s=START_S, poll_s=0.5)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from compat_tests.groups.group import SESSION_MS, Group, group_on
-from tests.support.brokers.brokers import Broker, RunningBroker, environment_address, make_broker
+from tests.support.brokers.brokers import Broker, broker_under_test
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,11 +26,9 @@ SETTINGS = {
 
 @pytest.fixture(scope="session")
 def group_broker(broker_kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    address = environment_address()
-    if address:
-        yield RunningBroker(address)
-        return
-    with make_broker(broker_kind, tmp_path_factory.mktemp("group-broker"), SETTINGS) as running:
+    with broker_under_test(
+        broker_kind, tmp_path_factory.mktemp("group-broker"), SETTINGS
+    ) as running:
         yield running
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from compat_tests.transactions.settings import SETTINGS
-from tests.support.brokers.brokers import Broker, RunningBroker, environment_address, make_broker
+from tests.support.brokers.brokers import Broker, broker_under_test
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,11 +17,7 @@ if TYPE_CHECKING:
 def transaction_broker(
     broker_kind: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Broker]:
-    address = environment_address()
-    if address:
-        yield RunningBroker(address)
-        return
-    with make_broker(
+    with broker_under_test(
         broker_kind, tmp_path_factory.mktemp("transaction-broker"), SETTINGS
     ) as running:
         yield running

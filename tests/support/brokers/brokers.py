@@ -8,6 +8,7 @@ reconnect.
 from __future__ import annotations
 
 import abc
+import contextlib
 import os
 import signal
 import socket
@@ -22,7 +23,7 @@ from tests.support.tools import tools
 from tests.support.tools.ports import HOST, free_port, free_ports
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Self
 
 START_TIMEOUT_S = 60.0  # Apache Kafka takes 4 s here, and 13 s after a kill (see ApacheKafka)
@@ -350,5 +351,14 @@ def answers(port: int) -> bool:
     return len(answer) >= 16 and int.from_bytes(answer[12:16]) > 0
 
 
-def environment_address() -> str | None:
-    return os.environ.get("COMPAT_BROKER")
+@contextlib.contextmanager
+def broker_under_test(
+    kind: str, directory: Path, settings: Mapping[str, str] | None = None
+) -> Iterator[Broker]:
+    """Run a broker, or use the running one that COMPAT_BROKER names."""
+    address = os.environ.get("COMPAT_BROKER")
+    if address:
+        yield RunningBroker(address)
+        return
+    with make_broker(kind, directory, settings) as running:
+        yield running
