@@ -136,7 +136,7 @@ def _leader(quorum: MixedQuorum) -> int:
 
 
 def _has_all(quorum: MixedQuorum) -> bool:
-    """Return whether all voters have what is committed."""
+    """Return whether all voters have all committed records."""
     status = quorum.status(_leader(quorum))
     return status is not None and all(end >= status[0] for end in status[1].values())
 

@@ -1,4 +1,4 @@
-"""A load on the metadata: topics are created, altered and deleted, and what was acknowledged.
+"""A load on the metadata: topics are created, altered and deleted; keeps acknowledged changes.
 
 An operation whose result is unknown (a timeout, a lost connection) may have happened or not; its
 topic is left alone then.

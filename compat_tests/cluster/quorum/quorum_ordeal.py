@@ -94,7 +94,7 @@ def check(quorum: MixedQuorum, records: Load, metadata: MetadataLoad) -> None:
 
 
 def _all_caught_up(quorum: MixedQuorum) -> int:
-    """Wait until all voters have what is committed; return the high watermark."""
+    """Wait until all voters have all committed records; return the high watermark."""
     reached: list[int] = []
 
     def is_so() -> bool:

@@ -6,7 +6,7 @@ They are the safety properties of a published TLA+ model of KRaft (docs/quorum-s
 | --- | --- |
 | an epoch has one leader, in the view of every replica | when a replica persists it |
 | a replica votes for one candidate of an epoch, also across crashes | when a vote is sent |
-| up to the high watermark a replica's log is what was committed | every second |
+| a replica's log equals the committed log up to the high watermark | every second |
 | the newest leader has everything acknowledged | every second |
 | everything acknowledged is on the disk of a majority of the voters | when a leader commits |
 | only a voter asks for votes; a broker only observes | every second |

@@ -56,7 +56,7 @@ class DetailCache:
                 del self._tasks[key]
 
     def forget(self) -> None:
-        """Drop what was read, after a change."""
+        """Drop all cached details, after a change."""
         for key, (_, task) in list(self._tasks.items()):
             if task.done():
                 del self._tasks[key]

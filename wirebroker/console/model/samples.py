@@ -100,7 +100,7 @@ class SampleRing:
         return self._older[-1] if self._older else self._recent[0]
 
     def window(self, age_ms: int) -> Window:
-        """Return all samples, for rates over `age_ms` or what is known of it."""
+        """Return all samples, for rates over `age_ms`, or less if they are younger."""
         return Window((*self._older, *self._recent), self.before(age_ms))
 
 

@@ -1,4 +1,4 @@
-"""Which voters follow the leader of a quorum, and what is recommended about the others."""
+"""Which voters follow the leader of a quorum, and the recommendation for each of the others."""
 
 from __future__ import annotations
 
