@@ -1,0 +1,111 @@
+"""What a change is: its role, its fields, what it would do, and doing it.
+
+A kind of change is declared once (`ChangeKind`). The form, the confirmation, the JSON endpoint, the
+check of the role and the audit entry are derived from the declaration.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from wirebroker.console.model.collector import Collector
+
+
+class ConsoleRole(enum.IntEnum):
+    """What a user may do in a cluster; each role includes the ones below it."""
+
+    READER = 1
+    OPERATOR = 2
+    ADMIN = 3
+
+
+class FieldKind(enum.Enum):
+    """How a field is entered in a form; JSON endpoints take the same values."""
+
+    TEXT = "text"
+    LONG_TEXT = "long-text"
+    NUMBER = "number"
+    CHOICE = "choice"
+    YES_NO = "yes-no"
+    PASSWORD = "password"  # noqa: S105 - not one
+
+
+class Field(NamedTuple):
+    """A value that a change needs.
+
+    Attributes:
+        name: Its name in forms and JSON.
+        label: Its name for people.
+        help: One sentence, such as the form of the value.
+        default: The value of an empty field that is not required.
+        choices: The values of a CHOICE, and their labels.
+    """
+
+    name: str
+    label: str
+    kind: FieldKind = FieldKind.TEXT
+    help: str = ""
+    is_required: bool = True
+    default: str = ""
+    choices: tuple[tuple[str, str], ...] = ()
+
+
+class ChangeError(ValueError):
+    """A change that cannot be made; the message says why and what to do.
+
+    Attributes:
+        field: The name of the field that is wrong, if it is one.
+    """
+
+    def __init__(self, message: str, field: str | None = None) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+class PreparedChange(NamedTuple):
+    """A change that has been checked against the cluster, but not made.
+
+    Attributes:
+        summary: One sentence: what will happen.
+        lines: Each difference, such as `retention.ms: 604800000 → 86400000`.
+        command: The equivalent command line, without secrets.
+        apply: Makes the change and returns what was done, one sentence. Raises ClientError.
+        warnings: What the user should know first, such as data that is lost.
+        notes: Like `lines`, for values that change by themselves, such as end offsets. A user
+            who confirmed a plan is asked again if anything but the notes differs.
+    """
+
+    summary: str
+    lines: tuple[str, ...]
+    command: str
+    apply: Callable[[], Awaitable[str]]
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class ChangeKind(NamedTuple):
+    """A kind of change.
+
+    Attributes:
+        name: Its path, such as `create-topic`.
+        title: What its form is called, such as `Create a topic`.
+        role: The least role that may make it.
+        target: The field that names what is changed, for the audit log, such as `topic`.
+        prepare: Checks values against the cluster. The values have each field's name, stripped,
+            with defaults in place. Raises ChangeError, or ClientError if the cluster refuses.
+        section: The section of the navigation, such as `topics`.
+        page: The page to return to with the target, such as `topic`; None for the section's list.
+    """
+
+    name: str
+    title: str
+    role: ConsoleRole
+    fields: tuple[Field, ...]
+    target: str
+    prepare: Callable[[Collector, Mapping[str, str]], Awaitable[PreparedChange]]
+    section: str
+    page: str | None = None

@@ -1,0 +1,1 @@
+"""The kinds of changes, one module for each subject."""

@@ -1,0 +1,10 @@
+"""Changes of topics: create, grow, empty, delete."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from wirebroker.console.changes.change import ChangeKind
+
+KINDS: Final[tuple[ChangeKind, ...]] = ()
