@@ -24,7 +24,11 @@ class ConsoleRole(enum.IntEnum):
 
 
 class FieldKind(enum.Enum):
-    """How a field is entered in a form; JSON endpoints take the same values."""
+    """How a field is entered in a form; JSON endpoints take the same values.
+
+    Values are stripped, except LONG_TEXT and PASSWORD. The lines of a LONG_TEXT end with a line
+    feed. A YES_NO is "yes" or "no"; JSON endpoints also take true and false.
+    """
 
     TEXT = "text"
     LONG_TEXT = "long-text"
@@ -77,6 +81,9 @@ class PreparedChange(NamedTuple):
         warnings: What the user should know first, such as data that is lost.
         notes: Like `lines`, for values that change by themselves, such as end offsets. A user
             who confirmed a plan is asked again if anything but the notes differs.
+        progress: Returns what a long change has done so far, such as `1,200 of 5,000 records`; it
+            is shown while `apply` runs, and afterwards if a user stopped it. `apply` is then
+            cancelled.
     """
 
     summary: str
@@ -85,6 +92,7 @@ class PreparedChange(NamedTuple):
     apply: Callable[[], Awaitable[str]]
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    progress: Callable[[], str] | None = None
 
 
 class ChangeKind(NamedTuple):
@@ -95,8 +103,9 @@ class ChangeKind(NamedTuple):
         title: What its form is called, such as `Create a topic`.
         role: The least role that may make it.
         target: The field that names what is changed, for the audit log, such as `topic`.
-        prepare: Checks values against the cluster. The values have each field's name, stripped,
-            with defaults in place. Raises ChangeError, or ClientError if the cluster refuses.
+        prepare: Checks values against the cluster. The values have each field's name (FieldKind
+            says how they look), with defaults in place. Raises ChangeError, or ClientError if the
+            cluster refuses.
         section: The section of the navigation, such as `topics`.
         page: The page to return to with the target, such as `topic`; None for the section's list.
     """

@@ -9,6 +9,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse
 
 from wirebroker.client.errors import ClientError
+from wirebroker.console.changes.allowed import AllowedChanges
+from wirebroker.console.changes.change import ConsoleRole
 from wirebroker.console.view.links import cluster_url
 
 if TYPE_CHECKING:
@@ -126,6 +128,7 @@ def page(request: Request, template: str, /, section: str, **values: Any) -> HTM
         path=request.url.path,
         here=f"{request.url.path}?{request.url.query}",
         now_ms=console.clock.now_ms(),
+        changes=AllowedChanges(ConsoleRole.ADMIN),
         **values,
     )
     return HTMLResponse(text)

@@ -17,6 +17,11 @@ def cluster_url(cluster: str, page: str = "", /, **parameters: Any) -> str:
     return url(f"/c/{quote(cluster, safe='')}/{page}", **parameters)
 
 
+def change_url(cluster: str, change: str, /, **values: Any) -> str:
+    """Return the form of a kind of change, with these values in its fields."""
+    return cluster_url(cluster, f"change/{change}", **values)
+
+
 def changed_query(query: list[tuple[str, str]], /, **changes: Any) -> str:
     """Return a query string with other values; None and empty ones are removed."""
     kept = [(name, value) for name, value in query if name not in changes and value]

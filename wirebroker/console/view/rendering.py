@@ -53,6 +53,7 @@ class Templates:
         names: dict[str, Any] = environment.globals  # pyright: ignore[reportAssignmentType]
         names.update(
             asset=assets.url,
+            change_url=links.change_url,
             changed_query=links.changed_query,
             cluster_url=links.cluster_url,
             counted=counted,
