@@ -84,6 +84,8 @@ class PreparedChange(NamedTuple):
         progress: Returns what a long change has done so far, such as `1,200 of 5,000 records`; it
             is shown while `apply` runs, and afterwards if a user stopped it. `apply` is then
             cancelled.
+        logged: Replaces values in the audit log, such as `(hidden)` for a secret config that is not
+            a PASSWORD.
     """
 
     summary: str
@@ -93,6 +95,7 @@ class PreparedChange(NamedTuple):
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     progress: Callable[[], str] | None = None
+    logged: Mapping[str, str] | None = None
 
 
 class ChangeKind(NamedTuple):
