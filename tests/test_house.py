@@ -57,7 +57,12 @@ DOORS = {
     "xxhash": {"coordinator/groups/metadata_hash.py"},
     "re2": {"coordinator/patterns.py"},
     "h11": {"wirebroker/http/conversation.py"},
-    "starlette": {"wirebroker/console/pages/", "wirebroker/console/web/"},
+    "argon2": {"wirebroker/console/login/password_hashes.py"},
+    "starlette": {
+        "wirebroker/console/api/",
+        "wirebroker/console/pages/",
+        "wirebroker/console/web/",
+    },
     "uvicorn": {"wirebroker/console/web/server.py"},
     "jinja2": {"wirebroker/console/view/rendering.py"},
     "markupsafe": {"wirebroker/console/view/plots.py"},

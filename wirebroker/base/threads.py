@@ -56,6 +56,9 @@ class Work(Enum):
     LOADING = ("load", 2)  # coordinators' partitions, producer states
     RECORDS = ("records", 1)  # the console: batches decompressed and searched, one at a time
     LISTS = ("list", 1)  # the console: long lists filtered and sorted
+    PASSWORDS = ("password", 1)  # the console: passwords checked, each with up to 64 MiB
+    AUDIT = ("audit", 1)  # the console: lines of the audit log written and synced
+    FORMS = ("form", 1)  # the console: long bodies of requests parsed
     UPKEEP = ("upkeep", 2)  # deleted files, snapshots, pages given back
 
     def __init__(self, thread_name: str, most_threads: int, may_be_left: bool = False) -> None:

@@ -29,26 +29,34 @@ _CLUSTER: Final = "local"
 
 
 class ConsoleOptions(NamedTuple):
-    """The console's port (0 selects a free one), and its file of clusters or None."""
+    """How the console is started.
+
+    Attributes:
+        port: 0 selects a free one.
+        file: Its clusters and settings, or None.
+        profile: The profile with its login, or None.
+    """
 
     port: int
     file: Path | None
+    profile: str | None = None
 
 
 def check_console(config: Config, options: ConsoleOptions) -> None:
     """Check that a console can log in to this broker.
 
     Raises:
-        ConfigError: The first listener needs TLS or a login, and no file says which.
+        ConfigError: The first listener needs TLS or a login, and no file or profile says which.
     """
     listeners = listeners_of(config)
     if not listeners:
         raise ConfigError("--console needs a broker: this process is a controller alone")
     first = listeners[0]
-    if options.file is None and first.protocol != _PLAINTEXT:
+    has_login = options.file is not None or options.profile is not None
+    if not has_login and first.protocol != _PLAINTEXT:
         raise ConfigError(
-            f"--console needs --console-config FILE: listener {first.name} requires TLS or a login,"
-            " whose settings the file contains (docs/console.md)"
+            f"--console needs --console-profile NAME or --console-config FILE: listener"
+            f" {first.name} requires TLS or a login, whose settings they contain (docs/console.md)"
         )
 
 
@@ -64,10 +72,9 @@ class ConsoleProcess:
 
     async def start(self, address: str) -> None:
         """Start the console for the broker at this address; return before it is ready."""
-        clusters = ["--cluster", f"{_CLUSTER}={address}"]
-        if self._options.file is not None:
-            clusters = ["--config", str(self._options.file)]
-        arguments = ("console", *clusters, "--port", str(self._options.port), "--stop-with-stdin")
+        port = str(self._options.port)
+        clusters = self._cluster_flags(address)
+        arguments = ("console", *clusters, "--port", port, "--stop-with-stdin")
         try:
             self._process = await start_module("wirebroker", *arguments)
         except OSError as error:
@@ -77,6 +84,13 @@ class ConsoleProcess:
             )
             return
         self._watch = asyncio.create_task(self._pass_on(self._process), name="console")
+
+    def _cluster_flags(self, address: str) -> list[str]:
+        options = self._options
+        flags = [] if options.file is None else ["--config", str(options.file)]
+        if options.profile is not None:
+            flags += ["--profile", options.profile, "--profile-bootstrap", address]
+        return flags or ["--cluster", f"{_CLUSTER}={address}"]
 
     async def stop(self) -> None:
         """Stop the console and wait for its end."""

@@ -130,7 +130,12 @@ def _of_a_broker(command: Callable[..., int]) -> Callable[..., int]:
     "console_file",
     type=FilePath(),
     metavar="FILE",
-    help="File with the console's clusters and logins, for brokers that require a login.",
+    help="File with the console's clusters, logins and settings.",
+)
+@click.option(
+    "--console-profile",
+    metavar="NAME",
+    help="Profile with the console's login, for brokers that require one (wirebroker profile).",
 )
 @click.option("--log-format", type=click.Choice(["text", "json"]), help="Format of log lines.")
 @click.option(
@@ -154,6 +159,7 @@ def serve(
     release_version: str | None,
     console_port: int | None,
     console_file: Path | None,
+    console_profile: str | None,
     log_format: str | None,
     log_level: str | None,
 ) -> int:
@@ -193,7 +199,7 @@ def serve(
         check_protection(config)
         _check_release(release_version, config)
         companions = [_delivery(file, flags, workers)] if with_delivery else []
-        companions += _consoles(config, console_port, console_file)
+        companions += _consoles(config, console_port, console_file, console_profile)
         if workers is not None:
             worker_arguments = (workers, flags, file, data_dir, port_file, add_scram)
             return _serve_workers(config, load, worker_arguments, companions, test_mode=test_mode)
@@ -204,19 +210,26 @@ def serve(
         raise click.ClickException(str(error)) from None
 
 
-def _consoles(config: Config, port: int | None, file: Path | None) -> list[Companion]:
+def _consoles(
+    config: Config, port: int | None, file: Path | None, profile: str | None
+) -> list[Companion]:
     """Return the console to start with the broker, if one is requested."""
     if port is None:
-        if file is not None:
-            raise click.UsageError("--console-config needs --console PORT")
+        given = "config" if file is not None else "profile" if profile is not None else None
+        if given is not None:
+            raise click.UsageError(f"--console-{given} needs --console PORT")
         return []
+    if profile is not None:
+        from wirebroker.cli.plumbing.profiles import profile_file  # noqa: PLC0415 - rarely used
+
+        profile_file(profile)
     from wirebroker.broker.console_process import (  # noqa: PLC0415 - rarely used
         ConsoleOptions,
         ConsoleProcess,
         check_console,
     )
 
-    options = ConsoleOptions(port, file)
+    options = ConsoleOptions(port, file, profile)
     check_console(config, options)
     return [ConsoleProcess(options)]
 

@@ -100,7 +100,17 @@ VERBS: Final = (
     Verb(
         "console",
         "wirebroker.cli.services.console:console",
-        "Show clusters in a browser (requires wirebroker[console]).",
+        "Show and change clusters in a browser (requires wirebroker[console]).",
+    ),
+    Verb(
+        "console-user",
+        "wirebroker.cli.services.console_users:console_user",
+        "Manage the users of `wirebroker console`.",
+    ),
+    Verb(
+        "console-token",
+        "wirebroker.cli.services.console_users:console_token",
+        "Manage the tokens of programs that use the HTTP interface of `wirebroker console`.",
     ),
     Verb(
         "shadow",

@@ -42,7 +42,9 @@ class FakeCollector:
         self.settings = ClusterSettings(snapshot.name, "127.0.0.1:9092", {})
         self.snapshot = snapshot
         self.client: Any = None
+        self.kafka_user = "no login"
         self.touches = 0
+        self.refreshes = 0
         self.readers = 0
         self._published = asyncio.Event()
 
@@ -54,6 +56,15 @@ class FakeCollector:
 
     def touch(self) -> None:
         self.touches += 1
+
+    def refresh(self) -> None:
+        self.refreshes += 1
+        self.publish(self.snapshot._replace(number=self.snapshot.number + 1))
+
+    async def newer_than(self, number: int) -> ClusterSnapshot:
+        while self.snapshot.number <= number:
+            await self._published.wait()
+        return self.snapshot
 
     def publish(self, snapshot: ClusterSnapshot) -> None:
         self.snapshot = snapshot

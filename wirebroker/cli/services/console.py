@@ -3,19 +3,45 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from wirebroker.cli.plumbing.file_path import FilePath
 from wirebroker.cli.plumbing.output import tell
+from wirebroker.console.web_settings import ROWS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from wirebroker.console.model.settings import ClusterSettings
+    from wirebroker.console.web_settings import SettingRow, WebSettings
 
-_DEFAULT_CLUSTER = "local=127.0.0.1:9092"
+_DEFAULT_CLUSTER: Final = "local=127.0.0.1:9092"
+_GREATEST_PORT: Final = 65535
+
+
+def _flag(row: SettingRow) -> Callable[[Any], Any]:
+    """Return the flag of a setting; None means that it is not given."""
+    name = f"--{row.name}"
+    if row.kind == "yes-no":
+        return click.option(name, row.field, is_flag=True, default=None, help=row.help)
+    kind = {"file": FilePath(), "port": click.IntRange(0, _GREATEST_PORT)}.get(row.kind)
+    return click.option(
+        name,
+        row.field,
+        type=kind,
+        multiple=row.kind == "names",
+        metavar=row.metavar,
+        help=row.help,
+    )
+
+
+def _with_web_settings(command: Callable[..., int]) -> Callable[..., int]:
+    for row in reversed(ROWS):
+        command = _flag(row)(command)
+    return command
 
 
 @click.command()
@@ -27,47 +53,45 @@ _DEFAULT_CLUSTER = "local=127.0.0.1:9092"
     help=f"A cluster and its brokers (repeatable). [default: {_DEFAULT_CLUSTER}]",
 )
 @click.option(
+    "--profile",
+    "profiles",
+    multiple=True,
+    metavar="NAME",
+    help="A profile's cluster and login (wirebroker profile; repeatable).",
+)
+@click.option(
     "--config",
     "file",
     type=FilePath(),
     metavar="FILE",
-    help="Read clusters and their security settings from a file (docs/console.md).",
+    help="Read clusters, their security settings and these flags from a file (docs/console.md).",
 )
-@click.option(
-    "--host",
-    default="127.0.0.1",
-    metavar="HOST",
-    help="Loopback address to listen on. [default: 127.0.0.1]",
-)
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=8989,
-    metavar="N",
-    help="Port to listen on; 0 selects a free one. [default: 8989]",
-)
+@_with_web_settings
 @click.option(
     "--port-file",
     type=FilePath(),
     metavar="FILE",
     help="Write the port to this file when the console is ready.",
 )
+@click.option("--profile-bootstrap", hidden=True)
 @click.option("--stop-with-stdin", is_flag=True, hidden=True)
 def console(
     *,
     clusters: tuple[str, ...],
+    profiles: tuple[str, ...],
     file: Path | None,
-    host: str,
-    port: int,
     port_file: Path | None,
+    profile_bootstrap: str | None,
     stop_with_stdin: bool,
+    **web_flags: Any,
 ) -> int:
-    """Show clusters in a browser (requires wirebroker[console]).
+    """Show and change clusters in a browser (requires wirebroker[console]).
 
-    It works with any Kafka, and only reads. It listens on loopback addresses only.
+    It works with any Kafka. By default it listens on a loopback address and needs no login; other
+    addresses need users and TLS.
     """
     try:
-        from wirebroker.console.web import address, server  # noqa: PLC0415 - an extra; slow
+        from wirebroker.console.web import server  # noqa: PLC0415 - an extra; slow
     except ModuleNotFoundError as error:
         raise click.ClickException(
             f"the console needs the package {error.name}: pip install 'wirebroker[console]'"
@@ -75,24 +99,23 @@ def console(
     from wirebroker.base.clock import SystemClock  # noqa: PLC0415 - keeps --help fast
     from wirebroker.broker.port_file import PortFile  # noqa: PLC0415
     from wirebroker.config import StartError  # noqa: PLC0415
+    from wirebroker.console.audit.audit_log import AuditError  # noqa: PLC0415
+    from wirebroker.console.login.credential_file import CredentialError  # noqa: PLC0415
 
     written_port = PortFile(port_file)
     try:
-        checked_host = address.checked_host(host)
-        chosen = _chosen_clusters(clusters, file)
+        chosen, settings = _settings(clusters, profiles, profile_bootstrap, file, web_flags)
         if stop_with_stdin:
             server.stop_with_parent()
         written_port.remove()
 
         def on_ready(bound_port: int) -> None:
-            shown = f"[{checked_host}]" if ":" in checked_host else checked_host
-            names = ", ".join(cluster.name for cluster in chosen)
-            sys.stdout.write(f"console ready on http://{shown}:{bound_port}/ (clusters: {names})\n")
+            sys.stdout.write(_ready_line(settings, bound_port, chosen))
             sys.stdout.flush()
             written_port.write(bound_port)
 
-        server.run(chosen, host=checked_host, port=port, clock=SystemClock(), on_ready=on_ready)
-    except (address.AddressError, server.ListenError, StartError) as error:
+        server.run(chosen, settings, clock=SystemClock(), on_ready=on_ready)
+    except (AuditError, CredentialError, server.ListenError, StartError) as error:
         raise click.ClickException(str(error)) from None
     finally:
         written_port.remove()
@@ -100,20 +123,59 @@ def console(
     return 0
 
 
-def _chosen_clusters(clusters: tuple[str, ...], file: Path | None) -> list[ClusterSettings]:
+def _ready_line(settings: WebSettings, port: int, clusters: list[ClusterSettings]) -> str:
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    scheme = "http" if settings.tls_cert is None else "https"
+    names = ", ".join(cluster.name for cluster in clusters)
+    return f"console ready on {scheme}://{host}:{port}/ (clusters: {names})\n"
+
+
+def _settings(
+    clusters: tuple[str, ...],
+    profiles: tuple[str, ...],
+    profile_bootstrap: str | None,
+    file: Path | None,
+    web_flags: Mapping[str, Any],
+) -> tuple[list[ClusterSettings], WebSettings]:
     from wirebroker.console.model.settings import (  # noqa: PLC0415 - keeps --help fast
+        ConsoleFile,
         cluster_of_flag,
-        clusters_of_file,
+        read_console_file,
     )
+    from wirebroker.console.web_settings import web_settings  # noqa: PLC0415
 
     try:
-        chosen = [] if file is None else clusters_of_file(file)
-        flags = clusters or (() if chosen else (_DEFAULT_CLUSTER,))
-        chosen += [cluster_of_flag(text) for text in flags]
+        content = ConsoleFile({}, []) if file is None else read_console_file(file)
+        settings = web_settings(web_flags, content.settings)
+        chosen = list(content.clusters)
+        chosen += [_cluster_of_profile(name, profile_bootstrap) for name in profiles]
+        chosen += [cluster_of_flag(text) for text in clusters]
+        if not chosen:
+            chosen = [cluster_of_flag(_DEFAULT_CLUSTER)]
     except (OSError, ValueError) as error:
         raise click.ClickException(str(error)) from None
     names = [cluster.name for cluster in chosen]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise click.UsageError(f"two clusters have the name {twice}: give each its own")
-    return chosen
+    return chosen, settings
+
+
+def _cluster_of_profile(name: str, bootstrap: str | None) -> ClusterSettings:
+    """Return a profile's cluster; `bootstrap` replaces missing bootstrap.servers."""
+    import os  # noqa: PLC0415
+
+    from wirebroker.cli.plumbing.profiles import profile_file  # noqa: PLC0415
+    from wirebroker.config.java.properties import parse_properties  # noqa: PLC0415
+    from wirebroker.config.rows.row import ConfigError  # noqa: PLC0415
+    from wirebroker.config.sources.sources import without_placeholders  # noqa: PLC0415
+    from wirebroker.console.model.settings import cluster_of_properties  # noqa: PLC0415
+
+    file = profile_file(name)
+    try:
+        properties = without_placeholders(parse_properties(file.read_text("latin-1")), os.environ)
+        if bootstrap is not None:
+            properties.setdefault("bootstrap.servers", bootstrap)
+        return cluster_of_properties(name, properties)
+    except (ValueError, ConfigError) as error:
+        raise click.ClickException(f"profile {name} cannot be used: {error}") from None

@@ -57,6 +57,16 @@ async def check_cluster_rights(client: KafkaClient, operation: str, failure: str
         check(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, failure)
 
 
+async def missing_cluster_rights(client: KafkaClient, operations: Sequence[str]) -> list[str]:
+    """Return those of the operations (of OPERATIONS) on the cluster that the user lacks."""
+    cluster = await describe_cluster(client, operations=True)
+    return [
+        operation
+        for operation in operations
+        if not _is_allowed(cluster, "cluster_authorized_operations", operation)
+    ]
+
+
 async def check_deletable_topics(client: KafkaClient, names: Sequence[str]) -> None:
     """Check that topics can be deleted."""
     await check_topic_rights(client, names, "delete", "deleted")

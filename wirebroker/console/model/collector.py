@@ -22,6 +22,7 @@ from wirebroker.console.model.cluster_polls import (
 )
 from wirebroker.console.model.detail_cache import DetailCache
 from wirebroker.console.model.group_polls import poll_commits, poll_groups, poll_members
+from wirebroker.console.model.kafka_login import kafka_login
 from wirebroker.console.model.partition_polls import poll_ends, poll_sizes, poll_starts
 from wirebroker.console.model.polled_cluster import PolledCluster
 from wirebroker.console.model.request_budget import SHARE, RequestBudget
@@ -60,10 +61,12 @@ class Poll(NamedTuple):
 
 
 _METADATA: Final = Poll("topics and brokers", 5.0, poll_metadata)
+_ENDS: Final = Poll("end offsets", 5.0, poll_ends)
+_GROUPS: Final = Poll("groups", 5.0, poll_groups)
 POLLS: Final = (
     _METADATA,
-    Poll("end offsets", 5.0, poll_ends),
-    Poll("groups", 5.0, poll_groups),
+    _ENDS,
+    _GROUPS,
     Poll("committed offsets", 5.0, poll_commits),
     Poll("quorum", 5.0, poll_quorum),
     Poll("min.insync.replicas", 10.0, poll_min_isr),
@@ -102,6 +105,7 @@ class Collector:
         settings: Of the cluster.
         snapshot: The newest one.
         details: What pages read themselves.
+        kafka_user: As whom it logs in, for pages and the audit log.
     """
 
     __slots__ = (
@@ -123,6 +127,7 @@ class Collector:
         "_touched",
         "_touched_at",
         "details",
+        "kafka_user",
         "settings",
         "snapshot",
     )
@@ -131,6 +136,7 @@ class Collector:
         """Store the cluster; a `pace` below 1 shortens all intervals and pauses, for tests."""
         self._pace = pace
         self.settings = settings
+        self.kafka_user = kafka_login(settings)
         self.snapshot = ClusterSnapshot(settings.name)
         self.details = DetailCache(clock)
         self._clock = clock
@@ -200,6 +206,14 @@ class Collector:
         if self._is_idle:
             self._touched.set()
         self._touched_at = self._clock.monotonic()
+
+    def refresh(self) -> None:
+        """Read what a change may have changed as soon as possible."""
+        self.details.forget()
+        for poll in (_METADATA, _ENDS, _GROUPS):
+            if poll in self._ran_at:
+                self._ran_at[poll] = -poll.interval_s * _IDLE_FACTOR
+        self._touched.set()
 
     @contextlib.contextmanager
     def subscribe(self) -> Generator[SnapshotReader]:

@@ -56,10 +56,10 @@ class DetailCache:
                 del self._tasks[key]
 
     def forget(self) -> None:
-        """Drop all cached details, after a change."""
-        for key, (_, task) in list(self._tasks.items()):
-            if task.done():
-                del self._tasks[key]
+        """Drop all cached details, after a change; those being read are not kept."""
+        for key, (_, task) in self._tasks.items():
+            self._tasks[key] = (-_KEPT_S - 1, task)
+        self._drop_old()
 
     async def close(self) -> None:
         """Stop reading."""

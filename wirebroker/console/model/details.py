@@ -19,6 +19,7 @@ from wirebroker.client.transactions.producer_states import producers_of
 from wirebroker.client.transactions.transactions import describe_transactions, list_transactions
 from wirebroker.console.model.group_info import EndOffsets
 from wirebroker.console.model.group_polls import refresh_group
+from wirebroker.console.model.rights import missing_rights_of
 from wirebroker.console.model.snapshot_builder import group_info
 from wirebroker.console.model.transaction_polls import is_hanging
 
@@ -161,6 +162,15 @@ async def producers(collector: Collector, topic: str) -> list[PartitionProducer]
         return await collector.cluster.timed(producers_of(client, places))
 
     return await collector.details.get(("producers", topic), read)
+
+
+async def missing_rights(collector: Collector) -> list[str]:
+    """Return the rights on the cluster that the console's user lacks; see `rights.py`."""
+
+    async def read() -> list[str]:
+        return await collector.cluster.timed(missing_rights_of(collector.client))
+
+    return await collector.details.get("rights", read)
 
 
 async def transactions(collector: Collector) -> list[TransactionDetail]:

@@ -1,5 +1,7 @@
 r"""The clusters of a console, from flags and from a file.
 
+    users=/etc/wirebroker/console-users
+
     [production]
     bootstrap.servers=broker1:9093,broker2:9093
     security.protocol=SASL_SSL
@@ -13,7 +15,8 @@ r"""The clusters of a console, from flags and from a file.
     bootstrap.servers=localhost:9092
 
 Each section has Kafka's client settings, in the format of a properties file. Config providers
-(KIP-421) keep secrets out of the file.
+(KIP-421) keep secrets out of the file. Settings of the console itself (`web_settings.py`) are above
+the first section.
 """
 
 from __future__ import annotations
@@ -84,8 +87,20 @@ def cluster_of_flag(text: str) -> ClusterSettings:
     return _checked(ClusterSettings(name.strip(), bootstrap.strip(), {}))
 
 
-def clusters_of_file(path: Path) -> list[ClusterSettings]:
-    """Read a file of clusters, at least one.
+class ConsoleFile(NamedTuple):
+    """The content of a console's file.
+
+    Attributes:
+        settings: Of the console itself, by name.
+        clusters: Of its sections.
+    """
+
+    settings: Mapping[str, str]
+    clusters: list[ClusterSettings]
+
+
+def read_console_file(path: Path) -> ConsoleFile:
+    """Read a file of clusters and of settings of the console.
 
     Raises:
         ValueError: It has another form, or a setting is invalid.
@@ -94,43 +109,45 @@ def clusters_of_file(path: Path) -> list[ClusterSettings]:
     data = path.read_bytes()
     if len(data) > _MOST_FILE_BYTES:
         raise ValueError(f"{path} is larger than {_MOST_FILE_BYTES >> 20} MiB")
+    settings: Mapping[str, str] = {}
     clusters: dict[str, ClusterSettings] = {}
-    for name, lines in _sections(data.decode("latin-1"), path):
+    for name, lines in _sections(data.decode("latin-1")):
+        part = "the part above the first section" if name is None else f"section [{name}]"
         if name in clusters:
             raise ValueError(f"{path} has two sections [{name}]")
         try:
-            settings = without_placeholders(parse_properties("\n".join(lines)), os.environ)
-            clusters[name] = _cluster(name, settings)
+            values = without_placeholders(parse_properties("\n".join(lines)), os.environ)
+            if name is None:
+                settings = values
+            else:
+                clusters[name] = cluster_of_properties(name, values)
         except (ValueError, ConfigError) as error:
-            raise ValueError(f"section [{name}] of {path} cannot be used: {error}") from None
-    if not clusters:
-        raise ValueError(f"{path} has no cluster: begin each with its name, such as [production]")
-    return list(clusters.values())
+            raise ValueError(f"{part} of {path} cannot be used: {error}") from None
+    return ConsoleFile(settings, list(clusters.values()))
 
 
-def _sections(text: str, path: Path) -> Iterator[tuple[str, list[str]]]:
+def _sections(text: str) -> Iterator[tuple[str | None, list[str]]]:
+    """Yield the lines of each section by its name; None for those above the first one."""
     name: str | None = None
     lines: list[str] = []
     is_continued = False
-    for number, line in enumerate(text.splitlines(), 1):
+    for line in text.splitlines():
         match = None if is_continued else _SECTION.fullmatch(line)
-        if match is not None:
-            if name is not None:
-                yield name, lines
-            name, lines = match[1].strip(), []
-        elif name is not None:
+        if match is None:
             lines.append(line)
-        elif line.strip() and not line.lstrip().startswith(("#", "!", ";")):
-            raise ValueError(
-                f"line {number} of {path} belongs to no cluster: write its name above, such as"
-                " [production]"
-            )
+        else:
+            yield name, lines
+            name, lines = match[1].strip(), []
         is_continued = (len(line) - len(line.rstrip("\\"))) % 2 == 1
-    if name is not None:
-        yield name, lines
+    yield name, lines
 
 
-def _cluster(name: str, settings: dict[str, str]) -> ClusterSettings:
+def cluster_of_properties(name: str, settings: Mapping[str, str]) -> ClusterSettings:
+    """Return a cluster with a client's settings.
+
+    Raises:
+        ValueError: It has no bootstrap.servers, or they or the name are invalid.
+    """
     if not settings.get(_BOOTSTRAP):
         raise ValueError(f"{_BOOTSTRAP} is missing")
     return _checked(ClusterSettings(name, settings[_BOOTSTRAP], settings))

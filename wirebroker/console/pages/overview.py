@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from wirebroker.console.model.snapshot import ClusterStatus, ProblemLevel
-from wirebroker.console.pages.page import collector_of, console_of, page
+from wirebroker.console.pages.page import (
+    collector_of,
+    console_of,
+    page,
+    viewer_of,
+    visible_collectors,
+)
 from wirebroker.console.view.formats import compact, rate, size_rate
 from wirebroker.console.view.links import cluster_url
 from wirebroker.console.view.plots import PlotLine, line_plot
@@ -24,16 +30,18 @@ _MOST_ROWS: Final = 6
 async def clusters(request: Request) -> Response:
     """Show all clusters; with a single one, its overview."""
     console = console_of(request)
-    names = list(console.collectors)
-    if len(names) == 1:
-        return RedirectResponse(cluster_url(names[0]), status_code=307)
+    visible = visible_collectors(request)
+    if len(visible) == 1:
+        return RedirectResponse(cluster_url(next(iter(visible))), status_code=307)
     snapshots: list[ClusterSnapshot] = []
-    for collector in console.collectors.values():
+    for collector in visible.values():
         collector.touch()
         snapshots.append(collector.snapshot)
     rows = [(snapshot, health(snapshot)) for snapshot in snapshots]
     return HTMLResponse(
-        console.templates.render("clusters.html", rows=rows, now_ms=console.clock.now_ms())
+        console.templates.render(
+            "clusters.html", rows=rows, now_ms=console.clock.now_ms(), viewer=viewer_of(request)
+        )
     )
 
 

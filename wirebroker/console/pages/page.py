@@ -9,8 +9,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse
 
 from wirebroker.client.errors import ClientError
-from wirebroker.console.changes.allowed import AllowedChanges
-from wirebroker.console.changes.change import ConsoleRole
+from wirebroker.console.changes.making.allowed import AllowedChanges
 from wirebroker.console.view.links import cluster_url
 
 if TYPE_CHECKING:
@@ -19,6 +18,12 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from wirebroker.base.clock import Clock
+    from wirebroker.console.changes.change import ConsoleRole
+    from wirebroker.console.changes.making.notices import Notices
+    from wirebroker.console.changes.making.pending_plans import PendingPlans
+    from wirebroker.console.changes.making.runner import ChangeRunner
+    from wirebroker.console.login.access import ConsoleAccess
+    from wirebroker.console.login.viewer import Viewer
     from wirebroker.console.model.collector import Collector
     from wirebroker.console.model.snapshot import ClusterSnapshot
     from wirebroker.console.model.topic_info import TopicInfo
@@ -29,7 +34,7 @@ T = TypeVar("T")
 # A page does not wait longer for a cluster; the rest of the page is shown with the cause.
 _PATIENCE_S: Final = 10.0
 # The sections of a cluster, in the order of the navigation.
-_SECTIONS: Final = (
+SECTIONS: Final = (
     ("", "Overview", "overview"),
     ("brokers", "Brokers", "brokers"),
     ("quorum", "Quorum", "quorum"),
@@ -40,6 +45,7 @@ _SECTIONS: Final = (
     ("acls", "ACLs", "acls"),
     ("users", "Users", "users"),
     ("quotas", "Quotas", "quotas"),
+    ("changes", "Changes", "changes"),
 )
 
 
@@ -49,6 +55,11 @@ class Console(NamedTuple):
     collectors: Mapping[str, Collector]
     templates: Templates
     clock: Clock
+    access: ConsoleAccess
+    runner: ChangeRunner
+    plans: PendingPlans
+    notices: Notices
+    is_read_only: bool
 
 
 class Answer(NamedTuple, Generic[T]):
@@ -64,19 +75,48 @@ def console_of(request: Request) -> Console:
     return console
 
 
+def viewer_of(request: Request) -> Viewer:
+    """Return the request's user, which `web/viewer_check.py` has set."""
+    viewer: Viewer = request.scope["viewer"]
+    return viewer
+
+
+def visible_collectors(request: Request) -> dict[str, Collector]:
+    """Return the collectors of the clusters in which the request's user has a role."""
+    grants = viewer_of(request).grants
+    return {
+        name: collector
+        for name, collector in console_of(request).collectors.items()
+        if grants.role_in(name) is not None
+    }
+
+
 def collector_of(request: Request) -> Collector:
     """Return the collector of the request's cluster, and keep it refreshing.
 
     Raises:
-        HTTPException: 404, there is no such cluster.
+        HTTPException: 404, there is no such cluster, or the user has no role in it.
     """
     name = request.path_params["cluster"]
-    collector = console_of(request).collectors.get(name)
+    visible = visible_collectors(request)
+    collector = visible.get(name)
     if collector is None:
-        names = ", ".join(console_of(request).collectors)
+        names = ", ".join(visible) or "none"
         raise HTTPException(404, f"There is no cluster {name[:64]!r}. Clusters: {names}.")
     collector.touch()
     return collector
+
+
+def role_of(request: Request) -> ConsoleRole:
+    """Return the user's role in the request's cluster, which `collector_of` has checked."""
+    role = viewer_of(request).grants.role_in(request.path_params["cluster"])
+    assert role is not None
+    return role
+
+
+def allowed_changes(request: Request) -> AllowedChanges:
+    """Return the changes that the user may make in the request's cluster."""
+    return AllowedChanges(role_of(request), is_read_only=console_of(request).is_read_only)
 
 
 def topic_of(request: Request, snapshot: ClusterSnapshot) -> TopicInfo:
@@ -110,25 +150,35 @@ async def asked(work: Awaitable[T]) -> Answer[T]:
         )
 
 
-def page(request: Request, template: str, /, section: str, **values: Any) -> HTMLResponse:
+def page(
+    request: Request, template: str, /, section: str, *, status: int = 200, **values: Any
+) -> HTMLResponse:
     """Return a page of a cluster."""
     collector = collector_of(request)
     console = console_of(request)
+    viewer = viewer_of(request)
+    changes = allowed_changes(request)
+    is_part = request.headers.get("hx-request") == "true"
     text = console.templates.render(
         template,
         cluster=collector.settings.name,
-        cluster_names=list(console.collectors),
+        cluster_names=list(visible_collectors(request)),
         snapshot=collector.snapshot,
         section=section,
         sections=[
             (cluster_url(collector.settings.name, path), title, key)
-            for path, title, key in _SECTIONS
+            for path, title, key in SECTIONS
+            if key != "changes" or changes.allows_any
         ],
         query=request.query_params.multi_items(),
         path=request.url.path,
         here=f"{request.url.path}?{request.url.query}",
         now_ms=console.clock.now_ms(),
-        changes=AllowedChanges(ConsoleRole.ADMIN),
+        changes=changes,
+        viewer=viewer,
+        kafka_user=collector.kafka_user,
+        # A refreshed part has no place for them.
+        notices=[] if is_part else console.notices.take(viewer.cookie),
         **values,
     )
-    return HTMLResponse(text)
+    return HTMLResponse(text, status_code=status)

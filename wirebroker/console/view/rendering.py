@@ -33,11 +33,16 @@ _FILTERS: Final = {
 
 
 class Templates:
-    """The templates of all pages."""
+    """The templates of all pages.
 
-    __slots__ = ("_environment",)
+    Attributes:
+        assets: The static files.
+    """
+
+    __slots__ = ("_environment", "assets")
 
     def __init__(self, assets: Assets) -> None:
+        self.assets = assets
         environment = jinja2.Environment(
             loader=jinja2.FileSystemLoader(_FOLDER),
             autoescape=True,

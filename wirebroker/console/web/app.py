@@ -11,10 +11,21 @@ from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
+from wirebroker.console.api.endpoints import ENDPOINTS
+from wirebroker.console.api.json_responses import error_response as json_error
+from wirebroker.console.audit.audit_log import AuditLog
+from wirebroker.console.changes.making.notices import Notices
+from wirebroker.console.changes.making.pending_plans import PendingPlans
+from wirebroker.console.changes.making.runner import ChangeRunner
+from wirebroker.console.login.access import ConsoleAccess
+from wirebroker.console.model.rights import log_missing_rights
 from wirebroker.console.pages import (
+    about,
     access,
     brokers,
+    changes,
     groups,
+    login,
     messages,
     operations,
     overview,
@@ -24,9 +35,12 @@ from wirebroker.console.pages import (
 from wirebroker.console.pages.page import Console
 from wirebroker.console.view.assets import Assets
 from wirebroker.console.view.rendering import Templates
-from wirebroker.console.web.request_check import RequestCheck
+from wirebroker.console.web.request_check import API_PATH, RequestCheck
 from wirebroker.console.web.security_headers import SecurityHeaders
+from wirebroker.console.web.site_address import SiteAddress
 from wirebroker.console.web.stream_limit import StreamLimit
+from wirebroker.console.web.viewer_check import ViewerCheck
+from wirebroker.console.web_settings import WebSettings, audit_file
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
@@ -40,9 +54,13 @@ if TYPE_CHECKING:
 _A_YEAR: Final = "public, max-age=31536000, immutable"
 _PAGES: Final[dict[str, Any]] = {
     "": overview.overview,
+    "about": about.about,
     "acls": access.acls,
     "broker": brokers.broker,
     "brokers": brokers.brokers,
+    "change/{kind}": changes.change_form,
+    "changes": changes.change_runs,
+    "changes/run": changes.change_run,
     "events": streams.events,
     "group": groups.group,
     "groups": groups.groups,
@@ -61,23 +79,42 @@ _PAGES: Final[dict[str, Any]] = {
     "transactions": operations.transactions,
     "users": access.users,
 }
+_SENT_FORMS: Final[dict[str, Any]] = {
+    "change/{kind}": changes.change_plan,
+    "change/{kind}/apply": changes.change_apply,
+    "changes/stop": changes.change_stop,
+}
 
 
-def make_app(collectors: Sequence[Collector], clock: Clock) -> ASGIApp:
+def make_app(
+    collectors: Sequence[Collector], clock: Clock, settings: WebSettings = WebSettings()
+) -> ASGIApp:
     """Return the application; its lifespan starts and stops the collectors.
 
     The checks are around it, not in it: Starlette's own error responses get the headers too.
+
+    Raises:
+        CredentialError: A file of users or tokens cannot be used.
     """
-    assets = Assets()
-    templates = Templates(assets)
+    site = SiteAddress.of(settings)
+    console = _console(collectors, clock, settings)
+    assets = console.templates.assets
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncGenerator[None]:
         for collector in collectors:
             await collector.start()
+        reports = [
+            asyncio.create_task(log_missing_rights(collector), name="rights")
+            for collector in collectors
+        ]
         try:
             yield
         finally:
+            for report in reports:
+                report.cancel()
+            await asyncio.gather(*reports, return_exceptions=True)
+            await console.runner.close()
             await asyncio.gather(*(collector.stop() for collector in collectors))
 
     async def static(request: Request) -> Response:
@@ -89,23 +126,48 @@ def make_app(collectors: Sequence[Collector], clock: Clock) -> ASGIApp:
             headers={"Content-Type": asset.content_type, "Cache-Control": _A_YEAR},
         )
 
-    async def error_page(request: Request, error: Exception) -> Response:
+    async def error_response(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        return _error_page(request, error, templates)
+        if request.url.path.startswith(API_PATH):
+            return json_error(error.status_code, error.detail, error.headers)
+        return _error_page(request, error, console.templates)
 
     app = Starlette(
         routes=[
             Route("/", overview.clusters),
             Route("/static/{name}", static),
+            Route(login.LOGIN_PATH, login.login_page),
+            Route(login.LOGIN_PATH, login.log_in, methods=["POST"]),
+            Route(login.LOGOUT_PATH, login.log_out, methods=["POST"]),
+            *(
+                Route(f"/c/{{cluster}}/{path}", page, methods=["POST"])
+                for path, page in _SENT_FORMS.items()
+            ),
             *(Route(f"/c/{{cluster}}/{path}", page) for path, page in _PAGES.items()),
+            *(
+                Route(f"{API_PATH}v1/{path}", endpoint, methods=[method])
+                for method, path, endpoint in ENDPOINTS
+            ),
         ],
-        exception_handlers={HTTPException: error_page},
+        exception_handlers={HTTPException: error_response},
         lifespan=lifespan,
     )
-    app.state.console = Console(
-        {collector.settings.name: collector for collector in collectors}, templates, clock
+    app.state.console = console
+    checked = ViewerCheck(StreamLimit(app), console.access, site)
+    return SecurityHeaders(RequestCheck(checked, site))
+
+
+def _console(collectors: Sequence[Collector], clock: Clock, settings: WebSettings) -> Console:
+    return Console(
+        collectors={collector.settings.name: collector for collector in collectors},
+        templates=Templates(Assets()),
+        clock=clock,
+        access=ConsoleAccess(clock, settings.users, settings.tokens),
+        runner=ChangeRunner(AuditLog(audit_file(settings), clock), clock),
+        plans=PendingPlans(clock),
+        notices=Notices(),
+        is_read_only=settings.is_read_only,
     )
-    return SecurityHeaders(RequestCheck(StreamLimit(app)))
 
 
 def _error_page(request: Request, error: HTTPException, templates: Templates) -> Response:

@@ -1,9 +1,9 @@
 """Refuse requests that other sites cause, and what the console never serves.
 
 A page of another site could make a browser send requests to the console. So each request must name
-this machine as its Host (a name that another site controls may resolve to 127.0.0.1: DNS rebinding)
-and come from the console's own pages: browsers say so in Origin and Sec-Fetch-Site. A link from
-another site may only open a page, not a stream: streams are few and read whole topics.
+the console as its Host (a name that another site controls may resolve to its address: DNS
+rebinding) and come from the console's own pages: browsers say so in Origin and Sec-Fetch-Site. A
+link from another site may only open a page, not a stream: streams are few and read whole topics.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 
 from starlette.responses import PlainTextResponse
 
-from wirebroker.console.web.address import is_local_name
 from wirebroker.console.web.stream_limit import stream_kind
 
 if TYPE_CHECKING:
@@ -21,23 +20,28 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-_METHODS: Final = frozenset({"GET", "HEAD"})
+    from wirebroker.console.web.site_address import SiteAddress
+
+_READING: Final = frozenset({"GET", "HEAD"})
+_METHODS: Final = frozenset({*_READING, "POST", "DELETE"})
 _MOST_TARGET_BYTES: Final = 16 * 1024
 _OWN_SITES: Final = frozenset({"same-origin", "none"})
+API_PATH: Final = "/api/"
 
 
 class RequestCheck:
     """Middleware that refuses a request before any page runs."""
 
-    __slots__ = ("_app",)
+    __slots__ = ("_app", "_site")
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, site: SiteAddress) -> None:
         self._app = app
+        self._site = site
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
         if scope["type"] == "http":
-            refusal = refusal_of(scope)
+            refusal = refusal_of(scope, self._site)
             if refusal is not None:
                 status, reason = refusal
                 response = PlainTextResponse(f"{reason}\n", status_code=status)
@@ -49,10 +53,10 @@ class RequestCheck:
         await self._app(scope, receive, send)
 
 
-def refusal_of(scope: Scope) -> tuple[int, str] | None:
+def refusal_of(scope: Scope, site: SiteAddress) -> tuple[int, str] | None:
     """Return the status and reason for which a request is refused, or None."""
     if scope["method"] not in _METHODS:
-        return 405, "The console is read-only: it serves only GET and HEAD."
+        return 405, f"The console serves only {', '.join(sorted(_METHODS))}."
     if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > _MOST_TARGET_BYTES:
         return 414, f"The address is longer than {_MOST_TARGET_BYTES} bytes."
     hosts = [value for name, value in scope["headers"] if name == b"host"]
@@ -60,26 +64,32 @@ def refusal_of(scope: Scope) -> tuple[int, str] | None:
         return 400, "The request must have one Host header."
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
     host = _host_of(f"http://{headers['host']}")
-    if host is None or not is_local_name(host):
+    if host is None or not site.is_served(host):
         return 421, (
-            f"The console does not serve the host {headers['host'][:100]!r}: open it as localhost"
-            " or 127.0.0.1."
+            f"The console does not serve the host {headers['host'][:100]!r}: open it as"
+            f" {site.names_text}, or start it with --allowed-host NAME."
         )
-    return _refusal_by_site(headers, is_stream=stream_kind(scope) is not None)
+    return _refusal_by_site(scope, headers, site)
 
 
-def _refusal_by_site(headers: Mapping[str, str], *, is_stream: bool) -> tuple[int, str] | None:
+def _refusal_by_site(
+    scope: Scope, headers: Mapping[str, str], site: SiteAddress
+) -> tuple[int, str] | None:
     origin = headers.get("origin")
-    if origin is not None and origin != f"http://{headers['host']}":
+    if origin is not None and origin != f"{site.scheme}://{headers['host']}":
         return 403, "Requests of other sites' pages are refused (Origin)."
-    site = headers.get("sec-fetch-site", "none")
+    fetch_site = headers.get("sec-fetch-site")
     is_link_to_page = (
-        not is_stream
+        scope["method"] in _READING
+        and stream_kind(scope) is None
         and headers.get("sec-fetch-mode") == "navigate"
         and headers.get("sec-fetch-dest", "document") == "document"
     )
-    if site not in _OWN_SITES and not is_link_to_page:
+    if (fetch_site or "none") not in _OWN_SITES and not is_link_to_page:
         return 403, "Requests of other sites' pages are refused (Sec-Fetch-Site)."
+    is_of_browser = not scope["path"].startswith(API_PATH)
+    if scope["method"] not in _READING and is_of_browser and not (origin or fetch_site):
+        return 403, "A form's request must have the header Origin or Sec-Fetch-Site."
     return None
 
 

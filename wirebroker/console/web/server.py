@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import socket
+import ssl
 import sys
 import threading
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import uvicorn
 
 from wirebroker.base.signals import on_signal
+from wirebroker.console.audit.audit_log import AuditLog
 from wirebroker.console.model.collector import Collector
 from wirebroker.console.web.app import make_app
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
     from wirebroker.base.clock import Clock
     from wirebroker.console.model.settings import ClusterSettings
+    from wirebroker.console.web_settings import WebSettings
 
 _BACKLOG: Final = 128
 # Streams that are still open after this are ended.
@@ -64,9 +67,8 @@ class _Server(uvicorn.Server):
 
 def run(
     clusters: Sequence[ClusterSettings],
+    settings: WebSettings,
     *,
-    host: str,
-    port: int,
     clock: Clock,
     on_ready: Callable[[int], None],
 ) -> None:
@@ -74,26 +76,57 @@ def run(
 
     Args:
         clusters: At least one.
-        host: A loopback address (address.py).
-        port: 0 selects a free one.
+        settings: Checked ones (web_settings.py).
         clock: The process's clock.
         on_ready: Receives the port.
 
     Raises:
-        ListenError: The port is in use or not allowed.
+        ListenError: The port, the certificate or its key cannot be used.
+        CredentialError: The file of users or tokens cannot be used.
+        AuditError: The file of the audit log, if one is given, cannot be opened.
     """
-    listening = listening_socket(host, port)
-    collectors = [Collector(cluster, clock) for cluster in clusters]
-    app = make_app(collectors, clock)
-    bound_port: int = listening.getsockname()[1]
-    server = _Server(_config(app), lambda: on_ready(bound_port))
+    _check_certificate(settings)
+    _check_audit_log(settings, clock)
+    listening = listening_socket(settings.host, settings.port)
     with listening:
+        collectors = [Collector(cluster, clock) for cluster in clusters]
+        app = make_app(collectors, clock, settings)
+        bound_port: int = listening.getsockname()[1]
+        server = _Server(_config(app, settings), lambda: on_ready(bound_port))
         asyncio.run(server.serve(sockets=[listening]))
 
 
-def _config(app: ASGIApp) -> uvicorn.Config:
+def _check_certificate(settings: WebSettings) -> None:
+    """Load the files, as uvicorn does later: its errors do not name them."""
+    if settings.tls_cert is None:
+        return
+    try:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(settings.tls_cert, settings.tls_key, password=_no_password)
+    except (OSError, ValueError) as error:
+        raise ListenError(
+            f"--tls-cert {settings.tls_cert} and --tls-key {settings.tls_key} cannot be used:"
+            f" {getattr(error, 'strerror', None) or error}"
+        ) from None
+
+
+def _no_password() -> str:
+    raise ValueError("the key has a password: write it without one, readable only by this user")
+
+
+def _check_audit_log(settings: WebSettings, clock: Clock) -> None:
+    """Open the audit log; without an explicit file, a failure only refuses changes later."""
+    if settings.audit_log is not None:
+        log = AuditLog(settings.audit_log, clock)
+        log.open()
+        log.close()
+
+
+def _config(app: ASGIApp, settings: WebSettings) -> uvicorn.Config:
     return uvicorn.Config(
         app,
+        ssl_certfile=settings.tls_cert,
+        ssl_keyfile=settings.tls_key,
         loop="asyncio",
         http="h11",
         ws="none",

@@ -67,7 +67,7 @@ def test_the_console_does_not_survive_a_killed_broker(tmp_path):
         eventually(lambda: not is_served(address))
 
 
-def test_a_broker_that_requires_a_login_needs_a_file(tmp_path):
+def test_a_broker_that_requires_a_login_needs_a_profile_or_file(tmp_path):
     config = Config(
         {
             "log.dirs": str(tmp_path),
@@ -77,6 +77,10 @@ def test_a_broker_that_requires_a_login_needs_a_file(tmp_path):
             "security.inter.broker.protocol": "SASL_PLAINTEXT",
         }
     )
-    with pytest.raises(ConfigError, match="needs --console-config FILE: listener SASL_PLAINTEXT"):
+    with pytest.raises(
+        ConfigError,
+        match=r"needs --console-profile NAME or --console-config FILE: listener SASL_PLAINTEXT",
+    ):
         check_console(config, ConsoleOptions(0, None))
     check_console(config, ConsoleOptions(0, tmp_path / "clusters"))
+    check_console(config, ConsoleOptions(0, None, "admin"))

@@ -6,11 +6,12 @@ import pytest
 
 from wirebroker.base.clock import SystemClock
 from wirebroker.client.errors import ClientError
+from wirebroker.console.model.kafka_login import kafka_login
 from wirebroker.console.model.settings import (
     ClusterSettings,
     cluster_of_flag,
-    clusters_of_file,
     open_client,
+    read_console_file,
 )
 
 FILE = r"""# two clusters
@@ -50,7 +51,7 @@ def test_a_flag_in_another_form_is_refused(text):
 
 
 def test_a_file_has_a_section_for_each_cluster(clusters_file):
-    production, local = clusters_of_file(clusters_file(FILE))
+    production, local = read_console_file(clusters_file(FILE)).clusters
     assert production.name == "production"
     assert production.bootstrap == "broker1:9093,broker2:9093"
     assert production.properties["sasl.jaas.config"].endswith(
@@ -61,21 +62,20 @@ def test_a_file_has_a_section_for_each_cluster(clusters_file):
 
 def test_secrets_can_be_in_another_file(clusters_file, tmp_path):
     (tmp_path / "secrets.properties").write_text("where=localhost:9094\n")
-    (cluster,) = clusters_of_file(
+    (cluster,) = read_console_file(
         clusters_file(
             "[a]\nconfig.providers=file\nconfig.providers.file.class="
             "org.apache.kafka.common.config.provider.FileConfigProvider\n"
             f"bootstrap.servers=${{file:{tmp_path}/secrets.properties:where}}\n"
         )
-    )
+    ).clusters
     assert cluster.bootstrap == "localhost:9094"
 
 
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", "has no cluster"),
-        ("bootstrap.servers=x:1\n[a]\n", "line 1 .* belongs to no cluster"),
+        ("users=\\u12\n[a]\nbootstrap.servers=x\n", "above the first section .* cannot be used"),
         ("[a]\n", "bootstrap.servers is missing"),
         ("[a]\nbootstrap.servers=x\n[a]\nbootstrap.servers=y\n", "two sections"),
         ("[a b]\nbootstrap.servers=x\n", "is not a cluster's name"),
@@ -85,7 +85,36 @@ def test_secrets_can_be_in_another_file(clusters_file, tmp_path):
 )
 def test_an_invalid_file_is_refused_with_the_reason(clusters_file, text, reason):
     with pytest.raises(ValueError, match=reason):
-        clusters_of_file(clusters_file(text))
+        read_console_file(clusters_file(text))
+
+
+def test_settings_of_the_console_are_above_the_first_section(clusters_file):
+    content = read_console_file(
+        clusters_file("# a comment\nusers=/etc/users\nport = 80\n\n[a]\nbootstrap.servers=x\n")
+    )
+    assert content.settings == {"users": "/etc/users", "port": "80"}
+    assert [cluster.name for cluster in content.clusters] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("properties", "text"),
+    [
+        ({}, "no login"),
+        ({"security.protocol": "SSL"}, "no login"),
+        (
+            {
+                "security.protocol": "SASL_PLAINTEXT",
+                "sasl.mechanism": "PLAIN",
+                "sasl.jaas.config": "org.apache.kafka.common.security.plain.PlainLoginModule"
+                ' required username="anna" password="a-secret";',
+            },
+            "anna (PLAIN)",
+        ),
+        ({"security.protocol": "SASL_SSL"}, "unknown, as the settings cannot be used"),
+    ],
+)
+def test_the_user_in_a_cluster_is_shown_without_its_password(properties, text):
+    assert kafka_login(ClusterSettings("a", "localhost:9092", properties)) == text
 
 
 def test_settings_that_cannot_be_used_are_an_error_of_the_client():

@@ -6,10 +6,14 @@ import pytest
 
 from tests.support.console.requests import scope_of
 from wirebroker.console.web.request_check import refusal_of
+from wirebroker.console.web.site_address import SiteAddress
+
+LOCAL = SiteAddress()
+PUBLIC = SiteAddress(frozenset({"kafka.example", "10.1.2.3"}), is_local=False, is_secure=True)
 
 
-def status_of(headers=None, *, method="GET", url="/c/dev/"):
-    refusal = refusal_of(scope_of(method, url, headers or {}))
+def status_of(headers=None, *, method="GET", url="/c/dev/", site=LOCAL):
+    refusal = refusal_of(scope_of(method, url, headers or {}), site)
     return 200 if refusal is None else refusal[0]
 
 
@@ -44,9 +48,42 @@ def test_a_request_without_a_host_is_refused():
     assert status_of({"Host": ""}) == 400
 
 
-@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE"])
-def test_only_reading_methods_are_served(method):
+@pytest.mark.parametrize("host", ["kafka.example", "KAFKA.example.:443", "10.1.2.3:8443"])
+def test_allowed_hosts_are_served(host):
+    assert status_of({"Host": host}, site=PUBLIC) == 200
+    assert status_of({"Host": host, "Origin": f"https://{host}"}, site=PUBLIC) == 200
+    assert status_of({"Host": host, "Origin": f"http://{host}"}, site=PUBLIC) == 403
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "evil.example", "x.kafka.example"])
+def test_off_loopback_only_allowed_hosts_are_served(host):
+    assert status_of({"Host": host}, site=PUBLIC) == 421
+
+
+@pytest.mark.parametrize("method", ["PUT", "OPTIONS", "PATCH", "TRACE", "CONNECT", "post", ""])
+def test_other_methods_are_refused(method):
     assert status_of(method=method) == 405
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 403),
+        ({"Origin": "http://127.0.0.1:8989"}, 200),
+        ({"Origin": "http://127.0.0.1:8990"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Sec-Fetch-Site": "same-origin"}, 200),
+        ({"Sec-Fetch-Site": "none"}, 200),
+        ({"Sec-Fetch-Site": "same-site"}, 403),
+        ({"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}, 403),
+    ],
+)
+def test_forms_must_be_sent_by_the_consoles_own_pages(headers, status):
+    assert status_of(headers, method="POST", url="/c/dev/change/create-topic") == status
+
+
+def test_programs_need_no_headers_of_browsers():
+    assert status_of(method="POST", url="/api/v1/clusters/dev/changes/create-topic") == 200
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from wirebroker.console.changes.change import ConsoleRole
 from wirebroker.console.changes.kinds.table import CHANGES
-
-if TYPE_CHECKING:
-    from wirebroker.console.changes.change import ConsoleRole
 
 
 class AllowedChanges(NamedTuple):
@@ -28,3 +26,13 @@ class AllowedChanges(NamedTuple):
             KeyError: There is no such kind.
         """
         return not self.is_read_only and self.role >= CHANGES[name].role
+
+    @property
+    def allows_any(self) -> bool:
+        """Whether the user may make changes at all."""
+        return not self.is_read_only and self.role >= ConsoleRole.OPERATOR
+
+    @property
+    def role_name(self) -> str:
+        """The role as a word."""
+        return self.role.name.lower()

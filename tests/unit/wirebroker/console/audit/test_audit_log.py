@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import stat
+
+import pytest
+
+from tests.support.records.clocks import HandClock
+from wirebroker.console.audit.audit_entry import AuditEntry, line_of
+from wirebroker.console.audit.audit_log import AuditError, AuditLog
+
+EVIL = '"}\n{"event": "login"}\r\n\x00\x1b[2J\u2028\u202e\ud800'
+
+
+@pytest.fixture
+def log(tmp_path):
+    opened = AuditLog(tmp_path / "state" / "audit.log", HandClock())
+    yield opened
+    opened.close()
+
+
+def entries(log: AuditLog) -> list[dict[str, object]]:
+    return [json.loads(line) for line in log.path.read_bytes().split(b"\n")[:-1]]
+
+
+async def test_entries_are_appended_as_lines(log):
+    await log.write(AuditEntry("login", "anna", "192.0.2.1"))
+    await log.write(
+        AuditEntry("begin", None, "192.0.2.1", cluster="dev", values={"topic": "orders"})
+    )
+    first, second = entries(log)
+    assert first == {
+        "time": "2023-11-14T22:13:20.000+00:00",
+        "event": "login",
+        "user": "anna",
+        "address": "192.0.2.1",
+        "via": "browser",
+    }
+    assert second["user"] is None
+    assert second["values"] == {"topic": "orders"}
+    assert stat.S_IMODE(log.path.stat().st_mode) == 0o600
+
+
+def test_no_value_can_forge_a_line():
+    line = line_of(AuditEntry("begin", EVIL, EVIL, target=EVIL, values={EVIL: EVIL}), 0)
+    assert line.count(b"\n") == 1
+    assert line.isascii()
+    assert all(byte >= 32 for byte in line[:-1])
+    assert json.loads(line)["target"] == EVIL
+
+
+def test_long_values_are_shortened():
+    entry = AuditEntry("begin", "a", "b", target="x" * 5000, values={"value": "y" * 5000})
+    assert len(line_of(entry, 0)) < 2500
+
+
+async def test_a_rotated_file_is_begun_again(log):
+    await log.write(AuditEntry("login", "anna", "a"))
+    log.path.rename(log.path.with_suffix(".1"))
+    await log.write(AuditEntry("login", "bert", "a"))
+    assert [entry["user"] for entry in entries(log)] == ["bert"]
+
+
+async def test_a_torn_line_does_not_damage_the_next(log):
+    log.path.parent.mkdir()
+    log.path.write_bytes(b'{"event": "be')
+    await log.write(AuditEntry("login", "anna", "a"))
+    torn, whole = log.path.read_bytes().splitlines()
+    assert torn == b'{"event": "be'
+    assert json.loads(whole)["user"] == "anna"
+
+
+async def test_an_entry_that_cannot_be_written_is_an_error(log, monkeypatch):
+    def fail(_descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    await log.write(AuditEntry("login", "anna", "a"))
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(AuditError, match=r"no space left on device .*--audit-log FILE"):
+        await log.write(AuditEntry("login", "anna", "a"))
+
+
+async def test_a_folder_that_cannot_be_made_is_an_error(tmp_path):
+    (tmp_path / "file").write_text("")
+    log = AuditLog(tmp_path / "file" / "audit.log", HandClock())
+    with pytest.raises(AuditError, match="cannot write the audit log"):
+        await log.write(AuditEntry("login", "anna", "a"))
+    with pytest.raises(AuditError, match="cannot write the audit log"):
+        log.open()
+
+
+async def test_parallel_entries_are_whole(log):
+    await asyncio.gather(*(log.write(AuditEntry("login", f"u{n}", "a")) for n in range(50)))
+    assert sorted(str(entry["user"]) for entry in entries(log)) == sorted(
+        f"u{n}" for n in range(50)
+    )

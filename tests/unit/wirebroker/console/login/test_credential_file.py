@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import stat
+
+import pytest
+
+from tests.support.records.clocks import HandClock
+from wirebroker.console.login.credential_file import (
+    Credential,
+    CredentialError,
+    CredentialFile,
+    read_credentials,
+    write_credentials,
+)
+from wirebroker.console.login.grants import grants_of
+
+
+def accept(_secret: str) -> None:
+    pass
+
+
+def refuse(_secret: str) -> None:
+    raise ValueError("the hash is wrong")
+
+
+def test_written_credentials_can_be_read(tmp_path):
+    path = tmp_path / "users"
+    rows = [
+        Credential("anna", "$argon2id$v=19$m=1,t=2$x", grants_of("admin")),
+        Credential("b.c@example", "y", grants_of("reader,admin@test")),
+    ]
+    write_credentials(path, rows)
+    assert list(read_credentials(path, accept).values()) == rows
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    path.chmod(0o640)
+    write_credentials(path, rows[:1])
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_comments_and_empty_lines_are_ignored(tmp_path):
+    path = tmp_path / "users"
+    path.write_text("# users\n\nanna : h : reader\n")
+    assert read_credentials(path, accept) == {"anna": Credential("anna", "h", grants_of("reader"))}
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("anna", "line 1 .* write NAME:HASH:ROLE"),
+        ("anna:h:admin:x", "write NAME:HASH:ROLE"),
+        ("\n:h:admin", "line 2 .* is not a name"),
+        ("a b:h:admin", "is not a name"),
+        ("anna:h:root", "roles: reader"),
+        ("anna:h:admin\nanna:h:reader", "line 2 .* already"),
+        ("x" * 300_000, "too large"),
+        ("\n" * 3000, "too large"),
+    ],
+)
+def test_other_files_are_refused_with_the_line(tmp_path, text, reason):
+    path = tmp_path / "users"
+    path.write_text(text)
+    with pytest.raises(CredentialError, match=reason):
+        read_credentials(path, accept)
+
+
+def test_hashes_are_checked(tmp_path):
+    path = tmp_path / "users"
+    path.write_text("anna:h:admin\n")
+    with pytest.raises(CredentialError, match="line 1 .* the hash is wrong"):
+        read_credentials(path, refuse)
+
+
+def test_a_missing_file_is_refused(tmp_path):
+    with pytest.raises(CredentialError, match="cannot be read: No such file"):
+        CredentialFile(tmp_path / "none", accept, HandClock())
+    with pytest.raises(CredentialError, match="cannot be written"):
+        write_credentials(tmp_path / "none" / "users", [])
+
+
+def test_a_changed_file_is_read_again(tmp_path):
+    path = tmp_path / "users"
+    path.write_text("anna:h:admin\n")
+    clock = HandClock()
+    file = CredentialFile(path, accept, clock)
+    write_credentials(path, [Credential("bert", "h", grants_of("reader"))])
+    assert list(file.all()) == ["anna"]
+    clock.passed_ms += 1000
+    assert list(file.all()) == ["bert"]
+
+
+def test_the_last_usable_content_holds_if_a_file_is_broken(tmp_path, caplog):
+    path = tmp_path / "users"
+    path.write_text("anna:h:admin\n")
+    clock = HandClock()
+    file = CredentialFile(path, accept, clock)
+    path.write_text("anna:h:root\n")
+    for _ in range(2):
+        clock.passed_ms += 1000
+        assert list(file.all()) == ["anna"]
+    path.unlink()
+    clock.passed_ms += 1000
+    assert list(file.all()) == ["anna"]
+    assert len(caplog.records) == 2
+    assert "still apply" in caplog.text

@@ -1,0 +1,62 @@
+"""An entry of the audit log, as a line of JSON."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_MOST_CHARACTERS: Final = 1000
+
+
+class AuditEntry(NamedTuple):
+    """What happened: a login, the begin or the end of a change.
+
+    Attributes:
+        event: `begin` or `end` of a change; `login`, `login-failed` or `logout`.
+        user: The user's or token's name; None without a login.
+        role: The user's role in the cluster, such as `operator`.
+        address: Of the browser or program.
+        via: `browser` or `http`, the HTTP interface.
+        change_id: The same for the begin and the end of a change.
+        cluster, kind, target: What is changed, such as `prod`, `create-topic`, `orders`.
+        kafka_user: The user as whom the console changes the cluster.
+        values: The change's values, without secrets.
+        result: How it ended: `done`, `failed`, `stopped`, `timed-out`.
+        message: What was done, or why it failed.
+    """
+
+    event: str
+    user: str | None
+    address: str
+    via: str = "browser"
+    role: str | None = None
+    change_id: str | None = None
+    cluster: str | None = None
+    kind: str | None = None
+    target: str | None = None
+    kafka_user: str | None = None
+    values: Mapping[str, str] | None = None
+    result: str | None = None
+    message: str | None = None
+
+
+def line_of(entry: AuditEntry, now_ms: int) -> bytes:
+    """Return an entry as a line of ASCII; long values are shortened."""
+    moment = datetime.fromtimestamp(now_ms / 1000, UTC)
+    fields: dict[str, Any] = {"time": moment.isoformat(timespec="milliseconds")}
+    for name, value in entry._asdict().items():
+        if name == "values" and value is not None:
+            fields[name] = {key: _shortened(text) for key, text in value.items()}
+        elif name in {"event", "user"} or value is not None:
+            fields[name] = _shortened(value)
+    return json.dumps(fields, ensure_ascii=True, separators=(", ", ": ")).encode() + b"\n"
+
+
+def _shortened(value: str | None) -> str | None:
+    if value is None or len(value) <= _MOST_CHARACTERS:
+        return value
+    return f"{value[:_MOST_CHARACTERS]}… ({len(value)} characters)"

@@ -1,0 +1,114 @@
+"""The file of the audit log: each entry is appended and synced before its writer continues."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING, Final
+
+from wirebroker.base.threads import Work, in_thread
+from wirebroker.console.audit.audit_entry import line_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from wirebroker.base.clock import Clock
+    from wirebroker.console.audit.audit_entry import AuditEntry
+
+_MODE: Final = 0o600
+
+
+class AuditError(OSError):
+    """An entry that cannot be written; the message says why and what to do."""
+
+
+class AuditLog:
+    """A log in a file, which is opened with the first entry.
+
+    If the file is moved away (log rotation), the next entry begins a new one.
+    """
+
+    __slots__ = ("_clock", "_descriptor", "_identity", "_is_torn", "_lock", "_path")
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self._path = path
+        self._clock = clock
+        self._lock = asyncio.Lock()
+        self._descriptor = -1
+        self._identity = (-1, -1)
+        # The file does not end with a whole line.
+        self._is_torn = False
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._path
+
+    def open(self) -> None:
+        """Open the file, and create it and its folder if they do not exist.
+
+        Raises:
+            AuditError: It cannot be opened.
+        """
+        try:
+            self._open()
+        except OSError as error:
+            raise self._refusal(error) from None
+
+    async def write(self, entry: AuditEntry) -> None:
+        """Append an entry and sync the file.
+
+        Raises:
+            AuditError: The entry may not be on the disk.
+        """
+        line = line_of(entry, self._clock.now_ms())
+        async with self._lock:
+            try:
+                await asyncio.shield(in_thread(Work.AUDIT, self._append, line))
+            except OSError as error:
+                raise self._refusal(error) from None
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def _refusal(self, error: OSError) -> AuditError:
+        reason = error.strerror or str(error)
+        return AuditError(
+            f"cannot write the audit log {self._path}: {reason.lower()} (make it writable, or start"
+            " the console with --audit-log FILE)"
+        )
+
+    def _open(self) -> None:
+        self.close()
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        self._descriptor = os.open(self._path, flags, _MODE)
+        status = os.fstat(self._descriptor)
+        self._identity = (status.st_dev, status.st_ino)
+        size = status.st_size
+        self._is_torn = size > 0 and os.pread(self._descriptor, 1, size - 1) != b"\n"
+
+    def _append(self, line: bytes) -> None:
+        if not self._is_current():
+            self._open()
+        if self._is_torn:
+            line = b"\n" + line
+        self._is_torn = True
+        written = 0
+        while written < len(line):
+            written += os.write(self._descriptor, line[written:])
+        self._is_torn = False
+        os.fsync(self._descriptor)
+
+    def _is_current(self) -> bool:
+        """Return whether the open file is still at its path."""
+        if self._descriptor < 0:
+            return False
+        try:
+            status = self._path.stat()
+        except OSError:
+            return False
+        return (status.st_dev, status.st_ino) == self._identity

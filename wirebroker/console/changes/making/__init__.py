@@ -1,0 +1,1 @@
+"""From values to a change that was made: checks, plans, confirmations, runs."""

@@ -1,0 +1,1 @@
+"""Who uses the console: users, tokens, sessions, and their roles."""

@@ -1,0 +1,26 @@
+"""Who uses the console, as whom it uses the cluster, and what both may do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wirebroker.console.changes.kinds.table import CHANGES
+from wirebroker.console.model import details
+from wirebroker.console.pages.page import asked, collector_of, page
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+
+async def about(request: Request) -> Response:
+    """Show the user and the role, the console's Kafka user, and the rights that it lacks."""
+    answer = await asked(details.missing_rights(collector_of(request)))
+    return page(
+        request,
+        "about.html",
+        section="about",
+        missing=answer.value,
+        failure=answer.failure,
+        kinds=sorted(CHANGES.values(), key=lambda kind: (kind.section, kind.title)),
+    )
