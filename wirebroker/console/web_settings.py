@@ -35,6 +35,9 @@ class WebSettings(NamedTuple):
     audit_log: Path | None = None
 
 
+DEFAULTS: Final = WebSettings()
+
+
 class SettingRow(NamedTuple):
     """A setting.
 

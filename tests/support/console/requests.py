@@ -124,7 +124,7 @@ class Browser:
         self._headers = dict(headers or {})
 
     async def get(self, url: str, headers: Mapping[str, str] | None = None) -> Reply:
-        return await self._request("GET", url, headers or {})
+        return await self.send_bytes("GET", url, headers or {})
 
     async def send(
         self, url: str, form: Mapping[str, str], headers: Mapping[str, str] | None = None
@@ -136,7 +136,7 @@ class Browser:
             "Sec-Fetch-Site": "same-origin",
             **(headers or {}),
         }
-        return await self._request("POST", url, sent, urlencode(fields).encode())
+        return await self.send_bytes("POST", url, sent, urlencode(fields).encode())
 
     async def follow(self, reply: Reply) -> Reply:
         assert reply.status == 303, reply.text
@@ -146,12 +146,14 @@ class Browser:
         await self.get("/login")
         return await self.send("/login", {"name": name, "password": password, "next": next_page})
 
-    async def _request(
+    async def send_bytes(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes = b""
     ) -> Reply:
         cookie = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
         sent = {**self._headers, "Cookie": cookie, **headers}
-        reply = await request(self.app, url, method=method, headers=sent, body=body)
+        reply = await request(  # noqa: ASYNC210 - the function above
+            self.app, url, method=method, headers=sent, body=body
+        )
         if "set-cookie" in reply.headers:
             name, _, rest = reply.headers["set-cookie"].partition("=")
             self.cookies[name] = rest.partition(";")[0]

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from starlette.responses import JSONResponse
 
-from wirebroker.client.errors import ClientError
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.console.changes.change import ChangeError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from wirebroker.client.errors import ClientError
 
 _MISSING: Final = frozenset(
     {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNKNOWN_TOPIC_ID}

@@ -84,13 +84,16 @@ def read_credentials(path: Path, check: Callable[[str], None]) -> dict[str, Cred
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         try:
-            credential = _credential(line, check)
-            if credential.name in credentials:
-                raise ValueError(f"{credential.name} is already in the file")
+            _add(credentials, _credential(line, check))
         except ValueError as error:
             raise CredentialError(f"line {number} of {path} cannot be used: {error}") from None
-        credentials[credential.name] = credential
     return credentials
+
+
+def _add(credentials: dict[str, Credential], credential: Credential) -> None:
+    if credential.name in credentials:
+        raise ValueError(f"{credential.name} is already in the file")
+    credentials[credential.name] = credential
 
 
 def _credential(line: str, check: Callable[[str], None]) -> Credential:
@@ -157,7 +160,9 @@ class CredentialFile:
         try:
             self._by_name = read_credentials(self._path, self._check)
         except CredentialError as error:
-            logger.error("%s; the users and roles of before still apply", error)
+            logger.error(  # noqa: TRY400 - a mistake in the file, not a bug
+                "%s; the users and roles of before still apply", error
+            )
 
     def _file_state(self) -> tuple[int, int, int] | None:
         try:

@@ -71,6 +71,6 @@ class Templates:
         )
         self._environment = environment
 
-    def render(self, name: str, **values: Any) -> str:
+    def render(self, name: str, /, **values: Any) -> str:
         """Return a page."""
         return self._environment.get_template(name).render(**values)

@@ -40,7 +40,7 @@ from wirebroker.console.web.security_headers import SecurityHeaders
 from wirebroker.console.web.site_address import SiteAddress
 from wirebroker.console.web.stream_limit import StreamLimit
 from wirebroker.console.web.viewer_check import ViewerCheck
-from wirebroker.console.web_settings import WebSettings, audit_file
+from wirebroker.console.web_settings import DEFAULTS, audit_file
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
     from wirebroker.base.clock import Clock
     from wirebroker.console.model.collector import Collector
+    from wirebroker.console.web_settings import WebSettings
 
 _A_YEAR: Final = "public, max-age=31536000, immutable"
 _PAGES: Final[dict[str, Any]] = {
@@ -87,7 +88,7 @@ _SENT_FORMS: Final[dict[str, Any]] = {
 
 
 def make_app(
-    collectors: Sequence[Collector], clock: Clock, settings: WebSettings = WebSettings()
+    collectors: Sequence[Collector], clock: Clock, settings: WebSettings = DEFAULTS
 ) -> ASGIApp:
     """Return the application; its lifespan starts and stops the collectors.
 

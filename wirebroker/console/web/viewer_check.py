@@ -103,7 +103,7 @@ class ViewerCheck:
         scope["new_cookie"] = None if sent else cookie
         send = self._with_cookie(scope, send, name)
         if is_stream and viewer.session is not None:
-            await _serve_until_end(self._app, scope, receive, send, self._access, viewer)
+            await _SessionStream(self._access, viewer, receive, send).serve(self._app, scope)
         else:
             await self._app(scope, receive, send)
 
@@ -167,28 +167,33 @@ def cookie_of(header: str, name: str) -> str | None:
     return value if is_ours else None
 
 
-async def _serve_until_end(
-    app: ASGIApp,
-    scope: Scope,
-    receive: Receive,
-    send: Send,
-    access: ConsoleAccess,
-    viewer: Viewer,
-) -> None:
-    """Serve a stream; when its session ends, end it as if its browser had left."""
-    has_begun = is_complete = False
+class _SessionStream:
+    """A stream that ends with its session, as if its browser had left."""
 
-    async def send_noted(message: Message) -> None:
-        nonlocal has_begun, is_complete
+    __slots__ = ("_access", "_has_begun", "_is_complete", "_receive", "_send", "_viewer")
+
+    def __init__(self, access: ConsoleAccess, viewer: Viewer, receive: Receive, send: Send) -> None:
+        self._access = access
+        self._viewer = viewer
+        self._receive = receive
+        self._send = send
+        self._has_begun = self._is_complete = False
+
+    async def serve(self, app: ASGIApp, scope: Scope) -> None:
+        await app(scope, self._receive_or_end, self._send_noted)
+        if self._has_begun and not self._is_complete:
+            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _send_noted(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            has_begun = True
+            self._has_begun = True
         elif not message.get("more_body", False):
-            is_complete = True
-        await send(message)
+            self._is_complete = True
+        await self._send(message)
 
-    async def receive_or_end() -> Message:
-        left: asyncio.Task[Any] = asyncio.ensure_future(receive())
-        ended: asyncio.Task[None] = asyncio.create_task(_session_end(access, viewer))
+    async def _receive_or_end(self) -> Message:
+        left: asyncio.Task[Any] = asyncio.ensure_future(self._receive())
+        ended = asyncio.create_task(self._session_end())
         try:
             await asyncio.wait({left, ended}, return_when=asyncio.FIRST_COMPLETED)
             if left.done():
@@ -200,19 +205,18 @@ async def _serve_until_end(
             ended.cancel()
             await asyncio.wait({left, ended})
 
-    await app(scope, receive_or_end, send_noted)
-    if has_begun and not is_complete:
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-
-async def _session_end(access: ConsoleAccess, viewer: Viewer) -> None:
-    assert viewer.session is not None
-    grants = viewer.grants
-    while grants == viewer.grants:
-        try:
-            await asyncio.wait_for(viewer.session.ended.wait(), _CHECK_S)
-        except TimeoutError:
-            current = access.viewer_of_cookie(viewer.cookie, viewer.address, is_used=False)
-            grants = current.grants
-        else:
-            break
+    async def _session_end(self) -> None:
+        """Wait until the session ends or its user's roles change."""
+        viewer = self._viewer
+        assert viewer.session is not None
+        grants = viewer.grants
+        while grants == viewer.grants:
+            try:
+                await asyncio.wait_for(viewer.session.ended.wait(), _CHECK_S)
+            except TimeoutError:
+                current = self._access.viewer_of_cookie(
+                    viewer.cookie, viewer.address, is_used=False
+                )
+                grants = current.grants
+            else:
+                break

@@ -12,8 +12,6 @@ _MOST_OF_ONE: Final = 5
 class Notices:
     """One-time texts by browser; the oldest are dropped."""
 
-    # laws: len(_by_cookie) <= _MOST_BROWSERS
-
     __slots__ = ("_by_cookie",)
 
     def __init__(self) -> None:

@@ -45,23 +45,23 @@ def values_of_json(kind: ChangeKind, body: Mapping[str, Any]) -> dict[str, str]:
         if name not in names:
             hint = did_you_mean(name, names)
             raise ChangeError(f"{kind.name} has no field {name[:80]!r}{hint}", name[:80])
-        if value is None:
-            continue
-        if isinstance(value, bool):
-            value = YES if value else NO
-        elif not isinstance(value, str | int):
-            raise ChangeError(f"{name}: write a string, a whole number, true, false or null", name)
-        values[name] = _text(name, value)
+        if value is not None:
+            values[name] = _text_of_json(name, value)
     return values
 
 
-def _text(name: str, value: str | int) -> str:
+def _text_of_json(name: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return YES if value else NO
+    if not isinstance(value, str | int):
+        raise ChangeError(f"{name}: write a string, a whole number, true, false or null", name)
     try:
         text = str(value)
         text.encode()
     except ValueError:  # more than 4,300 digits, or half a character
         raise ChangeError(f"{name}: the value is not a text", name) from None
-    return text
+    else:
+        return text
 
 
 def checked_values(kind: ChangeKind, values: Mapping[str, str]) -> dict[str, str]:

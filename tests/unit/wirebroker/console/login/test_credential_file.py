@@ -67,7 +67,7 @@ def test_other_files_are_refused_with_the_line(tmp_path, text, reason):
 def test_hashes_are_checked(tmp_path):
     path = tmp_path / "users"
     path.write_text("anna:h:admin\n")
-    with pytest.raises(CredentialError, match="line 1 .* the hash is wrong"):
+    with pytest.raises(CredentialError, match=r"line 1 .* the hash is wrong"):
         read_credentials(path, refuse)
 
 
