@@ -30,7 +30,7 @@ def error_response(
 def failure_response(error: ChangeError | ClientError) -> JSONResponse:
     """Return a failure: 400 invalid values, 404 missing, 409 refused, 502 no response."""
     if isinstance(error, ChangeError):
-        return error_response(400, str(error), **({"field": error.field} if error.field else {}))
+        return error_response(400, str(error), field=error.field)
     if error.code in _MISSING:
         return error_response(404, str(error))
     return error_response(409 if error.code else 502, str(error))
