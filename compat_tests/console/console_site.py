@@ -25,12 +25,16 @@ RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]
 
 
 @contextlib.contextmanager
-def running_console(folder: Path, *arguments: str) -> Iterator[str]:
-    """Run a console with these arguments, and return its address."""
+def running_console(folder: Path, *arguments: str, scheme: str = "http") -> Iterator[str]:
+    """Run a console with these arguments, and return its address.
+
+    Its audit log is `audit.log` in the folder.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     port_file = folder / "console.port"
     log = folder / "console.log"
     command = [sys.executable, "-m", "wirebroker", "console", "--port", "0"]
+    command += ["--audit-log", str(folder / "audit.log")]
     with log.open("wb") as output:
         process = subprocess.Popen(
             [*command, "--port-file", str(port_file), *arguments],
@@ -44,7 +48,7 @@ def running_console(folder: Path, *arguments: str) -> Iterator[str]:
             lambda: port_file.exists() or process.poll() is not None, timeout_s=START_TIMEOUT_S
         )
         assert process.poll() is None, log.read_text()
-        yield f"http://127.0.0.1:{port_file.read_text().strip()}"
+        yield f"{scheme}://127.0.0.1:{port_file.read_text().strip()}"
     finally:
         process.terminate()
         status = process.wait(START_TIMEOUT_S)

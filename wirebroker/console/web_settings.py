@@ -71,7 +71,13 @@ ROWS: Final = (
         "N",
         "Port to listen on; 0 selects a free one. [default: 8989]",
     ),
-    SettingRow("tls-cert", "tls_cert", "file", "FILE", "Certificate chain for HTTPS (PEM)."),
+    SettingRow(
+        "tls-cert",
+        "tls_cert",
+        "file",
+        "FILE",
+        "Certificate chain for HTTPS (PEM), and its key if --tls-key is not given.",
+    ),
     SettingRow("tls-key", "tls_key", "file", "FILE", "Private key of the certificate (PEM)."),
     SettingRow(
         "behind-proxy",
@@ -181,8 +187,8 @@ def _check(settings: WebSettings) -> None:
             f"--host {settings.host} cannot be used: write an address of this machine, such as"
             f" {DEFAULT_HOST}"
         ) from None
-    if (settings.tls_cert is None) != (settings.tls_key is None):
-        raise WebSettingError("--tls-cert and --tls-key need each other")
+    if settings.tls_key is not None and settings.tls_cert is None:
+        raise WebSettingError("--tls-key needs --tls-cert FILE")
     if settings.tls_cert is not None and settings.is_behind_proxy:
         raise WebSettingError("--behind-proxy cannot be used with --tls-cert: the proxy adds TLS")
     if len(settings.allowed_hosts) > _MOST_NAMES:
@@ -196,8 +202,8 @@ def _check(settings: WebSettings) -> None:
         )
     if settings.tls_cert is None and not settings.is_behind_proxy:
         raise WebSettingError(
-            f"--host {settings.host} needs --tls-cert FILE and --tls-key FILE, or --behind-proxy if"
-            " a proxy adds TLS: passwords must not be sent in plain text"
+            f"--host {settings.host} needs --tls-cert FILE, or --behind-proxy if a proxy adds TLS:"
+            " passwords must not be sent in plain text"
         )
     if address.is_unspecified and not settings.allowed_hosts:
         raise WebSettingError(

@@ -105,9 +105,13 @@ def _check_certificate(settings: WebSettings) -> None:
         context.load_cert_chain(settings.tls_cert, settings.tls_key, password=_no_password)
     except (OSError, ValueError) as error:
         raise ListenError(
-            f"--tls-cert {settings.tls_cert} and --tls-key {settings.tls_key} cannot be used:"
+            f"--tls-cert {settings.tls_cert} cannot be used{_with_key(settings)}:"
             f" {getattr(error, 'strerror', None) or error}"
         ) from None
+
+
+def _with_key(settings: WebSettings) -> str:
+    return "" if settings.tls_key is None else f" with --tls-key {settings.tls_key}"
 
 
 def _no_password() -> str:

@@ -48,7 +48,7 @@ def test_loopback_addresses_need_nothing_else(host):
         ({"host": ""}, "write an address"),
         ({"host": "box.example"}, "write an address"),
         ({"host": "127.0.0.1:80"}, "write an address"),
-        ({"tls-cert": "/etc/cert.pem"}, "need each other"),
+        ({"tls-key": "/etc/key.pem"}, "needs --tls-cert"),
         ({"behind-proxy": "true"} | TLS, "the proxy adds TLS"),
         ({"behind-proxy": "yes"}, "write true or false"),
         ({"port": "65536"}, "write 0 to 65535"),
@@ -66,6 +66,7 @@ def test_other_settings_are_refused_with_what_to_do(settings, reason):
     "settings",
     [
         {"host": "10.1.2.3"} | USERS | TLS,
+        {"host": "10.1.2.3", "tls-cert": "/etc/cert.pem"} | USERS,
         {"host": "10.1.2.3", "behind-proxy": "true"} | USERS,
         {"host": "0.0.0.0", "allowed-host": "a.example"} | USERS | TLS,
     ],
