@@ -121,3 +121,6 @@ def test_missing_rights_are_named_in_the_pages(secured_site):
     eventually(lambda: shows(messages, "TOPIC_AUTHORIZATION_FAILED"))
     eventually(lambda: shows(f"{address}/c/secured/acls", "CLUSTER_AUTHORIZATION_FAILED"))
     eventually(lambda: not shows(f"{address}/c/secured/", "Healthy"))
+    about = f"{address}/c/secured/about"
+    eventually(lambda: shows(about, "Alter, for changes of ACLs"))
+    assert "alice (SCRAM-SHA-512)" in page(about)

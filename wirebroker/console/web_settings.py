@@ -1,4 +1,4 @@
-"""Settings of the console itself: where it listens, who may use it, and the audit log.
+"""Settings of the console itself: its address, its users, and its audit log.
 
 Each is a flag of `wirebroker console` and a line `NAME=VALUE` above the first section of its file
 (`model/settings.py`); flags have precedence. `ROWS` is the only list of them.

@@ -22,11 +22,11 @@ class AuditEntry(NamedTuple):
         address: Of the browser or program.
         via: `browser` or `http`, the HTTP interface.
         change_id: The same for the begin and the end of a change.
-        cluster, kind, target: What is changed, such as `prod`, `create-topic`, `orders`.
-        kafka_user: The user as whom the console changes the cluster.
+        cluster, kind, target: The subject of the change, such as `prod`, `create-topic`, `orders`.
+        kafka_user: The console's user in the cluster.
         values: The change's values, without secrets.
         result: How it ended: `done`, `failed`, `stopped`, `timed-out`.
-        message: What was done, or why it failed.
+        message: The change's own sentence, or why it failed.
     """
 
     event: str

@@ -1,4 +1,4 @@
-"""Who may use the console: the users of a file, programs with tokens, or everyone here."""
+"""The users of the console: those of a file, programs with tokens, or everyone on this machine."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ class Collector:
         settings: Of the cluster.
         snapshot: The newest one.
         details: What pages read themselves.
-        kafka_user: As whom it logs in, for pages and the audit log.
+        kafka_user: The user of its login, for pages and the audit log.
     """
 
     __slots__ = (

@@ -1,4 +1,4 @@
-"""The user as whom the console uses a cluster, as a text for pages and the audit log."""
+"""The console's user in a cluster, as a text for pages and the audit log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who uses the console, as whom it uses the cluster, and what both may do."""
+"""The console's viewer, its own user in the cluster, and the rights of both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Under which names the console is served, over which scheme, and to whom requests belong."""
+"""The names and scheme of the console, its cookie, and the clients' addresses."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ def _here(scope: Scope) -> str:
 
 
 def cookie_of(header: str, name: str) -> str | None:
-    """Return the value of a cookie in a Cookie header, if it has the form of ours."""
+    """Return the value of a cookie in a Cookie header, if it has the form of a session id."""
     try:
         morsel = SimpleCookie(header).get(name)
     except CookieError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import signal
 import subprocess
@@ -20,15 +21,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-_READY = re.compile(r"console ready on (http://127\.0\.0\.1:\d+/) \(clusters: local\)\n")
+_READY = re.compile(r"console ready on (http://127\.0\.0\.1:\d+/) \(clusters: (local|mine)\)\n")
 
 
 @contextlib.contextmanager
-def broker_with_console(folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def broker_with_console(folder: Path, *flags: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """Run both on free ports, and return the broker's process and the console's address."""
     command = [sys.executable, "-m", "wirebroker", "serve", "--port", "0", "--console", "0"]
     process = subprocess.Popen(
-        [*command, "--data-dir", str(folder / "data")], stdout=subprocess.PIPE, text=True
+        [*command, "--data-dir", str(folder / "data"), *flags],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "XDG_CONFIG_HOME": str(folder)},
     )
     assert process.stdout is not None
     try:
@@ -65,6 +69,37 @@ def test_the_console_does_not_survive_a_killed_broker(tmp_path):
         assert is_served(address)
         process.kill()
         eventually(lambda: not is_served(address))
+
+
+def test_a_profile_has_the_consoles_login(tmp_path):
+    profiles = tmp_path / "wirebroker" / "profiles"
+    profiles.mkdir(parents=True)
+    (profiles / "mine.properties").write_text("security.protocol=PLAINTEXT\n")
+    with broker_with_console(tmp_path, "--console-profile", "mine") as (process, address):
+        assert is_served(f"{address}c/mine/brokers")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+
+
+@pytest.mark.parametrize(
+    ("flags", "reason"),
+    [
+        (("--console-profile", "none"), "--console-profile needs --console PORT"),
+        (("--console-config", "none"), "--console-config needs --console PORT"),
+        (("--console", "0", "--console-profile", "none"), "profile none does not exist"),
+    ],
+)
+def test_other_flags_of_the_console_are_refused(tmp_path, flags, reason):
+    done = subprocess.run(
+        [sys.executable, "-m", "wirebroker", "serve", "--data-dir", str(tmp_path / "data"), *flags],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "XDG_CONFIG_HOME": str(tmp_path)},
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert reason in done.stderr
 
 
 def test_a_broker_that_requires_a_login_needs_a_profile_or_file(tmp_path):

@@ -58,7 +58,7 @@ class ChangeRun:
     Attributes:
         run_id: For pages and the audit log.
         result: `running`, `done`, `failed`, `stopped` or `timed-out`.
-        message: What was done, or why it failed; empty while it runs.
+        message: The change's own sentence, or why it failed; empty while it runs.
     """
 
     __slots__ = (
