@@ -63,7 +63,10 @@ DOORS = {
         "wirebroker/console/pages/",
         "wirebroker/console/web/",
     },
-    "uvicorn": {"wirebroker/console/web/server.py"},
+    "uvicorn": {
+        "wirebroker/console/web/http_connection.py",
+        "wirebroker/console/web/server.py",
+    },
     "jinja2": {"wirebroker/console/view/rendering.py"},
     "markupsafe": {"wirebroker/console/view/plots.py"},
     "jwt": {"wirebroker/security/tokens/tokens.py"},

@@ -29,7 +29,7 @@ class LoginError(Exception):
 
     Attributes:
         status: The HTTP status.
-        retry_s: When to try again, or 0.
+        retry_s: When to try again; 0 if name or password were checked and are wrong.
     """
 
     def __init__(self, message: str, status: int, retry_s: float = 0.0) -> None:

@@ -11,7 +11,7 @@ from wirebroker.console.audit.audit_entry import AuditEntry
 from wirebroker.console.audit.audit_log import AuditError
 from wirebroker.console.login.access import LoginError
 from wirebroker.console.pages.page import console_of, viewer_of
-from wirebroker.console.pages.request_body import sent_form
+from wirebroker.console.pages.request_body import SMALL_BODY_BYTES, sent_form
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -35,7 +35,7 @@ async def login_page(request: Request) -> Response:
 
 async def log_in(request: Request) -> Response:
     """Log in, and continue to the page that the user wanted."""
-    form = await sent_form(request)
+    form = await sent_form(request, most_bytes=SMALL_BODY_BYTES)
     target = next_page(form.get("next", ""))
     if not _needs_login(request):
         return RedirectResponse(target, status_code=303)
@@ -46,7 +46,10 @@ async def log_in(request: Request) -> Response:
             name, form.get("password", ""), viewer.address
         )
     except LoginError as error:
-        await _note(request, AuditEntry("login-failed", None, viewer.address, message=str(error)))
+        if not error.retry_s:  # refusals without a check are not noted: they cost too little
+            await _note(
+                request, AuditEntry("login-failed", None, viewer.address, message=str(error))
+            )
         return _page(request, target, name=name, error=error)
     await _note(request, AuditEntry("login", name, viewer.address))
     request.scope["new_cookie"] = session_id
@@ -55,7 +58,7 @@ async def log_in(request: Request) -> Response:
 
 async def log_out(request: Request) -> Response:
     """End the session."""
-    await sent_form(request)
+    await sent_form(request, most_bytes=SMALL_BODY_BYTES)
     viewer = viewer_of(request)
     if viewer.session is not None:
         console_of(request).access.log_out(viewer)

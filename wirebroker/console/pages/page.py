@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from wirebroker.console.model.collector import Collector
     from wirebroker.console.model.snapshot import ClusterSnapshot
     from wirebroker.console.model.topic_info import TopicInfo
+    from wirebroker.console.pages.body_budget import BodyBudget
     from wirebroker.console.view.rendering import Templates
 
 T = TypeVar("T")
@@ -59,6 +60,7 @@ class Console(NamedTuple):
     runner: ChangeRunner
     plans: PendingPlans
     notices: Notices
+    bodies: BodyBudget
     is_read_only: bool
 
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
 MOST_BODY_BYTES: Final = 1 << 20
+# Of forms without a session.
+SMALL_BODY_BYTES: Final = 16 << 10
 _MOST_FIELDS: Final = 100
 _PATIENCE_S: Final = 20.0
 # Parsing this much takes about a millisecond.
@@ -26,13 +28,13 @@ _FORM: Final = "application/x-www-form-urlencoded"
 _JSON: Final = "application/json"
 
 
-async def sent_form(request: Request) -> dict[str, str]:
+async def sent_form(request: Request, *, most_bytes: int = MOST_BODY_BYTES) -> dict[str, str]:
     """Return the fields of a sent form of this browser.
 
     Raises:
         HTTPException: 403 if its token is missing or another browser's; 400, 408, 413, 415.
     """
-    body = await _body(request, _FORM)
+    body = await _body(request, _FORM, most_bytes)
     form: dict[str, str] = await _parsed(_form_fields, body)
     viewer = viewer_of(request)
     token = form.pop(form_tokens.FIELD, "")
@@ -51,34 +53,41 @@ async def sent_json(request: Request) -> dict[str, Any]:
     """
     if request.headers.get("content-length") == "0":
         return {}
-    body = await _body(request, _JSON)
+    body = await _body(request, _JSON, MOST_BODY_BYTES)
     parsed: dict[str, Any] = await _parsed(_json_object, body) if body else {}
     return parsed
 
 
-async def _body(request: Request, media_type: str) -> bytes:
+async def _body(request: Request, media_type: str, most_bytes: int) -> bytes:
     sent_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if sent_type != media_type:
         raise HTTPException(415, f"The Content-Type must be {media_type}.")
-    length = request.headers.get("content-length", "0")
-    if not (length.isascii() and length.isdigit()) or int(length[:20]) > MOST_BODY_BYTES:
-        raise _too_large()
-    body = bytearray()
+    length = request.headers.get("content-length", str(most_bytes))  # none if it is chunked
+    if not (length.isascii() and length.isdigit()) or int(length[:20]) > most_bytes:
+        raise _too_large(most_bytes)
     try:
         async with asyncio.timeout(_PATIENCE_S):
-            async for chunk in request.stream():
-                body += chunk
-                if len(body) > MOST_BODY_BYTES:
-                    raise _too_large()
+            if int(length) <= SMALL_BODY_BYTES:
+                return await _read(request, SMALL_BODY_BYTES)
+            async with console_of(request).bodies.large:
+                return await _read(request, most_bytes)
     except TimeoutError:
         raise HTTPException(408, f"The request took longer than {_PATIENCE_S:g} s.") from None
     except ClientDisconnect:
         raise HTTPException(400, "The request has no end.") from None
+
+
+async def _read(request: Request, most_bytes: int) -> bytes:
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > most_bytes:
+            raise _too_large(most_bytes)
     return bytes(body)
 
 
-def _too_large() -> HTTPException:
-    return HTTPException(413, f"The request is larger than {MOST_BODY_BYTES >> 20} MiB.")
+def _too_large(most_bytes: int) -> HTTPException:
+    return HTTPException(413, f"The request is larger than {most_bytes >> 10} KiB.")
 
 
 async def _parsed(parse: Any, body: bytes) -> Any:

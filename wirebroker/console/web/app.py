@@ -32,6 +32,7 @@ from wirebroker.console.pages import (
     streams,
     topics,
 )
+from wirebroker.console.pages.body_budget import BodyBudget
 from wirebroker.console.pages.page import Console
 from wirebroker.console.view.assets import Assets
 from wirebroker.console.view.rendering import Templates
@@ -167,6 +168,7 @@ def _console(collectors: Sequence[Collector], clock: Clock, settings: WebSetting
         runner=ChangeRunner(AuditLog(audit_file(settings), clock), clock),
         plans=PendingPlans(clock),
         notices=Notices(),
+        bodies=BodyBudget(),
         is_read_only=settings.is_read_only,
     )
 

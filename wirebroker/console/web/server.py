@@ -18,6 +18,7 @@ from wirebroker.base.signals import on_signal
 from wirebroker.console.audit.audit_log import AuditLog
 from wirebroker.console.model.collector import Collector
 from wirebroker.console.web.app import make_app
+from wirebroker.console.web.http_connection import HttpConnection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
@@ -132,7 +133,7 @@ def _config(app: ASGIApp, settings: WebSettings) -> uvicorn.Config:
         ssl_certfile=settings.tls_cert,
         ssl_keyfile=settings.tls_key,
         loop="asyncio",
-        http="h11",
+        http=HttpConnection,
         ws="none",
         lifespan="on",
         log_config=None,

@@ -14,7 +14,7 @@ from urllib.parse import quote
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse
 
 from wirebroker.console.login.access_tokens import bearer_token
-from wirebroker.console.login.sessions import new_session_id
+from wirebroker.console.login.sessions import LONGEST_S, new_session_id
 from wirebroker.console.pages.login import LOGIN_PATH, next_page
 from wirebroker.console.web.request_check import API_PATH
 from wirebroker.console.web.stream_limit import stream_kind
@@ -120,11 +120,10 @@ class ViewerCheck:
         async def send_with_cookie(message: Message) -> None:
             value = scope.get("new_cookie")
             if message["type"] == "http.response.start" and value is not None:
-                attributes = "; Path=/; HttpOnly; SameSite=Strict"
+                age_s = LONGEST_S if value else 0
+                attributes = f"; Path=/; Max-Age={age_s:.0f}; HttpOnly; SameSite=Strict"
                 if self._site.is_secure:
                     attributes += "; Secure"
-                if not value:
-                    attributes += "; Max-Age=0"
                 header = (b"set-cookie", f"{name}={value}{attributes}".encode())
                 message = {**message, "headers": [*message.get("headers", ()), header]}
             await send(message)
