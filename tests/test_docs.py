@@ -32,7 +32,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.support.harness.project_files import ROOT, copy_of_the_project, project_files
+from tests.support.harness.project_files import ROOT, built_copy_of_the_project, project_files
 from tests.support.tools.ports import free_port
 from wirebroker.cli.docs import verbs_as_markdown
 from wirebroker.cli.main import cli
@@ -77,7 +77,7 @@ def blocks_of(page: Path) -> list[Block]:
 
 
 def workshop(folder: Path) -> Path:
-    copy = copy_of_the_project(folder / "wirebroker")
+    copy = built_copy_of_the_project(folder / "wirebroker")
     venv = copy / ".venv"
     venv.mkdir()
     for entry in Path(sys.prefix).iterdir():
