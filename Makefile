@@ -156,8 +156,9 @@ test-image: .venv/.test-installed modules
 	@WIREBROKER_IMAGE=$(IMAGE) ENGINE=$(ENGINE) $(BIN)/python -m pytest \
 	  compat_tests/containers "tests/test_docs.py::test_commands_of_a_page_succeed[docs/containers.md]" $(ARGS)
 
+# Both, even if one fails: the tests that need what is missing say so themselves.
 tools: .venv/.test-installed
-	@$(BIN)/python -m compat_tests.tools
+	@failed=0; for part in compat_tests spark_it; do $(BIN)/python -m $$part.tools || failed=1; done; exit $$failed
 
 clean:
 	@rm -rf .venv build dist *.egg-info codecs/generated/*.py .mypy_cache .pytest_cache .ruff_cache .hypothesis

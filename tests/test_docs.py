@@ -99,7 +99,7 @@ def git(folder: Path, *arguments: str) -> str:
 
 def environment_of(port: int) -> dict[str, str]:
     # Variables of the make that runs these tests, `make test ARGS=…`, must not reach `make run`.
-    excluded_prefixes = ("PYTEST_", "MAKE", "MFLAGS", "ARGS")
+    excluded_prefixes = ("PYTEST_", "MAKE", "MFLAGS", "ARGS", "CORES", "WORKERS")
     outer = {
         name: value for name, value in os.environ.items() if not name.startswith(excluded_prefixes)
     }
