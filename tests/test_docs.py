@@ -32,7 +32,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.support.harness.project_files import ROOT, copy_of_the_project, project_files
+from tests.support.harness.project_files import ROOT, built_copy_of_the_project, project_files
 from tests.support.tools.ports import free_port
 from wirebroker.cli.docs import verbs_as_markdown
 from wirebroker.cli.main import cli
@@ -77,7 +77,7 @@ def blocks_of(page: Path) -> list[Block]:
 
 
 def workshop(folder: Path) -> Path:
-    copy = copy_of_the_project(folder / "wirebroker")
+    copy = built_copy_of_the_project(folder / "wirebroker")
     venv = copy / ".venv"
     venv.mkdir()
     for entry in Path(sys.prefix).iterdir():
@@ -99,7 +99,7 @@ def git(folder: Path, *arguments: str) -> str:
 
 def environment_of(port: int) -> dict[str, str]:
     # Variables of the make that runs these tests, `make test ARGS=…`, must not reach `make run`.
-    excluded_prefixes = ("PYTEST_", "MAKE", "MFLAGS", "ARGS")
+    excluded_prefixes = ("PYTEST_", "MAKE", "MFLAGS", "ARGS", "CORES", "WORKERS")
     outer = {
         name: value for name, value in os.environ.items() if not name.startswith(excluded_prefixes)
     }

@@ -70,7 +70,7 @@ def _python() -> tuple[list[str], dict[str, str]]:
 
 
 def _go() -> tuple[list[str], dict[str, str]]:
-    name = f"go-containers-{tools_go.sources_hash(HERE / 'go')}"
+    name = f"go-containers-{tools.sources_hash(HERE / 'go')}"
     return [str(tools._installed(name, _build_go) / "startcontainers")], {}
 
 
@@ -98,7 +98,7 @@ def _install_node_packages(folder: Path) -> None:
 
 
 def _java() -> tuple[list[str], dict[str, str]]:
-    name = f"java-containers-{tools_go.sources_hash(HERE / 'java')}"
+    name = f"java-containers-{tools.sources_hash(HERE / 'java')}"
     jars = tools._installed("testcontainers-kafka", _install_jars)
     classes = tools._installed(name, _compile_java)
     version = engine_output("version", "--format", "{{.Server.APIVersion}}")

@@ -6,9 +6,9 @@ import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from compat_tests.support import java_programs, tools_go, tools_node, tools_rust
+from compat_tests.support import tools_go, tools_node, tools_rust
 from tests.support.brokers import java_start
-from tests.support.tools import tools
+from tests.support.tools import java_programs, tools
 
 if TYPE_CHECKING:
     from collections.abc import Callable

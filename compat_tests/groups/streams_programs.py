@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from functools import cache
 
-from compat_tests.support.java_programs import compiled
 from compat_tests.transactions.drivers.java_programs import streams_jars
+from tests.support.brokers import java_start
 from tests.support.tools import tools
-
-# For a quick start: no second compiler, no collector threads.
-_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-_LOG = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
+from tests.support.tools.java_programs import compiled
 
 
 @cache
@@ -19,4 +16,6 @@ def application_command() -> list[str]:
     sources = tools.PROJECT / "compat_tests" / "groups" / "streams"
     jars = streams_jars()
     classes = compiled("streams-application", sources, jars)
-    return [tools.java_command(), *_OPTIONS, _LOG, "-cp", f"{classes}:{jars}/*", "Application"]
+    return java_start.command(
+        "-Xmx256m", "Application", more_classes=classes, more_jars=jars, log_level="warn"
+    )

@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from compat_tests.kafka_own.reports import outcomes_in
-from compat_tests.support import java_programs
-from tests.support.tools import tools
+from tests.support.tools import java_programs, tools
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

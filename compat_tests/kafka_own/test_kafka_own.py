@@ -14,14 +14,9 @@ from compat_tests.kafka_own.reports import outcomes_in, outdated, reasons, unexp
 from compat_tests.suites.outcomes import Outcome
 from tests.support.tools import tools
 
-# Short classes of several areas, some ten seconds each; all run nightly. Transcripts and
-# compat_tests/scripts cover what the request and describe classes test.
-CLASSES = (
-    "ClientTelemetryTest",
-    "DeleteRecordsCommandTest",
-    "DescribeQuorumRequestTest",
-    "GroupsCommandTest",
-)
+# Short classes, some ten seconds each: a client's and a tool's. All classes run nightly; transcripts
+# and compat_tests/scripts cover what the request classes and the other tools' classes test.
+CLASSES = ("ClientTelemetryTest", "DeleteRecordsCommandTest")
 _REPORT = """<testsuite>
   <testcase name="passes()"/>
   <testcase name="looksInside()"><failure message="">

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from compat_tests.support import java_programs
 from tests.support.brokers import java_start
-from tests.support.tools import tools
+from tests.support.tools import java_programs, tools
 from wirebroker.codecs.coordinator_records import GROUP_KIND, LEGACY_OFFSET_KIND, OFFSET_KIND
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.group_records import GroupRecordKind

@@ -8,10 +8,9 @@ import subprocess
 import threading
 from typing import TYPE_CHECKING
 
-from compat_tests.support import java_programs
 from tests.support.brokers import java_start
 from tests.support.cli.script_transcripts import Answer
-from tests.support.tools import tools
+from tests.support.tools import java_programs, tools
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

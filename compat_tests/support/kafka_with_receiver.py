@@ -8,8 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from compat_tests.support import java_programs
 from tests.support.brokers.brokers import ApacheKafka
+from tests.support.tools import java_programs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -6,7 +6,6 @@ holds its modules and build cache.
 
 from __future__ import annotations
 
-import hashlib
 import re
 import shutil
 import subprocess
@@ -45,19 +44,9 @@ def secured_command(program: str) -> list[str]:
 
 def _built(name: str, sources: Path, program: str) -> list[str]:
     folder = tools._installed(
-        f"{name}-{sources_hash(sources)}", lambda build_folder: _build(build_folder, sources)
+        f"{name}-{tools.sources_hash(sources)}", lambda build_folder: _build(build_folder, sources)
     )
     return [str(folder / program)]
-
-
-def sources_hash(folder: Path) -> str:
-    """Return a hash of all files below, by names and contents; a change causes a new build."""
-    digest = hashlib.sha256()
-    for path in sorted(folder.rglob("*")):
-        if path.is_file():
-            digest.update(str(path.relative_to(folder)).encode() + b"\0")
-            digest.update(path.read_bytes() + b"\0")
-    return digest.hexdigest()[:12]
 
 
 def _version(go: str) -> tuple[int, int]:

@@ -12,7 +12,6 @@ import subprocess
 from functools import cache
 from typing import TYPE_CHECKING
 
-from compat_tests.support.tools_go import sources_hash
 from tests.support.tools import tools
 
 if TYPE_CHECKING:
@@ -81,4 +80,4 @@ def _built(
         tools._run(build, environment, directory=project)
         shutil.copy(target / "debug" / name, folder)
 
-    return tools._installed(f"rust-{kind}-{sources_hash(project)}", install) / name
+    return tools._installed(f"rust-{kind}-{tools.sources_hash(project)}", install) / name

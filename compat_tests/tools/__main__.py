@@ -24,12 +24,13 @@ def main() -> int:
         say(f"java: {tools.java_command()}")
         say(f"javac: {' '.join(tools.javac_command())}")
         say(f"Apache Kafka {tools.KAFKA_VERSION}: {tools.kafka_jars()}")
-        say(f"kcat: {' '.join(tools.kcat_command())}")
-        say(f"Node: {tools_node.node_command()}, packages {tools_node.packages()}")
-        say(f"browser: {tools_browser.browser_command() or 'none'}, {tools_browser.axe_script()}")
-        say(f"Go: {tools_go.go_command()}")
         say(f"options of a quick start: {' '.join(java_start.options())}")
         say(f"Kafka Streams: {java_programs.streams_jars()}")
+        say(f"Node: {tools_node.node_command()}, packages {tools_node.packages()}")
+        say(f"browser: {tools_browser.browser_command() or 'none'}, {tools_browser.axe_script()}")
+        # Only tests that run nightly use these.
+        say(f"Go: {tools_go.go_command()}")
+        say(f"kcat: {' '.join(tools.kcat_command())}")
     except (tools.ToolError, OSError) as error:
         say(f"tools: {error}")
         return 1

@@ -12,14 +12,13 @@ from __future__ import annotations
 import itertools
 import struct
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.java.java_program import JavaProgram
 from tests.support.coordinators.assignor_kit import check_assignment, load, lost, with_targets
 from tests.support.harness.budget import Budget
-from tests.support.tools.java_program import JavaProgram
 from wirebroker.base.clock import in_one_go
 from wirebroker.codecs.errors import KafkaError
 from wirebroker.coordinator.groups.assignors.assignor import (
@@ -95,9 +94,8 @@ def encoded(member: SubscribedMember, topics: Sequence[bytes]) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaAssignors]:
-    source = Path(__file__).with_name("Assignors.java")
-    program = JavaProgram(source, tmp_path_factory.mktemp("classes"))
+def kafka() -> Iterator[JavaAssignors]:
+    program = JavaProgram("Assignors")
     yield JavaAssignors(program)
     program.close()
 

@@ -8,15 +8,14 @@ what `DIFFERENCES` lists.
 from __future__ import annotations
 
 import struct
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from tests.java.java_program import JavaProgram
 from tests.support.protocol.message_values import versions_of
 from tests.support.protocol.sample_requests import SampleRequests
 from tests.support.protocol.served_keys import served_keys
-from tests.support.tools.java_program import JavaProgram
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.messages import decode_request, decode_response, encode_request
@@ -67,9 +66,8 @@ UNCOUNTED = {(ApiKey.SHARE_FETCH, ErrorCode.INVALID_RECORD_STATE)}
 
 
 @pytest.fixture(scope="module")
-def java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Java]:
-    source = Path(__file__).with_name("ErrorResponses.java")
-    program = JavaProgram(source, tmp_path_factory.mktemp("classes"))
+def java() -> Iterator[Java]:
+    program = JavaProgram("ErrorResponses")
     yield Java(program)
     program.close()
 

@@ -9,16 +9,15 @@ from __future__ import annotations
 import base64
 import json
 import struct
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from compiling.messages.schema import snake_case
+from tests.java.java_program import JavaProgram
 from tests.support.harness.budget import Budget
 from tests.support.protocol.message_schemas import schema_of
 from tests.support.protocol.message_values import ValueMaker, all_cases
-from tests.support.tools.java_program import JavaProgram
 from wirebroker.codecs.group_records import (
     GroupMemberKey,
     GroupRecordKind,
@@ -71,9 +70,8 @@ class JavaEcho:
 
 
 @pytest.fixture(scope="module")
-def java_echo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaEcho]:
-    source = Path(__file__).with_name("MessageEcho.java")
-    program = JavaProgram(source, tmp_path_factory.mktemp("classes"))
+def java_echo() -> Iterator[JavaEcho]:
+    program = JavaProgram("MessageEcho")
     yield JavaEcho(program)
     program.close()
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import struct
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
+from tests.java.java_program import JavaProgram
 from tests.support.harness.budget import Budget
-from tests.support.tools.java_program import JavaProgram
 from wirebroker.coordinator.groups.metadata_hash import group_hash, topic_hash
 
 if TYPE_CHECKING:
@@ -62,9 +61,8 @@ def some_topics(random: Random) -> list[Topic]:
 
 
 @pytest.fixture(scope="module")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaProgram]:
-    source = Path(__file__).with_name("MetadataHashes.java")
-    program = JavaProgram(source, tmp_path_factory.mktemp("classes"))
+def kafka() -> Iterator[JavaProgram]:
+    program = JavaProgram("MetadataHashes")
     yield program
     program.close()
 

@@ -7,13 +7,12 @@ Kafka's, also where it depends on the order of Java's hash tables and priority q
 from __future__ import annotations
 
 import struct
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.java.java_program import JavaProgram
 from tests.support.harness.budget import Budget
-from tests.support.tools.java_program import JavaProgram
 from wirebroker.base.clock import in_one_go
 from wirebroker.coordinator.groups.java_collections import (
     hash_order,
@@ -168,9 +167,8 @@ class Reader:
 
 
 @pytest.fixture(scope="module")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaProgram]:
-    source = Path(__file__).with_name("TaskAssignors.java")
-    program = JavaProgram(source, tmp_path_factory.mktemp("classes"))
+def kafka() -> Iterator[JavaProgram]:
+    program = JavaProgram("TaskAssignors")
     yield program
     program.close()
 

@@ -12,7 +12,7 @@ import pytest
 from tests.simulation.raft.raft_world import RaftWorld
 from tests.support.harness.budget import Budget
 
-SECONDS = 45
+SECONDS = 20
 
 
 class Totals:

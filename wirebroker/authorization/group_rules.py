@@ -93,6 +93,22 @@ def consumer_group_heartbeat(request: CheckedRequest) -> Steps[Ruling]:
 
 def consumer_group_describe(request: CheckedRequest) -> Steps[Ruling]:
     """Require DESCRIBE of each group, and of all topics that are assigned in it."""
+    message = "The group has described topic(s) that the client is not authorized to describe."
+    return _describe_groups(request, _assigned_topics, message)
+
+
+def streams_group_describe(request: CheckedRequest) -> Steps[Ruling]:
+    """Require DESCRIBE of each group, and of all topics of its topology."""
+    message = "The described group uses topics that the client is not authorized to describe."
+    return _describe_groups(request, _topology_topics, message)
+
+
+def _describe_groups(
+    request: CheckedRequest,
+    topics_of: Callable[[Mapping[str, Any]], Iterable[str]],
+    message: str,
+) -> Steps[Ruling]:
+    """Require DESCRIBE of each group; one with a topic that is not allowed gets an error."""
     access, body = request.access, request.body
     body.group_ids, denied_groups = yield from split(access, DESCRIBE_GROUP, body.group_ids, str)
     failures = yield from told(denied_groups, _denied_group)
@@ -104,13 +120,12 @@ def consumer_group_describe(request: CheckedRequest) -> Steps[Ruling]:
             if group.get("authorized_operations", _NOT_REQUESTED) != _NOT_REQUESTED:
                 operations = access.operations(Resource.GROUP, group["group_id"])
                 group["authorized_operations"] = operations
-            _, hidden = yield from split(access, DESCRIBE_TOPIC, _assigned_topics(group), str)
+            _, hidden = yield from split(access, DESCRIBE_TOPIC, topics_of(group), str)
             if hidden:
                 group = {
                     "group_id": group["group_id"],
                     "error_code": int(TOPIC_DENIED),
-                    "error_message": "The group has described topic(s) that the client is not "
-                    "authorized to describe.",
+                    "error_message": message,
                 }
             groups.append(group)
         return with_field(answer, "groups", [*failures, *groups])
@@ -137,33 +152,6 @@ def streams_group_heartbeat(request: CheckedRequest) -> Steps[Ruling]:
     names = yield from once(topic_names(body.topology))
     _, denied_names = yield from split(access, DESCRIBE_TOPIC, names, str)
     return refused(TOPIC_DENIED) if denied_names else SERVED
-
-
-def streams_group_describe(request: CheckedRequest) -> Steps[Ruling]:
-    """Require DESCRIBE of each group, and of all topics of its topology."""
-    access, body = request.access, request.body
-    body.group_ids, denied_groups = yield from split(access, DESCRIBE_GROUP, body.group_ids, str)
-    failures = yield from told(denied_groups, _denied_group)
-
-    def merge(answer: Mapping[str, Any]) -> Steps[Mapping[str, Any]]:
-        groups: list[Fields] = []
-        for described in answer["groups"]:
-            group = dict(described)
-            if group.get("authorized_operations", _NOT_REQUESTED) != _NOT_REQUESTED:
-                operations = access.operations(Resource.GROUP, group["group_id"])
-                group["authorized_operations"] = operations
-            _, hidden = yield from split(access, DESCRIBE_TOPIC, _topology_topics(group), str)
-            if hidden:
-                group = {
-                    "group_id": group["group_id"],
-                    "error_code": int(TOPIC_DENIED),
-                    "error_message": "The described group uses topics that the client is not "
-                    "authorized to describe.",
-                }
-            groups.append(group)
-        return with_field(answer, "groups", [*failures, *groups])
-
-    return Ruling(merge=merge)
 
 
 def _topology_topics(group: Mapping[str, Any]) -> Iterable[str]:

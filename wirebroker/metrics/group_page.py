@@ -47,7 +47,7 @@ async def add_groups(
             members.append((labels, len(group.members)))
             if isinstance(group, ClassicGroup):
                 counts.classic_groups[group.state_name] += 1
-                counts.waiting["Rebalance"] += group.awaiting_join_count
+                counts.waiting["Rebalance"] += group.roster.awaiting_join_count
             await slices.turn()
     await slices.run(page.add(GROUP_ROWS, members))
     for kind, rows in STATE_ROWS.items():

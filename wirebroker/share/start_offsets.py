@@ -6,22 +6,18 @@ ReplicaManagerPartitionMetadataProvider.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from wirebroker.base.threads import Work, in_thread
 from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.replica.offset_search import search_in_thread
 from wirebroker.storage.files import ColdPagesError
-from wirebroker.storage.log.search_by_time import DetachedLog, find_quickly
+from wirebroker.storage.log.search_by_time import find_quickly
 from wirebroker.storage.long_work import TakesLongError
 
 if TYPE_CHECKING:
-    from wirebroker.base.clock import Clock, Steps
+    from wirebroker.base.clock import Clock
     from wirebroker.coordinator.share_partitions.share_configs import OffsetReset
     from wirebroker.replica.partition import Partition
-    from wirebroker.storage.log.time_search import TimestampedOffset
-
-# A searching thread holds the GIL: the longest delay of the loop.
-_PIECE_S: Final = 0.002
 
 
 async def start_offset(
@@ -46,7 +42,9 @@ async def start_offset(
     try:
         match = find_quickly(log, timestamp_ms, up_to_offset=end_offset)
     except (TakesLongError, ColdPagesError):
-        match = await _find_in_thread(partition, timestamp_ms, end_offset, clock)
+        match = await search_in_thread(
+            partition, timestamp_ms, up_to_offset=end_offset, clock=clock
+        )
         partition.check_leader(leader_epoch)
     if match is None:
         raise KafkaError(
@@ -54,30 +52,3 @@ async def start_offset(
             f"Offset for timestamp {timestamp_ms} not found for topic partition: {partition}",
         )
     return match.offset
-
-
-async def _find_in_thread(
-    partition: Partition, timestamp_ms: int, end_offset: int, clock: Clock
-) -> TimestampedOffset | None:
-    log = DetachedLog.of(partition.log)
-    steps = log.offset_for_timestamp(timestamp_ms, up_to_offset=end_offset)
-    try:
-        while not (outcome := await in_thread(Work.SEARCHES, _take_some, steps, clock)):
-            pass
-    finally:
-        log.note_learned()
-    return outcome[0]
-
-
-def _take_some(
-    steps: Steps[TimestampedOffset | None], clock: Clock
-) -> tuple[TimestampedOffset | None] | None:
-    """Continue a search for a while; return its result if it ends."""
-    end = clock.monotonic() + _PIECE_S
-    while True:
-        try:
-            next(steps)
-        except StopIteration as stop:
-            return (stop.value,)
-        if clock.monotonic() >= end:
-            return None

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from compat_tests.support import java_programs
 from tests.support.brokers import java_start
+from tests.support.tools import java_programs
 from wirebroker.config.security.kerberos_names import NoUserError, kerberos_rules, user_of
 
 _SOURCES = Path(__file__).parent / "java"

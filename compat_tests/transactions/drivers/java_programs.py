@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from compat_tests.support.java_programs import compiled
 from tests.support.brokers import java_start
 from tests.support.tools import tools
+from tests.support.tools.java_programs import compiled
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,8 +17,6 @@ _STREAMS_JARS = (
     f"org.apache.kafka:kafka-streams:{tools.KAFKA_VERSION}",
     "org.slf4j:slf4j-simple:1.7.36",
 )
-# For a quick start: no second compiler, no collector threads.
-_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _COPIER = "org.apache.kafka.tools.TransactionalMessageCopier"
 
 
@@ -45,11 +43,5 @@ def copier_command() -> list[str]:
 
 def _command(sources: Path, jars: Path, main_class: str) -> list[str]:
     classes = compiled(main_class.lower(), sources, jars)
-    if jars == tools.kafka_jars():
-        return java_start.command("-Xmx256m", main_class, more_classes=classes)
-    return [*_java(), "-cp", f"{classes}:{jars}/*", main_class]
-
-
-def _java() -> list[str]:
-    level = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
-    return [tools.java_command(), *_OPTIONS, level]
+    more_jars = None if jars == tools.kafka_jars() else jars
+    return java_start.command("-Xmx256m", main_class, more_classes=classes, more_jars=more_jars)

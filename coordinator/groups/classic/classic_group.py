@@ -1,4 +1,4 @@
-"""A classic consumer group: its state, members and transitions.
+"""A classic consumer group: its state and transitions. `roster.py` has its members.
 
     Empty --join--> PreparingRebalance --all joined, or time is up--> CompletingRebalance
       ^                |    ^      ^                                     |          |
@@ -12,7 +12,6 @@ Source: Kafka's ClassicGroup and ClassicGroupMember; KIP-394, KIP-345.
 
 from __future__ import annotations
 
-from collections import Counter
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,18 +21,18 @@ from wirebroker.codecs.coordinator_records import (
     group_tombstone,
 )
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.coordinator.groups.classic.classic_member import Member
 from wirebroker.coordinator.groups.classic.classic_timers import (
     SessionExpiry,
     expect_heartbeat,
     join_key,
     sync_key,
 )
+from wirebroker.coordinator.groups.classic.roster import Roster
 from wirebroker.coordinator.groups.group import GroupType, OffsetExpiry
 from wirebroker.coordinator.groups.subscriptions import CONSUMER_PROTOCOL, subscribed_topics_of
 
 if TYPE_CHECKING:
-    from wirebroker.coordinator.groups.classic.classic_member import Protocols
+    from wirebroker.coordinator.groups.classic.classic_member import Member, Protocols
     from wirebroker.coordinator.groups.group import CommitRequest
     from wirebroker.coordinator.outcome import Moment, Outcome, Timers, Token
 
@@ -67,24 +66,17 @@ class ClassicGroup:
     """A classic group and its members; a `Group`."""
 
     __slots__ = (
-        "_awaiting_join_count",
         "_state",
         "generation",
         "group_id",
         "has_new_member",
         "is_unrecorded",
-        "leader",
-        "members",
-        "metadata_bytes",
-        "pending_joins",
-        "pending_syncs",
         "previous_state",
         "protocol",
-        "protocol_counts",
         "protocol_type",
         "recorded",
+        "roster",
         "state_timestamp_ms",
-        "static_members",
         "subscribed_topics",
     )
 
@@ -102,22 +94,11 @@ class ClassicGroup:
         self.protocol_type: str | None = None
         self.protocol: str | None = None
         self.generation = 0
-        self.leader: str | None = None
-        self.members: dict[str, Member] = {}
-        self.static_members: dict[str, str] = {}  # group instance id -> member id
+        self.roster = Roster()
         # The members' topics; None if unknown.
         self.subscribed_topics: frozenset[str] | None = None
-        # Number of members that support each protocol.
-        self.protocol_counts: Counter[str] = Counter()
-        # Size of all protocols of all members.
-        self.metadata_bytes = 0
-        # Assigned ids (KIP-394) that have not joined yet.
-        self.pending_joins: set[str] = set()
-        # Members that have sent no SyncGroup yet.
-        self.pending_syncs: set[str] = set()
         # A member joined during the initial delay.
         self.has_new_member = False
-        self._awaiting_join_count = 0
 
     # -- reading -----------------------------------------------------------------------------
 
@@ -127,9 +108,14 @@ class ClassicGroup:
         return self._state
 
     @property
-    def awaiting_join_count(self) -> int:
-        """Number of members that wait for the end of the join phase."""
-        return self._awaiting_join_count
+    def members(self) -> dict[str, Member]:
+        """The members, by member id."""
+        return self.roster.members
+
+    @property
+    def leader(self) -> str | None:
+        """The leader's member id."""
+        return self.roster.leader
 
     @property
     def is_consumer_group(self) -> bool:
@@ -137,30 +123,13 @@ class ClassicGroup:
         return self.protocol_type == CONSUMER_PROTOCOL
 
     @property
-    def have_all_joined(self) -> bool:
-        """Whether the next generation is complete."""
-        return len(self.members) == self._awaiting_join_count and not self.pending_joins
-
-    @property
     def can_rebalance(self) -> bool:
         """Whether a rebalance may begin."""
         return self._state in PREVIOUS_STATES[GroupState.PREPARING_REBALANCE]
 
-    @property
-    def rebalance_timeout_ms(self) -> int:
-        """The longest rebalance timeout of the members."""
-        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
-
     def is_in(self, *states: GroupState) -> bool:
         """Return whether the state is one of these."""
         return self._state in states
-
-    def member_bytes(self, member_id: str, instance_id: str | None) -> int:
-        """See Group."""
-        member = self.members.get(member_id or self.static_members.get(instance_id or "", ""))
-        return (
-            0 if member is None else sum(len(name) + len(data) for name, data in member.protocols)
-        )
 
     def is_subscribed_to(self, topic: str) -> bool:
         """Return whether members may read a topic."""
@@ -174,34 +143,7 @@ class ClassicGroup:
             return bool(protocol_type) and bool(protocols)
         if self.protocol_type != protocol_type:
             return False
-        count = len(self.members)
-        return any(self.protocol_counts[name] == count for name, _ in protocols)
-
-    def select_protocol(self) -> str:
-        """Return the protocol with most votes among those that all members support."""
-        count = len(self.members)
-        candidates = {
-            name
-            for name, supporter_count in self.protocol_counts.items()
-            if supporter_count == count
-        }
-        votes = Counter(member.vote(candidates) for member in self.members.values())
-        return max(votes, key=lambda name: votes[name])
-
-    def validate_member(self, member_id: str, group_instance_id: str | None) -> None:
-        """Refuse a client that is not a member.
-
-        Raises:
-            KafkaError: UNKNOWN_MEMBER_ID; FENCED_INSTANCE_ID if the instance has a new member id.
-        """
-        if group_instance_id is not None:
-            existing = self.static_members.get(group_instance_id)
-            if existing is None:
-                raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
-            if existing != member_id:
-                raise KafkaError(ErrorCode.FENCED_INSTANCE_ID)
-        if member_id not in self.members:
-            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+        return self.roster.supports(protocols)
 
     # -- as any group ------------------------------------------------------------------------
 
@@ -219,6 +161,15 @@ class ClassicGroup:
     def state_name(self) -> str:
         """See Group."""
         return self._state
+
+    @property
+    def metadata_bytes(self) -> int:
+        """See Group."""
+        return self.roster.metadata_bytes
+
+    def member_bytes(self, member_id: str, instance_id: str | None) -> int:
+        """See Group."""
+        return self.roster.bytes_of(member_id, instance_id)
 
     @property
     def is_empty(self) -> bool:
@@ -250,7 +201,7 @@ class ClassicGroup:
             # An administrator, or a consumer without a group's assignment.
             return
         if generation >= 0 or body.member_id or body.group_instance_id is not None:
-            self.validate_member(body.member_id, body.group_instance_id)
+            self.roster.validate(body.member_id, body.group_instance_id)
             if generation != self.generation:
                 raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
         elif state is not GroupState.EMPTY:
@@ -271,7 +222,7 @@ class ClassicGroup:
         if generation < 0 and self.is_empty:
             return
         if generation >= 0 or body.member_id or body.group_instance_id is not None:
-            self.validate_member(body.member_id, body.group_instance_id)
+            self.roster.validate(body.member_id, body.group_instance_id)
             if generation != self.generation:
                 raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
 
@@ -304,7 +255,7 @@ class ClassicGroup:
         """See Group."""
         timers.cancel(sync_key(self.group_id))
         timers.cancel(join_key(self.group_id))
-        for member_id in (*self.members, *self.pending_joins):
+        for member_id in (*self.members, *self.roster.pending_joins):
             timers.cancel(SessionExpiry(self.group_id, member_id))
 
     def answer_unloaded(self, outcome: Outcome) -> None:
@@ -317,106 +268,19 @@ class ClassicGroup:
         for member in self.members.values():
             if member.awaiting_join is not None:
                 outcome.answer(member.awaiting_join, {"member_id": member.member_id, **response})
-                self.await_join(member, None)
+                self.roster.await_join(member, None)
             if member.awaiting_sync is not None:
                 outcome.answer(member.awaiting_sync, response)
                 member.awaiting_sync = None
 
-    # -- members -----------------------------------------------------------------------------
+    # -- state -------------------------------------------------------------------------------
 
     def add(self, member: Member, *, protocol_type: str, awaiting_join: Token | None) -> None:
-        """Add a member; the first one leads."""
-        instance = member.group_instance_id
-        if instance is not None:
-            assert instance not in self.static_members, f"{instance} has a member already"
-            self.static_members[instance] = member.member_id
+        """Add a member; the first one determines the protocol type."""
         if not self.members:
             self.protocol_type = protocol_type
         assert self.supports(protocol_type, member.protocols), "the caller has checked"
-        if self.leader is None:
-            self.leader = member.member_id
-        self.members[member.member_id] = member
-        self._count_protocols(member.protocols, 1)
-        self.await_join(member, awaiting_join)
-        self.pending_joins.discard(member.member_id)
-
-    def remove(self, member_id: str) -> None:
-        """Remove a member or a pending one."""
-        member = self.members.pop(member_id, None)
-        if member is not None:
-            self._count_protocols(member.protocols, -1)
-            self.await_join(member, None)
-            if member.group_instance_id is not None:
-                del self.static_members[member.group_instance_id]
-        if self.leader == member_id:
-            self.leader = next(iter(self.members), None)
-        self.pending_joins.discard(member_id)
-        self.pending_syncs.discard(member_id)
-
-    def replace_static_member(self, group_instance_id: str, new_member_id: str) -> Member:
-        """Replace a static member by a new incarnation."""
-        old = self.members.pop(self.static_members[group_instance_id])
-        self.await_join(old, None)
-        new = Member(
-            new_member_id,
-            group_instance_id=group_instance_id,
-            client_id=old.client_id,
-            client_host=old.client_host,
-            rebalance_timeout_ms=old.rebalance_timeout_ms,
-            session_timeout_ms=old.session_timeout_ms,
-            protocols=old.protocols,
-            assignment=old.assignment,
-        )
-        self.members[new_member_id] = new
-        if self.leader == old.member_id:
-            self.leader = new_member_id
-        self.static_members[group_instance_id] = new_member_id
-        self.pending_syncs.discard(old.member_id)
-        return new
-
-    def update(
-        self,
-        member: Member,
-        *,
-        protocols: Protocols,
-        rebalance_timeout_ms: int,
-        session_timeout_ms: int,
-        awaiting_join: Token | None,
-    ) -> None:
-        """Apply a member's new JoinGroup request."""
-        self._count_protocols(member.protocols, -1)
-        member.protocols = protocols
-        self._count_protocols(protocols, 1)
-        member.rebalance_timeout_ms = rebalance_timeout_ms
-        member.session_timeout_ms = session_timeout_ms
-        self.await_join(member, awaiting_join)
-
-    def await_join(self, member: Member, token: Token | None) -> None:
-        """Set or remove a member's waiter for the end of the join phase."""
-        self._awaiting_join_count += (token is not None) - (member.awaiting_join is not None)
-        member.awaiting_join = token
-
-    def elect_joined_leader(self) -> bool:
-        """Make a joined member the leader; return False if there is none."""
-        if self.leader is None:
-            return False
-        if self.members[self.leader].awaiting_join is not None:
-            return True
-        joined = (member for member in self.members.values() if member.awaiting_join is not None)
-        candidate = next(joined, None)
-        if candidate is not None:
-            self.leader = candidate.member_id
-        return candidate is not None
-
-    def _count_protocols(self, protocols: Protocols, by: int) -> None:
-        for name, metadata in protocols:
-            self.metadata_bytes += by * (len(name) + len(metadata))
-        for name in {name for name, _ in protocols}:
-            self.protocol_counts[name] += by
-            if not self.protocol_counts[name]:
-                del self.protocol_counts[name]
-
-    # -- state -------------------------------------------------------------------------------
+        self.roster.add(member, awaiting_join=awaiting_join)
 
     def transition(self, state: GroupState, *, timestamp_ms: int) -> None:
         """Change the state."""
@@ -432,10 +296,10 @@ class ClassicGroup:
         """End the join phase with the joined members (soft until the leader syncs)."""
         assert self.members, "an empty group's generation begins with its record"
         self.generation = next_generation(self.generation)
-        self.protocol = self.select_protocol()
+        self.protocol = self.roster.select_protocol()
         self.subscribed_topics = self._subscribed_topics()
         self.transition(GroupState.COMPLETING_REBALANCE, timestamp_ms=timestamp_ms)
-        self.pending_syncs.clear()
+        self.roster.pending_syncs.clear()
 
     def become_empty_unrecorded(self, *, timestamp_ms: int) -> None:
         """Become Empty although the record's append failed.
@@ -464,47 +328,16 @@ class ClassicGroup:
         is_creation = value.generation == self.generation and not value.members
         if is_creation and self._state is GroupState.PREPARING_REBALANCE:
             return
-        previous_members = self.members
-        self.members = {}
-        self.static_members = {}
-        self.protocol_counts.clear()
-        self.metadata_bytes = 0
-        self._awaiting_join_count = 0
         self.generation = value.generation
         self.protocol_type = value.protocol_type or None
         self.protocol = value.protocol
-        self.leader = value.leader
-        for recorded_member in value.members:
-            self._adopt_member(recorded_member, previous_members.get(recorded_member.member_id))
+        self.roster = self.roster.recorded(value)
         state = GroupState.STABLE if self.members else GroupState.EMPTY
         if state is not self._state:
             self.previous_state = self._state
             self._state = state
         self.state_timestamp_ms = value.current_state_timestamp
         self.subscribed_topics = self._subscribed_topics()
-
-    def _adopt_member(self, recorded: Any, previous: Member | None) -> None:
-        protocols: Protocols = ((self.protocol or "", recorded.subscription),)
-        if previous is not None and protocols[0] in previous.protocols:
-            protocols = previous.protocols
-        member = Member(
-            recorded.member_id,
-            group_instance_id=recorded.group_instance_id,
-            client_id=recorded.client_id,
-            client_host=recorded.client_host,
-            rebalance_timeout_ms=_rebalance_timeout_ms(recorded),
-            session_timeout_ms=recorded.session_timeout,
-            protocols=protocols,
-            assignment=recorded.assignment,
-        )
-        if previous is not None:
-            member.is_new = previous.is_new
-            member.awaiting_sync = previous.awaiting_sync
-            self.await_join(member, previous.awaiting_join)
-        self.members[member.member_id] = member
-        self._count_protocols(protocols, 1)
-        if member.group_instance_id is not None:
-            self.static_members[member.group_instance_id] = member.member_id
 
     def _subscribed_topics(self) -> frozenset[str] | None:
         if not self.is_consumer_group:
@@ -518,57 +351,27 @@ class ClassicGroup:
 
     def check(self) -> None:
         """Assert the invariants."""
-        waiting = [member for member in self.members.values() if member.awaiting_join is not None]
-        assert self._awaiting_join_count == len(waiting), "waiting members are counted"
-        assert self.leader is None or self.leader in self.members, "the leader is a member"
-        static = {
-            member.group_instance_id: member.member_id
-            for member in self.members.values()
-            if member.group_instance_id is not None
-        }
-        assert self.static_members == static, "a static instance has one member"
-        assert not self.pending_joins & self.members.keys(), "pending members are not members"
-        assert self.pending_syncs <= self.members.keys(), "only members have pending syncs"
+        self.roster.check()
         assert bool(self.members) <= (self._state is not GroupState.EMPTY), (
             "an Empty group has no members"
         )
         if self.is_in(GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
             assert self.protocol is not None, "a protocol is chosen"
             assert self.members, "a generation has members"
-            assert self.protocol_counts[self.protocol] == len(self.members), (
-                "all members support it"
-            )
+            self.roster.check_support(self.protocol)
         if self.is_unrecorded:
             assert self._state is GroupState.EMPTY, "only an Empty group may be unrecorded"
         elif self.is_in(GroupState.EMPTY, GroupState.STABLE) and self.recorded is not None:
             self._check_record(decode_group_metadata(self.recorded))
 
     def _check_record(self, value: Any) -> None:
-        recorded_state = (
-            value.generation,
-            value.protocol_type or None,
-            value.protocol,
-            value.leader,
+        assert (value.generation, value.protocol_type or None, value.protocol) == (
+            self.generation,
+            self.protocol_type,
+            self.protocol,
         )
-        assert recorded_state == (self.generation, self.protocol_type, self.protocol, self.leader)
         assert self.state_timestamp_ms == value.current_state_timestamp
-        members = {member.member_id: member for member in value.members}
-        assert members.keys() == self.members.keys(), "all members are recorded"
-        for member in self.members.values():
-            recorded = members[member.member_id]
-            assert member.assignment == recorded.assignment
-            assert member.group_instance_id == recorded.group_instance_id
-            assert member.metadata(self.protocol or "") == recorded.subscription
-            assert member.session_timeout_ms == recorded.session_timeout
-            assert member.rebalance_timeout_ms == _rebalance_timeout_ms(recorded)
-
-
-def _rebalance_timeout_ms(recorded: Any) -> int:
-    """Return a recorded member's timeout; old versions have no such field (-1)."""
-    timeout_ms: int = recorded.rebalance_timeout
-    if timeout_ms == -1:
-        timeout_ms = recorded.session_timeout
-    return timeout_ms
+        self.roster.check_record(value)
 
 
 def next_generation(generation: int) -> int:

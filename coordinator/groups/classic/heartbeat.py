@@ -25,7 +25,7 @@ def heartbeat(shard: ClassicShard, body: Any, token: Token, now: Moment) -> Outc
     group = shard.classic(body.group_id)
     if group is None:
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
-    group.validate_member(body.member_id, body.group_instance_id)
+    group.roster.validate(body.member_id, body.group_instance_id)
     if body.generation_id != group.generation:
         raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
     member = group.members[body.member_id]

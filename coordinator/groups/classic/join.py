@@ -113,14 +113,14 @@ def _may_become_classic(group: Group) -> bool:
 def _join_group(shard: ClassicShard, group: ClassicGroup, request: Join, now: Moment) -> Outcome:
     member_id: str = request.body.member_id
     if not _has_room(shard, group, member_id):
-        group.remove(member_id)
+        group.roster.remove(member_id)
         shard.timers.cancel(SessionExpiry(group.group_id, member_id))
         return _refuse(request.token, "", ErrorCode.GROUP_MAX_SIZE_REACHED)
     if not group.supports(request.body.protocol_type, request.protocols):
         return _refuse(request.token, member_id, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     if not member_id:
         return _join_without_id(shard, group, request, now)
-    if member_id in group.pending_joins:
+    if member_id in group.roster.pending_joins:
         if request.body.group_instance_id is not None:
             # Kafka fails an assertion.
             return _refuse(request.token, "", ErrorCode.UNKNOWN_SERVER_ERROR)
@@ -137,7 +137,7 @@ def _has_room(shard: ClassicShard, group: ClassicGroup, member_id: str) -> bool:
     member = group.members.get(member_id)
     if group.is_in(GroupState.PREPARING_REBALANCE):
         waits_already = member is not None and member.awaiting_join is not None
-        return waits_already or group.awaiting_join_count < limit
+        return waits_already or group.roster.awaiting_join_count < limit
     if group.is_in(GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
         return member is not None or len(group.members) < limit
     return True
@@ -156,12 +156,12 @@ def _join_without_id(
     named = request.client_id if instance is None else instance
     new_id = f"{shortened(named)}-{shard.new_uuid()}"
     if instance is not None:
-        if instance in group.static_members:
+        if instance in group.roster.static_members:
             return _replace_static_member(shard, group, request, new_id, now)
         return _add(shard, group, request, new_id, now)
     if request.version < FIRST_MEMBER_ID_VERSION:
         return _add(shard, group, request, new_id, now)
-    group.pending_joins.add(new_id)
+    group.roster.pending_joins.add(new_id)
     event = SessionExpiry(group.group_id, new_id)
     shard.timers.set(event, now.monotonic_ms + body.session_timeout_ms, event)
     return _refuse(request.token, new_id, ErrorCode.MEMBER_ID_REQUIRED)
@@ -197,7 +197,7 @@ def _add(
 def _rejoin(shard: ClassicShard, group: ClassicGroup, request: Join, now: Moment) -> Outcome:
     body = request.body
     try:
-        group.validate_member(body.member_id, body.group_instance_id)
+        group.roster.validate(body.member_id, body.group_instance_id)
     except KafkaError as error:
         return _refuse(request.token, body.member_id, error.code)
     member = group.members[body.member_id]
@@ -213,7 +213,7 @@ def _rejoin(shard: ClassicShard, group: ClassicGroup, request: Join, now: Moment
         # A retry; Kafka would never respond to the first request.
         response = {"member_id": member.member_id, "error_code": ErrorCode.REBALANCE_IN_PROGRESS}
         outcome.answer(member.awaiting_join, response)
-    group.update(
+    group.roster.update(
         member,
         protocols=request.protocols,
         rebalance_timeout_ms=request.rebalance_timeout_ms,
@@ -231,13 +231,13 @@ def _replace_static_member(
     now: Moment,
 ) -> Outcome:
     body = request.body
-    former = group.members[group.static_members[body.group_instance_id]]
+    former = group.members[group.roster.static_members[body.group_instance_id]]
     former_leader = group.leader
     # In Stable there are no waiters that a failed append would lose.
     outcome = _fence(former)
-    member = group.replace_static_member(body.group_instance_id, new_id)
+    member = group.roster.replace_static_member(body.group_instance_id, new_id)
     expect_heartbeat(shard.timers, group.group_id, member, now)
-    group.update(
+    group.roster.update(
         member,
         protocols=request.protocols,
         rebalance_timeout_ms=request.rebalance_timeout_ms,
@@ -249,9 +249,9 @@ def _replace_static_member(
         return outcome.then(rebalance.prepare(shard, group, now))
     if not group.is_in(GroupState.STABLE):
         return outcome.then(rebalance.complete_join_if_all_joined(shard, group, now))
-    if group.protocol != group.select_protocol():
+    if group.protocol != group.roster.select_protocol():
         return outcome.then(rebalance.rebalance_or_complete(shard, group, now))
-    group.await_join(member, None)
+    group.roster.await_join(member, None)
     outcome.records.append(group_record(group, protocol=group.protocol))
     response = rebalance.join_response(group, member)
     if request.version >= FIRST_SKIP_ASSIGNMENT_VERSION:
@@ -261,14 +261,14 @@ def _replace_static_member(
     outcome.answer(request.token, response)
 
     def on_failure(error: ErrorCode, now: Moment) -> Outcome:
-        group.update(
+        group.roster.update(
             group.members[new_id],
             protocols=former.protocols,
             rebalance_timeout_ms=former.rebalance_timeout_ms,
             session_timeout_ms=former.session_timeout_ms,
             awaiting_join=None,
         )
-        restored = group.replace_static_member(body.group_instance_id, former.member_id)
+        restored = group.roster.replace_static_member(body.group_instance_id, former.member_id)
         shard.timers.cancel(SessionExpiry(group.group_id, new_id))
         expect_heartbeat(shard.timers, group.group_id, restored, now)
         failed = Outcome()

@@ -56,15 +56,15 @@ def leave(
 def _remove(shard: ClassicShard, group: ClassicGroup, identity: Any) -> Outcome:
     member_id: str = identity.member_id
     if not member_id:
-        static_id = group.static_members.get(identity.group_instance_id)
+        static_id = group.roster.static_members.get(identity.group_instance_id)
         if static_id is None:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
         return rebalance.free_gradually(shard, group, static_id)
-    if member_id in group.pending_joins:
-        group.remove(member_id)
+    if member_id in group.roster.pending_joins:
+        group.roster.remove(member_id)
         shard.timers.cancel(SessionExpiry(group.group_id, member_id))
         return Outcome()
-    group.validate_member(member_id, identity.group_instance_id)
+    group.roster.validate(member_id, identity.group_instance_id)
     return rebalance.free_gradually(shard, group, member_id)
 
 

@@ -53,7 +53,7 @@ def prepare(shard: ClassicShard, group: ClassicGroup, now: Moment) -> Outcome:
     outcome = Outcome()
     if group.is_in(GroupState.COMPLETING_REBALANCE):
         answer_syncs_with_error(shard, group, ErrorCode.REBALANCE_IN_PROGRESS, outcome, now)
-    group.pending_syncs.clear()
+    group.roster.pending_syncs.clear()
     shard.timers.cancel(sync_key(group.group_id))
     is_initial = group.is_in(GroupState.EMPTY)
     group.transition(GroupState.PREPARING_REBALANCE, timestamp_ms=now.wall_ms)
@@ -66,11 +66,11 @@ def prepare(shard: ClassicShard, group: ClassicGroup, now: Moment) -> Outcome:
     )
     if is_initial:
         delay_ms = shard.settings.initial_rebalance_delay_ms
-        remaining_ms = max(group.rebalance_timeout_ms - delay_ms, 0)
+        remaining_ms = max(group.roster.rebalance_timeout_ms - delay_ms, 0)
         event = InitialDelay(group.group_id, delay_ms, remaining_ms)
         shard.timers.set(join_key(group.group_id), now.monotonic_ms + delay_ms, event)
         return outcome
-    if group.have_all_joined:
+    if group.roster.have_all_joined:
         return outcome.then(complete_join(shard, group, now))
     _await_joins(shard, group, now)
     return outcome
@@ -94,8 +94,9 @@ def answer_syncs_with_error(
 
 def complete_join_if_all_joined(shard: ClassicShard, group: ClassicGroup, now: Moment) -> Outcome:
     """End the join phase if all have joined; a new group's initial delay must pass."""
-    is_prepared = group.is_in(GroupState.PREPARING_REBALANCE)
-    if is_prepared and group.previous_state is not GroupState.EMPTY and group.have_all_joined:
+    if not group.is_in(GroupState.PREPARING_REBALANCE):
+        return Outcome()
+    if group.previous_state is not GroupState.EMPTY and group.roster.have_all_joined:
         return complete_join(shard, group, now)
     return Outcome()
 
@@ -107,11 +108,11 @@ def complete_join(shard: ClassicShard, group: ClassicGroup, now: Moment) -> Outc
     for member in missing:
         # Static members stay until their sessions end (KIP-345).
         if member.group_instance_id is None:
-            group.remove(member.member_id)
+            group.roster.remove(member.member_id)
             shard.timers.cancel(SessionExpiry(group.group_id, member.member_id))
     if not group.members:
         return _become_empty(group, now)
-    if not group.elect_joined_leader():
+    if not group.roster.elect_joined_leader():
         # No member has rejoined.
         _await_joins(shard, group, now)
         return Outcome()
@@ -121,12 +122,12 @@ def complete_join(shard: ClassicShard, group: ClassicGroup, now: Moment) -> Outc
         token = member.awaiting_join
         if token is not None:
             outcome.answer(token, join_response(group, member))
-            group.await_join(member, None)
+            group.roster.await_join(member, None)
         expect_heartbeat(shard.timers, group.group_id, member, now)
         member.is_new = False
-        group.pending_syncs.add(member.member_id)
+        group.roster.pending_syncs.add(member.member_id)
     event = SyncTimeout(group.group_id, group.generation)
-    at_ms = now.monotonic_ms + group.rebalance_timeout_ms
+    at_ms = now.monotonic_ms + group.roster.rebalance_timeout_ms
     shard.timers.set(sync_key(group.group_id), at_ms, event)
     logger.info(
         "group %s is in generation %d with %d members (%s)",
@@ -194,7 +195,7 @@ def free_gradually(shard: ClassicShard, group: ClassicGroup, member_id: str) -> 
     if member.awaiting_sync is not None:
         outcome.answer(member.awaiting_sync, {"error_code": ErrorCode.UNKNOWN_MEMBER_ID})
     shard.timers.cancel(SessionExpiry(group.group_id, member_id))
-    group.remove(member_id)
+    group.roster.remove(member_id)
     return outcome
 
 
@@ -206,9 +207,9 @@ def on_session_expiry(shard: ClassicShard, event: SessionExpiry, now: Moment) ->
     outcome = Outcome()
     member = group.members.get(event.member_id)
     if member is None:
-        if event.member_id not in group.pending_joins:
+        if event.member_id not in group.roster.pending_joins:
             return outcome
-        group.remove(event.member_id)
+        group.roster.remove(event.member_id)
     elif member.is_excused:
         return outcome
     else:
@@ -228,7 +229,7 @@ def _continue_rebalance(
 ) -> Outcome:
     if was_member and group.is_in(GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
         return prepare(shard, group, now)
-    if group.is_in(GroupState.PREPARING_REBALANCE) and group.have_all_joined:
+    if group.is_in(GroupState.PREPARING_REBALANCE) and group.roster.have_all_joined:
         return complete_join(shard, group, now)
     return Outcome()
 
@@ -262,12 +263,12 @@ def on_initial_delay(shard: ClassicShard, event: InitialDelay, now: Moment) -> O
 def on_sync_timeout(shard: ClassicShard, event: SyncTimeout, now: Moment) -> Outcome:
     """Remove the members that sent no SyncGroup."""
     group = shard.classic(event.group_id)
-    if group is None or group.generation != event.generation or not group.pending_syncs:
+    if group is None or group.generation != event.generation or not group.roster.pending_syncs:
         return Outcome()
     if not group.is_in(GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
         return Outcome()
     outcome = Outcome()
-    for member_id in sorted(group.pending_syncs):
+    for member_id in sorted(group.roster.pending_syncs):
         outcome = outcome.then(free_gradually(shard, group, member_id))
     return outcome.then(prepare(shard, group, now))
 
@@ -287,5 +288,5 @@ def on_loaded(shard: ClassicShard, now: Moment) -> Outcome:
 
 
 def _await_joins(shard: ClassicShard, group: ClassicGroup, now: Moment) -> None:
-    at_ms = now.monotonic_ms + group.rebalance_timeout_ms
+    at_ms = now.monotonic_ms + group.roster.rebalance_timeout_ms
     shard.timers.set(join_key(group.group_id), at_ms, JoinTimeout(group.group_id))

@@ -33,8 +33,8 @@ def sync(shard: ClassicShard, body: Any, token: Token, now: Moment) -> Outcome:
     if group.is_in(GroupState.PREPARING_REBALANCE):
         raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
     member = group.members[body.member_id]
-    group.pending_syncs.discard(member.member_id)
-    if not group.pending_syncs:
+    group.roster.pending_syncs.discard(member.member_id)
+    if not group.roster.pending_syncs:
         shard.timers.cancel(sync_key(group.group_id))
     if group.is_in(GroupState.STABLE):
         outcome = Outcome()
@@ -51,7 +51,7 @@ def sync(shard: ClassicShard, body: Any, token: Token, now: Moment) -> Outcome:
 
 
 def _validate(group: ClassicGroup, body: Any) -> None:
-    group.validate_member(body.member_id, body.group_instance_id)
+    group.roster.validate(body.member_id, body.group_instance_id)
     if body.generation_id != group.generation:
         raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
     checked = [(body.protocol_type, group.protocol_type)]

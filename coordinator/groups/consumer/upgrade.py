@@ -81,7 +81,7 @@ def _refused(classic: ClassicGroup, reason: str) -> KafkaError:
 def _consumer_group(classic: ClassicGroup, image: ClusterImage) -> ConsumerGroup:
     group = ConsumerGroup(classic.group_id)
     group.epoch = group.assignment_epoch = classic.generation
-    protocol = classic.select_protocol() if classic.members else ""
+    protocol = classic.roster.select_protocol() if classic.members else ""
     owned: set[tuple[bytes, int]] = set()
     for member in classic.members.values():
         partitions = _assigned(classic, member, image)

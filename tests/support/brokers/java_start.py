@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 _COMPILE_ONCE = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 # Keep the JVM's warnings about an unusable archive out of a tool's standard output.
 _QUIET = ("-Xlog:disable", "-Xlog:all=error:stderr")
-_ERRORS_ONLY = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
 _ARCHIVE = "classes.jsa"
 
 
@@ -43,16 +42,30 @@ def kafka_path() -> str:
     return f"{tools.kafka_jars()}/*"
 
 
-def command(heap: str, main_class: str, *, more_classes: Path | None = None) -> list[str]:
+def command(
+    heap: str,
+    main_class: str,
+    *,
+    more_classes: Path | None = None,
+    more_jars: Path | None = None,
+    log_level: str = "error",
+) -> list[str]:
     """Return the command of a Java program on Kafka's jars, without arguments.
 
     Args:
         heap: Heap size option, such as "-Xmx128m".
         main_class: Its full name.
         more_classes: A folder with further classes.
+        more_jars: A folder with further jars.
+        log_level: Of its log lines, which go to the standard error.
     """
-    path = kafka_path() if more_classes is None else f"{kafka_path()}:{more_classes}"
-    return [tools.java_command(), heap, *options(), _ERRORS_ONLY, "-cp", path, main_class]
+    path = kafka_path()
+    if more_classes is not None:
+        path += f":{more_classes}"
+    if more_jars is not None:
+        path += f":{more_jars}/*"
+    level = f"-Dorg.slf4j.simpleLogger.defaultLogLevel={log_level}"
+    return [tools.java_command(), heap, *options(), level, "-cp", path, main_class]
 
 
 def _run_a_broker(folder: Path) -> None:

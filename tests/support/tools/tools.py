@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import os
 import re
 import shutil
@@ -95,6 +96,16 @@ def kcat_command() -> list[str]:
 
 def debian_packages(name: str, packages: Sequence[str]) -> Path:
     return _installed(name, lambda folder: _unpack_packages(packages, folder))
+
+
+def sources_hash(folder: Path, pattern: str = "*") -> str:
+    """Return a hash of all such files below, by names and contents; a change causes a new build."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob(pattern)):
+        if path.is_file():
+            digest.update(str(path.relative_to(folder)).encode() + b"\0")
+            digest.update(path.read_bytes() + b"\0")
+    return digest.hexdigest()[:12]
 
 
 def _java_version(java: str) -> int:

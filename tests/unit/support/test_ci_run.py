@@ -54,7 +54,10 @@ def run(
     done = subprocess.run(
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )
-    return done.returncode, (tmp_path / "made.txt").read_text().splitlines(), done.stdout
+    made = (tmp_path / "made.txt").read_text().splitlines()
+    # In the background, at any time.
+    made.remove("make tools")
+    return done.returncode, made, done.stdout
 
 
 def test_every_target_runs_once_if_nothing_fails(tmp_path):

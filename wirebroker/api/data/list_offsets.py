@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from wirebroker.api.data.absent_partitions import missing_partition_error
 from wirebroker.api.registry import handles
 from wirebroker.base.clock import Slices, finish
-from wirebroker.base.threads import Work, in_thread
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.permissions import DESCRIBE_TOPIC
@@ -29,17 +28,18 @@ from wirebroker.codecs.special_offsets import (
     LATEST_TIERED,
     MAX_TIMESTAMP,
 )
+from wirebroker.replica.offset_search import search_in_thread
 from wirebroker.replica.replica_role import UNKNOWN_EPOCH
 from wirebroker.request.handlers import Cost
 from wirebroker.storage.files import ColdPagesError
-from wirebroker.storage.log.search_by_time import DetachedLog, find_quickly, note_searched
+from wirebroker.storage.log.search_by_time import find_quickly, note_searched
 from wirebroker.storage.long_work import TakesLongError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
 
     from wirebroker.api.broker import Broker
-    from wirebroker.base.clock import Clock, Steps
+    from wirebroker.base.clock import Steps
     from wirebroker.replica.partition import Partition
     from wirebroker.request.request import Request
     from wirebroker.storage.log.time_search import TimestampedOffset
@@ -64,9 +64,6 @@ _READ_COMMITTED = 1
 _AT_ONCE = 100
 
 _KNOWS_OFFSET_NOT_AVAILABLE = 5
-
-# A searching thread holds the GIL: the longest delay of the loop.
-_PIECE_S = 0.002
 
 
 class _ListedOffset(NamedTuple):
@@ -223,13 +220,9 @@ def _look_up(partition: Partition, requested: Any, body: Any, version: int) -> _
 async def _search(broker: Broker, search: _Search, version: int) -> None:
     partition = search.partition
     try:
-        try:
-            match = await _find_in_thread(search, broker.clock)
-        except FileNotFoundError:
-            if partition.is_retired:
-                raise
-            # Segments were removed meanwhile: search the current ones.
-            match = await _find_in_thread(search, broker.clock)
+        match = await search_in_thread(
+            partition, search.timestamp, up_to_offset=search.end, clock=broker.clock
+        )
         # A new leader may have other records.
         _check_serves(partition, search.replica_id)
         if match is None:
@@ -259,34 +252,6 @@ def _find_at_once(search: _Search) -> TimestampedOffset | None:
     if search.timestamp == MAX_TIMESTAMP:
         raise TakesLongError
     return find_quickly(search.partition.log, search.timestamp, up_to_offset=search.end)
-
-
-async def _find_in_thread(search: _Search, clock: Clock) -> TimestampedOffset | None:
-    log = DetachedLog.of(search.partition.log)
-    if search.timestamp == MAX_TIMESTAMP:
-        steps = log.offset_of_max_timestamp(up_to_offset=search.end)
-    else:
-        steps = log.offset_for_timestamp(search.timestamp, up_to_offset=search.end)
-    try:
-        while not (outcome := await in_thread(Work.SEARCHES, _take_some, steps, clock)):
-            pass
-    finally:
-        log.note_learned()
-    return outcome[0]
-
-
-def _take_some(
-    steps: Steps[TimestampedOffset | None], clock: Clock
-) -> tuple[TimestampedOffset | None] | None:
-    """Continue a search for a while; return its result if it ends."""
-    end = clock.monotonic() + _PIECE_S
-    while True:
-        try:
-            next(steps)
-        except StopIteration as stop:
-            return (stop.value,)
-        if clock.monotonic() >= end:
-            return None
 
 
 def _fill(answer: dict[str, Any], result: _ListedOffset, version: int) -> None:

@@ -6,7 +6,9 @@ import ast
 import importlib.util
 import inspect
 import os
+import subprocess
 from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import PurePath
 from typing import Any
 
 import pytest
@@ -20,6 +22,7 @@ from wirebroker.codecs.records import plain_batch
 from wirebroker.codecs.records import walk as record_walk
 from wirebroker.net.sockets import socket_calls
 
+LAYERS = ("codecs", "coordinator", "storage")
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _IS_COMPILED = os.environ.get("WIREBROKER_TESTS_EXPECT") == "compiled"
 
@@ -29,6 +32,29 @@ def test_hot_path_modules_are_compiled_only_in_the_compiled_tree(name):
     file = importlib.import_module(name).__file__
     assert file is not None
     assert file.endswith(tuple(EXTENSION_SUFFIXES) if _IS_COMPILED else ".py")
+
+
+def test_compiled_run_contains_the_tests_of_each_compiled_module():
+    """`COMPILED_TESTS` (Makefile), which includes this file."""
+    chosen = _compiled_tests()
+    assert PurePath(__file__).relative_to(ROOT) in chosen
+    for path in compiled_paths():
+        folder = _test_folder(PurePath(path))
+        assert any(folder.is_relative_to(name) or name.is_relative_to(folder) for name in chosen)
+
+
+def _test_folder(module: PurePath) -> PurePath:
+    """Return the folder of a compiled module's tests."""
+    in_layer = module.relative_to("wirebroker").parent
+    of_layer = PurePath("tests/unit", in_layer)
+    return of_layer if in_layer.parts[0] in LAYERS else PurePath("tests/unit/wirebroker", in_layer)
+
+
+def _compiled_tests() -> list[PurePath]:
+    """Return the folders and files of `make test-compiled`."""
+    command = ["make", "--silent", "--eval", "print: ; @echo $(COMPILED_TESTS)", "print"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return [PurePath(word) for word in done.stdout.split() if not word.startswith("-")]
 
 
 def test_c_extensions_exist_only_in_the_compiled_tree():

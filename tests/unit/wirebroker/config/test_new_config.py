@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.harness.project_files import ROOT, copy_of_the_project
+from tests.support.harness.project_files import built_copy_of_the_project
 from tests.unit.wirebroker.config import new_config_questions
 
 if TYPE_CHECKING:
@@ -39,9 +38,7 @@ TOPICS_OWN, CLUSTER_WIDE, STATIC = 1, 3, 4
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("new_config")
-    copy = copy_of_the_project(folder / "source")
-    generated = ROOT / "codecs" / "generated"
-    shutil.copytree(generated, copy / "codecs" / "generated", dirs_exist_ok=True)
+    copy = built_copy_of_the_project(folder / "source")
     configs = copy / "wirebroker" / "config"
     _replace_last(configs / "table" / "compaction.py", "\n)\n", BROKER_ROW)
     _replace_last(

@@ -11,10 +11,13 @@ from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.share_partitions.share_configs import OffsetReset
 from wirebroker.share import start_offsets
 from wirebroker.share.start_offsets import start_offset
+from wirebroker.storage.log.search_by_time import DetachedLog
 from wirebroker.storage.long_work import TakesLongError
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from wirebroker.base.clock import Steps
 
 
 class StoppedClock:
@@ -29,11 +32,8 @@ class StoppedClock:
 async def test_groups_begin_where_their_configs_say(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, takes_long: bool
 ):
-    def refuse(*_: object, **__: object) -> None:
-        raise TakesLongError
-
     if takes_long:
-        monkeypatch.setattr(start_offsets, "find_quickly", refuse)
+        _never_at_once(monkeypatch)
     async with share_broker(tmp_path) as share:
         client = await share.client()
         await append(client, "t", batch(b"a", timestamp_ms=TIMESTAMP_MS - 5_000))
@@ -54,3 +54,31 @@ async def test_groups_begin_where_their_configs_say(
             with pytest.raises(KafkaError) as raised:
                 await begin(reset, epoch)
             assert raised.value.code == code
+
+
+async def test_search_is_repeated_if_segments_were_removed_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    search = DetachedLog.offset_for_timestamp
+
+    def search_too_late(log: DetachedLog, timestamp_ms: int, *, up_to_offset: int) -> Steps[None]:
+        del log, timestamp_ms, up_to_offset
+        yield
+        monkeypatch.setattr(DetachedLog, "offset_for_timestamp", search)
+        raise FileNotFoundError(2, "removed")
+
+    _never_at_once(monkeypatch)
+    async with share_broker(tmp_path) as share:
+        await append(await share.client(), "t", batch(b"a"))
+        (partition,) = share.broker.replicas.find("t", b"", by_id=False)[0].values()
+        monkeypatch.setattr(DetachedLog, "offset_for_timestamp", search_too_late)
+        reset = OffsetReset(is_latest=False, duration_ms=60_000)
+        epoch = partition.leader_epoch
+        assert await start_offset(partition, reset, leader_epoch=epoch, clock=StoppedClock()) == 0
+
+
+def _never_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise TakesLongError
+
+    monkeypatch.setattr(start_offsets, "find_quickly", refuse)

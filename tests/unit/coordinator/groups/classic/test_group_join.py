@@ -14,7 +14,7 @@ def test_new_member_gets_an_id_and_must_rejoin_with_it():
     token = groups.join()
     assert groups.error(token) is ErrorCode.MEMBER_ID_REQUIRED
     assert groups.answers[token]["member_id"] == "client-uuid1"
-    assert groups.group().pending_joins == {"client-uuid1"}
+    assert groups.group().roster.pending_joins == {"client-uuid1"}
     assert groups.group().state is GroupState.EMPTY
 
 
@@ -32,14 +32,14 @@ def test_a_pending_member_cannot_become_static_and_stays_pending():
     token = groups.join(member, instance="i")
     assert groups.error(token) is ErrorCode.UNKNOWN_SERVER_ERROR
     assert groups.answers[token]["member_id"] == ""
-    assert groups.group().pending_joins == {member}
+    assert groups.group().roster.pending_joins == {member}
 
 
 def test_pending_member_that_does_not_rejoin_is_removed():
     groups = Groups()
     member = groups.new_id()
     groups.advance(SESSION_MS)
-    assert groups.group().pending_joins == set()
+    assert groups.group().roster.pending_joins == set()
     assert groups.error(groups.join(member)) is ErrorCode.UNKNOWN_MEMBER_ID
 
 

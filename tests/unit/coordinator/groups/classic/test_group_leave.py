@@ -52,7 +52,7 @@ def test_a_pending_member_leaves():
     groups = Groups()
     member = groups.new_id()
     assert groups.leave(member) == [ErrorCode.NONE]
-    assert groups.group().pending_joins == set()
+    assert groups.group().roster.pending_joins == set()
 
 
 def test_a_pending_member_that_leaves_is_not_waited_for():

@@ -17,7 +17,7 @@ def stable_static(groups, **fields):
 def test_a_static_member_needs_no_id_first_and_is_called_after_its_instance():
     groups = Groups()
     assert stable_static(groups) == "i-uuid1"
-    assert groups.group().static_members == {"i": "i-uuid1"}
+    assert groups.group().roster.static_members == {"i": "i-uuid1"}
 
 
 def test_a_restarted_member_keeps_generation_and_assignment():
@@ -106,10 +106,10 @@ def test_a_static_member_is_not_removed_for_missing_a_rebalance_but_for_its_sess
     token = groups.join(groups.new_id(session_ms=REBALANCE_MS * 2), session_ms=REBALANCE_MS * 2)
     groups.advance(REBALANCE_MS)
     assert groups.answers[token]["generation_id"] == 2
-    assert "i" in groups.group().static_members
+    assert "i" in groups.group().roster.static_members
     assert len(groups.answers[token]["members"]) == 2, "the dynamic member leads now"
     groups.advance(REBALANCE_MS)
-    assert "i" not in groups.group().static_members
+    assert "i" not in groups.group().roster.static_members
 
 
 def test_an_administrator_removes_a_member_by_its_instance():
@@ -128,7 +128,7 @@ def test_unrecordable_static_replacement_is_undone():
     groups.fails_with = ErrorCode.NOT_COORDINATOR
     token = groups.join(instance="i", known=(("range", b"new"),))
     assert groups.error(token) is ErrorCode.NOT_COORDINATOR
-    assert groups.group().static_members == {"i": former}
+    assert groups.group().roster.static_members == {"i": former}
     assert groups.member(former).protocols == (("range", b"subscription"),)
     assert groups.heartbeat(former, instance="i") is ErrorCode.NONE
 

@@ -34,10 +34,10 @@ def test_group_state_is_that_of_its_last_record():
     groups = Groups(log=[recorded(4), recorded(5, members=[], protocol=None, leader=None)])
     group = groups.group()
     assert (group.state, group.generation, group.state_timestamp_ms) == (GroupState.EMPTY, 5, 5)
-    assert group.static_members == {}
+    assert group.roster.static_members == {}
     groups = Groups(log=[recorded(5, members=[], protocol=None, leader=None), recorded(6)])
     assert groups.group().state is GroupState.STABLE
-    assert groups.group().static_members == {"i": "m"}
+    assert groups.group().roster.static_members == {"i": "m"}
 
 
 def test_without_a_rebalance_timeout_the_session_timeout_counts():
@@ -62,7 +62,7 @@ def test_a_member_with_new_metadata_replaces_the_former_one_at_load():
     )
     groups = Groups(log=[recorded(), newer])
     assert groups.member("m").protocols == (("range", b"newer"),)
-    assert groups.group().protocol_counts["range"] == 1
+    groups.group().roster.check_support("range")
 
 
 def test_a_tombstone_removes_the_group():
@@ -120,4 +120,4 @@ def test_joining_a_group_with_unrecorded_emptiness_succeeds():
         GroupState.PREPARING_REBALANCE,
         False,
     )
-    assert list(groups.group().static_members) == ["i"]
+    assert list(groups.group().roster.static_members) == ["i"]

@@ -16,6 +16,7 @@ from wirebroker.base.threads import Work
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.records.compression import Codec
+from wirebroker.replica import offset_search
 from wirebroker.storage.log.search_by_time import DetachedLog
 from wirebroker.storage.long_work import TakesLongError
 
@@ -194,7 +195,7 @@ async def test_brief_search_in_cached_pages_needs_no_thread(tmp_path, monkeypatc
         searched.append(work)
         return function(*arguments)
 
-    monkeypatch.setattr(list_offsets, "in_thread", in_a_thread)
+    monkeypatch.setattr(offset_search, "in_thread", in_a_thread)
 
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t")

@@ -1,31 +1,27 @@
-"""A one-file Java program, compiled with Apache Kafka's jars and called through pipes."""
+"""A Java program of this folder on Apache Kafka's jars, called through pipes."""
 
 from __future__ import annotations
 
-import os
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from tests.support.tools import tools
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from tests.support.brokers import java_start
+from tests.support.tools import java_programs
 
 
 class JavaProgram:
-    """A running program. Each reply has a status byte and sized fields."""
+    """A running program. Each reply has a status byte and sized fields.
 
-    def __init__(self, source: Path, classes: Path) -> None:
-        """Compile a source file into an empty folder and run its class."""
-        jars = tools.kafka_class_path()
-        subprocess.run(
-            [*tools.javac_command(), "-cp", jars, "-d", str(classes), str(source)],
-            check=True,
-            capture_output=True,
-        )
-        class_path = os.pathsep.join([str(classes), jars])
+    All programs are compiled together, once.
+
+    Args:
+        main_class: Its class.
+    """
+
+    def __init__(self, main_class: str) -> None:
+        classes = java_programs.compiled("comparisons", Path(__file__).parent)
         self._process = subprocess.Popen(
-            [tools.java_command(), "-Xmx256m", "-cp", class_path, source.stem],
+            java_start.command("-Xmx256m", main_class, more_classes=classes),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

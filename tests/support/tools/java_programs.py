@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from compat_tests.support.tools_go import sources_hash
 from tests.support.tools import tools
 
 if TYPE_CHECKING:
@@ -27,5 +26,5 @@ def compiled(name: str, sources: Path, jars: Path | None = None) -> Path:
         class_path = ":".join(str(jar) for jar in sorted(jars.glob("*.jar")))
         tools._run([*tools.javac_command(), "-d", str(folder), "-cp", class_path, *files])
 
-    install_name = f"java-{name}-{tools.KAFKA_VERSION}-{sources_hash(sources)}"
+    install_name = f"java-{name}-{tools.KAFKA_VERSION}-{tools.sources_hash(sources, '*.java')}"
     return tools._installed(install_name, compile_into)
