@@ -11,10 +11,12 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
+from wirebroker.base.clock import Slices
 from wirebroker.codecs.errors import KafkaError, MalformedFrameError
+from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
+from wirebroker.coordinator.controller.image.image_builder import ImageBuilder
 from wirebroker.quorum.log.metadata_batches import decode_batch
 from wirebroker.quorum.log.metadata_snapshot import SnapshotId
-from wirebroker.quorum.log.observed_log import image_of_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -76,6 +78,11 @@ class CommittedRecords:
         """Whether everything committed is applied."""
         return self._task is None
 
+    @property
+    def applied_offset(self) -> int:
+        """The end of what is applied."""
+        return self._follower.image.offset
+
     def advance(self, high_watermark: int) -> None:
         """Apply the batches before an offset."""
         self._high_watermark = high_watermark
@@ -92,6 +99,11 @@ class CommittedRecords:
         if self._task is not None:
             await asyncio.wait([self._task])
 
+    def fail(self, reason: str) -> None:
+        """Apply nothing more, and report the reason."""
+        self._is_failed = True
+        self._on_failure(reason)
+
     def stop(self) -> None:
         """Apply nothing more."""
         self._is_failed = True
@@ -107,17 +119,13 @@ class CommittedRecords:
             while await self._apply_next():
                 pass
         except (KafkaError, MalformedFrameError) as error:
-            self._fail(f"the cluster's metadata cannot be applied: {error}")
+            self.fail(f"the cluster's metadata cannot be applied: {error}")
         except Exception:
             LOGGER.exception("applying the cluster's metadata failed")
-            self._fail("the cluster's metadata cannot be applied: see the line above")
+            self.fail("the cluster's metadata cannot be applied: see the line above")
         finally:
             self._task = None
         self._on_applied()
-
-    def _fail(self, reason: str) -> None:
-        self._is_failed = True
-        self._on_failure(reason)
 
     async def _apply_next(self) -> bool:
         if self._snapshot is not None:
@@ -157,6 +165,26 @@ class CommittedRecords:
         if image.offset > before.offset:
             change = await self._follower.difference(before, image)
             await self._follower.publish(change, image)
+
+
+async def image_of_snapshot(
+    contents: SnapshotContents, snapshot: SnapshotId, clock: Clock
+) -> ClusterImage:
+    """Return the image of a snapshot, built in slices.
+
+    Raises:
+        KafkaError: UNSUPPORTED_VERSION for unknown records.
+        MalformedFrameError: A record is malformed.
+    """
+    slices = Slices(clock)
+    builder = ImageBuilder(ClusterImage())
+    for header, batch in contents.batches:
+        for record in decode_batch(batch, header):
+            builder.apply(record)
+            await slices.turn()
+    steps = builder.finish(offset=snapshot.end_offset, epoch=snapshot.epoch)
+    image, _ = await slices.run(steps)
+    return image
 
 
 async def apply_all(log: RaftLog, follower: MetadataFollower) -> None:
