@@ -119,8 +119,7 @@ ROWS: Final = (
     integer(
         "controller.quorum.request.timeout.ms",
         2_000,
-        "How long a controller or broker waits for the response of a controller to a request of the "
-        "quorum.",
+        "How long a controller or broker waits for the response of a controller of the quorum.",
         1,
     ),
     integer(

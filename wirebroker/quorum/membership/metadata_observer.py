@@ -189,16 +189,16 @@ class MetadataObserver:
 
         Return whether that is so; if not, `failure` is set or the time has passed.
         """
-        waits = {
-            asyncio.create_task(self.node.until_caught_up()),
-            asyncio.create_task(self._failed.wait()),
-        }
-        _, pending = await asyncio.wait(
-            waits, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED
+        catching_up = asyncio.create_task(self.node.until_caught_up())
+        failing = asyncio.create_task(self._failed.wait())
+        await asyncio.wait(
+            {catching_up, failing}, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED
         )
-        for task in pending:
+        # Meanwhile the leader may have committed more.
+        is_complete = catching_up.done() and catching_up.result()
+        for task in (catching_up, failing):
             task.cancel()
-        return self.failure is None and self.node.is_caught_up
+        return is_complete and self.failure is None
 
     async def abandon(self) -> None:
         """Close the connections and the files; may be repeated."""

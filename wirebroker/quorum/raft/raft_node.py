@@ -269,14 +269,17 @@ class RaftNode:
             and 0 <= state.leader_high_watermark <= self._committed.applied_offset
         )
 
-    async def until_caught_up(self) -> None:
-        """Wait until this node, which follows, has caught up, or has ended."""
-        while not self._is_ended and not self.is_caught_up:
+    async def until_caught_up(self) -> bool:
+        """Wait until this node, which follows, has caught up; return False if it has ended."""
+        while not self.is_caught_up:
+            if self._is_ended:
+                return False
             self._responded.clear()
             if self._committed.is_idle:
                 await self._responded.wait()
             else:
                 await self._committed.settle()
+        return True
 
     def start(self) -> None:
         """Begin from what is on disk; remove what a crash left."""

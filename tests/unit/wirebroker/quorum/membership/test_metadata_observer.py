@@ -28,7 +28,7 @@ from wirebroker.coordinator.raft.model.election_state import ElectionState, enco
 from wirebroker.quorum.log.metadata_snapshot import snapshot_ids
 from wirebroker.quorum.log.metadata_store import DIRECTORY_NAME
 from wirebroker.quorum.raft.raft_log import RaftLog
-from wirebroker.quorum.raft.raft_node import ELECTION_FILE
+from wirebroker.quorum.raft.raft_node import ELECTION_FILE, RaftNode
 from wirebroker.storage.files import Files
 
 if TYPE_CHECKING:
@@ -73,6 +73,25 @@ async def test_observer_has_caught_up_when_all_that_is_committed_is_applied(fold
     leader.write(topic("b", 2))
     assert await observer.parts.until_caught_up(PATIENCE_S)
     assert observer.follower.image.offset == 4
+    await observer.stop()
+
+
+async def test_observer_that_had_caught_up_counts_although_more_is_committed_at_once(
+    folder, monkeypatch
+):
+    until_caught_up = RaftNode.until_caught_up
+
+    async def until_more_is_committed(node: RaftNode) -> bool:
+        is_complete = await until_caught_up(node)
+        node._replica.core.state.leader_high_watermark += 1  # type: ignore[union-attr]
+        return is_complete
+
+    monkeypatch.setattr(RaftNode, "until_caught_up", until_more_is_committed)
+    leader = Leader()
+    leader.write(topic("a", 1))
+    observer = Observer(folder, Servers(leader))
+    await observer.start()
+    assert await observer.parts.until_caught_up(PATIENCE_S)
     await observer.stop()
 
 
