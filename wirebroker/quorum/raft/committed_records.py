@@ -34,7 +34,7 @@ LOGGER = logging.getLogger(__name__)
 class CommittedRecords:
     """Applies what is committed, in a task while there is something to apply.
 
-    `on_applied` is called after each applied change, and once more when nothing is left to apply;
+    `on_applied` is called after each applied change; after the last one when `is_idle` says so;
     `on_failure` with the reason when applying ends, because a record is damaged or of a newer
     version.
     """
@@ -44,6 +44,7 @@ class CommittedRecords:
         "_follower",
         "_high_watermark",
         "_is_failed",
+        "_is_reported",
         "_log",
         "_on_applied",
         "_on_failure",
@@ -72,6 +73,8 @@ class CommittedRecords:
         self._snapshot: tuple[LogPoint, SnapshotContents] | None = None
         self._task: asyncio.Task[None] | None = None
         self._is_failed = False
+        # Whether `on_applied` was called after the last applied change.
+        self._is_reported = True
 
     @property
     def is_idle(self) -> bool:
@@ -125,13 +128,20 @@ class CommittedRecords:
             self.fail("the cluster's metadata cannot be applied: see the line above")
         finally:
             self._task = None
+        self._is_reported = True
         self._on_applied()
+
+    def _report(self) -> None:
+        """Report an applied change before the next one."""
+        if not self._is_reported:
+            self._is_reported = True
+            self._on_applied()
 
     async def _apply_next(self) -> bool:
         if self._snapshot is not None:
             (point, contents), self._snapshot = self._snapshot, None
             await self._apply_snapshot(point, contents)
-            self._on_applied()
+            self._is_reported = False
             return True
         committed = self._log.take_committed(self._high_watermark)
         if not committed:
@@ -148,18 +158,21 @@ class CommittedRecords:
                 await self._decode(decoded)
                 decoded = []
                 self._parts.clear()
+                self._report()
                 await self._follower.publish(batch.change.change, batch.change.image)
-                self._on_applied()
+                self._is_reported = False
         await self._decode(decoded)
         return True
 
     async def _decode(self, batches: Sequence[WaitingBatch]) -> None:
         if batches:
+            self._report()
             await _follow(self._follower, batches)
-            self._on_applied()
+            self._is_reported = False
 
     async def _apply_snapshot(self, point: LogPoint, contents: SnapshotContents) -> None:
         snapshot = SnapshotId(point.offset, point.epoch)
+        self._report()
         image = await image_of_snapshot(contents, snapshot, self._clock)
         before = self._follower.image
         if image.offset > before.offset:

@@ -369,7 +369,8 @@ class RaftNode:
             KafkaError: NOT_LEADER_OR_FOLLOWER: this node does not lead that epoch, or no longer.
             OSError: Nothing was appended.
         """
-        if self._is_ended or self.leadership != self._leadership_of(epoch):
+        leadership = self.leadership
+        if self._is_ended or leadership.epoch != epoch or leadership.start_offset is None:
             raise KafkaError(
                 ErrorCode.NOT_LEADER_OR_FOLLOWER, f"this node does not lead epoch {epoch}"
             )
@@ -390,10 +391,6 @@ class RaftNode:
     def resign(self, epoch: int) -> None:
         """Stop leading an epoch, because its controller has failed."""
         self._step(ResignationRequested(epoch))
-
-    def _leadership_of(self, epoch: int) -> QuorumLeadership:
-        own_id = self._replica.core.key.replica_id
-        return QuorumLeadership(own_id, epoch, self.leadership.start_offset)
 
     # Steps
 
