@@ -108,13 +108,16 @@ async def test_records_of_a_transaction_apply_at_its_end(folder):
     await observer.stop()
 
 
-async def test_restart_continues_at_the_log_end(folder):
+@pytest.mark.parametrize("has_state", [True, False], ids=["own", "of an earlier version"])
+async def test_restart_continues_at_the_log_end(folder, has_state):
     leader = Leader()
     first = Observer(folder, Servers(leader))
     await first.start()
     leader.write(topic("a", 1), topic("b", 2))
     await first.until(4)
     await first.stop()
+    if not has_state:
+        (folder / DIRECTORY_NAME / ELECTION_FILE).unlink()
     second = Observer(folder, Servers(leader))
     loaded = await second.start()
     # Only the quorum knows what is committed.
