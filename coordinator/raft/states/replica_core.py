@@ -200,7 +200,10 @@ class ReplicaCore:
             if server is not None:
                 known[voter_id] = server
         known.pop(self.key.replica_id, None)
-        return (*configured, *sorted(known.values()))
+        # One connection for each address.
+        addresses = {server[1:] for server in known.values()}
+        others = (server for server in configured if server[1:] not in addresses)
+        return (*others, *sorted(known.values()))
 
     @property
     def must_sync(self) -> bool:

@@ -83,10 +83,11 @@ def test_observer_does_not_sync():
         (BOOTSTRAP, (), (), {-2, -3}),
         ((), (2, 3), (), {2, 3}),
         ((), (), (4, 5), {4, 5}),
-        (BOOTSTRAP, (2, 3), (3, 4), {-2, -3, 2, 3, 4}),
+        (BOOTSTRAP, (4,), (4, 5), {-2, -3, 4, 5}),
+        (BOOTSTRAP, (2,), (4,), {-3, 2, 4}),
         ((), (3, 9), (9,), {3}),
     ],
-    ids=["configured", "voters", "registered", "all", "not itself"],
+    ids=["configured", "voters", "registered", "all", "each address once", "not itself"],
 )
 def test_observer_looks_for_the_leader_at_all_known_controllers(
     bootstrap, voters, registered, expected

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from tests.support.tools.waiting import PATIENCE_S
 from wirebroker.base.clock import SystemClock, pause
 from wirebroker.codecs.records.control import Voter, VoterEndpoint
-from wirebroker.coordinator.raft.model.replica_key import ReplicaKey
+from wirebroker.coordinator.raft.model.replica_key import Destination, ReplicaKey
 from wirebroker.coordinator.raft.model.voter_set import VoterSet
 from wirebroker.quorum.raft import leader_watch
-from wirebroker.quorum.raft.leader_watch import LeaderWatch, voter_states
+from wirebroker.quorum.raft.leader_watch import LeaderWatch, server_states, voter_states
 
 if TYPE_CHECKING:
     import pytest
@@ -45,6 +45,14 @@ async def test_a_quorum_without_a_leader_is_logged_once_with_its_voters(
     first, second = (record.getMessage() for record in caplog.records)
     assert first.endswith("1 at c1:9093 (this node, Prospective); 2 at c2:9093 (node 2: refused)")
     assert second == "the metadata quorum has a leader again"
+
+
+def test_servers_are_described_with_the_outcome_of_the_last_request() -> None:
+    outcomes = {-2: "responds", 1: "c1:9093: it is down"}
+    transport = SimpleNamespace(outcome=outcomes.__getitem__)
+    servers = [Destination(-2, "c2", 9093), Destination(1, "c1", 9093)]
+    text = server_states(servers, transport)  # type: ignore[arg-type]
+    assert text == "c2:9093 (responds); c1:9093: it is down"
 
 
 async def _until_lines(caplog: pytest.LogCaptureFixture, count: int) -> None:
