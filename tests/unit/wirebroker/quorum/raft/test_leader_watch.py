@@ -51,7 +51,7 @@ def test_servers_are_described_with_the_outcome_of_the_last_request() -> None:
     outcomes = {-2: "responds", 1: "c1:9093: it is down"}
     transport = SimpleNamespace(outcome=outcomes.__getitem__)
     servers = [Destination(-2, "c2", 9093), Destination(1, "c1", 9093)]
-    text = server_states(servers, transport)  # type: ignore[arg-type]
+    text = server_states(servers, transport)
     assert text == "c2:9093 (responds); c1:9093: it is down"
 
 
