@@ -61,7 +61,8 @@ def _poll_state(core: ReplicaCore, now_ms: int) -> int:
 
 def _poll_leader(core: ReplicaCore, leader: LeaderState, now_ms: int) -> int:
     change_deadline_ms = poll_voter_change(core, leader, now_ms)
-    is_over = leader.resign_is_requested or now_ms >= leader.quorum_deadline_ms
+    quorum_deadline_ms = leader.quorum_deadline_ms
+    is_over = leader.resign_is_requested or now_ms >= quorum_deadline_ms
     if is_over or core.shutdown_deadline_ms is not None:
         to_resigned(core, now_ms)
         return now_ms
@@ -69,7 +70,7 @@ def _poll_leader(core: ReplicaCore, leader: LeaderState, now_ms: int) -> int:
         complete_waiting(core, now_ms),
         change_deadline_ms,
         poll_announcements(core, leader, now_ms),
-        leader.quorum_deadline_ms,
+        quorum_deadline_ms,
     )
 
 

@@ -117,9 +117,8 @@ class RaftReplica:
         core = self.core
         if core.is_stopped or core.shutdown_deadline_ms is None:
             return core.is_stopped
-        is_alone = core.history.last_voters.is_only_voter(core.key)
         has_successor = core.state.leader_id not in (None, core.key.replica_id)
-        is_done = not core.is_voter or is_alone or has_successor
+        is_done = not core.is_voter or core.is_only_voter or has_successor
         if not is_done and now_ms < core.shutdown_deadline_ms:
             return False
         core.is_stopped = True

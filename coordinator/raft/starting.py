@@ -8,7 +8,8 @@
 | another node leads | Follower; Unattached if its address is unknown |
 | a vote, or only an epoch | Unattached |
 
-The only voter begins an election at once.
+The only voter begins an election at once. A broker only observes: if its directory was that of a
+voter, it starts in Unattached instead of Resigned or Candidate.
 
 Source: Kafka's QuorumState.initialize.
 """
@@ -36,12 +37,12 @@ if TYPE_CHECKING:
 def enter_first_state(core: ReplicaCore, now_ms: int) -> None:
     """Continue from the stored election state and log."""
     core.state = _first_state(core, now_ms)
-    if core.log.start_offset:
-        core.commit(core.log.start_offset)
+    snapshot = core.log.latest_snapshot
+    core.commit(max(core.log.start_offset, 0 if snapshot is None else snapshot.offset))
     persist(core)
     if isinstance(core.state, CandidateState):
         advance_election(core, now_ms)
-    elif core.history.last_voters.is_only_voter(core.key):
+    elif core.is_only_voter:
         start_pre_vote(core, now_ms)
 
 
@@ -52,6 +53,8 @@ def _first_state(core: ReplicaCore, now_ms: int) -> RaftState:
     voters = core.history.last_voters
     if epoch < core.log.last_epoch:
         return UnattachedState(core.log.last_epoch, None, None, deadline_ms)
+    if leader_id == core.key.replica_id and not core.identity.is_voter_capable:
+        return UnattachedState(epoch, leader_id, voted, NEVER)
     if leader_id is not None and leader_id == core.key.replica_id:
         others = set(voters.ids) - {core.key.replica_id}
         endpoints = core.identity.endpoints

@@ -11,6 +11,7 @@ import asyncio
 import importlib
 import logging
 import socket
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.api.controller.registry import CONTROLLER_REGISTRY
@@ -24,9 +25,9 @@ from wirebroker.net.listeners.listener import Listener
 from wirebroker.net.listeners.ready_lines import BoundListener, shown_address
 from wirebroker.net.settings import NetworkSettings
 from wirebroker.quorum.controller.controller_duties import ControllerDuties
-from wirebroker.quorum.controller.leader_watch import LeaderWatch
 from wirebroker.quorum.controller.membership import voter_endpoints
 from wirebroker.quorum.controller.quorum_controller import QuorumController
+from wirebroker.quorum.raft.leader_watch import LeaderWatch, voter_states
 from wirebroker.security.sasl.listener_sasl import ListenerSasl
 from wirebroker.security.tls.listener_tls import ListenerTls
 
@@ -179,13 +180,10 @@ class ControllerNode:
         config = controller.rules.config
         self._registration = registration_of(config, self._clock, controller)
         self._registration.start()
-        self._watch = LeaderWatch(
-            controller.node,
-            membership.transport,
-            own_id=config.node_id,
-            listener_name=membership.listener_name,
-            clock=self._clock,
+        describe = partial(
+            voter_states, controller.node, membership.transport, membership.listener_name
         )
+        self._watch = LeaderWatch(controller.node, describe, self._clock)
         self._watch.start()
 
     def _log_single(self) -> None:
@@ -211,7 +209,7 @@ class ControllerNode:
     @property
     def voters(self) -> str:
         """The voters with their addresses and states, if there are several."""
-        return "" if self._watch is None else self._watch.voters()
+        return "" if self._watch is None else self._watch.describe()
 
     async def abandon(self) -> None:
         """End as after a kill, without responses."""

@@ -14,18 +14,15 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
-from wirebroker.codecs.primitives import ZERO_UUID
-from wirebroker.codecs.records.control import Voter, VoterEndpoint
 from wirebroker.config.quorum import (
     bootstrap_servers_of,
     controllers_of,
     has_other_voters,
     is_controller_alone,
-    voters_of,
 )
-from wirebroker.coordinator.raft.model.replica_key import Destination
-from wirebroker.coordinator.raft.model.voter_set import VoterSet
+from wirebroker.coordinator.raft.model.replica_key import bootstrap_destinations
 from wirebroker.quorum.controller.membership import Membership, alone
+from wirebroker.quorum.raft.quorum_settings import static_voters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,15 +30,11 @@ if TYPE_CHECKING:
     from wirebroker.base.clock import Clock
     from wirebroker.config import Config
     from wirebroker.coordinator.controller.image.cluster_image import Endpoint
+    from wirebroker.coordinator.raft.model.replica_key import Destination
     from wirebroker.coordinator.raft.protocol.messages import RaftRequest, RaftResponse
     from wirebroker.quorum.controller.quorum_controller import QuorumController
     from wirebroker.quorum.membership.controller_registration import ControllerRegistration
     from wirebroker.quorum.raft.raft_channel import RaftTransport
-
-# Bootstrap servers have ids from here downwards, because their node ids are unknown.
-_FIRST_BOOTSTRAP_ID = -2
-# Between attempts to connect, as in Kafka.
-_RECONNECT_S = (0.05, 0.5)
 
 
 class TransportOnDemand:
@@ -84,33 +77,23 @@ def membership_of(
     if not endpoints:
         return own
     name = endpoints[0].name
-    voters = _static_voters(config, name)
+    configured = static_voters(config, name)
     servers = [server for server in bootstrap_servers_of(config) if not _is_own(server, endpoints)]
-    static_voters = VoterSet() if servers and not voters else voters or own.static_voters
+    voters = configured if servers or configured else own.static_voters
 
     def open_transport() -> RaftTransport:
         return _channel(config, clock, name)
 
-    has_others = len(static_voters) > 1 or bool(servers)
+    has_others = len(voters) > 1 or bool(servers)
     return Membership(
         directory_id,
         endpoints,
-        static_voters,
-        [Destination(_FIRST_BOOTSTRAP_ID - i, *server) for i, server in enumerate(servers)],
+        voters,
+        bootstrap_destinations(servers),
         name,
         open_transport() if has_others else TransportOnDemand(open_transport),
         random.Random(),  # noqa: S311 - timeouts, no secrets
         may_grow=is_controller_alone(config) or has_other_voters(config),
-    )
-
-
-def _static_voters(config: Config, listener_name: str) -> VoterSet | None:
-    voters = voters_of(config)
-    if not voters:
-        return None
-    return VoterSet(
-        Voter(node_id, ZERO_UUID, (VoterEndpoint(listener_name, host, port),), 0, 1)
-        for node_id, (host, port) in voters.items()
     )
 
 
@@ -120,36 +103,9 @@ def _is_own(server: tuple[str, int], endpoints: Sequence[Endpoint]) -> bool:
 
 def _channel(config: Config, clock: Clock, listener_name: str) -> RaftTransport:
     # A node without other voters does not need the modules of clients.
-    from wirebroker.config.listeners.listeners import to_controllers  # noqa: PLC0415
-    from wirebroker.net.client.node import Node  # noqa: PLC0415
-    from wirebroker.net.client.settings import (  # noqa: PLC0415
-        Backoff,
-        ClientSettings,
-        PeerAddress,
-    )
-    from wirebroker.quorum.raft.raft_channel import RaftChannel  # noqa: PLC0415
-    from wirebroker.security.login.outgoing import connection_method  # noqa: PLC0415
+    from wirebroker.quorum.raft.raft_connections import raft_channel  # noqa: PLC0415
 
-    way = connection_method(to_controllers(config))
-    timeout_s = config.int("controller.quorum.request.timeout.ms") / 1000
-    settings = ClientSettings(
-        client_id=f"raft-client-{config.node_id}",
-        connect_timeout_s=timeout_s,
-        request_timeout_s=timeout_s,
-        reconnect=Backoff(*_RECONNECT_S),
-    )
-
-    def make_node(address: PeerAddress) -> Node:
-        return Node(
-            address,
-            dialer=way.dialer,
-            handshake=way.handshake,
-            settings=settings,
-            clock=clock,
-            random=random.Random(),  # noqa: S311 - jitter, no secrets
-        )
-
-    return RaftChannel(make_node, listener=listener_name, timeout_s=timeout_s)
+    return raft_channel(config, clock, node_id=config.node_id, listener_name=listener_name)
 
 
 def registration_of(
@@ -163,12 +119,12 @@ def registration_of(
     from wirebroker.config.listeners.listeners import to_controllers  # noqa: PLC0415
     from wirebroker.net.client.settings import PeerAddress  # noqa: PLC0415
     from wirebroker.quorum.channel.remote_channel import RemoteChannel  # noqa: PLC0415
-    from wirebroker.quorum.membership.controller_registration import (  # noqa: PLC0415
-        ControllerRegistration,
-    )
-    from wirebroker.quorum.membership.joined_quorum import (  # noqa: PLC0415
+    from wirebroker.quorum.membership.cluster_lookup import (  # noqa: PLC0415
         controllers_at,
         registered_controllers,
+    )
+    from wirebroker.quorum.membership.controller_registration import (  # noqa: PLC0415
+        ControllerRegistration,
     )
     from wirebroker.security.login.outgoing import connection_method  # noqa: PLC0415
 
@@ -178,7 +134,7 @@ def registration_of(
         clock,
         way=connection_method(to_controllers(config)),
         node_id=config.node_id,
-        more=lambda: registered_controllers(controller.follower.image, name),
+        more=lambda: list(registered_controllers(controller.follower.image, name).values()),
     )
     channel = RemoteChannel(controllers, clock)
     return ControllerRegistration(channel, controller.follower, controller.registration)

@@ -46,9 +46,9 @@ def handle_fetch_response(core: ReplicaCore, response: RaftResponse, now_ms: int
     else:
         is_valid = _append(core, follower, response.batches)
         core.commit(min(core.log.end_offset, response.high_watermark))
+        follower.leader_high_watermark = response.high_watermark
     if is_valid:
-        follower.fetch_deadline_ms = now_ms + core.settings.fetch_timeout_ms
-        follower.has_fetched = True
+        core.leader_responded(follower, now_ms)
     return is_valid
 
 
@@ -56,7 +56,10 @@ def _truncate(core: ReplicaCore, diverging: LogPoint) -> bool:
     end_offset = core.log.common_end(diverging)
     committed = max(core.high_watermark or 0, core.log.start_offset)
     if end_offset < committed:
-        core.violation(f"the leader's log ends at {diverging} before offset {committed}, committed")
+        core.violation(
+            f"the leader's log ends at {diverging} before offset {committed}, committed",
+            lacks_commits=True,
+        )
         return False
     if end_offset < core.log.end_offset:
         core.truncate(end_offset)
@@ -68,7 +71,9 @@ def _begin_download(core: ReplicaCore, follower: FollowerState, snapshot: LogPoi
         core.violation(f"the leader names a snapshot {snapshot}")
         return False
     if snapshot.offset < (core.high_watermark or 0):
-        core.violation(f"the leader's snapshot {snapshot} ends before committed records")
+        core.violation(
+            f"the leader's snapshot {snapshot} ends before committed records", lacks_commits=True
+        )
         return False
     if snapshot not in core.log.snapshots:
         follower.download = SnapshotDownload(snapshot)
@@ -117,10 +122,11 @@ def poll_bootstrap(core: ReplicaCore, now_ms: int) -> int:
     """Look for the leader at a bootstrap server; return when to look again."""
     if not may_fetch(core):
         return NEVER
-    server = core.requests.ready_bootstrap_server(now_ms)
+    servers = core.bootstrap_servers
+    server = core.requests.ready_server(servers, now_ms)
     if server is not None:
         core.send(server, fetch_request(core), now_ms)
-    return core.requests.bootstrap_server_ready_at(now_ms)
+    return core.requests.server_ready_at(servers, now_ms)
 
 
 def may_fetch(core: ReplicaCore) -> bool:

@@ -70,8 +70,7 @@ def handle_fetch_snapshot_response(core: ReplicaCore, response: RaftResponse, no
         follower.download = None
     elif response.error is not ErrorCode.NONE or not _write(core, follower, response):
         return False
-    follower.fetch_deadline_ms = now_ms + core.settings.fetch_timeout_ms
-    follower.has_fetched = True
+    core.leader_responded(follower, now_ms)
     return True
 
 

@@ -93,8 +93,7 @@ def handle_update_response(core: ReplicaCore, response: RaftResponse, now_ms: in
     if not is_known or not isinstance(follower, FollowerState):
         return False
     follower.has_updated_leader = True
-    follower.fetch_deadline_ms = now_ms + core.settings.fetch_timeout_ms
-    follower.has_fetched = True
+    core.leader_responded(follower, now_ms)
     return True
 
 

@@ -145,7 +145,9 @@ class LogView:
 
     def is_synced(self, point: LogPoint) -> None:
         """Note that the log is on disk up to a point, unless it was truncated since."""
-        if self.compare(point).agreement is Agreement.VALID:
+        epoch, start_offset = self._epochs[-1] if self._epochs else (0, 0)
+        is_of_last_epoch = point.epoch == epoch and start_offset < point.offset <= self.end_offset
+        if is_of_last_epoch or self.compare(point).agreement is Agreement.VALID:
             self.synced_offset = max(self.synced_offset, point.offset)
 
     def add_snapshot(self, point: LogPoint, size: int) -> None:

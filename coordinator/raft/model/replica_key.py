@@ -5,10 +5,13 @@ Source: Kafka's ReplicaKey and Endpoints (KIP-853).
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from wirebroker.codecs.primitives import ZERO_UUID
 from wirebroker.codecs.records.control import VoterEndpoint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 # A replica's listeners; none if they are unknown.
 Endpoints: TypeAlias = tuple[VoterEndpoint, ...]
@@ -17,6 +20,7 @@ Endpoints: TypeAlias = tuple[VoterEndpoint, ...]
 # repeated in responses.
 _MAX_ENDPOINTS: Final = 100
 _MAX_TEXT: Final = 1_000
+_FIRST_BOOTSTRAP_ID: Final = -2
 
 
 class ReplicaKey(NamedTuple):
@@ -45,6 +49,14 @@ class Destination(NamedTuple):
     node_id: int
     host: str
     port: int
+
+
+def bootstrap_destinations(servers: Iterable[tuple[str, int]]) -> tuple[Destination, ...]:
+    """Return where to send requests for the bootstrap servers at these addresses."""
+    return tuple(
+        Destination(_FIRST_BOOTSTRAP_ID - index, host, port)
+        for index, (host, port) in enumerate(servers)
+    )
 
 
 def are_bounded(endpoints: Endpoints) -> bool:

@@ -97,9 +97,15 @@ class VotersChanged(NamedTuple):
 
 
 class Violation(NamedTuple):
-    """A peer broke the protocol; its message was ignored. Log it, at a limited rate."""
+    """A peer broke the protocol; its message was ignored. Log it, at a limited rate.
+
+    Attributes:
+        lacks_commits: Whether the leader lacks records that are committed here. Only a start from
+            the files, which do not say what is committed, can follow such a leader.
+    """
 
     text: str
+    lacks_commits: bool = False
 
 
 class ShutdownFinished(NamedTuple):

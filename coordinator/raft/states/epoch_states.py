@@ -118,6 +118,7 @@ class FollowerState:
     Attributes:
         has_fetched: Whether the leader has responded to it. If so, it denies pre-votes: the leader
             works.
+        leader_high_watermark: The end of what is committed, as the leader has said; -1 if unknown.
         has_updated_leader: Whether the leader knows its listeners and versions (static voters).
     """
 
@@ -130,6 +131,7 @@ class FollowerState:
     fetch_deadline_ms: int
     update_voter_deadline_ms: int
     has_fetched: bool = False
+    leader_high_watermark: int = -1
     has_updated_leader: bool = False
     download: SnapshotDownload | None = None
 

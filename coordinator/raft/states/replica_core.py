@@ -74,7 +74,8 @@ class Identity(NamedTuple):
 
     Attributes:
         listener_name: The controller listener, by which voters reach each other.
-        is_voter_capable: Whether it is a controller. A broker, which only observes, is not.
+        is_voter_capable: Whether it is a controller. A broker only observes, also if its directory
+            was a voter's.
         supported_versions: The range of kraft.version.
     """
 
@@ -106,6 +107,8 @@ class ReplicaCore:
         persisted: The election state in the last Persist.
         high_watermark: The end of what is known to be committed; it never decreases.
         installing: The downloaded snapshot that is about to replace the log.
+        registered_controllers: The controllers in the metadata, besides the voters in the log.
+        leader_heard_ms: When a leader last responded to this replica; None before that.
         shutdown_deadline_ms: When a requested shutdown ends at the latest.
         waiting: Fetches without a response, by their tokens.
     """
@@ -118,10 +121,12 @@ class ReplicaCore:
         "installing",
         "is_stopped",
         "key",
+        "leader_heard_ms",
         "log",
         "persisted",
         "persisted_version",
         "random",
+        "registered_controllers",
         "requests",
         "settings",
         "shutdown_deadline_ms",
@@ -146,12 +151,14 @@ class ReplicaCore:
         self.log = log
         self.history = history
         self.random = random
-        self.requests = RequestManager(identity.bootstrap, settings, random)
+        self.requests = RequestManager(settings, random)
         self.state: RaftState = UnattachedState(election.epoch, None, None, 0)
         self.persisted = election
         self.persisted_version = -1
         self.high_watermark: int | None = None
         self.installing: LogPoint | None = None
+        self.registered_controllers: Sequence[Destination] = ()
+        self.leader_heard_ms: int | None = None
         self.shutdown_deadline_ms: int | None = None
         self.is_stopped = False
         self.waiting: dict[object, WaitingFetch] = {}
@@ -159,8 +166,13 @@ class ReplicaCore:
 
     @property
     def is_voter(self) -> bool:
-        """Whether it is among the last voters in its log."""
-        return self.history.last_voters.is_voter(self.key)
+        """Whether it is a controller and among the last voters in its log."""
+        return self.identity.is_voter_capable and self.history.last_voters.is_voter(self.key)
+
+    @property
+    def is_only_voter(self) -> bool:
+        """Whether the quorum has no other voters."""
+        return self.is_voter and len(self.history.last_voters) == 1
 
     @property
     def is_leader(self) -> bool:
@@ -173,9 +185,30 @@ class ReplicaCore:
         return self.shutdown_deadline_ms is None and self.installing is None
 
     @property
+    def bootstrap_servers(self) -> tuple[Destination, ...]:
+        """The nodes that may know the leader.
+
+        An observer also asks voters and registered controllers: all configured ones may be gone.
+        """
+        configured = tuple(self.identity.bootstrap)
+        if self.is_voter:
+            return configured
+        voters, name = self.history.last_voters, self.identity.listener_name
+        known = {server.node_id: server for server in self.registered_controllers}
+        for voter_id in voters.ids:
+            server = voters.destination(voter_id, name)
+            if server is not None:
+                known[voter_id] = server
+        known.pop(self.key.replica_id, None)
+        # One connection for each address.
+        addresses = {server[1:] for server in known.values()}
+        others = (server for server in configured if server[1:] not in addresses)
+        return (*others, *sorted(known.values()))
+
+    @property
     def must_sync(self) -> bool:
         """Whether the end of its log counts for commits, now or once it is a voter."""
-        return self.is_voter or self.identity.is_voter_capable
+        return self.identity.is_voter_capable or self.history.last_voters.is_voter(self.key)
 
     @property
     def own_voter(self) -> Voter:
@@ -249,9 +282,15 @@ class ReplicaCore:
         self.actions.append(Send(request_id, destination, request))
         return True
 
-    def violation(self, text: str) -> None:
+    def violation(self, text: str, *, lacks_commits: bool = False) -> None:
         """Report a message that breaks the protocol."""
-        self.actions.append(Violation(text))
+        self.actions.append(Violation(text, lacks_commits))
+
+    def leader_responded(self, follower: FollowerState, now_ms: int) -> None:
+        """Note that the leader that this replica follows works."""
+        follower.fetch_deadline_ms = now_ms + self.settings.fetch_timeout_ms
+        follower.has_fetched = True
+        self.leader_heard_ms = now_ms
 
     def append(self, batch: RaftBatch) -> bool:
         """Append a batch; return whether it changes the voters."""

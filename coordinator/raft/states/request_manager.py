@@ -41,12 +41,9 @@ class _Exchange:
 class RequestManager:
     """The exchanges of one replica with other nodes."""
 
-    __slots__ = ("_bootstrap", "_exchanges", "_last_request_id", "_random", "_settings")
+    __slots__ = ("_exchanges", "_last_request_id", "_random", "_settings")
 
-    def __init__(
-        self, bootstrap: Sequence[Destination], settings: QuorumSettings, random: RandomSource
-    ) -> None:
-        self._bootstrap = tuple(bootstrap)
+    def __init__(self, settings: QuorumSettings, random: RandomSource) -> None:
         self._settings = settings
         self._random = random
         self._exchanges: dict[int, _Exchange] = {}
@@ -124,21 +121,21 @@ class RequestManager:
         """Expect no response of any node."""
         self._exchanges.clear()
 
-    def ready_bootstrap_server(self, now_ms: int) -> Destination | None:
-        """Return a bootstrap server, in random order; none while any request is in flight."""
-        if not self._bootstrap or self.in_flight_until(now_ms) is not None:
+    def ready_server(self, servers: Sequence[Destination], now_ms: int) -> Destination | None:
+        """Return one of some servers, in random order; none while any request is in flight."""
+        if not servers or self.in_flight_until(now_ms) is not None:
             return None
-        first = self._random.randrange(len(self._bootstrap))
-        for server in (*self._bootstrap[first:], *self._bootstrap[:first]):
+        first = self._random.randrange(len(servers))
+        for server in (*servers[first:], *servers[:first]):
             if self.is_ready(server.node_id, now_ms):
                 return server
         return None
 
-    def bootstrap_server_ready_at(self, now_ms: int) -> int:
-        """Return when `ready_bootstrap_server` may find one."""
-        if not self._bootstrap:
+    def server_ready_at(self, servers: Sequence[Destination], now_ms: int) -> int:
+        """Return when `ready_server` may return one of these servers."""
+        if not servers:
             return NEVER
         in_flight_until = self.in_flight_until(now_ms)
         if in_flight_until is not None:
             return in_flight_until
-        return min(self.ready_at(server.node_id, now_ms) for server in self._bootstrap)
+        return min(self.ready_at(server.node_id, now_ms) for server in servers)

@@ -105,8 +105,9 @@ ROWS: Final = (
     integer(
         "controller.quorum.fetch.timeout.ms",
         2_000,
-        "Time without a response of the leader after which a controller begins an election. A "
-        "leader resigns if a majority has not fetched for one and a half times this time.",
+        "Time without a response of the leader after which a controller begins an election, and a "
+        "broker considers it silent. A leader resigns if a majority has not fetched for one and a "
+        "half times this time.",
         1,
     ),
     integer(
@@ -118,25 +119,25 @@ ROWS: Final = (
     integer(
         "controller.quorum.request.timeout.ms",
         2_000,
-        "How long a controller waits for the response of another one.",
+        "How long a controller or broker waits for the response of a controller of the quorum.",
         1,
     ),
     integer(
         "controller.quorum.retry.backoff.ms",
         20,
-        "Pause before a controller repeats a failed request to another one.",
+        "Pause before a controller or broker repeats a failed request of the quorum.",
         0,
     ),
     integer(
         "controller.quorum.fetch.max.bytes",
         1_048_576,
-        "Most bytes that a controller fetches from the leader in one request.",
+        "Most bytes of the metadata log that a controller or broker fetches in one request.",
         1,
     ),
     integer(
         "controller.quorum.fetch.snapshot.max.bytes",
         1_048_576,
-        "Most bytes of a snapshot that a controller fetches in one request.",
+        "Most bytes of a metadata snapshot that a controller or broker fetches in one request.",
         1,
     ),
     boolean(

@@ -34,8 +34,8 @@ from wirebroker.quorum.controller.controller_term import ERRORS, ControllerTerm
 from wirebroker.quorum.controller.first_records import FirstRecords
 from wirebroker.quorum.controller.kraft_level import TermLevel
 from wirebroker.quorum.controller.quorum_description import describe_quorum
-from wirebroker.quorum.controller.quorum_settings import quorum_settings
 from wirebroker.quorum.image.metadata_follower import MetadataFollower
+from wirebroker.quorum.raft.quorum_settings import quorum_settings
 from wirebroker.quorum.raft.raft_opening import RaftSurroundings, open_replica
 
 if TYPE_CHECKING:

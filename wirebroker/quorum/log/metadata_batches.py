@@ -6,8 +6,9 @@ or not at all.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.metadata_records import (
     MetadataRecord,
     RecordType,
@@ -17,6 +18,7 @@ from wirebroker.codecs.metadata_records import (
 )
 from wirebroker.codecs.records.batch import (
     BatchHeader,
+    batch_crc,
     build_batch,
     iterate_records,
     read_batch_header,
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
 # Built in 2 ms.
 BATCH_RECORDS = 512
+_LENGTH_END: Final = 12
 
 
 class EncodedBatches(NamedTuple):
@@ -115,3 +118,33 @@ def decode_batch(
     for record in iterate_records(batch, header):
         if record.offset >= from_offset:
             yield decode_metadata_record(record.value or b"")
+
+
+class FetchedBatch(NamedTuple):
+    """A whole batch and its header."""
+
+    header: BatchHeader
+    batch: bytes | bytearray | memoryview
+
+
+def checked_batches(records: memoryview) -> list[FetchedBatch]:
+    """Return the whole batches of a Fetch response, without a partial one at its end.
+
+    Raises:
+        KafkaError: CORRUPT_MESSAGE: a batch is malformed, or its checksum differs.
+    """
+    batches: list[FetchedBatch] = []
+    position, end = 0, len(records)
+    while end - position >= _LENGTH_END:
+        size = int.from_bytes(records[position + 8 : position + 12], signed=True) + _LENGTH_END
+        if size > end - position:
+            break
+        header = read_batch_header(records, position)
+        if batch_crc(records, position, header.size) != header.crc:
+            raise KafkaError(
+                ErrorCode.CORRUPT_MESSAGE,
+                f"the CRC-32C does not match at offset {header.base_offset}",
+            )
+        batches.append(FetchedBatch(header, records[position : position + size]))
+        position += size
+    return batches

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_right
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from wirebroker.codecs.primitives import uuid_text
 from wirebroker.codecs.records.batch import whole_batches
 from wirebroker.config.rows.row import StartError
 from wirebroker.quorum.log.metadata_snapshot import SnapshotId, snapshot_ids
-from wirebroker.storage.log.leader_epochs import UNDEFINED_EPOCH, LeaderEpochs
+from wirebroker.storage.log.leader_epochs import LeaderEpochs
 from wirebroker.storage.log.segment.segment import Segment
 from wirebroker.storage.log.segment.segment_files import segment_base_offsets
 
@@ -35,13 +35,6 @@ _LEFTOVERS = (".tmp", ".part", ".deleted", ".cleaned", ".swap", ".snapshot")
 LOGGER = logging.getLogger(__name__)
 
 Batch = tuple["BatchHeader", bytes]
-
-
-class EpochEnd(NamedTuple):
-    """The end of a leader epoch; a longer log has diverged."""
-
-    epoch: int
-    end_offset: int
 
 
 class MetadataStore:
@@ -228,13 +221,6 @@ class MetadataStore:
         self._segments.append(self._new_segment(self.end_offset))
         self.bytes_since_snapshot = 0
 
-    def common_end(self, epoch: int, end_offset: int) -> int:
-        """Return up to where this log agrees with one whose `epoch` ended at `end_offset`."""
-        own_epoch, own_end = self._epochs.end_offset_for(epoch, self.end_offset)
-        if own_epoch == UNDEFINED_EPOCH:
-            return min(end_offset, self.end_offset)
-        return min(own_end, end_offset) if own_epoch == epoch else own_end
-
     def truncate_to(self, offset: int) -> None:
         """Remove the batches that contain `offset` or follow it."""
         while len(self._segments) > 1 and self._segments[-1].base_offset > offset:
@@ -273,27 +259,6 @@ class MetadataStore:
         self._epochs.persist()
 
     # Reading, for followers
-
-    def judge(self, offset: int, epoch: int, end_offset: int) -> SnapshotId | EpochEnd | None:
-        """Check a follower's fetch offset and the epoch of its last record (or 0).
-
-        Return the snapshot to load first, the end of the last common epoch if the logs diverge, or
-        None. `end_offset` is the committed end.
-        """
-        start = self.start_offset
-        if start == 0 and offset == 0:
-            return None
-        if self.snapshots:
-            earliest = self.snapshots[0]
-            is_at_snapshot = offset == start and epoch == earliest.epoch
-            if offset < start or epoch < earliest.epoch or (offset == start and not is_at_snapshot):
-                return self.snapshots[-1]
-            if is_at_snapshot:
-                return None
-        epoch_end = EpochEnd(*self._epochs.end_offset_for(epoch, end_offset))
-        if epoch_end.epoch < 0:
-            return EpochEnd(self.latest_epoch, end_offset)
-        return epoch_end if epoch_end.epoch != epoch or epoch_end.end_offset < offset else None
 
     def slice_from(self, offset: int, end_offset: int, max_bytes: int) -> FileSlice | None:
         """Return whole batches of one segment, if any, from a batch's offset to `end_offset`.

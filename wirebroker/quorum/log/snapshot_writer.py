@@ -10,13 +10,13 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.base.threads import Work, in_thread
-from wirebroker.codecs.records.control import ControlRecord, KRaftVersion, KRaftVoters
 from wirebroker.quorum.log.metadata_snapshot import SnapshotId, encode_snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from wirebroker.base.clock import Clock
+    from wirebroker.codecs.records.control import ControlRecord
     from wirebroker.config import Config
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
     from wirebroker.quorum.log.metadata_store import MetadataStore
@@ -26,10 +26,6 @@ LOGGER = logging.getLogger(__name__)
 # A snapshot is also due when the later log is as large as the last one, so that a start reads at
 # most twice the cluster's size. This minimum is replayed in 0.15 s.
 _LEAST_INTERVAL_BYTES: Final = 1 << 20
-
-
-def _ignore(snapshot: SnapshotId, size: int) -> None:
-    """Do nothing."""
 
 
 class SnapshotWriter:
@@ -47,7 +43,7 @@ class SnapshotWriter:
         *,
         clock: Clock,
         config: Config,
-        on_written: Callable[[SnapshotId, int], None] = _ignore,
+        on_written: Callable[[SnapshotId, int], None],
     ) -> None:
         """Write snapshots of a log; `on_written` is called with each one and its size in bytes."""
         self._store = store
@@ -57,17 +53,6 @@ class SnapshotWriter:
         self._last_at = clock.monotonic()
         self._task: asyncio.Task[None] | None = None
         self.voters: list[ControlRecord] = []
-
-    def note_voters(self, records: Iterable[ControlRecord]) -> None:
-        """Keep the newest voter record of each kind."""
-        for record in records:
-            if isinstance(record, KRaftVersion | KRaftVoters):
-                other_kinds = [
-                    voter_record
-                    for voter_record in self.voters
-                    if type(voter_record) is not type(record)
-                ]
-                self.voters = [*other_kinds, record]
 
     @property
     def is_busy(self) -> bool:

@@ -14,13 +14,11 @@ from typing import TYPE_CHECKING, Final
 from wirebroker.base.clock import SystemClock
 from wirebroker.config import Config
 from wirebroker.config.java.properties import parse_properties
-from wirebroker.config.listeners.listeners import to_controllers
 from wirebroker.config.quorum import parse_address
 from wirebroker.config.sources.sources import load_config, read_properties, without_placeholders
 from wirebroker.net.client.settings import PeerAddress
 from wirebroker.quorum.membership.quorum_image import lowest_free_id, read_image
 from wirebroker.quorum.membership.voting_join import settings_of_voter
-from wirebroker.security.login.outgoing import connection_method
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -116,12 +114,7 @@ def free_node_id(controller: str, config: Config, *, timeout_s: float, above: in
         StartError: The controllers do not respond.
     """
     addresses = [_address_of(controller)]
-    reading = read_image(
-        addresses,
-        way=connection_method(to_controllers(config)),
-        clock=SystemClock(),
-        timeout_s=timeout_s,
-    )
+    reading = read_image(addresses, config, clock=SystemClock(), timeout_s=timeout_s)
     image = asyncio.run(reading)
     return lowest_free_id(image, above=above)
 

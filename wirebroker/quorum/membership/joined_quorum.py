@@ -1,20 +1,17 @@
 """A quorum of controllers in other processes, of Apache Kafka or wirebroker.
 
-Responses of one connection arrive in order, so there are three connections: for Fetch, which waits;
-for heartbeats (member_lifecycle.py); and for everything else.
+Responses of one connection arrive in order, so there are three kinds of connections: for Fetch,
+which waits (metadata_observer.py); for heartbeats (member_lifecycle.py); and for everything else.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import random
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from wirebroker.authorization.acl_updates import unserved_protection
 from wirebroker.base.addresses import is_loopback
-from wirebroker.base.clock import pause
-from wirebroker.codecs.errors import KafkaError, MalformedFrameError
+from wirebroker.codecs.errors import KafkaError
 from wirebroker.config import StartError
 from wirebroker.config.listeners.listeners import (
     inter_broker_listener,
@@ -23,16 +20,21 @@ from wirebroker.config.listeners.listeners import (
     to_controllers,
 )
 from wirebroker.config.protection import check_cluster
-from wirebroker.config.quorum import controllers_of
+from wirebroker.config.quorum import bootstrap_servers_of, controllers_of
 from wirebroker.coordinator.controller.features.feature_control import check_features
-from wirebroker.net.client.active_controller import ActiveController, NotControllersError
-from wirebroker.net.client.errors import PeerError
-from wirebroker.net.client.settings import ClientSettings, PeerAddress
+from wirebroker.coordinator.raft.model.replica_key import ReplicaKey
+from wirebroker.net.client.settings import PeerAddress
 from wirebroker.quorum.channel.remote_channel import RemoteChannel
 from wirebroker.quorum.image.metadata_follower import MetadataFollower
-from wirebroker.quorum.log.observed_log import ObservedLog
+from wirebroker.quorum.membership.cluster_lookup import (
+    REQUEST_S,
+    controller_listener,
+    controllers_at,
+    find_cluster,
+    registered_controllers,
+)
 from wirebroker.quorum.membership.member_lifecycle import MemberLifecycle, Pace
-from wirebroker.quorum.membership.metadata_fetcher import MetadataFetcher
+from wirebroker.quorum.membership.metadata_observer import MetadataObserver
 from wirebroker.quorum.membership.voters import check_is_no_voter
 from wirebroker.security.login.outgoing import connection_method
 
@@ -43,92 +45,14 @@ if TYPE_CHECKING:
     from wirebroker.config import Config
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage, Endpoint
     from wirebroker.disks.data_directory import DataDirectory
+    from wirebroker.net.client.active_controller import ActiveController
     from wirebroker.net.listeners.ready_lines import BoundListener
     from wirebroker.quorum.channel.broker_lifecycle import BrokerLifecycle
     from wirebroker.quorum.channel.controller_channel import ControllerChannel
     from wirebroker.quorum.controller.quorum_controller import QuorumController
-    from wirebroker.security.login.outgoing import ConnectionMethod
     from wirebroker.storage.files import Files
 
 LOGGER = logging.getLogger("wirebroker")
-
-_RETRY_S: Final = 0.25
-_FIND_S: Final = 2.0
-_LOG_AGAIN_S: Final = 5.0
-# After this time another controller is tried.
-_REQUEST_S: Final = 5.0
-
-
-def controllers_at(
-    addresses: Sequence[PeerAddress],
-    clock: Clock,
-    *,
-    way: ConnectionMethod,
-    request_timeout_s: float = _REQUEST_S,
-    node_id: int | None = None,
-    more: Callable[[], Sequence[PeerAddress]] | None = None,
-) -> ActiveController:
-    """Return new connections to the controllers at `addresses` and `more`."""
-    name = "wirebroker" if node_id is None else f"broker-{node_id}"
-    return ActiveController(
-        addresses,
-        dialer=way.dialer,
-        handshake=way.handshake,
-        settings=ClientSettings(client_id=name, request_timeout_s=request_timeout_s),
-        clock=clock,
-        random=random.Random(),  # noqa: S311 - jitter, no secrets
-        more=more,
-    )
-
-
-def registered_controllers(image: ClusterImage, listener: str) -> list[PeerAddress]:
-    """Return the addresses of an image's controllers on a listener."""
-    return [
-        PeerAddress(endpoint.host, endpoint.port)
-        for record in image.controllers.values()
-        for endpoint in record.body.end_points
-        if endpoint.name.upper() == listener.upper()
-    ]
-
-
-async def find_cluster(
-    controllers: ActiveController, *, clock: Clock, timeout_s: float
-) -> tuple[str, str]:
-    """Return the cluster's id and the local address of the connection to its controller.
-
-    Raises:
-        StartError: No controller has responded in time.
-    """
-    started = clock.monotonic()
-    deadline = started + timeout_s
-    next_log_at = started
-    while True:
-        try:
-            node = await controllers.find(_FIND_S)
-            connection = await node.connect(_FIND_S)
-        except NotControllersError as error:
-            raise StartError(
-                f"no controller was found: {error.what}",
-                "give the address of a controller's listener (controller.quorum.bootstrap.servers)",
-            ) from error
-        except PeerError as error:
-            if clock.monotonic() >= deadline:
-                raise StartError(
-                    f"no controller was found within {timeout_s:g} s ({error})",
-                    "check controller.quorum.bootstrap.servers, and that the controllers run",
-                ) from error
-            if (now := clock.monotonic()) >= next_log_at:
-                next_log_at = now + _LOG_AGAIN_S
-                LOGGER.info(
-                    "no controller has responded after %.0f of %g s: %s",
-                    now - started,
-                    timeout_s,
-                    error,
-                )
-            await pause(_RETRY_S)
-        else:
-            assert controllers.cluster_id is not None, "every controller returns the cluster id"
-            return controllers.cluster_id, connection.local_host
 
 
 def check_joinable(image: ClusterImage, config: Config) -> None:
@@ -159,13 +83,11 @@ class JoinedQuorum:
         "_connection_method",
         "_controllers",
         "_failure",
-        "_fetcher",
-        "_fetching",
         "_files",
         "_has_chosen_id",
         "_lifecycle",
         "_local_host",
-        "_log",
+        "_observer",
         "_on_failure",
         "metadata",
     )
@@ -192,9 +114,7 @@ class JoinedQuorum:
         self._channel = RemoteChannel(self._controllers, self._clock)
         self._local_host = ""
         self._lifecycle: MemberLifecycle | None = None
-        self._log: ObservedLog | None = None
-        self._fetcher: MetadataFetcher | None = None
-        self._fetching: asyncio.Task[None] | None = None
+        self._observer: MetadataObserver | None = None
 
     @property
     def channel(self) -> ControllerChannel:
@@ -234,30 +154,20 @@ class JoinedQuorum:
 
     async def open(self, metadata_home: str, *, cluster_id: str, directory_id: bytes) -> None:
         """Fetch and apply the metadata."""
-        log = self._log = ObservedLog(
-            metadata_home, files=self._files, clock=self._clock, config=self._config
-        )
-        try:
-            self.metadata.image = await log.load()
-            self.metadata.kraft_version = log.kraft_version
-        except (KafkaError, MalformedFrameError) as error:
-            raise StartError(
-                f"the metadata log in {log.directory} cannot be read: {error}",
-                "remove that folder; the broker fetches it again from the controllers",
-            ) from None
-        self._fetcher = MetadataFetcher(
-            self._new_controllers(),
-            log,
+        observer = self._observer = MetadataObserver(
+            self._config,
             self.metadata,
+            servers=[PeerAddress(*server) for server in bootstrap_servers_of(self._config)],
+            files=self._files,
             clock=self._clock,
-            cluster_id=cluster_id,
-            node_id=self._config.node_id,
-            directory_id=directory_id,
             on_failure=self._fail,
         )
-        self._channel.silence = self._fetcher.silence
-        self._fetching = asyncio.create_task(self._fetcher.run(), name="metadata fetcher")
-        await self._until_caught_up(self._fetcher)
+        await observer.open(
+            metadata_home, cluster_id, ReplicaKey(self._config.node_id, directory_id)
+        )
+        self._channel.silence = lambda: observer.silence(self._controllers.addresses)
+        await self._until_caught_up(observer)
+        observer.watch()
         check_joinable(self.metadata.image, self._config)
         self._lifecycle = self._new_lifecycle()
 
@@ -274,35 +184,29 @@ class JoinedQuorum:
             on_replaced=self._fail,
         )
 
-    def _new_controllers(self, *, request_timeout_s: float = _REQUEST_S) -> ActiveController:
-        (listener, *_) = self._config.list("controller.listener.names") or ("CONTROLLER",)
+    def _new_controllers(self, *, request_timeout_s: float = REQUEST_S) -> ActiveController:
+        listener = controller_listener(self._config)
         return controllers_at(
             self._addresses,
             self._clock,
             way=self._connection_method,
             request_timeout_s=request_timeout_s,
             node_id=self._config.node_id,
-            more=lambda: registered_controllers(self.metadata.image, listener),
+            more=lambda: list(registered_controllers(self.metadata.image, listener).values()),
         )
 
     def _fail(self, line: str) -> None:
         self._failure = line
         self._on_failure(line)
 
-    async def _until_caught_up(self, fetcher: MetadataFetcher) -> None:
-        assert self._fetching is not None
-        caught_up = asyncio.create_task(fetcher.caught_up.wait())
-        await asyncio.wait(
-            {caught_up, self._fetching},
-            timeout=self._patience_s,
-            return_when=asyncio.FIRST_COMPLETED,
-        )
-        caught_up.cancel()
+    async def _until_caught_up(self, observer: MetadataObserver) -> None:
+        is_complete = await observer.until_caught_up(self._patience_s)
         if self._failure is not None:
             raise StartError(self._failure, "see docs/cluster.md for what can be joined")
-        if not fetcher.caught_up.is_set():
+        if not is_complete:
+            states = observer.describe_servers()
             raise StartError(
-                f"the metadata was not fetched within {self._patience_s:g} s",
+                f"the metadata was not fetched within {self._patience_s:g} s: {states}",
                 "check that the controllers run and have elected a leader",
             )
 
@@ -378,13 +282,9 @@ class JoinedQuorum:
         """Close all connections and the log; may be repeated."""
         if self._lifecycle is not None:
             await self._lifecycle.close()
-        if self._fetching is not None:
-            self._fetching.cancel()
-            await asyncio.wait([self._fetching])
+        if self._observer is not None:
+            await self._observer.abandon()
         await self._channel.close()
-        log, self._log = self._log, None
-        if log is not None:
-            await log.close()
 
     @property
     def _patience_s(self) -> float:

@@ -14,7 +14,7 @@ from wirebroker.config.quorum import parse_address
 from wirebroker.config.rows.row import ConfigError, StartError
 from wirebroker.net.client.errors import PeerError
 from wirebroker.net.client.settings import PeerAddress
-from wirebroker.quorum.membership.joined_quorum import controllers_at, find_cluster
+from wirebroker.quorum.membership.cluster_lookup import controllers_at, find_cluster
 from wirebroker.quorum.membership.voters import described_quorum
 from wirebroker.security.login.outgoing import connection_method
 

@@ -11,10 +11,12 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
+from wirebroker.base.clock import Slices
 from wirebroker.codecs.errors import KafkaError, MalformedFrameError
+from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
+from wirebroker.coordinator.controller.image.image_builder import ImageBuilder
 from wirebroker.quorum.log.metadata_batches import decode_batch
 from wirebroker.quorum.log.metadata_snapshot import SnapshotId
-from wirebroker.quorum.log.observed_log import image_of_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -32,7 +34,7 @@ LOGGER = logging.getLogger(__name__)
 class CommittedRecords:
     """Applies what is committed, in a task while there is something to apply.
 
-    `on_applied` is called after each applied change, and once more when nothing is left to apply;
+    `on_applied` is called after each applied change; after the last one when `is_idle` says so;
     `on_failure` with the reason when applying ends, because a record is damaged or of a newer
     version.
     """
@@ -42,6 +44,7 @@ class CommittedRecords:
         "_follower",
         "_high_watermark",
         "_is_failed",
+        "_is_reported",
         "_log",
         "_on_applied",
         "_on_failure",
@@ -70,11 +73,18 @@ class CommittedRecords:
         self._snapshot: tuple[LogPoint, SnapshotContents] | None = None
         self._task: asyncio.Task[None] | None = None
         self._is_failed = False
+        # Whether `on_applied` was called after the last applied change.
+        self._is_reported = True
 
     @property
     def is_idle(self) -> bool:
         """Whether everything committed is applied."""
         return self._task is None
+
+    @property
+    def applied_offset(self) -> int:
+        """The end of what is applied."""
+        return self._follower.image.offset
 
     def advance(self, high_watermark: int) -> None:
         """Apply the batches before an offset."""
@@ -92,6 +102,11 @@ class CommittedRecords:
         if self._task is not None:
             await asyncio.wait([self._task])
 
+    def fail(self, reason: str) -> None:
+        """Apply nothing more, and report the reason."""
+        self._is_failed = True
+        self._on_failure(reason)
+
     def stop(self) -> None:
         """Apply nothing more."""
         self._is_failed = True
@@ -107,23 +122,26 @@ class CommittedRecords:
             while await self._apply_next():
                 pass
         except (KafkaError, MalformedFrameError) as error:
-            self._fail(f"the cluster's metadata cannot be applied: {error}")
+            self.fail(f"the cluster's metadata cannot be applied: {error}")
         except Exception:
             LOGGER.exception("applying the cluster's metadata failed")
-            self._fail("the cluster's metadata cannot be applied: see the line above")
+            self.fail("the cluster's metadata cannot be applied: see the line above")
         finally:
             self._task = None
+        self._is_reported = True
         self._on_applied()
 
-    def _fail(self, reason: str) -> None:
-        self._is_failed = True
-        self._on_failure(reason)
+    def _report(self) -> None:
+        """Report an applied change before the next one."""
+        if not self._is_reported:
+            self._is_reported = True
+            self._on_applied()
 
     async def _apply_next(self) -> bool:
         if self._snapshot is not None:
             (point, contents), self._snapshot = self._snapshot, None
             await self._apply_snapshot(point, contents)
-            self._on_applied()
+            self._is_reported = False
             return True
         committed = self._log.take_committed(self._high_watermark)
         if not committed:
@@ -140,23 +158,46 @@ class CommittedRecords:
                 await self._decode(decoded)
                 decoded = []
                 self._parts.clear()
+                self._report()
                 await self._follower.publish(batch.change.change, batch.change.image)
-                self._on_applied()
+                self._is_reported = False
         await self._decode(decoded)
         return True
 
     async def _decode(self, batches: Sequence[WaitingBatch]) -> None:
         if batches:
+            self._report()
             await _follow(self._follower, batches)
-            self._on_applied()
+            self._is_reported = False
 
     async def _apply_snapshot(self, point: LogPoint, contents: SnapshotContents) -> None:
         snapshot = SnapshotId(point.offset, point.epoch)
+        self._report()
         image = await image_of_snapshot(contents, snapshot, self._clock)
         before = self._follower.image
         if image.offset > before.offset:
             change = await self._follower.difference(before, image)
             await self._follower.publish(change, image)
+
+
+async def image_of_snapshot(
+    contents: SnapshotContents, snapshot: SnapshotId, clock: Clock
+) -> ClusterImage:
+    """Return the image of a snapshot, built in slices.
+
+    Raises:
+        KafkaError: UNSUPPORTED_VERSION for unknown records.
+        MalformedFrameError: A record is malformed.
+    """
+    slices = Slices(clock)
+    builder = ImageBuilder(ClusterImage())
+    for header, batch in contents.batches:
+        for record in decode_batch(batch, header):
+            builder.apply(record)
+            await slices.turn()
+    steps = builder.finish(offset=snapshot.end_offset, epoch=snapshot.epoch)
+    image, _ = await slices.run(steps)
+    return image
 
 
 async def apply_all(log: RaftLog, follower: MetadataFollower) -> None:

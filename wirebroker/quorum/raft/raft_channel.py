@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import logging
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from wirebroker.base.log_bound import about_quorum
 from wirebroker.codecs.errors import ErrorCode, KafkaError, MalformedFrameError
 from wirebroker.coordinator.raft.protocol.messages import (
     KRaftVersionsRequest,
@@ -19,9 +20,9 @@ from wirebroker.coordinator.raft.protocol.messages import (
     RequestFailure,
     VoteRequest,
 )
-from wirebroker.net.client.errors import PeerError, UnsupportedVersionError
+from wirebroker.net.client.errors import PeerError, UnsupportedVersionError, error_name
 from wirebroker.net.client.settings import PeerAddress
-from wirebroker.quorum.log.observed_log import whole_batches
+from wirebroker.quorum.log.metadata_batches import checked_batches
 from wirebroker.quorum.raft.raft_log import raft_batch
 from wirebroker.quorum.raft.request_bodies import FIRST_WITH_PRE_VOTE, KEYS, body_of
 from wirebroker.quorum.raft.response_bodies import response_of
@@ -34,9 +35,14 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.raft.protocol.messages import RaftRequest, RaftResponse
     from wirebroker.net.client.node import Node
 
+    # The address of a replica that refused a whole request, and its error.
+    OnRefused: TypeAlias = Callable[[PeerAddress, ErrorCode], None]
+
 LOGGER = logging.getLogger(__name__)
 
 KRAFT_VERSION = "kraft.version"
+_ABOUT_PEERS = about_quorum()
+_NO_RESPONSE = RequestFailure(ErrorCode.BROKER_NOT_AVAILABLE)
 
 
 class RaftTransport(Protocol):
@@ -58,13 +64,22 @@ class RaftTransport(Protocol):
 class RaftChannel:
     """The connections of one replica; `make_node` returns a connection that is opened when used."""
 
-    __slots__ = ("_listener", "_make_node", "_nodes", "_outcomes", "_timeout_s")
+    __slots__ = ("_listener", "_make_node", "_nodes", "_on_refused", "_outcomes", "_timeout_s")
 
     def __init__(
-        self, make_node: Callable[[PeerAddress], Node], *, listener: str, timeout_s: float
+        self,
+        make_node: Callable[[PeerAddress], Node],
+        *,
+        listener: str,
+        timeout_s: float,
+        on_refused: OnRefused | None = None,
     ) -> None:
-        """Reach the others on their listener `listener`."""
+        """Reach the others on their listener `listener`.
+
+        `on_refused` is called with the error when another one refuses a whole request.
+        """
         self._make_node = make_node
+        self._on_refused = on_refused
         self._listener = listener
         self._timeout_s = timeout_s
         # By node id, because a voter that moves has another address.
@@ -76,18 +91,24 @@ class RaftChannel:
         node = self._node(destination)
         outcome = "responds"
         try:
-            return await self._response(node, request)
+            response = await self._response(node, request)
         except UnsupportedVersionError:
-            return RequestFailure(ErrorCode.UNSUPPORTED_VERSION)
+            response = RequestFailure(ErrorCode.UNSUPPORTED_VERSION)
         except PeerError as error:
             LOGGER.debug("no response to %s: %s", type(request).__name__, error)
-            outcome = str(error)
+            response, outcome = _NO_RESPONSE, str(error)
         except (KafkaError, MalformedFrameError) as error:
-            LOGGER.warning("%s sent an unusable response: %s", node.address, error)
-            outcome = "sent an unusable response"
-        finally:
-            self._outcomes[destination.node_id] = outcome
-        return RequestFailure(ErrorCode.BROKER_NOT_AVAILABLE)
+            LOGGER.warning(
+                "%s sent an unusable response: %s", node.address, error, extra=_ABOUT_PEERS
+            )
+            response, outcome = _NO_RESPONSE, "sent an unusable response"
+        else:
+            if isinstance(response, RequestFailure):
+                outcome = error_name(response.error)
+                if self._on_refused is not None:
+                    self._on_refused(node.address, response.error)
+        self._outcomes[destination.node_id] = outcome
+        return response
 
     async def _response(self, node: Node, request: RaftRequest) -> RaftResponse:
         if isinstance(request, KRaftVersionsRequest):
@@ -135,4 +156,4 @@ def _body(request: RaftRequest, version: int) -> dict[str, Any]:
 
 
 def _batches(records: bytes) -> tuple[RaftBatch, ...]:
-    return tuple(map(raft_batch, whole_batches(memoryview(records))))
+    return tuple(map(raft_batch, checked_batches(memoryview(records))))

@@ -19,7 +19,7 @@ from wirebroker.base.threads import Work, in_thread
 from wirebroker.coordinator.raft.model.log_point import LogPoint, RaftBatch
 from wirebroker.coordinator.raft.model.log_view import LogView
 from wirebroker.coordinator.raft.model.voter_history import VoterHistory
-from wirebroker.quorum.log.metadata_batches import BatchBuilder, EncodedBatches
+from wirebroker.quorum.log.metadata_batches import BatchBuilder, EncodedBatches, FetchedBatch
 from wirebroker.quorum.log.metadata_snapshot import (
     FORMATTED,
     SnapshotContents,
@@ -28,7 +28,6 @@ from wirebroker.quorum.log.metadata_snapshot import (
     read_snapshot,
 )
 from wirebroker.quorum.log.metadata_store import MetadataStore
-from wirebroker.quorum.log.observed_log import FetchedBatch
 
 if TYPE_CHECKING:
     from wirebroker.base.clock import Clock

@@ -62,7 +62,7 @@ from wirebroker.quorum.raft.response_bodies import response_body
 from wirebroker.quorum.raft.superseded_writes import needed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Sequence
 
     from wirebroker.base.clock import Clock
     from wirebroker.codecs.api_keys import ApiKey
@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.controller.controller_machine import ClusterChange
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
     from wirebroker.coordinator.raft.model.log_point import LogPoint
-    from wirebroker.coordinator.raft.model.replica_key import ReplicaKey
+    from wirebroker.coordinator.raft.model.replica_key import Destination, ReplicaKey
     from wirebroker.coordinator.raft.model.voter_set import VoterSet
     from wirebroker.coordinator.raft.protocol.actions import RaftAction
     from wirebroker.coordinator.raft.protocol.events import RaftEvent
@@ -127,6 +127,7 @@ class RaftNode:
         "_on_leadership",
         "_replica",
         "_replies",
+        "_responded",
         "_stopped",
         "_tasks",
         "_timer",
@@ -171,6 +172,8 @@ class RaftNode:
         self._is_syncing = False
         self._is_ended = False
         self._stopped = asyncio.Event()
+        # Set after each response of another node, for `until_caught_up`.
+        self._responded = asyncio.Event()
         self.failure: str | None = None
         self.leadership = QuorumLeadership(None, replica.core.state.epoch)
         self.snapshots = RaftSnapshots(
@@ -200,13 +203,21 @@ class RaftNode:
     @property
     def is_only_voter(self) -> bool:
         """Whether the quorum has no other voters."""
-        core = self._replica.core
-        return core.history.last_voters.is_only_voter(core.key)
+        return self._replica.core.is_only_voter
 
     @property
     def voters(self) -> VoterSet:
         """The voters that count now."""
         return self._replica.core.history.last_voters
+
+    @property
+    def bootstrap_servers(self) -> tuple[Destination, ...]:
+        """The nodes that may know the leader."""
+        return self._replica.core.bootstrap_servers
+
+    def use_controllers(self, controllers: Sequence[Destination]) -> None:
+        """Also look for the leader at the controllers that the metadata names."""
+        self._replica.core.registered_controllers = controllers
 
     @property
     def key(self) -> ReplicaKey:
@@ -226,10 +237,18 @@ class RaftNode:
     @property
     def has_working_leader(self) -> bool:
         """Whether this node leads, or the leader responds to it."""
-        state = self._replica.core.state
-        return self._replica.core.is_leader or (
-            isinstance(state, FollowerState) and state.has_fetched
-        )
+        core, state = self._replica.core, self._replica.core.state
+        if not isinstance(state, FollowerState):
+            return core.is_leader
+        # While a snapshot is installed, this node sends nothing.
+        is_silent = self._now_ms() >= state.fetch_deadline_ms and core.installing is None
+        return state.has_fetched and not is_silent
+
+    @property
+    def leader_heard_s(self) -> float | None:
+        """When another node that leads last responded, on the clock's monotonic time."""
+        heard_ms = self._replica.core.leader_heard_ms
+        return None if heard_ms is None else heard_ms / 1000
 
     @property
     def state_name(self) -> str:
@@ -240,6 +259,27 @@ class RaftNode:
     def is_applied(self) -> bool:
         """Whether everything that is known to be committed is applied."""
         return self._committed.is_idle
+
+    @property
+    def is_caught_up(self) -> bool:
+        """Whether everything is applied that the followed leader has reported as committed."""
+        state = self._replica.core.state
+        return (
+            isinstance(state, FollowerState)
+            and 0 <= state.leader_high_watermark <= self._committed.applied_offset
+        )
+
+    async def until_caught_up(self) -> bool:
+        """Wait until this node, which follows, has caught up; return False if it has ended."""
+        while not self.is_caught_up:
+            if self._is_ended:
+                return False
+            self._responded.clear()
+            if self._committed.is_idle:
+                await self._responded.wait()
+            else:
+                await self._committed.settle()
+        return True
 
     def start(self) -> None:
         """Begin from what is on disk; remove what a crash left."""
@@ -329,7 +369,8 @@ class RaftNode:
             KafkaError: NOT_LEADER_OR_FOLLOWER: this node does not lead that epoch, or no longer.
             OSError: Nothing was appended.
         """
-        if self._is_ended or self.leadership != self._leadership_of(epoch):
+        leadership = self.leadership
+        if self._is_ended or leadership.epoch != epoch or leadership.start_offset is None:
             raise KafkaError(
                 ErrorCode.NOT_LEADER_OR_FOLLOWER, f"this node does not lead epoch {epoch}"
             )
@@ -350,10 +391,6 @@ class RaftNode:
     def resign(self, epoch: int) -> None:
         """Stop leading an epoch, because its controller has failed."""
         self._step(ResignationRequested(epoch))
-
-    def _leadership_of(self, epoch: int) -> QuorumLeadership:
-        own_id = self._replica.core.key.replica_id
-        return QuorumLeadership(own_id, epoch, self.leadership.start_offset)
 
     # Steps
 
@@ -431,10 +468,12 @@ class RaftNode:
                 self._committed.advance(high_watermark)
             case VotersChanged(voters):
                 LOGGER.info("the voters of the metadata quorum are now %s", sorted(voters.ids))
-            case Violation(text):
+            case Violation(text, lacks_commits):
                 LOGGER.warning(
                     "ignored a message of the metadata quorum: %s", text, extra=_ABOUT_PEERS
                 )
+                if lacks_commits and not self._replica.core.identity.is_voter_capable:
+                    self._committed.fail(f"the cluster's metadata cannot be followed: {text}")
             case ShutdownFinished():
                 self._stopped.set()
 
@@ -448,6 +487,7 @@ class RaftNode:
     async def _send(self, send: Send) -> None:
         response = await self._transport.request(send.destination, send.request)
         self._step(ResponseReceived(send.request_id, send.destination, response))
+        self._responded.set()
 
     def _begin_sync(self) -> None:
         if not self._is_syncing:
@@ -520,6 +560,7 @@ class RaftNode:
     def _end(self) -> None:
         self._is_ended = True
         self._stopped.set()
+        self._responded.set()
         if self._timer is not None:
             self._timer.cancel()
         self._replies.end()

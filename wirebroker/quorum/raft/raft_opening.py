@@ -5,7 +5,7 @@ Source: Kafka's KafkaRaftClient.initialize and QuorumState.initialize.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from wirebroker.codecs.errors import KafkaError, MalformedFrameError
 from wirebroker.config.rows.row import StartError
@@ -14,8 +14,11 @@ from wirebroker.coordinator.raft.model.election_state import (
     decode_election_state,
 )
 from wirebroker.coordinator.raft.raft_replica import RaftReplica
-from wirebroker.quorum.log.observed_log import image_of_snapshot
-from wirebroker.quorum.raft.committed_records import CommittedRecords, apply_all
+from wirebroker.quorum.raft.committed_records import (
+    CommittedRecords,
+    apply_all,
+    image_of_snapshot,
+)
 from wirebroker.quorum.raft.raft_log import RaftLog
 from wirebroker.quorum.raft.raft_node import ELECTION_FILE, RaftNode
 
@@ -31,8 +34,13 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.raft.states.request_manager import RandomSource
     from wirebroker.quorum.image.metadata_follower import MetadataFollower
     from wirebroker.quorum.raft.raft_channel import RaftTransport
+    from wirebroker.quorum.raft.raft_log import LoadedLog
     from wirebroker.quorum.raft.raft_node import QuorumLeadership
     from wirebroker.storage.files import Files
+
+# What to do about an unreadable log.
+_WRITTEN_HERE: Final = "start the newer broker that wrote it, or restore it from a backup"
+_FETCHED: Final = "remove that folder; the broker fetches it again from the controllers"
 
 
 class RaftSurroundings(NamedTuple):
@@ -73,26 +81,25 @@ async def open_replica(
         StartError: The log or the state of elections cannot be read.
         OSError: The disk failed.
     """
-    files, clock, follower = surroundings.files, surroundings.clock, surroundings.follower
+    files, clock = surroundings.files, surroundings.clock
     log = RaftLog(log_directory, files=files, clock=clock)
+    remedy = _WRITTEN_HERE if identity.is_voter_capable else _FETCHED
     try:
         loaded = log.load(static_voters)
-        if loaded.snapshot is not None:
-            newest = log.store.snapshots[-1]
-            follower.image = await image_of_snapshot(loaded.snapshot, newest, clock)
-        if loaded.history.last_voters.is_only_voter(identity.key):
-            # All that is on disk is committed, and is checked before anything is written.
-            await apply_all(log, follower)
+        is_only_voter = identity.is_voter_capable and loaded.history.last_voters.is_only_voter(
+            identity.key
+        )
+        await _apply_loaded(log, loaded, surroundings, is_all_committed=is_only_voter)
     except (KafkaError, MalformedFrameError) as error:
         raise StartError(
-            f"the metadata log in {log.store.directory} cannot be read: {error}",
-            "start the newer broker that wrote it, or restore it from a backup",
+            f"the metadata log in {log.store.directory} cannot be read: {error}", remedy
         ) from None
-    if not loaded.history.last_voters.is_only_voter(identity.key):
-        # A killed process may have left records that are only in the page cache.
-        await log.sync()
-    election = _election(files, log.store.directory)
-    _check_voters(log, loaded.history, election, identity)
+    election = _election(files, log.store.directory, remedy)
+    if identity.is_voter_capable:
+        if not is_only_voter:
+            # A killed process may have left records that are only in the page cache.
+            await log.sync()
+        _check_voters(log, loaded.history, election, identity)
     replica = RaftReplica(
         identity,
         settings=settings,
@@ -103,7 +110,7 @@ async def open_replica(
     )
     committed = CommittedRecords(
         log,
-        follower,
+        surroundings.follower,
         clock=clock,
         on_applied=surroundings.on_applied,
         on_failure=surroundings.on_unusable,
@@ -119,6 +126,18 @@ async def open_replica(
         on_leadership=surroundings.on_leadership,
         on_failure=surroundings.on_disk_failure,
     )
+
+
+async def _apply_loaded(
+    log: RaftLog, loaded: LoadedLog, surroundings: RaftSurroundings, *, is_all_committed: bool
+) -> None:
+    follower = surroundings.follower
+    if loaded.snapshot is not None:
+        newest = log.store.snapshots[-1]
+        follower.image = await image_of_snapshot(loaded.snapshot, newest, surroundings.clock)
+    if is_all_committed:
+        # It is checked before anything is written.
+        await apply_all(log, follower)
 
 
 def _check_voters(
@@ -151,11 +170,11 @@ def _check_voters(
         )
 
 
-def _election(files: Files, directory: str) -> ElectionState:
+def _election(files: Files, directory: str, remedy: str) -> ElectionState:
     path = f"{directory}/{ELECTION_FILE}"
     if not files.exists(path):
         return ElectionState()
     try:
         return decode_election_state(files.read_file(path))
     except ValueError as error:
-        raise StartError(f"{path} cannot be read: {error}", "restore it from a backup") from None
+        raise StartError(f"{path} cannot be read: {error}", remedy) from None

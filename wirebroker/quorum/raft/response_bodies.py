@@ -109,6 +109,8 @@ def response_of(
 
 def error_of(code: int) -> ErrorCode:
     """Return an error code; one that is unknown here is UNKNOWN_SERVER_ERROR."""
+    if code == 0:
+        return ErrorCode.NONE
     try:
         return ErrorCode(code)
     except ValueError:

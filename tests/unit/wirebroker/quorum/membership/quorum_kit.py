@@ -11,13 +11,16 @@ from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.messages import request_message, response_message
 from wirebroker.config import Config
-from wirebroker.net.client.errors import CannotConnectError
+from wirebroker.coordinator.raft.model.replica_key import ReplicaKey
+from wirebroker.coordinator.raft.protocol.messages import RequestFailure
 from wirebroker.net.client.settings import PeerAddress
 from wirebroker.quorum.image.metadata_follower import MetadataFollower
-from wirebroker.quorum.log.metadata_batches import BatchBuilder
+from wirebroker.quorum.log.metadata_batches import BatchBuilder, checked_batches
 from wirebroker.quorum.log.metadata_snapshot import SnapshotId, encode_snapshot
-from wirebroker.quorum.log.observed_log import ObservedLog
-from wirebroker.quorum.membership.metadata_fetcher import MetadataFetcher
+from wirebroker.quorum.membership.metadata_observer import MetadataObserver
+from wirebroker.quorum.raft.raft_log import raft_batch
+from wirebroker.quorum.raft.request_bodies import KEYS, body_of
+from wirebroker.quorum.raft.response_bodies import response_of
 from wirebroker.storage.files import Files
 
 if TYPE_CHECKING:
@@ -26,9 +29,17 @@ if TYPE_CHECKING:
     from wirebroker.base.clock import Clock
     from wirebroker.codecs.metadata_records import MetadataRecord
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
+    from wirebroker.coordinator.raft.model.replica_key import Destination
+    from wirebroker.coordinator.raft.protocol.messages import RaftRequest, RaftResponse
+    from wirebroker.quorum.raft.raft_channel import OnRefused
 
 PATIENCE_S = 10
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
+LISTENER = "CONTROLLER"
+NODE_ID = 2
+DIRECTORY_ID = bytes([9]) * 16
+# The versions that have everything.
+_NEWEST = 99
 
 
 class Leader:
@@ -45,6 +56,7 @@ class Leader:
         self.snapshot: tuple[SnapshotId, bytes] | None = None
         self.piece_bytes = 100
         self.is_down = False
+        self.error = ErrorCode.NONE
         self.asked: list[Any] = []
         self._changed = asyncio.Condition()
 
@@ -83,33 +95,30 @@ class Leader:
         async with self._changed:
             self._changed.notify_all()
 
-    async def request(self, key: ApiKey, body: Any, *, timeout_s: float) -> Any:
+    async def request(self, key: ApiKey, request: RaftRequest) -> Any:
         """Respond as the node that it simulates."""
-        del timeout_s
-        if self.is_down:
-            raise CannotConnectError(str(self.address), "it is down")
         struct = request_message(key).struct_class
-        newest = request_message(key).versions[-1]
-        request = struct(**body(newest))
-        self.asked.append(request)
+        body = struct(**body_of(request, _NEWEST))
+        self.asked.append(body)
         if key is ApiKey.FETCH_SNAPSHOT:
-            return self._snapshot_piece(request)
-        return await self._fetched(request)
+            return self._snapshot_piece(body)
+        return await self._fetched(body)
 
     async def _fetched(self, request: Any) -> Any:
         partition = request.topics[0].partitions[0]
+        error = self.error
         if request.cluster_id != CLUSTER_ID:
-            return _answer({}, error_code=int(ErrorCode.INCONSISTENT_CLUSTER_ID))
+            error = ErrorCode.INCONSISTENT_CLUSTER_ID
+        if error is not ErrorCode.NONE:
+            return self._answer({}, error_code=int(error))
         if partition.current_leader_epoch < self.epoch:
-            leader = {"leader_id": self.node_id, "leader_epoch": self.epoch}
-            code = int(ErrorCode.FENCED_LEADER_EPOCH)
-            return _answer({"error_code": code, "current_leader": leader})
+            return self._answer({"error_code": int(ErrorCode.FENCED_LEADER_EPOCH)})
         if partition.fetch_offset < self.start_offset:
             assert self.snapshot is not None
-            return _answer({"snapshot_id": self.snapshot[0]._asdict()})
+            return self._answer({"snapshot_id": self.snapshot[0]._asdict()})
         diverging = self._diverging(partition.fetch_offset, partition.last_fetched_epoch)
         if diverging is not None:
-            return _answer({"diverging_epoch": diverging})
+            return self._answer({"diverging_epoch": diverging})
         async with self._changed:
             await self._changed.wait_for(
                 lambda: (
@@ -120,7 +129,20 @@ class Leader:
             )
         records = b"".join(raw for base, _, raw in self.batches if base >= partition.fetch_offset)
         fields = {"high_watermark": self.high_watermark, "records": memoryview(records)}
-        return _answer(fields)
+        return self._answer(fields)
+
+    def _answer(self, partition: dict[str, Any], error_code: int = 0) -> Any:
+        leader = {"leader_id": self.node_id, "leader_epoch": self.epoch}
+        fields = {"high_watermark": -1, "current_leader": leader, **partition}
+        return response_message(ApiKey.FETCH).struct_class(
+            error_code=error_code,
+            responses=[{"partitions": [fields]}],
+            node_endpoints=[self._endpoint],
+        )
+
+    @property
+    def _endpoint(self) -> dict[str, Any]:
+        return {"node_id": self.node_id, **self.address._asdict()}
 
     def _diverging(self, offset: int, epoch: int) -> dict[str, int] | None:
         """Return the end of an epoch in the log if the fetcher's end differs."""
@@ -141,78 +163,96 @@ class Leader:
         snapshot, content = self.snapshot
         piece = content[partition.position : partition.position + self.piece_bytes]
         fields = {
+            "current_leader": {"leader_id": self.node_id, "leader_epoch": self.epoch},
             "snapshot_id": snapshot._asdict(),
             "size": len(content),
             "position": partition.position,
             "unaligned_records": piece,
         }
         topics = [{"name": "__cluster_metadata", "partitions": [fields]}]
-        return response_message(ApiKey.FETCH_SNAPSHOT).struct_class(topics=topics)
+        return response_message(ApiKey.FETCH_SNAPSHOT).struct_class(
+            topics=topics, node_endpoints=[self._endpoint]
+        )
 
 
-def _answer(partition: dict[str, Any], error_code: int = 0) -> Any:
-    topics = [{"partitions": [{"high_watermark": -1, **partition}]}]
-    return response_message(ApiKey.FETCH).struct_class(error_code=error_code, responses=topics)
+class Servers:
+    """The connections of an observer to nodes that say that they lead (raft_channel.py)."""
 
-
-class Controllers:
-    """The channel to the leader that a test has made active (net/client/active_controller.py)."""
-
-    def __init__(self, active: Leader) -> None:
-        self.active = active
-        self.forgotten = 0
+    def __init__(self, *leaders: Leader) -> None:
+        self.leaders = {leader.address.port: leader for leader in leaders}
+        self.addresses = [leader.address for leader in leaders]
+        self.kinds: set[ApiKey] = set()
         self.is_closed = False
+        self._on_refused: OnRefused | None = None
 
-    async def find(self, timeout_s: float) -> Leader:
-        del timeout_s
-        return self.active
+    def connect(
+        self,
+        config: Config,
+        clock: Clock,
+        *,
+        node_id: int,
+        listener_name: str,
+        on_refused: OnRefused | None,
+    ) -> Servers:
+        """Return these connections."""
+        del config, clock
+        assert (node_id, listener_name) == (NODE_ID, LISTENER)
+        self._on_refused = on_refused
+        return self
 
-    def forget(self, address: PeerAddress) -> None:
-        assert address
-        self.forgotten += 1
+    async def request(self, destination: Destination, request: RaftRequest) -> RaftResponse:
+        leader = self.leaders[destination.port]
+        key = KEYS[type(request)]
+        self.kinds.add(key)
+        answer = None if leader.is_down else await leader.request(key, request)
+        if answer is None or leader.is_down:
+            return RequestFailure(ErrorCode.BROKER_NOT_AVAILABLE)
+        response = response_of(key, answer, listener=LISTENER, batches=_batches)
+        if isinstance(response, RequestFailure) and self._on_refused is not None:
+            self._on_refused(leader.address, response.error)
+        return response
 
-    def learn(self, controller_id: int, address: PeerAddress) -> None:
-        raise AssertionError(f"unexpected controller {controller_id} at {address}")
+    def outcome(self, node_id: int) -> str:
+        return f"node {node_id}"
 
     def abort(self) -> None:
         self.is_closed = True
 
 
+def _batches(records: bytes) -> Any:
+    return tuple(map(raft_batch, checked_batches(memoryview(records))))
+
+
 class Observer:
-    """A fetcher with its log in a directory."""
+    """An observer with its log in a directory."""
 
     def __init__(
         self,
         folder: Path,
-        controllers: Controllers,
+        servers: Servers,
         settings: dict[str, str] | None = None,
         *,
         clock: Clock | None = None,
     ) -> None:
         self.clock = clock or SystemClock()
         self.follower = MetadataFollower(self.clock)
-        self.controllers = controllers
+        self.servers = servers
         self.failures: asyncio.Queue[str] = asyncio.Queue()
-        config = Config({"log.dirs": str(folder), **(settings or {})})
-        self.log = ObservedLog(str(folder), files=Files(), clock=self.clock, config=config)
-        self._task: asyncio.Task[None] | None = None
-        self.fetcher: MetadataFetcher | None = None
+        self._folder = str(folder)
+        self.parts = MetadataObserver(
+            Config({"log.dirs": str(folder), **(settings or {})}),
+            self.follower,
+            servers=servers.addresses,
+            files=Files(),
+            clock=self.clock,
+            on_failure=self.failures.put_nowait,
+            connect=servers.connect,
+        )
 
     async def start(self, cluster_id: str = CLUSTER_ID) -> ClusterImage:
-        self.follower.image = loaded = await self.log.load()
-        controllers: Any = self.controllers
-        self.fetcher = MetadataFetcher(
-            controllers,
-            self.log,
-            self.follower,
-            clock=self.clock,
-            cluster_id=cluster_id,
-            node_id=2,
-            directory_id=bytes([9]) * 16,
-            on_failure=self.failures.put_nowait,
-        )
-        self._task = asyncio.create_task(self.fetcher.run())
-        return loaded
+        """Return the image that the directory contains."""
+        await self.parts.open(self._folder, cluster_id, ReplicaKey(NODE_ID, DIRECTORY_ID))
+        return self.follower.image
 
     async def until(self, offset: int) -> ClusterImage:
         await until(lambda: self.follower.image.offset >= offset)
@@ -224,7 +264,4 @@ class Observer:
             return await self.failures.get()
 
     async def stop(self) -> None:
-        assert self._task is not None
-        self._task.cancel()
-        await asyncio.wait([self._task])
-        await self.log.close()
+        await self.parts.abandon()

@@ -18,13 +18,9 @@ from wirebroker.coordinator.controller.image.cluster_image import ClusterImage, 
 from wirebroker.coordinator.controller.image.image_builder import ImageBuilder
 from wirebroker.net.client.settings import PeerAddress
 from wirebroker.net.client.tcp_dialer import TcpDialer
+from wirebroker.quorum.membership.cluster_lookup import controllers_at, find_cluster
 from wirebroker.quorum.membership.join import config_of_member, configured_node_id
-from wirebroker.quorum.membership.joined_quorum import (
-    JoinedQuorum,
-    check_joinable,
-    controllers_at,
-    find_cluster,
-)
+from wirebroker.quorum.membership.joined_quorum import JoinedQuorum, check_joinable
 from wirebroker.quorum.membership.quorum_image import lowest_free_id
 from wirebroker.security.login.outgoing import ConnectionMethod
 from wirebroker.storage.files import Files

@@ -31,10 +31,9 @@ from wirebroker.coordinator.raft.protocol.messages import (
 )
 from wirebroker.coordinator.raft.states.replica_core import Identity
 from wirebroker.quorum.image.metadata_follower import MetadataFollower
-from wirebroker.quorum.log.metadata_batches import BatchBuilder
+from wirebroker.quorum.log.metadata_batches import BatchBuilder, checked_batches
 from wirebroker.quorum.log.metadata_snapshot import FORMATTED, encode_first_snapshot
 from wirebroker.quorum.log.metadata_store import DIRECTORY_NAME
-from wirebroker.quorum.log.observed_log import whole_batches
 from wirebroker.quorum.raft.raft_log import raft_batch
 from wirebroker.quorum.raft.raft_opening import RaftSurroundings, open_replica
 from wirebroker.quorum.raft.request_bodies import KEYS, body_of
@@ -189,7 +188,7 @@ class Link:
 
 
 def _batches(records: bytes) -> Any:
-    return tuple(map(raft_batch, whole_batches(memoryview(records))))
+    return tuple(map(raft_batch, checked_batches(memoryview(records))))
 
 
 class QuorumInMemory:

@@ -10,9 +10,8 @@ from wirebroker.base.clock import SystemClock
 from wirebroker.codecs.metadata_records import RecordType, metadata_record
 from wirebroker.coordinator.raft.model.log_point import LogPoint
 from wirebroker.coordinator.raft.model.voter_set import VoterSet
-from wirebroker.quorum.log.metadata_batches import BatchBuilder
+from wirebroker.quorum.log.metadata_batches import BatchBuilder, FetchedBatch
 from wirebroker.quorum.log.metadata_snapshot import SnapshotId, encode_first_snapshot
-from wirebroker.quorum.log.observed_log import FetchedBatch
 from wirebroker.quorum.raft.raft_log import RaftLog, raft_batch
 from wirebroker.storage.files import Files
 

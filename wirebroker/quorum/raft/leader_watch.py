@@ -1,6 +1,7 @@
 """Logs one line when the quorum has had no working leader for longer than an election takes.
 
-The line has the voters' addresses and states; another line follows when there is a leader again.
+The line has the controllers' addresses and states; another line follows when there is a leader
+again.
 Without a leader nothing can be created or altered, but brokers serve what they have.
 """
 
@@ -14,7 +15,10 @@ from typing import TYPE_CHECKING, Final
 from wirebroker.base.clock import pause
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from wirebroker.base.clock import Clock
+    from wirebroker.coordinator.raft.model.replica_key import Destination
     from wirebroker.quorum.raft.raft_channel import RaftTransport
     from wirebroker.quorum.raft.raft_node import RaftNode
 
@@ -26,23 +30,17 @@ _PATIENCE_S: Final = 8.0
 
 
 class LeaderWatch:
-    """The watch of one voter of several."""
+    """The watch of one replica.
 
-    __slots__ = ("_clock", "_listener_name", "_node", "_own_id", "_task", "_transport")
+    Attributes:
+        describe: Returns the controllers with their addresses and states.
+    """
 
-    def __init__(
-        self,
-        node: RaftNode,
-        transport: RaftTransport,
-        *,
-        own_id: int,
-        listener_name: str,
-        clock: Clock,
-    ) -> None:
+    __slots__ = ("_clock", "_node", "_task", "describe")
+
+    def __init__(self, node: RaftNode, describe: Callable[[], str], clock: Clock) -> None:
         self._node = node
-        self._transport = transport
-        self._own_id = own_id
-        self._listener_name = listener_name
+        self.describe = describe
         self._clock = clock
         self._task: asyncio.Task[None] | None = None
 
@@ -74,16 +72,29 @@ class LeaderWatch:
                     "the metadata quorum has had no leader for %.0f s, so nothing can be created "
                     "or altered; start a majority of its voters: %s",
                     now - led_at,
-                    self.voters(),
+                    self.describe(),
                 )
 
-    def voters(self) -> str:
-        """Return the voters with their addresses and states."""
-        return "; ".join(self._state_of(voter_id) for voter_id in sorted(self._node.voters.ids))
 
-    def _state_of(self, voter_id: int) -> str:
-        destination = self._node.voters.destination(voter_id, self._listener_name)
+def voter_states(node: RaftNode, transport: RaftTransport, listener_name: str) -> str:
+    """Return the voters, of which `node` is one, with their addresses and states."""
+
+    def state_of(voter_id: int) -> str:
+        destination = node.voters.destination(voter_id, listener_name)
         address = "" if destination is None else f" at {destination.host}:{destination.port}"
-        if voter_id == self._own_id:
-            return f"{voter_id}{address} (this node, {self._node.state_name})"
-        return f"{voter_id}{address} ({self._transport.outcome(voter_id)})"
+        if voter_id == node.key.replica_id:
+            return f"{voter_id}{address} (this node, {node.state_name})"
+        return f"{voter_id}{address} ({transport.outcome(voter_id)})"
+
+    return "; ".join(map(state_of, sorted(node.voters.ids)))
+
+
+def server_states(servers: Iterable[Destination], transport: RaftTransport) -> str:
+    """Return servers with the outcomes of the last requests to them."""
+
+    def state_of(server: Destination) -> str:
+        address, outcome = f"{server.host}:{server.port}", transport.outcome(server.node_id)
+        # Errors of connections begin with the address.
+        return outcome if outcome.startswith(address) else f"{address} ({outcome})"
+
+    return "; ".join(map(state_of, servers))

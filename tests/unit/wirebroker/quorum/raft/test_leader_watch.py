@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from tests.support.tools.waiting import PATIENCE_S
 from wirebroker.base.clock import SystemClock, pause
 from wirebroker.codecs.records.control import Voter, VoterEndpoint
+from wirebroker.coordinator.raft.model.replica_key import Destination, ReplicaKey
 from wirebroker.coordinator.raft.model.voter_set import VoterSet
-from wirebroker.quorum.controller import leader_watch
-from wirebroker.quorum.controller.leader_watch import LeaderWatch
+from wirebroker.quorum.raft import leader_watch
+from wirebroker.quorum.raft.leader_watch import LeaderWatch, server_states, voter_states
 
 if TYPE_CHECKING:
     import pytest
@@ -27,18 +29,14 @@ async def test_a_quorum_without_a_leader_is_logged_once_with_its_voters(
     monkeypatch.setattr(leader_watch, "_PATIENCE_S", 0.05)
     node = SimpleNamespace(
         is_ended=False,
+        key=ReplicaKey(1),
         has_working_leader=False,
         state_name="Prospective",
         voters=VoterSet(map(_voter, (1, 2))),
     )
     transport = SimpleNamespace(outcome=lambda node_id: f"node {node_id}: refused")
-    watch = LeaderWatch(
-        node,  # type: ignore[arg-type]
-        transport,
-        own_id=1,
-        listener_name="CONTROLLER",
-        clock=SystemClock(),
-    )
+    describe = partial(voter_states, node, transport, "CONTROLLER")  # type: ignore[arg-type]
+    watch = LeaderWatch(node, describe, SystemClock())  # type: ignore[arg-type]
     watch.start()
     await _until_lines(caplog, 1)
     node.has_working_leader = True
@@ -47,6 +45,14 @@ async def test_a_quorum_without_a_leader_is_logged_once_with_its_voters(
     first, second = (record.getMessage() for record in caplog.records)
     assert first.endswith("1 at c1:9093 (this node, Prospective); 2 at c2:9093 (node 2: refused)")
     assert second == "the metadata quorum has a leader again"
+
+
+def test_servers_are_described_with_the_outcome_of_the_last_request() -> None:
+    outcomes = {-2: "responds", 1: "c1:9093: it is down"}
+    transport = SimpleNamespace(outcome=outcomes.__getitem__)
+    servers = [Destination(-2, "c2", 9093), Destination(1, "c1", 9093)]
+    text = server_states(servers, transport)
+    assert text == "c2:9093 (responds); c1:9093: it is down"
 
 
 async def _until_lines(caplog: pytest.LogCaptureFixture, count: int) -> None:

@@ -1,0 +1,107 @@
+"""Finds the controllers of a cluster in other processes, and the id of the cluster."""
+
+from __future__ import annotations
+
+import logging
+import random
+from typing import TYPE_CHECKING, Final
+
+from wirebroker.base.clock import pause
+from wirebroker.config.rows.row import StartError
+from wirebroker.net.client.active_controller import ActiveController, NotControllersError
+from wirebroker.net.client.errors import PeerError
+from wirebroker.net.client.settings import ClientSettings, PeerAddress
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from wirebroker.base.clock import Clock
+    from wirebroker.config import Config
+    from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
+    from wirebroker.security.login.outgoing import ConnectionMethod
+
+LOGGER = logging.getLogger("wirebroker")
+
+# After this time another controller is tried.
+REQUEST_S: Final = 5.0
+_RETRY_S: Final = 0.25
+_FIND_S: Final = 2.0
+_LOG_AGAIN_S: Final = 5.0
+
+
+def controller_listener(config: Config) -> str:
+    """Return the name of the controllers' listener."""
+    names = config.list("controller.listener.names")
+    return names[0].upper() if names else "CONTROLLER"
+
+
+def controllers_at(
+    addresses: Sequence[PeerAddress],
+    clock: Clock,
+    *,
+    way: ConnectionMethod,
+    request_timeout_s: float = REQUEST_S,
+    node_id: int | None = None,
+    more: Callable[[], Sequence[PeerAddress]] | None = None,
+) -> ActiveController:
+    """Return new connections to the controllers at `addresses` and `more`."""
+    name = "wirebroker" if node_id is None else f"broker-{node_id}"
+    return ActiveController(
+        addresses,
+        dialer=way.dialer,
+        handshake=way.handshake,
+        settings=ClientSettings(client_id=name, request_timeout_s=request_timeout_s),
+        clock=clock,
+        random=random.Random(),  # noqa: S311 - jitter, no secrets
+        more=more,
+    )
+
+
+def registered_controllers(image: ClusterImage, listener: str) -> dict[int, PeerAddress]:
+    """Return the addresses of an image's controllers on a listener, by node id (KIP-919)."""
+    return {
+        node_id: PeerAddress(endpoint.host, endpoint.port)
+        for node_id, record in image.controllers.items()
+        for endpoint in record.body.end_points
+        if endpoint.name.upper() == listener.upper()
+    }
+
+
+async def find_cluster(
+    controllers: ActiveController, *, clock: Clock, timeout_s: float
+) -> tuple[str, str]:
+    """Return the cluster's id and the local address of the connection to its controller.
+
+    Raises:
+        StartError: No controller has responded in time.
+    """
+    started = clock.monotonic()
+    deadline = started + timeout_s
+    next_log_at = started
+    while True:
+        try:
+            node = await controllers.find(_FIND_S)
+            connection = await node.connect(_FIND_S)
+        except NotControllersError as error:
+            raise StartError(
+                f"no controller was found: {error.what}",
+                "give the address of a controller's listener (controller.quorum.bootstrap.servers)",
+            ) from error
+        except PeerError as error:
+            if clock.monotonic() >= deadline:
+                raise StartError(
+                    f"no controller was found within {timeout_s:g} s ({error})",
+                    "check controller.quorum.bootstrap.servers, and that the controllers run",
+                ) from error
+            if (now := clock.monotonic()) >= next_log_at:
+                next_log_at = now + _LOG_AGAIN_S
+                LOGGER.info(
+                    "no controller has responded after %.0f of %g s: %s",
+                    now - started,
+                    timeout_s,
+                    error,
+                )
+            await pause(_RETRY_S)
+        else:
+            assert controllers.cluster_id is not None, "every controller returns the cluster id"
+            return controllers.cluster_id, connection.local_host
