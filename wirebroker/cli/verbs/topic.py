@@ -9,7 +9,6 @@ import click
 
 from wirebroker.cli.plumbing.completed_names import CONFIG_NAME, CONFIG_SETTING, TOPIC_NAME
 from wirebroker.cli.plumbing.flags import (
-    chosen_partitions,
     dry_run_hint,
     partition_list,
     time_ms,
@@ -23,13 +22,14 @@ from wirebroker.cli.plumbing.running import (
     pairs,
     run_verb,
 )
+from wirebroker.client.changes.trimming import planned_trim
+from wirebroker.client.changes.trimming import trim as trim_records
 from wirebroker.client.checks.dry_runs import check_deletable_records, check_deletable_topics
 from wirebroker.client.configs.configs import TOPIC, alter_configs, configs_of
 from wirebroker.client.topics.leaders import TopicPartition, offsets_at, partitions_of
+from wirebroker.client.topics.partition_choice import of_topic
 from wirebroker.client.topics.topic_lookup import find_topics
 from wirebroker.client.topics.topics import add_partitions, create_topics, delete_topics
-from wirebroker.client.topics.trimming import planned_trim
-from wirebroker.client.topics.trimming import trim as trim_records
 from wirebroker.codecs.primitives import uuid_text
 from wirebroker.codecs.special_offsets import EARLIEST, LATEST
 
@@ -310,7 +310,7 @@ def trim(
     timestamp = before_time if before_time is not None else LATEST
 
     async def work(client: KafkaClient, out: Output) -> None:
-        places = chosen_partitions(list(await partitions_of(client, [name])), partitions)
+        places = of_topic(list(await partitions_of(client, [name])), partitions)
         plan = await planned_trim(client, places, offset=before_offset, timestamp=timestamp)
         starts: dict[TopicPartition, int] = {}
         if yes:

@@ -45,16 +45,12 @@ async def planned_trim(
     else:
         requested = dict.fromkeys(places, offset)
     return [
-        TrimmedPartition(
-            place, starts[place], min(max(starts[place], requested[place]), ends[place]), ends[place]
-        )
-        for place in places
+        TrimmedPartition(place, start, min(max(start, requested[place]), ends[place]), ends[place])
+        for place, start in ((place, starts[place]) for place in places)
     ]
 
 
-async def trim(
-    client: KafkaClient, rows: Iterable[TrimmedPartition]
-) -> dict[TopicPartition, int]:
+async def trim(client: KafkaClient, rows: Iterable[TrimmedPartition]) -> dict[TopicPartition, int]:
     """Delete the records of a plan; return the new start of each partition that had some.
 
     Raises:
