@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from wirebroker.base.clock import SystemClock
+from wirebroker.base.durations import UNITS_MS, ago_ms
 from wirebroker.client.topics.partition_choice import partition_numbers
 from wirebroker.codecs.special_offsets import EARLIEST, LATEST
 
@@ -20,8 +21,6 @@ _Command = TypeVar("_Command", bound="Callable[..., int]")
 
 # Positions by name.
 START_WORDS: Final = {"start": EARLIEST, "end": LATEST}
-_UNITS_MS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
-_AGO: Final = re.compile(r"-?(\d+)([smhdw])")
 _DURATION: Final = re.compile(r"(0{0,8}[1-9][0-9]{0,8})([smhdw])")
 
 
@@ -76,9 +75,9 @@ def time_ms(_context: click.Context, _option: click.Parameter, text: str | None,
     """Parse a time: how long ago, ms since 1970, or ISO 8601 (local time)."""
     if text is None:
         return None
-    ago = _AGO.fullmatch(text)
+    ago = ago_ms(text)
     if ago is not None:
-        return SystemClock().now_ms() - int(ago[1]) * _UNITS_MS[ago[2]]
+        return SystemClock().now_ms() - ago
     if text.isascii() and text.isdigit():
         return int(text)
     try:
@@ -99,4 +98,4 @@ def duration_ms(
     match = _DURATION.fullmatch(text)
     if match is None:
         raise click.UsageError(f"{text!r} is not a duration: write 30s, 15m, 12h, 7d or 2w")
-    return int(match[1]) * _UNITS_MS[match[2]]
+    return int(match[1]) * UNITS_MS[match[2]]

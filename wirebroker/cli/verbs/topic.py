@@ -22,6 +22,7 @@ from wirebroker.cli.plumbing.running import (
     pairs,
     run_verb,
 )
+from wirebroker.cli.verbs.topic_copy import copy
 from wirebroker.client.changes.trimming import planned_trim
 from wirebroker.client.changes.trimming import trim as trim_records
 from wirebroker.client.checks.dry_runs import check_deletable_records, check_deletable_topics
@@ -332,3 +333,6 @@ def trim(
             tell(dry_run_hint("would be deleted"))
 
     return run_verb(flags, work)
+
+
+topic.add_command(copy)
