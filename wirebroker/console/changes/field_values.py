@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, Final
 from wirebroker.base.durations import ago_ms
 from wirebroker.client.topics.partition_choice import partition_numbers, topic_choice
 from wirebroker.console.changes.change import ChangeError
-from wirebroker.console.view.formats import number, parsed_time
+from wirebroker.console.view.formats import iso_time, parsed_time
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from wirebroker.client.topics.partition_choice import TopicChoice
 
-# Of a plan; the number of the others is named.
-_MOST_LINES: Final = 200
 # Lines of a field.
 _MOST_ENTERED: Final = 1000
 
@@ -53,6 +51,15 @@ def time_of(values: Mapping[str, str], field: str, now_ms: int) -> int | None:
         return parsed_time(text)
     except ValueError as error:
         raise ChangeError(f"{error}, or 2h for two hours ago", field) from None
+
+
+def time_flag(text: str) -> str:
+    """Return a time that was entered as the command line takes it, with its time zone.
+
+    Raises:
+        ValueError: It is not a time.
+    """
+    return text if ago_ms(text) is not None else iso_time(parsed_time(text))
 
 
 def partitions_of_field(values: Mapping[str, str], field: str) -> tuple[int, ...] | None:
@@ -93,10 +100,3 @@ def settings_of(values: Mapping[str, str], field: str) -> dict[str, str]:
             raise ChangeError(f"{name[:100]} is set twice", field)
         settings[name] = value.strip()
     return settings
-
-
-def bounded(lines: Sequence[str], noun: str) -> tuple[str, ...]:
-    """Return the first lines of a plan, and how many more there are, such as `partitions`."""
-    if len(lines) <= _MOST_LINES:
-        return tuple(lines)
-    return (*lines[:_MOST_LINES], f"and {number(len(lines) - _MOST_LINES)} more {noun}")

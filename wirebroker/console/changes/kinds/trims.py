@@ -21,12 +21,12 @@ from wirebroker.console.changes.change import (
 )
 from wirebroker.console.changes.command_line import verb_line
 from wirebroker.console.changes.field_values import (
-    bounded,
     number_of,
     partitions_of_field,
+    time_flag,
     time_of,
 )
-from wirebroker.console.view.formats import iso_time, number
+from wirebroker.console.view.formats import number
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -50,7 +50,7 @@ async def _empty(collector: Collector, values: Mapping[str, str]) -> PreparedCha
         verb_line(collector.settings, "topic trim", ["--all", "--yes"], [topic]),
         _trimmed(collector, topic, rows),
         warnings=(_LOST, _READERS),
-        notes=bounded(_texts(rows), "partitions"),
+        notes=_texts(rows),
     )
 
 
@@ -70,11 +70,11 @@ async def _trim(collector: Collector, values: Mapping[str, str]) -> PreparedChan
         raise ChangeError(f"topic {topic} has no records before that", _given(values))
     is_relative = ago_ms(values["before_time"].strip()) is not None
     bound = f"offset {number(offset)}" if offset is not None else values["before_time"].strip()
-    texts = bounded([text for text in _texts(rows) if text], "partitions")
+    texts = _texts(rows)
     return PreparedChange(
         f"Delete the records of topic {topic} before {bound}",
         (f"{counted(len(places), 'partition')} of topic {topic}",) if is_relative else texts,
-        verb_line(collector.settings, "topic trim", _trim_flags(values, offset, time_ms), [topic]),
+        verb_line(collector.settings, "topic trim", _trim_flags(values, offset), [topic]),
         _trimmed(collector, topic, rows),
         warnings=(_LOST, _READERS),
         # With a time that moves, so do the offsets.
@@ -86,23 +86,24 @@ def _given(values: Mapping[str, str]) -> str:
     return "before_offset" if values["before_offset"].strip() else "before_time"
 
 
-def _trim_flags(values: Mapping[str, str], offset: int | None, time_ms: int | None) -> list[str]:
-    text = values["before_time"].strip()
-    moment = text if ago_ms(text) is not None else iso_time(time_ms)
-    bound = ["--before-time", moment] if offset is None else ["--before-offset", str(offset)]
+def _trim_flags(values: Mapping[str, str], offset: int | None) -> list[str]:
+    if offset is None:
+        bound = ["--before-time", time_flag(values["before_time"].strip())]
+    else:
+        bound = ["--before-offset", str(offset)]
     partitions = partitions_of_field(values, "partitions")
     limit = [] if partitions is None else ["-p", ",".join(map(str, partitions))]
     return [*bound, *limit, "--yes"]
 
 
-def _texts(rows: Sequence[TrimmedPartition]) -> list[str]:
+def _texts(rows: Sequence[TrimmedPartition]) -> tuple[str, ...]:
     """Return a line for each partition that has such records."""
-    return [
+    return tuple(
         f"partition {row.place.partition}: start {number(row.start)} → {number(row.before)}"
         f" ({counted(row.records, 'record')})"
         for row in rows
         if row.records
-    ]
+    )
 
 
 def _trimmed(
