@@ -123,9 +123,7 @@ async def _remove_members(collector: Collector, values: Mapping[str, str]) -> Pr
     flags = [part for name in names for part in ("-m", name)]
     return PreparedChange(
         f"Remove {counted(len(members), 'member')} from group {group}",
-        tuple(
-            f"{_named(member)}: client {member.client_id} on {member.host}" for member in members
-        ),
+        tuple(_member_line(member) for member in members),
         verb_line(collector.settings, "group remove-members", [*flags, "--yes"], [group]),
         apply,
         warnings=("A consumer that still runs joins again: stop it first to keep it out.",),
