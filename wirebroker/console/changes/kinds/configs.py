@@ -28,20 +28,17 @@ from wirebroker.console.changes.change import (
 )
 from wirebroker.console.changes.command_line import verb_line
 from wirebroker.console.changes.field_values import lines_of, settings_of
-from wirebroker.console.view.formats import duration_ms, size
+from wirebroker.console.changes.kinds.config_state import ConfigState
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
-    from wirebroker.client.configs.configs import ConfigEntry
     from wirebroker.console.model.collector import Collector
     from wirebroker.console.model.settings import ClusterSettings
 
 # As `wirebroker config` names them.
 _WORDS: Final = {BROKER: "broker", GROUP: "group", CLIENT_METRICS: "client-metrics"}
 _ALL_BROKERS: Final = "all"
-_HIDDEN: Final = "(hidden)"
-_NOT_SET: Final = "not set"
 
 
 async def _prepare(
@@ -51,15 +48,10 @@ async def _prepare(
     client = collector.client
     if kind == TOPIC:  # the response for a missing topic is misleading
         await find_topics(client, [name])
-    current = {
-        config.name: config for config in await configs_of(client, kind, name, synonyms=True)
-    }
-    changes = _changes_of(values, current)
-    check_names(kind, changes, current.values())
-    warnings = await _unknown_names(collector, name, changes) if kind == BROKER else ()
-    effective = {
-        config: value for config, value in changes.items() if not _is_kept(current, config, value)
-    }
+    state = await _state(collector, kind, name)
+    changes = _changes_of(values, state)
+    check_names(kind, changes, state.known.values())
+    effective = {config: value for config, value in changes.items() if not state.has(config, value)}
     if not effective:
         raise ChangeError("these configs have these values already: nothing would change", "set")
     await alter_configs(client, kind, name, effective, validate_only=True)
@@ -70,10 +62,24 @@ async def _prepare(
 
     return PreparedChange(
         f"Change {counted(len(effective), 'config')} of {label(kind, name)}",
-        tuple(_line(config, current.get(config), value) for config, value in effective.items()),
-        _command(collector.settings, kind, values[target], _without_secrets(effective, current)),
+        tuple(state.line(config, value) for config, value in effective.items()),
+        _command(collector.settings, kind, values[target], state.without_secrets(effective)),
         apply,
-        warnings=warnings,
+        warnings=_unknown_names(effective, state) if kind == BROKER else (),
+    )
+
+
+async def _state(collector: Collector, kind: int, name: str) -> ConfigState:
+    client = collector.client
+    current = await configs_of(client, kind, name, synonyms=True)
+    known = current
+    if kind == BROKER and not name:
+        # The default of all brokers lists only what is set.
+        broker = str((await client.broker_ids())[0])
+        known = await configs_of(client, BROKER, broker, synonyms=True)
+    return ConfigState(
+        {config.name: config for config in current if config.is_set or known is current},
+        {config.name: config for config in known},
     )
 
 
@@ -87,13 +93,11 @@ def _name_of(kind: int, text: str, field: str) -> str:
     return text
 
 
-def _changes_of(
-    values: Mapping[str, str], current: Mapping[str, ConfigEntry]
-) -> dict[str, str | None]:
+def _changes_of(values: Mapping[str, str], state: ConfigState) -> dict[str, str | None]:
     """Return the new value of each config, None for its default."""
     changes: dict[str, str | None] = {**settings_of(values, "set")}
     for name in changes:
-        if name in current and current[name].is_sensitive:
+        if name in state.known and state.known[name].is_sensitive:
             raise ChangeError(
                 f"{name} is a secret: enter its name and value in the fields for a secret", "set"
             )
@@ -111,78 +115,15 @@ def _changes_of(
     return changes
 
 
-def _is_kept(current: Mapping[str, ConfigEntry], name: str, value: str | None) -> bool:
-    config = current.get(name)
-    if value is None:
-        return config is None or not config.is_set
-    return config is not None and config.is_set and config.value == value
-
-
-async def _unknown_names(
-    collector: Collector, name: str, changes: Mapping[str, str | None]
-) -> tuple[str, ...]:
+def _unknown_names(changes: Iterable[str], state: ConfigState) -> tuple[str, ...]:
     """Return a warning for each config that brokers do not have: they accept them, for plugins."""
-    client = collector.client
-    broker = name or str((await client.broker_ids())[0])
-    known = [config.name for config in await configs_of(client, BROKER, broker)]
     return tuple(
-        f"Brokers have no config {config}{did_you_mean(config, known)}. They keep it, but only a"
+        f"Brokers have no config {name}{did_you_mean(name, state.known)}. They keep it, but only a"
         " plugin can use it."
-        for config in changes
+        for name in changes
         # A listener's configs have its name before theirs.
-        if config not in known and not config.startswith("listener.name.")
+        if name not in state.known and not name.startswith("listener.name.")
     )
-
-
-# --- text
-
-
-def _line(name: str, config: ConfigEntry | None, value: str | None) -> str:
-    before = _NOT_SET if config is None else _shown(config, config.value)
-    source = f" ({config.source})" if config is not None and not config.is_set else ""
-    if value is None:
-        return f"{name}: {before} → {_fallback(config)} (default)"
-    return f"{name}: {before}{source} → {_shown(config, value)}"
-
-
-def _fallback(config: ConfigEntry | None) -> str:
-    """Return the value after a reset: of the next source, as far as it is known."""
-    if config is None or len(config.synonyms) < 2:
-        return _NOT_SET
-    return _shown(config, config.synonyms[1].value)
-
-
-def _shown(config: ConfigEntry | None, value: str | None) -> str:
-    if config is None or config.is_sensitive:
-        return _HIDDEN
-    if value is None:
-        return _NOT_SET
-    if value == "":
-        return "(empty)"
-    return f"{value}{_explained(config.name, value)}"
-
-
-def _explained(name: str, value: str) -> str:
-    """Return a long number of ms or bytes in larger units."""
-    if not (value.isascii() and value.isdigit() and 4 <= len(value) <= 15):
-        return ""
-    if name.endswith(".ms"):
-        return f" = {duration_ms(int(value))}"
-    return f" = {size(int(value))}" if name.endswith(".bytes") else ""
-
-
-def _without_secrets(
-    changes: Mapping[str, str | None], current: Mapping[str, ConfigEntry]
-) -> dict[str, str | None]:
-    return {
-        name: value if value is None or not _is_secret(current.get(name)) else _HIDDEN
-        for name, value in changes.items()
-    }
-
-
-def _is_secret(config: ConfigEntry | None) -> bool:
-    """Return whether a value is hidden; of an unknown config it may be a secret."""
-    return config is None or config.is_sensitive
 
 
 def _command(
