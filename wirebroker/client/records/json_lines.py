@@ -57,7 +57,7 @@ def record_of_line(line: bytes | str) -> BareRecord:
     return (
         _bytes_of(row.get("key"), "key"),
         _bytes_of(row.get("value"), "value"),
-        headers_of_json(row.get("headers") or []),
+        headers_of_json(row.get("headers")),
     )
 
 
@@ -67,11 +67,13 @@ def json_headers_of(headers: Headers) -> list[dict[str, Any]]:
 
 
 def headers_of_json(rows: Any) -> list[tuple[str, bytes | None]]:
-    """Return headers from values of JSON.
+    """Return headers from values of JSON; None for no headers.
 
     Raises:
         ValueError: They have another form.
     """
+    if rows is None:
+        return []
     if not isinstance(rows, list):
         raise ValueError(f"headers are a list such as [{_EXAMPLE}]")  # noqa: TRY004
     headers: list[tuple[str, bytes | None]] = []
