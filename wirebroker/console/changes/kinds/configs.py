@@ -66,6 +66,7 @@ async def _prepare(
         _command(collector.settings, kind, values[target], state.without_secrets(effective)),
         apply,
         warnings=_unknown_names(effective, state) if kind == BROKER else (),
+        logged={"set": "\n".join(_texts(state.without_secrets(changes)))},
     )
 
 
@@ -126,10 +127,14 @@ def _unknown_names(changes: Iterable[str], state: ConfigState) -> tuple[str, ...
     )
 
 
+def _texts(changes: Mapping[str, str | None]) -> list[str]:
+    return [f"{config}={value}" for config, value in changes.items() if value is not None]
+
+
 def _command(
     settings: ClusterSettings, kind: int, name: str, changes: Mapping[str, str | None]
 ) -> str:
-    texts = [f"{config}={value}" for config, value in changes.items() if value is not None]
+    texts = _texts(changes)
     removed = [config for config, value in changes.items() if value is None]
     if kind == TOPIC:
         flags = [part for text in texts for part in ("-c", text)]

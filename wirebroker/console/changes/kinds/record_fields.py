@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 # The default of max.message.bytes.
 MOST_BYTES: Final = 1 << 20
 _MOST_HEADERS: Final = 100
+# Of a prefilled field: sent by a form, a character may have nine.
+_MOST_EDITED_CHARACTERS: Final = 32 << 10
 # Of a key or value in a plan.
 _SHOWN_CHARACTERS: Final = 200
 
@@ -128,25 +130,42 @@ def _header_of(line: str) -> tuple[str, bytes | None]:
 
 
 def fields_of(record: BareRecord) -> dict[str, str]:
-    """Return the values of the fields for a record; bytes that are not text as hexadecimal."""
+    """Return the values of the fields for a record; bytes that are not text as hexadecimal.
+
+    What is longer than a form can send stays as in the record.
+    """
     key, value, headers = record
-    values = {"key_form": TEXT, "key": "", "headers_form": TEXT, "headers": _headers_text(headers)}
-    if key is not None:
-        values["key_form"], values["key"] = _form_of(key)
-        if not key:
-            values["key_form"] = _HEX  # empty text means no key
-    values["value_form"], values["value"] = (_NULL, "") if value is None else _form_of(value)
+    values = {
+        **_byte_fields("key", key),
+        **_byte_fields("value", value),
+        "headers_form": TEXT,
+        "headers": _headers_text(headers),
+    }
+    for name in ("key", "value", "headers"):
+        if len(values[name]) > _MOST_EDITED_CHARACTERS:
+            values |= {name: "", f"{name}_form": SAME}
     return values
 
 
-def _form_of(data: bytes) -> tuple[str, str]:
-    """Return the form in which a text area keeps the bytes."""
-    if is_text(data) and b"\r" not in data and b"\0" not in data:
-        try:
-            return TEXT, data.decode()
-        except UnicodeDecodeError:
-            pass  # invalid after the part that was looked at
-    return _HEX, data.hex(" ")
+def _byte_fields(name: str, data: bytes | None) -> dict[str, str]:
+    """Return the form in which a text area keeps bytes, and their text."""
+    if data is None:
+        # Empty text is no key.
+        return {name: "", f"{name}_form": TEXT if name == "key" else _NULL}
+    text = _plain_text(data)
+    if text is None or (name == "key" and not text):
+        return {name: data.hex(" "), f"{name}_form": _HEX}
+    return {name: text, f"{name}_form": TEXT}
+
+
+def _plain_text(data: bytes) -> str | None:
+    """Return text that a text area does not change, or None."""
+    if not is_text(data) or b"\r" in data or b"\0" in data:
+        return None
+    try:
+        return data.decode()
+    except UnicodeDecodeError:  # after the part that `is_text` looks at
+        return None
 
 
 def _headers_text(headers: Headers) -> str:

@@ -90,6 +90,7 @@ async def test_unknown_broker_configs_are_kept_with_a_warning(open_cluster):
         plan = await prepared(c, "alter-broker-configs", broker="all", set="log.retention.mss=1")
         assert "did you mean log.retention.ms?" in plan.warnings[0]
         assert plan.lines == ("log.retention.mss: not set → (hidden)",)
+        assert plan.logged == {"set": "log.retention.mss=(hidden)"}
 
 
 REFUSED: list[tuple[str, dict[str, Any], str]] = [

@@ -73,6 +73,15 @@ def test_a_record_as_fields_is_the_same_record(record):
     assert (key, value, list(headers)) == record
 
 
+def test_what_is_too_long_for_a_form_stays_as_in_the_record():
+    record = (b"k", bytes(100_000), [("a", b"x" * 100_000)])
+    fields = fields_of(record)
+    assert (fields["value_form"], fields["headers_form"]) == ("same", "same")
+    assert sum(map(len, fields.values())) < 100
+    defaults = {field.name: field.default for field in CHANGES["resend-record"].fields}
+    assert record_of(defaults | fields, record) == record
+
+
 async def test_a_record_is_produced(open_cluster):
     async with open_cluster() as c:
         values = {"topic": "orders", "key": "k1", "value": EVIL, "headers": "trace=<b>"}
