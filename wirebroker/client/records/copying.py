@@ -57,7 +57,7 @@ class CopyRange(NamedTuple):
 
 
 class CopyPlan(NamedTuple):
-    """What is copied.
+    """The records that are copied.
 
     Attributes:
         keeps_partitions: Whether a record goes to the partition with the same number; else the key

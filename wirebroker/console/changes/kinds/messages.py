@@ -142,7 +142,7 @@ def _command(collector: Collector, values: Mapping[str, str], record: BareRecord
     producing = verb_line(settings, "produce", flags, [values["topic"]])
     line = record_line(record)
     if len(line) <= _MOST_COMMAND_BYTES:
-        return piped(f"{line}\n", producing)
+        return piped(line, producing)
     if "source_topic" not in values:
         return f"{producing} < FILE"
     place = ["-p", values["source_partition"], "-o", values["source_offset"], "-n", "1", "--json"]
