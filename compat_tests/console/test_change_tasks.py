@@ -10,6 +10,8 @@ import pytest
 from compat_tests.console.cluster_content import TRACE
 
 if TYPE_CHECKING:
+    from playwright.sync_api import Locator
+
     from compat_tests.console.conftest import OpenScreen
     from compat_tests.console.console_site import Screen
 
@@ -33,7 +35,7 @@ class Clicks:
     def on(self, selector: str) -> None:
         self._click(self._page.locator(selector))
 
-    def _click(self, element) -> None:  # type: ignore[no-untyped-def]  # of an untyped driver
+    def _click(self, element: Locator) -> None:
         element.click()
         self.count += 1
         assert self.count <= _MOST_CLICKS

@@ -14,10 +14,14 @@ from wirebroker.client.groups.group_membership import GroupMembership
 from wirebroker.client.groups.groups import commit, committed_of, list_groups
 from wirebroker.client.groups.share_offsets import share_starts_of
 from wirebroker.client.topics.leaders import TopicPartition
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
 from wirebroker.console.changes.change import ChangeError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+    from wirebroker.console.model.collector import Collector
 
 EVIL = "<script>alert(1)</script>\"'; rm -rf /"
 
@@ -85,6 +89,52 @@ async def test_the_start_of_a_share_group_is_moved(open_cluster):
         assert " share seek " in plan.command
         await plan.apply()
         assert list((await share_starts_of(c.client, "workers")).values()) == [2, 2]
+
+
+async def test_offsets_of_a_streams_group_are_moved_in_its_input_topics(open_cluster):
+    async with open_cluster() as c:
+        await streams_group(c, "app")
+        plan = await prepared(c, "reset-offsets", group="app", to="end")
+        assert [move.partition(" ")[0] for move in plan.notes] == ["orders-0:", "orders-1:"]
+        assert "Only the input topics' offsets are moved" in plan.warnings[0]
+        await plan.apply()
+        assert await offsets_of(c, "app") == [3, 5, 5]
+        with pytest.raises(ClientError, match="no committed offset of an input topic in copies-0"):
+            await prepared(c, "reset-offsets", group="app", to="end", topics="copies")
+        plan = await prepared(c, "delete-offsets", group="app", topics="orders:0")
+        assert "kafka-streams-groups" in plan.command
+        await plan.apply()
+        assert await offsets_of(c, "app") == [3, 5]
+        with pytest.raises(ClientError, match="it is a streams group"):
+            await prepared(c, "remove-members", group="app")
+        await made(c, "delete-group", group="app")
+
+
+async def streams_group(collector: Collector, group: str) -> None:
+    """Create a streams group without members, with offsets of an input topic and another one."""
+    subtopology = {
+        "subtopology_id": "0",
+        "source_topics": ["orders"],
+        "copartition_groups": [{"source_topics": [0]}],
+    }
+    tasks: dict[str, Any] = {"active_tasks": [], "standby_tasks": [], "warmup_tasks": []}
+    joining = {
+        "rebalance_timeout_ms": 60_000,
+        "process_id": "p",
+        "client_tags": [],
+        "topology": {"epoch": 0, "subtopologies": [subtopology]},
+        **tasks,
+    }
+    for epoch, fields in ((0, joining), (-1, tasks)):
+        answer = await collector.client.request_of_coordinator(
+            group,
+            ApiKey.STREAMS_GROUP_HEARTBEAT,
+            {"group_id": group, "member_id": "m", "member_epoch": epoch, **fields},
+            error_of=lambda answer: int(answer.error_code),
+        )
+        assert answer.error_code == ErrorCode.NONE
+    places = [TopicPartition(*place) for place in (("orders", 0), ("orders", 1), ("copies", 0))]
+    await commit(collector.client, group, dict.fromkeys(places, 3))
 
 
 async def test_groups_are_deleted(open_cluster):
