@@ -49,7 +49,6 @@ def test_one_message_is_found_by_its_header(open_screen: OpenScreen):
     page.get_by_role("link", name="Topics").click()
     page.get_by_role("link", name="orders").click()
     page.get_by_role("link", name="Messages").click()
-    page.get_by_text("More filters").click()
     page.get_by_label("Header name").fill("trace-id")
     page.get_by_label("Header value").fill(TRACE)
     page.get_by_role("button", name="Show").click()

@@ -54,7 +54,7 @@ class Work(Enum):
     KEYS = ("token-keys", 4, True)  # servers of token keys
     LOOKUPS = ("lookup", 1, True)  # host names in connection limits
     LOADING = ("load", 2)  # coordinators' partitions, producer states
-    RECORDS = ("records", 1)  # the console: batches decompressed and searched, one at a time
+    RECORDS = ("records", 1)  # clients: batches decompressed, searched or built, one at a time
     LISTS = ("list", 1)  # the console: long lists filtered and sorted
     PASSWORDS = ("password", 1)  # the console: passwords checked, each with up to 64 MiB
     AUDIT = ("audit", 1)  # the console: lines of the audit log written and synced

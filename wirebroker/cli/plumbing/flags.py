@@ -9,20 +9,18 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from wirebroker.base.clock import SystemClock
-from wirebroker.client.errors import ClientError
+from wirebroker.base.durations import UNITS_MS, ago_ms
+from wirebroker.client.topics.partition_choice import partition_numbers
 from wirebroker.codecs.special_offsets import EARLIEST, LATEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from wirebroker.client.topics.leaders import TopicPartition
 
 _Command = TypeVar("_Command", bound="Callable[..., int]")
 
 # Positions by name.
 START_WORDS: Final = {"start": EARLIEST, "end": LATEST}
-_UNITS_MS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
-_AGO: Final = re.compile(r"-?(\d+)([smhdw])")
 _DURATION: Final = re.compile(r"(0{0,8}[1-9][0-9]{0,8})([smhdw])")
 
 
@@ -53,10 +51,10 @@ def partition_list(
     """Parse comma-separated partitions."""
     if text is None:
         return None
-    texts = text.split(",")
-    if not all(item.isascii() and item.isdigit() for item in texts):
-        raise click.UsageError(f"{text!r} is not a list of numbers: write 0,1,2")
-    return list(dict.fromkeys(map(int, texts)))
+    try:
+        return list(partition_numbers(text))
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
 
 
 def escaped_text(
@@ -77,9 +75,9 @@ def time_ms(_context: click.Context, _option: click.Parameter, text: str | None,
     """Parse a time: how long ago, ms since 1970, or ISO 8601 (local time)."""
     if text is None:
         return None
-    ago = _AGO.fullmatch(text)
+    ago = ago_ms(text)
     if ago is not None:
-        return SystemClock().now_ms() - int(ago[1]) * _UNITS_MS[ago[2]]
+        return SystemClock().now_ms() - ago
     if text.isascii() and text.isdigit():
         return int(text)
     try:
@@ -100,25 +98,4 @@ def duration_ms(
     match = _DURATION.fullmatch(text)
     if match is None:
         raise click.UsageError(f"{text!r} is not a duration: write 30s, 15m, 12h, 7d or 2w")
-    return int(match[1]) * _UNITS_MS[match[2]]
-
-
-def chosen_partitions(
-    topic_partitions: list[TopicPartition], partitions: list[int] | None
-) -> list[TopicPartition]:
-    """Return the selected partitions of one topic; None selects all.
-
-    Raises:
-        ClientError: A partition does not exist.
-    """
-    if partitions is None:
-        return topic_partitions
-    by_partition = {
-        topic_partition.partition: topic_partition for topic_partition in topic_partitions
-    }
-    for partition in partitions:
-        if partition not in by_partition:
-            raise ClientError(
-                f"there is no partition {partition}: the topic has {len(by_partition)}, from 0 on"
-            )
-    return [by_partition[partition] for partition in partitions]
+    return int(match[1]) * UNITS_MS[match[2]]

@@ -14,10 +14,10 @@ from wirebroker.client.configs.configs import (
     GROUP,
     TOPIC,
     alter_configs,
+    check_names,
     configs_of,
     label,
 )
-from wirebroker.client.errors import ClientError, did_you_mean
 from wirebroker.client.topics.topic_lookup import find_topics
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 _ALL_BROKERS: Final = "all"
 _NAMED_KINDS: Final = {"topic": TOPIC, "group": GROUP, "client-metrics": CLIENT_METRICS}
-_PLURALS: Final = {TOPIC: "topics", GROUP: "groups", CLIENT_METRICS: "client metrics"}
 
 
 @click.group()
@@ -108,12 +107,7 @@ def unset(*, kind: str, name: str, keys: tuple[str, ...], **flags: Unpack[Cluste
 
 async def _alter(client: KafkaClient, kind: int, name: str, changes: dict[str, str | None]) -> None:
     await _check_exists(client, kind, name)
-    config_names = {config.name for config in await configs_of(client, kind, name)}
-    for key in changes:
-        # Brokers accept unknown names, for plugins; others have none.
-        if kind != BROKER and key not in config_names:
-            kinds = _PLURALS[kind]
-            raise ClientError(f"{kinds} have no config {key}{did_you_mean(key, config_names)}")
+    check_names(kind, changes, await configs_of(client, kind, name))
     await alter_configs(client, kind, name, changes)
 
 

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from wirebroker.cli.plumbing.completed_names import GROUP_NAME, TOPIC_NAME
-from wirebroker.cli.plumbing.flags import START_WORDS, chosen_partitions, partition_list, time_ms
+from wirebroker.cli.plumbing.flags import START_WORDS, partition_list, time_ms
 from wirebroker.cli.plumbing.record_format import record_writer
 from wirebroker.cli.plumbing.running import ClusterFlags, cluster_flags, run_verb
 from wirebroker.client.groups.group_consuming import GroupReader
 from wirebroker.client.groups.group_membership import GroupMembership
 from wirebroker.client.records.consuming import PartitionsReader
 from wirebroker.client.topics.leaders import clamped, offsets_at, partitions_of
+from wirebroker.client.topics.partition_choice import of_topic
 from wirebroker.codecs.special_offsets import LATEST
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ def consume(
         topic_partitions = [
             topic_partition
             for topic in topics
-            for topic_partition in chosen_partitions(
+            for topic_partition in of_topic(
                 [candidate for candidate in available if candidate[0] == topic], partitions
             )
         ]

@@ -8,13 +8,14 @@ import click
 
 from wirebroker.base.text import counted
 from wirebroker.cli.plumbing.completed_names import TOPIC_NAME
-from wirebroker.cli.plumbing.flags import chosen_partitions, dry_run_hint, partition_list, yes_flag
+from wirebroker.cli.plumbing.flags import dry_run_hint, partition_list, yes_flag
 from wirebroker.cli.plumbing.output import tell
 from wirebroker.cli.plumbing.running import ClusterFlags, cluster_flags, run_verb
 from wirebroker.client.checks.dry_runs import check_cluster_rights
 from wirebroker.client.errors import ClientError
 from wirebroker.client.replicas.elections import PREFERRED, UNCLEAN, elect_leaders
 from wirebroker.client.topics.leaders import TopicPartition
+from wirebroker.client.topics.partition_choice import of_topic
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -109,7 +110,7 @@ async def _leaders(
             raise ClientError(f"there is no topic {topic.name}", code=topic.error_code)
         leaders |= {
             topic_partition: topic_leaders[topic_partition]
-            for topic_partition in chosen_partitions(list(topic_leaders), partitions)
+            for topic_partition in of_topic(list(topic_leaders), partitions)
         }
     return leaders
 

@@ -9,8 +9,6 @@ import click
 from wirebroker.base.text import counted
 from wirebroker.cli.plumbing.completed_names import GROUP_NAME, TOPIC_NAME
 from wirebroker.cli.plumbing.flags import (
-    START_WORDS,
-    chosen_partitions,
     dry_run_hint,
     partition_list,
     start_position,
@@ -19,25 +17,36 @@ from wirebroker.cli.plumbing.flags import (
 )
 from wirebroker.cli.plumbing.output import tell
 from wirebroker.cli.plumbing.running import ClusterFlags, cluster_flags, run_verb
-from wirebroker.client.checks.dry_runs import check_group_deletion, check_offset_commit
+from wirebroker.cli.plumbing.seeking import (
+    seek_choices,
+    seek_target,
+    show_moves,
+    topic_choices,
+)
+from wirebroker.client.changes.member_removal import (
+    check_member_removal,
+    removable_members,
+    remove_members,
+)
+from wirebroker.client.changes.offset_moves import OffsetTarget, planned_moves
+from wirebroker.client.checks.dry_runs import check_group_deletion
 from wirebroker.client.errors import ClientError
 from wirebroker.client.groups.group_kinds import (
     describe_any_group,
     listed_group,
     progress_of_any,
 )
-from wirebroker.client.groups.groups import commit, committed_of, delete_group, list_groups
+from wirebroker.client.groups.groups import delete_group, list_groups
 from wirebroker.client.groups.share_groups import SHARE
-from wirebroker.client.topics.leaders import clamped, offsets_at, partitions_of
 
 if TYPE_CHECKING:
     from typing import Unpack
 
     from wirebroker.cli.plumbing.output import Output
     from wirebroker.client.groups.group_kinds import PartitionProgress
-    from wirebroker.client.groups.groups import DescribedConsumers
+    from wirebroker.client.groups.groups import DescribedConsumers, GroupMember
     from wirebroker.client.kafka_client import KafkaClient
-    from wirebroker.client.topics.leaders import TopicPartition
+    from wirebroker.client.topics.partition_choice import TopicChoice
 
 
 @click.group()
@@ -188,8 +197,9 @@ def lag(*, names: tuple[str, ...], **flags: Unpack[ClusterFlags]) -> int:
     "topics",
     multiple=True,
     type=TOPIC_NAME,
-    metavar="TOPIC",
-    help="Limit to this topic (repeatable). [default: all topics with committed offsets]",
+    callback=topic_choices,
+    metavar="TOPIC[:N,...]",
+    help="Limit to this topic or these partitions (repeatable). [default: all committed offsets]",
 )
 @click.option(
     "-p",
@@ -207,7 +217,7 @@ def seek(
     to: int | str | None,
     to_time: int | None,
     by: int | None,
-    topics: tuple[str, ...],
+    topics: list[TopicChoice],
     partitions: list[int] | None,
     yes: bool,
     **flags: Unpack[ClusterFlags],
@@ -218,70 +228,58 @@ def seek(
     """
     if [to is not None, to_time is not None, by is not None].count(True) != 1:
         raise click.UsageError("give one of --to, --to-time and --by")
-    if partitions is not None and not topics:
-        raise click.UsageError("--partition needs --topic")
+    choices = seek_choices(topics, partitions)
+    target = OffsetTarget(shift=by) if by is not None else seek_target(to, to_time)
 
     async def work(client: KafkaClient, out: Output) -> None:
         listed = await listed_group(client, name)
         if listed is not None and listed.kind == SHARE:
             raise ClientError(f"{name} is a share group: use `wirebroker share seek`")
-        committed = await committed_of(client, name)
-        topic_partitions = await _chosen(client, name, committed, topics, partitions)
-        if by is None:
-            target = to_time if to_time is not None else to
-            assert target is not None
-            goals = await _goals(client, topic_partitions, target, is_time=to_time is not None)
-        else:
-            moved = {
-                topic_partition: offset + by
-                for topic_partition, offset in committed.items()
-                if topic_partition in topic_partitions
-            }
-            goals = await clamped(client, moved)
-        if yes:
-            await commit(client, name, goals)
-        else:
-            await check_offset_commit(client, name, goals)
-        rows = [
-            {**topic_partition._asdict(), "committed": committed.get(topic_partition), "goal": goal}
-            for topic_partition, goal in goals.items()
-        ]
-        data = {"group": name, "done": yes, "partitions": rows}
-        out.show(data, out.table(rows, ("topic", "partition", "committed", "goal")))
-        if not yes:
-            tell(dry_run_hint("would be moved"))
+        await show_moves(client, out, await planned_moves(client, name, target, choices), yes=yes)
 
     return run_verb(flags, work)
 
 
-async def _chosen(
-    client: KafkaClient,
-    name: str,
-    committed: dict[TopicPartition, int],
-    topics: tuple[str, ...],
-    partitions: list[int] | None,
-) -> list[TopicPartition]:
-    if not topics:
-        if not committed:
-            raise ClientError(f"group {name} has no committed offsets: name a topic with --topic")
-        return list(committed)
-    return [
-        topic_partition
-        for topic in topics
-        for topic_partition in chosen_partitions(
-            list(await partitions_of(client, [topic])), partitions
-        )
-    ]
+# --- offsets and members, deleted
 
 
-async def _goals(
-    client: KafkaClient, topic_partitions: list[TopicPartition], target: int | str, *, is_time: bool
-) -> dict[TopicPartition, int]:
-    if isinstance(target, str):
-        return await offsets_at(client, dict.fromkeys(topic_partitions, START_WORDS[target]))
-    if is_time:
-        return await offsets_at(client, dict.fromkeys(topic_partitions, target))
-    return await clamped(client, dict.fromkeys(topic_partitions, target))
+@group.command("remove-members")
+@click.argument("name", type=GROUP_NAME, metavar="GROUP")
+@click.option(
+    "-m",
+    "--member",
+    "members",
+    multiple=True,
+    metavar="ID",
+    help="Member id, or group.instance.id of a static member (repeatable). [default: all members]",
+)
+@yes_flag
+@cluster_flags
+def remove_members_(
+    *, name: str, members: tuple[str, ...], yes: bool, **flags: Unpack[ClusterFlags]
+) -> int:
+    """Remove members of a group; without --yes only list them. Running ones join again."""
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        chosen = await removable_members(client, name, members)
+        rows = [
+            {"member": member.instance_id or member.member_id, **_client_of(member)}
+            for member in chosen
+        ]
+        if yes:
+            await remove_members(client, name, chosen)
+        else:
+            await check_member_removal(client, name)
+        data = {"group": name, "done": yes, "members": rows}
+        out.show(data, out.table(rows, ("member", "client", "host")))
+        if not yes:
+            tell(dry_run_hint("would be removed"))
+
+    return run_verb(flags, work)
+
+
+def _client_of(member: GroupMember) -> dict[str, str]:
+    return {"client": member.client_id, "host": member.host}
 
 
 @group.command()

@@ -14,6 +14,7 @@ from wirebroker.cli.plumbing.flags import escaped_text
 from wirebroker.cli.plumbing.running import ClusterFlags, cluster_flags, pairs, run_verb
 from wirebroker.cli.plumbing.standard_input import lines_of, records_of
 from wirebroker.client.errors import ClientError
+from wirebroker.client.records.json_lines import record_of_line
 from wirebroker.client.records.partitioning import Partitioner
 from wirebroker.client.records.producing import TopicWriter
 from wirebroker.codecs.records.compression import Codec
@@ -36,6 +37,12 @@ _CODECS: Final = {codec.name.lower(): codec for codec in Codec}
     metavar="TEXT",
     callback=escaped_text,
     help="Text between key and value in each line; \\t is a tab, as in `consume --format`.",
+)
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Read each line as JSON with key, value and headers, as `consume --json` prints.",
 )
 @click.option(
     "-H",
@@ -68,6 +75,7 @@ def produce(
     topic: str,
     key: str | None,
     key_separator: bytes | None,
+    as_json: bool,
     headers: tuple[str, ...],
     partition: int | None,
     compression: str,
@@ -82,7 +90,11 @@ def produce(
         raise click.UsageError("give one of --key and --key-separator")
     if key_separator == b"":
         raise click.UsageError("--key-separator must not be empty")
-    shape = _Shape(key, key_separator, pairs(headers, "--header"))
+    if as_json and (key is not None or key_separator is not None or headers):
+        raise click.UsageError("--json has keys and headers in its lines: give no flags for them")
+    lines_as_records: _JsonLines | _Shape = (
+        _JsonLines() if as_json else _Shape(key, key_separator, pairs(headers, "--header"))
+    )
 
     async def work(client: KafkaClient, out: Output) -> None:
         writer = TopicWriter(client, topic, _CODECS[compression])
@@ -94,7 +106,7 @@ def produce(
         partitioner = Partitioner(writer.partition_count, random.Random())  # noqa: S311
         try:
             async for lines in lines_of(sys.stdin.fileno()):
-                records, fault = records_of(lines, shape.record_of)
+                records, fault = records_of(lines, lines_as_records.record_of)
                 await writer.write(
                     [
                         (
@@ -142,3 +154,15 @@ class _Shape:
             text = self._separator.decode()
             raise ClientError(f"line {self._count} has no {text!r} between key and value")
         return key, value, self._headers
+
+
+class _JsonLines:
+    def __init__(self) -> None:
+        self._count = 0
+
+    def record_of(self, line: bytes) -> BareRecord:
+        self._count += 1
+        try:
+            return record_of_line(line)
+        except ValueError as error:
+            raise ClientError(f"line {self._count} is not a record: {error}") from None

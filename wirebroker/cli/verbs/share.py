@@ -9,8 +9,6 @@ import click
 
 from wirebroker.cli.plumbing.completed_names import GROUP_NAME, TOPIC_NAME
 from wirebroker.cli.plumbing.flags import (
-    START_WORDS,
-    chosen_partitions,
     dry_run_hint,
     partition_list,
     start_position,
@@ -20,20 +18,26 @@ from wirebroker.cli.plumbing.flags import (
 from wirebroker.cli.plumbing.output import tell
 from wirebroker.cli.plumbing.record_format import record_writer
 from wirebroker.cli.plumbing.running import ClusterFlags, cluster_flags, run_verb
-from wirebroker.client.checks.dry_runs import check_group_deletion, check_share_offset_change
+from wirebroker.cli.plumbing.seeking import (
+    seek_choices,
+    seek_target,
+    show_moves,
+    topic_choices,
+)
+from wirebroker.client.changes.offset_moves import planned_moves
+from wirebroker.client.checks.dry_runs import check_group_deletion
 from wirebroker.client.errors import ClientError
 from wirebroker.client.groups.groups import delete_group
 from wirebroker.client.groups.share_consuming import ShareReader
-from wirebroker.client.groups.share_groups import describe_share_group, list_share_groups
-from wirebroker.client.groups.share_membership import ShareMembership
-from wirebroker.client.groups.share_offsets import (
-    alter_share_offsets,
-    share_starts_of,
-    shared_progress_of,
+from wirebroker.client.groups.share_groups import (
+    SHARE,
+    describe_share_group,
+    list_share_groups,
 )
+from wirebroker.client.groups.share_membership import ShareMembership
+from wirebroker.client.groups.share_offsets import shared_progress_of
 from wirebroker.client.groups.share_session import AcknowledgeType
-from wirebroker.client.topics.leaders import clamped, offsets_at, partitions_of
-from wirebroker.codecs.errors import ErrorCode
+from wirebroker.client.topics.leaders import partitions_of
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -43,6 +47,7 @@ if TYPE_CHECKING:
     from wirebroker.client.groups.share_consuming import DeliveredRecord
     from wirebroker.client.kafka_client import KafkaClient
     from wirebroker.client.topics.leaders import TopicPartition
+    from wirebroker.client.topics.partition_choice import TopicChoice
 
 _ACKNOWLEDGEMENTS: Final = {kind.name.lower(): kind for kind in AcknowledgeType}
 
@@ -125,8 +130,12 @@ def describe(*, names: tuple[str, ...], **flags: Unpack[ClusterFlags]) -> int:
     "topics",
     multiple=True,
     type=TOPIC_NAME,
-    metavar="TOPIC",
-    help="Limit to this topic (repeatable). [default: all topics that the group has read]",
+    callback=topic_choices,
+    metavar="TOPIC[:N,...]",
+    help=(
+        "Limit to this topic or these partitions (repeatable). [default: all topics that the group"
+        " has read]"
+    ),
 )
 @click.option(
     "-p",
@@ -143,7 +152,7 @@ def seek(
     name: str,
     to: int | str | None,
     to_time: int | None,
-    topics: tuple[str, ...],
+    topics: list[TopicChoice],
     partitions: list[int] | None,
     yes: bool,
     **flags: Unpack[ClusterFlags],
@@ -154,56 +163,16 @@ def seek(
     """
     if (to is None) == (to_time is None):
         raise click.UsageError("give one of --to and --to-time")
-    if partitions is not None and not topics:
-        raise click.UsageError("--partition needs --topic")
+    choices = seek_choices(topics, partitions)
+    target = seek_target(to, to_time)
 
     async def work(client: KafkaClient, out: Output) -> None:
-        starts = await _starts(client, name)
-        chosen = await _chosen(client, name, topics, partitions)
-        target = START_WORDS[to] if isinstance(to, str) else to_time
-        if target is not None:
-            goals = await offsets_at(client, dict.fromkeys(chosen, target))
-        else:
-            assert isinstance(to, int)
-            goals = await clamped(client, dict.fromkeys(chosen, to))
-        if yes:
-            await alter_share_offsets(client, name, goals)
-        else:
-            await check_share_offset_change(client, name, goals)
-        rows = [
-            {**place._asdict(), "start": starts.get(place), "goal": goal}
-            for place, goal in goals.items()
-        ]
-        data = {"group": name, "done": yes, "partitions": rows}
-        out.show(data, out.table(rows, ("topic", "partition", "start", "goal")))
-        if not yes:
-            tell(dry_run_hint("would be moved"))
+        plan = await planned_moves(client, name, target, choices, new_kind=SHARE)
+        if plan.kind != SHARE:
+            raise ClientError(f"{name} is no share group: use `wirebroker group seek`")
+        await show_moves(client, out, plan, yes=yes, offset="start")
 
     return run_verb(flags, work)
-
-
-async def _starts(client: KafkaClient, name: str) -> dict[TopicPartition, int]:
-    try:
-        return await share_starts_of(client, name)
-    except ClientError as error:
-        if error.code != ErrorCode.GROUP_ID_NOT_FOUND:
-            raise
-        return {}
-
-
-async def _chosen(
-    client: KafkaClient, name: str, topics: tuple[str, ...], partitions: list[int] | None
-) -> list[TopicPartition]:
-    if topics:
-        return [
-            place
-            for topic in topics
-            for place in chosen_partitions(list(await partitions_of(client, [topic])), partitions)
-        ]
-    places = [progress.place for progress in await shared_progress_of(client, name)]
-    if not places:
-        raise ClientError(f"group {name} has read nothing: name a topic with --topic")
-    return places
 
 
 @share.command()

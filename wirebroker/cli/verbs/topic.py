@@ -9,7 +9,6 @@ import click
 
 from wirebroker.cli.plumbing.completed_names import CONFIG_NAME, CONFIG_SETTING, TOPIC_NAME
 from wirebroker.cli.plumbing.flags import (
-    chosen_partitions,
     dry_run_hint,
     partition_list,
     time_ms,
@@ -23,14 +22,13 @@ from wirebroker.cli.plumbing.running import (
     pairs,
     run_verb,
 )
+from wirebroker.cli.verbs.topic_copy import copy
+from wirebroker.client.changes.trimming import planned_trim
+from wirebroker.client.changes.trimming import trim as trim_records
 from wirebroker.client.checks.dry_runs import check_deletable_records, check_deletable_topics
 from wirebroker.client.configs.configs import TOPIC, alter_configs, configs_of
-from wirebroker.client.topics.leaders import (
-    TopicPartition,
-    delete_records,
-    offsets_at,
-    partitions_of,
-)
+from wirebroker.client.topics.leaders import TopicPartition, offsets_at, partitions_of
+from wirebroker.client.topics.partition_choice import of_topic
 from wirebroker.client.topics.topic_lookup import find_topics
 from wirebroker.client.topics.topics import add_partitions, create_topics, delete_topics
 from wirebroker.codecs.primitives import uuid_text
@@ -313,19 +311,23 @@ def trim(
     timestamp = before_time if before_time is not None else LATEST
 
     async def work(client: KafkaClient, out: Output) -> None:
-        topic_partitions = chosen_partitions(list(await partitions_of(client, [name])), partitions)
-        rows = await _trim_rows(client, topic_partitions, before_offset, timestamp)
-        if not yes:
-            await check_deletable_records(client, topic_partitions)
+        places = of_topic(list(await partitions_of(client, [name])), partitions)
+        plan = await planned_trim(client, places, offset=before_offset, timestamp=timestamp)
+        starts: dict[TopicPartition, int] = {}
+        if yes:
+            starts = await trim_records(client, plan)
         else:
-            before = {
-                topic_partition: row["before"]
-                for topic_partition, row in zip(topic_partitions, rows, strict=True)
-                if row["records"]
+            await check_deletable_records(client, places)
+        rows = [
+            {
+                "partition": row.place.partition,
+                "start": starts.get(row.place, row.start),
+                "before": row.before,
+                "end": row.end,
+                "records": row.records,
             }
-            starts = await delete_records(client, before)
-            for topic_partition, row in zip(topic_partitions, rows, strict=True):
-                row["start"] = starts.get(topic_partition, row["start"])
+            for row in plan
+        ]
         out.show({"topic": name, "done": yes, "partitions": rows}, out.table(rows, _TRIM_COLUMNS))
         if not yes:
             tell(dry_run_hint("would be deleted"))
@@ -333,19 +335,4 @@ def trim(
     return run_verb(flags, work)
 
 
-async def _trim_rows(
-    client: KafkaClient, topic_partitions: list[TopicPartition], offset: int | None, timestamp: int
-) -> list[dict[str, int]]:
-    starts = await offsets_at(client, dict.fromkeys(topic_partitions, EARLIEST))
-    ends = await offsets_at(client, dict.fromkeys(topic_partitions, LATEST))
-    if offset is None:
-        requested_offsets = await offsets_at(client, dict.fromkeys(topic_partitions, timestamp))
-    else:
-        requested_offsets = dict.fromkeys(topic_partitions, offset)
-    rows: list[dict[str, int]] = []
-    for topic_partition in topic_partitions:
-        start, end = starts[topic_partition], ends[topic_partition]
-        before = min(max(start, requested_offsets[topic_partition]), end)
-        row = {"partition": topic_partition.partition, "start": start, "before": before, "end": end}
-        rows.append(row | {"records": before - start})
-    return rows
+topic.add_command(copy)

@@ -98,10 +98,26 @@ async def check_deletable_records(
         check(ErrorCode.POLICY_VIOLATION, f"{partitions[0]} cannot be trimmed", _ONLY_COMPACTED)
 
 
+async def check_group_rights(client: KafkaClient, name: str, operation: str, failure: str) -> None:
+    """Check that the user is allowed an operation (of OPERATIONS) on a group."""
+
+    def body(version: int) -> dict[str, Any]:
+        request: dict[str, Any] = {"groups": [name]}
+        if version >= _FIRST_OF_GROUPS:
+            request["include_authorized_operations"] = True
+        return request
+
+    answer = await client.request_of_coordinator(
+        name, ApiKey.DESCRIBE_GROUPS, body, error_of=lambda answer: int(answer.groups[0].error_code)
+    )
+    if not _is_allowed(answer.groups[0], "authorized_operations", operation):
+        check(ErrorCode.GROUP_AUTHORIZATION_FAILED, failure)
+
+
 async def check_group_deletion(client: KafkaClient, name: str) -> None:
     """Check that a group can be deleted."""
     failure = f"group {name} cannot be deleted"
-    await _check_group_rights(client, name, "delete", failure)
+    await check_group_rights(client, name, "delete", failure)
     await _check_idle(client, name, ErrorCode.NON_EMPTY_GROUP, failure)
 
 
@@ -114,7 +130,7 @@ async def check_offset_commit(
         ClientError: UNKNOWN_MEMBER_ID for a group with members.
     """
     failure = f"offsets of group {name} cannot be committed"
-    await _check_group_rights(client, name, "read", failure)
+    await check_group_rights(client, name, "read", failure)
     await check_topic_rights(
         client, sorted({partition.topic for partition in partitions}), "read", "read"
     )
@@ -130,7 +146,7 @@ async def check_share_offset_change(
         ClientError: NON_EMPTY_GROUP for a group with members.
     """
     failure = f"the offsets of share group {name} cannot be changed"
-    await _check_group_rights(client, name, "read", failure)
+    await check_group_rights(client, name, "read", failure)
     await check_topic_rights(
         client, sorted({partition.topic for partition in partitions}), "read", "read"
     )
@@ -168,20 +184,6 @@ async def check_moves(client: KafkaClient, moves: Mapping[TopicPartition, Collec
     for partition, brokers in moves.items():
         failure = f"{partition} cannot be moved"
         _check_registered(registered_ids, brokers, ErrorCode.INVALID_REPLICA_ASSIGNMENT, failure)
-
-
-async def _check_group_rights(client: KafkaClient, name: str, operation: str, failure: str) -> None:
-    def body(version: int) -> dict[str, Any]:
-        request: dict[str, Any] = {"groups": [name]}
-        if version >= _FIRST_OF_GROUPS:
-            request["include_authorized_operations"] = True
-        return request
-
-    answer = await client.request_of_coordinator(
-        name, ApiKey.DESCRIBE_GROUPS, body, error_of=lambda answer: int(answer.groups[0].error_code)
-    )
-    if not _is_allowed(answer.groups[0], "authorized_operations", operation):
-        check(ErrorCode.GROUP_AUTHORIZATION_FAILED, failure)
 
 
 async def _check_idle(client: KafkaClient, name: str, code: int, failure: str) -> None:

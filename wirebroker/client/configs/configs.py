@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from wirebroker.client.errors import UnservedError, check
+from wirebroker.client.errors import ClientError, UnservedError, check, did_you_mean
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from wirebroker.client.kafka_client import KafkaClient
     from wirebroker.net.client.connection import Body
@@ -20,6 +20,8 @@ BROKER: Final = 4
 BROKER_LOGGER: Final = 8
 CLIENT_METRICS: Final = 16
 GROUP: Final = 32
+
+_PLURALS: Final = {TOPIC: "topics", GROUP: "groups", CLIENT_METRICS: "client metrics"}
 
 _SET: Final = 0
 _DELETE: Final = 1
@@ -189,15 +191,20 @@ async def configured_client_metrics(client: KafkaClient) -> list[str]:
 
 
 async def alter_configs(
-    client: KafkaClient, kind: int, name: str, changes: Mapping[str, str | None]
+    client: KafkaClient,
+    kind: int,
+    name: str,
+    changes: Mapping[str, str | None],
+    *,
+    validate_only: bool = False,
 ) -> None:
-    """Set configs, all or none; None restores a default."""
+    """Set configs, all or none; None restores a default. With `validate_only` nothing is set."""
     rows = [
         {"name": key, "config_operation": _DELETE if value is None else _SET, "value": value}
         for key, value in changes.items()
     ]
     resource = {"resource_type": kind, "resource_name": name, "configs": rows}
-    body = {"resources": [resource]}
+    body = {"resources": [resource], "validate_only": validate_only}
     answer = await _request(client, ApiKey.INCREMENTAL_ALTER_CONFIGS, kind, name, body)
     (result,) = answer.responses
     check(
@@ -205,6 +212,22 @@ async def alter_configs(
         f"the configs of {label(kind, name)} cannot be changed",
         result.error_message,
     )
+
+
+def check_names(kind: int, names: Iterable[str], configs: Iterable[ConfigEntry]) -> None:
+    """Check that a resource with these configs has configs of these names.
+
+    Brokers accept unknown names, for plugins.
+
+    Raises:
+        ClientError: There is no such config; the message suggests a similar one.
+    """
+    if kind == BROKER:
+        return
+    known = [config.name for config in configs]
+    for name in names:
+        if name not in known:
+            raise ClientError(f"{_PLURALS[kind]} have no config {name}{did_you_mean(name, known)}")
 
 
 def label(kind: int, name: str) -> str:

@@ -6,14 +6,18 @@ import base64
 import json
 from typing import TYPE_CHECKING, Any, Final
 
+from wirebroker.codecs.json_text import parse_json
+
 if TYPE_CHECKING:
     from wirebroker.client.topics.leaders import TopicPartition
-    from wirebroker.codecs.records.record import Record
+    from wirebroker.codecs.records.batch import BareRecord
+    from wirebroker.codecs.records.record import Headers, Record
 
 
 # Making an encoder takes as long as encoding a short record.
 _AS_UTF8: Final = json.JSONEncoder(ensure_ascii=False)
 _AS_ASCII: Final = json.JSONEncoder()
+_EXAMPLE: Final = '{"key": "a", "value": "b"}'
 
 
 def json_line_of(topic_partition: TopicPartition, record: Record) -> bytes:
@@ -25,12 +29,83 @@ def json_line_of(topic_partition: TopicPartition, record: Record) -> bytes:
         "timestamp": record.timestamp,
         "key": json_value_of(record.key),
         "value": json_value_of(record.value),
-        "headers": [{"key": name, "value": json_value_of(value)} for name, value in record.headers],
+        "headers": json_headers_of(record.headers),
     }
     # A header key that is not UTF-8 has surrogates, which need escapes.
     is_text = all(name.isprintable() for name, _ in record.headers)
     encoder = _AS_UTF8 if is_text else _AS_ASCII
     return encoder.encode(row).encode() + b"\n"
+
+
+def record_line(record: BareRecord) -> str:
+    """Return a record as ASCII JSON for `produce --json`."""
+    key, value, headers = record
+    row = {"key": json_value_of(key), "value": json_value_of(value)}
+    rows = json_headers_of(headers)
+    return _AS_ASCII.encode({**row, "headers": rows} if rows else row)
+
+
+def record_of_line(line: bytes | str) -> BareRecord:
+    """Return the key, value and headers of a record as JSON; other fields are not used.
+
+    Raises:
+        ValueError: It has another form.
+    """
+    row = parse_json(line)
+    if not isinstance(row, dict):
+        raise ValueError(f"it is not an object such as {_EXAMPLE}")  # noqa: TRY004
+    return (
+        _bytes_of(row.get("key"), "key"),
+        _bytes_of(row.get("value"), "value"),
+        headers_of_json(row.get("headers")),
+    )
+
+
+def json_headers_of(headers: Headers) -> list[dict[str, Any]]:
+    """Return headers as values of JSON."""
+    return [{"key": name, "value": json_value_of(value)} for name, value in headers]
+
+
+def headers_of_json(rows: Any) -> list[tuple[str, bytes | None]]:
+    """Return headers from values of JSON; None for no headers.
+
+    Raises:
+        ValueError: They have another form.
+    """
+    if rows is None:
+        return []
+    if not isinstance(rows, list):
+        raise ValueError(f"headers are a list such as [{_EXAMPLE}]")  # noqa: TRY004
+    headers: list[tuple[str, bytes | None]] = []
+    for row in rows:
+        name = row.get("key") if isinstance(row, dict) else None
+        if not isinstance(name, str):
+            raise ValueError(f"a header is an object such as {_EXAMPLE}")  # noqa: TRY004
+        _encoded(name, "a header's key")
+        headers.append((name, _bytes_of(row.get("value"), "a header's value")))
+    return headers
+
+
+def _bytes_of(value: Any, noun: str) -> bytes | None:
+    """Return the bytes of text, `{"base64": "…"}` or None."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return _encoded(value, noun)
+    if isinstance(value, dict) and isinstance(value.get("base64"), str):
+        try:
+            return base64.b64decode(value["base64"], validate=True)
+        except ValueError:
+            raise ValueError(f"the base64 of {noun} is not valid") from None
+    raise ValueError(f'{noun} is not text, null, or bytes as {{"base64": "…"}}')
+
+
+def _encoded(text: str, noun: str) -> bytes:
+    try:
+        # Surrogate escapes are bytes that are not UTF-8.
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raise ValueError(f"{noun} has a lone surrogate, which is not UTF-8") from None
 
 
 def json_value_of(data: bytes | None) -> Any:

@@ -7,14 +7,17 @@ lost, it is unknown whether its records were stored, and writing ends.
 from __future__ import annotations
 
 from collections import defaultdict, deque
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from wirebroker.base.text import counted
+from wirebroker.base.threads import LONGEST_ON_LOOP_BYTES, Work, in_thread
 from wirebroker.client.errors import PASSING, ClientError, check
 from wirebroker.client.topics.leaders import partitions_of
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.records.batch import build_batch
+from wirebroker.codecs.records.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +33,7 @@ _ALL_IN_SYNC: Final = -1
 _BATCH_BYTES: Final = 512 << 10
 # Maximum overhead of a record.
 _RECORD_OVERHEAD_BYTES: Final = 21
+_HEADER_OVERHEAD_BYTES: Final = 10
 # A leader may learn of a new topic later than other brokers.
 _AGAIN: Final = PASSING | {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
@@ -42,6 +46,23 @@ class Stored(NamedTuple):
     first_offset: int
     last_offset: int
     append_time_ms: int  # of the last record with LogAppendTime, else -1
+
+
+class _Batch:
+    """Records of one partition; `size` is about their size as bytes."""
+
+    __slots__ = ("records", "size")
+
+    def __init__(self) -> None:
+        self.records: list[BareRecord | Record] = []
+        self.size = 0
+
+    def add(self, record: BareRecord | Record, size: int) -> None:
+        """Append a record; its offset is its place in the batch."""
+        if isinstance(record, Record):
+            record = record._replace(offset=len(self.records))
+        self.records.append(record)
+        self.size += size
 
 
 class TopicWriter:
@@ -69,11 +90,14 @@ class TopicWriter:
         self.partition_count = len(leaders)
 
     async def write(
-        self, records: Sequence[tuple[int, BareRecord]], *, timestamp_ms: int | None = None
+        self,
+        records: Sequence[tuple[int, BareRecord | Record]],
+        *,
+        timestamp_ms: int | None = None,
     ) -> None:
         """Write records by partition, and return when all are acknowledged.
 
-        The timestamp is ms since 1970; None for now.
+        A Record keeps its timestamp; a BareRecord gets `timestamp_ms` (None for now).
 
         Raises:
             ClientError: Records are refused, or it is unknown whether they are stored. If a
@@ -102,7 +126,7 @@ class TopicWriter:
         raise ClientError(f"partitions {sorted(waiting)} of {self._topic} have no leader")
 
     async def _write_firsts(
-        self, waiting: dict[int, deque[list[BareRecord]]], timestamp_ms: int | None
+        self, waiting: dict[int, deque[_Batch]], timestamp_ms: int | None
     ) -> list[int]:
         """Send each partition's first batch; return the partitions to retry."""
         by_leader: dict[int, list[int]] = defaultdict(list)
@@ -114,9 +138,7 @@ class TopicWriter:
             data = [
                 {
                     "index": partition,
-                    "records": build_batch(
-                        waiting[partition][0], timestamp_ms=now_ms, codec=self._codec
-                    ),
+                    "records": await self._built(waiting[partition][0], now_ms),
                 }
                 for partition in partitions
             ]
@@ -132,8 +154,14 @@ class TopicWriter:
                 if row.error_code in _AGAIN:
                     refused.append(row.index)
                 else:
-                    self._note(row, len(waiting[row.index][0]))
+                    self._note(row, len(waiting[row.index][0].records))
         return refused
+
+    async def _built(self, batch: _Batch, now_ms: int) -> bytearray:
+        build = partial(build_batch, batch.records, timestamp_ms=now_ms, codec=self._codec)
+        if batch.size <= LONGEST_ON_LOOP_BYTES:
+            return build()
+        return await in_thread(Work.RECORDS, build)
 
     def _note(self, row: Any, count: int) -> None:
         check(
@@ -152,15 +180,20 @@ class TopicWriter:
         )
 
 
-def _batches(records: Sequence[tuple[int, BareRecord]]) -> dict[int, deque[list[BareRecord]]]:
-    batches: dict[int, deque[list[BareRecord]]] = defaultdict(deque)
-    sizes: dict[int, int] = {}
+def _batches(records: Sequence[tuple[int, BareRecord | Record]]) -> dict[int, deque[_Batch]]:
+    batches: dict[int, deque[_Batch]] = defaultdict(deque)
     for partition, record in records:
-        key, value, _ = record
-        size = len(key or b"") + len(value or b"") + _RECORD_OVERHEAD_BYTES
-        if partition not in sizes or sizes[partition] + size > _BATCH_BYTES:
-            batches[partition].append([])
-            sizes[partition] = 0
-        batches[partition][-1].append(record)
-        sizes[partition] += size
+        size = _size_of(record)
+        of_partition = batches[partition]
+        if not of_partition or of_partition[-1].size + size > _BATCH_BYTES:
+            of_partition.append(_Batch())
+        of_partition[-1].add(record, size)
     return batches
+
+
+def _size_of(record: BareRecord | Record) -> int:
+    key, value, headers = record[-3:]
+    size = len(key or b"") + len(value or b"") + _RECORD_OVERHEAD_BYTES
+    for name, content in headers:
+        size += len(name) + len(content or b"") + _HEADER_OVERHEAD_BYTES
+    return size

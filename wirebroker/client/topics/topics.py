@@ -27,12 +27,13 @@ async def create_topics(
     configs: Mapping[str, str],
     assignment: Sequence[Sequence[int]] = (),
     may_exist: bool = False,
+    validate_only: bool = False,
 ) -> list[str]:
     """Create topics, with configs, and return their names when they have leaders.
 
     The numbers of partitions and the replication factor are -1 for the brokers' defaults, and must
     be -1 with an assignment: the brokers of each partition, the preferred leader first. With
-    `may_exist`, existing topics are skipped.
+    `may_exist`, existing topics are skipped. With `validate_only` nothing is created.
 
     Raises:
         ClientError: A topic cannot be created; earlier ones are.
@@ -51,7 +52,8 @@ async def create_topics(
         for name, count in partitions.items()
     ]
     answer = await client.request_of_controller(
-        ApiKey.CREATE_TOPICS, {"topics": rows, "timeout_ms": _timeout_ms(client)}
+        ApiKey.CREATE_TOPICS,
+        {"topics": rows, "timeout_ms": _timeout_ms(client), "validate_only": validate_only},
     )
     results = {topic.name: topic for topic in answer.topics}
     created: list[str] = []
@@ -62,7 +64,8 @@ async def create_topics(
         message = getattr(row, "error_message", None)
         check(row.error_code, f"topic {name} cannot be created", message)
         created.append(name)
-    await _await_metadata(client, created, 1)
+    if not validate_only:
+        await _await_metadata(client, created, 1)
     return created
 
 
@@ -75,11 +78,17 @@ async def list_topics(client: KafkaClient) -> dict[str, int]:
 
 
 async def add_partitions(
-    client: KafkaClient, topic: str, count: int, *, assignment: Sequence[Sequence[int]] = ()
+    client: KafkaClient,
+    topic: str,
+    count: int,
+    *,
+    assignment: Sequence[Sequence[int]] = (),
+    validate_only: bool = False,
 ) -> None:
     """Increase a topic's number of partitions to `count`.
 
-    `assignment` has the brokers of each new partition; if it is empty, the cluster chooses.
+    `assignment` has the brokers of each new partition; if it is empty, the cluster chooses. With
+    `validate_only` nothing is changed.
     """
     rows = [{"broker_ids": list(brokers)} for brokers in assignment]
     answer = await client.request_of_controller(
@@ -87,6 +96,7 @@ async def add_partitions(
         {
             "topics": [{"name": topic, "count": count, "assignments": rows or None}],
             "timeout_ms": _timeout_ms(client),
+            "validate_only": validate_only,
         },
     )
     (row,) = answer.results
@@ -95,7 +105,8 @@ async def add_partitions(
         f"topic {topic} cannot have {counted(count, 'partition')}",
         row.error_message,
     )
-    await _await_metadata(client, [topic], count)
+    if not validate_only:
+        await _await_metadata(client, [topic], count)
 
 
 async def delete_topics(client: KafkaClient, names: Sequence[str]) -> None:

@@ -111,6 +111,8 @@ class ChangeKind(NamedTuple):
             cluster refuses.
         section: The section of the navigation, such as `topics`.
         page: The page to return to with the target, such as `topic`; None for the section's list.
+        prefill: Returns the values of other fields of a form that is opened with some of them, such
+            as the key and value of a record. Raises as `prepare`.
     """
 
     name: str
@@ -121,3 +123,4 @@ class ChangeKind(NamedTuple):
     prepare: Callable[[Collector, Mapping[str, str]], Awaitable[PreparedChange]]
     section: str
     page: str | None = None
+    prefill: Callable[[Collector, Mapping[str, str]], Awaitable[Mapping[str, str]]] | None = None

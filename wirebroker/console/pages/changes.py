@@ -13,7 +13,11 @@ from wirebroker.client.errors import ClientError
 from wirebroker.console.audit.audit_log import AuditError
 from wirebroker.console.changes.change import ChangeError, FieldKind
 from wirebroker.console.changes.making.pending_plans import effect_of
-from wirebroker.console.changes.making.preparing import kind_named, prepared_change
+from wirebroker.console.changes.making.preparing import (
+    kind_named,
+    prefilled_values,
+    prepared_change,
+)
 from wirebroker.console.changes.making.runner import BusyError, ChangeAuthor
 from wirebroker.console.changes.making.values import checked_values, values_of_form
 from wirebroker.console.pages.change_links import target_url
@@ -52,7 +56,15 @@ async def change_form(request: Request) -> Response:
     sent = dict(request.query_params)
     plan = _plan(request, kind, sent.pop("plan", ""))
     values = {field.name: sent.get(field.name, field.default) for field in kind.fields}
-    return _form(request, kind, values if plan is None else plan.values)
+    if plan is not None:
+        return _form(request, kind, plan.values)
+    try:
+        values = await prefilled_values(kind, collector_of(request), values)
+    except ChangeError as error:
+        return _form(request, kind, values, error=str(error), wrong=error.field)
+    except ClientError as error:
+        return _form(request, kind, values, error=str(error))
+    return _form(request, kind, values)
 
 
 async def change_plan(request: Request) -> Response:

@@ -10,7 +10,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from wirebroker.base.threads import Work, in_thread
-from wirebroker.console.records.one_partition import PartitionFetcher
+from wirebroker.client.records.one_partition import PartitionFetcher
 from wirebroker.console.records.partition_scan import PartitionScan, ScanRules
 from wirebroker.console.records.positions import begins_of, ranges_of
 from wirebroker.console.records.queries import (

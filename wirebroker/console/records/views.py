@@ -64,6 +64,11 @@ def text_view(data: bytes) -> str:
     )
 
 
+def name_view(name: str) -> str:
+    """Return a header's name as text; its bytes that are not UTF-8 are surrogate escapes."""
+    return text_view(name.encode("utf-8", "surrogateescape"))
+
+
 def _escaped(character: str) -> str:
     number = ord(character)
     return f"\\x{number:02x}" if number < 256 else f"\\u{number:04x}"

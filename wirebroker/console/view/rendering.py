@@ -9,7 +9,7 @@ import jinja2
 
 from wirebroker.base.text import counted, few_of
 from wirebroker.base.version import version_text
-from wirebroker.console.records.views import text_view
+from wirebroker.console.records.views import name_view, text_view
 from wirebroker.console.view import formats, links, plots
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _FOLDER: Final = Path(__file__).resolve().parent.parent / "templates"
 _FILTERS: Final = {
     "bytes_text": text_view,
+    "header_name": name_view,
     "number": formats.number,
     "compact": formats.compact,
     "size": formats.size,

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from wirebroker.client.errors import ClientError, did_you_mean
 from wirebroker.console.changes.change import ChangeError
 from wirebroker.console.changes.kinds.table import CHANGES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Mapping
 
     from wirebroker.console.changes.change import ChangeKind, PreparedChange
     from wirebroker.console.model.collector import Collector
+
+_Result = TypeVar("_Result")
 
 _PATIENCE_S: Final = 20.0
 
@@ -31,6 +33,21 @@ def kind_named(name: str) -> ChangeKind:
     return kind
 
 
+async def prefilled_values(
+    kind: ChangeKind, collector: Collector, values: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the values of a form that is opened with some of them; see `ChangeKind.prefill`.
+
+    Raises:
+        ChangeError: What the form is about does not exist.
+        ClientError: The cluster refuses or does not respond.
+    """
+    is_started = all(values[field.name] for field in kind.fields if field.is_required)
+    if kind.prefill is None or not is_started:
+        return dict(values)
+    return {**values, **await _within_patience(kind.prefill(collector, values))}
+
+
 async def prepared_change(
     kind: ChangeKind, collector: Collector, values: Mapping[str, str]
 ) -> PreparedChange:
@@ -40,9 +57,13 @@ async def prepared_change(
         ChangeError: It cannot be made.
         ClientError: The cluster refuses or does not respond.
     """
+    return await _within_patience(kind.prepare(collector, values))
+
+
+async def _within_patience(work: Awaitable[_Result]) -> _Result:
     try:
         async with asyncio.timeout(_PATIENCE_S):
-            return await kind.prepare(collector, values)
+            return await work
     except TimeoutError:
         raise ClientError(
             f"the cluster did not respond within {_PATIENCE_S:g} s; nothing was changed"

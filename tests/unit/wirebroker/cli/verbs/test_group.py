@@ -150,9 +150,34 @@ def test_invalid_arguments_are_refused(verbs):
     assert verbs.run("group", "seek", "g", "--to", "middle").status == 2
     assert verbs.run("group", "seek", "g", "--to", "start", "-p", "0").status == 2
     result = verbs.run("group", "seek", "unknown", "--to", "start")
-    assert result.err.endswith(
-        "group unknown has no committed offsets: name a topic with --topic\n"
-    )
+    assert result.err.endswith("group unknown has no committed offsets: name a topic\n")
+    for topic in (":1", "a:", "a:x"):
+        assert verbs.run("group", "seek", "g", "--to", "start", "-t", topic).status == 2
+
+
+def test_partitions_of_topics_are_moved(verbs, read):
+    verbs.do("topic", "create", f"{read}-2", "-p", "3")
+    flags = ("-t", f"{read}-2:2,0", "-t", read, "--to", "start", "--yes")
+    moved = verbs.json("group", "seek", read, *flags)["partitions"]
+    assert [(row["topic"], row["partition"]) for row in moved] == [
+        (f"{read}-2", 2),
+        (f"{read}-2", 0),
+        (read, 0),
+    ]
+
+
+def test_members_are_removed_only_with_yes(verbs):
+    verbs.do("topic", "create", "left")
+    verbs.feed(b"0\n1\n2\n", "produce", "left")
+    with member(verbs, "left", "leavers"):
+        preview = verbs.do("group", "remove-members", "leavers")
+        assert [row[1:] for row in preview.rows] == [["reader", "127.0.0.1"]]
+        name = preview.rows[0][0]
+        wrong = verbs.run("group", "remove-members", "leavers", "-m", f"{name}x", "--yes")
+        assert f"has no member {name}x; did you mean {name}?" in wrong.err
+        verbs.do("group", "remove-members", "leavers", "-m", name, "--yes")
+    (group,) = verbs.json("group", "describe", "leavers")
+    assert group["members"] == []
 
 
 @pytest.mark.parametrize("data", [b"", b"\0\1", b"\0\0\0\0\0\1\xff\xff", b"\0\0\0\0\0\1\0\1\xff"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import random
 import signal
 import subprocess
@@ -154,6 +155,55 @@ def test_lines_are_sent_as_they_arrive_until_a_signal(verbs):
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=30)
     assert (process.returncode, out, err.strip()) == (130, b"", b"")
+
+
+def test_lines_of_json_are_records_as_consume_prints_them(verbs):
+    verbs.do("topic", "create", "json-lines", "json-copies", "-p", "2")
+    lines = (
+        b'{"key": "k", "value": "v", "headers": [{"key": "a", "value": "1"}]}\n'
+        b'{"key": null, "value": {"base64": "/wA="}, "offset": 7, "other": 1}\n'
+        b'{"value": null, "headers": [{"key": "\\udcff", "value": null}]}\n'
+    )
+    assert verbs.feed(lines, "produce", "json-lines", "--json", "-p", "1").status == 0
+    printed = verbs.do("consume", "json-lines", "-o", "start", "-e", "--json").out
+    rows = [json.loads(line) for line in printed.splitlines()]
+    assert [(row["key"], row["value"], row["headers"]) for row in rows] == [
+        ("k", "v", [{"key": "a", "value": "1"}]),
+        (None, {"base64": "/wA="}, []),
+        (None, None, [{"key": "\udcff", "value": None}]),
+    ]
+    assert verbs.feed(printed.encode(), "produce", "json-copies", "--json").status == 0
+    copies = verbs.do("consume", "json-copies", "-o", "start", "-e", "--json").lines
+    kept = ("key", "value", "headers")
+    assert sorted([str(json.loads(line)[name]) for line in copies for name in kept]) == sorted(
+        [str(row[name]) for row in rows for name in kept]
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        (b"x", "line 2 is not a record"),
+        (b"[]", "it is not an object"),
+        (b'{"key": 1}', "key is not text, null, or bytes"),
+        (b'{"value": {"base64": "?"}}', "the base64 of value is not valid"),
+        (b'{"value": "\\ud800"}', "value has a lone surrogate"),
+        (b'{"headers": {}}', "headers are a list"),
+        (b'{"headers": [{"value": "a"}]}', "a header is an object"),
+        (b"[" * 100_000, "nested too deeply"),
+    ],
+)
+def test_lines_of_other_json_are_refused(verbs, line, text):
+    verbs.do("topic", "create", "json-faults", "--if-not-exists")
+    result = verbs.feed(b'{"value": "first"}\n' + line + b"\n", "produce", "json-faults", "--json")
+    assert result.status == 1
+    assert text in result.err
+    assert "1 record before it is stored" in result.err
+
+
+@pytest.mark.parametrize("flags", [("-k", "a"), ("--key-separator", ":"), ("-H", "a=b")])
+def test_lines_of_json_take_no_flags_for_keys_and_headers(verbs, flags):
+    assert verbs.feed(b"", "produce", "any", "--json", *flags).status == 2
 
 
 @pytest.mark.parametrize(

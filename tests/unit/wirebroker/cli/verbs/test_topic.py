@@ -137,3 +137,63 @@ def test_producing_to_a_missing_topic_suggests_creation(verbs):
     assert result.err == (
         "wirebroker: there is no topic zzzz; `wirebroker topic create zzzz` creates it\n"
     )
+
+
+# --- copy
+
+
+@pytest.fixture
+def copied(verbs, request):
+    """Create a topic with six records in two partitions, and an empty one of four."""
+    source = "".join(letter for letter in request.node.name if letter.isalnum())
+    verbs.do("topic", "create", source, "-p", "2")
+    verbs.do("topic", "create", f"{source}-copy", "-p", "4")
+    for partition in ("0", "1"):
+        lines = f"a:{partition}0\nb:{partition}1\nc:{partition}2\n".encode()
+        verbs.feed(lines, "produce", source, "--key-separator", ":", "-p", partition)
+    return source, f"{source}-copy"
+
+
+def values_of(verbs, topic):
+    return sorted(verbs.do("consume", topic, "-o", "start", "-e", "-f", r"%p:%k:%s\n").lines)
+
+
+def test_records_are_copied_only_with_yes(verbs, copied):
+    preview = verbs.do("topic", "copy", *copied)
+    assert preview.rows == [["0", "0", "3"], ["1", "0", "3"]]
+    assert "nothing is changed" in preview.err
+    assert values_of(verbs, copied[1]) == []
+    assert verbs.do("topic", "copy", *copied, "--yes").out == (
+        f"6 records copied from {copied[0]} to {copied[1]}\n"
+    )
+    copies = [line.partition(":")[2] for line in values_of(verbs, copied[1])]
+    assert sorted(copies) == ["a:00", "a:10", "b:01", "b:11", "c:02", "c:12"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "copies"),
+    [
+        (("--from-offset", "1", "--until-offset", "2"), ["0:b:01", "1:b:11"]),
+        (("-p", "1", "-n", "2"), ["1:a:10", "1:b:11"]),
+        (("--from-time", "1h", "--until-time", "1h"), []),
+        (("--from-offset", "9", "-z", "gzip"), []),
+    ],
+)
+def test_a_range_is_copied_to_the_same_partitions(verbs, copied, flags, copies):
+    result = verbs.json("topic", "copy", *copied, *flags, "--keep-partitions", "--yes")
+    assert result["copied"] == len(copies)
+    assert values_of(verbs, copied[1]) == copies
+
+
+def test_copies_that_cannot_be_made_are_refused(verbs, copied):
+    source, target = copied
+    for arguments, text in (
+        ((source, source), "cannot be copied to itself"),
+        ((source, "none"), "there is no topic none"),
+        ((source, target, "-p", "5"), "there is no partition 5"),
+    ):
+        result = verbs.run("topic", "copy", *arguments, "--yes")
+        assert result.status == 1
+        assert text in result.err
+    both = ("--from-offset", "1", "--from-time", "1h")
+    assert verbs.run("topic", "copy", source, target, *both).status == 2

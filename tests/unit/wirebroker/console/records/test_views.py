@@ -8,7 +8,7 @@ import tracemalloc
 import pytest
 
 from wirebroker.console.records import views
-from wirebroker.console.records.views import hex_view, json_view, text_view
+from wirebroker.console.records.views import hex_view, json_view, name_view, text_view
 from wirebroker.console.view.record_rows import byte_views
 
 
@@ -73,3 +73,7 @@ def test_a_lone_surrogate_can_be_encoded():
     view = json_view(rb'{"a": "\ud800"}')
     assert view is not None
     assert view.encode()
+
+
+def test_bytes_of_a_headers_name_that_are_not_text_are_escaped():
+    assert name_view("trace\udcff\x1b") == "trace\\xff\\x1b"

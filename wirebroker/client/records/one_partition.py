@@ -1,4 +1,4 @@
-"""Fetches parts of single partitions for a page, with what is known of aborted transactions.
+"""Fetches parts of single partitions, with what is known of aborted transactions.
 
 Leaders name aborted transactions only to read_committed consumers, who see nothing after the first
 open transaction. So a partition is fetched as such a consumer up to there, and then as another.

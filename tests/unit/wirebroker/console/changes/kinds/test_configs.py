@@ -1,0 +1,143 @@
+"""Configs of topics, brokers, groups and client metrics, changed from the console."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.console.changes import made, prepared
+from wirebroker.client.configs.configs import (
+    BROKER,
+    CLIENT_METRICS,
+    GROUP,
+    TOPIC,
+    alter_configs,
+    configs_of,
+)
+from wirebroker.client.errors import ClientError
+from wirebroker.console.changes.change import ChangeError
+
+SECRET = "not-for-logs"
+
+
+async def set_configs(collector, kind: int, name: str) -> dict[str, str | None]:
+    configs = await configs_of(collector.client, kind, name)
+    return {config.name: config.value for config in configs if config.is_set}
+
+
+async def test_a_plan_shows_old_and_new_values_with_their_source(open_cluster):
+    async with open_cluster() as c:
+        values = {
+            "topic": "latest",
+            "set": "retention.ms=86400000\nsegment.bytes = 1048576",
+            "unset": "cleanup.policy",
+        }
+        plan = await prepared(c, "alter-topic-configs", **values)
+        assert plan.summary == "Change 3 configs of topic latest"
+        assert plan.lines == (
+            "retention.ms: 604800000 = 7 d (default) → 86400000 = 1 d",
+            "segment.bytes: 1073741824 = 1 GiB (default) → 1048576 = 1 MiB",
+            "cleanup.policy: compact → delete (default)",
+        )
+        assert await set_configs(c, TOPIC, "latest") == {"cleanup.policy": "compact"}
+        assert await plan.apply() == "3 configs of topic latest changed"
+        after = {"retention.ms": "86400000", "segment.bytes": "1048576"}
+        assert await set_configs(c, TOPIC, "latest") == after
+
+
+@pytest.mark.parametrize(
+    ("kind", "target", "resource", "setting"),
+    [
+        ("alter-broker-configs", {"broker": "1"}, (BROKER, "1"), "log.retention.ms=123456"),
+        ("alter-broker-configs", {"broker": "all"}, (BROKER, ""), "log.retention.ms=123456"),
+        (
+            "alter-group-configs",
+            {"group": "<b>'none"},
+            (GROUP, "<b>'none"),
+            "consumer.session.timeout.ms=50000",
+        ),
+        ("alter-client-metrics", {"subscription": "m"}, (CLIENT_METRICS, "m"), "interval.ms=5000"),
+    ],
+)
+async def test_configs_of_other_resources_are_set_and_reset(
+    open_cluster, kind, target, resource, setting
+):
+    name, _, value = setting.partition("=")
+    async with open_cluster() as c:
+        before = await set_configs(c, *resource)
+        await made(c, kind, **target, set=setting)
+        assert await set_configs(c, *resource) == {**before, name: value}
+        plan = await prepared(c, kind, **target, unset=name)
+        assert plan.lines[0].startswith(f"{name}: {value}")
+        assert plan.lines[0].endswith("(default)")
+        await plan.apply()
+        assert await set_configs(c, *resource) == before
+
+
+async def test_secrets_are_in_no_part_of_a_plan(open_cluster):
+    async with open_cluster() as c:
+        name = "listener.name.plaintext.ssl.keystore.password"
+        values = {"broker": "1", "secret_name": name, "secret_value": SECRET}
+        plan = await prepared(c, "alter-broker-configs", **values)
+        assert plan.lines == (f"{name}: not set → (hidden)",)
+        assert SECRET not in repr(plan._replace(apply=None))  # type: ignore[arg-type]
+        assert f"{name}=(hidden)" in plan.command
+
+
+async def test_unknown_broker_configs_are_kept_with_a_warning(open_cluster):
+    async with open_cluster() as c:
+        plan = await prepared(c, "alter-broker-configs", broker="all", set="log.retention.mss=1")
+        assert "did you mean log.retention.ms?" in plan.warnings[0]
+        assert plan.lines == ("log.retention.mss: not set → (hidden)",)
+        assert plan.logged == {"set": "log.retention.mss=(hidden)"}
+
+
+REFUSED: list[tuple[str, dict[str, Any], str]] = [
+    ("alter-topic-configs", {"topic": "orders"}, "write at least one config"),
+    ("alter-topic-configs", {"topic": "none", "set": "a=1"}, "there is no topic none"),
+    (
+        "alter-topic-configs",
+        {"topic": "orders", "set": "retention.mss=1"},
+        "topics have no config retention.mss; did you mean retention.ms?",
+    ),
+    ("alter-topic-configs", {"topic": "orders", "unset": "<b>"}, "topics have no config <b>"),
+    ("alter-topic-configs", {"topic": "orders", "set": "retention.ms=x"}, "INVALID_CONFIG"),
+    (
+        "alter-topic-configs",
+        {"topic": "orders", "set": "retention.ms=1", "unset": "retention.ms"},
+        "retention.ms is named twice",
+    ),
+    ("alter-topic-configs", {"topic": "orders", "unset": "retention.ms"}, "nothing would change"),
+    ("alter-topic-configs", {"topic": "latest", "set": "cleanup.policy=compact"}, "nothing would"),
+    ("alter-topic-configs", {"topic": "orders", "secret_name": "a"}, "its name and its value"),
+    ("alter-broker-configs", {"broker": "x", "set": "a=1"}, "write its id, or all"),
+    ("alter-broker-configs", {"broker": "7", "set": "a=1"}, "there is no broker 7"),
+    ("alter-broker-configs", {"broker": "1", "set": "node.id=7"}, "node.id"),
+    (
+        "alter-broker-configs",
+        {"broker": "1", "set": "ssl.key.password=x"},
+        "ssl.key.password is a secret",
+    ),
+    ("alter-group-configs", {"group": "g", "set": "a=1"}, "groups have no config a"),
+    ("alter-client-metrics", {"subscription": "m", "set": "a=1"}, "client metrics have no config"),
+    ("alter-client-metrics", {"subscription": "m", "set": "interval.ms=1"}, "interval must be"),
+]
+
+
+async def test_wrong_values_are_refused(open_cluster):
+    async with open_cluster() as c:
+        for kind, values, text in REFUSED:
+            with pytest.raises((ChangeError, ClientError)) as caught:
+                await prepared(c, kind, **values)
+            assert text in str(caught.value), (kind, values)
+
+
+async def test_a_plan_differs_after_the_config_has_changed(open_cluster):
+    async with open_cluster() as c:
+        values = {"topic": "orders", "set": "retention.ms=1000"}
+        plan = await prepared(c, "alter-topic-configs", **values)
+        await alter_configs(c.client, TOPIC, "orders", {"retention.ms": "5000"})
+        later = await prepared(c, "alter-topic-configs", **values)
+        assert later.lines == ("retention.ms: 5000 = 5 s → 1000 = 1 s",)
+        assert later.lines != plan.lines

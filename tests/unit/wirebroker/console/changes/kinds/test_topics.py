@@ -1,0 +1,174 @@
+"""Topics created, extended, emptied and deleted from the console."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.brokers.collectors import snapshot_when
+from tests.support.console.changes import made, prepared, records_of
+from wirebroker.client.changes.trimming import planned_trim
+from wirebroker.client.configs.configs import TOPIC, configs_of
+from wirebroker.client.errors import ClientError
+from wirebroker.client.topics.leaders import partitions_of
+from wirebroker.client.topics.topics import create_topics, delete_topics, list_topics
+from wirebroker.console.changes.change import ChangeError
+
+EVIL = "<script>alert(1)</script>\"'; rm -rf /"
+
+
+async def starts_of(collector, topic: str) -> list[int]:
+    places = list(await partitions_of(collector.client, [topic]))
+    return [row.start for row in await planned_trim(collector.client, places)]
+
+
+async def test_a_topic_is_planned_and_created(open_cluster):
+    async with open_cluster() as c:
+        values = {"topic": "made", "partitions": 3, "configs": "retention.ms = 1000\n\n"}
+        plan = await prepared(c, "create-topic", **values)
+        assert plan.summary == "Create topic made"
+        assert plan.lines == (
+            "partitions: 3",
+            "replicas of each partition: the brokers' default",
+            "retention.ms: 1000",
+        )
+        assert "made" not in await list_topics(c.client)
+        assert await plan.apply() == "topic made was created"
+        assert (await list_topics(c.client))["made"] == 3
+        configs = await configs_of(c.client, TOPIC, "made", names=["retention.ms"])
+        assert [config.value for config in configs] == ["1000"]
+
+
+async def test_partitions_are_added(open_cluster):
+    async with open_cluster() as c:
+        plan = await prepared(c, "add-partitions", topic="orders", partitions=5)
+        assert plan.summary == "Add 3 partitions to topic orders"
+        assert plan.lines == ("partitions: 2 → 5",)
+        assert "no longer in order" in plan.warnings[0].replace("so they are ", "")
+        assert (await list_topics(c.client))["orders"] == 2
+        assert await plan.apply() == "topic orders has 5 partitions"
+        assert (await list_topics(c.client))["orders"] == 5
+
+
+async def test_all_records_are_deleted_and_the_offsets_are_notes(open_cluster):
+    async with open_cluster() as c:
+        plan = await prepared(c, "empty-topic", topic="orders")
+        assert plan.lines == ("2 partitions: all current records are deleted",)
+        assert plan.notes == (
+            "partition 0: start 0 → 5 (5 records)",
+            "partition 1: start 0 → 5 (5 records)",
+        )
+        assert await starts_of(c, "orders") == [0, 0]
+        assert await plan.apply() == "10 records deleted from topic orders"
+        assert await starts_of(c, "orders") == [5, 5]
+
+
+@pytest.mark.parametrize(
+    ("values", "lines", "starts"),
+    [
+        ({"before_offset": 2}, [0, 1], [2, 2]),
+        ({"before_offset": 99, "partitions": "1"}, [1], [0, 5]),
+        ({"before_time": "1970-01-01T00:00:03Z"}, [0, 1], [2, 2]),
+        ({"before_time": "3000"}, [0, 1], [2, 2]),
+    ],
+    ids=["offset", "offset-of-a-partition", "time", "milliseconds"],
+)
+async def test_old_records_are_deleted(open_cluster, values, lines, starts):
+    async with open_cluster() as c:
+        plan = await prepared(c, "trim-topic", topic="orders", **values)
+        assert [line.partition(":")[0] for line in plan.lines] == [f"partition {n}" for n in lines]
+        assert plan.notes == ()
+        await plan.apply()
+        assert await starts_of(c, "orders") == starts
+
+
+async def test_offsets_of_a_time_that_passes_are_notes(open_cluster):
+    async with open_cluster() as c:
+        plan = await prepared(c, "trim-topic", topic="orders", before_time="7d")
+        assert plan.lines == ("2 partitions of topic orders",)
+        assert len(plan.notes) == 2
+        assert "--before-time 7d" in plan.command
+
+
+async def test_a_topic_is_deleted_when_its_name_is_confirmed(open_cluster):
+    async with open_cluster() as c:
+        await snapshot_when(c, lambda s: "orders" in s.topics and s.topics["orders"].groups)
+        plan = await prepared(c, "delete-topic", topic="orders", confirm="orders")
+        assert plan.lines == ("2 partitions with all records are deleted",)
+        assert "Groups have offsets in it: billing" in plan.warnings[1]
+        assert await plan.apply() == "topic orders was deleted"
+        assert "orders" not in await list_topics(c.client)
+
+
+REFUSED: list[tuple[str, dict[str, Any], str]] = [
+    ("create-topic", {"topic": "orders"}, "TOPIC_ALREADY_EXISTS"),
+    ("create-topic", {"topic": "a b"}, "INVALID_TOPIC_EXCEPTION"),
+    ("create-topic", {"topic": EVIL}, "INVALID_TOPIC_EXCEPTION"),
+    ("create-topic", {"topic": "x" * 250}, "INVALID_TOPIC_EXCEPTION"),
+    ("create-topic", {"topic": "x", "partitions": 0}, "write a number from 1 to"),
+    ("create-topic", {"topic": "x", "partitions": "1" * 30}, "is not a whole number"),
+    ("create-topic", {"topic": "x", "replicas": 2}, "INVALID_REPLICATION_FACTOR"),
+    ("create-topic", {"topic": "x", "configs": "retention.ms"}, "is not a setting: write NAME="),
+    ("create-topic", {"topic": "x", "configs": "a=1\na=2"}, "a is set twice"),
+    ("create-topic", {"topic": "x", "configs": "a=1\n" * 1001}, "at most 1,000 lines"),
+    (
+        "create-topic",
+        {"topic": "x", "configs": "retention.mss=1"},
+        "topics have no config retention.mss; did you mean retention.ms?",
+    ),
+    ("create-topic", {"topic": "x", "configs": "retention.ms=soon"}, "INVALID_CONFIG"),
+    ("add-partitions", {"topic": "orders", "partitions": 2}, "has 2 partitions already"),
+    ("add-partitions", {"topic": "order", "partitions": 2}, "did you mean orders?"),
+    ("empty-topic", {"topic": "latest"}, "its cleanup.policy is compact"),
+    ("empty-topic", {"topic": "__consumer_offsets"}, "it is an internal topic"),
+    ("empty-topic", {"topic": "none"}, "there is no topic none"),
+    ("trim-topic", {"topic": "orders"}, "write either an offset or a time"),
+    ("trim-topic", {"topic": "orders", "before_offset": 1, "before_time": "1h"}, "write either"),
+    ("trim-topic", {"topic": "orders", "before_offset": -1}, "write a number from 0 to"),
+    ("trim-topic", {"topic": "orders", "before_time": "yesterday"}, "is not a time"),
+    ("trim-topic", {"topic": "orders", "before_offset": 0}, "has no records before that"),
+    ("trim-topic", {"topic": "orders", "before_offset": 1, "partitions": "2"}, "no partition 2"),
+    ("trim-topic", {"topic": "orders", "before_offset": 1, "partitions": "x"}, "write 0,1,2"),
+    ("delete-topic", {"topic": "orders", "confirm": "order"}, "write the name of the topic here"),
+    ("delete-topic", {"topic": "none", "confirm": "none"}, "there is no topic none"),
+]
+
+
+async def test_wrong_values_are_refused_and_change_nothing(open_cluster):
+    async with open_cluster() as c:
+        await snapshot_when(c, lambda s: "orders" in s.topics)
+        before = await list_topics(c.client)
+        for kind, values, text in REFUSED:
+            with pytest.raises((ChangeError, ClientError)) as caught:
+                await prepared(c, kind, **values)
+            assert text in str(caught.value), (kind, values)
+        assert await list_topics(c.client) == before
+
+
+async def test_a_plan_differs_after_the_cluster_has_changed(open_cluster):
+    async with open_cluster() as c:
+        plan = await prepared(c, "add-partitions", topic="copies", partitions=5)
+        await made(c, "add-partitions", topic="copies", partitions=4)
+        later = await prepared(c, "add-partitions", topic="copies", partitions=5)
+        assert plan.lines != later.lines
+        plan = await prepared(c, "trim-topic", topic="orders", before_offset=4)
+        await made(c, "trim-topic", topic="orders", before_offset=1)
+        assert (
+            await prepared(c, "trim-topic", topic="orders", before_offset=4)
+        ).lines != plan.lines
+
+
+async def test_a_change_that_is_too_late_says_why(open_cluster):
+    async with open_cluster() as c:
+        create = await prepared(c, "create-topic", topic="made")
+        await create_topics(c.client, {"made": 1}, configs={})
+        with pytest.raises(ClientError, match="TOPIC_ALREADY_EXISTS"):
+            await create.apply()
+        delete = await prepared(c, "delete-topic", topic="orders", confirm="orders")
+        empty = await prepared(c, "empty-topic", topic="orders")
+        assert len((await records_of(c.client, "orders")).values()) == 2
+        await delete_topics(c.client, ["orders"])
+        for late in (delete, empty):
+            with pytest.raises(ClientError, match="orders"):
+                await late.apply()
