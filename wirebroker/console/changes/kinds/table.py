@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from wirebroker.console.changes.kinds import (
     acls,
     configs,
+    elections,
     groups,
     messages,
     placement,
@@ -25,6 +26,7 @@ CHANGES: Final[dict[str, ChangeKind]] = {
     for kinds in (
         acls.KINDS,
         configs.KINDS,
+        elections.KINDS,
         groups.KINDS,
         messages.KINDS,
         placement.KINDS,
