@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from wirebroker.base.text import counted, few_of
 from wirebroker.client.checks.dry_runs import check_cluster_rights
 from wirebroker.client.errors import ClientError
-from wirebroker.client.replicas.elections import PREFERRED, UNCLEAN, elect_leaders
-from wirebroker.client.topics.leaders import TopicPartition
-from wirebroker.client.topics.topic_lookup import find_topics
+from wirebroker.client.replicas.elections import PREFERRED, UNCLEAN, elect_leaders, led_partitions
 from wirebroker.console.changes.change import (
     ChangeError,
     ChangeKind,
@@ -24,6 +22,8 @@ from wirebroker.console.changes.numbers import optional_number
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from wirebroker.client.replicas.elections import LedPartition
+    from wirebroker.client.topics.leaders import TopicPartition
     from wirebroker.console.model.collector import Collector
 
 # Partitions that a plan lists; the number of the others is named.
@@ -31,40 +31,20 @@ _MOST_LISTED: Final = 100
 _MOST_PARTITION: Final = (1 << 31) - 1
 
 
-class _Led(NamedTuple):
-    """A partition with its leader (-1 for none) and replicas."""
-
-    place: TopicPartition
-    leader: int
-    replicas: list[int]
-    isr: list[int]
-
-
-async def _partitions(collector: Collector, values: Mapping[str, str]) -> list[_Led]:
+async def _partitions(collector: Collector, values: Mapping[str, str]) -> list[LedPartition]:
     """Return the partitions of the fields `topic` and `partition`; without a topic, all."""
     topic = values["topic"]
     partition = optional_number(values, "partition", 0, _MOST_PARTITION)
     if partition is not None and not topic:
         raise ChangeError("a partition needs a topic", "topic")
-    client = collector.client
-    topics = await find_topics(client, [topic]) if topic else (await client.metadata()).topics
-    slices = collector.cluster.slices()
-    found: list[_Led] = []
-    for row in topics:
-        await slices.turn()
-        found += [
-            _Led(
-                TopicPartition(row.name, part.partition_index),
-                part.leader_id,
-                list(part.replica_nodes),
-                list(part.isr_nodes),
-            )
-            for part in row.partitions
-            if partition in {None, part.partition_index}
-        ]
+    found = [
+        row
+        for row in await led_partitions(collector.client, [topic] if topic else None)
+        if partition in {None, row.place.partition}
+    ]
     if partition is not None and not found:
         raise ChangeError(f"topic {topic} has no partition {partition}", "partition")
-    return sorted(found)
+    return found
 
 
 def _arguments(values: Mapping[str, str]) -> tuple[list[str], list[str]]:
@@ -100,7 +80,8 @@ async def _preferred(collector: Collector, values: Mapping[str, str]) -> Prepare
     if not ready:
         reason = "every leader is the preferred one"
         if waiting:
-            reason = f"the preferred replica is not in sync: {few_of([str(w.place) for w in waiting], 5)}"
+            names = few_of([str(row.place) for row in waiting], 5)
+            reason = f"the preferred replicas are not in sync: {names}"
         raise ChangeError(reason)
     places = [row.place for row in ready]
 
