@@ -63,6 +63,11 @@ def _entity(values: Mapping[str, str]) -> Entity:
     return entity
 
 
+def entity_fields(entity: Entity) -> dict[str, str]:
+    """Return an entity as values of the fields."""
+    return {kind: _DEFAULT if name is None else name for kind, name in entity.items()}
+
+
 def _flags(entity: Entity) -> tuple[str, ...]:
     return tuple(
         flag

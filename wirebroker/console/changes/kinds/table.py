@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from wirebroker.console.changes.kinds import (
     acls,
     configs,
+    delivery,
     elections,
     groups,
     messages,
@@ -26,6 +27,7 @@ CHANGES: Final[dict[str, ChangeKind]] = {
     for kinds in (
         acls.KINDS,
         configs.KINDS,
+        delivery.KINDS,
         elections.KINDS,
         groups.KINDS,
         messages.KINDS,
