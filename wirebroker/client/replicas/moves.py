@@ -5,7 +5,7 @@ A throttle remains when the moves have ended, until it is removed (KIP-73).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from wirebroker.base.threads import Work, in_thread
 from wirebroker.client.configs.configs import BROKER, configs_of
@@ -20,6 +20,22 @@ if TYPE_CHECKING:
     from wirebroker.client.kafka_client import KafkaClient
     from wirebroker.client.replicas.reassignments import Reassignment
     from wirebroker.client.topics.leaders import TopicPartition
+
+
+# A broker that does not respond is not waited for longer.
+_PATIENCE_S: Final = 3.0
+
+
+class Throttles(NamedTuple):
+    """The throttles of moves.
+
+    Attributes:
+        rates: In bytes per second, of the brokers that have one.
+        silent: The brokers that do not respond.
+    """
+
+    rates: dict[int, int]
+    silent: list[int]
 
 
 class ReplicaPlan(NamedTuple):
@@ -122,15 +138,29 @@ async def unthrottle_moves(client: KafkaClient, topics: Iterable[str]) -> list[i
     return await unthrottle(client, sorted(set(topics)), await client.broker_ids())
 
 
-async def throttles_of(client: KafkaClient) -> dict[int, int]:
-    """Return the throttle of each running broker that has one, in bytes per second."""
+async def throttles_of(client: KafkaClient) -> Throttles:
+    """Return the throttles of all running brokers.
+
+    Raises:
+        ClientError: This user may not describe the brokers' configs.
+    """
+    brief = client.within(min(client.timeout_s, _PATIENCE_S))
     broker_ids = await client.broker_ids()
-    answers = await client.together(
-        *(configs_of(client, BROKER, str(broker_id), names=RATES) for broker_id in broker_ids)
+    answers = await client.together(*(_throttle_of(brief, broker_id) for broker_id in broker_ids))
+    known = dict(zip(broker_ids, answers, strict=True))
+    return Throttles(
+        {broker_id: rate for broker_id, rate in known.items() if rate},
+        [broker_id for broker_id, rate in known.items() if rate is None],
     )
-    throttles: dict[int, int] = {}
-    for broker_id, configs in zip(broker_ids, answers, strict=True):
-        rates = [int(config.value) for config in configs if config.is_set and config.value]
-        if rates:
-            throttles[broker_id] = min(rates)
-    return throttles
+
+
+async def _throttle_of(client: KafkaClient, broker_id: int) -> int | None:
+    """Return a broker's throttle, 0 for none; None if it does not respond."""
+    try:
+        configs = await configs_of(client, BROKER, str(broker_id), names=RATES)
+    except ClientError as error:
+        if error.code:
+            raise
+        return None
+    rates = [int(config.value) for config in configs if config.is_set and config.value]
+    return min(rates, default=0)

@@ -28,6 +28,7 @@ from wirebroker.console.model.transaction_polls import is_hanging
 if TYPE_CHECKING:
     from wirebroker.client.configs.configs import ConfigEntry
     from wirebroker.client.configs.quotas import EntityQuotas
+    from wirebroker.client.replicas.moves import Throttles
     from wirebroker.client.security.acls import AccessRule
     from wirebroker.client.security.users import ScramUser
     from wirebroker.client.transactions.producer_states import PartitionProducer
@@ -155,10 +156,10 @@ async def reassignments(collector: Collector) -> list[ReassignmentDetail]:
     return await collector.details.get("reassignments", read)
 
 
-async def throttles(collector: Collector) -> dict[int, int]:
-    """Return the throttles of moves, in bytes per second, of the brokers that have one."""
+async def throttles(collector: Collector) -> Throttles:
+    """Return the throttles of moves of all brokers."""
 
-    async def read() -> dict[int, int]:
+    async def read() -> Throttles:
         return await collector.cluster.timed(throttles_of(collector.client))
 
     return await collector.details.get("throttles", read)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
+    from wirebroker.client.replicas.moves import Throttles
     from wirebroker.client.transactions.producer_states import PartitionProducer
     from wirebroker.console.model.collector import Collector
 
@@ -83,7 +84,7 @@ async def reassignments(request: Request) -> Response:
         columns={"partition": lambda row: (row.topic, row.partition)},
         default_sort="partition",
     )
-    throttles: Answer[dict[int, int]] = Answer(None, None)
+    throttles: Answer[Throttles] = Answer(None, None)
     if answer.failure is None:
         throttles = await asked(details.throttles(collector))
     return page(
@@ -92,5 +93,5 @@ async def reassignments(request: Request) -> Response:
         section="reassignments",
         listed=listed,
         failure=answer.failure or throttles.failure,
-        throttles=sorted((throttles.value or {}).items()),
+        throttles=[] if throttles.value is None else sorted(throttles.value.rates.items()),
     )

@@ -34,6 +34,7 @@ from wirebroker.console.view.formats import size, size_rate
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+    from wirebroker.client.replicas.moves import Throttles
     from wirebroker.client.replicas.reassignments import Reassignment
     from wirebroker.console.model.collector import Collector
     from wirebroker.console.model.snapshot import ClusterSnapshot
@@ -184,9 +185,9 @@ async def _cancel(collector: Collector, values: Mapping[str, str]) -> PreparedCh
     command = verb_line(collector.settings, "reassign cancel", ["--yes"], [] if is_all else ["-"])
     plan = {row.place: row.goal for row in chosen}
     warnings = ["what was copied is deleted"]
-    if throttles := await throttles_of(client):
-        rates = _listed([*throttles])
-        warnings.append(f"the throttles of all brokers ({rates}) are removed, also for other moves")
+    throttles = await throttles_of(client)
+    if throttles.rates or throttles.silent:
+        warnings.append("the throttles of all brokers are removed, also for other moves")
     return PreparedChange(
         f"Cancel {counted(len(chosen), 'move')}",
         tuple(
@@ -210,8 +211,10 @@ def _kept(silent: Sequence[int]) -> str:
     return f"; brokers {_listed(silent)} do not respond and may still be throttled"
 
 
-def _rates(throttles: Mapping[int, int]) -> list[str]:
-    return [f"broker {broker}: {size_rate(rate)}" for broker, rate in sorted(throttles.items())]
+def _rate(throttles: Throttles, broker: int) -> str:
+    if broker in throttles.silent:
+        return "does not respond"
+    return size_rate(throttles.rates[broker]) if broker in throttles.rates else "no throttle"
 
 
 async def _throttle(collector: Collector, values: Mapping[str, str]) -> PreparedChange:
@@ -230,11 +233,7 @@ async def _throttle(collector: Collector, values: Mapping[str, str]) -> Prepared
     new = size_rate(bytes_per_s)
     return PreparedChange(
         f"Throttle all moves to {new} between two brokers",
-        tuple(
-            f"broker {broker}:"
-            f" {size_rate(throttles[broker]) if broker in throttles else 'no throttle'} → {new}"
-            for broker in brokers
-        ),
+        tuple(f"broker {broker}: {_rate(throttles, broker)} → {new}" for broker in brokers),
         verb_line(collector.settings, "reassign throttle", (), [str(bytes_per_s)]),
         apply,
         ("the throttle remains until it is removed, also after the moves",),
@@ -246,14 +245,17 @@ async def _unthrottle(collector: Collector, values: Mapping[str, str]) -> Prepar
     client, topic = collector.client, values["topic"]
     throttles = await throttles_of(client)
     rows = await list_reassignments(client)
-    if not throttles and not topic:
+    if not throttles.rates and not throttles.silent and not topic:
         raise ChangeError("no broker has a throttle")
     topics = {topic} if topic else {row.place.topic for row in rows}
 
     async def apply() -> str:
         return f"the throttle is removed{_kept(await unthrottle_moves(client, topics))}"
 
-    lines = [f"{text} → no throttle" for text in _rates(throttles)]
+    lines = [
+        f"broker {broker}: {_rate(throttles, broker)} → no throttle"
+        for broker in sorted([*throttles.rates, *throttles.silent])
+    ]
     lines += [f"topic {name}: its list of throttled replicas is removed" for name in sorted(topics)]
     return PreparedChange(
         "Remove the throttle of moves",

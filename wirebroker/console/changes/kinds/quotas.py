@@ -81,9 +81,9 @@ def _number(values: Mapping[str, str], key: str) -> float:
     try:
         number = float(text.replace("_", "?"))  # Python also accepts 1_000
     except ValueError:
-        number = -1.0
-    if not 0 <= number < float("inf"):
-        raise ChangeError(f"{text[:40]!r} is not a number from 0", key)
+        number = 0.0
+    if not 0 < number < float("inf"):
+        raise ChangeError(f"{text[:40]!r} is not a number above 0", key)
     return number
 
 
@@ -122,13 +122,11 @@ async def _set(collector: Collector, values: Mapping[str, str]) -> PreparedChang
         for key, number in changes.items()
     ]
     settings = [f"{key}={_text(number)}" for key, number in changes.items()]
-    zero = [key for key, number in changes.items() if not number]
     return PreparedChange(
         f"Set {counted(len(changes), 'quota')} of {entity_text(entity)}",
         (*lines, *_scope(entity)),
         verb_line(collector.settings, "quota set", _flags(entity), settings),
         apply,
-        tuple(f"{key}=0 throttles these clients as long as it is set" for key in zero),
     )
 
 
