@@ -112,7 +112,7 @@ async def _run(collector: Collector, values: Mapping[str, str]) -> PreparedChang
 
 
 def _fault(values: Mapping[str, str]) -> dict[str, Any]:
-    kind = values["kind"]
+    kind = values["fault"]
     if kind == "error" and not (values["api"] and values["error"]):
         missing = "error" if values["api"] else "api"
         raise ChangeError("an error needs a request and an error code", missing)
@@ -145,7 +145,7 @@ async def _add_fault(collector: Collector, values: Mapping[str, str]) -> Prepare
     if _is_for_all(given):
         warnings.append("all requests are affected, also those of this console")
     return PreparedChange(
-        f"Set a fault: {dict(_FAULT_KINDS)[values['kind']]}",
+        f"Set a fault: {dict(_FAULT_KINDS)[values['fault']]}",
         tuple(lines),
         control_line(cluster, "add-fault", arguments),
         apply,
@@ -238,7 +238,7 @@ KINDS: Final[tuple[ChangeKind, ...]] = (
         "add-fault",
         "Set a fault",
         (
-            Field("kind", "Fault", FieldKind.CHOICE, default="error", choices=_FAULT_KINDS),
+            Field("fault", "Fault", FieldKind.CHOICE, default="error", choices=_FAULT_KINDS),
             Field("api", "Request", help="Such as PRODUCE; empty: any.", is_required=False),
             Field("error", "Error", help="Such as NOT_LEADER_OR_FOLLOWER.", is_required=False),
             Field("topic", "Topic", help="Empty: any.", is_required=False),
