@@ -88,12 +88,16 @@ async def controlled_faults(cluster: ClusterSettings) -> list[ControlledFault]:
     try:
         return [
             ControlledFault(
-                int(row["id"]),
-                str(row["kind"]),
-                *(row[name] for name in ("api", "topic", "client_id", "error")),
-                str(row["when"]),
-                int(row["delay_ms"]),
-                *(row[name] for name in ("left", "acted")),
+                number=int(row["id"]),
+                kind=str(row["kind"]),
+                api=row["api"],
+                topic=row["topic"],
+                client_id=row["client_id"],
+                error=row["error"],
+                when=str(row["when"]),
+                delay_ms=int(row["delay_ms"]),
+                left=row["left"],
+                acted=row["acted"],
             )
             for row in rows
         ]

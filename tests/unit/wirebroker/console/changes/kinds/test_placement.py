@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.brokers.collectors import collecting, snapshot_when
-from tests.support.console.changes import made, prepared
+from tests.support.console.changes import made, prepared, run_line
 from wirebroker.client.errors import ClientError
 from wirebroker.client.replicas.elections import led_partitions
 from wirebroker.client.replicas.moves import throttles_of
@@ -51,6 +51,16 @@ async def until_moved(c: Collector) -> None:
     pytest.fail("the moves do not end")
 
 
+async def until_throttled(c: Collector, rates: dict[int, int]) -> None:
+    """Wait until the brokers have these throttles: they apply changes after the response."""
+    found = None
+    async for _ in c.client.within(30.0).tries():
+        found = (await throttles_of(c.client)).rates
+        if found == rates:
+            return
+    assert found == rates
+
+
 async def test_a_partition_is_moved(cluster):
     async with watched(cluster, "moved") as c:
         plan = await prepared(c, "move-partition", topic="moved", partition=0, replicas="1, 2")
@@ -76,13 +86,13 @@ async def test_a_move_with_more_replicas_and_a_throttle_is_warned_of(cluster):
             "the throttle remains until it is removed, also after the move",
         )
         await plan.apply()
-        assert (await throttles_of(c.client)).rates == dict.fromkeys((0, 1, 2), 2_000_000)
+        await until_throttled(c, dict.fromkeys((0, 1, 2), 2_000_000))
         await until_moved(c)
         plan = await prepared(c, "unthrottle-moves", topic="grown")
         assert plan.lines[0] == "broker 0: 1.91 MiB/s → no throttle"
         assert plan.lines[-1] == "topic grown: its list of throttled replicas is removed"
         assert await plan.apply() == "the throttle is removed"
-        assert (await throttles_of(c.client)).rates == {}
+        await until_throttled(c, {})
         with pytest.raises(ChangeError, match="no broker has a throttle"):
             await prepared(c, "unthrottle-moves")
 
@@ -162,6 +172,37 @@ async def test_an_unclean_election_needs_a_partition_without_leader(cluster):
     async with watched(cluster, "alone", [(2,)]) as c:
         with pytest.raises(ChangeError, match="no such partition is without a leader"):
             await prepared(c, "elect-unclean", topic="alone")
+
+
+async def test_the_command_lines_do_the_same(cluster, tmp_path):
+    async with watched(cluster, "commanded", [(0, 1), (1, 0)]) as c:
+        for _ in range(12):
+            cluster.produce("commanded", b"x" * 500_000, partition=0)
+        values = {"topic": "commanded", "partition": 0, "replicas": "2,1", "throttle": 50_000}
+        await run_line((await prepared(c, "move-partition", **values)).command, tmp_path)
+        assert [row.goal for row in await list_reassignments(c.client)] == [[2, 1]]
+        await until_throttled(c, dict.fromkeys((0, 1, 2), 50_000))
+        plan = await prepared(c, "throttle-moves", throttle=40_000)
+        await run_line(plan.command, tmp_path)
+        await until_throttled(c, dict.fromkeys((0, 1, 2), 40_000))
+        plan = await prepared(c, "cancel-moves", topic="commanded", partition=0)
+        await run_line(plan.command, tmp_path)
+        assert (await list_reassignments(c.client), await replicas(c, "commanded")) == (
+            [],
+            [[1, 0], [1, 0]],  # as Kafka's controller orders them
+        )
+        await made(c, "move-partition", **values | {"partition": 1, "replicas": "0,1"})
+        await until_moved(c)
+        plan = await prepared(c, "unthrottle-moves", topic="commanded")
+        await run_line(plan.command, tmp_path)
+        await until_throttled(c, {})
+        plan = await prepared(c, "elect-preferred", topic="commanded", partition=1)
+        await run_line(plan.command, tmp_path)
+        assert [row.leader for row in await led_partitions(c.client, ["commanded"])] == [0, 0]
+        plan = await prepared(c, "spread-topic", topic="commanded", brokers="1,2")
+        await run_line(plan.command, tmp_path)
+        await until_moved(c)
+        assert {frozenset(row) for row in await replicas(c, "commanded")} == {frozenset({1, 2})}
 
 
 @pytest.mark.parametrize(
