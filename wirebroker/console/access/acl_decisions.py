@@ -101,9 +101,11 @@ class AclDecisions:
         self, added: Iterable[AccessRule], removed: Iterable[AccessRule]
     ) -> Generator[None]:
         """Decide with other ACLs while the context lasts, which must not await."""
-        pairs = [(None, entry_of(rule)) for rule in added]
-        pairs += [(entry_of(rule), None) for rule in removed]
-        changes = [pair for pair in pairs if pair != (None, None)]
+        changes: list[tuple[AclEntry | None, AclEntry | None]] = [
+            *((None, entry_of(rule)) for rule in added),
+            *((entry_of(rule), None) for rule in removed),
+        ]
+        changes = [pair for pair in changes if pair != (None, None)]
         for before, after in changes:
             self._change(before, after)
         try:

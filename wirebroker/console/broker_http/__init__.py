@@ -1,1 +1,1 @@
-"""What brokers show over HTTP: their metrics, and the controls of the test mode."""
+"""The controls of brokers in test mode, over HTTP."""

@@ -10,13 +10,13 @@ from urllib.parse import urlencode
 from wirebroker.client.errors import ClientError
 from wirebroker.codecs.json_text import parse_json
 from wirebroker.console.broker_http.http_client import http_request
-from wirebroker.console.broker_http.http_settings import TEST_URL, TOKEN, http_settings
+from wirebroker.console.model.http_settings import TEST_URL, TOKEN, http_settings
 from wirebroker.testing.test_mode.openapi import CONTROL_PATHS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from wirebroker.console.broker_http.http_settings import HttpSettings
+    from wirebroker.console.model.http_settings import HttpSettings
     from wirebroker.console.model.settings import ClusterSettings
 
 _OK: Final = 200

@@ -12,10 +12,9 @@ from wirebroker.client.errors import ClientError
 
 if TYPE_CHECKING:
     from wirebroker.base.clock import Clock
-    from wirebroker.console.broker_http.http_settings import HttpSettings
+    from wirebroker.console.model.http_settings import HttpSettings
 
-# A metrics page of 10,000 partitions has some 10 MB.
-_MOST_BYTES: Final = 32 << 20
+_MOST_BYTES: Final = 4 << 20
 _PART_BYTES: Final = 64 << 10
 # To connect, for each part of the response, and for all of them.
 _TIMEOUT_S: Final = 8.0

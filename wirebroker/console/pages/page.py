@@ -46,7 +46,6 @@ SECTIONS: Final = (
     ("acls", "ACLs", "acls"),
     ("users", "Users", "users"),
     ("quotas", "Quotas", "quotas"),
-    ("clients", "Clients", "clients"),
     ("delivery", "Delivery", "delivery"),
     ("testing", "Testing", "testing"),
     ("changes", "Changes", "changes"),

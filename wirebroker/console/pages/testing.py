@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from starlette.exceptions import HTTPException
 
 from wirebroker.console.broker_http.control_calls import controlled_clock, controlled_faults
-from wirebroker.console.broker_http.http_settings import TEST_URL
 from wirebroker.console.changes.kinds.testing import fault_text
+from wirebroker.console.model.http_settings import TEST_URL
 from wirebroker.console.pages.page import asked, collector_of, page
 from wirebroker.console.pages.sections import is_section_shown
 

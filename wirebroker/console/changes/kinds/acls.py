@@ -46,16 +46,6 @@ if TYPE_CHECKING:
     from wirebroker.console.model.collector import Collector
     from wirebroker.console.model.snapshot import ClusterSnapshot
 
-# ACLs that a plan lists; the number of the others is named.
-_MOST_LISTED: Final = 100
-
-
-def _listed(rules: Sequence[AccessRule], sign: str) -> list[str]:
-    lines = [f"{sign} {rule_text(rule)}" for rule in rules[:_MOST_LISTED]]
-    if len(rules) > _MOST_LISTED:
-        lines.append(f"{sign} {counted(len(rules) - _MOST_LISTED, 'ACL')} more")
-    return lines
-
 
 def _tool_line(collector: Collector, *flags: str) -> str:
     return kafka_line(collector.settings, "kafka-acls", flags)
@@ -70,7 +60,7 @@ async def _additions(
     if not new:
         raise ChangeError("these ACLs exist already")
     effects = effects_of(await decisions_by(collector, existing), collector.snapshot, added=new)
-    lines = _listed(new, "+")
+    lines = [f"+ {rule_text(rule)}" for rule in new]
     lines += [f"exists already: {rule_text(rule)}" for rule in rules if rule in existing]
     warnings = list(effects.warnings)
     if not effects.gains and not effects.losses:
@@ -156,7 +146,7 @@ async def _removal(
 
     return PreparedChange(
         summary,
-        (*_listed(removed, "-"), *effects.losses, *effects.gains),
+        (*(f"- {rule_text(rule)}" for rule in removed), *effects.losses, *effects.gains),
         command,
         apply,
         effects.warnings,

@@ -19,7 +19,7 @@ from wirebroker.console.changes.change import (
     PreparedChange,
 )
 from wirebroker.console.changes.command_line import verb_line
-from wirebroker.console.changes.numbers import optional_number
+from wirebroker.console.changes.field_values import number_of
 from wirebroker.console.delivery.delivery_state import DEFAULT_GROUP
 from wirebroker.console.delivery.pending_reading import is_readable, pending_record
 from wirebroker.console.view.formats import iso_time
@@ -134,8 +134,8 @@ def _redrive_of(
         values["topic"],
         values["target"] or None,
         LetterFilter(message=values["message"] or None),
-        optional_number(values, "count", 1, _MOST_COUNT),
-        optional_number(values, "rate", 1, _MOST_COUNT),
+        number_of(values, "count", 1, _MOST_COUNT),
+        number_of(values, "rate", 1, _MOST_COUNT),
     )
     try:
         kafka = librdkafka_settings(settings.bootstrap, settings.properties)

@@ -17,7 +17,7 @@ from wirebroker.console.changes.change import (
     PreparedChange,
 )
 from wirebroker.console.changes.command_line import verb_line
-from wirebroker.console.changes.numbers import optional_number
+from wirebroker.console.changes.field_values import number_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,15 +26,13 @@ if TYPE_CHECKING:
     from wirebroker.client.topics.leaders import TopicPartition
     from wirebroker.console.model.collector import Collector
 
-# Partitions that a plan lists; the number of the others is named.
-_MOST_LISTED: Final = 100
 _MOST_PARTITION: Final = (1 << 31) - 1
 
 
 async def _partitions(collector: Collector, values: Mapping[str, str]) -> list[LedPartition]:
     """Return the partitions of the fields `topic` and `partition`; without a topic, all."""
     topic = values["topic"]
-    partition = optional_number(values, "partition", 0, _MOST_PARTITION)
+    partition = number_of(values, "partition", 0, _MOST_PARTITION)
     if partition is not None and not topic:
         raise ChangeError("a partition needs a topic", "topic")
     found = [
@@ -54,12 +52,6 @@ def _arguments(values: Mapping[str, str]) -> tuple[list[str], list[str]]:
         ["--partition", partition] if partition else [],
         [values["topic"]] if values["topic"] else [],
     )
-
-
-def _few(lines: Sequence[str]) -> list[str]:
-    if len(lines) <= _MOST_LISTED:
-        return list(lines)
-    return [*lines[:_MOST_LISTED], f"{counted(len(lines) - _MOST_LISTED, 'partition')} more"]
 
 
 async def _elect(collector: Collector, kind: int, places: Sequence[TopicPartition]) -> str:
@@ -90,17 +82,15 @@ async def _preferred(collector: Collector, values: Mapping[str, str]) -> Prepare
 
     return PreparedChange(
         f"Elect the preferred leaders of {counted(len(ready), 'partition')}",
-        tuple(_few([f"{row.place}: leader {row.leader} → {row.replicas[0]}" for row in ready])),
+        (
+            *(f"{row.place}: leader {row.leader} → {row.replicas[0]}" for row in ready),
+            *(
+                f"{row.place} keeps its leader: broker {row.replicas[0]} is not in sync"
+                for row in waiting
+            ),
+        ),
         verb_line(collector.settings, "elect preferred", *_arguments(values)),
         apply,
-        tuple(
-            _few(
-                [
-                    f"{row.place} keeps its leader: broker {row.replicas[0]} is not in sync"
-                    for row in waiting
-                ]
-            )
-        ),
     )
 
 
@@ -119,13 +109,9 @@ async def _unclean(collector: Collector, values: Mapping[str, str]) -> PreparedC
     return PreparedChange(
         f"Elect any running replica of {counted(len(leaderless), 'partition')}",
         tuple(
-            _few(
-                [
-                    f"{row.place}: no leader → one of the brokers"
-                    f" {', '.join(map(str, row.replicas))} that run"
-                    for row in leaderless
-                ]
-            )
+            f"{row.place}: no leader → one of the brokers"
+            f" {', '.join(map(str, row.replicas))} that run"
+            for row in leaderless
         ),
         verb_line(collector.settings, "elect unclean", ["--yes", *flags], arguments),
         apply,

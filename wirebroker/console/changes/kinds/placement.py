@@ -28,7 +28,8 @@ from wirebroker.console.changes.change import (
     PreparedChange,
 )
 from wirebroker.console.changes.command_line import piped, verb_line
-from wirebroker.console.changes.numbers import number_of, numbers_of, optional_number
+from wirebroker.console.changes.field_values import number_of
+from wirebroker.console.changes.numbers import broker_list, required_number
 from wirebroker.console.view.formats import size, size_rate
 
 if TYPE_CHECKING:
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
     from wirebroker.console.model.collector import Collector
     from wirebroker.console.model.snapshot import ClusterSnapshot
 
-# Partitions that a plan lists; the number of the others is named.
-_MOST_LISTED: Final = 100
 _MOST_PARTITION: Final = (1 << 31) - 1
 _MOST_RATE: Final = (1 << 63) - 1
 _MOST_REPLICAS: Final = 1000
@@ -55,12 +54,6 @@ _THROTTLE: Final = Field(
 
 def _listed(brokers: Sequence[int]) -> str:
     return ", ".join(map(str, brokers))
-
-
-def _few(lines: Sequence[str], noun: str) -> list[str]:
-    if len(lines) <= _MOST_LISTED:
-        return list(lines)
-    return [*lines[:_MOST_LISTED], f"{counted(len(lines) - _MOST_LISTED, noun)} more"]
 
 
 def _copied_bytes(plan: ReplicaPlan, snapshot: ClusterSnapshot) -> int:
@@ -102,13 +95,10 @@ async def _moves(
     running = {row.place for row in await list_reassignments(client)}
     warnings = _warnings(plan, collector.snapshot)
     warnings += [f"replaces the running move of {place}" for place in moves if place in running]
-    lines = _few(
-        [
-            f"{place}: brokers {_listed(plan.current[place])} → {_listed(goal)}"
-            for place, goal in moves.items()
-        ],
-        "partition",
-    )
+    lines = [
+        f"{place}: brokers {_listed(plan.current[place])} → {_listed(goal)}"
+        for place, goal in moves.items()
+    ]
     flags = ["--yes"]
     if bytes_per_s is not None:
         flags += ["--throttle", str(bytes_per_s)]
@@ -135,24 +125,26 @@ async def _moves(
 
 
 async def _move(collector: Collector, values: Mapping[str, str]) -> PreparedChange:
-    place = TopicPartition(values["topic"], number_of(values, "partition", 0, _MOST_PARTITION))
-    goal = numbers_of(values, "replicas")
+    place = TopicPartition(
+        values["topic"], required_number(values, "partition", 0, _MOST_PARTITION)
+    )
+    goal = broker_list(values, "replicas")
     current = await replicas_of_partitions(collector.client, [place])
     plan = ReplicaPlan(current, {place: goal})
     if not plan.moves:
         raise ChangeError(f"{place} is on brokers {_listed(goal)} already", "replicas")
-    bytes_per_s = optional_number(values, "throttle", 1, _MOST_RATE)
+    bytes_per_s = number_of(values, "throttle", 1, _MOST_RATE)
     return await _moves(collector, plan, bytes_per_s, f"Move {place} to brokers {_listed(goal)}")
 
 
 async def _spread(collector: Collector, values: Mapping[str, str]) -> PreparedChange:
     topic = values["topic"]
-    brokers = numbers_of(values, "brokers") if values["brokers"] else None
-    count = optional_number(values, "replication_factor", 1, _MOST_REPLICAS)
+    brokers = broker_list(values, "brokers") if values["brokers"] else None
+    count = number_of(values, "replication_factor", 1, _MOST_REPLICAS)
     plan = await spread_replicas(collector.client, [topic], brokers, count=count)
     if not plan.moves:
         raise ChangeError(f"topic {topic} is spread like that already")
-    bytes_per_s = optional_number(values, "throttle", 1, _MOST_RATE)
+    bytes_per_s = number_of(values, "throttle", 1, _MOST_RATE)
     where = "all brokers" if brokers is None else f"brokers {_listed(brokers)}"
     summary = f"Move {counted(len(plan.moves), 'partition')} of {topic} to spread it over {where}"
     return await _moves(collector, plan, bytes_per_s, summary)
@@ -160,7 +152,7 @@ async def _spread(collector: Collector, values: Mapping[str, str]) -> PreparedCh
 
 async def _chosen(collector: Collector, values: Mapping[str, str]) -> list[Reassignment]:
     topic = values["topic"]
-    partition = optional_number(values, "partition", 0, _MOST_PARTITION)
+    partition = number_of(values, "partition", 0, _MOST_PARTITION)
     if partition is not None and not topic:
         raise ChangeError("a partition needs a topic", "topic")
     chosen = [
@@ -191,13 +183,8 @@ async def _cancel(collector: Collector, values: Mapping[str, str]) -> PreparedCh
     return PreparedChange(
         f"Cancel {counted(len(chosen), 'move')}",
         tuple(
-            _few(
-                [
-                    f"{row.place}: brokers {_listed(row.replicas)} → {_listed(row.origin)}"
-                    for row in chosen
-                ],
-                "partition",
-            )
+            f"{row.place}: brokers {_listed(row.replicas)} → {_listed(row.origin)}"
+            for row in chosen
         ),
         command if is_all else piped(plan_text(plan), command),
         apply,
@@ -219,7 +206,7 @@ def _rate(throttles: Throttles, broker: int) -> str:
 
 async def _throttle(collector: Collector, values: Mapping[str, str]) -> PreparedChange:
     client = collector.client
-    bytes_per_s = number_of(values, "throttle", 1, _MOST_RATE)
+    bytes_per_s = required_number(values, "throttle", 1, _MOST_RATE)
     rows = await list_reassignments(client)
     if not rows:
         raise ChangeError("no moves are in progress")
@@ -259,7 +246,7 @@ async def _unthrottle(collector: Collector, values: Mapping[str, str]) -> Prepar
     lines += [f"topic {name}: its list of throttled replicas is removed" for name in sorted(topics)]
     return PreparedChange(
         "Remove the throttle of moves",
-        tuple(_few(lines, "topic")),
+        tuple(lines),
         verb_line(collector.settings, "reassign unthrottle", (), [topic] if topic else []),
         apply,
         ("moves in progress go on at full speed",) if rows else (),

@@ -19,7 +19,8 @@ from wirebroker.console.changes.change import (
     FieldKind,
     PreparedChange,
 )
-from wirebroker.console.changes.numbers import number_of, optional_number
+from wirebroker.console.changes.field_values import number_of
+from wirebroker.console.changes.numbers import required_number
 from wirebroker.console.view.formats import duration_ms, iso_time, parsed_time
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ async def _move(
 
 
 async def _advance(collector: Collector, values: Mapping[str, str]) -> PreparedChange:
-    amount = number_of(values, "amount", 1, _MOST_AMOUNT)
+    amount = required_number(values, "amount", 1, _MOST_AMOUNT)
     by_ms = amount * _UNITS_MS[values["unit"]]
     return await _move(
         collector,
@@ -125,8 +126,8 @@ def _fault(values: Mapping[str, str]) -> dict[str, Any]:
         "client_id": values["client_id"] or None,
         "error": (values["error"].upper() or None) if kind == "error" else None,
         "when": values["when"] if kind == "disconnect" else None,
-        "delay_ms": optional_number(values, "delay_ms", 1, _MOST_MS) if kind in _OF_TIME else None,
-        "times": optional_number(values, "times", 1, _MOST_TIMES),
+        "delay_ms": number_of(values, "delay_ms", 1, _MOST_MS) if kind in _OF_TIME else None,
+        "times": number_of(values, "times", 1, _MOST_TIMES),
     }
 
 
@@ -167,7 +168,7 @@ def fault_text(fault: ControlledFault) -> str:
 
 async def _remove_faults(collector: Collector, values: Mapping[str, str]) -> PreparedChange:
     cluster = collector.settings
-    number = optional_number(values, "number", 1, _MOST_TIMES)
+    number = number_of(values, "number", 1, _MOST_TIMES)
     faults = [row for row in await controlled_faults(cluster) if number in {None, row.number}]
     if not faults:
         raise ChangeError("there is no such fault: it may have been removed meanwhile", "number")

@@ -19,7 +19,7 @@ from wirebroker.console.changes.change import (
     PreparedChange,
 )
 from wirebroker.console.changes.command_line import kafka_line, verb_line
-from wirebroker.console.changes.numbers import number_of
+from wirebroker.console.changes.numbers import required_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -124,8 +124,10 @@ async def _fence(collector: Collector, values: Mapping[str, str]) -> PreparedCha
 
 async def _abort_hanging(collector: Collector, values: Mapping[str, str]) -> PreparedChange:
     client = collector.client
-    place = TopicPartition(values["topic"], number_of(values, "partition", 0, _MOST_PARTITION))
-    start_offset = number_of(values, "start_offset", 0, _MOST_OFFSET)
+    place = TopicPartition(
+        values["topic"], required_number(values, "partition", 0, _MOST_PARTITION)
+    )
+    start_offset = required_number(values, "start_offset", 0, _MOST_OFFSET)
     producer = await producer_at(client, place, start_offset)
     hanging = await hanging_producers(
         client, topic=place.topic, partition=place.partition, longer_than_ms=_ANY_AGE_MS

@@ -19,7 +19,7 @@ from wirebroker.console.changes.change import (
     PreparedChange,
 )
 from wirebroker.console.changes.command_line import verb_line
-from wirebroker.console.changes.numbers import number_of
+from wirebroker.console.changes.numbers import required_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,7 +35,7 @@ async def _set(collector: Collector, values: Mapping[str, str]) -> PreparedChang
     name, mechanism = values["name"], values["mechanism"]
     if len(values["password"]) > _MOST_CHARACTERS:
         raise ChangeError(f"a password has at most {_MOST_CHARACTERS} characters", "password")
-    iterations = number_of(values, "iterations", LEAST_ITERATIONS, MOST_ITERATIONS)
+    iterations = required_number(values, "iterations", LEAST_ITERATIONS, MOST_ITERATIONS)
     existing = {user.mechanism: user for user in await list_users(collector.client, [name])}
     known = existing.get(mechanism)
     new = NewPassword(values["password"], iterations)

@@ -9,7 +9,7 @@ from confluent_kafka import Producer
 
 from tests.support.console.changes import prepared, run_line
 from tests.support.console.guarded_cluster import guarded_cluster
-from wirebroker.client.configs.quotas import alter_quotas, list_quotas
+from wirebroker.client.configs.quotas import Entity, alter_quotas, list_quotas
 from wirebroker.client.security.acls import AccessRule, RuleFilter, create_acls, list_acls
 from wirebroker.client.security.users import NewPassword, list_users, set_user
 from wirebroker.client.transactions.transactions import list_transactions
@@ -36,7 +36,12 @@ async def furnish(c: Collector) -> None:
     for name in ("anna", EVIL):
         for number in SCRAM_NUMBERS.values():
             await set_user(c.client, name, number, NewPassword("secret", 4096))
-    for entity in ({"user": "anna"}, {"user": None, "client-id": EVIL}, {"ip": None}):
+    entities: tuple[Entity, ...] = (
+        {"user": "anna"},
+        {"user": None, "client-id": EVIL},
+        {"ip": None},
+    )
+    for entity in entities:
         key = "connection_creation_rate" if "ip" in entity else "producer_byte_rate"
         await alter_quotas(c.client, entity, {key: 7.0})
     for name in ("payer", EVIL):
@@ -45,7 +50,8 @@ async def furnish(c: Collector) -> None:
 
 def begin(bootstrap: str, name: str) -> None:
     """Leave a transaction open."""
-    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": name})
+    settings = {"bootstrap.servers": bootstrap, "transactional.id": name}
+    producer = Producer({**settings, "transaction.timeout.ms": 900_000})
     producer.init_transactions(30)
     producer.begin_transaction()
     producer.produce("payments", b"one")
