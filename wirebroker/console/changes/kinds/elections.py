@@ -127,7 +127,7 @@ KINDS: Final[tuple[ChangeKind, ...]] = (
     ChangeKind(
         "elect-preferred",
         "Elect preferred leaders",
-        ConsoleRole.OPERATOR,
+        ConsoleRole.ADMIN,
         (Field("topic", "Topic", help="Empty: all topics.", is_required=False), _PARTITION),
         "topic",
         _preferred,

@@ -264,7 +264,7 @@ def _kind(
     *,
     target: str = "topic",
 ) -> ChangeKind:
-    return ChangeKind(name, title, ConsoleRole.OPERATOR, fields, target, prepare, "reassignments")
+    return ChangeKind(name, title, ConsoleRole.ADMIN, fields, target, prepare, "reassignments")
 
 
 KINDS: Final[tuple[ChangeKind, ...]] = (

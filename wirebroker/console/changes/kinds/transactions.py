@@ -167,7 +167,7 @@ KINDS: Final[tuple[ChangeKind, ...]] = (
     ChangeKind(
         "abort-transaction",
         "Abort a transaction",
-        ConsoleRole.OPERATOR,
+        ConsoleRole.ADMIN,
         (_ID,),
         "transactional_id",
         _abort,
@@ -176,7 +176,7 @@ KINDS: Final[tuple[ChangeKind, ...]] = (
     ChangeKind(
         "terminate-transaction",
         "Terminate a transactional producer",
-        ConsoleRole.OPERATOR,
+        ConsoleRole.ADMIN,
         (_ID,),
         "transactional_id",
         _fence,
@@ -185,7 +185,7 @@ KINDS: Final[tuple[ChangeKind, ...]] = (
     ChangeKind(
         "abort-hanging-transaction",
         "Abort a hanging transaction",
-        ConsoleRole.OPERATOR,
+        ConsoleRole.ADMIN,
         (
             Field("topic", "Topic"),
             Field("partition", "Partition", FieldKind.NUMBER),
