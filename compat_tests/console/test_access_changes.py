@@ -98,11 +98,12 @@ async def decided_for_alice(c: Collector, topic: str) -> set[str]:
     }
 
 
+# Alice has Describe where anything is allowed: without it, brokers do not tell the others.
 ACL_CASES: list[list[dict[str, Any]]] = [
     [{"operation": "read"}],
     [{"operation": "all"}, {"operation": "write", "permission": "deny"}],
-    [{"operation": "all"}, {"operation": "describe", "permission": "deny"}],
-    [{"operation": "alter_configs", "principal": "User:*"}],
+    [{"operation": "all"}, {"operation": "alter", "permission": "deny", "principal": "User:*"}],
+    [{"operation": "alter_configs", "principal": "User:*"}, {"operation": "describe"}],
     [{"operation": "delete", "pattern_type": "prefixed"}],
     [{"operation": "all"}, {"operation": "read", "permission": "deny", "host": "127.0.0.0/8"}],
     [{"operation": "all"}, {"operation": "read", "permission": "deny", "host": "10.0.0.1"}],
