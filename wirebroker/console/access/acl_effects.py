@@ -112,7 +112,7 @@ def operations_on(resource_type: str) -> list[str]:
 def _effects(before: _Outcomes, after: _Outcomes, others: set[_Target]) -> AclEffects:
     gains, losses = _newly_allowed(before, after), _newly_allowed(after, before)
     warnings = [
-        f"all users without ACLs of their own {verb} {text}"
+        f"all other users {verb} {text}"
         for verb, changes in (("gain", gains), ("lose", losses))
         for target, text in _sentences(changes)
         if target in others

@@ -76,7 +76,7 @@ async def pending_record(
 async def _in_own_loop(
     settings: ClusterSettings, work: Callable[[KafkaClient], Coroutine[Any, Any, _Result]]
 ) -> _Result:
-    """Run work with a client of its own in a thread: decoding would hold the console's loop."""
+    """Run work with a separate client in a thread: decoding would hold the console's loop."""
 
     async def connected() -> _Result:
         async with asyncio.timeout(_TIMEOUT_S), open_client(settings, SystemClock()) as client:

@@ -59,11 +59,10 @@ def _notes(answer: AccessAnswer, decisions: AclDecisions, brokers: BrokersAccess
     notes: list[str] = []
     if brokers.is_standard is False:
         notes.append(
-            "the brokers have an authorizer of their own, which may decide otherwise:"
-            " authorizer.class.name"
+            "the brokers use another authorizer, which may decide otherwise: authorizer.class.name"
         )
     if brokers.super_users is None and answer.outcome is not AccessOutcome.ALLOWED:
-        notes.append("the brokers do not show super.users, who may do everything")
+        notes.append("the brokers do not show super.users: these principals may do everything")
     if decisions.unknown_count:
         notes.append(f"ACLs of a newer Kafka are not considered: {decisions.unknown_count}")
     return notes

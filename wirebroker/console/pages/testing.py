@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 async def testing(request: Request) -> Response:
-    """Show the clock and the faults; they are read anew for each page.
+    """Show the clock and the faults; they are read for each page.
 
     Raises:
         HTTPException: 404, the console has no address of the test mode.

@@ -91,7 +91,7 @@ class Redrive:
     """One redrive of a topic.
 
     Attributes:
-        result: What was done so far.
+        result: The progress so far.
     """
 
     def __init__(

@@ -176,7 +176,7 @@ async def _cancel(collector: Collector, values: Mapping[str, str]) -> PreparedCh
 
     command = verb_line(collector.settings, "reassign cancel", ["--yes"], [] if is_all else ["-"])
     plan = {row.place: row.goal for row in chosen}
-    warnings = ["what was copied is deleted"]
+    warnings = ["the copied data is deleted"]
     throttles = await throttles_of(client)
     if throttles.rates or throttles.silent:
         warnings.append("the throttles of all brokers are removed, also for other moves")

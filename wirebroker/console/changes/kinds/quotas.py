@@ -136,7 +136,7 @@ async def _remove(collector: Collector, values: Mapping[str, str]) -> PreparedCh
     removed = [name for name in sorted(current) if key in {_ALL, name}]
     if not removed:
         what = "quota" if key == _ALL else f"quota {key}"
-        raise ChangeError(f"{entity_text(entity)} has no {what} of its own", "quota")
+        raise ChangeError(f"{entity_text(entity)} has no {what}", "quota")
 
     async def apply() -> str:
         await alter_quotas(collector.client, entity, dict.fromkeys(removed))

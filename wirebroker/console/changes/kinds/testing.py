@@ -44,7 +44,7 @@ _FAULT_KINDS: Final = (
 )
 _OF_TIME: Final = frozenset({"delay", "throttle"})
 _OF_DISK: Final = frozenset({"fail_fsync", "disk_full"})
-_DUE: Final = "what is due by then is done first: retention, timeouts, expired sessions"
+_DUE: Final = "work that is due by then is done first: retention, timeouts, expired sessions"
 
 
 async def _move(

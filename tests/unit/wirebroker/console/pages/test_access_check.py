@@ -73,7 +73,7 @@ async def test_what_the_brokers_do_not_show_is_unknown(site: Site, decide):
 async def test_another_authorizer_is_named(site: Site, decide):
     decide(READ._replace(operation="unknown(77)"), brokers=CLOSED._replace(is_standard=False))
     page = await site.page(f"/c/dev/acls/check?{ASKED}")
-    assert "an authorizer of their own" in page
+    assert "use another authorizer" in page
     assert "not considered: 1" in page
 
 

@@ -84,7 +84,7 @@ async def test_quotas_of_addresses_are_set(tmp_path):
             )
             for text in ("-1", "0", "nan", "inf", "1_000", "1e999", "much")
         ),
-        ("remove-quotas", {"user": "a"}, "quota", "has no quota of its own"),
+        ("remove-quotas", {"user": "a"}, "quota", "has no quota"),
         (
             "remove-quotas",
             {"user": "a", "quota": "producer_byte_rate"},
