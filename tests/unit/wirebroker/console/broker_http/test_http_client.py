@@ -56,9 +56,11 @@ async def test_the_token_is_sent_and_redirects_are_not_followed():
 
 async def test_a_large_response_is_refused(monkeypatch):
     monkeypatch.setattr(http_client, "_MOST_BYTES", 1000)
-    with answering(200, b"x" * 100_000) as (url, _):
-        with pytest.raises(ClientError, match="is larger than"):
-            await http_request(HttpSettings(url), "GET", url)
+    with (
+        answering(200, b"x" * 100_000) as (url, _),
+        pytest.raises(ClientError, match="is larger than"),
+    ):
+        await http_request(HttpSettings(url), "GET", url)
 
 
 async def test_an_address_without_a_server_is_named():
